@@ -1,0 +1,31 @@
+"""Type aliases shared by the rooms of the package."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
+
+if TYPE_CHECKING:
+    from thinc.api import Model
+    from thinc.types import Floats2d
+
+    from .terminology import Terminology
+
+    NameEncoderModel = Model[list[str], Floats2d]
+
+# "raise" stops at the first malformed record, "skip" counts it in the report and goes on.
+OnMalformed = Literal["raise", "skip"]
+Pooling = Literal["cls", "mean", "mean_all_tok", "pooler"]
+Precision = Literal["auto", "fp32", "bf16"]
+TerminologyReader = Callable[[], "Terminology"]
+EncoderLoader = Callable[["NameEncoderModel"], Any]
+
+
+class Candidate(TypedDict):
+    """One concept proposed for a mention, as stored in `span._.kb_candidates`: plain data that every serialiser takes."""
+
+    id: str
+    score: float
+    name: str
+    canonical_name: str
+    types: list[str]
+    definition: str | None
+    mention: str
