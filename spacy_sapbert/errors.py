@@ -15,23 +15,219 @@ class Warnings(metaclass=_WithCodes):
     """Messages for situations that are survivable but that a user would want to know of."""
 
     # W1xx: terminologies
+    W101 = (
+        "{file}: {n} malformed records were skipped because errors = 'skip', the first at {example}. What"
+        " they hold is not in the terminology. The first 20 are in `terminology.report`; correct the "
+        "file, or set errors = 'raise' to stop at the first."
+    )
 
     # W2xx: encoder
 
     # W3xx: index
+    W301 = (
+        "ScaNN is not installed, so all {rows} names are compared with every mention: the same links, more slowly. "
+        "There are ScaNN builds for Linux only."
+    )
+    W302 = (
+        "The index finds {found:.4f} of the nearest names at its largest budget, less than recall_target = {target}. "
+        "Use the index 'spacy-sapbert.ExactIndex.v1' if that is too little."
+    )
 
     # W4xx: linker
+    W401 = (
+        "A mention of {n} characters is too long to be a name (limit {limit}) and gets no candidates. The entity "
+        "recogniser before the linker probably joined several entities, or a whole text."
+    )
+    W410 = (
+        "{missing} of {n} names can't be found by the linker: the encoder's vocabulary knows none of their tokens. Use "
+        "an encoder for their language or script, or leave them out of the terminology."
+    )
+    W450 = (
+        "`{attr}` is already registered by another library (scispaCy's abbreviation detector, for one), so it "
+        "does not show what the component 'schwartz_hearst' finds. The linker uses that all the same; read it "
+        "from `doc._.abbreviation_offsets`, or use one of the two components only."
+    )
 
 
 class Errors(metaclass=_WithCodes):
     """Messages for situations in which going on would give a wrong answer or none."""
 
     # E1xx: terminologies
+    E101 = (
+        "{file}, line {line}: {reason}. The file is damaged, is not of the kind that this reader expects,"
+        " or was edited by hand. Correct the line, or set errors = 'skip' to leave such records out and "
+        "have them counted in the terminology's report."
+    )
+    E102 = "Can't find the file {file}. Check the path: a relative one starts from the folder you run in ({cwd})."
+    E103 = (
+        "{file}: the gzip data end early or are damaged ({reason}). The download was probably cut short. "
+        "Fetch the file again."
+    )
+    E104 = (
+        "The terminology is empty: {files} gave no concept with a name (read: {read}; dropped: "
+        "{dropped}). The file is probably of another kind than the reader expects, or its settings name "
+        "the wrong columns."
+    )
+    E105 = (
+        "No concept with the id '{id}' is in the terminology of {n} concepts. Ids are matched exactly, "
+        "case and prefix included. Test with `id in terminology` first."
+    )
+    E106 = (
+        "Row {row} is outside the {n} {what} of the terminology. An index built from another terminology,"
+        " or its padding of -1, gives such rows."
+    )
+    E107 = (
+        "Can't load the terminology from {file}: {reason}. The folder is incomplete, damaged or was "
+        "changed after it was saved. Save it again with `Terminology.to_disk`, or install the pipeline "
+        "again."
+    )
+    E108 = (
+        "{file} has the terminology format version {found!r}, but this version of spacy-sapbert reads "
+        "version {expected}. It was saved by another version. Save it again with this one, or install the"
+        " one that saved it."
+    )
+    E109 = (
+        "Can't use {id!r} as the id of a concept: {reason}. Ids end up in `token.ent_kb_id_` and in files"
+        " of one record per line, so they need to be visible text without spaces."
+    )
+    E110 = (
+        "The {what} {text!r} of the concept '{id}' holds a lone surrogate, which is not valid Unicode. It"
+        " was probably cut in the middle of a character or decoded with the wrong encoding. Repair the "
+        "text first."
+    )
+    E111 = (
+        "{file} has no column '{column}', which the reader's setting {setting} names. Its columns are: "
+        "{found}. Correct the setting, the delimiter ({delimiter!r}), or give `header` if the file has "
+        "none."
+    )
+    E112 = (
+        "Can't tell the delimiter of {file} from its name, which ends neither in .tsv nor in .csv. Set "
+        "`delimiter` to the character between its columns."
+    )
+    E113 = (
+        "The setting {setting} is {value!r}, but needs to be one of: {allowed}. Correct it in the "
+        "reader's block of the config."
+    )
+    E114 = (
+        "{file}: the header names the column '{column}' {n} times, so it is open which of them is meant. "
+        "Rename one, or give `header` to name the columns yourself."
+    )
+    E115 = (
+        "The tables given to Terminology don't fit together: {reason}. Use TerminologyBuilder, which "
+        "sorts and checks them."
+    )
 
     # E2xx: encoder
+    E201 = "Unknown pooling '{value}'. Choose one of: {allowed}."
+    E202 = (
+        "max_length is {value}, which leaves no room for text between two special tokens. Use 3 or more (default 25)."
+    )
+    E203 = (
+        "pad_to_length is {pad} but max_length is {length}: strings would be longer than their padding. Set "
+        "pad_to_length to max_length or more, or leave it unset."
+    )
+    E204 = (
+        "attention_mask is off but pad_to_length is not set, so a string's vector would depend on its batch. Set "
+        "pad_to_length to the length that the checkpoint was trained with (32 for the released CODER)."
+    )
+    E205 = (
+        "Unknown encoder settings: {names}. The encoder was probably saved by a newer version of spacy-sapbert: "
+        "upgrade with `pip install -U spacy-sapbert`."
+    )
+    E206 = "Unknown precision '{value}'. Choose one of: {allowed}."
+    E210 = (
+        "Can't read an encoder from '{name}': {reason}\nIf it is a folder, check the path (relative paths start at "
+        "the working directory); if it is a Hugging Face name, check its spelling, the revision and the network."
+    )
+    E211 = (
+        "The encoder '{name}' lacks {n} weights ({keys}, ...), which would stay random and give meaningless vectors. "
+        "It was probably saved from another architecture than its config.json names."
+    )
+    E212 = (
+        "pooling is 'pooler', but the encoder '{name}' has no trained pooler, so its vectors would be random. "
+        "Use 'cls' or 'mean'."
+    )
+    E213 = (
+        "The encoder '{name}' has only a slow tokenizer ({tokenizer}). Save it with a fast one (tokenizer.json), for "
+        "example with `AutoTokenizer.from_pretrained(..., use_fast=True).save_pretrained(...)`."
+    )
+    E214 = "The encoder '{name}' takes {limit} tokens at most, but {length} were asked for. Lower max_length or pad_to_length."
+    E215 = (
+        "'{name}' is a sentence-transformers folder with modules that a name encoder does not have: {modules}. "
+        "Leaving them out would give other vectors than the model was trained for. Use an encoder without them."
+    )
+    E216 = (
+        "The sentence-transformers folder '{name}' pools by: {found}. Supported are exactly one of cls and mean; set "
+        "`pooling` and remove modules.json from a copy of the folder if you know better."
+    )
+    E220 = (
+        "The name encoder has no weights yet. Run `nlp.initialize()` with an encoder in "
+        "[initialize.components.sapbert_linker.encoder], or load a saved pipeline with `spacy.load`."
+    )
+    E221 = (
+        "The name encoder can't be trained with `nlp.update`. Train it with the `pretrain` command of the project, then "
+        "load the resulting folder at `nlp.initialize`."
+    )
+    E222 = "The model '{name}' is not a name encoder. Use the architecture 'spacy-sapbert.NameEncoder.v1'."
 
     # E3xx: index
+    E301 = "The index is empty. Run `nlp.initialize()` with a terminology and an encoder, or load a saved pipeline."
+    E302 = (
+        "Can't build an index from vectors of shape {shape}. Pass at least one row, as an array of shape (rows, width)."
+    )
+    E303 = (
+        "Can't search with queries of shape {shape}: the index takes one or more rows of width {width}. If the width "
+        "differs, the queries come from another encoder than the index."
+    )
+    E304 = "k is {k}, but at least one neighbour has to be asked for."
+    E305 = "'{path}' holds an index of the kind '{found}', not '{expected}'. Set the index in the config to the saved kind."
+    E306 = (
+        "{n} vectors are not finite, the first in row {row}. The encoder's weights are damaged, or overflow in this "
+        "precision: try precision = 'fp32'."
+    )
+    E307 = "recall_target is {value}, but it is a share: more than 0 and at most 1 (default 0.99)."
+    E308 = (
+        "ScaNN can't be imported: {reason}\nIts builds need Linux and a processor with AVX2. Uninstall it to search "
+        "exactly, or use the index 'spacy-sapbert.ExactIndex.v1'."
+    )
+    E309 = "'{path}' lacks the vectors of the index. Save the pipeline again or reinstall its package."
 
     # E4xx: linker, abbreviations and scoring
+    E401 = (
+        "The linker '{name}' has no concepts yet. Run `nlp.initialize()` with a terminology and an encoder in "
+        "[initialize.components.{name}], or load a saved pipeline with `spacy.load`."
+    )
+    E402 = (
+        "The index of the linker '{name}' was built with another encoder (fingerprint {index}...) than the one loaded "
+        "({encoder}...), so its neighbours would be meaningless. Run `nlp.initialize()` again with this encoder, or put "
+        "the original encoder back."
+    )
+    E403 = (
+        "The linker '{name}' can't be initialized without {what}. Set [initialize.components.{name}.{key}] in the "
+        'config, for example with @misc = "{example}", or pass `{key}=` to `initialize`.'
+    )
+    E404 = "The linker's setting {key} is {value!r}, but it has to be {allowed}."
+    E405 = "The linker '{name}' got a {key} of type {found}, not {expected}."
+    E410 = (
+        "None of the {n} names can be encoded: the encoder's vocabulary knows no token of any of them. The encoder is "
+        "for another language or script than the terminology."
+    )
+    E412 = (
+        "The index in '{path}' was built from another terminology than the one beside it, so its rows would point to "
+        "wrong concepts. Save the pipeline again or reinstall its package."
+    )
 
     # E5xx: saved pipelines
+    E501 = "Can't read '{path}': {reason}. The file is damaged; save the pipeline again or reinstall its package."
+    E502 = (
+        "'{path}' has format {found}, this version of spacy-sapbert reads format {expected}. Install the version that "
+        "the pipeline's meta.json asks for, or build the pipeline again."
+    )
+    E503 = (
+        "'{path}' is missing. The copy or the download is incomplete; save the pipeline again or reinstall its package."
+    )
+    E504 = (
+        "'{path}' is not the file that was saved: it is truncated or damaged. Links made with it could be wrong, so it "
+        "is not loaded. Save the pipeline again or reinstall its package."
+    )
+    E505 = "Can't unpack these bytes: {reason}. Pass what `to_bytes` returned, complete and unchanged."

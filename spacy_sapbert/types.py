@@ -14,18 +14,18 @@ if TYPE_CHECKING:
 # "raise" stops at the first malformed record, "skip" counts it in the report and goes on.
 OnMalformed = Literal["raise", "skip"]
 Pooling = Literal["cls", "mean", "mean_all_tok", "pooler"]
+AbbreviationForms = Literal["both", "long_form", "short_form"]
 Precision = Literal["auto", "fp32", "bf16"]
 TerminologyReader = Callable[[], "Terminology"]
 EncoderLoader = Callable[["NameEncoderModel"], Any]
 
 
 class Candidate(TypedDict):
-    """One concept proposed for a mention, as stored in `span._.kb_candidates`: plain data that every serialiser takes."""
+    """One concept proposed for a mention, as stored in `span._.kb_candidates`: plain data for any serialiser."""
 
     id: str
     score: float
     name: str
     canonical_name: str
     types: list[str]
-    definition: str | None
     mention: str

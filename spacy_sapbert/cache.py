@@ -1,0 +1,61 @@
+"""A small cache that forgets what was used least recently."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable
+from threading import Lock
+from typing import Generic, TypeVar
+
+Value = TypeVar("Value")
+
+
+class LRUCache(Generic[Value]):
+    """Map keys to values, keeping the last ones used. Safe to share between threads.
+
+    size (int): Values kept; 0 keeps none.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._values: OrderedDict[Hashable, Value] = OrderedDict()
+        self._lock = Lock()
+
+    def __len__(self) -> int:
+        """Return the number of values held.
+
+        RETURNS (int): At most `size`.
+        """
+        return len(self._values)
+
+    def get(self, key: Hashable) -> Value | None:
+        """Look a value up, and count that as a use.
+
+        key (Hashable): Its key.
+        RETURNS (Optional[Value]): The value, or None.
+        """
+        with self._lock:
+            if key in self._values:
+                self._values.move_to_end(key)
+            return self._values.get(key)
+
+    def put(self, key: Hashable, value: Value) -> None:
+        """Hold a value, and drop the least recently used one if there are too many.
+
+        key (Hashable): Its key.
+        value (Value): The value.
+        """
+        with self._lock:
+            self._values[key] = value
+            self._values.move_to_end(key)
+            while len(self._values) > self.size:
+                self._values.popitem(last=False)
+
+    def clear(self) -> None:
+        """Drop all values."""
+        with self._lock:
+            self._values.clear()
+
+    def __reduce__(self) -> tuple[type[LRUCache], tuple[int]]:
+        # Locks cannot be pickled, and a copy can fill its own cache.
+        return type(self), (self.size,)

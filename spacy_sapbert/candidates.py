@@ -1,0 +1,85 @@
+"""Candidates on the Doc: the span attributes, and the plain data stored in them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from spacy.tokens import Span
+
+from .types import Candidate
+
+if TYPE_CHECKING:
+    from .retriever import Hit
+    from .terminology import Terminology
+
+
+def register_extensions() -> None:
+    """Register `span._.kb_candidates` and, for those who come from scispaCy, `span._.kb_ents`.
+
+    Call it to read the candidates of saved documents in a process without the linker.
+    """
+    if not Span.has_extension("kb_candidates"):
+        Span.set_extension("kb_candidates", default=[])
+    if not Span.has_extension("kb_ents"):
+        # Computed on access: stored tuples would come back from a saved Doc as lists.
+        Span.set_extension("kb_ents", getter=get_kb_ents)
+
+
+def get_kb_ents(span: Span) -> list[tuple[str, float]]:
+    """Get the ids and scores of a span's candidates.
+
+    span (Span): A linked span.
+    RETURNS (List[Tuple[str, float]]): Concept id and cosine, best first.
+    """
+    return [(candidate["id"], candidate["score"]) for candidate in span._.kb_candidates]
+
+
+def make_candidates(
+    terminology: Terminology, texts: Sequence[str], hits: Sequence[Sequence[Hit]]
+) -> list[list[Candidate]]:
+    """Turn hits into plain data, with one look-up per column for all of them.
+
+    terminology (Terminology): Concepts and names.
+    texts (Sequence[str]): The mentions.
+    hits (Sequence[Sequence[Hit]]): The concepts found for each.
+    RETURNS (List[List[Candidate]]): The candidates of each mention, in the order of its hits.
+    """
+    flat = [hit for found in hits for hit in found]
+    rows = [hit.concept for hit in flat]
+    columns = terminology.concepts.select("id", "canonical_name", "types")[rows].iter_rows()
+    names = terminology.names["name"][[hit.name for hit in flat]].to_list()
+    records = iter(zip(flat, columns, names, strict=True))
+    return [[_make_candidate(text, *next(records)) for _ in found] for text, found in zip(texts, hits, strict=True)]
+
+
+def merge_candidates(first: Sequence[Candidate], second: Sequence[Candidate], k: int) -> list[Candidate]:
+    """Merge the candidates of two forms of one mention; each concept keeps its better score.
+
+    first (Sequence[Candidate]): Candidates of the form that wins where scores are equal.
+    second (Sequence[Candidate]): Candidates of the other form.
+    k (int): Candidates to keep, and those with the score of the last one.
+    RETURNS (List[Candidate]): Best first.
+    """
+    best: dict[str, Candidate] = {}
+    for candidate in sorted((*first, *second), key=_descending):
+        best.setdefault(candidate["id"], candidate)
+    ranked = list(best.values())
+    return [candidate for candidate in ranked if _descending(candidate) <= _descending(ranked[:k][-1])]
+
+
+def _descending(candidate: Candidate) -> float:
+    # Rounded, so that two exact matches are equal; sorting is stable, so the first form then wins.
+    return -round(candidate["score"], 6)
+
+
+def _make_candidate(text: str, hit: Hit, concept: tuple[str, str, list[str]], name: str) -> Candidate:
+    concept_id, canonical_name, types = concept
+    return {
+        "id": concept_id,
+        "score": hit.score,
+        "name": name,
+        "canonical_name": canonical_name,
+        "types": types,
+        "mention": text,
+    }

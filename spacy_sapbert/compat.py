@@ -1,0 +1,29 @@
+"""Optional dependencies, imported only where they are used."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from .errors import Errors
+
+
+def has_scann() -> bool:
+    """Tell whether ScaNN is installed; there are builds for Linux only.
+
+    RETURNS (bool): Whether it can be imported.
+    """
+    return find_spec("scann") is not None
+
+
+def import_scann() -> Any:
+    """Import ScaNN.
+
+    RETURNS (module): The `scann` package.
+    RAISES (ImportError): If it is missing or does not run on this processor.
+    """
+    try:
+        return import_module("scann")
+    except ImportError as error:
+        raise ImportError(Errors.E308.format(reason=error)) from error

@@ -1,0 +1,18 @@
+"""From a name or a mention to a vector. Importing this package imports torch and transformers."""
+
+from .architecture import build_name_encoder_v1, get_encoder
+from .folder import EncoderSource, read_encoder, write_encoder
+from .loader import make_huggingface_loader
+from .settings import EncoderSettings
+from .shim import EncoderShim
+
+__all__ = [
+    "EncoderSettings",
+    "EncoderShim",
+    "EncoderSource",
+    "build_name_encoder_v1",
+    "get_encoder",
+    "make_huggingface_loader",
+    "read_encoder",
+    "write_encoder",
+]

@@ -1,0 +1,161 @@
+"""The encoder folder: what training produces, what the plugin reads and what a saved pipeline holds.
+
+It is a Hugging Face model folder (`AutoModel`, `AutoTokenizer`) that is a sentence-transformers folder as well wherever
+that library can express the pooling, plus `name_encoder.json` with the settings, the fingerprint and the files' hashes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import srsly
+import torch
+from spacy_transformers.data_classes import HFObjects
+from transformers import AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerFast
+from transformers.utils import logging as transformers_logging
+
+from ..errors import Errors
+from ..files import read_manifest, write_manifest
+from .sentence_transformers import read_metadata, write_metadata
+from .settings import EncoderSettings
+
+ENCODER_FILE = "name_encoder.json"
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True)
+class EncoderSource:
+    """An encoder as read from a folder or a hub: weights in their own precision, tokenizer, settings.
+
+    transformer (PreTrainedModel): In evaluation mode. Its pooler is removed unless the pooling needs it.
+    tokenizer (PreTrainedTokenizerFast): The tokenizer.
+    settings (EncoderSettings): The settings in force.
+    fingerprint (str): SHA-256 over weights, vocabulary and settings: equal fingerprints, equal vectors.
+    """
+
+    transformer: PreTrainedModel
+    tokenizer: PreTrainedTokenizerFast
+    settings: EncoderSettings
+    fingerprint: str
+
+    def as_hf_objects(self) -> HFObjects:
+        """Return the parts in the container that spacy-transformers uses.
+
+        RETURNS (HFObjects): Tokenizer and transformer.
+        """
+        return HFObjects(self.tokenizer, self.transformer, None, {}, {})
+
+
+def read_encoder(
+    name: str | Path, *, revision: str | None = None, requested: dict[str, Any] | None = None
+) -> EncoderSource:
+    """Read an encoder from a local folder or, if there is no such folder, from the Hugging Face hub.
+
+    Settings come from `name_encoder.json` if present, else from sentence-transformers' pooling metadata, else the
+    defaults hold ([CLS] before the pooler, 25 tokens). The requested settings are put over them.
+
+    name (str | Path): A folder or a hub name.
+    revision (Optional[str]): Branch, tag or commit on the hub.
+    requested (Optional[dict]): Settings that override the folder's; None values do not.
+    RETURNS (EncoderSource): The encoder.
+    RAISES (OSError): If there is no such encoder, or its files are damaged.
+    RAISES (ValueError): If the encoder cannot give the vectors asked for.
+    """
+    folder = Path(name)
+    saved: dict[str, Any] = {}
+    subfolder = ""
+    if (folder / ENCODER_FILE).is_file():
+        saved = read_manifest(folder / ENCODER_FILE, FORMAT_VERSION)
+        base = EncoderSettings.from_dict(saved["settings"])
+    else:
+        subfolder, found = read_metadata(name, revision)
+        base = EncoderSettings().override(found)
+    settings = base.override(requested or {})
+    transformer, tokenizer = _load(name, revision, subfolder, settings)
+    _check_length(transformer, tokenizer, settings, name)
+    fingerprint = saved.get("fingerprint") if settings == base else None
+    return EncoderSource(
+        transformer, tokenizer, settings, fingerprint or compute_fingerprint(transformer, tokenizer, settings)
+    )
+
+
+def write_encoder(source: EncoderSource, folder: str | Path) -> None:
+    """Write an encoder folder.
+
+    source (EncoderSource): The encoder.
+    folder (str | Path): Written to as it is; created if missing.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    source.transformer.save_pretrained(folder, safe_serialization=True)
+    source.tokenizer.save_pretrained(folder)
+    write_metadata(folder, source.settings, source.transformer.config.hidden_size)
+    data = {"fingerprint": source.fingerprint, "settings": source.settings.to_dict()}
+    write_manifest(folder / ENCODER_FILE, FORMAT_VERSION, data)
+
+
+def compute_fingerprint(
+    transformer: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, settings: EncoderSettings
+) -> str:
+    """Hash everything that decides a vector.
+
+    transformer (PreTrainedModel): The weights.
+    tokenizer (PreTrainedTokenizerFast): The vocabulary and its rules.
+    settings (EncoderSettings): Pooling, length, casing, padding.
+    RETURNS (str): SHA-256, hexadecimal.
+    """
+    digest = hashlib.sha256()
+    for key, tensor in sorted(transformer.state_dict().items()):
+        digest.update(f"{key} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        flat = tensor.detach().cpu().contiguous().reshape(-1)
+        digest.update(flat.view(torch.uint8).numpy().data)
+    digest.update(tokenizer.backend_tokenizer.to_str().encode())
+    digest.update(srsly.json_dumps(settings.to_dict(), sort_keys=True).encode())
+    return digest.hexdigest()
+
+
+def _load(
+    name: str | Path, revision: str | None, subfolder: str, settings: EncoderSettings
+) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
+    """Load weights and tokenizer, and refuse weights that would be left at random values."""
+    verbosity = transformers_logging.get_verbosity()
+    # transformers only logs what is missing; below, it is an error wherever it matters.
+    transformers_logging.set_verbosity_error()
+    where: dict[str, Any] = {"revision": revision, "subfolder": subfolder}
+    try:
+        # Eager attention is the fastest on the CPU for strings of ten tokens.
+        transformer, info = AutoModel.from_pretrained(
+            str(name), torch_dtype="auto", attn_implementation="eager", output_loading_info=True, **where
+        )
+        tokenizer = AutoTokenizer.from_pretrained(str(name), use_fast=True, **where)
+    except (OSError, ValueError) as error:
+        raise OSError(Errors.E210.format(name=name, reason=error)) from error
+    finally:
+        transformers_logging.set_verbosity(verbosity)
+    missing = [key for key in info["missing_keys"] if not key.startswith("pooler.")]
+    if missing:
+        raise OSError(Errors.E211.format(name=name, n=len(missing), keys=", ".join(missing[:5])))
+    if settings.pooling != "pooler":
+        transformer.pooler = None
+    elif info["missing_keys"] or getattr(transformer, "pooler", None) is None:
+        raise ValueError(Errors.E212.format(name=name))
+    if not tokenizer.is_fast:
+        raise ValueError(Errors.E213.format(name=name, tokenizer=type(tokenizer).__name__))
+    transformer.config._name_or_path = ""  # the builder's own path is nobody else's business
+    return transformer.eval().requires_grad_(False), tokenizer
+
+
+def _check_length(
+    transformer: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerFast,
+    settings: EncoderSettings,
+    name: str | Path,
+) -> None:
+    """Refuse lengths beyond the position embeddings: the forward pass would end in an index error."""
+    positions = getattr(transformer.config, "max_position_embeddings", None)
+    length = settings.pad_to_length or settings.max_length
+    if positions is not None and length > min(positions, tokenizer.model_max_length):
+        raise ValueError(Errors.E214.format(name=name, length=length, limit=min(positions, tokenizer.model_max_length)))

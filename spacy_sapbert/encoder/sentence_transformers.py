@@ -1,0 +1,94 @@
+"""Pooling metadata in the form of the sentence-transformers library, read and written without that library."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import srsly
+from transformers.utils import cached_file
+
+from ..errors import Errors
+from .settings import EncoderSettings
+
+_POOLING_KEYS = {"pooling_mode_cls_token": "cls", "pooling_mode_mean_tokens": "mean"}
+_KNOWN_MODULES = ("Transformer", "Pooling", "Normalize")
+
+
+def read_metadata(name: str | Path, revision: str | None = None) -> tuple[str, dict[str, Any]]:
+    """Read which settings a sentence-transformers folder asks for.
+
+    `max_seq_length` is not taken over: it is a length for sentences, not for names.
+
+    name (str | Path): A folder or a hub name.
+    revision (Optional[str]): Branch, tag or commit on the hub.
+    RETURNS (Tuple[str, dict]): Subfolder of the transformer ("" for the top), and settings: {} if there is no metadata.
+    RAISES (ValueError): If the folder describes an encoder that cannot be reproduced here.
+    """
+    modules = _read_json(name, "modules.json", revision)
+    if modules is None:
+        return "", {}
+    paths = {str(module["type"]).rsplit(".", 1)[-1]: module.get("path", "") for module in modules}
+    unknown = [kind for kind in paths if kind not in _KNOWN_MODULES]
+    if unknown:
+        raise ValueError(Errors.E215.format(name=name, modules=", ".join(unknown)))
+    subfolder = paths.get("Transformer", "")
+    found: dict[str, Any] = {}
+    if "Pooling" in paths:
+        pooling = _read_json(name, f"{paths['Pooling']}/config.json", revision)
+        found["pooling"] = _pooling_of(pooling or {}, name)
+    prefix = f"{subfolder}/" if subfolder else ""
+    transformer = _read_json(name, f"{prefix}sentence_bert_config.json", revision) or {}
+    if transformer.get("do_lower_case"):
+        found["lower_case"] = True
+    return subfolder, found
+
+
+def write_metadata(folder: Path, settings: EncoderSettings, width: int) -> None:
+    """Write the metadata with which `SentenceTransformer(folder)` gives the same vectors.
+
+    Nothing is written for poolings and padding rules that sentence-transformers cannot express: better no vectors
+    than other vectors.
+
+    folder (Path): The encoder folder.
+    settings (EncoderSettings): The encoder's settings.
+    width (int): Width of the vectors.
+    """
+    if settings.pooling not in ("cls", "mean") or not settings.attention_mask:
+        return
+    package = "sentence_transformers.models"
+    modules = [
+        {"idx": 0, "name": "0", "path": "", "type": f"{package}.Transformer"},
+        {"idx": 1, "name": "1", "path": "1_Pooling", "type": f"{package}.Pooling"},
+        {"idx": 2, "name": "2", "path": "2_Normalize", "type": f"{package}.Normalize"},
+    ]
+    srsly.write_json(folder / "modules.json", modules)
+    config = {"max_seq_length": settings.max_length, "do_lower_case": settings.lower_case}
+    srsly.write_json(folder / "sentence_bert_config.json", config)
+    (folder / "1_Pooling").mkdir(exist_ok=True)
+    pooling: dict[str, Any] = {key: mode == settings.pooling for key, mode in _POOLING_KEYS.items()}
+    srsly.write_json(folder / "1_Pooling" / "config.json", {"word_embedding_dimension": width, **pooling})
+
+
+def _pooling_of(config: dict[str, Any], name: str | Path) -> str:
+    mode = config.get("pooling_mode")
+    active = [key for key, value in config.items() if key.startswith("pooling_mode_") and value is True]
+    if mode is not None:
+        active = [key for key, value in _POOLING_KEYS.items() if value == mode] or [str(mode)]
+    if len(active) != 1 or active[0] not in _POOLING_KEYS:
+        raise ValueError(Errors.E216.format(name=name, found=", ".join(active) or "none"))
+    return _POOLING_KEYS[active[0]]
+
+
+def _read_json(name: str | Path, filename: str, revision: str | None) -> Any:
+    try:
+        path = cached_file(
+            str(name),
+            filename,
+            revision=revision,
+            _raise_exceptions_for_missing_entries=False,
+            _raise_exceptions_for_connection_errors=False,
+        )
+    except OSError as error:
+        raise OSError(Errors.E210.format(name=name, reason=error)) from error
+    return None if path is None else srsly.read_json(path)

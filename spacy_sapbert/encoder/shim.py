@@ -1,0 +1,237 @@
+"""The encoder's state inside a thinc model: weights, tokenizer and the thread-safe way to call them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from itertools import chain
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import torch
+from spacy_transformers.data_classes import HFObjects
+from spacy_transformers.layers.hf_shim import HFShim
+from thinc.api import get_torch_default_device
+from tokenizers import Tokenizer
+
+from ..errors import Errors
+from ..files import pack_folder, unpack_folder
+from ..types import Precision
+from .folder import EncoderSource, read_encoder, write_encoder
+from .pooling import normalise, pool
+from .precision import resolve_precision
+from .settings import EncoderSettings
+
+TokenIds = Sequence[int]
+
+
+class EncoderShim(HFShim):
+    """Hold an encoder and encode strings with it.
+
+    HFShim gives the storage that the rest of the ecosystem knows. Its prediction is not used, because it switches the
+    module between training and evaluation mode and so gives random vectors when two threads predict at once; nor is
+    its serialisation, which pickles tensors and tolerates missing ones.
+
+    requested (dict): Settings that override those of the encoder's folder; None values do not.
+    precision (str): "fp32", "bf16" or "auto" (bf16 where the processor computes in it).
+    """
+
+    def __init__(self, requested: dict[str, Any], precision: Precision = "auto") -> None:
+        super().__init__(HFObjects(None, None, None, {}, {}), grad_scaler_config={"enabled": False})
+        self.requested = requested
+        self.precision = precision
+        self._source: EncoderSource | None = None
+        self._inference: torch.nn.Module | None = None
+        self._backend: Tokenizer | None = None
+        self._special_ids: frozenset[int] = frozenset()
+        self._device = torch.device("cpu")
+
+    @property
+    def is_loaded(self) -> bool:
+        """Tell whether there are weights.
+
+        RETURNS (bool): False before `load`.
+        """
+        return self._source is not None
+
+    @property
+    def source(self) -> EncoderSource:
+        """Return the encoder as read.
+
+        RETURNS (EncoderSource): Weights, tokenizer, settings, fingerprint.
+        RAISES (ValueError): If no encoder has been loaded yet.
+        """
+        if self._source is None:
+            raise ValueError(Errors.E220)
+        return self._source
+
+    @property
+    def settings(self) -> EncoderSettings:
+        """Return the settings in force.
+
+        RETURNS (EncoderSettings): The settings.
+        """
+        return self.source.settings
+
+    @property
+    def fingerprint(self) -> str:
+        """Return the hash of everything that decides a vector.
+
+        RETURNS (str): SHA-256, hexadecimal.
+        """
+        return self.source.fingerprint
+
+    @property
+    def width(self) -> int:
+        """Return the width of the vectors.
+
+        RETURNS (int): The transformer's hidden size.
+        """
+        return self.source.transformer.config.hidden_size
+
+    def load(self, name: str | Path, *, revision: str | None = None) -> None:
+        """Load an encoder from a folder or from the hub.
+
+        name (str | Path): Folder or hub name.
+        revision (Optional[str]): Branch, tag or commit on the hub.
+        """
+        self.set_source(read_encoder(name, revision=revision, requested=self.requested))
+
+    def set_source(self, source: EncoderSource) -> None:
+        """Put an encoder in place and prepare its copy for prediction.
+
+        source (EncoderSource): The encoder.
+        """
+        self._source = source
+        self._hfmodel = source.as_hf_objects()
+        self._model = source.transformer
+        self._backend = _make_backend(source)
+        self._special_ids = frozenset(source.tokenizer.all_special_ids)  # the unknown token is one of them
+        self._place(get_torch_default_device())
+
+    def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
+        """Turn strings into token ids, truncated, special tokens included.
+
+        texts (Sequence[str]): The strings.
+        RETURNS (List[List[int]]): Token ids of each. Strings with equal ids have equal vectors.
+        """
+        settings = self.settings
+        if settings.lower_case:
+            texts = [text.lower() for text in texts]
+        if not texts or self._backend is None:
+            return []
+        return [encoding.ids for encoding in self._backend.encode_batch_fast(list(texts))]
+
+    def is_informative(self, ids: TokenIds) -> bool:
+        """Tell whether the tokens say anything about the string.
+
+        Strings in a script unknown to the vocabulary all become the unknown token, hence all get one vector.
+
+        ids (Sequence[int]): Token ids.
+        RETURNS (bool): False if all are special, padding or unknown tokens.
+        """
+        return any(token not in self._special_ids for token in ids)
+
+    def encode(self, texts: Sequence[str], *, batch_size: int = 256) -> np.ndarray:
+        """Encode strings; equal ones once.
+
+        texts (Sequence[str]): The strings.
+        batch_size (int): Strings in one forward pass.
+        RETURNS (ndarray): Shape (n, width), float32, L2-normalised.
+        """
+        distinct = {text: row for row, text in enumerate(dict.fromkeys(texts))}
+        vectors = self.encode_tokens(self.tokenize(list(distinct)), batch_size=batch_size)
+        return vectors[[distinct[text] for text in texts]]
+
+    def encode_tokens(self, tokens: Sequence[TokenIds], *, batch_size: int = 256) -> np.ndarray:
+        """Encode strings that are tokenised already.
+
+        Sorting by length first makes nearly every batch free of padding.
+
+        tokens (Sequence[Sequence[int]]): Token ids of each string.
+        batch_size (int): Strings in one forward pass.
+        RETURNS (ndarray): Shape (n, width), float32, L2-normalised.
+        """
+        vectors = np.empty((len(tokens), self.width), dtype=np.float32)
+        order = sorted(range(len(tokens)), key=lambda row: len(tokens[row]))
+        for start in range(0, len(order), batch_size):
+            rows = order[start : start + batch_size]
+            vectors[rows] = self._forward([tokens[row] for row in rows])
+        return vectors
+
+    def to_device(self, device_type: str, device_id: int) -> None:
+        """Move the copy used for prediction.
+
+        device_type (str): "cpu", "gpu" or "mps".
+        device_id (int): Number of the device.
+        """
+        name = {"gpu": f"cuda:{device_id}"}.get(device_type, device_type)
+        self._place(torch.device(name))
+
+    def to_bytes(self) -> bytes:
+        """Pack the encoder folder; an encoder that is not loaded yet gives an empty one.
+
+        RETURNS (bytes): The packed folder.
+        """
+        with TemporaryDirectory() as folder:
+            if self._source is not None:
+                write_encoder(self._source, folder)
+            return pack_folder(Path(folder))
+
+    def from_bytes(self, bytes_data: bytes) -> EncoderShim:
+        """Load what `to_bytes` has packed.
+
+        bytes_data (bytes): The packed folder.
+        RETURNS (EncoderShim): The shim itself.
+        """
+        with TemporaryDirectory() as folder:
+            unpack_folder(bytes_data, Path(folder))
+            if any(Path(folder).iterdir()):
+                self.set_source(read_encoder(folder))
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        packed = {"_inference": None, "_backend": None, "_model": None, "_hfmodel": None, "_source": None}
+        return {**self.__dict__, **packed, "packed": self.to_bytes()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        packed = state.pop("packed")
+        self.__dict__.update(state)
+        self.from_bytes(packed)
+
+    def _place(self, device: torch.device) -> None:
+        if self._source is None:
+            return
+        dtype = resolve_precision(self.precision, device)
+        transformer = self._source.transformer
+        if transformer.dtype != dtype or transformer.device != device:
+            # The weights as read stay as they are, for saving; only the copy is rounded or moved.
+            transformer = copy.deepcopy(transformer).to(device=device, dtype=dtype)
+        self._inference = transformer.eval()
+        self._device = device
+
+    def _forward(self, batch: Sequence[TokenIds]) -> np.ndarray:
+        settings = self.settings
+        longest = settings.pad_to_length or max(len(ids) for ids in batch)
+        lengths = np.fromiter((len(ids) for ids in batch), dtype=np.int64, count=len(batch))
+        real = np.arange(longest) < lengths[:, None]
+        padded_ids = np.full(real.shape, self.source.tokenizer.pad_token_id or 0, dtype=np.int64)
+        padded_ids[real] = np.fromiter(chain.from_iterable(batch), dtype=np.int64, count=int(lengths.sum()))
+        ids = torch.from_numpy(padded_ids).to(self._device)
+        mask = torch.from_numpy(real.astype(np.int64)).to(self._device)
+        seen = mask if settings.attention_mask else torch.ones_like(mask)
+        assert self._inference is not None
+        with torch.inference_mode():
+            output = self._inference(input_ids=ids, attention_mask=seen)
+            pooled = pool(output[0], mask, settings.pooling, getattr(output, "pooler_output", None))
+            return normalise(pooled).cpu().numpy()
+
+
+def _make_backend(source: EncoderSource) -> Tokenizer:
+    """Copy the fast tokenizer with its truncation fixed: setting it at every call is not safe between threads."""
+    backend = Tokenizer.from_str(source.tokenizer.backend_tokenizer.to_str())
+    backend.no_padding()
+    backend.enable_truncation(source.settings.max_length)
+    return backend

@@ -1,0 +1,156 @@
+"""Files of saved pipelines: manifests with hashes, packing, and folders that appear whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import srsly
+
+from .errors import Errors
+
+_CHUNK = 1 << 20
+
+
+def hash_file(path: Path) -> str:
+    """Return the SHA-256 of a file, read in pieces.
+
+    path (Path): The file.
+    RETURNS (str): The digest, hexadecimal.
+    """
+    digest = hashlib.sha256()
+    with path.open("rb") as file_:
+        while chunk := file_.read(_CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def list_files(folder: Path) -> list[str]:
+    """List the files below a folder.
+
+    folder (Path): The folder.
+    RETURNS (List[str]): Relative POSIX paths, sorted.
+    """
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+
+
+def hash_files(folder: Path, *, exclude: Sequence[str] = ()) -> dict[str, str]:
+    """Hash the files below a folder.
+
+    folder (Path): The folder.
+    exclude (Sequence[str]): Relative paths to leave out.
+    RETURNS (Dict[str, str]): Relative path to SHA-256.
+    """
+    return {name: hash_file(folder / name) for name in list_files(folder) if name not in exclude}
+
+
+def write_manifest(path: Path, version: int, data: dict[str, Any]) -> None:
+    """Write a manifest: data, the hashes of all files that lie beside or below it, and a checksum over both.
+
+    path (Path): The manifest, in a folder whose other files are complete.
+    version (int): Format version of the folder.
+    data (dict): JSON data.
+    """
+    manifest = {**data, "format": version, "files": hash_files(path.parent, exclude=(path.name,))}
+    srsly.write_json(path, {**manifest, "checksum": _checksum(manifest)})
+
+
+def read_manifest(path: Path, version: int, *, check_files: bool = True) -> dict[str, Any]:
+    """Read what `write_manifest` has written, and check the files that it lists.
+
+    path (Path): The manifest.
+    version (int): Format version that the caller understands.
+    check_files (bool): False only looks at the manifest itself.
+    RETURNS (dict): The data.
+    RAISES (OSError): If the manifest or a file is missing, damaged or of another version.
+    """
+    if not path.is_file():
+        raise FileNotFoundError(Errors.E503.format(path=path))
+    try:
+        manifest = srsly.read_json(path)
+        found, checksum = manifest["format"], manifest.pop("checksum")
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise OSError(Errors.E501.format(path=path, reason=repr(error))) from error
+    # The version first: another one may compute its checksum in another way.
+    if found != version:
+        raise OSError(Errors.E502.format(path=path, found=found, expected=version))
+    if checksum != _checksum(manifest):
+        raise OSError(Errors.E504.format(path=path))
+    if check_files:
+        _check_files(path.parent, manifest["files"])
+    return manifest
+
+
+def _check_files(folder: Path, hashes: dict[str, str]) -> None:
+    for name, expected in hashes.items():
+        path = folder / name
+        if not path.is_file():
+            raise FileNotFoundError(Errors.E503.format(path=path))
+        if hash_file(path) != expected:
+            raise OSError(Errors.E504.format(path=path))
+
+
+def _checksum(manifest: dict[str, Any]) -> str:
+    return hashlib.sha256(srsly.json_dumps(manifest, sort_keys=True).encode()).hexdigest()
+
+
+def pack_folder(folder: Path) -> bytes:
+    """Pack the files below a folder into bytes.
+
+    folder (Path): The folder.
+    RETURNS (bytes): A msgpack map from relative path to content.
+    """
+    return srsly.msgpack_dumps({name: (folder / name).read_bytes() for name in list_files(folder)})
+
+
+def unpack_folder(data: bytes, folder: Path) -> None:
+    """Write the files that `pack_folder` has packed.
+
+    data (bytes): What `pack_folder` returned.
+    folder (Path): Where the files go.
+    RAISES (ValueError): If the bytes are damaged, or hold a path that leads out of the folder.
+    """
+    try:
+        # Not srsly.msgpack_loads, which leaves the garbage collector switched off when the bytes are damaged.
+        files = srsly.msgpack.loads(data, raw=False)
+    except Exception as error:  # damaged bytes make msgpack raise nearly anything
+        raise ValueError(Errors.E505.format(reason=error)) from error
+    if not isinstance(files, dict):
+        raise ValueError(Errors.E505.format(reason=f"they hold a {type(files).__name__}, not files"))
+    root = folder.resolve()
+    for name, content in files.items():
+        path = (root / name).resolve()
+        if not path.is_relative_to(root):
+            raise ValueError(Errors.E505.format(reason=f"they hold the path {name!r}"))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+
+
+@contextmanager
+def replace_folder(path: Path) -> Iterator[Path]:
+    """Give a temporary folder to write to, and move it into place when the block ends without an error.
+
+    Saving over a folder that is memory-mapped is safe: the old files live on until the last map is closed.
+
+    path (Path): The final place.
+    YIELDS (Path): The temporary folder, beside the final place.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # Not tempfile.mkdtemp, whose folders only their owner can read: a pipeline is there to be shared.
+    temporary = path.with_name(f".{path.name}.{uuid4().hex}.new")
+    retired = path.with_name(f".{path.name}.{uuid4().hex}.old")
+    temporary.mkdir()
+    try:
+        yield temporary
+        if path.exists():
+            os.replace(path, retired)
+        os.replace(temporary, path)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+        shutil.rmtree(retired, ignore_errors=True)

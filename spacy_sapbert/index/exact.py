@@ -1,0 +1,227 @@
+"""Exact search, and the storage that every index shares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+
+from ..errors import Errors
+from ..files import pack_folder, read_manifest, replace_folder, unpack_folder, write_manifest
+
+INDEX_FILE = "index.json"
+# ScaNN's own name and layout for the vectors, so that one folder serves platforms with and without ScaNN.
+VECTORS_FILE = "dataset.npy"
+FORMAT_VERSION = 1
+QUERY_BLOCK = 512
+ROW_BLOCK = 32_768
+
+
+def make_exact_index() -> ExactIndex:
+    """Make an empty exact index, registered as `spacy-sapbert.ExactIndex.v1`.
+
+    RETURNS (ExactIndex): The index.
+    """
+    return ExactIndex()
+
+
+class ExactIndex:
+    """Search by comparing each query with every row. The reference that approximate indexes are measured against."""
+
+    kind: ClassVar[str] = "exact"
+
+    def __init__(self) -> None:
+        self._vectors: np.ndarray | None = None
+        self.fingerprint = ""
+        self.configuration: dict[str, Any] = {"scoring": "exact"}
+        self.recall: dict[str, Any] = {}
+
+    def __len__(self) -> int:
+        """Return the number of rows.
+
+        RETURNS (int): Rows; 0 before `build`.
+        """
+        return 0 if self._vectors is None else int(self._vectors.shape[0])
+
+    @property
+    def vectors(self) -> np.ndarray:
+        """Return the vectors the index was built from.
+
+        RETURNS (ndarray): Shape (rows, width), float32; memory-mapped if the index was loaded from disk.
+        RAISES (ValueError): If the index has not been built.
+        """
+        if self._vectors is None:
+            raise ValueError(Errors.E301)
+        return self._vectors
+
+    @property
+    def width(self) -> int:
+        """Return the width of the vectors.
+
+        RETURNS (int): Numbers in a vector.
+        """
+        return int(self.vectors.shape[1])
+
+    def empty(self) -> ExactIndex:
+        """Make an index with the same settings and no rows.
+
+        RETURNS (ExactIndex): The new index.
+        """
+        return type(self)(**self._arguments())
+
+    def build(self, vectors: np.ndarray, *, fingerprint: str = "") -> None:
+        """Build the index; what it held before is gone.
+
+        vectors (ndarray): Shape (rows, width), L2-normalised.
+        fingerprint (str): That of the encoder which made the vectors.
+        RAISES (ValueError): If there are no vectors, or some are not finite.
+        """
+        vectors = np.ascontiguousarray(vectors, dtype=np.float32)
+        if vectors.ndim != 2 or 0 in vectors.shape:
+            raise ValueError(Errors.E302.format(shape=vectors.shape))
+        _check_finite(vectors)
+        self._vectors = vectors
+        self.fingerprint = fingerprint
+        self._arrange()
+
+    def search(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Find the rows with the highest cosine for each query.
+
+        queries (ndarray): Shape (n, width), L2-normalised.
+        k (int): Rows wanted.
+        RETURNS (Tuple[ndarray, ndarray]): Rows, shape (n, k), int64, padded with -1 where the index has fewer; and their
+            cosines, float32, padded with -inf. Best first.
+        RAISES (ValueError): If there are no queries, their width is wrong, or some are not finite.
+        """
+        queries = np.ascontiguousarray(queries, dtype=np.float32)
+        if queries.ndim != 2 or queries.shape[0] == 0 or queries.shape[1] != self.width:
+            raise ValueError(Errors.E303.format(shape=queries.shape, width=self.width))
+        if k < 1:
+            raise ValueError(Errors.E304.format(k=k))
+        _check_finite(queries)
+        rows, scores = self._search(queries, min(k, len(self)))
+        missing = k - rows.shape[1]
+        if missing > 0:
+            rows = np.pad(rows, ((0, 0), (0, missing)), constant_values=-1)
+            scores = np.pad(scores, ((0, 0), (0, missing)), constant_values=-np.inf)
+        return rows, scores
+
+    def to_disk(self, path: str | Path) -> None:
+        """Save to a folder, which appears whole or not at all.
+
+        path (str | Path): The folder; replaced if it exists.
+        RAISES (ValueError): If the index has not been built.
+        """
+        with replace_folder(Path(path)) as folder:
+            self._write(folder)
+            data = {
+                "kind": self.kind,
+                "rows": len(self),
+                "fingerprint": self.fingerprint,
+                "configuration": self.configuration,
+                "recall": self.recall,
+            }
+            write_manifest(folder / INDEX_FILE, FORMAT_VERSION, data)
+
+    def from_disk(self, path: str | Path, *, memory_map: bool = True) -> ExactIndex:
+        """Load from a folder.
+
+        path (str | Path): What `to_disk` wrote; it may have been moved.
+        memory_map (bool): Leave the vectors on disk until they are needed.
+        RETURNS (ExactIndex): The index itself.
+        RAISES (OSError): If a file is missing or damaged, or the folder holds another kind of index.
+        """
+        path = Path(path)
+        data = read_manifest(path / INDEX_FILE, FORMAT_VERSION)
+        if data.get("kind") != self.kind:
+            raise OSError(Errors.E305.format(path=path, found=data.get("kind"), expected=self.kind))
+        if VECTORS_FILE not in data["files"]:
+            raise OSError(Errors.E309.format(path=path))
+        self._vectors = np.load(path / VECTORS_FILE, mmap_mode="c" if memory_map else None)
+        self.fingerprint = data["fingerprint"]
+        self.configuration = data["configuration"]
+        self.recall = data["recall"]
+        self._read(path)
+        return self
+
+    def to_bytes(self) -> bytes:
+        """Serialise to bytes.
+
+        RETURNS (bytes): The packed folder.
+        """
+        with TemporaryDirectory() as temporary:
+            self.to_disk(Path(temporary) / "index")
+            return pack_folder(Path(temporary) / "index")
+
+    def from_bytes(self, data: bytes) -> ExactIndex:
+        """Load from bytes.
+
+        data (bytes): What `to_bytes` returned.
+        RETURNS (ExactIndex): The index itself.
+        """
+        with TemporaryDirectory() as temporary:
+            unpack_folder(data, Path(temporary))
+            return self.from_disk(temporary, memory_map=False)
+
+    def __reduce__(self) -> tuple[Callable[..., ExactIndex], tuple[Any, ...]]:
+        return _restore, (type(self), self._arguments(), self.to_bytes() if len(self) else b"")
+
+    def _arguments(self) -> dict[str, Any]:
+        """Return the constructor's arguments, for unpickling."""
+        return {}
+
+    def _arrange(self) -> None:
+        """Prepare the search after the vectors have been set."""
+
+    def _search(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+        return exact_search(self.vectors, queries, k)
+
+    def _write(self, folder: Path) -> None:
+        np.save(folder / VECTORS_FILE, self.vectors)
+
+    def _read(self, folder: Path) -> None:
+        """Load what a subclass has written beside the vectors."""
+
+
+def exact_search(vectors: np.ndarray, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Find the rows with the highest inner product, without ever holding queries x rows.
+
+    vectors (ndarray): Shape (rows, width), float32.
+    queries (ndarray): Shape (n, width), float32.
+    k (int): Rows wanted, at most `rows`.
+    RETURNS (Tuple[ndarray, ndarray]): Rows (n, k), int64, and products, float32. Best first, equal ones by row.
+    """
+    found = [_search_block(vectors, queries[i : i + QUERY_BLOCK], k) for i in range(0, len(queries), QUERY_BLOCK)]
+    rows = np.concatenate([rows for rows, _ in found])
+    scores = np.concatenate([scores for _, scores in found])
+    order = np.lexsort((rows, -scores), axis=-1)
+    return np.take_along_axis(rows, order, axis=-1), np.take_along_axis(scores, order, axis=-1)
+
+
+def _search_block(vectors: np.ndarray, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    with torch.inference_mode():
+        left = torch.from_numpy(queries)
+        scores = torch.empty((len(queries), 0))
+        rows = torch.empty((len(queries), 0), dtype=torch.int64)
+        for start in range(0, len(vectors), ROW_BLOCK):
+            products = left @ torch.from_numpy(vectors[start : start + ROW_BLOCK]).T
+            best, place = products.topk(min(k, products.shape[1]))
+            scores, rows = torch.cat([scores, best], 1), torch.cat([rows, place + start], 1)
+            scores, kept = scores.topk(min(k, scores.shape[1]))
+            rows = rows.gather(1, kept)
+    return rows.numpy(), scores.numpy()
+
+
+def _check_finite(vectors: np.ndarray) -> None:
+    # A sum is not finite if any of its terms is not, and takes no memory; ScaNN answers [0, 0, 0] to a NaN.
+    bad = ~np.isfinite(vectors.sum(axis=1))
+    if bad.any():
+        raise ValueError(Errors.E306.format(n=int(bad.sum()), row=int(np.flatnonzero(bad)[0])))
+
+
+def _restore(cls: type[ExactIndex], arguments: dict[str, Any], data: bytes) -> ExactIndex:
+    return cls(**arguments).from_bytes(data) if data else cls(**arguments)

@@ -1,0 +1,136 @@
+"""Approximate search with ScaNN, configured by size and by a measured recall."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..compat import has_scann, import_scann
+from ..errors import Errors, Warnings
+from .exact import ExactIndex, exact_search
+from .recall import measure_recall
+
+# Below this, comparing with every row is as fast as any shortcut.
+EXACT_BELOW = 20_000
+# Search budgets as (share of the leaves, rows rescored exactly), cheapest first.
+BUDGETS = (
+    (0.015, 30),
+    (0.02, 30),
+    (0.025, 30),
+    (0.03, 30),
+    (0.035, 30),
+    (0.045, 40),
+    (0.07, 60),
+    (0.1, 100),
+    (0.2, 200),
+    (0.4, 400),
+    (1.0, 1000),
+)
+# Twice as many leaves as the usual square root of the rows: with spilling, more and smaller leaves cost less for the
+# same recall (measured on 72,000 disease names).
+LEAVES_PER_ROOT = 2.0
+# Each row goes to a second leaf that covers what the first one misses (SOAR, NeurIPS 2023): at equal recall, about
+# twice the speed. ScaNN cannot edit such an index, so edits have to be kept beside it.
+SOAR_LAMBDA = 1.5
+# Share of the inner-product error that counts along the vector, as in the ScaNN paper (ICML 2020), section 5.
+ANISOTROPIC_THRESHOLD = 0.2
+TRAINING_SAMPLE = 250_000
+
+
+def make_scann_index(recall_target: float = 0.99) -> ScannIndex:
+    """Make an empty ScaNN index, registered as `spacy-sapbert.ScannIndex.v1`.
+
+    recall_target (float): Share of the queries whose nearest row has to be found.
+    RETURNS (ScannIndex): The index.
+    """
+    return ScannIndex(recall_target=recall_target)
+
+
+class ScannIndex(ExactIndex):
+    """Search with ScaNN: a partitioning tree, asymmetric hashing inside its leaves, exact rescoring of the best.
+
+    `build` measures recall against exact search and raises the budget until the target is met; what it chose and
+    measured is in `configuration` and `recall`. Small indexes, and platforms for which there is no ScaNN, are searched
+    exactly; the saved folder is the same.
+
+    recall_target (float): Share of the queries whose nearest row has to be found, 0 < target <= 1.
+    """
+
+    kind: ClassVar[str] = "scann"
+
+    def __init__(self, *, recall_target: float = 0.99) -> None:
+        super().__init__()
+        if not 0.0 < recall_target <= 1.0:
+            raise ValueError(Errors.E307.format(value=recall_target))
+        self.recall_target = recall_target
+        self._searcher: Any = None
+
+    def _arguments(self) -> dict[str, Any]:
+        return {"recall_target": self.recall_target}
+
+    def _arrange(self) -> None:
+        self._searcher = None
+        self.configuration = {"scoring": "exact"}
+        self.recall = {}
+        if len(self) < EXACT_BELOW:
+            return
+        if not has_scann():
+            warnings.warn(Warnings.W301.format(rows=len(self)), stacklevel=2)
+            return
+        leaves = round(LEAVES_PER_ROOT * len(self) ** 0.5)
+        builder = import_scann().scann_ops_pybind.builder(self.vectors, 10, "dot_product")
+        sample = min(len(self), TRAINING_SAMPLE)
+        builder = builder.tree(leaves, leaves, training_sample_size=sample, soar_lambda=SOAR_LAMBDA)
+        builder = builder.score_ah(2, anisotropic_quantization_threshold=ANISOTROPIC_THRESHOLD)
+        # Rescoring in full precision makes the scores true cosines.
+        self._searcher = builder.reorder(BUDGETS[0][1]).build()
+        self._choose_budget(leaves)
+
+    def _choose_budget(self, leaves: int) -> None:
+        """Take the cheapest budget that meets the target."""
+        for share, reorder in BUDGETS:
+            searched = max(1, round(share * leaves))
+            self.configuration = {
+                "scoring": "tree_ah",
+                "leaves": leaves,
+                "leaves_to_search": searched,
+                "reorder": reorder,
+            }
+            self.recall = measure_recall(self)
+            if self.recall["at_1"] >= self.recall_target:
+                return
+        warnings.warn(Warnings.W302.format(target=self.recall_target, found=self.recall["at_1"]), stacklevel=2)
+
+    def _search(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+        if self._searcher is None:
+            return exact_search(self.vectors, queries, k)
+        search = self._searcher.search_batched if len(queries) == 1 else self._searcher.search_batched_parallel
+        rows, scores = search(
+            queries,
+            final_num_neighbors=k,
+            pre_reorder_num_neighbors=max(self.configuration["reorder"], 2 * k),
+            leaves_to_search=self.configuration["leaves_to_search"],
+        )
+        scores = np.asarray(scores, dtype=np.float32)
+        # Few searched leaves can hold fewer than k rows; ScaNN fills up with row 0 and a score that is not a number.
+        return np.where(np.isnan(scores), -1, rows.astype(np.int64)), np.where(np.isnan(scores), -np.inf, scores)
+
+    def _write(self, folder: Path) -> None:
+        if self._searcher is None:
+            super()._write(folder)
+        else:
+            self._searcher.serialize(str(folder), relative_path=True)
+
+    def _read(self, folder: Path) -> None:
+        self._searcher = None
+        if self.configuration["scoring"] == "exact":
+            return
+        if not has_scann():
+            self.configuration = {"scoring": "exact"}
+            self.recall = {}
+            warnings.warn(Warnings.W301.format(rows=len(self)), stacklevel=2)
+            return
+        self._searcher = import_scann().scann_ops_pybind.load_searcher(str(folder))

@@ -1,0 +1,216 @@
+"""From mentions to concepts: the terminology, the encoder and the index working together."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from tqdm import tqdm
+
+from .errors import Errors, Warnings
+from .files import pack_folder, read_manifest, replace_folder, unpack_folder, write_manifest
+from .index import ExactIndex, read_index
+
+if TYPE_CHECKING:
+    from .encoder import EncoderShim
+    from .terminology import Terminology
+
+RETRIEVER_FILE = "retriever.json"
+ARRAYS = ("offsets", "name_rows")
+FORMAT_VERSION = 1
+# Names tokenised or encoded between two steps of the progress bar.
+CHUNK = 8192
+# Scores of equal vectors can differ by this much.
+TIE = 1e-6
+
+
+class Hit(NamedTuple):
+    """A concept found for a mention.
+
+    concept (int): Its row in the terminology's concepts.
+    name (int): Row, in the terminology's names, of the name that matched best.
+    score (float): Cosine of mention and name.
+    """
+
+    concept: int
+    name: int
+    score: float
+
+
+class Retriever:
+    """Find the concepts whose names are nearest to a mention.
+
+    An index row stands for all names with the same tokens, because these have the same vector: names that belong to
+    several concepts, or differ only in what the tokenizer ignores, are found together or not at all.
+
+    terminology (Terminology): Concepts and names.
+    index (ExactIndex): An index of vectors.
+    offsets (ndarray): Where each index row's names start in `name_rows`; shape (rows + 1,), int64.
+    name_rows (ndarray): Rows of the terminology's names, grouped by index row; int64.
+    """
+
+    def __init__(self, terminology: Terminology, index: ExactIndex, offsets: np.ndarray, name_rows: np.ndarray) -> None:
+        self.terminology = terminology
+        self.index = index
+        self._offsets = offsets
+        self._name_rows = name_rows
+        self._name_strings = terminology.names["name"]
+        self._preferred = terminology.names["preferred"]
+
+    @classmethod
+    def build(
+        cls, terminology: Terminology, encoder: EncoderShim, index: ExactIndex, *, batch_size: int = 256
+    ) -> Retriever:
+        """Encode all names and build the index.
+
+        terminology (Terminology): Concepts and names.
+        encoder (EncoderShim): The encoder.
+        index (ExactIndex): An index; what it held before is gone.
+        batch_size (int): Names in one forward pass.
+        RETURNS (Retriever): Ready to search.
+        RAISES (ValueError): If no name can be encoded.
+        """
+        offsets, name_rows, tokens = _group_names(terminology, encoder)
+        if not tokens:
+            raise ValueError(Errors.E410.format(n=terminology.n_names))
+        if len(name_rows) < terminology.n_names:
+            missing = terminology.n_names - len(name_rows)
+            warnings.warn(Warnings.W410.format(missing=missing, n=terminology.n_names), stacklevel=2)
+        vectors = np.empty((len(tokens), encoder.width), dtype=np.float32)
+        with tqdm(total=len(tokens), desc="Encoding names", unit="name", disable=None) as progress:
+            for start in range(0, len(tokens), CHUNK):
+                chunk = tokens[start : start + CHUNK]
+                vectors[start : start + CHUNK] = encoder.encode_tokens(chunk, batch_size=batch_size)
+                progress.update(len(chunk))
+        index.build(vectors, fingerprint=encoder.fingerprint)
+        return cls(terminology, index, offsets, name_rows)
+
+    def search(self, texts: Sequence[str], vectors: np.ndarray, k: int) -> list[list[Hit]]:
+        """Find the nearest concepts of each mention.
+
+        texts (Sequence[str]): The mentions; used to choose between names with the same vector.
+        vectors (ndarray): Their vectors, shape (n, width).
+        k (int): Distinct concepts wanted. There are more where the last ones have the same score.
+        RETURNS (List[List[Hit]]): For each mention its concepts, best first. Of equal scores, the concept comes first
+            whose name is written like the mention, then the one of which it is a preferred name, then the smaller id.
+        """
+        found: list[list[Hit]] = [[] for _ in texts]
+        pending = np.arange(len(texts))
+        fetch = 2 * k + 8
+        while len(pending):
+            rows, scores = self.index.search(vectors[pending], min(fetch, len(self.index)))
+            unfinished = []
+            for query, query_rows, query_scores in zip(pending.tolist(), rows.tolist(), scores.tolist(), strict=True):
+                found[query], is_complete = self._collect(texts[query], query_rows, query_scores, k)
+                if not is_complete and fetch < len(self.index):
+                    unfinished.append(query)
+            # Concepts with many similar names can fill the first rows: look further for these mentions only.
+            pending = np.array(unfinished, dtype=np.int64)
+            fetch *= 4
+        return found
+
+    def _collect(self, text: str, rows: list[int], scores: list[float], k: int) -> tuple[list[Hit], bool]:
+        """Take distinct concepts from index rows until there are k. Tell whether more rows would change the result."""
+        best: dict[int, tuple[Hit, tuple[bool, bool]]] = {}
+        last = -np.inf
+        is_complete = False
+        for row, score in zip(rows, scores, strict=True):
+            if row < 0 or (len(best) >= k and score < last - TIE):
+                is_complete = True
+                break
+            last = score
+            for name_row in self._name_rows[self._offsets[row] : self._offsets[row + 1]].tolist():
+                hit = Hit(int(self.terminology.name_concept[name_row]), name_row, score)
+                rank = self._rank(text, name_row)
+                known = best.get(hit.concept)
+                if known is None or (hit.score >= known[0].score - TIE and rank < known[1]):
+                    best[hit.concept] = (hit, rank)
+        ordered = sorted(best.values(), key=lambda item: (-round(item[0].score, 6), item[1], item[0].concept))
+        return [hit for hit, _ in ordered], is_complete
+
+    def _rank(self, text: str, name_row: int) -> tuple[bool, bool]:
+        """Order names with the same vector: written like the mention first, then preferred ones."""
+        return self._name_strings[name_row] != text, not self._preferred[name_row]
+
+    def to_disk(self, path: str | Path) -> None:
+        """Save index and row table to a folder. The terminology is saved on its own.
+
+        path (str | Path): The folder; replaced if it exists.
+        """
+        with replace_folder(Path(path)) as folder:
+            np.save(folder / "offsets.npy", self._offsets)
+            np.save(folder / "name_rows.npy", self._name_rows)
+            data = {"terminology": self.terminology.fingerprint, "encoder": self.index.fingerprint}
+            write_manifest(folder / RETRIEVER_FILE, FORMAT_VERSION, data)
+            # After the manifest: the index has its own, and large files should be hashed once.
+            self.index.to_disk(folder / "index")
+
+    @classmethod
+    def from_disk(cls, path: str | Path, terminology: Terminology, *, memory_map: bool = True) -> Retriever:
+        """Load what `to_disk` has saved.
+
+        path (str | Path): The folder.
+        terminology (Terminology): The terminology that was saved with it.
+        memory_map (bool): Leave on disk what is not needed at once.
+        RETURNS (Retriever): Ready to search.
+        RAISES (OSError): If a file is missing or damaged.
+        RAISES (ValueError): If the terminology is another one.
+        """
+        path = Path(path)
+        data = read_manifest(path / RETRIEVER_FILE, FORMAT_VERSION)
+        if data["terminology"] != terminology.fingerprint:
+            raise ValueError(Errors.E412.format(path=path))
+        arrays = [np.load(path / f"{name}.npy", mmap_mode="r" if memory_map else None) for name in ARRAYS]
+        index = read_index(path / "index", memory_map=memory_map)
+        return cls(terminology, index, *arrays)
+
+    def to_bytes(self) -> bytes:
+        """Serialise index and row table to bytes.
+
+        RETURNS (bytes): The packed folder.
+        """
+        with TemporaryDirectory() as temporary:
+            self.to_disk(Path(temporary) / "retriever")
+            return pack_folder(Path(temporary) / "retriever")
+
+    @classmethod
+    def from_bytes(cls, data: bytes, terminology: Terminology) -> Retriever:
+        """Load what `to_bytes` has packed.
+
+        data (bytes): The packed folder.
+        terminology (Terminology): The terminology that was saved with it.
+        RETURNS (Retriever): Ready to search.
+        """
+        with TemporaryDirectory() as temporary:
+            unpack_folder(data, Path(temporary))
+            return cls.from_disk(temporary, terminology, memory_map=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Retriever.from_bytes, (self.to_bytes(), self.terminology)
+
+
+def _group_names(terminology: Terminology, encoder: EncoderShim) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
+    """Group names by their tokens; names without any token that says something are left out."""
+    row_of: dict[bytes, int] = {}
+    tokens: list[np.ndarray] = []
+    row_of_name = np.full(terminology.n_names, -1, dtype=np.int64)
+    strings = terminology.names["name"]
+    with tqdm(total=len(strings), desc="Tokenizing names", unit="name", disable=None) as progress:
+        for start in range(0, len(strings), CHUNK):
+            chunk = encoder.tokenize(strings[start : start + CHUNK].to_list())
+            for name_row, ids in enumerate(chunk, start):
+                if encoder.is_informative(ids):
+                    compact = np.array(ids, dtype=np.int32)
+                    row = row_of.setdefault(compact.tobytes(), len(tokens))
+                    if row == len(tokens):
+                        tokens.append(compact)
+                    row_of_name[name_row] = row
+            progress.update(len(chunk))
+    order = np.argsort(row_of_name, kind="stable")
+    name_rows = order[np.searchsorted(row_of_name[order], 0) :]
+    offsets = np.searchsorted(row_of_name[name_rows], np.arange(len(tokens) + 1))
+    return offsets.astype(np.int64), name_rows.astype(np.int64), tokens

@@ -1,0 +1,85 @@
+"""Score links: the chosen concept of each entity, and whether the right one was among the candidates."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from spacy.scorer import PRFScore
+from spacy.tokens import Span
+from spacy.training import Example
+
+ID_SEPARATOR = "|"
+RANKS = (1, 5)
+
+
+def make_linker_scorer() -> Callable[..., dict[str, Any]]:
+    """Create the scorer of the linker, for the registry of scorers.
+
+    RETURNS (Callable): The function `linker_score`.
+    """
+    return linker_score
+
+
+def linker_score(
+    examples: Iterable[Example], *, negative_labels: Iterable[str] = ("", "NIL"), **kwargs: Any
+) -> dict[str, float | None]:
+    """Compare predicted with gold links, for those entities that have the same boundaries in both.
+
+    A gold id may hold several ids joined by "|", any of which is right. Documents without
+    annotated entities are left out. The micro scores are those of spaCy's `Scorer.score_links` with the same
+    negative labels.
+
+    examples (Iterable[Example]): The examples.
+    negative_labels (Iterable[str]): The ids that stand for no link, as the empty one always does.
+    RETURNS (Dict[str, Optional[float]]): The scores, all None if no gold entity has a link:
+        nel_micro_p, nel_micro_r, nel_micro_f: precision, recall and F-score of the links.
+        nel_acc_at_1, nel_acc_at_5: share of the gold links with a predicted entity whose concept is among the
+            first candidates of that entity.
+        nel_coverage: share of the gold links that have a predicted entity.
+    """
+    negatives = frozenset(negative_labels) | {""}
+    prf = PRFScore()
+    n_gold = n_covered = 0
+    n_hits = dict.fromkeys(RANKS, 0)
+    for gold, ent in _iter_entities(examples):
+        gold_ids = _split_ids(gold.kb_id_, negatives)
+        n_gold += bool(gold_ids)
+        if ent is None:
+            continue
+        _count(prf, gold_ids, ent.kb_id_, negatives)
+        if gold_ids:
+            n_covered += 1
+            ranked = _candidate_ids(ent)
+            for k in RANKS:
+                n_hits[k] += not gold_ids.isdisjoint(ranked[:k])
+    scores = {"nel_micro_p": prf.precision, "nel_micro_r": prf.recall, "nel_micro_f": prf.fscore}
+    scores.update({f"nel_acc_at_{k}": n / max(n_covered, 1) for k, n in n_hits.items()})
+    scores["nel_coverage"] = n_covered / max(n_gold, 1)
+    return {key: score if n_gold else None for key, score in scores.items()}
+
+
+def _iter_entities(examples: Iterable[Example]) -> Iterable[tuple[Span, Span | None]]:
+    """Yield each gold entity with the predicted one at the same character offsets, if there is one."""
+    for eg in examples:
+        by_offsets = {(ent.start_char, ent.end_char): ent for ent in eg.predicted.ents}
+        for gold in eg.reference.ents:
+            yield gold, by_offsets.get((gold.start_char, gold.end_char))
+
+
+def _split_ids(gold: str, negatives: frozenset[str]) -> set[str]:
+    """Get the ids of a gold link: none if it stands for no link."""
+    return {id_.strip() for id_ in gold.split(ID_SEPARATOR)} - negatives
+
+
+def _count(prf: PRFScore, gold_ids: set[str], predicted: str, negatives: frozenset[str]) -> None:
+    """Count a pair of links: a wrong id is a false positive and negative, no link in both is neither."""
+    if predicted in gold_ids:
+        prf.tp += 1
+        return
+    prf.fp += predicted not in negatives
+    prf.fn += bool(gold_ids)
+
+
+def _candidate_ids(ent: Span) -> list[str]:
+    """Get the distinct ids of an entity's candidates, best first."""
+    candidates = ent._.kb_candidates if Span.has_extension("kb_candidates") else None
+    return list(dict.fromkeys(candidate["id"] for candidate in candidates or ()))

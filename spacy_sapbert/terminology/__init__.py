@@ -1,0 +1,18 @@
+"""Terminologies: concepts and their names in one immutable table, and what reads them from files."""
+
+from .builder import TerminologyBuilder
+from .jsonl import read_jsonl
+from .obo import read_obo
+from .saved import read_saved
+from .table import Concept, Terminology
+from .tabular import read_table
+
+__all__ = [
+    "Concept",
+    "Terminology",
+    "TerminologyBuilder",
+    "read_jsonl",
+    "read_obo",
+    "read_saved",
+    "read_table",
+]

@@ -1,0 +1,204 @@
+"""Collect concepts and names in any order and make a terminology of them."""
+
+import re
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from ..errors import Errors
+from .table import CONCEPT_SCHEMA, NAME_SCHEMA, Terminology
+
+# Unicode's control characters and every kind of white space, which end words in spaCy and records in files.
+_NOT_IN_ID = re.compile(r"[\s\x00-\x1f\x7f-\x9f]")
+
+
+class TerminologyBuilder:
+    """Collects concepts and names, merging what has the same id."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, int] = {}
+        self._canonical: list[str | None] = []
+        self._definitions: list[str | None] = []
+        # Lists are kept only for concepts that have any: most have none of some kind.
+        self._lists: dict[str, dict[int, dict[str, None]]] = {"types": {}, "codes": {}, "parents": {}}
+        self._names: list[str] = []
+        self._name_rows = array("L")
+        self._labels: dict[str, list[str]] = {"language": [], "source": [], "term_type": []}
+        self._preferred: list[bool] = []
+        self._dropped: Counter[str] = Counter(
+            empty_names=0, duplicate_names=0, concepts_without_names=0, self_parents=0
+        )
+
+    def __contains__(self, concept_id: object) -> bool:
+        return concept_id in self._rows
+
+    def add_concept(
+        self,
+        concept_id: str,
+        *,
+        canonical_name: str | None = None,
+        types: Iterable[str] = (),
+        definition: str | None = None,
+        codes: Iterable[str] = (),
+        parents: Iterable[str] = (),
+    ) -> None:
+        """Add a concept, or add to the one that has the id already.
+
+        concept_id (str): The id, visible text without spaces.
+        canonical_name (str | None): The name to show. The first one given wins.
+        types (Iterable[str]): Semantic types.
+        definition (str | None): The definition. The first one given wins.
+        codes (Iterable[str]): Codes of the concept in sources, as "SOURCE:CODE".
+        parents (Iterable[str]): The ids of the concepts that this one is a kind of.
+        RAISES (ValueError): If the id or a text cannot be kept.
+        """
+        canonical_name = (canonical_name or "").strip() or None
+        definition = (definition or "").strip() or None
+        lists = {"types": tuple(types), "codes": tuple(codes), "parents": tuple(parents)}
+        # Everything is checked before anything is kept: a refused record leaves no half of it behind.
+        _check_text(concept_id, "canonical name", canonical_name or "")
+        _check_text(concept_id, "definition", definition or "")
+        for kind, values in lists.items():
+            for value in values:
+                _check_text(concept_id, kind, value)
+        row = self._row(concept_id)
+        self._canonical[row] = self._canonical[row] or canonical_name
+        self._definitions[row] = self._definitions[row] or definition
+        for kind, values in lists.items():
+            kept = [value for value in values if value and not (kind == "parents" and value == concept_id)]
+            self._dropped["self_parents"] += kind == "parents" and concept_id in values
+            if kept:
+                self._lists[kind].setdefault(row, {}).update(dict.fromkeys(kept))
+
+    def add_name(
+        self,
+        concept_id: str,
+        name: str,
+        *,
+        language: str = "ENG",
+        source: str = "",
+        term_type: str = "",
+        preferred: bool = False,
+    ) -> None:
+        """Add a name of a concept, and the concept if it is not there yet.
+
+        concept_id (str): The concept's id.
+        name (str): The name. White space around it is removed, and an empty name is dropped and counted.
+        language (str): The language, as in UMLS: "ENG".
+        source (str): The vocabulary it comes from, such as "HPO".
+        term_type (str): The kind of name in its source.
+        preferred (bool): Whether its source prefers it.
+        RAISES (ValueError): If the id or a text cannot be kept.
+        """
+        name = name.strip()
+        for text in (name, language, source, term_type):
+            _check_text(concept_id, "name", text)
+        row = self._row(concept_id)
+        if not name:
+            self._dropped["empty_names"] += 1
+            return
+        self._names.append(name)
+        self._name_rows.append(row)
+        for key, value in (("language", language), ("source", source), ("term_type", term_type)):
+            self._labels[key].append(value)
+        self._preferred.append(preferred)
+
+    def build(self, report: Mapping[str, Any] | None = None) -> Terminology:
+        """Make the terminology, dropping and counting duplicate names and concepts without names.
+
+        report (Mapping[str, Any] | None): What the reader has to report. Counts are added to it.
+        RETURNS (Terminology): The terminology.
+        RAISES (ValueError): If no concept has a name.
+        """
+        report = dict(report or {})
+        names = self._make_names()
+        dropped = self._dropped.copy()
+        dropped["duplicate_names"] += len(self._names) - names.height
+        has_name = np.zeros(len(self._rows), dtype=bool)
+        has_name[names["row"].to_numpy()] = True
+        dropped["concepts_without_names"] += int((~has_name).sum())
+        report["dropped"] = {**report.get("dropped", {}), **dropped}
+        kept = sorted((concept_id, row) for concept_id, row in self._rows.items() if has_name[row])
+        if not kept:
+            files = ", ".join(file["name"] for file in report.get("files", ())) or "the records given"
+            read, lost = report.get("read", {}), report["dropped"]
+            raise ValueError(Errors.E104.format(files=files, read=read, dropped=lost))
+        new_rows = np.zeros(len(self._rows), dtype=np.uint32)
+        new_rows[[row for _, row in kept]] = np.arange(len(kept), dtype=np.uint32)
+        names = names.with_columns(pl.Series("concept", new_rows[names["row"].to_numpy()]))
+        names = names.sort("concept", maintain_order=True).select(NAME_SCHEMA.names())
+        concepts = self._make_concepts(kept, names)
+        report["kept"] = {"concepts": concepts.height, "names": names.height}
+        known = {concept_id for concept_id, _ in kept}
+        parents = (p for _, row in kept for p in self._lists["parents"].get(row, ()))
+        report["dangling_parents"] = sum(parent not in known for parent in parents)
+        return Terminology(concepts, names, report=report)
+
+    def _row(self, concept_id: str) -> int:
+        row = self._rows.get(concept_id)
+        if row is None:
+            check_id(concept_id)
+            row = self._rows[concept_id] = len(self._rows)
+            self._canonical.append(None)
+            self._definitions.append(None)
+        return row
+
+    def _make_names(self) -> pl.DataFrame:
+        """Make the table of distinct names, each with the row that its concept has here."""
+        rows = np.array(self._name_rows, dtype=np.uint32)
+        columns = {"name": self._names, "row": rows, **self._labels, "preferred": self._preferred}
+        schema = {column: NAME_SCHEMA.get(column, pl.UInt32()) for column in columns}
+        key = ["row", "name", "language"]
+        names = (
+            pl.DataFrame(columns, schema=schema)
+            .group_by(key, maintain_order=True)
+            .agg(
+                pl.all().exclude("preferred").first(),
+                # A name that one source prefers stays preferred, whichever of its duplicates came first.
+                pl.col("preferred").any(),
+            )
+        )
+        return names
+
+    def _make_concepts(self, kept: list[tuple[str, int]], names: pl.DataFrame) -> pl.DataFrame:
+        first = names.sort("concept", "preferred", descending=[False, True], maintain_order=True)
+        fallback = first.unique("concept", keep="first", maintain_order=True)["name"]
+        explicit = pl.Series([self._canonical[row] for _, row in kept], dtype=pl.String())
+        columns: dict[str, Any] = {
+            "id": [concept_id for concept_id, _ in kept],
+            "canonical_name": explicit.fill_null(fallback),
+            "definition": [self._definitions[row] for _, row in kept],
+        }
+        for kind, of in self._lists.items():
+            # By way of pyarrow: polars makes a series of each list first, which takes ten times as long.
+            lists = [list(of.get(row, ())) for _, row in kept]
+            columns[kind] = pl.from_arrow(pa.array(lists, pa.large_list(pa.large_string())))
+        return pl.DataFrame({column: columns[column] for column in CONCEPT_SCHEMA}, schema=CONCEPT_SCHEMA)
+
+
+def check_id(concept_id: str) -> None:
+    """Refuse text that cannot be the id of a concept.
+
+    concept_id (str): The text.
+    RAISES (ValueError): If it is empty or holds white space or control characters.
+    """
+    if not concept_id:
+        raise ValueError(Errors.E109.format(id=concept_id, reason="it is empty"))
+    if _NOT_IN_ID.search(concept_id):
+        reason = "it holds white space or a control character"
+        raise ValueError(Errors.E109.format(id=concept_id, reason=reason))
+    _check_text(concept_id, "id", concept_id)
+
+
+def _check_text(concept_id: str, what: str, text: str) -> None:
+    if text.isascii():
+        return
+    try:
+        text.encode("utf8")
+    except UnicodeEncodeError:
+        raise ValueError(Errors.E110.format(what=what, text=text, id=concept_id)) from None

@@ -1,0 +1,267 @@
+"""The terminology: an immutable columnar table of concepts and one of their names."""
+
+import copy
+import hashlib
+import json
+from bisect import bisect_left
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from ..errors import Errors
+from .storage import load_folder, pack, save_folder, table_digest, unpack
+
+CONCEPTS_FILE = "concepts.arrow"
+NAMES_FILE = "names.arrow"
+FILES = (CONCEPTS_FILE, NAMES_FILE)
+
+CONCEPT_SCHEMA = pl.Schema(
+    {
+        "id": pl.String(),
+        "canonical_name": pl.String(),
+        "types": pl.List(pl.String()),
+        "definition": pl.String(),
+        "codes": pl.List(pl.String()),
+        "parents": pl.List(pl.String()),
+    }
+)
+# Language, source and term type are plain strings: Categorical and Enum columns are not mapped from a file
+# without a copy, and an Enum refuses comparison with a value that it does not hold.
+NAME_SCHEMA = pl.Schema(
+    {
+        "name": pl.String(),
+        "concept": pl.UInt32(),
+        "language": pl.String(),
+        "source": pl.String(),
+        "term_type": pl.String(),
+        "preferred": pl.Boolean(),
+    }
+)
+
+
+@dataclass(frozen=True)
+class Concept:
+    """One concept of a terminology with all its names."""
+
+    id: str
+    canonical_name: str
+    names: tuple[str, ...]
+    types: tuple[str, ...]
+    definition: str | None
+    codes: tuple[str, ...]
+    parents: tuple[str, ...]
+
+
+class Terminology:
+    """Concepts and their names, memory-mapped when loaded from disk."""
+
+    def __init__(self, concepts: pl.DataFrame, names: pl.DataFrame, *, report: dict[str, Any] | None = None) -> None:
+        """Hold two tables that fit together. To make them from records, use `TerminologyBuilder`.
+
+        concepts (pl.DataFrame): The concepts, sorted by id, with the columns of `CONCEPT_SCHEMA`.
+        names (pl.DataFrame): The names, sorted by concept row, with the columns of `NAME_SCHEMA`.
+        report (dict[str, Any] | None): What was read, kept and dropped, as plain JSON data.
+        RAISES (ValueError): If the tables don't fit together.
+        """
+        _check_tables(concepts, names)
+        self._concepts = concepts.rechunk()
+        self._names = names.rechunk()
+        self._report = json.loads(json.dumps(report or {}))
+        self._ids = self._concepts["id"]
+        self._name_strings = self._names["name"]
+
+    @property
+    def concepts(self) -> pl.DataFrame:
+        """The concepts, sorted by id."""
+        # A clone shares the data, and keeps in-place operations on the frame from changing the terminology.
+        return self._concepts.clone()
+
+    @property
+    def names(self) -> pl.DataFrame:
+        """The names, sorted by concept row, then in the order they were read in."""
+        return self._names.clone()
+
+    @property
+    def report(self) -> dict[str, Any]:
+        """What was read, kept and dropped when the terminology was made."""
+        return copy.deepcopy(self._report)
+
+    @property
+    def n_names(self) -> int:
+        """The number of names."""
+        return self._names.height
+
+    @cached_property
+    def name_concept(self) -> np.ndarray:
+        """The concept row of each name, as a read-only view of the table."""
+        view = self._names["concept"].to_numpy(allow_copy=False)
+        view.flags.writeable = False
+        return view
+
+    @cached_property
+    def name_offsets(self) -> np.ndarray:
+        """Where each concept's names start, and behind the last concept's, where they end."""
+        rows = np.arange(len(self) + 1, dtype=np.uint32)
+        offsets = np.searchsorted(self.name_concept, rows).astype(np.int64, copy=False)
+        offsets.flags.writeable = False
+        return offsets
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """The sha256 of the two tables as saved: the same for the same concepts and names."""
+        digests = table_digest(self._concepts) + table_digest(self._names)
+        return hashlib.sha256(digests.encode("ascii")).hexdigest()
+
+    def __len__(self) -> int:
+        return self._concepts.height
+
+    def __contains__(self, concept_id: object) -> bool:
+        return isinstance(concept_id, str) and self._find(concept_id) is not None
+
+    def __getitem__(self, concept_id: str) -> Concept:
+        return self.concept(self.row(concept_id))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Terminology):
+            return NotImplemented
+        if self is other:
+            return True
+        return self._concepts.equals(other._concepts) and self._names.equals(other._names)
+
+    def __hash__(self) -> int:
+        return hash((len(self), self.n_names))
+
+    def __repr__(self) -> str:
+        return f"Terminology({len(self)} concepts, {self.n_names} names)"
+
+    def __copy__(self) -> "Terminology":
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Terminology":
+        return self
+
+    def __reduce__(self) -> tuple[Callable[[bytes], "Terminology"], tuple[bytes]]:
+        return Terminology.from_bytes, (self.to_bytes(),)
+
+    def row(self, concept_id: str) -> int:
+        """Find the row of a concept in `concepts` by binary search.
+
+        concept_id (str): The concept's id.
+        RETURNS (int): The row.
+        RAISES (KeyError): If there is no such concept.
+        """
+        row = self._find(concept_id)
+        if row is None:
+            raise KeyError(Errors.E105.format(id=concept_id, n=len(self)))
+        return row
+
+    def concept(self, row: int) -> Concept:
+        """Get one concept by its row.
+
+        row (int): The row in `concepts`.
+        RETURNS (Concept): The concept with its names.
+        RAISES (IndexError): If there is no such row.
+        """
+        names = tuple(self._name_strings[self._name_slice(row)].to_list())
+        concept_id, canonical_name, types, definition, codes, parents = self._concepts.row(row)
+        return Concept(concept_id, canonical_name, names, tuple(types), definition, tuple(codes), tuple(parents))
+
+    def names_of(self, row: int) -> pl.DataFrame:
+        """Get the part of `names` that belongs to one concept, without copying.
+
+        row (int): The concept's row in `concepts`.
+        RETURNS (pl.DataFrame): Its names.
+        RAISES (IndexError): If there is no such row.
+        """
+        return self._names[self._name_slice(row)]
+
+    def concept_rows(self, name_rows: np.ndarray) -> np.ndarray:
+        """Look up the concepts of many names at once.
+
+        name_rows (np.ndarray): Rows of `names`, of any shape.
+        RETURNS (np.ndarray): The concepts' rows, of the same shape, uint32.
+        RAISES (IndexError): If a row is outside the table, such as an index's padding of -1.
+        """
+        wrong = (name_rows < 0) | (name_rows >= self.n_names)
+        if wrong.any():
+            raise IndexError(Errors.E106.format(row=name_rows[wrong][0], n=self.n_names, what="names"))
+        return self.name_concept[name_rows]
+
+    def to_disk(self, path: str | Path) -> None:
+        """Save to a folder. The same terminology gives the same bytes.
+
+        path (str | Path): The folder. It may be the one that the terminology was loaded from.
+        """
+        save_folder(Path(path), self._tables(), self._manifest())
+
+    @classmethod
+    def from_disk(cls, path: str | Path) -> "Terminology":
+        """Load from a folder by mapping its files into memory.
+
+        path (str | Path): A folder written by `to_disk`.
+        RETURNS (Terminology): The terminology.
+        RAISES (ValueError): If a file is missing, damaged or of another format version.
+        """
+        return cls._from_saved(*load_folder(Path(path), FILES))
+
+    def to_bytes(self) -> bytes:
+        """Serialise to bytes.
+
+        RETURNS (bytes): What `to_disk` would write, as one msgpack dict.
+        """
+        return pack(self._tables(), self._manifest())
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "Terminology":
+        """Load from bytes.
+
+        data (bytes): What `to_bytes` returned.
+        RETURNS (Terminology): The terminology.
+        RAISES (ValueError): If the bytes are damaged or of another format version.
+        """
+        return cls._from_saved(*unpack(data, FILES))
+
+    @classmethod
+    def _from_saved(cls, tables: dict[str, pl.DataFrame], manifest: dict[str, Any]) -> "Terminology":
+        terminology = cls(tables[CONCEPTS_FILE], tables[NAMES_FILE], report=manifest["report"])
+        # Taken over rather than computed again, so that it outlives a pyarrow that lays tables out otherwise.
+        terminology.__dict__["fingerprint"] = manifest["fingerprint"]
+        return terminology
+
+    def _tables(self) -> dict[str, pl.DataFrame]:
+        return {CONCEPTS_FILE: self._concepts, NAMES_FILE: self._names}
+
+    def _manifest(self) -> dict[str, Any]:
+        counts = {"concepts": len(self), "names": self.n_names}
+        return {"counts": counts, "fingerprint": self.fingerprint, "report": self._report}
+
+    def _find(self, concept_id: str) -> int | None:
+        row = bisect_left(self._ids, concept_id)
+        return row if row < len(self) and self._ids[row] == concept_id else None
+
+    def _name_slice(self, row: int) -> slice:
+        # A negative row would count from the end: a wrong concept rather than an error.
+        if not 0 <= row < len(self):
+            raise IndexError(Errors.E106.format(row=row, n=len(self), what="concepts"))
+        return slice(int(self.name_offsets[row]), int(self.name_offsets[row + 1]))
+
+
+def _check_tables(concepts: pl.DataFrame, names: pl.DataFrame) -> None:
+    """Refuse tables on which look-ups would silently give wrong answers."""
+    for frame, schema, what in ((concepts, CONCEPT_SCHEMA, "concepts"), (names, NAME_SCHEMA, "names")):
+        if frame.schema != schema:
+            raise ValueError(Errors.E115.format(reason=f"the columns of {what} are {dict(frame.schema)}"))
+        nulls = [c for c in frame.columns if c != "definition" and frame[c].null_count()]
+        if nulls:
+            raise ValueError(Errors.E115.format(reason=f"{what} have missing values in {', '.join(nulls)}"))
+    ids = concepts["id"]
+    if not (ids.slice(1) > ids.slice(0, max(0, len(ids) - 1))).all():
+        raise ValueError(Errors.E115.format(reason="concepts are not sorted by id, or ids repeat"))
+    rows = names["concept"]
+    if not rows.is_sorted() or (len(rows) and rows[-1] >= len(ids)):
+        raise ValueError(Errors.E115.format(reason="names are not sorted by concept row, or the concept is missing"))

@@ -1,0 +1,117 @@
+"""What the builder keeps, merges, drops and refuses."""
+
+import random
+
+import pytest
+
+from spacy_sapbert.terminology import Concept, TerminologyBuilder
+
+
+def test_concept_has_everything_that_was_added():
+    builder = TerminologyBuilder()
+    builder.add_concept("C1", types=["T047"], codes=["HP:1"], parents=["C2"], definition=" A disease. ")
+    builder.add_concept("C1", types=["T046", "T047"], codes=["MSH:D1"], definition="Another.")
+    builder.add_name("C1", " second  choice ", source="HPO", term_type="EXACT")
+    builder.add_name("C1", "first choice", preferred=True, language="GER")
+    terminology = builder.build()
+    assert terminology["C1"] == Concept(
+        id="C1",
+        canonical_name="first choice",
+        names=("second  choice", "first choice"),
+        types=("T047", "T046"),
+        definition="A disease.",
+        codes=("HP:1", "MSH:D1"),
+        parents=("C2",),
+    )
+    rows = terminology.names_of(0).rows()
+    assert rows[0] == ("second  choice", 0, "ENG", "HPO", "EXACT", False)
+    assert rows[1] == ("first choice", 0, "GER", "", "", True)
+
+
+def test_canonical_name_is_explicit_or_preferred_or_first():
+    builder = TerminologyBuilder()
+    for concept_id in ("explicit", "preferred", "first"):
+        builder.add_name(concept_id, "a")
+        builder.add_name(concept_id, "b", preferred=concept_id != "first")
+    builder.add_concept("explicit", canonical_name="c")
+    builder.add_concept("explicit", canonical_name="d")
+    terminology = builder.build()
+    found = {i: terminology[i].canonical_name for i in ("explicit", "preferred", "first")}
+    assert found == {"explicit": "c", "preferred": "b", "first": "a"}
+
+
+def test_what_is_dropped_is_counted():
+    builder = TerminologyBuilder()
+    builder.add_name("C1", "a")
+    builder.add_name("C1", "a", source="other", preferred=True)
+    builder.add_name("C1", "a", language="GER")
+    builder.add_name("C1", " \t")
+    builder.add_name("C2", "")
+    builder.add_concept("C3", types=["T1"])
+    builder.add_concept("C1", parents=["C1", "C2", "C9"])
+    terminology = builder.build({"read": {"rows": 7}, "dropped": {"obsolete": 4}})
+    assert terminology.report == {
+        "read": {"rows": 7},
+        "dropped": {
+            "obsolete": 4,
+            "empty_names": 2,
+            "duplicate_names": 1,
+            "concepts_without_names": 2,
+            "self_parents": 1,
+        },
+        "kept": {"concepts": 1, "names": 2},
+        "dangling_parents": 2,
+    }
+    assert terminology["C1"].parents == ("C2", "C9")
+    assert terminology.names["preferred"].to_list() == [True, False], "a source that prefers a name counts"
+
+
+def test_reading_order_of_concepts_does_not_matter():
+    names = [(f"C{i % 50:03}", f"name {i}") for i in range(150)]
+    tables = set()
+    for seed in range(3):
+        order = sorted({concept_id for concept_id, _ in names})
+        random.Random(seed).shuffle(order)
+        builder = TerminologyBuilder()
+        for concept_id in order:
+            builder.add_concept(concept_id, types=[concept_id.lower()])
+            for owner, name in names:
+                if owner == concept_id:
+                    builder.add_name(owner, name)
+        terminology = builder.build()
+        assert terminology.concepts["id"].to_list() == sorted(order)
+        assert all(terminology[i].types == (i.lower(),) for i in order)
+        tables.add(terminology.fingerprint)
+    assert len(tables) == 1
+
+
+@pytest.mark.parametrize("concept_id", ["", "C 1", "C1\n", "C\u20281", "C\u00a01", "C\x001", "C\x851"])
+def test_unusable_ids_are_refused(concept_id):
+    builder = TerminologyBuilder()
+    with pytest.raises(ValueError, match="E109"):
+        builder.add_name(concept_id, "a")
+    with pytest.raises(ValueError, match="E109"):
+        builder.add_concept(concept_id)
+    with pytest.raises(ValueError, match="E104"):
+        builder.build()
+
+
+@pytest.mark.parametrize("what", ["name", "definition", "canonical_name", "types", "codes", "id"])
+def test_half_characters_are_refused(what):
+    builder = TerminologyBuilder()
+    bad = "broken \ud83d".replace(" ", "_")
+    with pytest.raises(ValueError, match="E110"):
+        if what == "name":
+            builder.add_name("C1", bad)
+        elif what == "id":
+            builder.add_concept(bad)
+        else:
+            builder.add_concept("C1", **{what: [bad] if what in ("types", "codes") else bad})
+    assert "C1" not in builder, "a refused record leaves nothing behind"
+
+
+def test_empty_terminology_is_an_error_that_names_the_files():
+    builder = TerminologyBuilder()
+    builder.add_concept("C1")
+    with pytest.raises(ValueError, match=r"E104.*wrong\.tsv.*'concepts_without_names': 1"):
+        builder.build({"files": [{"name": "wrong.tsv"}]})

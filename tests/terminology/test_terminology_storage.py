@@ -1,0 +1,162 @@
+"""Saving and loading: nothing is lost, nothing damaged is loaded, nothing is copied."""
+
+import json
+import random
+import shutil
+import subprocess
+import sys
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from spacy_sapbert.terminology import Terminology, TerminologyBuilder
+from spacy_sapbert.terminology.table import FILES
+
+text = st.text(st.characters(exclude_categories=("Cs",)), max_size=30)
+concept = st.tuples(
+    st.text("CT0123456789:é漢", min_size=1, max_size=8),
+    st.lists(st.tuples(text, text, st.booleans()), max_size=4),
+    st.lists(text, max_size=3),
+    st.none() | text,
+)
+
+
+def build(concepts):
+    builder = TerminologyBuilder()
+    builder.add_name("C0000001", "always here")
+    for concept_id, names, words, definition in concepts:
+        builder.add_concept(concept_id, types=words, codes=words, parents=words, definition=definition)
+        for name, label, preferred in names:
+            builder.add_name(concept_id, name, source=label, language=label, preferred=preferred)
+    return builder.build({"files": [], "source_version": "läuft"})
+
+
+@pytest.fixture()
+def terminology():
+    concepts = []
+    for i in range(40):
+        names = [(f"name {i} of more than twelve bytes {'ü' * j}", "S", j == 0) for j in range(3)]
+        concepts.append((f"C{i}", names, ["T1"], None))
+    return build(concepts)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(concept, max_size=8))
+def test_round_trips_lose_nothing(tmp_path, concepts):
+    terminology = build(concepts)
+    terminology.to_disk(tmp_path / "saved")
+    loaded = Terminology.from_disk(tmp_path / "saved")
+    twin = Terminology.from_bytes(terminology.to_bytes())
+    for other in (loaded, twin):
+        assert other == terminology
+        assert other.concepts.rows() == terminology.concepts.rows()
+        assert other.names.rows() == terminology.names.rows()
+        assert other.fingerprint == terminology.fingerprint
+        assert other.report == terminology.report
+        assert other.to_bytes() == terminology.to_bytes()
+
+
+def test_same_input_gives_same_bytes(tmp_path, terminology):
+    terminology.to_disk(tmp_path / "a")
+    Terminology.from_disk(tmp_path / "a").to_disk(tmp_path / "b")
+    # The same names, but laid out in memory in another way.
+    names = terminology.names
+    joined = names.select("name").join(names, on="name", maintain_order="left").select(names.columns)
+    Terminology(terminology.concepts, joined, report=terminology.report).to_disk(tmp_path / "c")
+    for name in (*FILES, "terminology.json"):
+        assert len({(tmp_path / folder / name).read_bytes() for folder in "abc"}) == 1, name
+
+
+def test_saving_over_the_mapped_folder(tmp_path, terminology):
+    folder = tmp_path / "saved"
+    terminology.to_disk(folder)
+    (folder / "notes.txt").write_text("not ours")
+    loaded = Terminology.from_disk(folder)
+    loaded.to_disk(folder)
+    build([]).to_disk(folder)
+    assert loaded == terminology and loaded["C7"] == terminology["C7"]
+    assert len(Terminology.from_disk(folder)) == 1
+    assert sorted(p.name for p in folder.iterdir()) == sorted([*FILES, "notes.txt", "terminology.json"])
+
+
+def test_loading_maps_and_does_not_copy(tmp_path):
+    builder = TerminologyBuilder()
+    for i in range(60_000):
+        builder.add_concept(f"C{i:07}", types=["T047"], definition="x" * 200)
+        builder.add_name(f"C{i:07}", f"{i} a name that is a good deal longer than twelve bytes " * 3)
+    builder.build().to_disk(tmp_path / "saved")
+    size = sum(path.stat().st_size for path in (tmp_path / "saved").iterdir()) / 1024
+    # In a process of its own: this one's memory has been used for other things.
+    script = """
+import sys
+from spacy_sapbert.terminology import Terminology
+anon = lambda: next(int(l.split()[1]) for l in open("/proc/self/status") if l.startswith("RssAnon"))
+Terminology.from_disk(sys.argv[2]).name_offsets  # whatever is loaded or set up on first use
+before = anon()
+terminology = Terminology.from_disk(sys.argv[1])
+terminology["C0000007"], terminology.name_concept
+print(anon() - before)
+"""
+    build([]).to_disk(tmp_path / "small")
+    command = [sys.executable, "-c", script, str(tmp_path / "saved"), str(tmp_path / "small")]
+    if not sys.platform.startswith("linux"):
+        pytest.skip("reads /proc")
+    grown = int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    assert size > 30_000, "large enough to tell"
+    assert grown < size / 4, f"{grown} of {size:.0f} KiB are in memory"
+
+
+@pytest.mark.parametrize("name", [*FILES, "terminology.json"])
+def test_damage_is_never_loaded(tmp_path, terminology, name):
+    folder = tmp_path / "saved"
+    terminology.to_disk(folder)
+    whole = (folder / name).read_bytes()
+    rng = random.Random(0)
+    for _ in range(60):
+        damaged = bytearray(whole)
+        damaged[rng.randrange(len(whole))] ^= 1 << rng.randrange(8)
+        (folder / name).write_bytes(damaged)
+        try:
+            loaded = Terminology.from_disk(folder)
+        except ValueError as error:
+            assert str(error).startswith(("[E107]", "[E108]")) and name in str(error)
+        else:  # white space between JSON tokens may differ
+            assert name == "terminology.json" and json.loads(damaged) == json.loads(whole)
+            assert loaded == terminology and loaded.report == terminology.report
+    for length in (0, 1, 7, len(whole) // 2, len(whole) - 1):
+        (folder / name).write_bytes(whole[:length])
+        with pytest.raises(ValueError, match=f"E107.*{name}"):
+            Terminology.from_disk(folder)
+    (folder / name).unlink()
+    with pytest.raises(ValueError, match=f"E107.*{name}"):
+        Terminology.from_disk(folder)
+
+
+def test_damaged_bytes_are_never_loaded(terminology):
+    whole = terminology.to_bytes()
+    rng = random.Random(0)
+    for _ in range(100):
+        damaged = bytearray(whole)
+        damaged[rng.randrange(len(whole))] ^= 1 << rng.randrange(8)
+        try:
+            assert Terminology.from_bytes(bytes(damaged)) == terminology
+        except ValueError as error:
+            assert str(error).startswith(("[E107]", "[E108]"))
+    for data in (b"", whole[:-1], whole[: len(whole) // 2], b"\x90", b"\x01"):
+        with pytest.raises(ValueError, match="E107"):
+            Terminology.from_bytes(data)
+
+
+def test_mixed_folders_and_other_versions_are_refused(tmp_path, terminology):
+    terminology.to_disk(tmp_path / "a")
+    build([]).to_disk(tmp_path / "b")
+    shutil.copy(tmp_path / "b" / "names.arrow", tmp_path / "a" / "names.arrow")
+    with pytest.raises(ValueError, match="E107.*names.arrow"):
+        Terminology.from_disk(tmp_path / "a")
+    manifest = json.loads((tmp_path / "b" / "terminology.json").read_text())
+    (tmp_path / "b" / "terminology.json").write_text(json.dumps({**manifest, "format_version": 99}))
+    with pytest.raises(ValueError, match="E108.*99"):
+        Terminology.from_disk(tmp_path / "b")
+    with pytest.raises(ValueError, match="E107.*nowhere"):
+        Terminology.from_disk(tmp_path / "nowhere")

@@ -1,0 +1,161 @@
+import pytest
+import spacy
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from spacy.scorer import Scorer
+from spacy.tokens import Doc, Span
+from spacy.training import Example
+
+from spacy_sapbert.scorer import linker_score, make_linker_scorer
+
+VOCAB = spacy.blank("en").vocab
+MICRO = ("nel_micro_p", "nel_micro_r", "nel_micro_f")
+KEYS = {*MICRO, "nel_acc_at_1", "nel_acc_at_5", "nel_coverage"}
+
+
+@pytest.fixture(autouse=True)
+def kb_candidates():
+    known = Span.has_extension("kb_candidates")
+    if not known:
+        Span.set_extension("kb_candidates", default=None)
+    yield
+    if not known and Span.has_extension("kb_candidates"):
+        Span.remove_extension("kb_candidates")
+
+
+def make_doc(links, label="DISEASE"):
+    """Make a document of one-word entities; None is a word outside of entities."""
+    doc = Doc(VOCAB, words=[f"w{i}" for i in range(len(links))])
+    doc.ents = [Span(doc, i, i + 1, label=label, kb_id=link) for i, link in enumerate(links) if link is not None]
+    return doc
+
+
+def make_example(gold, predicted, candidates=None):
+    doc = make_doc(predicted, label="OTHER")
+    for i, ids in (candidates or {}).items():
+        doc[i : i + 1]._.kb_candidates = [{"id": id_, "score": 1.0} for id_ in ids]
+    return Example(doc, make_doc(gold))
+
+
+def micro(tp, fp, fn):
+    p, r = tp / max(tp + fp, 1), tp / max(tp + fn, 1)
+    return pytest.approx((p, r, 2 * p * r / max(p + r, 1e-100)))
+
+
+@pytest.mark.parametrize(
+    "gold,predicted,counts",
+    [
+        (["D1"], ["D1"], (1, 0, 0)),
+        (["D1"], ["D2"], (0, 1, 1)),
+        (["D1", "D1"], ["D1", ""], (1, 0, 1)),
+        (["D1", "D1"], ["D1", "NIL"], (1, 0, 1)),
+        (["D1", ""], ["D1", "D2"], (1, 1, 0)),
+        (["D1", "NIL"], ["D1", "D2"], (1, 1, 0)),
+        (["D1", "NIL"], ["D1", ""], (1, 0, 0)),
+        (["D1", "NIL"], ["D1", "NIL"], (1, 0, 0)),
+        (["D1", ""], ["D1", "NIL"], (1, 0, 0)),
+        (["D1", ""], ["D1", ""], (1, 0, 0)),
+        (["D1|D2"], ["D2"], (1, 0, 0)),
+        (["D1|D2"], ["D1"], (1, 0, 0)),
+        (["D1|D2"], ["D3"], (0, 1, 1)),
+        (["D1|D2"], ["NIL"], (0, 0, 1)),
+        (["D1|D2"], ["D"], (0, 1, 1)),
+        (["D1|"], [""], (0, 0, 1)),
+        (["D1", "|"], ["D1", ""], (1, 0, 0)),
+        # Entities that only one side has are the business of the entity recogniser's scores.
+        (["D1", "D2", None], ["D1", None, "D3"], (1, 0, 0)),
+        (["D1"], [None], (0, 0, 0)),
+    ],
+)
+def test_micro(gold, predicted, counts):
+    scores = linker_score([make_example(gold, predicted)])
+    assert tuple(scores[key] for key in MICRO) == micro(*counts)
+
+
+def test_custom_negative_labels():
+    examples = [make_example(["D1", "none"], ["D1", "CUI-less"])]
+    assert linker_score(examples)["nel_micro_p"] == 0.5
+    assert linker_score(examples, negative_labels=["none", "CUI-less"])["nel_micro_p"] == 1.0
+    # An id that is not set is never a link.
+    examples = [make_example(["D1", "none", ""], ["D1", "", "none"])]
+    assert linker_score(examples, negative_labels=["none"])["nel_micro_p"] == 1.0
+
+
+def test_other_boundaries_are_not_compared():
+    gold, predicted = make_doc(["D1", None]), make_doc([None, None])
+    predicted.ents = [Span(predicted, 0, 2, label="DISEASE", kb_id="D1")]
+    scores = linker_score([Example(predicted, gold)])
+    assert scores["nel_coverage"] == scores["nel_micro_f"] == scores["nel_acc_at_1"] == 0.0
+
+
+def test_other_tokens_are_compared():
+    gold = Doc(VOCAB, words=["IL", "-", "2"], spaces=[False, False, False])
+    gold.ents = [Span(gold, 0, 3, label="X", kb_id="D1")]
+    predicted = Doc(VOCAB, words=["IL-2"], spaces=[False])
+    predicted.ents = [Span(predicted, 0, 1, label="Y", kb_id="D1")]
+    assert linker_score([Example(predicted, gold)])["nel_micro_f"] == pytest.approx(1.0)
+
+
+def test_accuracy_at_k():
+    gold = ["D1"] * 5 + [None, "", "D1"]
+    predicted = ["D1"] * 5 + ["D1", "D1", None]
+    candidates = {
+        0: ["D1", "D2"],
+        1: ["D2", "D3", "D4", "D5", "D1"],
+        2: ["D2", "D3", "D4", "D5", "D6", "D1"],
+        # Ranks are those of distinct concepts.
+        3: ["D2", "D2", "D3", "D3", "D4", "D4", "D1"],
+        4: [],
+        5: ["D1"],
+        6: ["D1"],
+    }
+    scores = linker_score([make_example(gold, predicted, candidates)])
+    assert scores["nel_acc_at_1"] == 1 / 5
+    assert scores["nel_acc_at_5"] == 3 / 5
+    assert scores["nel_coverage"] == 5 / 6
+
+
+def test_accuracy_with_several_gold_ids():
+    scores = linker_score([make_example(["D9|D1", "D9|D2"], ["", ""], {0: ["D1"], 1: ["D1", "D2"]})])
+    assert (scores["nel_acc_at_1"], scores["nel_acc_at_5"]) == (0.5, 1.0)
+
+
+def test_without_candidates():
+    examples = [make_example(["D1"], ["D1"])]
+    assert linker_score(examples)["nel_acc_at_5"] == 0.0
+    Span.remove_extension("kb_candidates")
+    assert linker_score(examples)["nel_acc_at_5"] == 0.0
+    assert linker_score(examples)["nel_micro_f"] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("examples", [[], [make_example(["", "NIL", None], ["D1", "", "D2"])]])
+def test_no_gold_links(examples):
+    assert linker_score(examples) == dict.fromkeys(KEYS)
+
+
+def test_unannotated_documents_are_ignored():
+    doc = Doc(VOCAB, words=["w0"])
+    assert not doc.has_annotation("ENT_IOB")
+    good, unannotated = make_example(["D1"], ["D1"]), Example(make_doc(["D2"]), doc)
+    assert linker_score([unannotated]) == dict.fromkeys(KEYS)
+    assert linker_score([good, unannotated]) == linker_score([good])
+
+
+def test_scorer_factory():
+    scores = make_linker_scorer()(iter([make_example(["D1"], ["D1"], {0: ["D1"]})]), per_component=True)
+    assert scores == {key: pytest.approx(1.0) for key in KEYS}
+
+
+IDS = st.sampled_from([None, "", "NIL", "D1", "D2"])
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.lists(st.tuples(IDS, IDS), min_size=1, max_size=6), min_size=1, max_size=4))
+def test_agrees_with_spacy(docs):
+    examples = [make_example([gold for gold, _ in doc], [pred for _, pred in doc]) for doc in docs]
+    scores = linker_score(examples)
+    if all(gold in (None, "", "NIL") for doc in docs for gold, _ in doc):
+        assert set(scores.values()) == {None}
+        return
+    expected = Scorer.score_links(examples, negative_labels=["", "NIL"])
+    assert [scores[key] for key in MICRO] == pytest.approx([expected[key] for key in MICRO])
