@@ -93,7 +93,7 @@ def test_definition(nlp, text, short, long_form):
         "heat shock protein (HSP",
         "heat shock protein HSP)",
         "heat shock protein (HSP]",
-        "heat shock protein [(HSP]",
+        "[heat shock protein (HSP]",
         "heat shock protein (HSP [)",
         f"a{'c' * 450}b (AB)",
         f"AB (a{'c' * 450} b)",

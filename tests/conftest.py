@@ -1,0 +1,109 @@
+"""Fixtures: a tiny random BERT and a hand-made terminology, so that no test needs weights or a network."""
+
+import string
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import spacy
+import torch
+from spacy.language import Language
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+
+from spacy_sapbert.encoder import make_huggingface_loader
+from spacy_sapbert.linker import SapbertLinker
+from spacy_sapbert.terminology import Terminology, TerminologyBuilder
+
+# One thread: forked workers hang if the parent has used several, and tiny models gain nothing from them.
+torch.set_num_threads(1)
+
+CONCEPTS = {
+    "C0009443": ("Common Cold", ["common cold", "cold", "acute coryza"], ["T047"]),
+    "C0009264": ("Cold Temperature", ["cold temperature", "cold"], ["T070"]),
+    "C0020538": ("Hypertensive disease", ["hypertension", "high blood pressure"], ["T047"]),
+    "C0027051": ("Myocardial Infarction", ["myocardial infarction", "heart attack"], ["T047"]),
+    "C0013264": ("Muscular Dystrophy, Duchenne", ["duchenne muscular dystrophy"], ["T047"]),
+    "C0917801": ("Sleeplessness", ["insomnia", "trouble sleeping", "sleeplessness"], ["T184"]),
+}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--slow", action="store_true", help="run the slow tests as well")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--slow"):
+        for item in items:
+            if "slow" in item.keywords:
+                item.add_marker(pytest.mark.skip(reason="needs --slow"))
+
+
+def make_tokenizer() -> PreTrainedTokenizerFast:
+    """Make an uncased WordPiece tokenizer that knows the ASCII letters and digits, and nothing else."""
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    characters = string.ascii_lowercase + string.digits
+    pieces = [*special, *characters, *(f"##{c}" for c in characters), *string.punctuation]
+    vocab = {piece: i for i, piece in enumerate(pieces)}
+    backend = Tokenizer(models.WordPiece(vocab, unk_token="[UNK]"))
+    backend.normalizer = normalizers.BertNormalizer(lowercase=True)
+    backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    ends = [("[CLS]", vocab["[CLS]"]), ("[SEP]", vocab["[SEP]"])]
+    backend.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B [SEP]", special_tokens=ends
+    )
+    names = dict(zip(("pad", "unk", "cls", "sep", "mask"), special, strict=True))
+    return PreTrainedTokenizerFast(
+        tokenizer_object=backend, model_max_length=64, **{f"{name}_token": token for name, token in names.items()}
+    )
+
+
+def make_encoder_folder(path: Path, *, seed: int = 0, **config: Any) -> Path:
+    """Save a tiny random BERT with its tokenizer, as `save_pretrained` would leave any encoder."""
+    tokenizer = make_tokenizer()
+    torch.manual_seed(seed)
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
+    transformer = BertModel(
+        BertConfig(**{"vocab_size": len(tokenizer), "max_position_embeddings": 64, **sizes, **config})
+    )
+    # Larger weights than the usual initialisation, which would give all strings nearly the same vector.
+    for parameter in transformer.parameters():
+        if parameter.ndim == 2:
+            torch.nn.init.normal_(parameter, std=0.3)
+    transformer.save_pretrained(path)
+    tokenizer.save_pretrained(path)
+    return path
+
+
+@pytest.fixture(scope="session")
+def encoder_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_encoder_folder(tmp_path_factory.mktemp("encoder"))
+
+
+@pytest.fixture(scope="session")
+def terminology() -> Terminology:
+    builder = TerminologyBuilder()
+    for concept_id, (canonical_name, names, types) in CONCEPTS.items():
+        builder.add_concept(concept_id, canonical_name=canonical_name, types=types)
+        for name in names:
+            builder.add_name(concept_id, name)
+    return builder.build()
+
+
+@pytest.fixture
+def make_nlp(encoder_folder: Path, terminology: Terminology) -> Callable[..., Language]:
+    """Return a function that makes a pipeline: an entity ruler for all names, abbreviations, an initialized linker."""
+
+    def make(**settings: Any) -> Language:
+        nlp = spacy.blank("en")
+        linker = nlp.add_pipe("sapbert_linker", config=settings)
+        assert isinstance(linker, SapbertLinker)
+        linker.initialize(terminology=terminology, encoder=make_huggingface_loader(str(encoder_folder)))
+        ruler = nlp.add_pipe("entity_ruler", first=True, config={"phrase_matcher_attr": "LOWER"})
+        names = {name for _, names, _ in CONCEPTS.values() for name in names}
+        ruler.add_patterns([{"label": "DISORDER", "pattern": name} for name in sorted(names | {"dmd", "xyzzy"})])
+        nlp.add_pipe("schwartz_hearst", before="sapbert_linker")
+        return nlp
+
+    return make
