@@ -1,47 +1,20 @@
-"""Find abbreviations defined in brackets after Schwartz & Hearst (2003), and spell them out in mentions."""
+"""The component `schwartz_hearst`: abbreviations that a document defines, and their long forms in mentions."""
 
-import re
 import warnings
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 
+from .definitions import Definition, find_definitions
 from .errors import Warnings
 
 # Start token of a short form -> (end token, text of the long form).
 Abbreviations = dict[int, tuple[int, str]]
-
-SHORT_LENGTHS = range(2, 11)
-MAX_SHORT_WORDS = 2
-# Far more than any name: keeps long unbroken text, such as sequences, from being searched again and again.
-MAX_LONG_LENGTH = 400
-BRACKETS = {")": "(", "]": "["}
-# Quotes and separators that may stand between a form and its bracket, but belong to neither.
-FRINGE = "\"'`´“”„‘’«»,;:–—"
-_SEPARATOR = re.compile(r"[,;]\s")
-_NUMBER = re.compile(r"[\d.,%]+")
-
-
-class Bracket(NamedTuple):
-    """A bracketed stretch of text, and how far to the left of it a long form may reach."""
-
-    open: int
-    close: int
-    floor: int
-
-
-class Definition(NamedTuple):
-    """Character offsets of a short form and of its long form where the text defines them."""
-
-    short_start: int
-    short_end: int
-    long_start: int
-    long_end: int
 
 
 @Language.factory("schwartz_hearst", assigns=["doc._.abbreviations", "span._.long_form"])
@@ -174,29 +147,6 @@ def expand_abbreviations(span: Span, abbreviations: Abbreviations) -> str | None
     return "".join(pieces).strip() if expanded else None
 
 
-def find_definitions(doc: Doc) -> Iterator[Definition]:
-    """Find the places where a text defines an abbreviation, as "long form (SF)" or "SF (long form)".
-
-    The long form always consists of whole tokens. The short form need not, since the definition holds for the
-    rest of the text even if a tokenizer made one token of "(SF)-like".
-
-    doc (Doc): The document.
-    YIELDS (Definition): The offsets of a short form and its long form, in the order of their brackets.
-    """
-    text = doc.text
-    brackets = list(_iter_brackets(text))
-    if not brackets:
-        return
-    words = [match.start() for match in re.finditer(r"\S+", text)]
-    sentences = _sentence_starts(doc)
-    token_starts = {token.idx for token in doc}
-    token_ends = {token.idx + len(token) for token in doc}
-    for bracket in brackets:
-        definition = _define_before(text, bracket, words, sentences) or _define_inside(text, bracket, words)
-        if definition and definition.long_start in token_starts and definition.long_end in token_ends:
-            yield definition
-
-
 def _get_assigned(doc: Doc, attr: str, start: int | None = None, end: int | None = None) -> Any:
     """Get what another component assigned to an attribute of ours: spaCy stores it in spite of the getter."""
     user_data: dict[Any, Any] = doc.user_data
@@ -237,157 +187,3 @@ def _find_occurrences(doc: Doc, definitions: list[Definition]) -> list[list[int]
                 rows.append([start, end, known[at].long_start, known[at].long_end])
                 done = end
     return rows
-
-
-def _sentence_starts(doc: Doc) -> list[int]:
-    """Get the offsets at which sentences start, guessed from full stops where nothing has set them."""
-    if doc.has_annotation("SENT_START"):
-        return [sent.start_char for sent in doc.sents]
-    return [0] + [doc[i].idx for i in range(1, len(doc)) if doc[i - 1].text in {".", "!", "?"}]
-
-
-def _iter_brackets(text: str) -> Iterator[Bracket]:
-    """Yield the balanced brackets of a text as they close; unbalanced ones are passed over.
-
-    A bracket set off by spaces is a remark, which no long form extends over. One that is joined to a word may
-    be part of a long form: "poly(ADP-ribose) polymerase".
-    """
-    stack: list[tuple[str, int, int]] = []
-    depth = dict.fromkeys(BRACKETS.values(), 0)
-    floor = 0
-    for match in re.finditer(r"[()\[\]]", text):
-        kind, at = match.group(), match.start()
-        if kind in depth:
-            stack.append((kind, at, floor))
-            depth[kind] += 1
-            floor = at + 1
-        elif depth[BRACKETS[kind]]:
-            # Brackets left open inside of this one have no end.
-            opener = ""
-            while opener != BRACKETS[kind]:
-                opener, start, outer = stack.pop()
-                depth[opener] -= 1
-            if at - start <= MAX_LONG_LENGTH:
-                yield Bracket(start, at, outer)
-            floor = outer if _is_joined(text, start, at) else at + 1
-
-
-def _is_joined(text: str, start: int, close: int) -> bool:
-    before, after = text[start - 1 : start], text[close + 1 : close + 2]
-    return bool(before.strip()) or after.isalnum() or after == "-"
-
-
-def _define_before(text: str, bracket: Bracket, words: list[int], sentences: list[int]) -> Definition | None:
-    """Read a bracket as "long form (SF)"."""
-    short_start, short_end = _first_item(text, bracket)
-    short = text[short_start:short_end]
-    _, end = _trim(text, bracket.floor, bracket.open)
-    if not _is_short_form(short) or end <= bracket.floor:
-        return None
-    sentence = sentences[bisect_right(sentences, end - 1) - 1]
-    floor = max(bracket.floor, sentence, _window_start(words, end, short), end - MAX_LONG_LENGTH)
-    start = _match_start(text, short, floor, end)
-    if start is None:
-        return None
-    start, _ = _trim(text, max(floor, words[bisect_right(words, start) - 1]), end)
-    if not _is_long_form(text[start:end], short):
-        return None
-    return Definition(short_start, short_end, start, end)
-
-
-def _define_inside(text: str, bracket: Bracket, words: list[int]) -> Definition | None:
-    """Read a bracket as "SF (long form)".
-
-    Any remark in brackets may follow a word, so more is asked for than Schwartz & Hearst do: the short form
-    has a capital or a digit, the long form opens the bracket, and has no number that the short form lacks.
-    """
-    _, short_end = _trim(text, bracket.floor, bracket.open)
-    if short_end <= bracket.floor:
-        return None
-    short_start, _ = _trim(text, max(bracket.floor, words[bisect_left(words, short_end) - 1]), short_end)
-    short = text[short_start:short_end]
-    if not _is_short_form(short) or _is_plain(short):
-        return None
-    item = _first_item(text, bracket)
-    for start, end in dict.fromkeys([item, _trim(text, bracket.open + 1, bracket.close)]):
-        first_word_end = start + len(text[start:end].split(maxsplit=1)[0]) if start < end else start
-        numbers = (word for word in text[start:end].split() if _NUMBER.fullmatch(word))
-        if (
-            _window_start(words, end, short) <= start
-            and all(number in short for number in numbers)
-            and _match_start(text, short, start, end, within=first_word_end) is not None
-            and _is_long_form(text[start:end], short)
-        ):
-            return Definition(short_start, short_end, start, end)
-    return None
-
-
-def _match_start(text: str, short: str, start: int, end: int, *, within: int | None = None) -> int | None:
-    """Match a short form from right to left, each character as far right as possible.
-
-    text (str): The text of the document.
-    short (str): The short form. Only its letters and digits are matched, in any case.
-    start (int): Where a long form may start.
-    end (int): Where it ends.
-    within (Optional[int]): Match the first character before this offset, as far left as possible.
-    RETURNS (Optional[int]): The offset of the first character, or None if there is no match.
-    """
-    first, *rest = (char.lower() for char in short if char.isalnum())
-    # A word in lower case, such as (left), is too easily spelt by a few words: it has to be their initials.
-    initials_only = _is_plain(short)
-    at = end
-    for char in reversed(rest):
-        at -= 1
-        while at >= start and not _matches(text, at, char, initial=initials_only):
-            at -= 1
-        if at < start:
-            return None
-    places = range(at - 1, start - 1, -1) if within is None else range(start, min(at, within))
-    return next((place for place in places if _matches(text, place, first, initial=True)), None)
-
-
-def _matches(text: str, at: int, char: str, *, initial: bool) -> bool:
-    return text[at].lower() == char and not (initial and at and text[at - 1].isalnum())
-
-
-def _is_short_form(text: str) -> bool:
-    return (
-        len(text) in SHORT_LENGTHS
-        and text[0].isalnum()
-        and any(char.isalpha() for char in text)
-        and len(text.split()) <= MAX_SHORT_WORDS
-        and _is_balanced(text)
-    )
-
-
-def _is_plain(short: str) -> bool:
-    return short.islower() and short.isalpha()
-
-
-def _is_long_form(text: str, short: str) -> bool:
-    """Tell if a matched text is a long form: longer, without the short form as a word, brackets in pairs."""
-    return len(text) > len(short) and not re.search(rf"(?<!\w){re.escape(short)}(?!\w)", text) and _is_balanced(text)
-
-
-def _is_balanced(text: str) -> bool:
-    return all(text.count(opener) == text.count(closer) for closer, opener in BRACKETS.items())
-
-
-def _window_start(words: list[int], end: int, short: str) -> int:
-    """Get the start of the min(|A| + 5, 2|A|) words before an offset, |A| being the short form's length."""
-    n_words = min(len(short) + 5, 2 * len(short))
-    return words[max(0, bisect_left(words, end) - n_words)]
-
-
-def _first_item(text: str, bracket: Bracket) -> tuple[int, int]:
-    """Get the offsets of what a bracket holds before a comma or semicolon, as in "(HSP; 70 kDa)"."""
-    separator = _SEPARATOR.search(text, bracket.open, bracket.close)
-    return _trim(text, bracket.open + 1, separator.start() if separator else bracket.close)
-
-
-def _trim(text: str, start: int, end: int) -> tuple[int, int]:
-    while start < end and (text[start].isspace() or text[start] in FRINGE):
-        start += 1
-    while start < end and (text[end - 1].isspace() or text[end - 1] in FRINGE):
-        end -= 1
-    return start, end

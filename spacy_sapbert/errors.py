@@ -151,7 +151,10 @@ class Errors(metaclass=_WithCodes):
         "The encoder '{name}' has only a slow tokenizer ({tokenizer}). Save it with a fast one (tokenizer.json), for "
         "example with `AutoTokenizer.from_pretrained(..., use_fast=True).save_pretrained(...)`."
     )
-    E214 = "The encoder '{name}' takes {limit} tokens at most, but {length} were asked for. Lower max_length or pad_to_length."
+    E214 = (
+        "The encoder '{name}' takes {limit} tokens at most, but {length} were asked for. Lower max_length or "
+        "pad_to_length."
+    )
     E215 = (
         "'{name}' is a sentence-transformers folder with modules that a name encoder does not have: {modules}. "
         "Leaving them out would give other vectors than the model was trained for. Use an encoder without them."
@@ -165,8 +168,8 @@ class Errors(metaclass=_WithCodes):
         "[initialize.components.sapbert_linker.encoder], or load a saved pipeline with `spacy.load`."
     )
     E221 = (
-        "The name encoder can't be trained with `nlp.update`. Train it with the `pretrain` command of the project, then "
-        "load the resulting folder at `nlp.initialize`."
+        "The name encoder can't be trained with `nlp.update`. Train it outside of spaCy, then load the resulting folder "
+        "at `nlp.initialize`."
     )
     E222 = "The model '{name}' is not a name encoder. Use the architecture 'spacy-sapbert.NameEncoder.v1'."
 
@@ -198,8 +201,8 @@ class Errors(metaclass=_WithCodes):
         "[initialize.components.{name}], or load a saved pipeline with `spacy.load`."
     )
     E402 = (
-        "The index of the linker '{name}' was built with another encoder (fingerprint {index}...) than the one loaded "
-        "({encoder}...), so its neighbours would be meaningless. Run `nlp.initialize()` again with this encoder, or put "
+        "The index of the linker '{name}' was built with another encoder (fingerprint {index}...) than the one "
+        "loaded ({encoder}...), so its neighbours would be meaningless. Run `nlp.initialize()` again with this encoder, or put "
         "the original encoder back."
     )
     E403 = (

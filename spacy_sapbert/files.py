@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
 from collections.abc import Iterator, Sequence
@@ -58,7 +59,9 @@ def write_manifest(path: Path, version: int, data: dict[str, Any]) -> None:
     data (dict): JSON data.
     """
     manifest = {**data, "format": version, "files": hash_files(path.parent, exclude=(path.name,))}
-    srsly.write_json(path, {**manifest, "checksum": _checksum(manifest)})
+    # Not srsly's JSON, which reads some floats back as their neighbours and so fails the checksum.
+    text = json.dumps({**manifest, "checksum": _checksum(manifest)}, indent=2, ensure_ascii=False)
+    path.write_text(text + "\n", encoding="utf8")
 
 
 def read_manifest(path: Path, version: int, *, check_files: bool = True) -> dict[str, Any]:
@@ -73,7 +76,7 @@ def read_manifest(path: Path, version: int, *, check_files: bool = True) -> dict
     if not path.is_file():
         raise FileNotFoundError(Errors.E503.format(path=path))
     try:
-        manifest = srsly.read_json(path)
+        manifest = json.loads(path.read_text(encoding="utf8"))
         found, checksum = manifest["format"], manifest.pop("checksum")
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise OSError(Errors.E501.format(path=path, reason=repr(error))) from error
@@ -97,7 +100,7 @@ def _check_files(folder: Path, hashes: dict[str, str]) -> None:
 
 
 def _checksum(manifest: dict[str, Any]) -> str:
-    return hashlib.sha256(srsly.json_dumps(manifest, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
 
 
 def pack_folder(folder: Path) -> bytes:
@@ -125,6 +128,8 @@ def unpack_folder(data: bytes, folder: Path) -> None:
         raise ValueError(Errors.E505.format(reason=f"they hold a {type(files).__name__}, not files"))
     root = folder.resolve()
     for name, content in files.items():
+        if not isinstance(name, str) or "\0" in name or not isinstance(content, bytes):
+            raise ValueError(Errors.E505.format(reason=f"they hold something under {name!r} that is not a file"))
         path = (root / name).resolve()
         if not path.is_relative_to(root):
             raise ValueError(Errors.E505.format(reason=f"they hold the path {name!r}"))

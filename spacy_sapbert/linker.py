@@ -195,7 +195,10 @@ class SapbertLinker(TrainablePipe):
 
         if terminology is None and encoder is None and self._retriever is not None:
             return
-        if callable(encoder):
+        if encoder is not None:
+            if not callable(encoder):
+                found = type(encoder).__name__
+                raise TypeError(Errors.E405.format(name=self.name, key="encoder", found=found, expected="a function"))
             encoder(self.model)
         shim = self.encoder
         if not shim.is_loaded:
@@ -246,7 +249,7 @@ class SapbertLinker(TrainablePipe):
                 for token in ent:
                     if self.overwrite or not token.ent_kb_id_:
                         token.ent_kb_id_ = self._get_id(candidates)
-            if spans:
+            if spans and self.spans_key:
                 group = doc.spans[self.spans_key]
                 linked = [self._link_span(span, found) for span, found in zip(group, spans, strict=True)]
                 doc.spans[self.spans_key] = SpanGroup(doc, name=group.name, attrs=dict(group.attrs), spans=linked)
@@ -332,7 +335,13 @@ class SapbertLinker(TrainablePipe):
         retriever (Retriever): Built with the encoder of this linker.
         RAISES (ValueError): If its index was built with another encoder.
         """
-        if self.encoder.is_loaded and retriever.index.fingerprint != self.encoder.fingerprint:
+        if self.encoder.is_loaded:
+            self._check_encoder(retriever)
+        self._retriever = retriever
+        self._cache.clear()
+
+    def _check_encoder(self, retriever: Retriever) -> None:
+        if retriever.index.fingerprint != self.encoder.fingerprint:
             raise ValueError(
                 Errors.E402.format(
                     name=self.name,
@@ -340,8 +349,6 @@ class SapbertLinker(TrainablePipe):
                     encoder=self.encoder.fingerprint[:8],
                 )
             )
-        self._retriever = retriever
-        self._cache.clear()
 
     def _get_forms(self, doc: Doc) -> tuple[list[list[str] | None], list[list[str] | None]]:
         """Get the strings to look up for each entity and each span; None for labels that are not to be linked."""
@@ -360,6 +367,8 @@ class SapbertLinker(TrainablePipe):
     def _look_up(self, texts: list[str]) -> dict[str, list[Candidate]]:
         """Find the candidates of distinct strings, in the cache or in the index."""
         retriever = self.retriever
+        # Again, because the encoder can be replaced on its own, and loading can fail between encoder and index.
+        self._check_encoder(retriever)
         k = self.k
         found: dict[str, list[Candidate]] = {}
         unknown = []
@@ -388,8 +397,13 @@ class SapbertLinker(TrainablePipe):
         candidates: list[Candidate] = []
         for text in forms:
             candidates = merge_candidates(candidates, found[text], self.k)
-        # Copies, because the cached ones serve other mentions too.
-        return [{**candidate} for candidate in candidates if candidate["score"] >= self.threshold]
+        # Copies, because the cached ones serve other mentions too. Rounded, because the cosine of equal vectors can be
+        # a little less than 1.
+        return [
+            {**candidate, "types": [*candidate["types"]]}
+            for candidate in candidates
+            if round(candidate["score"], 6) >= self.threshold
+        ]
 
     def _get_id(self, candidates: list[Candidate]) -> str:
         if candidates:

@@ -166,6 +166,9 @@ class Retriever:
             raise ValueError(Errors.E412.format(path=path))
         arrays = [np.load(path / f"{name}.npy", mmap_mode="r" if memory_map else None) for name in ARRAYS]
         index = read_index(path / "index", memory_map=memory_map)
+        # The index has a manifest of its own, so one that was copied in from elsewhere is whole and still wrong.
+        if index.fingerprint != data["encoder"] or len(index) != len(arrays[0]) - 1:
+            raise OSError(Errors.E504.format(path=path / "index"))
         return cls(terminology, index, *arrays)
 
     def to_bytes(self) -> bytes:

@@ -1,8 +1,469 @@
 """The component on documents."""
 
+import warnings
+
+import pytest
+import spacy
+from spacy import displacy
+from spacy.language import Language
+from spacy.tokens import Doc, Span, SpanGroup
+from spacy.tokens.underscore import Underscore
+from spacy.training import Example
+
+from spacy_sapbert.encoder import EncoderShim
+from spacy_sapbert.linker import DocLinks
+
+DMD = "Duchenne muscular dystrophy (DMD) is severe . In DMD the heart may fail ."
+TEXTS = [
+    "She had a heart attack after a common cold .",
+    "No complaints .",
+    "Trouble sleeping , hypertension and cold .",
+    "",
+    "Xyzzy and heart attack .",
+    DMD,
+    "High blood pressure again : HIGH BLOOD PRESSURE .",
+]
+
+
+def links(doc):
+    """Everything the linker has written, for comparisons."""
+    return [(ent.text, ent.kb_id_, ent._.kb_candidates) for ent in doc.ents]
+
+
+def rounded(found):
+    """Links with scores that do not show in which batch a string was encoded: that moves the last bit."""
+    return [(*row, [{**candidate, "score": round(candidate["score"], 5)} for candidate in c]) for *row, c in found]
+
+
+def best_ids(doc):
+    return [ent.kb_id_ for ent in doc.ents]
+
+
+def make_doc(nlp, words, ents, *, kb_ids=None):
+    """Make a document with entities from (start, end, label)."""
+    doc = Doc(nlp.vocab, words=words)
+    kb_ids = kb_ids or [""] * len(ents)
+    doc.ents = [Span(doc, *ent[:2], label=ent[2], kb_id=kb_id) for ent, kb_id in zip(ents, kb_ids, strict=True)]
+    return doc
+
+
+@pytest.fixture
+def encoded(monkeypatch):
+    """Record how many strings each call of the encoder gets."""
+    calls = []
+    original = EncoderShim.encode_tokens
+
+    def count(self, tokens, **kwargs):
+        calls.append(len(tokens))
+        return original(self, tokens, **kwargs)
+
+    monkeypatch.setattr(EncoderShim, "encode_tokens", count)
+    return calls
+
 
 def test_exact_names_are_linked(make_nlp):
     doc = make_nlp()("She had a heart attack after a common cold .")
     assert [(ent.text, ent.kb_id_) for ent in doc.ents] == [("heart attack", "C0027051"), ("common cold", "C0009443")]
     best = doc.ents[0]._.kb_candidates[0]
     assert best["score"] > 0.999 and best["canonical_name"] == "Myocardial Infarction" and best["types"] == ["T047"]
+    assert best["name"] == best["mention"] == "heart attack"
+
+
+def test_every_token_of_an_entity_and_no_other_token_gets_the_id(make_nlp):
+    doc = make_nlp()("A heart attack now")
+    assert [token.ent_kb_id_ for token in doc] == ["", "C0027051", "C0027051", ""]
+
+
+def test_candidates_are_distinct_concepts_best_first(make_nlp):
+    for ent in make_nlp(k=6)("Trouble sleeping , xyzzy and cold").ents:
+        candidates = ent._.kb_candidates
+        scores = [candidate["score"] for candidate in candidates]
+        assert scores == sorted(scores, reverse=True)
+        assert len({candidate["id"] for candidate in candidates}) == len(candidates) == 6
+
+
+@pytest.mark.parametrize("k", [1, 2, 4])
+def test_k_is_the_number_of_candidates(make_nlp, k):
+    doc = make_nlp(k=k)("heart attack")
+    assert len(doc.ents[0]._.kb_candidates) == k
+
+
+def test_k_beyond_the_terminology_gives_all_concepts(make_nlp):
+    doc = make_nlp(k=100)("heart attack")
+    assert len(doc.ents[0]._.kb_candidates) == 6
+
+
+def test_the_best_candidates_do_not_depend_on_k(make_nlp):
+    nlp = make_nlp()
+    nlp.get_pipe("sapbert_linker").k = 6
+    everything = nlp("xyzzy").ents[0]._.kb_candidates
+    for k in range(1, 6):
+        nlp.get_pipe("sapbert_linker").k = k
+        assert nlp("xyzzy").ents[0]._.kb_candidates == everything[:k]
+
+
+def test_threshold_removes_the_candidates_below_it_and_no_other(make_nlp):
+    everything = make_nlp()("heart attack").ents[0]._.kb_candidates
+    threshold = everything[2]["score"]
+    assert make_nlp(threshold=threshold)("heart attack").ents[0]._.kb_candidates == everything[:3]
+
+
+def test_a_threshold_of_one_keeps_exact_matches(make_nlp):
+    # The cosine of a vector with itself comes out a little below 1 for some of these.
+    nlp = make_nlp(threshold=1.0)
+    for name in ("cold", "heart attack", "hypertension", "insomnia", "common cold", "sleeplessness"):
+        assert best_ids(nlp(name)) != [""], name
+
+
+def test_no_candidate_leaves_the_id_empty_unless_set_nil(make_nlp):
+    assert best_ids(make_nlp(threshold=0.9999)("Xyzzy .")) == [""]
+    doc = make_nlp(threshold=0.9999, set_nil=True)("Xyzzy and cold .")
+    assert best_ids(doc) == ["NIL", "C0009264"]
+    assert doc.ents[0]._.kb_candidates == []
+
+
+@pytest.mark.parametrize("overwrite, expected", [(True, ["C0009264", ""]), (False, ["MINE", "OURS"])])
+def test_overwrite_decides_about_ids_that_entities_have_already(make_nlp, overwrite, expected):
+    linker = make_nlp(overwrite=overwrite, threshold=0.9999).get_pipe("sapbert_linker")
+    doc = Doc(linker.vocab, words=["cold", "xyzzy"])
+    doc.ents = [Span(doc, 0, 1, label="A", kb_id="MINE"), Span(doc, 1, 2, label="A", kb_id="OURS")]
+    assert best_ids(linker(doc)) == expected
+    assert doc.ents[0]._.kb_candidates[0]["id"] == "C0009264"
+
+
+def test_without_overwrite_entities_without_id_are_still_linked(make_nlp):
+    assert best_ids(make_nlp(overwrite=False)("heart attack and cold")) == ["C0027051", "C0009264"]
+
+
+@pytest.mark.parametrize("overwrite, expected", [(True, "C0009264"), (False, "MINE")])
+def test_overwrite_decides_about_ids_that_spans_have_already(make_nlp, overwrite, expected):
+    linker = make_nlp(overwrite=overwrite, spans_key="sc").get_pipe("sapbert_linker")
+    doc = Doc(linker.vocab, words=["cold"])
+    doc.spans["sc"] = [Span(doc, 0, 1, label="A", kb_id="MINE")]
+    assert [span.kb_id_ for span in linker(doc).spans["sc"]] == [expected]
+
+
+@pytest.mark.parametrize(
+    "settings, expected",
+    [
+        ({}, ["C0027051", "C0009264"]),
+        ({"link_labels": ["A"]}, ["C0027051", ""]),
+        ({"link_labels": []}, ["", ""]),
+        ({"skip_labels": ["A"]}, ["", "C0009264"]),
+        ({"link_labels": ["A", "B"], "skip_labels": ["B"]}, ["C0027051", ""]),
+    ],
+)
+def test_labels_select_the_entities_to_link(make_nlp, settings, expected):
+    linker = make_nlp(set_nil=True, **settings).get_pipe("sapbert_linker")
+    doc = make_doc(linker, ["heart", "attack", "cold"], [(0, 2, "A"), (2, 3, "B")])
+    assert best_ids(linker(doc)) == expected
+    assert [bool(ent._.kb_candidates) for ent in doc.ents] == [bool(id_) for id_ in expected]
+
+
+def test_an_entity_that_is_not_to_be_linked_keeps_its_id(make_nlp):
+    linker = make_nlp(skip_labels=["GENE"]).get_pipe("sapbert_linker")
+    doc = make_doc(linker, ["cold"], [(0, 1, "GENE")], kb_ids=["HGNC:1"])
+    assert best_ids(linker(doc)) == ["HGNC:1"]
+
+
+def test_labels_select_the_spans_to_link(make_nlp):
+    linker = make_nlp(spans_key="sc", skip_labels=["B"]).get_pipe("sapbert_linker")
+    doc = Doc(linker.vocab, words=["heart", "attack", "cold"])
+    doc.spans["sc"] = [Span(doc, 0, 2, label="A"), Span(doc, 2, 3, label="B")]
+    assert [span.kb_id_ for span in linker(doc).spans["sc"]] == ["C0027051", ""]
+
+
+def test_overlapping_spans_are_linked_and_keep_label_id_order_and_group(make_nlp):
+    linker = make_nlp(spans_key="sc").get_pipe("sapbert_linker")
+    doc = Doc(linker.vocab, words=["severe", "common", "cold"])
+    spans = [
+        Span(doc, 1, 3, label="DISORDER", span_id="first"),
+        Span(doc, 2, 3, label="INNER"),
+        Span(doc, 1, 3, label="SECOND", span_id="again"),
+    ]
+    doc.spans["sc"] = SpanGroup(doc, name="named", attrs={"annotator": "me"}, spans=spans)
+    doc.spans["other"] = [Span(doc, 2, 3, label="INNER")]
+    group = linker(doc).spans["sc"]
+    assert [(span.text, span.label_, span.id_, span.kb_id_) for span in group] == [
+        ("common cold", "DISORDER", "first", "C0009443"),
+        ("cold", "INNER", "", "C0009264"),
+        ("common cold", "SECOND", "again", "C0009443"),
+    ]
+    assert group.attrs == {"annotator": "me"} and group.name == "named"
+    assert [span._.kb_candidates[0]["mention"] for span in group] == ["common cold", "cold", "common cold"]
+    assert [span.kb_id_ for span in doc.spans["other"]] == [""]
+    restored = Doc(linker.vocab).from_bytes(doc.to_bytes())
+    assert [span.kb_id_ for span in restored.spans["sc"]] == ["C0009443", "C0009264", "C0009443"]
+
+
+def test_entities_are_linked_beside_spans_and_documents_without_the_group_are_fine(make_nlp):
+    linker = make_nlp(spans_key="sc").get_pipe("sapbert_linker")
+    doc = make_doc(linker, ["heart", "attack"], [(0, 2, "A")])
+    assert best_ids(linker(doc)) == ["C0027051"]
+    doc.spans["sc"] = []
+    assert len(linker(doc).spans["sc"]) == 0 and best_ids(doc) == ["C0027051"]
+
+
+@pytest.mark.parametrize("forms", ["both", "long_form"])
+def test_an_abbreviation_is_linked_by_its_long_form(make_nlp, forms):
+    doc = make_nlp(abbreviations=forms)(DMD)
+    assert [(ent.text, ent.kb_id_) for ent in doc.ents] == [
+        ("Duchenne muscular dystrophy", "C0013264"),
+        ("DMD", "C0013264"),
+        ("DMD", "C0013264"),
+    ]
+    for ent in doc.ents:
+        best = ent._.kb_candidates[0]
+        assert best["score"] == pytest.approx(1.0, abs=1e-6)
+        assert best["mention"] == "Duchenne muscular dystrophy"
+
+
+def test_short_form_ignores_what_the_document_defines(make_nlp):
+    best = make_nlp(abbreviations="short_form")(DMD).ents[1]._.kb_candidates[0]
+    assert best["mention"] == "DMD" and best["score"] < 0.999
+
+
+def test_both_forms_give_each_concept_its_better_score(make_nlp):
+    def scores(forms):
+        return dict(make_nlp(abbreviations=forms, k=6)(DMD).ents[1]._.kb_ents)
+
+    both, long_form, short_form = scores("both"), scores("long_form"), scores("short_form")
+    assert both == pytest.approx({id_: max(long_form[id_], short_form[id_]) for id_ in both}, abs=1e-6)
+    assert len(both) == 6 and any(both[id_] > long_form[id_] + 0.01 for id_ in both)
+
+
+def test_abbreviations_hold_for_one_document_only(make_nlp):
+    nlp = make_nlp()
+    alone = links(nlp("DMD is severe ."))
+    assert alone[0][2][0]["score"] < 0.999
+    docs = list(nlp.pipe([DMD, "DMD is severe ."]))
+    assert rounded(links(docs[1])) == rounded(alone) and docs[0].ents[1]._.kb_candidates[0]["score"] > 0.999
+
+
+@pytest.mark.parametrize("registered", ["by us", "by the other"])
+@pytest.mark.parametrize("kind", ["span", "string"])
+def test_abbreviations_of_another_component_are_used(make_nlp, monkeypatch, registered, kind):
+    nlp = make_nlp()
+    nlp.remove_pipe("schwartz_hearst")
+    if registered == "by the other":
+        monkeypatch.setitem(Underscore.doc_extensions, "abbreviations", ([], None, None, None))
+        monkeypatch.setitem(Underscore.span_extensions, "long_form", (None, None, None, None))
+
+    def detect(doc):
+        short, long_form = doc[6:7], doc[0:3]
+        doc._.abbreviations = [short]
+        short._.long_form = long_form if kind == "span" else long_form.text
+        return doc
+
+    Language.component(f"test_detector_{kind}_{registered.replace(' ', '_')}", func=detect)
+    nlp.add_pipe(f"test_detector_{kind}_{registered.replace(' ', '_')}", before="sapbert_linker")
+    doc = nlp("Duchenne muscular dystrophy , in short DMD")
+    assert [(ent.text, ent.kb_id_) for ent in doc.ents][1] == ("DMD", "C0013264")
+    assert doc.ents[1]._.kb_candidates[0]["score"] == pytest.approx(1.0, abs=1e-6)
+
+
+def test_each_distinct_string_is_encoded_once_and_later_not_at_all(make_nlp, encoded):
+    nlp = make_nlp()
+    encoded.clear()
+    texts = ["heart attack and cold", "cold , heart  attack , cold", "hypertension"]
+    first = [links(doc) for doc in nlp.pipe(texts)]
+    assert encoded == [3]
+    assert [links(doc) for doc in nlp.pipe(texts)] == first
+    assert encoded == [3]
+    assert best_ids(nlp("insomnia or cold"))
+    assert encoded == [3, 1]
+
+
+def test_results_do_not_depend_on_the_cache(make_nlp, encoded):
+    cached, uncached = make_nlp(), make_nlp(cache_size=0)
+    for _ in range(2):
+        encoded.clear()
+        for text in TEXTS:
+            assert rounded(links(cached(text))) == rounded(links(uncached(text)))
+    assert sum(encoded) > 0
+
+
+def test_candidates_of_one_mention_can_be_changed_without_changing_others(make_nlp):
+    nlp = make_nlp()
+    doc = nlp("cold or cold")
+    expected = [{**candidate, "types": [*candidate["types"]]} for candidate in doc.ents[1]._.kb_candidates]
+    changed = doc.ents[0]._.kb_candidates
+    changed[0]["score"] = -1.0
+    changed[1]["types"].append("CHANGED")
+    changed.pop()
+    assert doc.ents[1]._.kb_candidates == expected
+    assert nlp("cold").ents[0]._.kb_candidates == expected
+
+
+def test_settings_can_be_changed_at_run_time(make_nlp):
+    nlp = make_nlp()
+    linker = nlp.get_pipe("sapbert_linker")
+    assert len(nlp("heart attack").ents[0]._.kb_candidates) == 5
+    linker.k = 2
+    assert len(nlp("heart attack").ents[0]._.kb_candidates) == 2
+    linker.k = 5
+    assert len(nlp("heart attack").ents[0]._.kb_candidates) == 5
+    linker.threshold = 0.9999
+    assert len(nlp("heart attack").ents[0]._.kb_candidates) == 1
+    linker.skip_labels = ["DISORDER"]
+    assert best_ids(nlp("heart attack")) == [""]
+
+
+@pytest.mark.parametrize("k", [1, 2])
+def test_a_name_of_two_concepts_gives_both_with_equal_scores_the_smaller_id_first(make_nlp, k):
+    candidates = make_nlp(k=k)("Cold").ents[0]._.kb_candidates
+    assert [candidate["id"] for candidate in candidates] == ["C0009264", "C0009443"]
+    assert candidates[0]["score"] == candidates[1]["score"] == pytest.approx(1.0, abs=1e-6)
+    assert [candidate["canonical_name"] for candidate in candidates] == ["Cold Temperature", "Common Cold"]
+
+
+def test_predict_leaves_the_documents_alone(make_nlp):
+    nlp = make_nlp(spans_key="sc")
+    linker = nlp.get_pipe("sapbert_linker")
+    with nlp.select_pipes(disable="sapbert_linker"):
+        docs = list(nlp.pipe(TEXTS))
+    for doc in docs:
+        doc.spans["sc"] = [doc[:1]] if len(doc) else []
+    before = [doc.to_bytes() for doc in docs]
+    assert linker.predict(docs)
+    assert [doc.to_bytes() for doc in docs] == before
+
+
+def test_predict_gives_one_entry_per_entity_and_none_for_labels_not_to_link(make_nlp):
+    linker = make_nlp(skip_labels=["B"]).get_pipe("sapbert_linker")
+    doc = make_doc(linker, ["cold", "cold"], [(0, 1, "A"), (1, 2, "B")])
+    (found,) = linker.predict([doc])
+    assert len(found.ents) == 2 and found.ents[1] is None and found.spans == []
+
+
+def test_set_annotations_writes_what_it_is_given_without_calling_the_model(make_nlp, encoded, monkeypatch):
+    linker = make_nlp(spans_key="sc").get_pipe("sapbert_linker")
+    encoded.clear()
+    monkeypatch.setattr(EncoderShim, "tokenize", None)
+    doc = make_doc(linker, ["a", "b", "c"], [(0, 1, "X"), (1, 2, "X"), (2, 3, "X")])
+    doc.spans["sc"] = [doc[0:2]]
+    candidate = {"id": "Q1", "score": 0.5, "name": "n", "canonical_name": "N", "types": [], "mention": "a"}
+    linker.set_annotations([doc], [DocLinks(ents=[[candidate], [], None], spans=[[{**candidate, "id": "Q2"}]])])
+    assert encoded == []
+    assert best_ids(doc) == ["Q1", "", ""] and doc.ents[0]._.kb_candidates == [candidate]
+    assert doc.spans["sc"][0].kb_id_ == "Q2"
+
+
+def test_set_annotations_refuses_links_of_other_documents(make_nlp):
+    linker = make_nlp().get_pipe("sapbert_linker")
+    doc = make_doc(linker, ["cold"], [(0, 1, "X")])
+    with pytest.raises(ValueError):
+        linker.set_annotations([doc], [DocLinks(ents=[], spans=[])])
+
+
+def test_the_component_does_not_train_and_a_pipeline_around_it_does(make_nlp):
+    nlp = make_nlp()
+    linker = nlp.get_pipe("sapbert_linker")
+    assert linker.is_trainable is False
+    before = links(nlp(TEXTS[0]))
+    nlp.add_pipe("textcat").add_label("YES")
+    nlp.get_pipe("textcat").add_label("NO")
+    texts = ["heart attack", "nothing"]
+    examples = [
+        Example.from_dict(nlp.make_doc(text), {"cats": {"YES": float(i), "NO": 1.0 - i}})
+        for i, text in enumerate(texts)
+    ]
+    with nlp.select_pipes(enable="textcat"):
+        optimizer = nlp.initialize(lambda: examples)
+    seen = []
+    Language.component("test_recorder", func=lambda doc: seen.append(best_ids(doc)) or doc)
+    nlp.add_pipe("test_recorder")
+    losses = nlp.update(examples, sgd=optimizer, annotates=["entity_ruler", "sapbert_linker", "test_recorder"])
+    assert set(losses) == {"textcat"}
+    assert seen == [["C0027051"], []]
+    assert set(nlp.update(examples, sgd=optimizer, exclude=["sapbert_linker"])) == {"textcat"}
+    with nlp.use_params(optimizer.averages):
+        assert links(nlp(TEXTS[0])) == before
+    assert linker.update(examples) == {}
+    assert linker.update(examples, losses={"other": 1.0}) == {"other": 1.0}
+    assert links(nlp(TEXTS[0])) == before
+
+
+def test_analyze_pipes_knows_what_the_linker_needs_and_sets(make_nlp):
+    analysis = make_nlp().analyze_pipes()
+    assert analysis["problems"]["sapbert_linker"] == []
+    assert analysis["summary"]["sapbert_linker"]["assigns"] == ["token.ent_kb_id", "span._.kb_candidates"]
+    alone = spacy.blank("en")
+    alone.add_pipe("sapbert_linker")
+    assert alone.analyze_pipes()["problems"]["sapbert_linker"] == ["doc.ents"]
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 3, 1000])
+def test_pipe_gives_the_same_as_calling_one_by_one(make_nlp, batch_size):
+    nlp = make_nlp(cache_size=0, batch_size=2)
+    expected = [rounded(links(nlp(text))) for text in TEXTS]
+    assert [rounded(links(doc)) for doc in nlp.pipe(TEXTS, batch_size=batch_size)] == expected
+
+
+def test_component_cfg_sets_the_batch_size_of_the_linker_alone(make_nlp, encoded):
+    nlp = make_nlp(cache_size=0)
+    encoded.clear()
+    list(nlp.pipe(["cold", "cold", "cold", "cold"], component_cfg={"sapbert_linker": {"batch_size": 2}}))
+    assert encoded == [1, 1]
+    encoded.clear()
+    list(nlp.pipe(["cold", "cold", "cold", "cold"]))
+    assert encoded == [1]
+
+
+def test_the_linker_can_be_sourced_into_another_pipeline_and_saved_with_it(make_nlp, tmp_path):
+    source = make_nlp(k=3)
+    other = spacy.blank("en", vocab=source.vocab)
+    other.add_pipe("sapbert_linker", source=source, name="umls")
+    words, ents = ["heart", "attack"], [(0, 2, "X")]
+    expected = links(source.get_pipe("sapbert_linker")(make_doc(source, words, ents)))
+    other.initialize()
+    assert links(other.get_pipe("umls")(make_doc(other, words, ents))) == expected
+    other.to_disk(tmp_path / "other")
+    loaded = spacy.load(tmp_path / "other")
+    assert links(loaded.get_pipe("umls")(make_doc(loaded, words, ents))) == expected
+    assert len(expected[0][2]) == 3
+
+
+def test_two_linkers_in_one_pipeline_keep_their_own_settings(make_nlp):
+    nlp = make_nlp(threshold=0.9999)
+    nlp.add_pipe("sapbert_linker", source=make_nlp(skip_labels=["DISORDER"]), name="second", last=True)
+    assert best_ids(nlp("xyzzy or heart attack")) == ["", "C0027051"]
+
+
+def test_a_concept_can_be_looked_up_by_its_id(make_nlp):
+    concept = make_nlp().get_pipe("sapbert_linker").terminology["C0027051"]
+    assert concept.canonical_name == "Myocardial Infarction" and list(concept.types) == ["T047"]
+
+
+def test_kb_url_makes_displacy_link_to_the_concept(make_nlp):
+    nlp = make_nlp(kb_url="https://example.org/c/{}")
+    linker = nlp.get_pipe("sapbert_linker")
+    html = displacy.render(nlp("A heart attack ."), style="ent", options={"kb_url_template": linker.kb_url}, page=False)
+    assert 'href="https://example.org/c/C0027051"' in html and ">C0027051<" in html
+
+
+def test_initialize_again_without_arguments_changes_nothing(make_nlp):
+    nlp = make_nlp()
+    linker = nlp.get_pipe("sapbert_linker")
+    retriever = linker.retriever
+    linker.initialize(lambda: [], nlp=nlp)
+    assert linker.retriever is retriever
+
+
+def test_initialize_with_another_terminology_forgets_the_old_links(make_nlp):
+    from spacy_sapbert.terminology import TerminologyBuilder
+
+    nlp = make_nlp()
+    assert best_ids(nlp("heart attack")) == ["C0027051"]
+    builder = TerminologyBuilder()
+    builder.add_concept("D1", canonical_name="Heart attack")
+    builder.add_name("D1", "heart attack")
+    nlp.get_pipe("sapbert_linker").initialize(terminology=builder.build())
+    assert best_ids(nlp("heart attack")) == ["D1"]
+    assert "C0027051" not in nlp.get_pipe("sapbert_linker").terminology
+
+
+def test_ordinary_use_gives_no_warnings(make_nlp):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        list(make_nlp().pipe(TEXTS))

@@ -19,7 +19,7 @@ from transformers.utils import logging as transformers_logging
 
 from ..errors import Errors
 from ..files import read_manifest, write_manifest
-from .sentence_transformers import read_metadata, write_metadata
+from .sentence_transformers import find_file, read_metadata, write_metadata
 from .settings import EncoderSettings
 
 ENCODER_FILE = "name_encoder.json"
@@ -64,11 +64,13 @@ def read_encoder(
     RAISES (OSError): If there is no such encoder, or its files are damaged.
     RAISES (ValueError): If the encoder cannot give the vectors asked for.
     """
-    folder = Path(name)
     saved: dict[str, Any] = {}
     subfolder = ""
-    if (folder / ENCODER_FILE).is_file():
-        saved = read_manifest(folder / ENCODER_FILE, FORMAT_VERSION)
+    is_local = Path(name).is_dir()
+    manifest = find_file(name, ENCODER_FILE, revision)
+    if manifest is not None:
+        # From the hub comes only what is asked for, so there the other files can't be checked.
+        saved = read_manifest(manifest, FORMAT_VERSION, check_files=is_local)
         base = EncoderSettings.from_dict(saved["settings"])
     else:
         subfolder, found = read_metadata(name, revision)
@@ -76,7 +78,7 @@ def read_encoder(
     settings = base.override(requested or {})
     transformer, tokenizer = _load(name, revision, subfolder, settings)
     _check_length(transformer, tokenizer, settings, name)
-    fingerprint = saved.get("fingerprint") if settings == base else None
+    fingerprint = saved.get("fingerprint") if is_local and settings == base else None
     return EncoderSource(
         transformer, tokenizer, settings, fingerprint or compute_fingerprint(transformer, tokenizer, settings)
     )
@@ -131,7 +133,7 @@ def _load(
             str(name), torch_dtype="auto", attn_implementation="eager", output_loading_info=True, **where
         )
         tokenizer = AutoTokenizer.from_pretrained(str(name), use_fast=True, **where)
-    except (OSError, ValueError) as error:
+    except Exception as error:  # damaged weights and tokenizers make their libraries raise nearly anything
         raise OSError(Errors.E210.format(name=name, reason=error)) from error
     finally:
         transformers_logging.set_verbosity(verbosity)
@@ -156,6 +158,12 @@ def _check_length(
 ) -> None:
     """Refuse lengths beyond the position embeddings: the forward pass would end in an index error."""
     positions = getattr(transformer.config, "max_position_embeddings", None)
+    if positions is None:
+        return
+    table = getattr(getattr(transformer, "embeddings", None), "position_embeddings", None)
+    if getattr(table, "padding_idx", None) is not None:
+        positions -= table.padding_idx + 1  # RoBERTa and its kin count positions from behind the padding id
     length = settings.pad_to_length or settings.max_length
-    if positions is not None and length > min(positions, tokenizer.model_max_length):
-        raise ValueError(Errors.E214.format(name=name, length=length, limit=min(positions, tokenizer.model_max_length)))
+    limit = min(positions, tokenizer.model_max_length)
+    if length > limit:
+        raise ValueError(Errors.E214.format(name=name, length=length, limit=limit))

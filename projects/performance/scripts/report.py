@@ -1,0 +1,102 @@
+"""Put the results of a run into one table: `report.md`, and with all that was measured, `report.json`."""
+
+from __future__ import annotations
+
+import os
+import platform
+from dataclasses import asdict
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import srsly
+import typer
+from rows import Row, make_rows
+from run import Settings, start, write_json
+
+RESULTS = ("encoder", "build", "index", "pipeline", "loading", "imports")
+PACKAGES = (
+    *("spacy-sapbert", "spacy", "spacy-transformers", "thinc", "torch", "transformers", "tokenizers"),
+    *("scann", "polars", "pyarrow", "numpy"),
+)
+
+
+def find_versions() -> dict[str, str]:
+    """Find the versions of what was measured.
+
+    RETURNS (Dict[str, str]): Version by package; "-" for packages that are not installed.
+    """
+    found = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "-"
+    return found
+
+
+def find_processor() -> str:
+    """Find the name of the processor.
+
+    RETURNS (str): Its model.
+    """
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return models[0] if models else platform.machine()
+
+
+def make_report(settings: Settings, report: dict[str, Any], rows: list[Row]) -> str:
+    """Write the report.
+
+    settings (Settings): The settings of the run.
+    report (dict): What `report.json` holds.
+    rows (List[Row]): The rows of the table.
+    RETURNS (str): Markdown.
+    """
+    versions = ", ".join(f"{package} {number}" for package, number in report["versions"].items())
+    index, encoder = report["results"]["index"], report["results"]["encoder"]
+    facts = [
+        f"Names: {settings.names}. Mentions: {settings.mentions}. Seed {settings.seed}.",
+        f"Encoder: {Path(settings.encoder).name}, {encoder['pooling']} pooling, {encoder['max_length']} tokens, "
+        f"{encoder['fingerprint'][:8]}.",
+        f"Index: {', '.join(f'{key} {value}' for key, value in index['configuration'].items())}.",
+        f"Processor: {report['processor']}, {settings.threads} of {report['processors']} used, load average "
+        f"{settings.load_average:g} before the run.",
+        f"Versions: {versions}.",
+    ]
+    table = ["| | | measured | target | met |", "| --- | --- | ---: | ---: | --- |", *(row.to_markdown() for row in rows)]
+    return "\n".join([*table, "", *(f"* {fact}" for fact in facts), ""])
+
+
+def main(run: Path, output: Path) -> None:
+    """Print the table and write the report.
+
+    run (Path): The folder of the run.
+    output (Path): The folder for `report.md` and `report.json`.
+    """
+    processors = os.cpu_count()
+    settings = start(run)
+    results = {name: srsly.read_json(run / f"{name}.json") for name in RESULTS}
+    rows = make_rows(results)
+    report = {
+        "settings": asdict(settings),
+        "versions": find_versions(),
+        "processor": find_processor(),
+        "processors": processors,
+        "platform": platform.platform(),
+        "table": [{**asdict(row), "target": row.target, "met": row.is_met} for row in rows],
+        "results": results,
+    }
+    text = make_report(settings, report, rows)
+    write_json(output / "report.json", report)
+    temporary = output / ".report.md.new"
+    temporary.write_text(text, encoding="utf8")
+    os.replace(temporary, output / "report.md")
+    print(text)
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,115 @@
+"""The rows of the report: what was measured, and what was to be reached."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+MB = 1e6
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the table.
+
+    part (str): What was measured.
+    what (str): Which of its figures.
+    value (float): The figure.
+    form (str): How to write it, as a format with one field.
+    at_least (Optional[float]): The target, if it is a lower limit.
+    at_most (Optional[float]): The target, if it is an upper limit.
+    """
+
+    part: str
+    what: str
+    value: float
+    form: str
+    at_least: float | None = None
+    at_most: float | None = None
+
+    @property
+    def target(self) -> str:
+        """Write the target.
+
+        RETURNS (str): The target, or "" if there is none.
+        """
+        if self.at_least is not None:
+            return f"≥ {self.at_least:g}"
+        return "" if self.at_most is None else f"≤ {self.at_most:g}"
+
+    @property
+    def is_met(self) -> bool | None:
+        """Compare the figure with the target.
+
+        RETURNS (Optional[bool]): None if there is no target.
+        """
+        if self.at_least is not None:
+            return self.value >= self.at_least
+        return None if self.at_most is None else self.value <= self.at_most
+
+    def to_markdown(self) -> str:
+        """Write the line.
+
+        RETURNS (str): A row of a Markdown table.
+        """
+        met = {True: "yes", False: "**no**", None: ""}[self.is_met]
+        return f"| {self.part} | {self.what} | {self.form.format(self.value)} | {self.target} | {met} |"
+
+
+def make_rows(results: dict[str, dict[str, Any]]) -> list[Row]:
+    """Choose the figures to show. The targets stand here and nowhere else.
+
+    results (dict): What each measurement has written, by the name of its command.
+    RETURNS (List[Row]): The rows.
+    """
+    encoder, build, index = results["encoder"], results["build"], results["index"]
+    pipeline, loading, imports = results["pipeline"], results["loading"], results["imports"]
+    auto = f"auto ({encoder['auto_is']})"
+    speed, queries = encoder["names_per_second"], index["queries_per_second"]
+    exact = index["faster_exact"].replace("exact_", "").replace("_", " ")
+    count, per_second, ratio, second, share = "{:,.0f}", "{:,.0f}/s", "{:.1f}x", "{:.3f} s", "{:.4f}"
+    return [
+        Row("encoder", "plain loop, names", speed["plain"], per_second),
+        Row("encoder", f"{auto}, names", speed["auto"], per_second),
+        Row("encoder", "fp32, names", speed["fp32"], per_second),
+        Row("encoder", f"{auto} / plain, median", encoder["times_plain"]["auto"], ratio, at_least=5),
+        Row("encoder", "fp32 / plain, median", encoder["times_plain"]["fp32"], ratio),
+        Row("encoder", f"{auto}, mean cosine with plain", encoder["mean_cosine"]["auto"], "{:.6f}", at_least=0.9995),
+        Row("encoder", f"{auto}, least cosine with plain", encoder["min_cosine"]["auto"], "{:.6f}", at_least=0.995),
+        Row("encoder", "fp32, mean cosine with plain", encoder["mean_cosine"]["fp32"], "{:.6f}"),
+        Row("encoder", "fp32, least cosine with plain", encoder["min_cosine"]["fp32"], "{:.6f}"),
+        Row("index", "rows", index["rows"], count),
+        Row("index", "build", index["build_seconds"], second, at_most=30),
+        Row("index", "exact, batches of 128, queries", queries["exact_batches"], per_second),
+        Row("index", f"exact, {index['queries_at_once']} at once, queries", queries["exact_at_once"], per_second),
+        Row("index", "index, batches of 128, queries", queries["index_batches"], per_second),
+        Row("index", f"index, {index['queries']} at once, queries", queries["index_at_once"], per_second),
+        Row("index", f"at once / faster exact ({exact}), median", index["times_exact"]["index_at_once"], ratio, 20),
+        Row("index", "recall@1", index["recall_at_1"], share, at_least=0.99),
+        Row("index", "recall@10", index["recall_at_10"], share),
+        Row("linker", "initialize: encode names, build index", build["initialize_seconds"], "{:.1f} s"),
+        Row("linker", "empty cache, documents", pipeline["docs_per_second"]["cold"], per_second),
+        Row("linker", "empty cache, distinct mentions", pipeline["distinct_per_second"]["cold"], per_second),
+        Row("linker", "filled cache, documents", pipeline["docs_per_second"]["warm"], per_second),
+        Row("linker", "filled cache, distinct mentions", pipeline["distinct_per_second"]["warm"], per_second),
+        Row("saved pipeline", "imports before loading", loading["import_seconds"], second),
+        Row("saved pipeline", "spacy.load, moved, files cached", loading["load_seconds"], second, at_most=1.5),
+        Row("saved pipeline", "peak memory, imports (MB)", loading["peak_bytes"]["imported"] / MB, count),
+        Row("saved pipeline", "peak memory, loaded (MB)", loading["peak_bytes"]["loaded"] / MB, count),
+        Row("saved pipeline", "peak memory, linked (MB)", loading["peak_bytes"]["linked"] / MB, count, at_most=1500),
+        Row("saved pipeline", "on disk (MB)", loading["disk_bytes"] / MB, count),
+        Row("import", "spacy.blank without the plugin", imports["median_seconds"]["without"], second),
+        Row("import", "spacy.blank with the plugin", imports["median_seconds"]["with"], second),
+        Row("import", "added by the plugin", imports["added_seconds"], second, at_most=0.15),
+        Row("import", "scann or polars imported by it", len(find_heavy(imports)), count, at_most=0),
+    ]
+
+
+def find_heavy(imports: dict[str, Any]) -> list[str]:
+    """List the heavy packages that the plugin makes a blank pipeline import.
+
+    imports (dict): What the measurement of imports has written.
+    RETURNS (List[str]): Of scann and polars, those imported with the plugin and not without.
+    """
+    new = set(imports["imported"]["with"]) - set(imports["imported"]["without"])
+    return sorted(new & {"scann", "polars"})

@@ -1,0 +1,23 @@
+"""Run a script in a new Python process and read the JSON that it prints last."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import srsly
+
+
+def run_script(name: str, *arguments: str) -> dict[str, Any]:
+    """Run a script of this folder.
+
+    name (str): Its file.
+    arguments (str): Its arguments.
+    RETURNS (dict): What it printed on its last line.
+    RAISES (CalledProcessError): If it failed.
+    """
+    command = [sys.executable, str(Path(__file__).with_name(name)), *arguments]
+    output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    return srsly.json_loads(output.splitlines()[-1])

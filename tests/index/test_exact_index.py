@@ -1,0 +1,288 @@
+"""Exact search against a sort in numpy, and the storage that all indexes share."""
+
+import copy
+import json
+import pickle
+import random
+import shutil
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from spacy_sapbert.files import list_files, write_manifest
+from spacy_sapbert.index import ExactIndex, exact_search, make_exact_index, read_index
+from spacy_sapbert.index.recall import measure_recall
+
+RELAXED = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def unit_vectors(rows, width=16, seed=0):
+    vectors = np.random.default_rng(seed).normal(size=(rows, width)).astype(np.float32)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def naive_search(vectors, queries, k):
+    """Sort all rows by their product, equal ones by row."""
+    products = queries.astype(np.float64) @ vectors.astype(np.float64).T
+    rows = np.argsort(-products, axis=1, kind="stable")[:, :k]
+    return rows, np.take_along_axis(products, rows, axis=1)
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    monkeypatch.setattr("spacy_sapbert.index.exact.QUERY_BLOCK", 3)
+    monkeypatch.setattr("spacy_sapbert.index.exact.ROW_BLOCK", 5)
+
+
+def make_index(rows=20, **kwargs):
+    index = make_exact_index()
+    index.build(unit_vectors(rows, **kwargs), fingerprint="f")
+    return index
+
+
+@RELAXED
+@given(st.integers(1, 40), st.integers(2, 8), st.integers(1, 10), st.integers(1, 45), st.integers(0, 2**32 - 1))
+def test_search_equals_a_full_sort_padded_with_minus_one(small_blocks, n_rows, width, n_queries, k, seed):
+    vectors, queries = unit_vectors(n_rows, width, seed), unit_vectors(n_queries, width, seed + 1)
+    index = ExactIndex()
+    index.build(vectors)
+    rows, scores = index.search(queries, k)
+    assert rows.shape == scores.shape == (n_queries, k)
+    assert rows.dtype == np.int64 and scores.dtype == np.float32
+    expected_rows, expected_scores = naive_search(vectors, queries, k)
+    found = min(k, n_rows)
+    assert (rows[:, found:] == -1).all() and np.isneginf(scores[:, found:]).all()
+    np.testing.assert_allclose(scores[:, :found], expected_scores, atol=1e-6)
+    # Where neighbouring scores are nearly equal, rounding decides the order.
+    gaps = np.diff(expected_scores, axis=1, prepend=np.inf, append=-np.inf)
+    clear = (np.abs(gaps[:, :-1]) > 1e-6) & (np.abs(gaps[:, 1:]) > 1e-6)
+    last = naive_search(vectors, queries, k + 1)[1]
+    if last.shape[1] > found:  # the row behind the last one may tie with it
+        clear[:, -1] &= last[:, -2] - last[:, -1] > 1e-6
+    assert (rows[:, :found][clear] == expected_rows[clear]).all()
+
+
+@RELAXED
+@given(st.integers(1, 40), st.integers(1, 4), st.integers(1, 8), st.integers(1, 40), st.integers(0, 2**32 - 1))
+def test_equal_scores_are_ordered_by_row(small_blocks, n_rows, width, n_queries, k, seed):
+    rng = np.random.default_rng(seed)
+    # Small integers: products are exact, and many are equal.
+    vectors = rng.integers(-1, 2, size=(n_rows, width)).astype(np.float32)
+    queries = rng.integers(-1, 2, size=(n_queries, width)).astype(np.float32)
+    k = min(k, n_rows)
+    rows, scores = exact_search(vectors, queries, k)
+    expected_rows, expected_scores = naive_search(vectors, queries, k)
+    assert (scores == expected_scores).all()
+    for query in range(n_queries):
+        assert len(set(rows[query].tolist())) == k
+        assert (vectors[rows[query]] @ queries[query] == scores[query]).all()
+        pairs = list(zip((-scores[query]).tolist(), rows[query].tolist(), strict=True))
+        assert pairs == sorted(pairs)
+        above = scores[query] > scores[query, -1]  # which of the rows that tie at the cut are taken is left open
+        assert (rows[query][above] == expected_rows[query][above]).all()
+
+
+def test_results_do_not_depend_on_the_block_sizes(monkeypatch):
+    vectors, queries = unit_vectors(300), unit_vectors(70, seed=1)
+    rows, scores = exact_search(vectors, queries, 12)
+    for query_block, row_block in ((1, 7), (64, 299), (70, 300), (512, 301)):
+        monkeypatch.setattr("spacy_sapbert.index.exact.QUERY_BLOCK", query_block)
+        monkeypatch.setattr("spacy_sapbert.index.exact.ROW_BLOCK", row_block)
+        other_rows, other_scores = exact_search(vectors, queries, 12)
+        assert (other_rows == rows).all()
+        np.testing.assert_allclose(other_scores, scores, atol=1e-6)
+
+
+def test_float64_and_strided_vectors_are_accepted():
+    vectors = unit_vectors(30, 8)
+    index = ExactIndex()
+    index.build(np.asfortranarray(vectors.astype(np.float64)))
+    rows, _ = index.search(np.repeat(vectors, 2, axis=0)[::2].astype(np.float64), 1)
+    assert rows[:, 0].tolist() == list(range(30))
+
+
+@pytest.mark.parametrize("shape", [(0, 8), (3, 0), (8,), (2, 2, 2)])
+def test_building_from_nothing_is_refused(shape):
+    with pytest.raises(ValueError, match=r"^\[E302\]"):
+        ExactIndex().build(np.ones(shape, dtype=np.float32))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_numbers_that_are_not_finite_are_refused_in_build_and_search(value):
+    index = make_index()
+    bad = unit_vectors(5)
+    bad[3, 2] = value
+    for call in (lambda: ExactIndex().build(bad), lambda: index.search(bad, 1)):
+        with pytest.raises(ValueError, match=r"^\[E306\] 1 vectors .* row 3"):
+            call()
+
+
+def test_refused_vectors_leave_the_index_as_it_was():
+    index = make_index()
+    with pytest.raises(ValueError):
+        index.build(np.full((3, 4), np.nan))
+    assert len(index) == 20 and index.fingerprint == "f"
+
+
+@pytest.mark.parametrize("shape", [(0, 16), (2, 15), (16,), (1, 1, 16)])
+def test_queries_of_wrong_shape_are_refused(shape):
+    with pytest.raises(ValueError, match=r"^\[E303\].*width 16"):
+        make_index().search(np.ones(shape, dtype=np.float32), 1)
+
+
+@pytest.mark.parametrize("k", [0, -1])
+def test_k_below_one_is_refused(k):
+    with pytest.raises(ValueError, match=rf"^\[E304\] k is {k}"):
+        make_index().search(unit_vectors(1), k)
+
+
+def test_index_that_was_not_built_says_so(tmp_path):
+    index = ExactIndex()
+    assert len(index) == 0
+    for call in (
+        lambda: index.search(unit_vectors(1), 1),
+        lambda: index.vectors,
+        lambda: index.width,
+        lambda: index.to_disk(tmp_path / "index"),
+        index.to_bytes,
+    ):
+        with pytest.raises(ValueError, match=r"^\[E301\]"):
+            call()
+    assert list(tmp_path.iterdir()) == []
+
+
+def assert_same(index, other):
+    assert type(other) is type(index)
+    assert (len(other), other.width, other.fingerprint) == (len(index), index.width, index.fingerprint)
+    assert (other.configuration, other.recall) == (index.configuration, index.recall)
+    queries = unit_vectors(7, index.width, seed=9)
+    for left, right in zip(index.search(queries, 5), other.search(queries, 5), strict=True):
+        assert (left == right).all()
+
+
+@pytest.mark.parametrize("memory_map", [True, False])
+def test_disk_round_trip_keeps_everything_also_after_a_move(tmp_path, memory_map):
+    index = make_index()
+    index.to_disk(tmp_path / "a")
+    shutil.move(tmp_path / "a", tmp_path / "b")
+    loaded = ExactIndex().from_disk(tmp_path / "b", memory_map=memory_map)
+    assert_same(index, loaded)
+    assert_same(index, read_index(tmp_path / "b", memory_map=memory_map))
+    assert (loaded.vectors == index.vectors).all()
+    assert isinstance(loaded.vectors, np.memmap) is memory_map
+
+
+def test_saving_over_the_folder_it_is_mapped_from_works(tmp_path):
+    index = make_index()
+    index.to_disk(tmp_path / "a")
+    loaded = read_index(tmp_path / "a")
+    loaded.to_disk(tmp_path / "a")
+    assert_same(index, loaded)
+    assert_same(index, read_index(tmp_path / "a"))
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+@pytest.mark.parametrize(
+    "copy_of", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x)), lambda x: ExactIndex().from_bytes(x.to_bytes())]
+)
+def test_copies_search_alike_and_stand_on_their_own(copy_of):
+    index = make_index()
+    twin = copy_of(index)
+    assert_same(index, twin)
+    twin.build(unit_vectors(3, 4))
+    assert len(index) == 20
+
+
+def test_empty_index_can_be_pickled_and_empty_gives_no_rows():
+    assert len(pickle.loads(pickle.dumps(ExactIndex()))) == 0
+    assert len(make_index().empty()) == 0
+
+
+def test_building_again_forgets_what_was_before():
+    index = make_index()
+    index.build(unit_vectors(4, 6, seed=3))
+    assert (len(index), index.width, index.fingerprint) == (4, 6, "")
+
+
+def test_flipped_bits_and_truncation_in_any_file_are_noticed(tmp_path):
+    make_index(60).to_disk(tmp_path / "a")
+    rng = random.Random(0)
+    for name in list_files(tmp_path / "a"):
+        path = tmp_path / "a" / name
+        original = path.read_bytes()
+        damages = [original[: len(original) // 2], original[:-1], b""]
+        for _ in range(15):
+            damaged = bytearray(original)
+            damaged[rng.randrange(len(damaged))] ^= 1 << rng.randrange(8)
+            damages.append(bytes(damaged))
+        for damage in damages:
+            path.write_bytes(damage)
+            for load in (read_index, ExactIndex().from_disk):
+                with pytest.raises(OSError, match=r"^\[E(305|50\d)\]"):
+                    load(tmp_path / "a")
+        path.unlink()
+        with pytest.raises(FileNotFoundError, match=r"^\[E503\]"):
+            read_index(tmp_path / "a")
+        path.write_bytes(original)
+    assert len(read_index(tmp_path / "a")) == 60
+
+
+def test_damaged_bytes_are_refused():
+    data = make_index().to_bytes()
+    rng = random.Random(0)
+    for _ in range(60):
+        damaged = bytearray(data)
+        damaged[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+        with pytest.raises((OSError, ValueError), match=r"\[E(305|50\d)\]"):
+            ExactIndex().from_bytes(bytes(damaged))
+
+
+def test_folder_of_unknown_kind_or_without_vectors_is_refused(tmp_path):
+    make_index().to_disk(tmp_path / "a")
+    data = json.loads((tmp_path / "a" / "index.json").read_text())
+    del data["checksum"]
+    write_manifest(tmp_path / "a" / "index.json", 1, {**data, "kind": "other"})
+    for load in (read_index, ExactIndex().from_disk):
+        with pytest.raises(OSError, match=r"^\[E305\].*'other'"):
+            load(tmp_path / "a")
+    (tmp_path / "a" / "dataset.npy").unlink()
+    write_manifest(tmp_path / "a" / "index.json", 1, {**data, "kind": "exact"})
+    with pytest.raises(OSError, match=r"^\[E309\]"):
+        read_index(tmp_path / "a")
+
+
+def test_recall_of_exact_search_is_one():
+    assert measure_recall(make_index(300), sample=100)["at_1"] == 1.0
+    assert measure_recall(make_index(1))["at_1"] == 1.0
+
+
+def test_recall_counts_the_queries_whose_nearest_other_row_is_missed():
+    class Forgetful(ExactIndex):
+        """Finds every row only among those of the same parity."""
+
+        def _search(self, queries, k):
+            rows, scores = super()._search(queries, len(self))
+            own = rows[:, :1] % 2
+            kept = [row % 2 == parity for row, parity in zip(rows, own, strict=True)]
+            pick = [np.flatnonzero(mask)[:k] for mask in kept]
+            return (
+                np.stack([row[p] for row, p in zip(rows, pick, strict=True)]),
+                np.stack([score[p] for score, p in zip(scores, pick, strict=True)]),
+            )
+
+    vectors = unit_vectors(200, 8)
+    index = Forgetful()
+    index.build(vectors)
+    products = vectors.astype(np.float64) @ vectors.T
+    np.fill_diagonal(products, -np.inf)
+    nearest = products.argmax(axis=1)
+    expected = (nearest % 2 == np.arange(200) % 2).mean()
+    measured = measure_recall(index)
+    assert 0.2 < expected < 0.8
+    assert measured["at_1"] == pytest.approx(expected, abs=1e-4) and measured["queries"] == 200
+    tenth = -np.sort(-products, axis=1)[:, :10]
+    same = np.where(np.arange(200)[:, None] % 2 == np.arange(200) % 2, products, -np.inf)
+    at_10 = (np.sort(same, axis=1)[:, -10:] >= tenth[:, -1:]).mean()
+    assert measured["at_10"] == pytest.approx(at_10, abs=1e-4)

@@ -1,0 +1,120 @@
+"""Candidates as data on the Doc, and the merging of two lists of them."""
+
+import json
+
+import numpy as np
+import pytest
+import srsly
+from hypothesis import given
+from hypothesis import strategies as st
+from spacy.tokens import Doc, Span
+
+from spacy_sapbert.candidates import get_kb_ents, make_candidates, merge_candidates, register_extensions
+from spacy_sapbert.retriever import Hit
+
+
+def candidate(id_, score, mention="m"):
+    return {"id": id_, "score": score, "name": "n", "canonical_name": "N", "types": [], "mention": mention}
+
+
+def ids(candidates):
+    return [candidate["id"] for candidate in candidates]
+
+
+candidate_lists = st.lists(
+    st.tuples(st.sampled_from("ABCDEF"), st.sampled_from([-0.5, 0.0, 0.3, 0.30000001, 0.9, 1.0])),
+    unique_by=lambda pair: pair[0],
+    max_size=6,
+).map(lambda pairs: sorted((candidate(*pair) for pair in pairs), key=lambda c: -c["score"]))
+
+
+def test_merging_keeps_the_better_score_of_a_concept():
+    merged = merge_candidates([candidate("A", 0.9), candidate("B", 0.2)], [candidate("B", 0.8), candidate("A", 0.1)], 5)
+    assert [(c["id"], c["score"]) for c in merged] == [("A", 0.9), ("B", 0.8)]
+
+
+def test_merging_prefers_the_first_form_where_scores_are_equal():
+    merged = merge_candidates([candidate("A", 1.0, "long")], [candidate("A", 1.0, "short")], 5)
+    assert [c["mention"] for c in merged] == ["long"]
+    assert ids(merge_candidates([candidate("B", 0.9999999)], [candidate("A", 1.0)], 5)) == ["B", "A"]
+
+
+def test_merging_cuts_at_k_but_not_between_equal_scores():
+    assert ids(merge_candidates([candidate("A", 0.9), candidate("B", 0.8)], [candidate("C", 0.85)], 2)) == ["A", "C"]
+    assert ids(merge_candidates([candidate("A", 0.9), candidate("B", 0.8)], [candidate("C", 0.8)], 2)) == [*"ABC"]
+
+
+def test_merging_nothing_gives_nothing():
+    assert merge_candidates([], [], 3) == []
+
+
+@given(candidate_lists, candidate_lists, st.integers(1, 7))
+def test_merging_gives_the_best_concepts_once_each_in_order(first, second, k):
+    merged = merge_candidates(first, second, k)
+    every = {c["id"] for c in (*first, *second)}
+    scores = [round(c["score"], 6) for c in merged]
+    assert len(set(ids(merged))) == len(merged) >= min(k, len(every))
+    assert scores == sorted(scores, reverse=True)
+    for c in merged:
+        assert round(c["score"], 6) == max(round(o["score"], 6) for o in (*first, *second) if o["id"] == c["id"])
+    left_out = [o for o in (*first, *second) if o["id"] not in ids(merged)]
+    assert all(round(o["score"], 6) < scores[-1] for o in left_out)
+
+
+def test_making_candidates_keeps_mentions_apart_also_without_hits(terminology):
+    rows = {terminology.concepts["id"][row]: row for row in range(len(terminology))}
+    names = {name: row for row, name in enumerate(terminology.names["name"].to_list())}
+    hits = [[], [Hit(rows["C0027051"], names["heart attack"], 0.5), Hit(rows["C0020538"], names["hypertension"], 0.4)], []]
+    made = make_candidates(terminology, ["a", "b", "c"], hits)
+    assert [len(found) for found in made] == [0, 2, 0]
+    assert made[1][0] == {
+        "id": "C0027051",
+        "score": 0.5,
+        "name": "heart attack",
+        "canonical_name": "Myocardial Infarction",
+        "types": ["T047"],
+        "mention": "b",
+    }
+    assert made[1][1]["canonical_name"] == "Hypertensive disease"
+    assert make_candidates(terminology, [], []) == []
+
+
+def test_candidates_are_plain_data_for_every_serialiser(make_nlp):
+    candidates = make_nlp()("heart attack").ents[0]._.kb_candidates
+    assert json.loads(json.dumps(candidates)) == candidates
+    assert srsly.msgpack_loads(srsly.msgpack_dumps(candidates)) == candidates
+    for found in candidates:
+        assert type(found["score"]) is float and not isinstance(found["score"], np.generic)
+        assert set(found) == {"id", "score", "name", "canonical_name", "types", "mention"}
+
+
+def test_kb_ents_are_tuples_also_after_saving_the_document(make_nlp):
+    nlp = make_nlp()
+    doc = nlp("heart attack")
+    expected = [(c["id"], c["score"]) for c in doc.ents[0]._.kb_candidates]
+    restored = Doc(nlp.vocab).from_bytes(doc.to_bytes())
+    for ent in (doc.ents[0], restored.ents[0]):
+        assert ent._.kb_ents == expected == get_kb_ents(ent)
+        assert all(type(pair) is tuple for pair in ent._.kb_ents)
+
+
+def test_spans_that_were_not_linked_have_their_own_empty_candidates(make_nlp):
+    doc = make_nlp()("nothing here")
+    doc[0:1]._.kb_candidates.append("mine")
+    assert doc[1:2]._.kb_candidates == [] and doc[1:2]._.kb_ents == []
+
+
+def test_registering_again_keeps_what_another_library_has_registered(monkeypatch):
+    from spacy.tokens.underscore import Underscore
+
+    theirs = ([], None, None, None)
+    monkeypatch.setitem(Underscore.span_extensions, "kb_ents", theirs)
+    register_extensions()
+    register_extensions()
+    assert Span.get_extension("kb_ents") is theirs
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_a_long_tie_at_the_end_is_never_cut(make_nlp, k):
+    tied = [candidate(id_, 0.7) for id_ in "ABCDE"]
+    assert ids(merge_candidates([], tied, k)) == [*"ABCDE"]

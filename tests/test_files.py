@@ -1,0 +1,195 @@
+"""Manifests notice every change, packing is safe, folders appear whole or not at all."""
+
+import hashlib
+import json
+import random
+import stat
+
+import numpy as np
+import pytest
+import srsly
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spacy_sapbert.files import (
+    hash_file,
+    hash_files,
+    list_files,
+    pack_folder,
+    read_manifest,
+    replace_folder,
+    unpack_folder,
+    write_manifest,
+)
+
+CODE = r"^\[E50\d\]"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    path = tmp_path / "folder"
+    (path / "sub").mkdir(parents=True)
+    (path / "a.bin").write_bytes(bytes(range(256)))
+    (path / "sub" / "ü.txt").write_text("text", encoding="utf8")
+    write_manifest(path / "m.json", 1, {"value": [1, 2.5, None, "漢"]})
+    return path
+
+
+def test_hash_is_that_of_hashlib_over_chunk_borders(tmp_path, monkeypatch):
+    monkeypatch.setattr("spacy_sapbert.files._CHUNK", 10)
+    for size in (0, 9, 10, 11, 25):
+        (tmp_path / "f").write_bytes(b"x" * size)
+        assert hash_file(tmp_path / "f") == hashlib.sha256(b"x" * size).hexdigest()
+
+
+def test_files_are_listed_below_subfolders_and_excluded_by_name(folder):
+    assert list_files(folder) == ["a.bin", "m.json", "sub/ü.txt"]
+    assert list(hash_files(folder, exclude=("m.json",))) == ["a.bin", "sub/ü.txt"]
+
+
+def test_manifest_gives_back_its_data(folder):
+    data = read_manifest(folder / "m.json", 1)
+    assert data["value"] == [1, 2.5, None, "漢"] and data["format"] == 1
+    assert data["files"]["a.bin"] == hashlib.sha256(bytes(range(256))).hexdigest()
+
+
+def test_any_numbers_and_strings_survive_the_manifest(tmp_path):
+    rng = random.Random(0)
+    for value in [round(i / 10_000, 4) for i in range(9000, 10_001)] + [rng.random() for _ in range(100)]:
+        write_manifest(tmp_path / "m.json", 1, {"value": value, "text": "é\n漢😀"})
+        assert read_manifest(tmp_path / "m.json", 1)["value"] == value
+
+
+def test_every_flipped_bit_of_the_manifest_is_noticed(folder):
+    path = folder / "m.json"
+    original = path.read_bytes()
+    for place in range(len(original)):
+        damaged = bytearray(original)
+        damaged[place] ^= 1 << (place % 8)
+        path.write_bytes(damaged)
+        with pytest.raises(OSError, match=CODE):
+            read_manifest(path, 1, check_files=False)
+
+
+def test_changed_truncated_and_missing_files_are_noticed(folder):
+    path = folder / "a.bin"
+    for content in (bytes(255), path.read_bytes()[:-1], path.read_bytes() + b"x", b""):
+        path.write_bytes(content)
+        with pytest.raises(OSError, match=r"^\[E504\]"):
+            read_manifest(folder / "m.json", 1)
+        assert read_manifest(folder / "m.json", 1, check_files=False)
+    path.unlink()
+    with pytest.raises(FileNotFoundError, match=r"^\[E503\]"):
+        read_manifest(folder / "m.json", 1)
+
+
+@pytest.mark.parametrize("content", ["", "[]", "3", '"text"', "null", "{}", '{"format": 1}', '{"checksum": "x"}', "{"])
+def test_manifest_that_is_no_manifest_is_refused(tmp_path, content):
+    (tmp_path / "m.json").write_text(content)
+    with pytest.raises(OSError, match=r"^\[E501\]"):
+        read_manifest(tmp_path / "m.json", 1)
+
+
+def test_missing_manifest_and_other_version_are_told_apart_from_damage(folder):
+    with pytest.raises(FileNotFoundError, match=r"^\[E503\]"):
+        read_manifest(folder / "other.json", 1)
+    with pytest.raises(OSError, match=r"^\[E502\].*format 1.*format 2"):
+        read_manifest(folder / "m.json", 2)
+
+
+names = st.lists(st.sampled_from("abcé"), min_size=1, max_size=3).map("/".join)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.dictionaries(names, st.binary(max_size=40), max_size=6))
+def test_packing_round_trips(tmp_path_factory, files):
+    root = tmp_path_factory.mktemp("pack")
+    written = {}
+    for name, content in files.items():
+        path = root / "in" / (name + ".f")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        written[name + ".f"] = content
+    (root / "out").mkdir()
+    unpack_folder(pack_folder(root / "in"), root / "out")
+    assert {name: (root / "out" / name).read_bytes() for name in list_files(root / "out")} == written
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"garbage",
+        srsly.msgpack_dumps([1, 2]),
+        srsly.msgpack_dumps({"a": "text"}),
+        srsly.msgpack_dumps({"a": None}),
+        srsly.msgpack_dumps({"a\0b": b"x"}),
+        srsly.msgpack_dumps({"../out_of_it": b"x"}),
+        srsly.msgpack_dumps({"/tmp/out_of_it": b"x"}),
+        srsly.msgpack_dumps({"a": b"x" * 100})[:-1],
+    ],
+)
+def test_bytes_that_are_no_packed_folder_are_refused(tmp_path, data):
+    target = tmp_path / "target"
+    target.mkdir()
+    with pytest.raises(ValueError, match=r"^\[E505\]"):
+        unpack_folder(data, target)
+    assert list_files(tmp_path) == []
+
+
+def test_damaged_packed_bytes_never_give_another_folder_silently(folder, tmp_path):
+    data = pack_folder(folder)
+    rng = random.Random(0)
+    for i in range(300):
+        damaged = bytearray(data)
+        damaged[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+        target = tmp_path / str(i)
+        target.mkdir()
+        with pytest.raises((OSError, ValueError)):
+            unpack_folder(bytes(damaged), target)
+            read_manifest(target / "m.json", 1)
+
+
+def test_replaced_folder_holds_the_new_files_only(tmp_path):
+    path = tmp_path / "deep" / "folder"
+    for name in ("first", "second"):
+        with replace_folder(path) as temporary:
+            assert not (temporary / "first").exists()
+            (temporary / name).write_text(name)
+    assert list_files(tmp_path) == ["deep/folder/second"]
+    assert [p.name for p in (tmp_path / "deep").iterdir()] == ["folder"]
+
+
+def test_failed_writing_leaves_the_old_folder_untouched(tmp_path):
+    path = tmp_path / "folder"
+    with replace_folder(path) as temporary:
+        (temporary / "old").write_text("old")
+    with pytest.raises(RuntimeError), replace_folder(path) as temporary:
+        (temporary / "new").write_text("new")
+        raise RuntimeError
+    assert list_files(tmp_path) == ["folder/old"]
+    assert [p.name for p in tmp_path.iterdir()] == ["folder"]
+
+
+def test_replaced_folder_is_readable_as_any_new_folder(tmp_path):
+    (tmp_path / "plain").mkdir()
+    with replace_folder(tmp_path / "folder"):
+        pass
+    modes = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("plain", "folder")]
+    assert modes[0] == modes[1]
+
+
+def test_memory_map_survives_replacing_its_folder(tmp_path):
+    path = tmp_path / "folder"
+    with replace_folder(path) as temporary:
+        np.save(temporary / "a.npy", np.arange(1000))
+    mapped = np.load(path / "a.npy", mmap_mode="r")
+    with replace_folder(path) as temporary:
+        np.save(temporary / "a.npy", mapped[::-1])
+    assert (mapped == np.arange(1000)).all()
+    assert (np.load(path / "a.npy") == np.arange(1000)[::-1]).all()
+
+
+def test_manifest_is_plain_json_with_sorted_checks(folder):
+    data = json.loads((folder / "m.json").read_text(encoding="utf8"))
+    assert set(data) == {"value", "format", "files", "checksum"}
