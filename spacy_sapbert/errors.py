@@ -76,16 +76,6 @@ class Errors(metaclass=_WithCodes):
         "Row {row} is outside the {n} {what} of the terminology. An index built from another terminology,"
         " or its padding of -1, gives such rows."
     )
-    E107 = (
-        "Can't load the terminology from {file}: {reason}. The folder is incomplete, damaged or was "
-        "changed after it was saved. Save it again with `Terminology.to_disk`, or install the pipeline "
-        "again."
-    )
-    E108 = (
-        "{file} has the terminology format version {found!r}, but this version of spacy-sapbert reads "
-        "version {expected}. It was saved by another version. Save it again with this one, or install the"
-        " one that saved it."
-    )
     E109 = (
         "Can't use {id!r} as the id of a concept: {reason}. Ids end up in `token.ent_kb_id_` and in files"
         " of one record per line, so they need to be visible text without spaces."

@@ -61,7 +61,7 @@ def write_manifest(path: Path, version: int, data: dict[str, Any]) -> None:
     manifest = {**data, "format": version, "files": hash_files(path.parent, exclude=(path.name,))}
     # Not srsly's JSON, which reads some floats back as their neighbours and so fails the checksum.
     text = json.dumps({**manifest, "checksum": _checksum(manifest)}, indent=2, ensure_ascii=False)
-    path.write_text(text + "\n", encoding="utf8")
+    path.write_text(text, encoding="utf8")
 
 
 def read_manifest(path: Path, version: int, *, check_files: bool = True) -> dict[str, Any]:
@@ -159,3 +159,28 @@ def replace_folder(path: Path) -> Iterator[Path]:
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
         shutil.rmtree(retired, ignore_errors=True)
+
+
+@contextmanager
+def fill_folder(path: Path, *, last: str) -> Iterator[Path]:
+    """Give a temporary folder to write to, and move what it holds into place when the block ends without an error.
+
+    Files that were there before and are not replaced stay: the folder may be somebody's own. Saving over a folder that is
+    memory-mapped is safe: the old files live on until the last map is closed.
+
+    path (Path): The final place.
+    last (str): The manifest. It is moved last, so that after a crash in between its hashes do not fit.
+    YIELDS (Path): The temporary folder, inside of the final place.
+    """
+    path.mkdir(parents=True, exist_ok=True)
+    # Not tempfile.mkdtemp, whose folders only their owner can read: a pipeline is there to be shared.
+    temporary = path / f".saving-{uuid4().hex}"
+    temporary.mkdir()
+    try:
+        yield temporary
+        for entry in sorted(temporary.iterdir(), key=lambda entry: entry.name == last):
+            if (path / entry.name).is_dir():
+                shutil.rmtree(path / entry.name)
+            os.replace(entry, path / entry.name)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)

@@ -20,6 +20,6 @@ def read_saved(path: str) -> Terminology:
 
     path (str): A folder written by `Terminology.to_disk`.
     RETURNS (Terminology): The terminology.
-    RAISES (ValueError): If a file is missing, damaged or of another format version.
+    RAISES (OSError): If a file is missing, damaged or of another format version.
     """
     return Terminology.from_disk(path)

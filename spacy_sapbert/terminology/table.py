@@ -8,13 +8,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from ..errors import Errors
-from .storage import load_folder, pack, save_folder, table_digest, unpack
+from ..files import pack_folder, unpack_folder
+from .storage import load_folder, save_folder, table_digest
 
 CONCEPTS_FILE = "concepts.arrow"
 NAMES_FILE = "names.arrow"
@@ -205,16 +207,18 @@ class Terminology:
 
         path (str | Path): A folder written by `to_disk`.
         RETURNS (Terminology): The terminology.
-        RAISES (ValueError): If a file is missing, damaged or of another format version.
+        RAISES (OSError): If a file is missing, damaged or of another format version.
         """
         return cls._from_saved(*load_folder(Path(path), FILES))
 
     def to_bytes(self) -> bytes:
         """Serialise to bytes.
 
-        RETURNS (bytes): What `to_disk` would write, as one msgpack dict.
+        RETURNS (bytes): What `to_disk` would write, packed.
         """
-        return pack(self._tables(), self._manifest())
+        with TemporaryDirectory() as folder:
+            self.to_disk(folder)
+            return pack_folder(Path(folder))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Terminology":
@@ -222,9 +226,12 @@ class Terminology:
 
         data (bytes): What `to_bytes` returned.
         RETURNS (Terminology): The terminology.
-        RAISES (ValueError): If the bytes are damaged or of another format version.
+        RAISES (ValueError): If the bytes are damaged.
+        RAISES (OSError): If they hold files that are damaged or of another format version.
         """
-        return cls._from_saved(*unpack(data, FILES))
+        with TemporaryDirectory() as folder:
+            unpack_folder(data, Path(folder))
+            return cls._from_saved(*load_folder(Path(folder), FILES, memory_map=False))
 
     @classmethod
     def _from_saved(cls, tables: dict[str, pl.DataFrame], manifest: dict[str, Any]) -> "Terminology":
