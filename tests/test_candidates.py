@@ -64,7 +64,11 @@ def test_merging_gives_the_best_concepts_once_each_in_order(first, second, k):
 def test_making_candidates_keeps_mentions_apart_also_without_hits(terminology):
     rows = {terminology.concepts["id"][row]: row for row in range(len(terminology))}
     names = {name: row for row, name in enumerate(terminology.names["name"].to_list())}
-    hits = [[], [Hit(rows["C0027051"], names["heart attack"], 0.5), Hit(rows["C0020538"], names["hypertension"], 0.4)], []]
+    hits = [
+        [],
+        [Hit(rows["C0027051"], names["heart attack"], 0.5), Hit(rows["C0020538"], names["hypertension"], 0.4)],
+        [],
+    ]
     made = make_candidates(terminology, ["a", "b", "c"], hits)
     assert [len(found) for found in made] == [0, 2, 0]
     assert made[1][0] == {

@@ -1,6 +1,7 @@
 """Saving and loading: the same links, or an error."""
 
 import copy
+import json
 import os
 import pickle
 import re
@@ -101,7 +102,6 @@ def test_a_pipeline_goes_through_bytes(make_nlp):
     nlp = make_nlp(k=2)
     # spaCy 3.8 does not restore the entity ruler's matcher from bytes.
     nlp.remove_pipe("entity_ruler")
-    restored = spacy.blank("en").from_bytes(nlp.to_bytes()) if not nlp.pipe_names else spacy.blank("en")
     restored = spacy.util.load_model_from_config(nlp.config).from_bytes(nlp.to_bytes())
     assert link_names(restored.get_pipe("sapbert_linker")) == link_names(nlp.get_pipe("sapbert_linker"))
 
@@ -143,13 +143,19 @@ def test_an_empty_linker_that_was_loaded_can_be_initialized(tmp_path, encoder_fo
 def test_documents_keep_links_and_candidates(make_nlp):
     nlp = make_nlp()
     doc = nlp(TEXTS[0])
-    expected = [(ent.kb_id_, ent._.kb_candidates, ent._.kb_ents) for ent in doc.ents]
+
+    def read(doc):
+        # As JSON, because spaCy stores the lists in user data as tuples.
+        return [json.dumps([ent.kb_id_, ent._.kb_candidates, ent._.kb_ents]) for ent in doc.ents]
+
+    expected = read(doc)
+    assert len(expected) == 2
     (from_bin,) = DocBin(docs=[doc], store_user_data=True).get_docs(nlp.vocab)
     through_bin = DocBin().from_bytes(DocBin(docs=[doc], store_user_data=True).to_bytes())
     (from_bin_bytes,) = through_bin.get_docs(Vocab())
     copies = (Doc(Vocab()).from_bytes(doc.to_bytes()), from_bin, from_bin_bytes, pickle.loads(pickle.dumps(doc)))
     for twin in (*copies, doc.copy()):
-        assert [(ent.kb_id_, ent._.kb_candidates, ent._.kb_ents) for ent in twin.ents] == expected
+        assert read(twin) == expected
 
 
 @pytest.mark.parametrize("part", ["encoder", "terminology", "retriever"])
@@ -191,7 +197,10 @@ def test_a_pipeline_can_be_loaded_without_the_linker(make_nlp, tmp_path):
 def test_settings_given_to_spacy_load_take_effect(make_nlp, tmp_path):
     make_nlp(k=4).to_disk(tmp_path / "p")
     config = {"components": {"sapbert_linker": {"k": 1, "threshold": 0.9999, "set_nil": True, "batch_size": 7}}}
-    for given_config in (config, {f"components.sapbert_linker.{k}": v for k, v in config["components"]["sapbert_linker"].items()}):
+    for given_config in (
+        config,
+        {f"components.sapbert_linker.{k}": v for k, v in config["components"]["sapbert_linker"].items()},
+    ):
         nlp = spacy.load(tmp_path / "p", config=given_config)
         linker = nlp.get_pipe("sapbert_linker")
         assert (linker.k, linker.threshold, linker.set_nil, linker.batch_size) == (1, 0.9999, True, 7)
@@ -207,7 +216,9 @@ def test_loading_needs_neither_a_network_nor_the_original_files(make_nlp, encode
         import socket, sys
         def refuse(*args, **kwargs):
             raise AssertionError("a socket was opened")
-        socket.socket = socket.create_connection = socket.getaddrinfo = refuse
+        class Refused(socket.socket):
+            __init__ = refuse
+        socket.socket, socket.create_connection, socket.getaddrinfo = Refused, refuse, refuse
         import spacy
         doc = spacy.load(sys.argv[1])("A heart attack .")
         print([(ent.kb_id_, round(ent._.kb_candidates[0]["score"], 4)) for ent in doc.ents])
@@ -343,7 +354,9 @@ def test_damaged_bytes_are_refused_or_have_no_effect(linker, data):
         assert found == link_names(linker)
 
 
-def test_after_a_failed_load_a_linker_gives_no_mixed_links(linker, linker_folder, tmp_path, terminology, encoder_folder):
+def test_after_a_failed_load_a_linker_gives_no_mixed_links(
+    linker, linker_folder, tmp_path, terminology, encoder_folder
+):
     """The encoder of the folder is in place by then, but the index is still that of the other encoder."""
     other = make_linker()
     other.model.shims[0].requested["pooling"] = "mean"

@@ -61,7 +61,7 @@ def forward(
     def backprop(d_vectors: Floats2d) -> list[str]:
         raise NotImplementedError(Errors.E221)
 
-    return model.ops.asarray2f(get_encoder(model).encode(names)), backprop
+    return model.ops.asarray2f(cast(Floats2d, get_encoder(model).encode(names))), backprop
 
 
 def get_encoder(model: NameEncoderModel) -> EncoderShim:

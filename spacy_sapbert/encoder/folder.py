@@ -14,7 +14,9 @@ from typing import Any
 import srsly
 import torch
 from spacy_transformers.data_classes import HFObjects
-from transformers import AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerFast
+from transformers import AutoModel, AutoTokenizer
+from transformers.modeling_utils import PreTrainedModel
+from transformers.tokenization_utils_fast import PreTrainedTokenizerFast
 from transformers.utils import logging as transformers_logging
 
 from ..errors import Errors
@@ -161,8 +163,9 @@ def _check_length(
     if positions is None:
         return
     table = getattr(getattr(transformer, "embeddings", None), "position_embeddings", None)
-    if getattr(table, "padding_idx", None) is not None:
-        positions -= table.padding_idx + 1  # RoBERTa and its kin count positions from behind the padding id
+    padding_id = getattr(table, "padding_idx", None)
+    if padding_id is not None:
+        positions -= padding_id + 1  # RoBERTa and its kin count positions from behind the padding id
     length = settings.pad_to_length or settings.max_length
     limit = min(positions, tokenizer.model_max_length)
     if length > limit:

@@ -24,7 +24,7 @@ from .pooling import normalise, pool
 from .precision import resolve_precision
 from .settings import EncoderSettings
 
-TokenIds = Sequence[int]
+TokenIds = Sequence[int] | np.ndarray
 
 
 class EncoderShim(HFShim):
@@ -205,11 +205,12 @@ class EncoderShim(HFShim):
         if self._source is None:
             return
         dtype = resolve_precision(self.precision, device)
-        transformer = self._source.transformer
-        if transformer.dtype != dtype or transformer.device != device:
+        source = self._source.transformer
+        inference: torch.nn.Module = source
+        if source.dtype != dtype or source.device != device:
             # The weights as read stay as they are, for saving; only the copy is rounded or moved.
-            transformer = copy.deepcopy(transformer).to(device=device, dtype=dtype)
-        self._inference = transformer.eval()
+            inference = copy.deepcopy(inference).to(device=device, dtype=dtype)
+        self._inference = inference.eval()
         self._device = device
 
     def _forward(self, batch: Sequence[TokenIds]) -> np.ndarray:

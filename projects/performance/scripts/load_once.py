@@ -33,9 +33,8 @@ def main(pipeline: str, docs_file: str, threads: str) -> None:
     import torch
     import transformers  # noqa: F401
 
-    import spacy_sapbert.encoder
-    import spacy_sapbert.factory
-    import spacy_sapbert.saving
+    import spacy_sapbert.encoder  # noqa: F401
+    import spacy_sapbert.saving  # noqa: F401
     from spacy_sapbert.compat import has_scann, import_scann
 
     if has_scann():

@@ -45,6 +45,7 @@ def main(run: Path) -> None:
     # Distinct names in random order: neither equal names nor a sorted file may help the encoder under test.
     names = sorted(set(Terminology.from_disk(run / "terminology").names["name"].to_list()))
     random.Random(settings.seed).shuffle(names)
+    names = names[: settings.encoder_names or None]
     shims = {precision: load_encoder(settings.encoder, precision) for precision in PRECISIONS}
     plain = PlainEncoder(settings.encoder, shims["auto"].settings)
     ways = {"plain": plain.encode, **{precision: shim.encode for precision, shim in shims.items()}}

@@ -27,10 +27,10 @@ def load_moved(run: Path, threads: int) -> list[dict[str, Any]]:
         moved = Path(folder) / "elsewhere"
         os.replace(run / "pipeline", moved)
         try:
-            processes = tqdm(range(PROCESSES + 1), desc="Loading the pipeline", unit="process")
-            return [
-                run_script("load_once.py", str(moved), str(run / "docs.spacy"), str(threads)) for _ in processes
-            ][1:]
+            measured = []
+            for _ in tqdm(range(PROCESSES + 1), desc="Loading the pipeline", unit="process"):
+                measured.append(run_script("load_once.py", str(moved), str(run / "docs.spacy"), str(threads)))
+            return measured[1:]
         finally:
             os.replace(moved, run / "pipeline")
 
@@ -44,12 +44,11 @@ def main(run: Path) -> None:
     measured = load_moved(run, settings.threads)
     if any(process["linked"] == 0 for process in measured):
         raise RuntimeError("The moved pipeline links nothing.")
+    states = measured[0]["memory"]
     result = {
         "import_seconds": median(process["seconds"]["import"] for process in measured),
         "load_seconds": median(process["seconds"]["load"] for process in measured),
-        "peak_bytes": {
-            state: max(process["memory"][state] for process in measured) for state in measured[0]["memory"]
-        },
+        "peak_bytes": {state: max(process["memory"][state] for process in measured) for state in states},
         "disk_bytes": sum(path.stat().st_size for path in (run / "pipeline").rglob("*") if path.is_file()),
         "processes": measured,
     }

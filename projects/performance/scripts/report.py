@@ -67,8 +67,8 @@ def make_report(settings: Settings, report: dict[str, Any], rows: list[Row]) -> 
         f"{settings.load_average:g} before the run.",
         f"Versions: {versions}.",
     ]
-    table = ["| | | measured | target | met |", "| --- | --- | ---: | ---: | --- |", *(row.to_markdown() for row in rows)]
-    return "\n".join([*table, "", *(f"* {fact}" for fact in facts), ""])
+    head = ["| | | measured | target | met |", "| --- | --- | ---: | ---: | --- |"]
+    return "\n".join([*head, *(row.to_markdown() for row in rows), "", *(f"* {fact}" for fact in facts), ""])
 
 
 def main(run: Path, output: Path) -> None:

@@ -18,6 +18,7 @@ class Settings:
 
     encoder (str): Encoder folder or hub name.
     limit (int): Names taken at random; 0 for all.
+    encoder_names (int): Names for the comparison of encoders; 0 for all.
     seed (int): Seed of all random choices.
     threads (int): Processors used.
     inputs (dict): SHA-256 of each input file, by its name.
@@ -28,6 +29,7 @@ class Settings:
 
     encoder: str
     limit: int
+    encoder_names: int
     seed: int
     threads: int
     inputs: dict[str, str]

@@ -1,0 +1,111 @@
+"""Tokenizers and architectures other than BERT's."""
+
+import numpy as np
+import pytest
+import torch
+from test_encoder_vectors import load, naive_vectors
+from tokenizers import ByteLevelBPETokenizer, Tokenizer, decoders, models, pre_tokenizers, processors
+from transformers import (
+    PreTrainedTokenizerFast,
+    RobertaConfig,
+    RobertaModel,
+    RobertaTokenizerFast,
+    XLMRobertaConfig,
+    XLMRobertaModel,
+    XLMRobertaTokenizerFast,
+)
+
+from spacy_sapbert.encoder import write_encoder
+
+TEXTS = ["heart attack", "Heart Attack", "", "infarctus du myocarde", "心筋梗塞", "a" * 80, "😀 cold"]
+SPECIAL = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+SIZES = {
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 64,
+    "max_position_embeddings": 42,  # 40 tokens: positions start behind the padding id
+    "pad_token_id": 1,
+    "bos_token_id": 0,
+    "eos_token_id": 2,
+    "type_vocab_size": 1,
+}
+
+
+def save_random(transformer, path):
+    for parameter in transformer.parameters():
+        if parameter.ndim == 2:
+            torch.nn.init.normal_(parameter, std=0.3)
+    transformer.save_pretrained(path)
+
+
+def make_roberta(path):
+    torch.manual_seed(0)
+    bpe = ByteLevelBPETokenizer()
+    bpe.train_from_iterator(TEXTS * 3, vocab_size=300, special_tokens=SPECIAL)
+    path.mkdir()
+    bpe.save_model(str(path))
+    tokenizer = RobertaTokenizerFast(str(path / "vocab.json"), str(path / "merges.txt"))
+    tokenizer.save_pretrained(path)
+    save_random(RobertaModel(RobertaConfig(vocab_size=len(tokenizer), **SIZES)), path)
+    return path
+
+
+def make_xlm_r(path, tokenizer_class=XLMRobertaTokenizerFast):
+    torch.manual_seed(0)
+    pieces = [(piece, 0.0) for piece in SPECIAL[:4]]
+    pieces += [("▁", -2.0), ("▁heart", -3.0), ("▁du", -4.0), ("▁in", -4.0)]
+    pieces += [(letter, -5.0) for letter in "abcdefghijklmnopqrstuvwxyzHA心筋"] + [("<mask>", 0.0)]
+    backend = Tokenizer(models.Unigram(pieces, unk_id=3))
+    backend.pre_tokenizer = pre_tokenizers.Metaspace()
+    backend.decoder = decoders.Metaspace()
+    backend.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>", pair="<s> $A </s> </s> $B </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
+    )
+    names = {"bos": "<s>", "cls": "<s>", "eos": "</s>", "sep": "</s>", "pad": "<pad>", "unk": "<unk>", "mask": "<mask>"}
+    tokens = {f"{name}_token": token for name, token in names.items()}
+    tokenizer = tokenizer_class(tokenizer_object=backend, **tokens)
+    tokenizer.save_pretrained(path)
+    assert not list(path.glob("*.model"))  # tokenizer.json only
+    save_random(XLMRobertaModel(XLMRobertaConfig(vocab_size=len(pieces), **SIZES)), path)
+    return path
+
+
+MAKERS = {
+    "roberta": make_roberta,
+    "xlm-r": make_xlm_r,
+    "xlm-r-plain": lambda path: make_xlm_r(path, PreTrainedTokenizerFast),
+}
+
+
+@pytest.fixture(scope="module", params=MAKERS)
+def folder(request, tmp_path_factory):
+    return MAKERS[request.param](tmp_path_factory.mktemp("architecture") / request.param)
+
+
+@pytest.mark.parametrize("requested", [{}, {"pooling": "mean", "max_length": 8}, {"pooling": "mean_all_tok"}], ids=str)
+def test_vectors_equal_a_naive_loop_before_and_after_saving(folder, tmp_path, requested):
+    expected = naive_vectors(folder, TEXTS, **requested)
+    encoder = load(folder, **requested)
+    vectors = encoder.encode(TEXTS)
+    np.testing.assert_allclose(vectors, expected, atol=1e-5)
+    write_encoder(encoder.source, tmp_path / "saved")
+    again = load(tmp_path / "saved")
+    assert (again.encode(TEXTS) == vectors).all() and again.fingerprint == encoder.fingerprint
+    np.testing.assert_allclose(naive_vectors(tmp_path / "saved", TEXTS, **requested), expected, atol=1e-5)
+    twin = load(folder).from_bytes(encoder.to_bytes())
+    assert (twin.encode(TEXTS) == vectors).all()
+
+
+def test_longest_length_allowed_can_be_encoded_and_one_more_is_refused(folder):
+    assert load(folder, max_length=40).encode(["a b " * 40]).shape == (1, 32)
+    with pytest.raises(ValueError, match=r"^\[E214\].*40 tokens at most, but 41"):
+        load(folder, max_length=41)
+
+
+def test_unknown_characters_say_nothing_in_a_vocabulary_of_pieces(tmp_path):
+    encoder = load(make_xlm_r(tmp_path / "xlm-r"))
+    told = [encoder.is_informative(ids) for ids in encoder.tokenize(["heart", "心", "", "ж"])]
+    assert told[:3] == [True, True, False]
+    bytes_encoder = load(make_roberta(tmp_path / "roberta"))
+    assert [bytes_encoder.is_informative(ids) for ids in bytes_encoder.tokenize(["ж", ""])] == [True, False]

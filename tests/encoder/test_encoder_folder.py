@@ -1,0 +1,267 @@
+"""Fingerprints, damage, what can't be loaded, and the hub."""
+
+import os
+import random
+import shutil
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from conftest import make_encoder_folder
+from safetensors.torch import load_file, save_file
+from transformers import BertConfig, BertForMaskedLM, DistilBertConfig, DistilBertModel
+
+from spacy_sapbert.encoder import EncoderShim, read_encoder, write_encoder
+from spacy_sapbert.encoder.folder import compute_fingerprint
+from spacy_sapbert.files import list_files
+
+
+def encode(folder, texts=("heart attack", "cold"), **requested):
+    encoder = EncoderShim(requested, "fp32")
+    encoder.load(folder)
+    return encoder.encode(list(texts))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return make_encoder_folder(tmp_path / "plain")
+
+
+@pytest.fixture(scope="module")
+def saved(encoder_folder, tmp_path_factory):
+    path = tmp_path_factory.mktemp("saved") / "encoder"
+    write_encoder(read_encoder(encoder_folder, requested={"pooling": "mean"}), path)
+    return path
+
+
+def edit_weights(folder, edit):
+    weights = load_file(folder / "model.safetensors")
+    edit(weights)
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+
+
+def test_fingerprint_is_stable_and_survives_saving(encoder_folder, tmp_path):
+    first, second = read_encoder(encoder_folder), read_encoder(encoder_folder)
+    assert first.fingerprint == second.fingerprint and len(first.fingerprint) == 64
+    write_encoder(first, tmp_path)
+    loaded = read_encoder(tmp_path)
+    assert loaded.fingerprint == first.fingerprint
+    # Not only copied from the manifest: what was loaded still hashes to it.
+    assert compute_fingerprint(loaded.transformer, loaded.tokenizer, loaded.settings) == first.fingerprint
+    (tmp_path / "name_encoder.json").unlink()
+    assert read_encoder(tmp_path).fingerprint == first.fingerprint
+
+
+def test_fingerprint_changes_with_one_weight(encoder_folder, folder):
+    before = read_encoder(folder).fingerprint
+    assert before == read_encoder(encoder_folder).fingerprint
+
+    def nudge(weights):
+        weights["encoder.layer.1.output.dense.weight"][3, 4] += 1e-3
+
+    edit_weights(folder, nudge)
+    assert read_encoder(folder).fingerprint != before
+
+
+def test_fingerprint_changes_with_the_vocabulary(folder):
+    before = read_encoder(folder).fingerprint
+    path = folder / "tokenizer.json"
+    text = path.read_text()
+    assert '"##q":' in text and '"##z":' in text
+    path.write_text(text.replace('"##q":', '"##@":').replace('"##z":', '"##q":').replace('"##@":', '"##z":'))
+    assert read_encoder(folder).fingerprint != before
+
+
+def test_fingerprint_changes_with_every_setting(encoder_folder):
+    requests = [
+        {},
+        {"pooling": "mean"},
+        {"max_length": 24},
+        {"lower_case": True},
+        {"pad_to_length": 25},
+        {"pad_to_length": 25, "attention_mask": False},
+    ]
+    assert len({read_encoder(encoder_folder, requested=r).fingerprint for r in requests}) == len(requests)
+
+
+def test_overridden_settings_do_not_keep_the_saved_fingerprint(saved):
+    source = read_encoder(saved)
+    assert read_encoder(saved, requested={"max_length": 9}).fingerprint != source.fingerprint
+    assert read_encoder(saved, requested={"pooling": "mean"}).fingerprint == source.fingerprint
+
+
+def test_saving_over_the_folder_it_was_read_from_works(saved, tmp_path):
+    shutil.copytree(saved, tmp_path / "a")
+    expected = encode(tmp_path / "a")
+    for _ in range(2):
+        write_encoder(read_encoder(tmp_path / "a"), tmp_path / "a")
+    assert (encode(tmp_path / "a") == expected).all()
+
+
+def test_saved_folder_does_not_tell_where_it_came_from(encoder_folder, saved, tmp_path):
+    write_encoder(read_encoder(saved), tmp_path / "again")
+    for root, source in ((saved, encoder_folder), (tmp_path / "again", saved)):
+        assert len(list_files(root)) >= 7
+        for name in list_files(root):
+            content = (root / name).read_bytes()
+            assert str(source).encode() not in content and str(root).encode() not in content, name
+
+
+def test_damage_in_any_file_is_noticed(saved, tmp_path):
+    rng = random.Random(0)
+    shutil.copytree(saved, tmp_path / "a")
+    for name in list_files(saved):
+        path = tmp_path / "a" / name
+        original = path.read_bytes()
+        damages = [b"", original[:-1], original[: len(original) // 2]]
+        for _ in range(8):
+            damaged = bytearray(original)
+            damaged[rng.randrange(len(damaged))] ^= 1 << rng.randrange(8)
+            damages.append(bytes(damaged))
+        for damage in damages:
+            path.write_bytes(damage)
+            with pytest.raises(OSError, match=r"^\[E50\d\]"):
+                read_encoder(tmp_path / "a")
+        path.unlink()
+        if name != "name_encoder.json":  # without it, it is a folder as any other
+            with pytest.raises(FileNotFoundError, match=r"^\[E503\]"):
+                read_encoder(tmp_path / "a")
+        path.write_bytes(original)
+    assert read_encoder(tmp_path / "a").fingerprint == read_encoder(saved).fingerprint
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.json", "tokenizer_config.json"])
+def test_truncated_files_of_a_plain_folder_are_refused(folder, name):
+    data = (folder / name).read_bytes()
+    (folder / name).write_bytes(data[: len(data) // 2])
+    with pytest.raises(OSError, match=r"^\[E210\]"):
+        read_encoder(folder)
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json"])
+def test_missing_files_of_a_plain_folder_are_refused(folder, name):
+    (folder / name).unlink()
+    with pytest.raises(OSError, match=r"^\[E210\]"):
+        read_encoder(folder)
+
+
+def test_folder_that_is_empty_or_not_there_is_refused(tmp_path):
+    for path in (tmp_path, tmp_path / "not there", str(tmp_path / "not there"), "../not/there"):
+        with pytest.raises(OSError, match=r"^\[E210\]"):
+            read_encoder(path)
+
+
+def test_missing_weights_are_refused_by_name(folder):
+    edit_weights(folder, lambda weights: weights.pop("encoder.layer.0.attention.self.query.weight"))
+    with pytest.raises(OSError, match=r"^\[E211\].*lacks 1 weights .*attention.self.query.weight"):
+        read_encoder(folder)
+
+
+def test_weights_of_another_size_are_refused(folder):
+    def shrink(weights):
+        weights["encoder.layer.0.output.dense.bias"] = torch.zeros(5)
+
+    edit_weights(folder, shrink)
+    with pytest.raises(OSError, match=r"^\[E21\d\]"):
+        read_encoder(folder)
+
+
+def test_missing_pooler_is_an_error_only_where_it_is_used(folder):
+    expected = encode(folder)
+    edit_weights(folder, lambda weights: [weights.pop(f"pooler.dense.{part}") for part in ("weight", "bias")])
+    assert (encode(folder) == expected).all()
+    with pytest.raises(ValueError, match=r"^\[E212\]"):
+        read_encoder(folder, requested={"pooling": "pooler"})
+
+
+def test_masked_language_model_without_pooler_loads(folder, tmp_path):
+    config = BertConfig.from_pretrained(folder)
+    BertForMaskedLM(config).save_pretrained(folder)
+    assert encode(folder).shape == (2, 32)
+    with pytest.raises(ValueError, match=r"^\[E212\]"):
+        read_encoder(folder, requested={"pooling": "pooler"})
+
+
+def test_architecture_without_pooler_loads(folder):
+    vocab_size = BertConfig.from_pretrained(folder).vocab_size
+    config = DistilBertConfig(vocab_size=vocab_size, dim=32, n_layers=1, n_heads=2, hidden_dim=64)
+    DistilBertModel(config).save_pretrained(folder)
+    assert encode(folder).shape == (2, 32)
+    with pytest.raises(ValueError, match=r"^\[E212\]"):
+        read_encoder(folder, requested={"pooling": "pooler"})
+
+
+def test_saved_encoder_has_a_pooler_only_if_it_needs_one(encoder_folder, tmp_path):
+    for pooling, expected in (("cls", False), ("pooler", True)):
+        write_encoder(read_encoder(encoder_folder, requested={"pooling": pooling}), tmp_path / pooling)
+        keys = load_file(tmp_path / pooling / "model.safetensors")
+        assert any(key.startswith("pooler.") for key in keys) is expected
+    expected = encode(encoder_folder, pooling="pooler")
+    np.testing.assert_allclose(encode(tmp_path / "pooler"), expected, atol=1e-6)
+
+
+def test_slow_tokenizer_is_refused(folder):
+    # ByT5's tokenizer has no fast version, and needs no vocabulary file.
+    (folder / "tokenizer.json").unlink()
+    (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "ByT5Tokenizer"}')
+    with pytest.raises(ValueError, match=r"^\[E213\].*ByT5Tokenizer"):
+        read_encoder(folder)
+
+
+def test_length_is_limited_by_the_tokenizer_as_well(tmp_path):
+    folder = make_encoder_folder(tmp_path / "a", max_position_embeddings=100)
+    assert read_encoder(folder, requested={"max_length": 64}).settings.max_length == 64
+    with pytest.raises(ValueError, match=r"^\[E214\].*64 tokens at most, but 65"):
+        read_encoder(folder, requested={"max_length": 65})
+    folder = make_encoder_folder(tmp_path / "b", max_position_embeddings=30)
+    assert encode(folder, ["long " * 30], max_length=30).shape == (1, 32)
+    with pytest.raises(ValueError, match=r"^\[E214\].*30 tokens at most"):
+        read_encoder(folder, requested={"max_length": 31})
+
+
+@pytest.fixture
+def offline(monkeypatch, tmp_path):
+    """Make the hub library behave as under HF_HUB_OFFLINE=1, with an empty cache; return the cache."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    monkeypatch.setattr("transformers.utils.hub._is_offline_mode", True)
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    monkeypatch.setattr("transformers.utils.hub.TRANSFORMERS_CACHE", str(cache))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(cache))
+    return cache
+
+
+def test_unknown_hub_name_offline_is_refused_at_once(offline):
+    start = time.monotonic()
+    with pytest.raises(OSError, match=r"^\[E210\].*nobody/no-such-encoder"):
+        read_encoder("nobody/no-such-encoder")
+    assert time.monotonic() - start < 5
+
+
+def test_encoder_on_the_hub_keeps_its_settings(offline, encoder_folder):
+    requested = {"pooling": "mean_all_tok", "max_length": 12}
+    snapshot = offline / "models--some--encoder" / "snapshots" / ("a" * 40)
+    write_encoder(read_encoder(encoder_folder, requested=requested), snapshot)
+    (offline / "models--some--encoder" / "refs").mkdir()
+    (offline / "models--some--encoder" / "refs" / "main").write_text("a" * 40)
+    source = read_encoder("some/encoder")
+    assert source.settings == read_encoder(snapshot).settings
+    assert source.fingerprint == read_encoder(snapshot).fingerprint
+    assert (encode("some/encoder") == encode(snapshot)).all()
+    assert read_encoder("some/encoder", revision="a" * 40).fingerprint == source.fingerprint
+    with pytest.raises(OSError, match=r"^\[E210\]"):
+        read_encoder("some/encoder", revision="b" * 40)
+
+
+def test_fingerprint_covers_the_data_type(encoder_folder):
+    source = read_encoder(encoder_folder)
+    twin = replace(source, transformer=read_encoder(encoder_folder).transformer.to(torch.bfloat16))
+    assert compute_fingerprint(twin.transformer, twin.tokenizer, twin.settings) != source.fingerprint
+
+
+def test_loading_sets_no_environment_variable(encoder_folder):
+    before = dict(os.environ)
+    read_encoder(encoder_folder)
+    assert dict(os.environ) == before

@@ -1,0 +1,115 @@
+"""The encoder as a thinc model: serialisation, copies, and what it refuses."""
+
+import copy
+import pickle
+import random
+
+import numpy as np
+import pytest
+from conftest import make_encoder_folder
+from thinc.api import Linear
+
+from spacy_sapbert.encoder import build_name_encoder_v1, get_encoder, make_huggingface_loader
+
+TEXTS = ["heart attack", "cold", "", "common cold"]
+REQUESTED = {"pooling": "mean", "max_length": 9, "precision": "fp32"}
+
+
+@pytest.fixture(scope="module")
+def model(encoder_folder):
+    model = build_name_encoder_v1(**REQUESTED)
+    make_huggingface_loader(str(encoder_folder))(model)
+    return model
+
+
+def through_disk(model, tmp_path):
+    model.to_disk(tmp_path / "model")
+    return build_name_encoder_v1(precision="fp32").from_disk(tmp_path / "model")
+
+
+@pytest.mark.parametrize(
+    "copy_of",
+    [
+        lambda model, _: build_name_encoder_v1(precision="fp32").from_bytes(model.to_bytes()),
+        through_disk,
+        lambda model, _: pickle.loads(pickle.dumps(model)),
+        lambda model, _: copy.deepcopy(model),
+        lambda model, _: model.copy(),
+    ],
+    ids=["bytes", "disk", "pickle", "deepcopy", "copy"],
+)
+def test_copies_give_equal_vectors(model, tmp_path, copy_of):
+    twin = copy_of(model, tmp_path)
+    assert twin.predict(TEXTS).shape == (4, 32)
+    assert (twin.predict(TEXTS) == model.predict(TEXTS)).all()
+    assert get_encoder(twin).fingerprint == get_encoder(model).fingerprint
+    assert get_encoder(twin).settings == get_encoder(model).settings
+    assert get_encoder(twin).source.transformer is not get_encoder(model).source.transformer
+
+
+def test_copies_keep_precision_and_requested_settings(encoder_folder):
+    model = build_name_encoder_v1(pooling="mean", precision="bf16")
+    get_encoder(model).load(encoder_folder)
+    twin = pickle.loads(pickle.dumps(model))
+    assert get_encoder(twin).precision == "bf16" and get_encoder(twin).requested["pooling"] == "mean"
+    assert (twin.predict(TEXTS) == model.predict(TEXTS)).all()
+
+
+def test_model_without_weights_round_trips_and_says_what_to_do():
+    model = build_name_encoder_v1()
+    calls = (
+        lambda twin: twin.predict(["cold"]),
+        lambda twin: get_encoder(twin).tokenize(["cold"]),
+        lambda twin: get_encoder(twin).settings,
+        lambda twin: get_encoder(twin).width,
+        lambda twin: get_encoder(twin).fingerprint,
+    )
+    for twin in (
+        model,
+        copy.deepcopy(model),
+        pickle.loads(pickle.dumps(model)),
+        build_name_encoder_v1().from_bytes(model.to_bytes()),
+    ):
+        assert not get_encoder(twin).is_loaded
+        for call in calls:
+            with pytest.raises(ValueError, match=r"^\[E220\]"):
+                call(twin)
+
+
+def test_damaged_bytes_are_refused(model):
+    data = get_encoder(model).to_bytes()
+    rng = random.Random(0)
+    for _ in range(40):
+        damaged = bytearray(data)
+        damaged[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+        with pytest.raises((OSError, ValueError), match=r"\[E50\d\]"):
+            get_encoder(build_name_encoder_v1()).from_bytes(bytes(damaged))
+    with pytest.raises(ValueError, match=r"^\[E505\]"):
+        get_encoder(build_name_encoder_v1()).from_bytes(data[:-1])
+
+
+def test_loading_again_replaces_the_encoder(model, tmp_path):
+    twin = copy.deepcopy(model)
+    make_huggingface_loader(str(make_encoder_folder(tmp_path, seed=5)))(twin)
+    assert get_encoder(twin).fingerprint != get_encoder(model).fingerprint
+    assert not np.allclose(twin.predict(TEXTS), model.predict(TEXTS), atol=0.01)
+
+
+def test_training_is_refused_and_dropout_stays_off(model):
+    vectors, backprop = model.begin_update(TEXTS)
+    assert (vectors == model.predict(TEXTS)).all()
+    with pytest.raises(NotImplementedError, match=r"^\[E221\]"):
+        backprop(vectors)
+
+
+def test_other_models_are_refused():
+    with pytest.raises(ValueError, match=r"^\[E222\].*'linear'"):
+        get_encoder(Linear(2, 2))
+    with pytest.raises(ValueError, match=r"^\[E222\]"):
+        make_huggingface_loader("anything")(Linear(2, 2))
+
+
+def test_moving_to_the_device_it_is_on_changes_nothing(model):
+    expected = model.predict(TEXTS)
+    get_encoder(model).to_device("cpu", 0)
+    assert (model.predict(TEXTS) == expected).all()

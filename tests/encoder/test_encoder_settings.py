@@ -1,0 +1,146 @@
+"""Where the settings come from, and which ones are refused."""
+
+import json
+
+import numpy as np
+import pytest
+from conftest import make_encoder_folder
+
+from spacy_sapbert.encoder import EncoderSettings, build_name_encoder_v1, get_encoder, read_encoder, write_encoder
+from spacy_sapbert.files import write_manifest
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return make_encoder_folder(tmp_path / "plain")
+
+
+def write_modules(folder, modes, *, kinds=("Transformer", "Pooling", "Normalize"), lower_case=False):
+    """Write metadata as sentence-transformers does."""
+    modules = []
+    for i, kind in enumerate(kinds):
+        path = "" if kind == "Transformer" else f"{i}_{kind}"
+        modules.append({"idx": i, "name": str(i), "path": path, "type": f"sentence_transformers.models.{kind}"})
+    (folder / "modules.json").write_text(json.dumps(modules))
+    (folder / "1_Pooling").mkdir(exist_ok=True)
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps({"word_embedding_dimension": 32, **modes}))
+    (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 9, "do_lower_case": lower_case}))
+
+
+CLS = {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}
+MEAN = {"pooling_mode_cls_token": False, "pooling_mode_mean_tokens": True, "pooling_mode_max_tokens": False}
+
+
+def test_plain_folder_gets_the_defaults(folder):
+    assert read_encoder(folder).settings == EncoderSettings("cls", 25, False, None, True)
+
+
+@pytest.mark.parametrize(
+    ("modes", "pooling"),
+    [(CLS, "cls"), (MEAN, "mean"), ({"pooling_mode": "mean"}, "mean"), ({"pooling_mode": "cls"}, "cls")],
+)
+def test_pooling_comes_from_the_sentence_transformers_metadata(folder, modes, pooling):
+    write_modules(folder, modes)
+    settings = read_encoder(folder).settings
+    assert settings.pooling == pooling and settings.max_length == 25 and not settings.lower_case
+
+
+def test_metadata_written_by_sentence_transformers_is_understood(folder, tmp_path):
+    library = pytest.importorskip("sentence_transformers")
+    models = pytest.importorskip("sentence_transformers.models")
+    transformer = models.Transformer(str(folder))
+    pooling = models.Pooling(32, pooling_mode="mean")
+    reference = library.SentenceTransformer(modules=[transformer, pooling], device="cpu")
+    reference.save(str(tmp_path / "st"))
+    encoder = get_encoder(build_name_encoder_v1(precision="fp32"))
+    encoder.load(tmp_path / "st")
+    assert encoder.settings.pooling == "mean"
+    expected = reference.encode(["heart attack", "cold"], normalize_embeddings=True)
+    np.testing.assert_allclose(encoder.encode(["heart attack", "cold"]), expected, atol=1e-5)
+
+
+def test_lower_case_comes_from_the_metadata(folder):
+    write_modules(folder, MEAN, lower_case=True)
+    assert read_encoder(folder).settings.lower_case
+
+
+def test_own_settings_come_before_the_metadata(folder, tmp_path):
+    write_encoder(read_encoder(folder, requested={"pooling": "mean", "max_length": 11}), tmp_path / "own")
+    data = {"settings": EncoderSettings("cls", 12).to_dict(), "fingerprint": "f"}
+    (tmp_path / "own" / "name_encoder.json").unlink()
+    write_manifest(tmp_path / "own" / "name_encoder.json", 1, data)
+    assert read_encoder(tmp_path / "own").settings == EncoderSettings("cls", 12)
+
+
+def test_requested_settings_override_the_folder_and_none_does_not(folder, tmp_path):
+    write_modules(folder, MEAN)
+    write_encoder(read_encoder(folder, requested={"max_length": 11}), tmp_path / "own")
+    encoder = get_encoder(build_name_encoder_v1())
+    encoder.load(tmp_path / "own")
+    assert encoder.settings == EncoderSettings("mean", 11)
+    encoder = get_encoder(build_name_encoder_v1(pooling="cls", max_length=7, pad_to_length=9, attention_mask=False))
+    encoder.load(tmp_path / "own")
+    assert encoder.settings == EncoderSettings("cls", 7, False, 9, False)
+
+
+def test_mean_over_all_tokens_pads_to_the_length():
+    assert EncoderSettings("mean_all_tok", 9).pad_to_length == 9
+    assert EncoderSettings("mean_all_tok", 9, pad_to_length=12).pad_to_length == 12
+
+
+def test_settings_round_trip_as_json():
+    settings = EncoderSettings("mean", 30, True, 40, False)
+    assert EncoderSettings.from_dict(json.loads(json.dumps(settings.to_dict()))) == settings
+
+
+@pytest.mark.parametrize(
+    ("code", "requested"),
+    [
+        ("E201", {"pooling": "max"}),
+        ("E202", {"max_length": 2}),
+        ("E203", {"max_length": 20, "pad_to_length": 19}),
+        ("E204", {"attention_mask": False}),
+        ("E206", {"precision": "fp16"}),
+        ("E214", {"max_length": 65}),
+        ("E214", {"pad_to_length": 65}),
+    ],
+)
+def test_impossible_settings_are_refused(encoder_folder, code, requested):
+    encoder = get_encoder(build_name_encoder_v1(**requested))
+    with pytest.raises(ValueError, match=rf"^\[{code}\]"):
+        encoder.load(encoder_folder)
+
+
+def test_settings_of_a_newer_version_are_refused(folder):
+    data = {"settings": {**EncoderSettings().to_dict(), "prefix": "x"}, "fingerprint": "f"}
+    write_manifest(folder / "name_encoder.json", 1, data)
+    with pytest.raises(ValueError, match=r"^\[E205\].*prefix"):
+        read_encoder(folder)
+
+
+def test_dense_module_is_refused(folder):
+    write_modules(folder, CLS, kinds=("Transformer", "Pooling", "Dense"))
+    with pytest.raises(ValueError, match=r"^\[E215\].*Dense"):
+        read_encoder(folder)
+
+
+@pytest.mark.parametrize(
+    "modes",
+    [
+        {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": True},
+        {"pooling_mode_max_tokens": True},
+        {"pooling_mode_cls_token": False},
+        {"pooling_mode": "lasttoken"},
+    ],
+)
+def test_other_poolings_of_sentence_transformers_are_refused(folder, modes):
+    write_modules(folder, modes)
+    with pytest.raises(ValueError, match=r"^\[E216\]"):
+        read_encoder(folder)
+
+
+@pytest.mark.parametrize("content", ["", "[{", '{"a": 1}', '[{"idx": 0}]', "[3]", "3"])
+def test_damaged_metadata_is_refused(folder, content):
+    (folder / "modules.json").write_text(content)
+    with pytest.raises(OSError, match=r"^\[E(210|501)\]"):
+        read_encoder(folder)

@@ -1,0 +1,68 @@
+"""Several processes and several threads."""
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+TEXTS = [
+    "A heart attack .",
+    "Nothing .",
+    "Duchenne muscular dystrophy (DMD) . DMD .",
+    "Cold , xyzzy and insomnia .",
+] * 2
+SCRIPT = textwrap.dedent("""
+    import json, multiprocessing, sys
+    import spacy, torch
+
+    if __name__ == "__main__":
+        torch.set_num_threads(1)
+        multiprocessing.set_start_method(sys.argv[1])
+        nlp = spacy.load(sys.argv[2])
+        # Used before the processes start, as it would be in a notebook.
+        nlp("A heart attack .")
+        docs = nlp.pipe(json.loads(sys.argv[3]), n_process=2, batch_size=2)
+        print(json.dumps([[[ent.text, ent.kb_id_, ent._.kb_candidates] for ent in doc.ents] for doc in docs]))
+""")
+
+
+def links(doc):
+    return [[ent.text, ent.kb_id_, ent._.kb_candidates] for ent in doc.ents]
+
+
+def assert_same(found, expected):
+    """Compare the links of documents. In which batch a string is encoded moves the last bits of its scores."""
+    assert len(found) == len(expected)
+    for doc, other in zip(found, expected, strict=True):
+        assert [ent[:2] for ent in doc] == [ent[:2] for ent in other]
+        for (_, _, candidates), (_, _, others) in zip(doc, other, strict=True):
+            assert [{**c, "score": 0.0} for c in candidates] == [{**c, "score": 0.0} for c in others]
+            assert [c["score"] for c in candidates] == pytest.approx([c["score"] for c in others], abs=1e-6)
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_two_processes_give_the_same_links_as_one(make_nlp, tmp_path, method):
+    nlp = make_nlp(k=3)
+    expected = [links(doc) for doc in nlp.pipe(TEXTS)]
+    nlp.to_disk(tmp_path / "p")
+    (tmp_path / "script.py").write_text(SCRIPT, encoding="utf8")
+    command = [sys.executable, str(tmp_path / "script.py"), method, str(tmp_path / "p"), json.dumps(TEXTS)]
+    env = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=env, check=False)
+    assert done.returncode == 0, done.stderr
+    assert_same(json.loads(done.stdout), expected)
+    assert expected[0][0][1] == "C0027051"
+
+
+@pytest.mark.parametrize("cache_size", [0, 3, 20_000])
+def test_four_threads_give_the_same_links_as_one(make_nlp, cache_size):
+    nlp = make_nlp(cache_size=cache_size)
+    texts = TEXTS * 8
+    expected = [links(nlp(text)) for text in texts]
+    nlp.get_pipe("sapbert_linker")._cache.clear()
+    with ThreadPoolExecutor(4) as pool:
+        assert_same(list(pool.map(lambda text: links(nlp(text)), texts)), expected)

@@ -1,0 +1,164 @@
+"""Scores from `nlp.evaluate` and from `spacy evaluate`."""
+
+import pytest
+import spacy
+import srsly
+from spacy.cli.evaluate import evaluate
+from spacy.tokens import Doc, DocBin, Span
+from spacy.training import Example
+
+KEYS = {"nel_micro_p", "nel_micro_r", "nel_micro_f", "nel_acc_at_1", "nel_acc_at_5", "nel_coverage"}
+
+
+def gold_doc(vocab, words, *ents):
+    """Make a gold document with entities from (start, end, kb_id)."""
+    doc = Doc(vocab, words=words)
+    doc.ents = [Span(doc, start, end, label="DISORDER", kb_id=kb_id) for start, end, kb_id in ents]
+    return doc
+
+
+def examples_for(nlp, *golds):
+    return [Example(nlp.make_doc(gold.text), gold) for gold in golds]
+
+
+@pytest.fixture
+def without_ner(make_nlp):
+    """Return a function that makes a pipeline of nothing but the linker."""
+
+    def make(**settings):
+        nlp = make_nlp(**settings)
+        for name in ("entity_ruler", "schwartz_hearst"):
+            nlp.remove_pipe(name)
+        return nlp
+
+    return make
+
+
+def right(vocab):
+    return gold_doc(vocab, ["heart", "attack", "and", "hypertension"], (0, 2, "C0027051"), (3, 4, "C0020538"))
+
+
+def wrong(vocab):
+    return gold_doc(vocab, ["heart", "attack", "and", "hypertension"], (0, 2, "WRONG"), (3, 4, "WORSE"))
+
+
+def test_right_links_score_one(make_nlp):
+    nlp = make_nlp()
+    scores = nlp.evaluate(examples_for(nlp, right(nlp.vocab)))
+    assert {key: scores[key] for key in KEYS} == dict.fromkeys(KEYS, 1.0)
+    assert scores["ents_f"] == 1.0
+
+
+def test_gold_entities_are_linked_when_nothing_in_the_pipeline_finds_entities(without_ner):
+    nlp = without_ner()
+    scores = nlp.evaluate(examples_for(nlp, right(nlp.vocab)))
+    assert {key: scores[key] for key in KEYS} == dict.fromkeys(KEYS, 1.0)
+
+
+def test_without_gold_entities_a_linker_alone_finds_nothing(without_ner):
+    nlp = without_ner(use_gold_ents=False)
+    scores = nlp.evaluate(examples_for(nlp, right(nlp.vocab)))
+    assert scores["nel_coverage"] == scores["nel_micro_f"] == 0.0
+
+
+def test_without_gold_entities_only_those_found_are_scored(make_nlp):
+    nlp = make_nlp(use_gold_ents=False)
+    gold = gold_doc(nlp.vocab, ["heart", "attack", "or", "flu"], (0, 2, "C0027051"), (3, 4, "C0021400"))
+    scores = nlp.evaluate(examples_for(nlp, gold))
+    assert scores["nel_coverage"] == 0.5 and scores["nel_acc_at_1"] == scores["nel_micro_p"] == 1.0
+
+
+@pytest.mark.parametrize("overwrite", [True, False])
+@pytest.mark.parametrize("use_gold_ents", [True, False])
+def test_gold_ids_never_become_predictions(make_nlp, overwrite, use_gold_ents):
+    nlp = make_nlp(overwrite=overwrite, use_gold_ents=use_gold_ents)
+    scores = nlp.evaluate(examples_for(nlp, wrong(nlp.vocab)))
+    assert {key: scores[key] for key in KEYS - {"nel_coverage"}} == dict.fromkeys(KEYS - {"nel_coverage"}, 0.0)
+    assert scores["nel_coverage"] == 1.0
+
+
+@pytest.mark.parametrize("overwrite", [True, False])
+def test_gold_ids_never_become_predictions_of_a_linker_alone(without_ner, overwrite):
+    nlp = without_ner(overwrite=overwrite)
+    scores = nlp.evaluate(examples_for(nlp, wrong(nlp.vocab)))
+    assert scores["nel_micro_f"] == scores["nel_acc_at_5"] == 0.0
+
+
+def test_gold_ids_of_labels_that_are_not_linked_are_not_predicted(without_ner):
+    nlp = without_ner(skip_labels=["DISORDER"])
+    scores = nlp.evaluate(examples_for(nlp, right(nlp.vocab)))
+    assert scores["nel_micro_r"] == scores["nel_acc_at_5"] == 0.0
+
+
+def test_accuracy_at_five_counts_right_concepts_below_the_first(without_ner):
+    nlp = without_ner()
+    # "cold" is a name of two concepts, of which C0009443 comes second.
+    scores = nlp.evaluate(examples_for(nlp, gold_doc(nlp.vocab, ["cold"], (0, 1, "C0009443"))))
+    assert (scores["nel_acc_at_1"], scores["nel_acc_at_5"], scores["nel_micro_f"]) == (0.0, 1.0, 0.0)
+
+
+def test_scoring_leaves_predicted_and_gold_documents_as_they_are(make_nlp):
+    nlp = make_nlp()
+    gold = gold_doc(nlp.vocab, ["heart", "attack", "or", "flu"], (3, 4, "C0021400"))
+    (example,) = examples_for(nlp, gold)
+    example.predicted = nlp(example.predicted)
+    before = (example.predicted.to_bytes(), example.reference.to_bytes())
+    scores = nlp.get_pipe("sapbert_linker").score([example])
+    assert set(scores) == KEYS
+    assert (example.predicted.to_bytes(), example.reference.to_bytes()) == before
+    assert [ent.text for ent in example.predicted.ents] == ["heart attack"]
+
+
+def test_abbreviations_help_when_scoring_gold_entities(make_nlp):
+    words = ["duchenne", "muscular", "dystrophy", "(", "DMD", ")", ".", "DMD"]
+    nlp = make_nlp()
+    gold = gold_doc(nlp.vocab, words, (4, 5, "C0013264"), (7, 8, "C0013264"))
+    assert nlp.evaluate(examples_for(nlp, gold))["nel_acc_at_1"] == 1.0
+
+
+def test_gold_entities_are_aligned_between_tokenizations(without_ner):
+    nlp = without_ner()
+    reference = Doc(nlp.vocab, words=["heart-", "attack"], spaces=[False, False])
+    reference.ents = [Span(reference, 0, 2, label="DISORDER", kb_id="C0027051")]
+    scores = nlp.evaluate([Example(nlp.make_doc("heart-attack"), reference)])
+    assert scores["nel_coverage"] == 1.0
+
+
+def test_documents_without_gold_links_give_no_scores(without_ner):
+    nlp = without_ner()
+    scores = nlp.evaluate(examples_for(nlp, Doc(nlp.vocab, words=["nothing"])))
+    assert {scores[key] for key in KEYS} == {None}
+
+
+def test_many_examples_are_scored_in_batches(without_ner):
+    nlp = without_ner()
+    golds = [right(nlp.vocab) if i % 2 else wrong(nlp.vocab) for i in range(300)]
+    scores = nlp.evaluate(examples_for(nlp, *golds))
+    assert scores["nel_micro_f"] == scores["nel_acc_at_1"] == 0.5
+
+
+def test_a_linker_without_scorer_gives_no_scores(without_ner):
+    nlp = without_ner(scorer=None)
+    assert nlp.get_pipe("sapbert_linker").score(examples_for(nlp, right(nlp.vocab))) == {}
+
+
+def test_the_weights_of_the_scores_sum_to_one(without_ner):
+    weights = without_ner().config["training"]["score_weights"]
+    assert {key: weight for key, weight in weights.items() if key in KEYS} == {
+        "nel_micro_f": 1.0,
+        **dict.fromkeys(KEYS - {"nel_micro_f"}, None),
+    }
+
+
+@pytest.mark.parametrize("with_ner", [True, False])
+def test_spacy_evaluate_writes_the_scores_to_its_output(make_nlp, without_ner, tmp_path, with_ner):
+    nlp = make_nlp() if with_ner else without_ner()
+    nlp.to_disk(tmp_path / "model")
+    docs = [right(nlp.vocab), gold_doc(nlp.vocab, ["heart", "attack"], (0, 2, "WRONG"))]
+    DocBin(docs=docs).to_disk(tmp_path / "data.spacy")
+    evaluate(str(tmp_path / "model"), tmp_path / "data.spacy", output=tmp_path / "m.json", silent=True)
+    scores = srsly.read_json(tmp_path / "m.json")
+    assert KEYS <= set(scores)
+    assert scores["nel_micro_p"] == scores["nel_acc_at_1"] == pytest.approx(2 / 3)
+    loaded = spacy.load(tmp_path / "model")
+    assert loaded.evaluate(examples_for(loaded, *docs))["nel_micro_f"] == pytest.approx(scores["nel_micro_f"])
