@@ -158,8 +158,8 @@ class Errors(metaclass=_WithCodes):
         "[initialize.components.sapbert_linker.encoder], or load a saved pipeline with `spacy.load`."
     )
     E221 = (
-        "The name encoder can't be trained with `nlp.update`. Train it outside of spaCy, then load the resulting folder "
-        "at `nlp.initialize`."
+        "The name encoder can't be trained with `nlp.update`. Train it outside of spaCy, then load the resulting "
+        "folder at `nlp.initialize`."
     )
     E222 = "The model '{name}' is not a name encoder. Use the architecture 'spacy-sapbert.NameEncoder.v1'."
 
@@ -173,7 +173,10 @@ class Errors(metaclass=_WithCodes):
         "differs, the queries come from another encoder than the index."
     )
     E304 = "k is {k}, but at least one neighbour has to be asked for."
-    E305 = "'{path}' holds an index of the kind '{found}', not '{expected}'. Set the index in the config to the saved kind."
+    E305 = (
+        "'{path}' holds an index of the kind '{found}', not '{expected}'. Set the index in the config to the kind that "
+        "was saved."
+    )
     E306 = (
         "{n} vectors are not finite, the first in row {row}. The encoder's weights are damaged, or overflow in this "
         "precision: try precision = 'fp32'."
@@ -192,8 +195,8 @@ class Errors(metaclass=_WithCodes):
     )
     E402 = (
         "The index of the linker '{name}' was built with another encoder (fingerprint {index}...) than the one "
-        "loaded ({encoder}...), so its neighbours would be meaningless. Run `nlp.initialize()` again with this encoder, or put "
-        "the original encoder back."
+        "loaded ({encoder}...), so its neighbours would be meaningless. Run `nlp.initialize()` again with this "
+        "encoder, or put the original encoder back."
     )
     E403 = (
         "The linker '{name}' can't be initialized without {what}. Set [initialize.components.{name}.{key}] in the "

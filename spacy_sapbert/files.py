@@ -138,38 +138,14 @@ def unpack_folder(data: bytes, folder: Path) -> None:
 
 
 @contextmanager
-def replace_folder(path: Path) -> Iterator[Path]:
-    """Give a temporary folder to write to, and move it into place when the block ends without an error.
-
-    Saving over a folder that is memory-mapped is safe: the old files live on until the last map is closed.
-
-    path (Path): The final place.
-    YIELDS (Path): The temporary folder, beside the final place.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # Not tempfile.mkdtemp, whose folders only their owner can read: a pipeline is there to be shared.
-    temporary = path.with_name(f".{path.name}.{uuid4().hex}.new")
-    retired = path.with_name(f".{path.name}.{uuid4().hex}.old")
-    temporary.mkdir()
-    try:
-        yield temporary
-        if path.exists():
-            os.replace(path, retired)
-        os.replace(temporary, path)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-        shutil.rmtree(retired, ignore_errors=True)
-
-
-@contextmanager
-def fill_folder(path: Path, *, last: str) -> Iterator[Path]:
+def fill_folder(path: Path, *, last: str = "") -> Iterator[Path]:
     """Give a temporary folder to write to, and move what it holds into place when the block ends without an error.
 
-    Files that were there before and are not replaced stay: the folder may be somebody's own. Saving over a folder that is
-    memory-mapped is safe: the old files live on until the last map is closed.
+    Files that were there before and are not replaced stay: the folder may be somebody's own. Saving over a folder that
+    is memory-mapped is safe: the old files live on until the last map is closed.
 
     path (Path): The final place.
-    last (str): The manifest. It is moved last, so that after a crash in between its hashes do not fit.
+    last (str): What to move last: a manifest, whose hashes then do not fit after a crash in between.
     YIELDS (Path): The temporary folder, inside of the final place.
     """
     path.mkdir(parents=True, exist_ok=True)

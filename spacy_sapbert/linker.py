@@ -286,7 +286,7 @@ class SapbertLinker(TrainablePipe):
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = util.SimpleFrozenList()) -> None:
         """Save encoder, terminology and index to a folder.
 
-        path (str | Path): The folder; replaced if it exists.
+        path (str | Path): The folder; other files in it are left alone.
         exclude (Iterable[str]): Parts to leave out: "encoder", "terminology", "retriever".
         """
         from .saving import save_linker

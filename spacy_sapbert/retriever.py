@@ -12,7 +12,7 @@ import numpy as np
 from tqdm import tqdm
 
 from .errors import Errors, Warnings
-from .files import pack_folder, read_manifest, replace_folder, unpack_folder, write_manifest
+from .files import fill_folder, pack_folder, read_manifest, unpack_folder, write_manifest
 from .index import ExactIndex, read_index
 
 if TYPE_CHECKING:
@@ -139,9 +139,9 @@ class Retriever:
     def to_disk(self, path: str | Path) -> None:
         """Save index and row table to a folder. The terminology is saved on its own.
 
-        path (str | Path): The folder; replaced if it exists.
+        path (str | Path): The folder; other files in it are left alone.
         """
-        with replace_folder(Path(path)) as folder:
+        with fill_folder(Path(path), last=RETRIEVER_FILE) as folder:
             np.save(folder / "offsets.npy", self._offsets)
             np.save(folder / "name_rows.npy", self._name_rows)
             data = {"terminology": self.terminology.fingerprint, "encoder": self.index.fingerprint}

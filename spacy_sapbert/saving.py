@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ import srsly
 
 from .encoder import write_encoder
 from .errors import Errors
-from .files import read_manifest, replace_folder, write_manifest
+from .files import fill_folder, read_manifest, write_manifest
 from .retriever import Retriever
 from .terminology import Terminology
 
@@ -23,14 +24,14 @@ PARTS = ("encoder", "terminology", "retriever")
 
 
 def save_linker(linker: SapbertLinker, path: Path, exclude: Sequence[str]) -> None:
-    """Save a linker to a folder, which appears whole or not at all.
+    """Save a linker to a folder, which is changed when all is written.
 
     linker (SapbertLinker): The linker.
-    path (Path): The folder; replaced if it exists.
+    path (Path): The folder; other files in it are left alone.
     exclude (Sequence[str]): Parts to leave out.
     """
     parts = _get_parts(linker, exclude)
-    with replace_folder(path) as folder:
+    with fill_folder(path, last=LINKER_FILE) as folder:
         # Before the parts, which have manifests of their own: nothing large is hashed twice.
         write_manifest(folder / LINKER_FILE, FORMAT_VERSION, {"parts": parts})
         if "encoder" in parts:
@@ -39,6 +40,8 @@ def save_linker(linker: SapbertLinker, path: Path, exclude: Sequence[str]) -> No
             linker.terminology.to_disk(folder / "terminology")
         if "retriever" in parts:
             linker.retriever.to_disk(folder / "retriever")
+    for part in set(PARTS).difference(parts):
+        shutil.rmtree(path / part, ignore_errors=True)
 
 
 def load_linker(linker: SapbertLinker, path: Path, exclude: Sequence[str]) -> None:

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_sapbert.files import (
+    fill_folder,
     hash_file,
     hash_files,
     list_files,
     pack_folder,
     read_manifest,
-    replace_folder,
     unpack_folder,
     write_manifest,
 )
@@ -150,41 +150,41 @@ def test_damaged_packed_bytes_never_give_another_folder_silently(folder, tmp_pat
             read_manifest(target / "m.json", 1)
 
 
-def test_replaced_folder_holds_the_new_files_only(tmp_path):
+def test_filled_folder_keeps_the_files_that_are_not_replaced(tmp_path):
     path = tmp_path / "deep" / "folder"
     for name in ("first", "second"):
-        with replace_folder(path) as temporary:
+        with fill_folder(path) as temporary:
             assert not (temporary / "first").exists()
             (temporary / name).write_text(name)
-    assert list_files(tmp_path) == ["deep/folder/second"]
+    assert list_files(tmp_path) == ["deep/folder/first", "deep/folder/second"]
     assert [p.name for p in (tmp_path / "deep").iterdir()] == ["folder"]
 
 
 def test_failed_writing_leaves_the_old_folder_untouched(tmp_path):
     path = tmp_path / "folder"
-    with replace_folder(path) as temporary:
+    with fill_folder(path) as temporary:
         (temporary / "old").write_text("old")
-    with pytest.raises(RuntimeError), replace_folder(path) as temporary:
+    with pytest.raises(RuntimeError), fill_folder(path) as temporary:
         (temporary / "new").write_text("new")
         raise RuntimeError
     assert list_files(tmp_path) == ["folder/old"]
     assert [p.name for p in tmp_path.iterdir()] == ["folder"]
 
 
-def test_replaced_folder_is_readable_as_any_new_folder(tmp_path):
+def test_filled_folder_is_readable_as_any_new_folder(tmp_path):
     (tmp_path / "plain").mkdir()
-    with replace_folder(tmp_path / "folder"):
+    with fill_folder(tmp_path / "folder"):
         pass
     modes = [stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("plain", "folder")]
     assert modes[0] == modes[1]
 
 
-def test_memory_map_survives_replacing_its_folder(tmp_path):
+def test_memory_map_survives_filling_its_folder_again(tmp_path):
     path = tmp_path / "folder"
-    with replace_folder(path) as temporary:
+    with fill_folder(path) as temporary:
         np.save(temporary / "a.npy", np.arange(1000))
     mapped = np.load(path / "a.npy", mmap_mode="r")
-    with replace_folder(path) as temporary:
+    with fill_folder(path) as temporary:
         np.save(temporary / "a.npy", mapped[::-1])
     assert (mapped == np.arange(1000)).all()
     assert (np.load(path / "a.npy") == np.arange(1000)[::-1]).all()

@@ -99,6 +99,9 @@ def write_encoder(source: EncoderSource, folder: str | Path) -> None:
     write_metadata(folder, source.settings, source.transformer.config.hidden_size)
     data = {"fingerprint": source.fingerprint, "settings": source.settings.to_dict()}
     write_manifest(folder / ENCODER_FILE, FORMAT_VERSION, data)
+    # safetensors makes files that only their owner can read, and a pipeline is there to be shared.
+    for weights in folder.glob("*.safetensors"):
+        weights.chmod((folder / ENCODER_FILE).stat().st_mode)
 
 
 def compute_fingerprint(

@@ -50,14 +50,15 @@ def read_metadata(name: str | Path, revision: str | None = None) -> tuple[str, d
 def write_metadata(folder: Path, settings: EncoderSettings, width: int) -> None:
     """Write the metadata with which `SentenceTransformer(folder)` gives the same vectors.
 
-    Nothing is written for poolings and padding rules that sentence-transformers cannot express: better no vectors
-    than other vectors.
+    Nothing is written for poolings and padding rules that sentence-transformers cannot express; it then warns that it
+    makes up a pooling of its own.
 
     folder (Path): The encoder folder.
     settings (EncoderSettings): The encoder's settings.
     width (int): Width of the vectors.
     """
     if settings.pooling not in ("cls", "mean") or not settings.attention_mask:
+        (folder / "modules.json").unlink(missing_ok=True)  # of an encoder that was here before
         return
     package = "sentence_transformers.models"
     modules = [

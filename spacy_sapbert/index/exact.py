@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from ..errors import Errors
-from ..files import pack_folder, read_manifest, replace_folder, unpack_folder, write_manifest
+from ..files import fill_folder, pack_folder, read_manifest, unpack_folder, write_manifest
 
 INDEX_FILE = "index.json"
 # ScaNN's own name and layout for the vectors, so that one folder serves platforms with and without ScaNN.
@@ -93,8 +93,8 @@ class ExactIndex:
 
         queries (ndarray): Shape (n, width), L2-normalised.
         k (int): Rows wanted.
-        RETURNS (Tuple[ndarray, ndarray]): Rows, shape (n, k), int64, padded with -1 where the index has fewer; and their
-            cosines, float32, padded with -inf. Best first.
+        RETURNS (Tuple[ndarray, ndarray]): Rows, shape (n, k), int64, padded with -1 where the index has fewer; and
+            their cosines, float32, padded with -inf. Best first.
         RAISES (ValueError): If there are no queries, their width is wrong, or some are not finite.
         """
         queries = np.ascontiguousarray(queries, dtype=np.float32)
@@ -111,20 +111,20 @@ class ExactIndex:
         return rows, scores
 
     def to_disk(self, path: str | Path) -> None:
-        """Save to a folder, which appears whole or not at all.
+        """Save to a folder, which is changed when all is written.
 
-        path (str | Path): The folder; replaced if it exists.
+        path (str | Path): The folder; other files in it are left alone.
         RAISES (ValueError): If the index has not been built.
         """
-        with replace_folder(Path(path)) as folder:
+        data = {
+            "kind": self.kind,
+            "rows": len(self.vectors),
+            "fingerprint": self.fingerprint,
+            "configuration": self.configuration,
+            "recall": self.recall,
+        }
+        with fill_folder(Path(path), last=INDEX_FILE) as folder:
             self._write(folder)
-            data = {
-                "kind": self.kind,
-                "rows": len(self),
-                "fingerprint": self.fingerprint,
-                "configuration": self.configuration,
-                "recall": self.recall,
-            }
             write_manifest(folder / INDEX_FILE, FORMAT_VERSION, data)
 
     def from_disk(self, path: str | Path, *, memory_map: bool = True) -> ExactIndex:

