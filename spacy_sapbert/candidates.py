@@ -38,19 +38,25 @@ def get_kb_ents(span: Span) -> list[tuple[str, float]]:
 def make_candidates(
     terminology: Terminology, texts: Sequence[str], hits: Sequence[Sequence[Hit]]
 ) -> list[list[Candidate]]:
-    """Turn hits into plain data, with one look-up per column for all of them.
+    """Turn hits into plain data.
 
     terminology (Terminology): Concepts and names.
     texts (Sequence[str]): The mentions.
     hits (Sequence[Sequence[Hit]]): The concepts found for each.
     RETURNS (List[List[Candidate]]): The candidates of each mention, in the order of its hits.
     """
-    flat = [hit for found in hits for hit in found]
-    rows = [hit.concept for hit in flat]
-    columns = terminology.concepts.select("id", "canonical_name", "types")[rows].iter_rows()
-    names = terminology.names["name"][[hit.name for hit in flat]].to_list()
-    records = iter(zip(flat, columns, names, strict=True))
-    return [[_make_candidate(text, *next(records)) for _ in found] for text, found in zip(texts, hits, strict=True)]
+    # One value at a time: whatever polars does on whole tables may run on its threads, which a forked process lacks,
+    # so that it would wait forever.
+    columns = [terminology.concepts[column] for column in ("id", "canonical_name", "types")]
+    names = terminology.names["name"]
+    concepts = {}
+    for row in {hit.concept for found in hits for hit in found}:
+        concept_id, canonical_name, types = (column[row] for column in columns)
+        concepts[row] = concept_id, canonical_name, types.to_list()
+    return [
+        [_make_candidate(text, hit, concepts[hit.concept], names[hit.name]) for hit in found]
+        for text, found in zip(texts, hits, strict=True)
+    ]
 
 
 def merge_candidates(first: Sequence[Candidate], second: Sequence[Candidate], k: int) -> list[Candidate]:

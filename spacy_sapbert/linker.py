@@ -113,7 +113,7 @@ class SapbertLinker(TrainablePipe):
         self._index = index
         self._retriever: Retriever | None = None
         self._cache: LRUCache[list[Candidate]] = LRUCache(cache_size)
-        check_settings(self, cache_size=cache_size)
+        check_settings(self)
         register_extensions()
 
     @property
@@ -123,6 +123,14 @@ class SapbertLinker(TrainablePipe):
         RETURNS (bool): False.
         """
         return False
+
+    @property
+    def cache_size(self) -> int:
+        """Return how many mentions are remembered at most.
+
+        RETURNS (int): The size of the cache.
+        """
+        return self._cache.size
 
     @property
     def is_ready(self) -> bool:
@@ -225,8 +233,9 @@ class SapbertLinker(TrainablePipe):
 
         docs (Iterable[Doc]): The documents.
         RETURNS (List[DocLinks]): The candidates of each document's entities and spans.
-        RAISES (ValueError): If the linker has not been initialized.
+        RAISES (ValueError): If the linker has not been initialized, or a setting was changed to one without meaning.
         """
+        check_settings(self)
         forms = [self._get_forms(doc) for doc in docs]
         texts = dict.fromkeys(text for ents, spans in forms for mention in (*ents, *spans) for text in mention or ())
         found = self._look_up(list(texts))

@@ -56,8 +56,9 @@ class Retriever:
     def __init__(self, terminology: Terminology, index: ExactIndex, offsets: np.ndarray, name_rows: np.ndarray) -> None:
         self.terminology = terminology
         self.index = index
-        self._offsets = offsets
-        self._name_rows = name_rows
+        # Plain views: single items of a memmap are slow to get.
+        self._offsets = np.asarray(offsets)
+        self._name_rows = np.asarray(name_rows)
         self._name_strings = terminology.names["name"]
         self._preferred = terminology.names["preferred"]
 

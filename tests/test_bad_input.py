@@ -250,3 +250,10 @@ def test_a_model_that_is_no_name_encoder_is_refused():
     linker = SapbertLinker(spacy.blank("en").vocab, Relu(2, 2), ExactIndex())
     with pytest.raises(ValueError, match="E222"):
         linker.initialize()
+
+
+def test_settings_that_lose_their_meaning_at_run_time_are_refused(make_nlp):
+    nlp = make_nlp()
+    nlp.get_pipe("sapbert_linker").k = 0
+    with pytest.raises(ValueError, match=r"^\[E404\].*k is 0"):
+        nlp("She had a heart attack .")

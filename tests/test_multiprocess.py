@@ -2,10 +2,12 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import textwrap
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import pytest
 
@@ -52,9 +54,17 @@ def test_two_processes_give_the_same_links_as_one(make_nlp, tmp_path, method):
     (tmp_path / "script.py").write_text(SCRIPT, encoding="utf8")
     command = [sys.executable, str(tmp_path / "script.py"), method, str(tmp_path / "p"), json.dumps(TEXTS)]
     env = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=env, check=False)
-    assert done.returncode == 0, done.stderr
-    assert_same(json.loads(done.stdout), expected)
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env, start_new_session=True
+    )
+    try:
+        output, errors = process.communicate(timeout=120)
+    finally:
+        # Workers that hang would outlive their parent.
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    assert process.returncode == 0, errors
+    assert_same(json.loads(output), expected)
     assert expected[0][0][1] == "C0027051"
 
 

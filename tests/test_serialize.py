@@ -308,7 +308,7 @@ def test_a_linker_with_any_file_emptied_is_refused(linker_folder, tmp_path):
         shutil.rmtree(tmp_path / "copy")
 
 
-@settings(max_examples=120, deadline=None, derandomize=True)
+@settings(max_examples=80, deadline=None, derandomize=True)
 @given(data=st.data())
 def test_damage_is_refused_or_has_no_effect(linker_folder, linker, tmp_path_factory, data):
     expected = link_names(linker)
@@ -336,7 +336,7 @@ def test_damage_is_refused_or_has_no_effect(linker_folder, linker, tmp_path_fact
         shutil.rmtree(folder)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=40, deadline=None, derandomize=True)
 @given(data=st.data())
 def test_damaged_bytes_are_refused_or_have_no_effect(linker, data):
     content = bytearray(linker.to_bytes())
