@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from spacy_sapbert.files import list_files, write_manifest
 from spacy_sapbert.index import ExactIndex, exact_search, make_exact_index, read_index
-from spacy_sapbert.index.recall import measure_recall
+from spacy_sapbert.index.recall import RecallTest
 
 RELAXED = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -254,8 +254,9 @@ def test_folder_of_unknown_kind_or_without_vectors_is_refused(tmp_path):
 
 
 def test_recall_of_exact_search_is_one():
-    assert measure_recall(make_index(300), sample=100)["at_1"] == 1.0
-    assert measure_recall(make_index(1))["at_1"] == 1.0
+    for rows in (300, 2):
+        index = make_index(rows)
+        assert RecallTest(index.vectors, sample=100).measure(index)["at_1"] == 1.0
 
 
 def test_recall_counts_the_queries_whose_nearest_other_row_is_missed():
@@ -279,7 +280,7 @@ def test_recall_counts_the_queries_whose_nearest_other_row_is_missed():
     np.fill_diagonal(products, -np.inf)
     nearest = products.argmax(axis=1)
     expected = (nearest % 2 == np.arange(200) % 2).mean()
-    measured = measure_recall(index)
+    measured = RecallTest(index.vectors).measure(index)
     assert 0.2 < expected < 0.8
     assert measured["at_1"] == pytest.approx(expected, abs=1e-4) and measured["queries"] == 200
     tenth = -np.sort(-products, axis=1)[:, :10]

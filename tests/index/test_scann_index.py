@@ -59,7 +59,7 @@ def test_recall_target_is_met_and_recorded(index):
     assert index.configuration["scoring"] == "tree_ah"
     assert 0 < index.configuration["leaves_to_search"] <= index.configuration["leaves"]
     recorded = index.recall
-    assert recorded["at_1"] >= 0.97 and recorded["queries"] == 2000
+    assert recorded["at_1"] >= 0.97 and recorded["queries"] == ROWS
     measured = recall_at_1(index, clustered_vectors())
     assert abs(measured - recorded["at_1"]) <= 4 * recorded["standard_error"] + 1e-3
     assert measured >= 0.96
