@@ -16,9 +16,11 @@ from thinc.api import Optimizer
 
 from .abbreviations import abbreviations_by_start
 from .cache import LRUCache
-from .candidates import make_candidates, merge_candidates, register_extensions
+from .candidates import merge_candidates, register_extensions
 from .errors import Errors
+from .lookup import find_candidates
 from .mentions import mention_forms
+from .scorer import with_gold_ents
 from .types import AbbreviationForms, Candidate
 from .validation import check_settings
 
@@ -238,7 +240,17 @@ class SapbertLinker(TrainablePipe):
         check_settings(self)
         forms = [self._get_forms(doc) for doc in docs]
         texts = dict.fromkeys(text for ents, spans in forms for mention in (*ents, *spans) for text in mention or ())
-        found = self._look_up(list(texts))
+        retriever = self.retriever
+        # Again, because the encoder can be replaced on its own, and loading can fail between encoder and index.
+        self._check_encoder(retriever)
+        found = find_candidates(
+            list(texts),
+            encoder=self.encoder,
+            retriever=retriever,
+            cache=self._cache,
+            k=self.k,
+            batch_size=self.batch_size,
+        )
         return [
             DocLinks(*([self._choose(mention, found) for mention in mentions] for mentions in doc_forms))
             for doc_forms in forms
@@ -254,7 +266,7 @@ class SapbertLinker(TrainablePipe):
             for ent, candidates in zip(doc.ents, ents, strict=True):
                 if candidates is None:
                     continue
-                _set_candidates(ent, candidates)
+                ent._.kb_candidates = candidates
                 for token in ent:
                     if self.overwrite or not token.ent_kb_id_:
                         token.ent_kb_id_ = self._get_id(candidates)
@@ -286,7 +298,7 @@ class SapbertLinker(TrainablePipe):
         if self.scorer is None:
             return {}
         if self.use_gold_ents:
-            examples = list(_with_gold_ents(examples))
+            examples = list(with_gold_ents(examples))
             for batch in util.minibatch(examples, size=128):
                 docs = [eg.predicted for eg in batch]
                 self.set_annotations(docs, self.predict(docs))
@@ -373,32 +385,6 @@ class SapbertLinker(TrainablePipe):
         wanted = self.link_labels is None or span.label_ in self.link_labels
         return wanted and span.label_ not in self.skip_labels
 
-    def _look_up(self, texts: list[str]) -> dict[str, list[Candidate]]:
-        """Find the candidates of distinct strings, in the cache or in the index."""
-        retriever = self.retriever
-        # Again, because the encoder can be replaced on its own, and loading can fail between encoder and index.
-        self._check_encoder(retriever)
-        k = self.k
-        found: dict[str, list[Candidate]] = {}
-        unknown = []
-        for text in texts:
-            cached = self._cache.get((k, text))
-            if cached is None:
-                unknown.append(text)
-            else:
-                found[text] = cached
-        tokens = dict(zip(unknown, self.encoder.tokenize(unknown), strict=True))
-        # Without a known token all strings look alike: their neighbours would be arbitrary.
-        sayable = [text for text in unknown if self.encoder.is_informative(tokens[text])]
-        found.update((text, []) for text in unknown)
-        if sayable:
-            vectors = self.encoder.encode_tokens([tokens[text] for text in sayable], batch_size=self.batch_size)
-            hits = retriever.search(sayable, vectors, k)
-            found.update(zip(sayable, make_candidates(retriever.terminology, sayable, hits), strict=True))
-        for text in unknown:
-            self._cache.put((k, text), found[text])
-        return found
-
     def _choose(self, forms: list[str] | None, found: dict[str, list[Candidate]]) -> list[Candidate] | None:
         """Combine the forms of a mention and apply the threshold."""
         if forms is None:
@@ -425,18 +411,5 @@ class SapbertLinker(TrainablePipe):
         kb_id = self._get_id(candidates) if self.overwrite or not span.kb_id_ else span.kb_id_
         # The id of a span in a group can only be set when it is made.
         linked = Span(span.doc, span.start, span.end, label=span.label, kb_id=kb_id, span_id=span.id)
-        _set_candidates(linked, candidates)
+        linked._.kb_candidates = candidates
         return linked
-
-
-def _set_candidates(span: Span, candidates: list[Candidate]) -> None:
-    span._.kb_candidates = candidates
-
-
-def _with_gold_ents(examples: Iterable[Example]) -> Iterable[Example]:
-    """Copy examples, with the gold entities as the predicted ones; without their gold ids, which would be scored."""
-    for eg in examples:
-        doc = eg.predicted.copy()
-        aligned, _ = eg.get_aligned_ents_and_ner()
-        doc.ents = [Span(doc, ent.start, ent.end, label=ent.label) for ent in aligned]
-        yield Example(doc, eg.reference)

@@ -1,6 +1,6 @@
 """Score links: the chosen concept of each entity, and whether the right one was among the candidates."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from spacy.scorer import PRFScore
@@ -55,6 +55,19 @@ def linker_score(
     scores.update({f"nel_acc_at_{k}": n / max(n_covered, 1) for k, n in n_hits.items()})
     scores["nel_coverage"] = n_covered / max(n_gold, 1)
     return {key: score if n_gold else None for key, score in scores.items()}
+
+
+def with_gold_ents(examples: Iterable[Example]) -> Iterator[Example]:
+    """Copy examples, with the gold entities as the predicted ones; without their gold ids, which would be scored.
+
+    examples (Iterable[Example]): The examples.
+    YIELDS (Example): Examples with predicted entities that wait for a linker.
+    """
+    for eg in examples:
+        doc = eg.predicted.copy()
+        aligned, _ = eg.get_aligned_ents_and_ner()
+        doc.ents = [Span(doc, ent.start, ent.end, label=ent.label) for ent in aligned]
+        yield Example(doc, eg.reference)
 
 
 def _iter_entities(examples: Iterable[Example]) -> Iterable[tuple[Span, Span | None]]:

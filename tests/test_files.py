@@ -125,7 +125,7 @@ def test_packing_round_trips(tmp_path_factory, files):
         srsly.msgpack_dumps({"a": None}),
         srsly.msgpack_dumps({"a\0b": b"x"}),
         srsly.msgpack_dumps({"../out_of_it": b"x"}),
-        srsly.msgpack_dumps({"/tmp/out_of_it": b"x"}),
+        srsly.msgpack_dumps({"/out_of_it": b"x"}),
         srsly.msgpack_dumps({"a": b"x" * 100})[:-1],
     ],
 )

@@ -102,7 +102,7 @@ def test_default_settings_are_all_in_the_config_of_a_pipeline():
         assert config[key] == getattr(linker, key), key
     for key in ("batch_size", "use_gold_ents", "kb_url"):
         assert config[key] == getattr(linker, key), key
-    assert config["cache_size"] == 20000 == linker._cache.size
+    assert config["cache_size"] == 20000 == linker.cache_size
 
 
 def test_the_class_and_the_factory_have_the_same_defaults():

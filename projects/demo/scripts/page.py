@@ -3,7 +3,7 @@
 from html import escape
 
 from spacy import displacy
-from spacy.tokens import Doc
+from spacy.tokens import Doc, Span
 
 HPO_URL = "https://hpo.jax.org/browse/term/{}"
 STYLE = """
@@ -55,7 +55,7 @@ def make_article(doc: Doc, kb_url: str) -> str:
     return f"<article>{sentence}<table>{''.join(map(make_row, doc.ents))}</table></article>"
 
 
-def make_row(ent) -> str:
+def make_row(ent: Span) -> str:
     """Draw the candidates of an entity.
 
     ent (Span): The linked entity.
