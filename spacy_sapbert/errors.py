@@ -106,6 +106,10 @@ class Errors(metaclass=_WithCodes):
         "The tables given to Terminology don't fit together: {reason}. Use TerminologyBuilder, which "
         "sorts and checks them."
     )
+    E116 = (
+        "No term of {file} has a cross-reference with the prefix '{prefix}', so none would get such an id. Prefixes "
+        "are case-sensitive; those found are: {found}."
+    )
 
     # E2xx: encoder
     E201 = "Unknown pooling '{value}'. Choose one of: {allowed}."
@@ -154,8 +158,8 @@ class Errors(metaclass=_WithCodes):
         "`pooling` and remove modules.json from a copy of the folder if you know better."
     )
     E220 = (
-        "The name encoder has no weights yet. Run `nlp.initialize()` with an encoder in "
-        "[initialize.components.sapbert_linker.encoder], or load a saved pipeline with `spacy.load`."
+        "The name encoder has no weights yet. Call the linker's `initialize(terminology=..., "
+        "encoder=...)`, build the pipeline from a config with `spacy assemble`, or load a saved one with `spacy.load`."
     )
     E221 = (
         "The name encoder can't be trained with `nlp.update`. Train it outside of spaCy, then load the resulting "
@@ -164,7 +168,7 @@ class Errors(metaclass=_WithCodes):
     E222 = "The model '{name}' is not a name encoder. Use the architecture 'spacy-sapbert.NameEncoder.v1'."
 
     # E3xx: index
-    E301 = "The index is empty. Run `nlp.initialize()` with a terminology and an encoder, or load a saved pipeline."
+    E301 = "The index is empty. Call the linker's `initialize(terminology=..., encoder=...)`, or load a saved pipeline."
     E302 = (
         "Can't build an index from vectors of shape {shape}. Pass at least one row, as an array of shape (rows, width)."
     )
@@ -190,26 +194,35 @@ class Errors(metaclass=_WithCodes):
 
     # E4xx: linker, abbreviations and scoring
     E401 = (
-        "The linker '{name}' has no concepts yet. Run `nlp.initialize()` with a terminology and an encoder in "
-        "[initialize.components.{name}], or load a saved pipeline with `spacy.load`."
+        "The linker '{name}' has no concepts yet. Call `nlp.get_pipe('{name}').initialize(terminology=..., "
+        "encoder=...)`, build the pipeline from a config with `spacy assemble`, or load a saved one with `spacy.load`."
     )
     E402 = (
         "The index of the linker '{name}' was built with another encoder (fingerprint {index}...) than the one "
-        "loaded ({encoder}...), so its neighbours would be meaningless. Run `nlp.initialize()` again with this "
-        "encoder, or put the original encoder back."
+        "loaded ({encoder}...), so its neighbours would be meaningless. It was replaced, or its pooling or length was "
+        "set otherwise. Put the original encoder and settings back, or call `nlp.get_pipe('{name}').initialize("
+        "encoder=...)`, which encodes all names again."
     )
     E403 = (
         "The linker '{name}' can't be initialized without {what}. Set [initialize.components.{name}.{key}] in the "
         'config, for example with @misc = "{example}", or pass `{key}=` to `initialize`.'
     )
     E404 = "The linker's setting {key} is {value!r}, but it has to be {allowed}."
-    E405 = "The linker '{name}' got a {key} of type {found}, not {expected}."
+    E405 = (
+        "The setting {key} of the linker '{name}' is of the type {found}, but has to be a {expected}. From a path, "
+        "`spacy_sapbert.terminology.read_obo(path)` and its siblings make a terminology, and "
+        "`spacy_sapbert.encoder.make_huggingface_loader(path)` makes an encoder's loader."
+    )
     E410 = (
         "None of the {n} names can be encoded: the encoder's vocabulary knows no token of any of them. The encoder is "
         "for another language or script than the terminology."
     )
     E412 = (
         "The index in '{path}' was built from another terminology than the one beside it, so its rows would point to "
+        "wrong concepts. Save the pipeline again or reinstall its package."
+    )
+    E413 = (
+        "The index in '{path}' is whole, but not the one that was saved with this pipeline, so its rows would point to "
         "wrong concepts. Save the pipeline again or reinstall its package."
     )
 

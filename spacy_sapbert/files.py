@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -41,24 +41,18 @@ def list_files(folder: Path) -> list[str]:
     return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
 
 
-def hash_files(folder: Path, *, exclude: Sequence[str] = ()) -> dict[str, str]:
-    """Hash the files below a folder.
-
-    folder (Path): The folder.
-    exclude (Sequence[str]): Relative paths to leave out.
-    RETURNS (Dict[str, str]): Relative path to SHA-256.
-    """
-    return {name: hash_file(folder / name) for name in list_files(folder) if name not in exclude}
-
-
-def write_manifest(path: Path, version: int, data: dict[str, Any]) -> None:
-    """Write a manifest: data, the hashes of all files that lie beside or below it, and a checksum over both.
+def write_manifest(path: Path, version: int, data: dict[str, Any], *, below: bool = True) -> None:
+    """Write a manifest: data, the hashes of the files that lie beside it, and a checksum over both.
 
     path (Path): The manifest, in a folder whose other files are complete.
     version (int): Format version of the folder.
     data (dict): JSON data.
+    below (bool): List the files in folders below as well. False for folders that have manifests of their own, so that
+        nothing large is hashed twice.
     """
-    manifest = {**data, "format": version, "files": hash_files(path.parent, exclude=(path.name,))}
+    names = [name for name in list_files(path.parent) if name != path.name and (below or "/" not in name)]
+    files = {name: hash_file(path.parent / name) for name in names}
+    manifest = {**data, "format": version, "files": files}
     # Not srsly's JSON, which reads some floats back as their neighbours and so fails the checksum.
     text = json.dumps({**manifest, "checksum": _checksum(manifest)}, indent=2, ensure_ascii=False)
     path.write_text(text, encoding="utf8")

@@ -12,8 +12,8 @@ import numpy as np
 from tqdm import tqdm
 
 from .errors import Errors, Warnings
-from .files import fill_folder, pack_folder, read_manifest, unpack_folder, write_manifest
-from .index import ExactIndex, read_index
+from .files import fill_folder, hash_file, pack_folder, read_manifest, unpack_folder, write_manifest
+from .index import INDEX_FILE, ExactIndex, read_index
 
 if TYPE_CHECKING:
     from .encoder import EncoderShim
@@ -145,10 +145,13 @@ class Retriever:
         with fill_folder(Path(path), last=RETRIEVER_FILE) as folder:
             np.save(folder / "offsets.npy", self._offsets)
             np.save(folder / "name_rows.npy", self._name_rows)
-            data = {"terminology": self.terminology.fingerprint, "encoder": self.index.fingerprint}
-            write_manifest(folder / RETRIEVER_FILE, FORMAT_VERSION, data)
-            # After the manifest: the index has its own, and large files should be hashed once.
             self.index.to_disk(folder / "index")
+            data = {
+                "terminology": self.terminology.fingerprint,
+                "encoder": self.index.fingerprint,
+                "index": hash_file(folder / "index" / INDEX_FILE),
+            }
+            write_manifest(folder / RETRIEVER_FILE, FORMAT_VERSION, data, below=False)
 
     @classmethod
     def from_disk(cls, path: str | Path, terminology: Terminology, *, memory_map: bool = True) -> Retriever:
@@ -159,7 +162,7 @@ class Retriever:
         memory_map (bool): Leave on disk what is not needed at once.
         RETURNS (Retriever): Ready to search.
         RAISES (OSError): If a file is missing or damaged.
-        RAISES (ValueError): If the terminology is another one.
+        RAISES (ValueError): If the terminology or the index is another one.
         """
         path = Path(path)
         data = read_manifest(path / RETRIEVER_FILE, FORMAT_VERSION)
@@ -168,8 +171,8 @@ class Retriever:
         arrays = [np.load(path / f"{name}.npy", mmap_mode="r" if memory_map else None) for name in ARRAYS]
         index = read_index(path / "index", memory_map=memory_map)
         # The index has a manifest of its own, so one that was copied in from elsewhere is whole and still wrong.
-        if index.fingerprint != data["encoder"] or len(index) != len(arrays[0]) - 1:
-            raise OSError(Errors.E504.format(path=path / "index"))
+        if hash_file(path / "index" / INDEX_FILE) != data["index"]:
+            raise ValueError(Errors.E413.format(path=path / "index"))
         return cls(terminology, index, *arrays)
 
     def to_bytes(self) -> bytes:

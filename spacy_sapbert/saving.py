@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import srsly
 
-from .encoder import write_encoder
+from .encoder import ENCODER_FILE, write_encoder
 from .errors import Errors
 from .files import fill_folder, read_manifest, write_manifest
 from .retriever import Retriever
@@ -54,6 +54,9 @@ def load_linker(linker: SapbertLinker, path: Path, exclude: Sequence[str]) -> No
     manifest = read_manifest(path / LINKER_FILE, FORMAT_VERSION)
     parts = [part for part in manifest["parts"] if part not in exclude]
     if "encoder" in parts:
+        # Otherwise the path would be taken for a name on the hub.
+        if not (path / "encoder" / ENCODER_FILE).is_file():
+            raise FileNotFoundError(Errors.E503.format(path=path / "encoder" / ENCODER_FILE))
         linker.encoder.load(path / "encoder")
     if "retriever" in parts:
         terminology = Terminology.from_disk(path / "terminology") if "terminology" in parts else linker.terminology

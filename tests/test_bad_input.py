@@ -90,7 +90,7 @@ def test_a_linker_used_before_it_is_initialized_says_so():
     nlp = spacy.blank("en")
     linker = nlp.add_pipe("sapbert_linker")
     assert not linker.is_ready
-    with pytest.raises(ValueError, match="E401.*nlp.initialize"):
+    with pytest.raises(ValueError, match="E401.*initialize.*spacy assemble"):
         nlp("No entity .")
     for use in (lambda: linker.terminology, lambda: linker.retriever, lambda: linker.index):
         with pytest.raises(ValueError, match="E401.*sapbert_linker"):
@@ -256,4 +256,23 @@ def test_settings_that_lose_their_meaning_at_run_time_are_refused(make_nlp):
     nlp = make_nlp()
     nlp.get_pipe("sapbert_linker").k = 0
     with pytest.raises(ValueError, match=r"^\[E404\].*k is 0"):
+        nlp("She had a heart attack .")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("k", "3"),
+        ("k", 2.5),
+        ("k", True),
+        ("threshold", None),
+        ("skip_labels", None),
+        ("set_nil", "yes"),
+        ("kb_url", "{}{}"),
+    ],
+)
+def test_settings_of_another_type_are_refused_by_name(make_nlp, key, value):
+    nlp = make_nlp()
+    setattr(nlp.get_pipe("sapbert_linker"), key, value)
+    with pytest.raises(ValueError, match=rf"^\[E404\].*{key}"):
         nlp("She had a heart attack .")

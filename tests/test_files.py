@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from spacy_sapbert.files import (
     fill_folder,
     hash_file,
-    hash_files,
     list_files,
     pack_folder,
     read_manifest,
@@ -42,9 +41,11 @@ def test_hash_is_that_of_hashlib_over_chunk_borders(tmp_path, monkeypatch):
         assert hash_file(tmp_path / "f") == hashlib.sha256(b"x" * size).hexdigest()
 
 
-def test_files_are_listed_below_subfolders_and_excluded_by_name(folder):
+def test_manifest_lists_files_below_subfolders_if_asked_to(folder):
     assert list_files(folder) == ["a.bin", "m.json", "sub/ü.txt"]
-    assert list(hash_files(folder, exclude=("m.json",))) == ["a.bin", "sub/ü.txt"]
+    assert list(read_manifest(folder / "m.json", 1)["files"]) == ["a.bin", "sub/ü.txt"]
+    write_manifest(folder / "m.json", 1, {}, below=False)
+    assert list(read_manifest(folder / "m.json", 1)["files"]) == ["a.bin"]
 
 
 def test_manifest_gives_back_its_data(folder):

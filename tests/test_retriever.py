@@ -229,12 +229,12 @@ def test_another_terminology_is_refused(built, terminology, tmp_path):
 def test_whole_index_of_another_retriever_is_refused(built, terminology, encoder, tmp_path):
     built.to_disk(tmp_path / "a")
     Retriever.build(terminology, encoder, ExactIndex()).index.to_disk(tmp_path / "a" / "index")
-    with pytest.raises(OSError, match=r"^\[E504\].*index"):
+    with pytest.raises(ValueError, match=r"^\[E413\].*index"):
         Retriever.from_disk(tmp_path / "a", built.terminology)
     twin = ExactIndex()
     twin.build(built.index.vectors, fingerprint="another encoder")
     twin.to_disk(tmp_path / "a" / "index")
-    with pytest.raises(OSError, match=r"^\[E504\].*index"):
+    with pytest.raises(ValueError, match=r"^\[E413\].*index"):
         Retriever.from_disk(tmp_path / "a", built.terminology)
 
 

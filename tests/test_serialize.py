@@ -23,6 +23,7 @@ from spacy.vocab import Vocab
 from spacy_sapbert.encoder import build_name_encoder_v1, make_huggingface_loader
 from spacy_sapbert.index import make_scann_index
 from spacy_sapbert.linker import SapbertLinker
+from spacy_sapbert.terminology import TerminologyBuilder
 
 TEXTS = ["She had a heart attack and a cold .", "Xyzzy .", "Duchenne muscular dystrophy (DMD) . DMD ."]
 ERRORS = (OSError, ValueError, KeyError)
@@ -384,3 +385,27 @@ def test_a_retriever_beside_another_terminology_is_refused(linker, linker_folder
     builder.build().to_disk(tmp_path / "copy" / "terminology")
     with pytest.raises(ValueError, match="E412"):
         make_linker().from_disk(tmp_path / "copy")
+
+
+def test_index_of_another_pipeline_is_refused(make_nlp, encoder_folder, terminology, tmp_path):
+    nlp = make_nlp()
+    nlp.to_disk(tmp_path / "first")
+    # The same names under other ids, so an index of the same size from the same encoder.
+    builder = TerminologyBuilder()
+    for row, name in enumerate(reversed(terminology.names["name"].to_list())):
+        builder.add_name(f"X{row:03}", name)
+    nlp.get_pipe("sapbert_linker").initialize(terminology=builder.build())
+    nlp.to_disk(tmp_path / "second")
+    index = Path("sapbert_linker", "retriever", "index")
+    shutil.rmtree(tmp_path / "first" / index)
+    shutil.copytree(tmp_path / "second" / index, tmp_path / "first" / index)
+    with pytest.raises(ValueError, match=r"^\[E413\]"):
+        spacy.load(tmp_path / "first")
+
+
+def test_missing_encoder_is_not_looked_for_on_the_hub(make_nlp, tmp_path, monkeypatch):
+    make_nlp().to_disk(tmp_path / "saved")
+    shutil.rmtree(tmp_path / "saved" / "sapbert_linker" / "encoder")
+    monkeypatch.chdir(tmp_path / "saved")
+    with pytest.raises(FileNotFoundError, match=r"^\[E503\]"):
+        spacy.load(".")

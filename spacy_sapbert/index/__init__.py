@@ -1,10 +1,11 @@
 """From vectors to the rows of their nearest neighbours. Knows neither strings nor concepts."""
 
-from .exact import ExactIndex, exact_search, make_exact_index
+from .exact import INDEX_FILE, ExactIndex, exact_search, make_exact_index
 from .scann_index import ScannIndex, make_scann_index
 from .storage import read_index
 
 __all__ = [
+    "INDEX_FILE",
     "ExactIndex",
     "ScannIndex",
     "exact_search",

@@ -62,7 +62,8 @@ def read_obo(
         of the term's id.
     errors (OnMalformed): Whether to "raise" an error for a malformed term, or to "skip" and count it.
     RETURNS (Terminology): The terminology.
-    RAISES (ValueError): If a term is malformed and `errors` is "raise", or if there is none.
+    RAISES (ValueError): If a term is malformed and `errors` is "raise", if there is none, or if no term has a
+        cross-reference with the prefix.
     RAISES (FileNotFoundError): If there is no such file.
     """
     if isinstance(synonym_scopes, str):
@@ -82,6 +83,9 @@ def read_obo(
     for start, lines in stanzas:
         reading.add_stanza(start, lines, malformed)
     reading.add_parents()
+    if id_prefix and not reading.prefixes[reading.id_prefix]:
+        found = ", ".join(str(prefix) for prefix, _ in reading.prefixes.most_common(10)) or "none"
+        raise ValueError(Errors.E116.format(file=file.path, prefix=id_prefix, found=found))
     return finish(
         reading.builder,
         file,
@@ -97,7 +101,8 @@ class _Reading:
     """The state of reading one file."""
 
     def __init__(self, *, id_prefix: str | None, scopes: frozenset[str], language: str, source: str) -> None:
-        self.id_prefix = id_prefix
+        self.id_prefix = id_prefix.removesuffix(":") if id_prefix else None
+        self.prefixes: Counter[str | None] = Counter()
         self.scopes = scopes
         self.language = language
         self.source = source
@@ -160,6 +165,7 @@ class _Reading:
 
     def _choose_id(self, term: OboTerm) -> tuple[str, list[str]]:
         """Choose the id of a term's concept and list its other codes."""
+        self.prefixes.update(xref.split(":", 1)[0] for xref in term.xrefs)
         start = f"{self.id_prefix}:"
         xrefs = dict.fromkeys(x for x in term.xrefs if self.id_prefix and x.startswith(start) and x != start)
         chosen = next(iter(xrefs), None)

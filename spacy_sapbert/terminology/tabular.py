@@ -157,6 +157,8 @@ def _add(builder: TerminologyBuilder, fields: list[str], positions: dict[str, in
     row = {what: fields[position].strip() for what, position in positions.items()}
     if not row["name"]:
         raise ValueError(f"the name of '{row['id']}' is empty")
+    if "\n" in row["name"] or "\n" in row["id"]:
+        raise ValueError(f"the name of '{row['id']:.40}' runs over several lines, so a quote is probably not closed")
     flag = row.get("preferred", "").lower()
     if flag not in _TRUE | _FALSE:
         raise ValueError(f"{row['preferred']!r} does not say whether the name is preferred (use 1 or 0)")

@@ -190,8 +190,10 @@ def assert_same(index, other):
     assert (other.configuration, other.recall, other.fingerprint) == (index.configuration, index.recall, "f")
     assert (other.vectors == index.vectors).all()
     queries = clustered_vectors(40, seed=4)
-    for left, right in zip(index.search(queries, 9), other.search(queries, 9), strict=True):
-        assert (left == right).all()
+    (rows, scores), (other_rows, other_scores) = index.search(queries, 9), other.search(queries, 9)
+    assert (rows == other_rows).all()
+    # ScaNN adds up in another order if its rows lie elsewhere in memory.
+    np.testing.assert_allclose(scores, other_scores, atol=1e-6)
 
 
 @pytest.mark.parametrize("memory_map", [True, False])

@@ -185,3 +185,11 @@ def test_human_phenotype_ontology():
     if "data-version: hp/releases/2025-01-16" in text:
         assert len(stanzas) == 19_484 and report["dropped"]["obsolete_terms"] == 450
         assert report["ids"]["terms_with_several_xrefs"] == 1_023
+
+
+def test_prefix_that_no_term_has_is_refused_by_name(tmp_path):
+    path = tmp_path / "a.obo"
+    path.write_text("ontology: a\n\n[Term]\nid: A:1\nname: one\nxref: UMLS:C0000001\n")
+    with pytest.raises(ValueError, match="E116.*'umls'.*UMLS"):
+        read_obo(path, id_prefix="umls")
+    assert "C0000001" in read_obo(path, id_prefix="UMLS:")

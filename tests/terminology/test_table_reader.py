@@ -70,7 +70,7 @@ def test_tsv_gives_back_what_went_in(tmp_path, pairs):
 
 
 @settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(pairs(in_file("\x00")))
+@given(pairs(in_file("\x00\n")))
 def test_csv_gives_back_what_went_in(tmp_path, pairs):
     path = tmp_path / "names.csv"
     with path.open("w", encoding="utf8", newline="") as file:
@@ -106,12 +106,12 @@ def test_malformed_rows_raise_or_are_counted(tmp_path, suffix, row, reason):
 
 def test_csv_line_numbers_with_fields_over_lines(tmp_path):
     path = tmp_path / "names.csv"
-    path.write_text('id,name\nC1,"a\n\nb"\nC2,"c"d\nC3,"e""e"\nC4\n')
+    path.write_text('definition,id,name\n"a\n\nb",C1,n\nx,C2,"c"d\nx,C3,"e""e"\nC4\n')
     with pytest.raises(ValueError, match="E101.*line 5: "):
-        read_table(path)
+        read_table(path, definition_column="definition")
     with pytest.warns(UserWarning, match="2 malformed"):
-        terminology = read_table(path, errors="skip")
-    assert terminology["C1"].names == ("a\n\nb",) and terminology["C3"].names == ('e"e',)
+        terminology = read_table(path, definition_column="definition", errors="skip")
+    assert terminology["C1"].definition == "a\n\nb" and terminology["C3"].names == ('e"e',)
     assert [e.split()[0] for e in terminology.report["malformed_examples"]] == [
         "names.csv:5:",
         "names.csv:7:",
@@ -123,6 +123,15 @@ def test_unclosed_quote_does_not_swallow_the_rest_silently(tmp_path):
     path.write_text('id,name\nC1,a\nC2,"b\nC3,c\nC4,d\n')
     with pytest.raises(ValueError, match=r"E101.*line 3: .*the row ends on line 5"):
         read_table(path)
+
+
+def test_quotes_that_join_rows_into_one_name_are_noticed(tmp_path):
+    path = tmp_path / "names.csv"
+    path.write_text('id,name\nC1,"Fever\nC2,cough\nC3,pain"\nC4,ache\n')
+    with pytest.raises(ValueError, match="E101.*line 2: .*several lines"):
+        read_table(path)
+    with pytest.warns(UserWarning, match="1 malformed"):
+        assert [*read_table(path, errors="skip").concepts["id"]] == ["C4"]
 
 
 def test_flag_that_says_nothing(tmp_path):
