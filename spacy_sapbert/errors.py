@@ -20,6 +20,18 @@ class Warnings(metaclass=_WithCodes):
         " they hold is not in the terminology. The first 20 are in `terminology.report`; correct the "
         "file, or set errors = 'raise' to stop at the first."
     )
+    W102 = (
+        "{folder} has no {file}, so the terminology is without {what}. Copy the file there if the release has it; a "
+        "subset made with MetamorphoSys may have left it out."
+    )
+    W103 = (
+        "{file} has {found} lines, but MRFILES says {expected}. The copy is incomplete, the file was cut on purpose, "
+        "or it comes from another release than MRFILES."
+    )
+    W104 = (
+        "{n} of {total} rows of {file} are about concepts that MRCONSO does not have, and were left out. So many are "
+        "not usual in one release: the files of two releases are probably mixed in this folder."
+    )
 
     # W2xx: encoder
 
@@ -42,11 +54,11 @@ class Warnings(metaclass=_WithCodes):
         "{missing} of {n} names can't be found by the linker: the encoder's vocabulary knows none of their tokens. Use "
         "an encoder for their language or script, or leave them out of the terminology."
     )
-    W430 = (
+    W440 = (
         "'{path}' holds {n} files of vectors by another encoder, or by this one in other settings. They are deleted, "
         "and all names are encoded. Give each encoder a vectors_path of its own to keep the vectors of both."
     )
-    W431 = (
+    W441 = (
         "{n} files of vectors in '{path}' are damaged, the first is {file}. The disk was probably full, or the machine "
         "went down while they were written. They are deleted, and their names are encoded again."
     )
@@ -117,6 +129,31 @@ class Errors(metaclass=_WithCodes):
     E116 = (
         "No term of {file} has a cross-reference with the prefix '{prefix}', so none would get such an id. Prefixes "
         "are case-sensitive; those found are: {found}."
+    )
+    E120 = (
+        "There is no MRCONSO.RRF (nor MRCONSO.RRF.gz, nor parts MRCONSO.RRF.aa.gz, ...) in {folder}. Give the folder "
+        "that holds the files of a release in Rich Release Format; a relative path starts from the folder you run in "
+        "({cwd}). UMLS is licensed, free of charge, at https://www.nlm.nih.gov/research/umls: sign in, download the "
+        "'UMLS Metathesaurus Full Subset' and unpack it. Without a licence, `projects/open_terminology` makes such a "
+        "folder of open ontologies."
+    )
+    E121 = "{file} has no column {column}. According to MRFILES, its columns are: {found}."
+    E122 = (
+        "{file} has {found} lines, but MRFILES says {expected}. The copy is incomplete, or the file comes from "
+        "another release than MRFILES. Copy the release again, or set errors = 'skip' to go on with what is there."
+    )
+    E123 = (
+        "{folder} holds the same file in several forms: {files}. They may be of different releases. Leave one of the "
+        "forms there."
+    )
+    E124 = (
+        "No row of {file} passes the filters: {filters}. It has the languages {languages} and the sources {sources}. "
+        "Values are matched exactly, case included."
+    )
+    E125 = "{file} names no {what} {value!r}. Those it has are: {found}. Values are matched exactly, case included."
+    E126 = (
+        "{file} has an atom {name!r} of a concept with the id {id!r}, which is empty or holds white space or a control "
+        "character. Correct the line, or set errors = 'skip' to have such lines counted."
     )
     E150 = (
         "Can't remove all {n} concepts: nothing would be left to link to. Take the linker out of the pipeline instead "
@@ -241,15 +278,15 @@ class Errors(metaclass=_WithCodes):
         "The index in '{path}' is whole, but not the one that was saved with this pipeline, so its rows would point to "
         "wrong concepts. Save the pipeline again or reinstall its package."
     )
-    E430 = (
+    E440 = (
         "Item {item} of the names to add is {value!r}, but has to be a pair of two strings: the concept's id and the "
         'name, as in [("C0009443", "head cold")]. For types, definitions or several languages, give a Terminology.'
     )
-    E431 = (
+    E441 = (
         "The concepts to remove are given as one string, {value!r}. Its characters would be taken for ids: pass a list "
         "of ids."
     )
-    E432 = "The vectors_path is {path!r}, {reason}. Give it the path of a folder, which is made if it is missing."
+    E442 = "The vectors_path is {path!r}, {reason}. Give it the path of a folder, which is made if it is missing."
 
     # E5xx: saved pipelines
     E501 = "Can't read '{path}': {reason}. The file is damaged; save the pipeline again or reinstall its package."
@@ -265,3 +302,34 @@ class Errors(metaclass=_WithCodes):
         "is not loaded. Save the pipeline again or reinstall its package."
     )
     E505 = "Can't unpack these bytes: {reason}. Pass what `to_bytes` returned, complete and unchanged."
+
+    # E6xx: training data
+    E601 = "limit is {limit} and seed is {seed}, but at least one pair has to be wanted, and a seed is 0 or more."
+    E602 = (
+        "There are no pairs: of {concepts} concepts with {names} distinct names, none has two. Keep more languages, "
+        "sources or term types, or switch tradenames on."
+    )
+    E603 = (
+        "The names {names} of the concept '{id}' hold a pipe or a line end, which lines of the form CUI||name||name "
+        "can't say ({path}). Use the Parquet file, or rename the concept's names."
+    )
+    E604 = (
+        "{file}, line {line}: {found} fields were found between '||' where three are needed, each with text: "
+        "{text!r}. The form is CUI||name||name, without spaces around the pipes."
+    )
+    E605 = (
+        "There is no MRREL.RRF in {folder}, so there are no triples. Copy it there from the release; MetamorphoSys "
+        "leaves it out if relations are not selected."
+    )
+    E606 = (
+        "No triple is left of the {rows} rows of MRREL in {folder} (dropped: {dropped}). The terminology is probably "
+        "of another release, or filtered to few concepts."
+    )
+    E607 = (
+        "'{file}' in {folder} is not the file that {path} lists: its SHA-256 is {found}, not {expected}. The download"
+        " is damaged, or it is another release. Fetch it again, or correct the list."
+    )
+    E608 = (
+        "The list of checksums {path} names none of the files that were read ({files}). It belongs to another folder,"
+        " or is not in the form that `sha256sum` writes."
+    )

@@ -39,10 +39,10 @@ class VectorStore:
 
     def __init__(self, path: str | Path, encoder: EncoderShim) -> None:
         if not isinstance(path, str | Path) or not str(path):
-            raise ValueError(Errors.E432.format(path=path, reason="which is no path"))
+            raise ValueError(Errors.E442.format(path=path, reason="which is no path"))
         self.path = Path(path)
         if self.path.exists() and not self.path.is_dir():
-            raise ValueError(Errors.E432.format(path=str(path), reason="which is a file"))
+            raise ValueError(Errors.E442.format(path=str(path), reason="which is a file"))
         self.path.mkdir(parents=True, exist_ok=True)
         # Precision is no part of the fingerprint: any can search, but one index should hold one.
         identity = f"{encoder.fingerprint} {encoder.dtype} {encoder.width}"
@@ -87,7 +87,7 @@ class VectorStore:
             vectors[rows[is_wanted]] = chunk["vector"][is_wanted]
             is_known[rows[is_wanted]] = True
         if damaged:
-            warnings.warn(Warnings.W431.format(n=len(damaged), path=self.path, file=damaged[0].name), stacklevel=2)
+            warnings.warn(Warnings.W441.format(n=len(damaged), path=self.path, file=damaged[0].name), stacklevel=2)
         for path in damaged:
             path.unlink()
         return is_known
@@ -95,7 +95,7 @@ class VectorStore:
     def _drop_others(self) -> None:
         others = [path for path, encoder, _ in self._files() if encoder != self._encoder]
         if others:
-            warnings.warn(Warnings.W430.format(n=len(others), path=self.path), stacklevel=2)
+            warnings.warn(Warnings.W440.format(n=len(others), path=self.path), stacklevel=2)
         for path in others:
             path.unlink()
 

@@ -249,11 +249,11 @@ def test_refused_edits_change_nothing(make_nlp):
     for call, error, match in (
         (lambda: linker.add_names([("C1", "a"), ("C 2", "b")]), ValueError, r"\[E109\]"),
         (lambda: linker.add_names([("C1", "a"), ("C2", "\ud800")]), ValueError, r"\[E110\]"),
-        (lambda: linker.add_names([("C1", "a"), ("C2", None)]), TypeError, r"\[E430\] Item 1"),
-        (lambda: linker.add_names({"C1": "a"}), TypeError, r"\[E430\] Item 0"),
-        (lambda: linker.add_names("C1"), TypeError, r"\[E430\] Item 0"),
+        (lambda: linker.add_names([("C1", "a"), ("C2", None)]), TypeError, r"\[E440\] Item 1"),
+        (lambda: linker.add_names({"C1": "a"}), TypeError, r"\[E440\] Item 0"),
+        (lambda: linker.add_names("C1"), TypeError, r"\[E440\] Item 0"),
         (lambda: linker.remove_concepts(["C0009443", "C1"]), KeyError, r"\[E105\].*C1"),
-        (lambda: linker.remove_concepts("C0009443"), TypeError, r"\[E431\]"),
+        (lambda: linker.remove_concepts("C0009443"), TypeError, r"\[E441\]"),
         (lambda: linker.remove_concepts(everything), ValueError, r"\[E150\].* 6 concepts"),
     ):
         assert_refused(linker, call, error, match)

@@ -99,7 +99,7 @@ def test_vectors_of_another_encoder_are_replaced(encoder, encoder_folder, tmp_pa
         (tmp_path / name).write_text("mine")
     build_vectors(encoder, tmp_path)
     another = make_encoder(encoder_folder, **other)
-    with pytest.warns(UserWarning, match=r"\[W430\].* holds 9 files"):
+    with pytest.warns(UserWarning, match=r"\[W440\].* holds 9 files"):
         found = build_vectors(another, tmp_path)
     assert another.encoded == len(found) and (found == build_vectors(another, None)).all()
     build_vectors(another, tmp_path)
@@ -121,7 +121,7 @@ def test_damaged_files_are_encoded_again(encoder, tmp_path):
             path.unlink()
         else:
             path.write_bytes({"bit": bytes(data), "half": bytes(data[: len(data) // 2]), "nothing": b""}[damage])
-            with pytest.warns(UserWarning, match=r"\[W431\] 1 files .*" + path.name):
+            with pytest.warns(UserWarning, match=r"\[W441\] 1 files .*" + path.name):
                 np.testing.assert_allclose(build_vectors(encoder, tmp_path), expected, atol=1e-5)
             assert encoder.encoded == lost
         np.testing.assert_allclose(build_vectors(encoder, tmp_path), expected, atol=1e-5)
@@ -141,7 +141,7 @@ def test_vectors_that_are_not_finite_are_not_kept(encoder, tmp_path, monkeypatch
 def test_a_path_that_is_no_folder_is_refused(encoder, tmp_path):
     (tmp_path / "file").touch()
     for path, reason in ((tmp_path / "file", "which is a file"), ("", "which is no path"), (3, "which is no path")):
-        with pytest.raises(ValueError, match=rf"^\[E432\].*{reason}"):
+        with pytest.raises(ValueError, match=rf"^\[E442\].*{reason}"):
             build_vectors(encoder, path)
 
 

@@ -62,6 +62,20 @@ class ExactIndex:
         """
         return self._arranged if self._added is None else np.concatenate([self._arranged, self._added])
 
+    def take(self, rows: np.ndarray) -> np.ndarray:
+        """Copy the vectors of some rows.
+
+        rows (ndarray): The rows, ascending.
+        RETURNS (ndarray): Shape (rows, width), float32.
+        """
+        vectors = np.empty((len(rows), self.width), dtype=np.float32)
+        first_added = len(self._arranged)
+        split = int(np.searchsorted(rows, first_added))
+        vectors[:split] = self._arranged[rows[:split]]
+        if self._added is not None:
+            vectors[split:] = self._added[rows[split:] - first_added]
+        return vectors
+
     @property
     def _arranged(self) -> np.ndarray:
         """Return the vectors that the index was built from."""
@@ -133,14 +147,8 @@ class ExactIndex:
         rows (ndarray): The rows to keep, ascending.
         RETURNS (ExactIndex): The new index, whose rows are numbered from 0.
         """
-        vectors = np.empty((len(rows), self.width), dtype=np.float32)
-        first_added = len(self._arranged)
-        split = int(np.searchsorted(rows, first_added))
-        vectors[:split] = self._arranged[rows[:split]]
-        if self._added is not None:
-            vectors[split:] = self._added[rows[split:] - first_added]
         twin = self.empty()
-        twin.build(vectors, fingerprint=self.fingerprint)
+        twin.build(self.take(rows), fingerprint=self.fingerprint)
         return twin
 
     def search(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:

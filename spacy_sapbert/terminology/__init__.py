@@ -3,6 +3,7 @@
 from .builder import TerminologyBuilder
 from .jsonl import read_jsonl
 from .obo import read_obo
+from .rrf import read_rrf
 from .saved import read_saved
 from .table import Concept, Terminology
 from .tabular import read_table
@@ -13,6 +14,7 @@ __all__ = [
     "TerminologyBuilder",
     "read_jsonl",
     "read_obo",
+    "read_rrf",
     "read_saved",
     "read_table",
 ]

@@ -19,7 +19,13 @@ CONCEPTS = st.fixed_dictionaries(
     },
 )
 NAMES = st.fixed_dictionaries(
-    {}, optional={"language": st.sampled_from(["ENG", "GER"]), "term_type": TEXTS, "preferred": st.booleans()}
+    {},
+    optional={
+        "language": st.sampled_from(["ENG", "GER"]),
+        "source": st.sampled_from(["", "A", "B", "C"]),
+        "term_type": TEXTS,
+        "preferred": st.booleans(),
+    },
 )
 RECORDS = st.lists(st.tuples(IDS, TEXTS, CONCEPTS, NAMES), min_size=1, max_size=12)
 
