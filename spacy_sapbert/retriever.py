@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from tqdm import tqdm
 
+from .cache import LRUCache
 from .errors import Errors, Warnings
 from .files import fill_folder, hash_file, pack_folder, read_manifest, unpack_folder, write_manifest
-from .index import INDEX_FILE, ExactIndex, read_index
+from .filters import ConceptFilter, FilterTable
+from .index import INDEX_FILE, ExactIndex, Subset, read_index
 
 if TYPE_CHECKING:
     from .encoder import EncoderShim
@@ -26,6 +28,15 @@ FORMAT_VERSION = 1
 CHUNK = 8192
 # Scores of equal vectors can differ by this much.
 TIE = 1e-6
+# Filters, and copies of the vectors that they allow, that are kept: a linker has one for each label of `label_types`.
+KEPT_FILTERS = 32
+KEPT_SUBSETS = 8
+# Measured on 72,000 names: the rows with which a query is compared exactly in the time that the search of the whole
+# index takes anyway, and in the time that fetching one row more from it takes.
+FREE_ROWS = 4000
+ROWS_PER_FETCHED = 25
+# Fetching more rows than this for every query takes memory, and an approximate index does not have them all.
+MOST_FETCHED = 10_000
 
 
 class Hit(NamedTuple):
@@ -39,6 +50,33 @@ class Hit(NamedTuple):
     concept: int
     name: int
     score: float
+
+
+class Allowed(NamedTuple):
+    """A filter, applied to a terminology and its index.
+
+    filter (ConceptFilter): The filter.
+    names (ndarray): For each name whether it is allowed; bool.
+    rows (ndarray): For each index row whether any of its names is allowed; bool.
+    n_rows (int): Rows that are allowed.
+    n_concepts (int): Concepts that can be found.
+    """
+
+    filter: ConceptFilter
+    names: np.ndarray
+    rows: np.ndarray
+    n_rows: int
+    n_concepts: int
+
+
+class _Batch(NamedTuple):
+    """Mentions that are searched for together, and what is found."""
+
+    texts: Sequence[str]
+    vectors: np.ndarray
+    k: int
+    allowed: Allowed | None
+    found: list[list[Hit]]
 
 
 class Retriever:
@@ -61,6 +99,9 @@ class Retriever:
         self._name_rows = np.asarray(name_rows)
         self._name_strings = terminology.names["name"]
         self._preferred = terminology.names["preferred"]
+        self._filter_table = FilterTable(terminology)
+        self._allowed: LRUCache[Allowed] = LRUCache(KEPT_FILTERS)
+        self._subsets: LRUCache[Subset] = LRUCache(KEPT_SUBSETS)
 
     @classmethod
     def build(
@@ -90,34 +131,100 @@ class Retriever:
         index.build(vectors, fingerprint=encoder.fingerprint)
         return cls(terminology, index, offsets, name_rows)
 
-    def search(self, texts: Sequence[str], vectors: np.ndarray, k: int) -> list[list[Hit]]:
+    def allow(self, concept_filter: ConceptFilter) -> Allowed:
+        """Apply a filter. The last ones are remembered.
+
+        concept_filter (ConceptFilter): The filter.
+        RETURNS (Allowed): The names and rows that it allows.
+        RAISES (ValueError): If it holds what occurs nowhere in the terminology.
+        """
+        allowed = self._allowed.get(concept_filter)
+        if allowed is None:
+            names = self._filter_table.match(concept_filter)
+            is_searched = names[self._name_rows]
+            # No row is without names, for which `reduceat` would be wrong.
+            rows = np.logical_or.reduceat(is_searched, self._offsets[:-1])
+            concepts = np.zeros(len(self.terminology), dtype=bool)
+            concepts[self.terminology.name_concept[self._name_rows[is_searched]]] = True
+            allowed = Allowed(concept_filter, names, rows, int(rows.sum()), int(concepts.sum()))
+            self._allowed.put(concept_filter, allowed)
+        return allowed
+
+    def check_filter(self, concept_filter: ConceptFilter) -> None:
+        """Refuse types, sources and languages that occur nowhere in the terminology, without applying the filter.
+
+        concept_filter (ConceptFilter): The filter.
+        RAISES (ValueError): Naming them.
+        """
+        self._filter_table.check(concept_filter)
+
+    def search(
+        self, texts: Sequence[str], vectors: np.ndarray, k: int, allowed: ConceptFilter | None = None
+    ) -> list[list[Hit]]:
         """Find the nearest concepts of each mention.
 
         texts (Sequence[str]): The mentions; used to choose between names with the same vector.
         vectors (ndarray): Their vectors, shape (n, width).
         k (int): Distinct concepts wanted. There are more where the last ones have the same score.
+        allowed (Optional[ConceptFilter]): The concepts and names that may be found; None for all.
         RETURNS (List[List[Hit]]): For each mention its concepts, best first. Of equal scores, the concept comes first
             whose name is written like the mention, then the one of which it is a preferred name, then the smaller id.
+        RAISES (ValueError): If the filter holds what occurs nowhere in the terminology.
         """
         found: list[list[Hit]] = [[] for _ in texts]
         pending = np.arange(len(texts))
-        fetch = 2 * k + 8
-        while len(pending):
-            rows, scores = self.index.search(vectors[pending], min(fetch, len(self.index)))
+        if allowed is None or allowed.is_open:
+            batch = _Batch(texts, vectors, k, None, found)
+            self._look(batch, pending, self.index, _grow_to(len(self.index), 2 * k + 8))
+        else:
+            names = self.allow(allowed)
+            if names.n_concepts:
+                batch = _Batch(texts, vectors, min(k, names.n_concepts), names, found)
+                self._look_among(batch, names, pending)
+        return found
+
+    def _look_among(self, batch: _Batch, allowed: Allowed, pending: np.ndarray) -> None:
+        """Search with a filter: in the index as long as dropping what is not allowed is cheaper than exact search."""
+        wanted = 2 * batch.k + 8
+        fetch = -(-wanted * len(self.index) // allowed.n_rows)
+        most = min((allowed.n_rows - FREE_ROWS) // ROWS_PER_FETCHED, MOST_FETCHED)
+        pending = self._look(batch, pending, self.index, _grow(fetch, most))
+        if not len(pending):
+            return
+        subset = self._subsets.get(allowed.filter)
+        if subset is None:
+            subset = Subset(self.index, np.flatnonzero(allowed.rows))
+            self._subsets.put(allowed.filter, subset)
+        self._look(batch, pending, subset, _grow_to(len(subset), wanted))
+
+    def _look(
+        self, batch: _Batch, pending: np.ndarray, index: ExactIndex | Subset, fetches: Iterable[int]
+    ) -> np.ndarray:
+        """Search for some of the mentions with more and more rows. Return those that would need still more."""
+        for fetch in fetches:
+            if not len(pending):
+                break
+            rows, scores = index.search(batch.vectors[pending], fetch)
+            kept = None if batch.allowed is None else (rows >= 0) & batch.allowed.rows[rows]
             unfinished = []
-            for query, query_rows, query_scores in zip(pending.tolist(), rows.tolist(), scores.tolist(), strict=True):
-                found[query], is_complete = self._collect(texts[query], query_rows, query_scores, k)
-                if not is_complete and fetch < len(self.index):
+            for place, query in enumerate(pending.tolist()):
+                part = slice(None) if kept is None else kept[place]
+                lowest = float(scores[place, -1])
+                is_complete = self._collect(batch, query, rows[place, part].tolist(), scores[place, part].tolist(), lowest)
+                if not is_complete:
                     unfinished.append(query)
             # Concepts with many similar names can fill the first rows: look further for these mentions only.
             pending = np.array(unfinished, dtype=np.int64)
-            fetch *= 4
-        return found
+        return pending
 
-    def _collect(self, text: str, rows: list[int], scores: list[float], k: int) -> tuple[list[Hit], bool]:
-        """Take distinct concepts from index rows until there are k. Tell whether more rows would change the result."""
+    def _collect(self, batch: _Batch, query: int, rows: list[int], scores: list[float], lowest: float) -> bool:
+        """Take distinct concepts from index rows until there are enough. Tell whether more rows would change nothing.
+
+        The lowest score is that of the last row fetched, which the filter may have dropped.
+        """
+        text, k = batch.texts[query], batch.k
         best: dict[int, tuple[Hit, tuple[bool, bool]]] = {}
-        last = -np.inf
+        last = np.inf
         is_complete = False
         for row, score in zip(rows, scores, strict=True):
             if row < 0 or (len(best) >= k and score < last - TIE):
@@ -125,13 +232,16 @@ class Retriever:
                 break
             last = score
             for name_row in self._name_rows[self._offsets[row] : self._offsets[row + 1]].tolist():
+                if batch.allowed is not None and not batch.allowed.names[name_row]:
+                    continue
                 hit = Hit(int(self.terminology.name_concept[name_row]), name_row, score)
                 rank = self._rank(text, name_row)
                 known = best.get(hit.concept)
                 if known is None or (hit.score >= known[0].score - TIE and rank < known[1]):
                     best[hit.concept] = (hit, rank)
         ordered = sorted(best.values(), key=lambda item: (-round(item[0].score, 6), item[1], item[0].concept))
-        return [hit for hit, _ in ordered], is_complete
+        batch.found[query] = [hit for hit, _ in ordered]
+        return is_complete or (len(best) >= k and lowest < last - TIE)
 
     def _rank(self, text: str, name_row: int) -> tuple[bool, bool]:
         """Order names with the same vector: written like the mention first, then preferred ones."""
@@ -198,6 +308,19 @@ class Retriever:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Retriever.from_bytes, (self.to_bytes(), self.terminology)
+
+
+def _grow(first: int, most: int) -> Iterator[int]:
+    """Yield growing numbers of rows to fetch."""
+    while first <= most:
+        yield first
+        first *= 4
+
+
+def _grow_to(n_rows: int, first: int) -> Iterator[int]:
+    """Yield growing numbers of rows to fetch, the last of them all there are."""
+    yield from _grow(first, n_rows - 1)
+    yield n_rows
 
 
 def _group_names(terminology: Terminology, encoder: EncoderShim) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:

@@ -83,7 +83,7 @@ class ExactIndex:
         vectors = np.ascontiguousarray(vectors, dtype=np.float32)
         if vectors.ndim != 2 or 0 in vectors.shape:
             raise ValueError(Errors.E302.format(shape=vectors.shape))
-        _check_finite(vectors)
+        check_finite(vectors)
         self._vectors = vectors
         self.fingerprint = fingerprint
         self._arrange()
@@ -102,7 +102,7 @@ class ExactIndex:
             raise ValueError(Errors.E303.format(shape=queries.shape, width=self.width))
         if k < 1:
             raise ValueError(Errors.E304.format(k=k))
-        _check_finite(queries)
+        check_finite(queries)
         rows, scores = self._search(queries, min(k, len(self)))
         missing = k - rows.shape[1]
         if missing > 0:
@@ -187,28 +187,36 @@ class ExactIndex:
         """Load what a subclass has written beside the vectors."""
 
 
-def exact_search(vectors: np.ndarray, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+def exact_search(
+    vectors: np.ndarray, queries: np.ndarray, k: int, *, among: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Find the rows with the highest inner product, without ever holding queries x rows.
 
     vectors (ndarray): Shape (rows, width), float32.
     queries (ndarray): Shape (n, width), float32.
-    k (int): Rows wanted, at most `rows`.
+    k (int): Rows wanted, at most `rows`, or as many as `among` has.
+    among (Optional[ndarray]): The only rows to compare with, in ascending order; None for all.
     RETURNS (Tuple[ndarray, ndarray]): Rows (n, k), int64, and products, float32. Best first, equal ones by row.
     """
-    found = [_search_block(vectors, queries[i : i + QUERY_BLOCK], k) for i in range(0, len(queries), QUERY_BLOCK)]
+    blocks = (queries[i : i + QUERY_BLOCK] for i in range(0, len(queries), QUERY_BLOCK))
+    found = [_search_block(vectors, block, k, among) for block in blocks]
     rows = np.concatenate([rows for rows, _ in found])
+    rows = rows if among is None else among[rows]
     scores = np.concatenate([scores for _, scores in found])
     order = np.lexsort((rows, -scores), axis=-1)
     return np.take_along_axis(rows, order, axis=-1), np.take_along_axis(scores, order, axis=-1)
 
 
-def _search_block(vectors: np.ndarray, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+def _search_block(
+    vectors: np.ndarray, queries: np.ndarray, k: int, among: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
     with torch.inference_mode():
         left = torch.from_numpy(queries)
         scores = torch.empty((len(queries), 0))
         rows = torch.empty((len(queries), 0), dtype=torch.int64)
-        for start in range(0, len(vectors), ROW_BLOCK):
-            products = left @ torch.from_numpy(vectors[start : start + ROW_BLOCK]).T
+        for start in range(0, len(vectors if among is None else among), ROW_BLOCK):
+            block = slice(start, start + ROW_BLOCK)
+            products = left @ torch.from_numpy(vectors[block if among is None else among[block]]).T
             best, place = products.topk(min(k, products.shape[1]))
             scores, rows = torch.cat([scores, best], 1), torch.cat([rows, place + start], 1)
             scores, kept = scores.topk(min(k, scores.shape[1]))
@@ -216,7 +224,12 @@ def _search_block(vectors: np.ndarray, queries: np.ndarray, k: int) -> tuple[np.
     return rows.numpy(), scores.numpy()
 
 
-def _check_finite(vectors: np.ndarray) -> None:
+def check_finite(vectors: np.ndarray) -> None:
+    """Refuse vectors that would be compared without an error, but without meaning.
+
+    vectors (ndarray): Shape (n, width).
+    RAISES (ValueError): If a number in them is infinite or none.
+    """
     # A sum is not finite if any of its terms is not, and takes no memory; ScaNN answers [0, 0, 0] to a NaN.
     bad = ~np.isfinite(vectors.sum(axis=1))
     if bad.any():
