@@ -226,8 +226,8 @@ class Errors(metaclass=_WithCodes):
         "wrong concepts. Save the pipeline again or reinstall its package."
     )
     E430 = (
-        "The filter {key} allows {unknown}, which no concept or name of the terminology has, so it would allow less than "
-        "it says. Values are compared exactly, case included. The terminology has {n} {what}: {examples}."
+        "The filter {key} allows {unknown}, which no concept or name of the terminology has, so it would allow less "
+        "than it says. Values are compared exactly, case included. The terminology has {n} {what}: {examples}."
     )
     E431 = (
         "No concept of the terminology has a code in '{source}', which output_source asks for. A code's source is what "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -60,6 +60,23 @@ class ConceptFilter:
         return all(getattr(self, field.name) is None for field in fields(self))
 
 
+class Allowed(NamedTuple):
+    """A filter, applied to a terminology and its index.
+
+    filter (ConceptFilter): The filter.
+    names (ndarray): For each name whether it is allowed; bool.
+    rows (ndarray): For each index row whether any of its names is allowed; bool.
+    n_rows (int): Rows that are allowed.
+    n_concepts (int): Concepts that can be found.
+    """
+
+    filter: ConceptFilter
+    names: np.ndarray
+    rows: np.ndarray
+    n_rows: int
+    n_concepts: int
+
+
 class FilterTable:
     """A terminology's types, sources and languages, encoded as small numbers when a filter first asks for them.
 
@@ -83,6 +100,23 @@ class FilterTable:
             if wanted is not None:
                 known = getattr(self, f"_{what}").known
                 _check_known(key, what, wanted - known, known)
+
+    def apply(self, allowed: ConceptFilter, offsets: np.ndarray, name_rows: np.ndarray) -> Allowed:
+        """Find the names and the index rows that a filter allows.
+
+        allowed (ConceptFilter): The filter.
+        offsets (ndarray): Where each index row's names start in `name_rows`; no row is without names.
+        name_rows (ndarray): Rows of the terminology's names, grouped by index row.
+        RETURNS (Allowed): What is allowed.
+        RAISES (ValueError): If the filter holds what occurs nowhere in the terminology.
+        """
+        names = self.match(allowed)
+        # Names that cannot be encoded are in no row of the index.
+        is_found = names[name_rows]
+        rows = np.logical_or.reduceat(is_found, offsets[:-1])
+        concepts = np.zeros(len(self._terminology), dtype=bool)
+        concepts[self._terminology.name_concept[name_rows[is_found]]] = True
+        return Allowed(allowed, names, rows, int(rows.sum()), int(concepts.sum()))
 
     def match(self, allowed: ConceptFilter) -> np.ndarray:
         """Find the names that a filter allows.

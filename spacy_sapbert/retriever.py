@@ -14,7 +14,7 @@ from tqdm import tqdm
 from .cache import LRUCache
 from .errors import Errors, Warnings
 from .files import fill_folder, hash_file, pack_folder, read_manifest, unpack_folder, write_manifest
-from .filters import ConceptFilter, FilterTable
+from .filters import Allowed, ConceptFilter, FilterTable
 from .index import INDEX_FILE, ExactIndex, Subset, read_index
 
 if TYPE_CHECKING:
@@ -50,23 +50,6 @@ class Hit(NamedTuple):
     concept: int
     name: int
     score: float
-
-
-class Allowed(NamedTuple):
-    """A filter, applied to a terminology and its index.
-
-    filter (ConceptFilter): The filter.
-    names (ndarray): For each name whether it is allowed; bool.
-    rows (ndarray): For each index row whether any of its names is allowed; bool.
-    n_rows (int): Rows that are allowed.
-    n_concepts (int): Concepts that can be found.
-    """
-
-    filter: ConceptFilter
-    names: np.ndarray
-    rows: np.ndarray
-    n_rows: int
-    n_concepts: int
 
 
 class _Batch(NamedTuple):
@@ -140,13 +123,7 @@ class Retriever:
         """
         allowed = self._allowed.get(concept_filter)
         if allowed is None:
-            names = self._filter_table.match(concept_filter)
-            is_searched = names[self._name_rows]
-            # No row is without names, for which `reduceat` would be wrong.
-            rows = np.logical_or.reduceat(is_searched, self._offsets[:-1])
-            concepts = np.zeros(len(self.terminology), dtype=bool)
-            concepts[self.terminology.name_concept[self._name_rows[is_searched]]] = True
-            allowed = Allowed(concept_filter, names, rows, int(rows.sum()), int(concepts.sum()))
+            allowed = self._filter_table.apply(concept_filter, self._offsets, self._name_rows)
             self._allowed.put(concept_filter, allowed)
         return allowed
 
@@ -210,7 +187,9 @@ class Retriever:
             for place, query in enumerate(pending.tolist()):
                 part = slice(None) if kept is None else kept[place]
                 lowest = float(scores[place, -1])
-                is_complete = self._collect(batch, query, rows[place, part].tolist(), scores[place, part].tolist(), lowest)
+                is_complete = self._collect(
+                    batch, query, rows[place, part].tolist(), scores[place, part].tolist(), lowest
+                )
                 if not is_complete:
                     unfinished.append(query)
             # Concepts with many similar names can fill the first rows: look further for these mentions only.
