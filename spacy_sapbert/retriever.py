@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -37,6 +37,9 @@ FREE_ROWS = 4000
 ROWS_PER_FETCHED = 25
 # Fetching more rows than this for every query takes memory, and an approximate index does not have them all.
 MOST_FETCHED = 10_000
+
+# Takes vectors and the number of rows to fetch for each; gives rows and scores.
+RowSearch = Callable[[np.ndarray, int], tuple[np.ndarray, np.ndarray]]
 
 
 class Hit(NamedTuple):
@@ -152,7 +155,7 @@ class Retriever:
         pending = np.arange(len(texts))
         if allowed is None or allowed.is_open:
             batch = _Batch(texts, vectors, k, None, found)
-            self._look(batch, pending, self.index, _grow_to(len(self.index), 2 * k + 8))
+            self._look(batch, pending, self.index.search, _grow_to(len(self.index), 2 * k + 8))
         else:
             names = self.allow(allowed)
             if names.n_concepts:
@@ -165,23 +168,26 @@ class Retriever:
         wanted = 2 * batch.k + 8
         fetch = -(-wanted * len(self.index) // allowed.n_rows)
         most = min((allowed.n_rows - FREE_ROWS) // ROWS_PER_FETCHED, MOST_FETCHED)
-        pending = self._look(batch, pending, self.index, _grow(fetch, most))
+
+        def search(vectors: np.ndarray, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+            # What is allowed can lie far from the mention, where an approximate search does not look otherwise.
+            return self.index.search(vectors, n_rows, effort=-(-n_rows // wanted))
+
+        pending = self._look(batch, pending, search, _grow(fetch, most))
         if not len(pending):
             return
         subset = self._subsets.get(allowed.filter)
         if subset is None:
             subset = Subset(self.index, np.flatnonzero(allowed.rows))
             self._subsets.put(allowed.filter, subset)
-        self._look(batch, pending, subset, _grow_to(len(subset), wanted))
+        self._look(batch, pending, subset.search, _grow_to(len(subset), wanted))
 
-    def _look(
-        self, batch: _Batch, pending: np.ndarray, index: ExactIndex | Subset, fetches: Iterable[int]
-    ) -> np.ndarray:
+    def _look(self, batch: _Batch, pending: np.ndarray, search: RowSearch, fetches: Iterable[int]) -> np.ndarray:
         """Search for some of the mentions with more and more rows. Return those that would need still more."""
         for fetch in fetches:
             if not len(pending):
                 break
-            rows, scores = index.search(batch.vectors[pending], fetch)
+            rows, scores = search(batch.vectors[pending], fetch)
             kept = None if batch.allowed is None else (rows >= 0) & batch.allowed.rows[rows]
             unfinished = []
             for place, query in enumerate(pending.tolist()):

@@ -88,11 +88,13 @@ class ExactIndex:
         self.fingerprint = fingerprint
         self._arrange()
 
-    def search(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    def search(self, queries: np.ndarray, k: int, *, effort: int = 1) -> tuple[np.ndarray, np.ndarray]:
         """Find the rows with the highest cosine for each query.
 
         queries (ndarray): Shape (n, width), L2-normalised.
         k (int): Rows wanted.
+        effort (int): How many times the usual part of the index an approximate search looks through, for rows that are
+            wanted although they are not among the nearest ones.
         RETURNS (Tuple[ndarray, ndarray]): Rows, shape (n, k), int64, padded with -1 where the index has fewer; and
             their cosines, float32, padded with -inf. Best first.
         RAISES (ValueError): If there are no queries, their width is wrong, or some are not finite.
@@ -103,7 +105,7 @@ class ExactIndex:
         if k < 1:
             raise ValueError(Errors.E304.format(k=k))
         check_finite(queries)
-        rows, scores = self._search(queries, min(k, len(self)))
+        rows, scores = self._search(queries, min(k, len(self)), effort)
         missing = k - rows.shape[1]
         if missing > 0:
             rows = np.pad(rows, ((0, 0), (0, missing)), constant_values=-1)
@@ -177,7 +179,7 @@ class ExactIndex:
     def _arrange(self) -> None:
         """Prepare the search after the vectors have been set."""
 
-    def _search(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    def _search(self, queries: np.ndarray, k: int, effort: int) -> tuple[np.ndarray, np.ndarray]:
         return exact_search(self.vectors, queries, k)
 
     def _write(self, folder: Path) -> None:
