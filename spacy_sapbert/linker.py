@@ -261,6 +261,7 @@ class SapbertLinker(TrainablePipe):
         ids: Sequence[str] | None = None,
     ) -> list[list[Candidate]]:
         """Find the candidates of strings, without documents. What is given replaces the linker's setting for this call.
+        As strings have no label, `label_types` does not apply.
 
         texts (Sequence[str]): The strings.
         k (Optional[int]): Concepts proposed for a string.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,6 +13,7 @@ from tqdm import tqdm
 
 from .cache import LRUCache
 from .errors import Errors, Warnings
+from .fetching import get_effort, grow_to, grow_while_cheap
 from .files import fill_folder, hash_file, pack_folder, read_manifest, unpack_folder, write_manifest
 from .filters import Allowed, ConceptFilter, FilterTable
 from .index import INDEX_FILE, ExactIndex, Subset, read_index
@@ -31,16 +32,6 @@ TIE = 1e-6
 # Filters, and copies of the vectors that they allow, that are kept: a linker has one for each label of `label_types`.
 KEPT_FILTERS = 32
 KEPT_SUBSETS = 8
-# What a filtered search costs, as the number of rows that could be compared exactly in the same time (measured on 72,000
-# names): any search of the index; a row fetched from it; and, as a share of all rows, one `effort`.
-FREE_ROWS = 4000
-ROWS_PER_FETCHED = 25
-SHARE_PER_EFFORT = 0.01
-# More effort finds hardly more (measured on filters that allow the half of the names farthest from the mention).
-MOST_EFFORT = 8
-# Fetching more rows than this for every query takes memory, and an approximate index does not have them all.
-MOST_FETCHED = 10_000
-
 # Takes vectors and the number of rows to fetch for each; gives rows and scores.
 RowSearch = Callable[[np.ndarray, int], tuple[np.ndarray, np.ndarray]]
 
@@ -158,7 +149,7 @@ class Retriever:
         pending = np.arange(len(texts))
         if allowed is None or allowed.is_open:
             batch = _Batch(texts, vectors, k, None, found)
-            self._look(batch, pending, self.index.search, _grow_to(len(self.index), 2 * k + 8))
+            self._look(batch, pending, self.index.search, grow_to(len(self.index), 2 * k + 8))
         else:
             names = self.allow(allowed)
             if names.n_concepts:
@@ -171,17 +162,16 @@ class Retriever:
         wanted = 2 * batch.k + 8
 
         def search(vectors: np.ndarray, fetch: int) -> tuple[np.ndarray, np.ndarray]:
-            # What is allowed can lie far from the mention, where an approximate search does not look otherwise.
-            return self.index.search(vectors, fetch, effort=_get_effort(fetch, wanted))
+            return self.index.search(vectors, fetch, effort=get_effort(fetch, wanted))
 
-        pending = self._look(batch, pending, search, _grow_while_cheap(wanted, allowed.n_rows, len(self.index)))
+        pending = self._look(batch, pending, search, grow_while_cheap(wanted, allowed.n_rows, len(self.index)))
         if not len(pending):
             return
         subset = self._subsets.get(allowed.filter)
         if subset is None:
             subset = Subset(self.index, np.flatnonzero(allowed.rows))
             self._subsets.put(allowed.filter, subset)
-        self._look(batch, pending, subset.search, _grow_to(len(subset), wanted))
+        self._look(batch, pending, subset.search, grow_to(len(subset), wanted))
 
     def _look(self, batch: _Batch, pending: np.ndarray, search: RowSearch, fetches: Iterable[int]) -> np.ndarray:
         """Search for some of the mentions with more and more rows. Return those that would need still more."""
@@ -294,30 +284,6 @@ class Retriever:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Retriever.from_bytes, (self.to_bytes(), self.terminology)
-
-
-def _grow_to(n_rows: int, fetch: int) -> Iterator[int]:
-    """Yield growing numbers of rows to fetch, the last of them all there are."""
-    while fetch < n_rows:
-        yield fetch
-        fetch *= 4
-    yield n_rows
-
-
-def _grow_while_cheap(wanted: int, n_allowed: int, n_rows: int) -> Iterator[int]:
-    """Yield growing numbers of rows to fetch, until comparing with all that are allowed takes less time."""
-    # The first holds the rows wanted, if what is allowed is spread evenly.
-    fetch = -(-wanted * n_rows // n_allowed)
-    while fetch <= MOST_FETCHED:
-        cost = FREE_ROWS + ROWS_PER_FETCHED * fetch + SHARE_PER_EFFORT * n_rows * _get_effort(fetch, wanted)
-        if cost >= n_allowed:
-            break
-        yield fetch
-        fetch *= 4
-
-
-def _get_effort(fetch: int, wanted: int) -> int:
-    return min(-(-fetch // wanted), MOST_EFFORT)
 
 
 def _group_names(terminology: Terminology, encoder: EncoderShim) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:

@@ -108,10 +108,10 @@ def test_search_equals_comparing_with_every_name(encoder, seed):
 @pytest.fixture(params=["exact at once", "fetching first", "fetching only", "subset gathered at each search"])
 def strategy(request, monkeypatch):
     """The ways of searching with a filter, which are chosen by size."""
-    monkeypatch.setattr("spacy_sapbert.retriever.FREE_ROWS", 10**6 if request.param == "exact at once" else -(10**6))
-    monkeypatch.setattr("spacy_sapbert.retriever.MOST_FETCHED", 10**6 if request.param == "fetching only" else 100)
+    monkeypatch.setattr("spacy_sapbert.fetching.FREE_ROWS", 10**6 if request.param == "exact at once" else -(10**6))
+    monkeypatch.setattr("spacy_sapbert.fetching.MOST_FETCHED", 10**6 if request.param == "fetching only" else 100)
     if request.param == "subset gathered at each search":
-        monkeypatch.setattr("spacy_sapbert.retriever.FREE_ROWS", 10**6)
+        monkeypatch.setattr("spacy_sapbert.fetching.FREE_ROWS", 10**6)
         monkeypatch.setattr("spacy_sapbert.index.subset.COPIED_BYTES", 0)
         monkeypatch.setattr("spacy_sapbert.index.exact.ROW_BLOCK", 7)
 
@@ -176,8 +176,8 @@ def test_an_approximate_index_with_a_filter_gives_what_exact_search_gives(monkey
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     names = [(f"C{i // 3:04d}", f"name {i}", False) for i in range(3000)]
     monkeypatch.setattr("spacy_sapbert.index.scann_index.EXACT_BELOW", 0)
-    monkeypatch.setattr("spacy_sapbert.retriever.FREE_ROWS", 0)
-    monkeypatch.setattr("spacy_sapbert.retriever.ROWS_PER_FETCHED", 5)
+    monkeypatch.setattr("spacy_sapbert.fetching.FREE_ROWS", 0)
+    monkeypatch.setattr("spacy_sapbert.fetching.ROWS_PER_FETCHED", 5)
     retrievers = []
     for index in (ExactIndex(), ScannIndex(recall_target=0.95)):
         index.build(vectors)
