@@ -278,6 +278,15 @@ class Errors(metaclass=_WithCodes):
         "The index in '{path}' is whole, but not the one that was saved with this pipeline, so its rows would point to "
         "wrong concepts. Save the pipeline again or reinstall its package."
     )
+    E430 = (
+        "The filter {key} allows {unknown}, which no concept or name of the terminology has, so it would allow less "
+        "than it says. Values are compared exactly, case included. The terminology has {n} {what}: {examples}."
+    )
+    E431 = (
+        "No concept of the terminology has a code in '{source}', which output_source asks for. A code's source is what "
+        "stands before its first colon, compared exactly. The terminology has codes in {n} sources: {examples}."
+    )
+    E432 = "`find` takes a list of strings to look up, not {found}. Pass [text] for a single one."
     E440 = (
         "Item {item} of the names to add is {value!r}, but has to be a pair of two strings: the concept's id and the "
         'name, as in [("C0009443", "head cold")]. For types, definitions or several languages, give a Terminology.'

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from .cache import LRUCache
 from .errors import Errors
+from .fetching import get_effort, grow_to, grow_while_cheap
 from .files import fill_folder, hash_file, pack_folder, read_manifest, unpack_folder, write_manifest
+from .filters import Allowed, ConceptFilter, FilterTable
 from .grouping import encode_groups, group_by_tokens, make_row_table, warn_of_unsayable
-from .index import INDEX_FILE, ExactIndex, read_index
+from .index import INDEX_FILE, ExactIndex, Subset, read_index
 from .vector_store import VectorStore
 
 if TYPE_CHECKING:
@@ -24,6 +27,11 @@ ARRAYS = ("offsets", "name_rows", "keys")
 FORMAT_VERSION = 2
 # Scores of equal vectors can differ by this much.
 TIE = 1e-6
+# Filters, and copies of the vectors that they allow, that are kept: a linker has one for each label of `label_types`.
+KEPT_FILTERS = 32
+KEPT_SUBSETS = 8
+# Takes vectors and the number of rows to fetch for each; gives rows and scores.
+RowSearch = Callable[[np.ndarray, int], tuple[np.ndarray, np.ndarray]]
 
 
 class Hit(NamedTuple):
@@ -37,6 +45,16 @@ class Hit(NamedTuple):
     concept: int
     name: int
     score: float
+
+
+class _Batch(NamedTuple):
+    """Mentions that are searched for together, and what is found."""
+
+    texts: Sequence[str]
+    vectors: np.ndarray
+    k: int
+    allowed: Allowed | None
+    found: list[list[Hit]]
 
 
 class Retriever:
@@ -69,6 +87,9 @@ class Retriever:
         self._name_rows = np.asarray(name_rows)
         self._name_strings = terminology.names["name"]
         self._preferred = terminology.names["preferred"]
+        self._filter_table = FilterTable(terminology)
+        self._allowed: LRUCache[Allowed] = LRUCache(KEPT_FILTERS)
+        self._subsets: LRUCache[Subset] = LRUCache(KEPT_SUBSETS)
 
     @classmethod
     def build(
@@ -110,34 +131,96 @@ class Retriever:
         rows[self._name_rows] = np.repeat(np.arange(len(self.index)), np.diff(self._offsets))
         return rows
 
-    def search(self, texts: Sequence[str], vectors: np.ndarray, k: int) -> list[list[Hit]]:
+    def allow(self, concept_filter: ConceptFilter) -> Allowed:
+        """Apply a filter. The last ones are remembered.
+
+        concept_filter (ConceptFilter): The filter.
+        RETURNS (Allowed): The names and rows that it allows.
+        RAISES (ValueError): If it holds what occurs nowhere in the terminology.
+        """
+        allowed = self._allowed.get(concept_filter)
+        if allowed is None:
+            allowed = self._filter_table.apply(concept_filter, self._offsets, self._name_rows)
+            self._allowed.put(concept_filter, allowed)
+        return allowed
+
+    def check_filter(self, concept_filter: ConceptFilter) -> None:
+        """Refuse types, sources and languages that occur nowhere in the terminology, without applying the filter.
+
+        concept_filter (ConceptFilter): The filter.
+        RAISES (ValueError): Naming them.
+        """
+        self._filter_table.check(concept_filter)
+
+    def search(
+        self, texts: Sequence[str], vectors: np.ndarray, k: int, allowed: ConceptFilter | None = None
+    ) -> list[list[Hit]]:
         """Find the nearest concepts of each mention.
 
         texts (Sequence[str]): The mentions; used to choose between names with the same vector.
         vectors (ndarray): Their vectors, shape (n, width).
         k (int): Distinct concepts wanted. There are more where the last ones have the same score.
+        allowed (Optional[ConceptFilter]): The concepts and names that may be found; None for all.
         RETURNS (List[List[Hit]]): For each mention its concepts, best first. Of equal scores, the concept comes first
             whose name is written like the mention, then the one of which it is a preferred name, then the smaller id.
+        RAISES (ValueError): If the filter holds what occurs nowhere in the terminology.
         """
         found: list[list[Hit]] = [[] for _ in texts]
         pending = np.arange(len(texts))
-        fetch = 2 * k + 8
-        while len(pending):
-            rows, scores = self.index.search(vectors[pending], min(fetch, len(self.index)))
+        if allowed is None or allowed.is_open:
+            batch = _Batch(texts, vectors, k, None, found)
+            self._look(batch, pending, self.index.search, grow_to(len(self.index), 2 * k + 8))
+        else:
+            names = self.allow(allowed)
+            if names.n_concepts:
+                batch = _Batch(texts, vectors, min(k, names.n_concepts), names, found)
+                self._look_among(batch, names, pending)
+        return found
+
+    def _look_among(self, batch: _Batch, allowed: Allowed, pending: np.ndarray) -> None:
+        """Search with a filter: in the index as long as dropping what is not allowed is cheaper than exact search."""
+        wanted = 2 * batch.k + 8
+
+        def search(vectors: np.ndarray, fetch: int) -> tuple[np.ndarray, np.ndarray]:
+            return self.index.search(vectors, fetch, effort=get_effort(fetch, wanted))
+
+        pending = self._look(batch, pending, search, grow_while_cheap(wanted, allowed.n_rows, len(self.index)))
+        if not len(pending):
+            return
+        subset = self._subsets.get(allowed.filter)
+        if subset is None:
+            subset = Subset(self.index, np.flatnonzero(allowed.rows))
+            self._subsets.put(allowed.filter, subset)
+        self._look(batch, pending, subset.search, grow_to(len(subset), wanted))
+
+    def _look(self, batch: _Batch, pending: np.ndarray, search: RowSearch, fetches: Iterable[int]) -> np.ndarray:
+        """Search for some of the mentions with more and more rows. Return those that would need still more."""
+        for fetch in fetches:
+            if not len(pending):
+                break
+            rows, scores = search(batch.vectors[pending], fetch)
+            kept = None if batch.allowed is None else (rows >= 0) & batch.allowed.rows[rows]
             unfinished = []
-            for query, query_rows, query_scores in zip(pending.tolist(), rows.tolist(), scores.tolist(), strict=True):
-                found[query], is_complete = self._collect(texts[query], query_rows, query_scores, k)
-                if not is_complete and fetch < len(self.index):
+            for place, query in enumerate(pending.tolist()):
+                part = slice(None) if kept is None else kept[place]
+                lowest = float(scores[place, -1])
+                is_complete = self._collect(
+                    batch, query, rows[place, part].tolist(), scores[place, part].tolist(), lowest
+                )
+                if not is_complete:
                     unfinished.append(query)
             # Concepts with many similar names can fill the first rows: look further for these mentions only.
             pending = np.array(unfinished, dtype=np.int64)
-            fetch *= 4
-        return found
+        return pending
 
-    def _collect(self, text: str, rows: list[int], scores: list[float], k: int) -> tuple[list[Hit], bool]:
-        """Take distinct concepts from index rows until there are k. Tell whether more rows would change the result."""
+    def _collect(self, batch: _Batch, query: int, rows: list[int], scores: list[float], lowest: float) -> bool:
+        """Take distinct concepts from index rows until there are enough. Tell whether more rows would change nothing.
+
+        The lowest score is that of the last row fetched, which the filter may have dropped.
+        """
+        text, k = batch.texts[query], batch.k
         best: dict[int, tuple[Hit, tuple[bool, bool]]] = {}
-        last = -np.inf
+        last = np.inf
         is_complete = False
         for row, score in zip(rows, scores, strict=True):
             if row < 0 or (len(best) >= k and score < last - TIE):
@@ -145,13 +228,16 @@ class Retriever:
                 break
             last = score
             for name_row in self._name_rows[self._offsets[row] : self._offsets[row + 1]].tolist():
+                if batch.allowed is not None and not batch.allowed.names[name_row]:
+                    continue
                 hit = Hit(int(self.terminology.name_concept[name_row]), name_row, score)
                 rank = self._rank(text, name_row)
                 known = best.get(hit.concept)
                 if known is None or (hit.score >= known[0].score - TIE and rank < known[1]):
                     best[hit.concept] = (hit, rank)
         ordered = sorted(best.values(), key=lambda item: (-round(item[0].score, 6), item[1], item[0].concept))
-        return [hit for hit, _ in ordered], is_complete
+        batch.found[query] = [hit for hit, _ in ordered]
+        return is_complete or (len(best) >= k and lowest < last - TIE)
 
     def _rank(self, text: str, name_row: int) -> tuple[bool, bool]:
         """Order names with the same vector: written like the mention first, then preferred ones."""

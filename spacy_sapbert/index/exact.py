@@ -108,7 +108,7 @@ class ExactIndex:
         vectors = np.ascontiguousarray(vectors, dtype=np.float32)
         if vectors.ndim != 2 or 0 in vectors.shape:
             raise ValueError(Errors.E302.format(shape=vectors.shape))
-        _check_finite(vectors)
+        check_finite(vectors)
         self._vectors = vectors
         self._added = None
         self.fingerprint = fingerprint
@@ -127,7 +127,7 @@ class ExactIndex:
         vectors = np.ascontiguousarray(vectors, dtype=np.float32)
         if vectors.ndim != 2 or vectors.shape[1] != self.width:
             raise ValueError(Errors.E330.format(shape=vectors.shape, width=self.width))
-        _check_finite(vectors)
+        check_finite(vectors)
         twin = self.empty()
         twin.__dict__.update(self.__dict__)
         twin._added = vectors if self._added is None else np.concatenate([self._added, vectors])
@@ -151,11 +151,13 @@ class ExactIndex:
         twin.build(self.take(rows), fingerprint=self.fingerprint)
         return twin
 
-    def search(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    def search(self, queries: np.ndarray, k: int, *, effort: int = 1) -> tuple[np.ndarray, np.ndarray]:
         """Find the rows with the highest cosine for each query.
 
         queries (ndarray): Shape (n, width), L2-normalised.
         k (int): Rows wanted.
+        effort (int): How many times the usual part of the index an approximate search looks through, for rows that are
+            wanted although they are not among the nearest ones.
         RETURNS (Tuple[ndarray, ndarray]): Rows, shape (n, k), int64, padded with -1 where the index has fewer; and
             their cosines, float32, padded with -inf. Best first.
         RAISES (ValueError): If there are no queries, their width is wrong, or some are not finite.
@@ -165,8 +167,8 @@ class ExactIndex:
             raise ValueError(Errors.E303.format(shape=queries.shape, width=self.width))
         if k < 1:
             raise ValueError(Errors.E304.format(k=k))
-        _check_finite(queries)
-        rows, scores = self._search(queries, min(k, len(self._arranged)))
+        check_finite(queries)
+        rows, scores = self._search(queries, min(k, len(self._arranged)), effort)
         if self._added is not None:
             rows, scores = self._merge_added(queries, rows, scores, min(k, len(self)))
         missing = k - rows.shape[1]
@@ -246,7 +248,7 @@ class ExactIndex:
     def _arrange(self) -> None:
         """Prepare the search after the vectors have been set."""
 
-    def _search(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    def _search(self, queries: np.ndarray, k: int, effort: int) -> tuple[np.ndarray, np.ndarray]:
         return exact_search(self._arranged, queries, k)
 
     def _merge_added(
@@ -296,7 +298,12 @@ def _search_block(vectors: np.ndarray, queries: np.ndarray, k: int) -> tuple[np.
     return rows.numpy(), scores.numpy()
 
 
-def _check_finite(vectors: np.ndarray) -> None:
+def check_finite(vectors: np.ndarray) -> None:
+    """Refuse vectors that would be compared without an error, but without meaning.
+
+    vectors (ndarray): Shape (n, width).
+    RAISES (ValueError): If a number in them is infinite or none.
+    """
     # A sum is not finite if any of its terms is not, and takes no memory; ScaNN answers [0, 0, 0] to a NaN.
     bad = ~np.isfinite(vectors.sum(axis=1))
     if bad.any():

@@ -123,7 +123,7 @@ class ScannIndex(ExactIndex):
             return
         warnings.warn(Warnings.W302.format(target=self.recall_target, found=self.recall["at_1"]), stacklevel=2)
 
-    def _search(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    def _search(self, queries: np.ndarray, k: int, effort: int) -> tuple[np.ndarray, np.ndarray]:
         if self._searcher is None:
             return exact_search(self._arranged, queries, k)
         # The rows of a query must not depend on how many others there are.
@@ -132,7 +132,7 @@ class ScannIndex(ExactIndex):
             np.concatenate([queries, padding]),
             final_num_neighbors=k,
             pre_reorder_num_neighbors=max(self.configuration["reorder"], 2 * k),
-            leaves_to_search=self.configuration["leaves_to_search"],
+            leaves_to_search=min(effort * self.configuration["leaves_to_search"], self.configuration["leaves"]),
         )
         rows, scores = rows[: len(queries)], scores[: len(queries)]
         scores = np.asarray(scores, dtype=np.float32)
