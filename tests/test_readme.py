@@ -69,7 +69,7 @@ def test_python_examples_run(ontology, encoder_folder, tmp_path, monkeypatch, ca
 
 def test_filters_of_the_config_and_find_run(make_nlp, capsys):
     _, text = get_blocks("ini")
-    settings = Config().from_str(text)["components"]["sapbert_linker"]
+    settings = Config().from_str("[components]\n" + text)["components"]["sapbert_linker"]
     assert settings.pop("factory") == "sapbert_linker"
     linker = make_nlp(**settings).get_pipe("sapbert_linker")
     _, _, find, _ = get_blocks("python")

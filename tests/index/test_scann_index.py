@@ -255,3 +255,11 @@ def test_damage_in_any_file_is_noticed(index, tmp_path):
             read_index(tmp_path / "a")
         path.write_bytes(original)
     assert_same(index, read_index(tmp_path / "a"))
+
+
+def test_full_effort_finds_what_exact_search_finds_far_down_the_list(index):
+    vectors = clustered_vectors()
+    _, expected = exact_search(vectors, vectors[:50], 1000)
+    effort = index.configuration["leaves"]
+    usual, full = (index.search(vectors[:50], 1000, effort=times)[1] for times in (1, effort))
+    assert (full >= expected[:, -1:] - 1e-5).mean() > 0.95 > (usual >= expected[:, -1:] - 1e-5).mean()
