@@ -105,7 +105,7 @@ class FilterTable:
         """Find the names and the index rows that a filter allows.
 
         allowed (ConceptFilter): The filter.
-        offsets (ndarray): Where each index row's names start in `name_rows`; no row is without names.
+        offsets (ndarray): Where each index row's names start in `name_rows`. Rows of removed names have none.
         name_rows (ndarray): Rows of the terminology's names, grouped by index row.
         RETURNS (Allowed): What is allowed.
         RAISES (ValueError): If the filter holds what occurs nowhere in the terminology.
@@ -113,7 +113,8 @@ class FilterTable:
         names = self.match(allowed)
         # Names that cannot be encoded are in no row of the index.
         is_found = names[name_rows]
-        rows = np.logical_or.reduceat(is_found, offsets[:-1])
+        found_before = np.concatenate([[0], np.cumsum(is_found)])
+        rows = found_before[offsets[1:]] > found_before[offsets[:-1]]
         concepts = np.zeros(len(self._terminology), dtype=bool)
         concepts[self._terminology.name_concept[name_rows[is_found]]] = True
         return Allowed(allowed, names, rows, int(rows.sum()), int(concepts.sum()))

@@ -12,6 +12,7 @@ from spacy.tokens import Doc, Span
 
 from spacy_sapbert.editing import with_names, without_concepts
 from spacy_sapbert.encoder import EncoderShim
+from spacy_sapbert.filters import ConceptFilter
 from spacy_sapbert.index import ExactIndex, ScannIndex
 from spacy_sapbert.retriever import Retriever
 from spacy_sapbert.terminology import Terminology, TerminologyBuilder
@@ -65,10 +66,10 @@ def copy_retriever(retriever, how, folder):
     return Retriever.from_disk(folder / "retriever", Terminology.from_disk(folder / "terminology"))
 
 
-def described_hits(retriever, encoder, texts, k):
+def described_hits(retriever, encoder, texts, k, allowed=None):
     """Say what is found, and of each name only what decides between names with equal scores."""
     names = retriever.terminology.names
-    found = retriever.search(texts, encoder.encode(texts), k)
+    found = retriever.search(texts, encoder.encode(texts), k, allowed)
     return [
         [(hit.concept, hit.score, names["name"][hit.name] == text, names["concept"][hit.name]) for hit in hits]
         for text, hits in zip(texts, found, strict=True)
@@ -80,6 +81,8 @@ def assert_like_from_scratch(retriever, encoder):
     texts = [*NAMES[::7], "heart", "b b", "zzz"]
     for k in (1, 3, 20):
         assert described_hits(retriever, encoder, texts, k) == described_hits(scratch, encoder, texts, k)
+    some = ConceptFilter(ids=frozenset(retriever.terminology.concepts["id"].to_list()[::2]))
+    assert described_hits(retriever, encoder, texts, 3, some) == described_hits(scratch, encoder, texts, 3, some)
     used = np.diff(retriever._offsets) > 0
     assert used.sum() == len(scratch.index)
     assert sorted(retriever.keys[used].tolist()) == sorted(scratch.keys.tolist())

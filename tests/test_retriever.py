@@ -181,7 +181,9 @@ def test_an_approximate_index_with_a_filter_gives_what_exact_search_gives(monkey
     retrievers = []
     for index in (ExactIndex(), ScannIndex(recall_target=0.95)):
         index.build(vectors)
-        retrievers.append(Retriever(make_terminology(names), index, np.arange(3001), np.arange(3000)))
+        retrievers.append(
+            Retriever(make_terminology(names), index, np.arange(3001), np.arange(3000), np.zeros((3000, 2)))
+        )
     # The half that is farthest from the queries, where the index has to look in other leaves than it would.
     queries = vectors[np.argsort(vectors[:, 0])[:100]]
     far = {f"C{row // 3:04d}" for row in np.argsort(-vectors[:, 0])[:1000]}
