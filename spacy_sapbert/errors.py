@@ -110,6 +110,16 @@ class Errors(metaclass=_WithCodes):
         "No term of {file} has a cross-reference with the prefix '{prefix}', so none would get such an id. Prefixes "
         "are case-sensitive; those found are: {found}."
     )
+    E140 = (
+        "Can't write the {what} {value!r:.80} of the concept '{id}' in Rich Release Format: fields end at '|' and rows at "
+        "a line end there, and neither can be escaped. Correct it in the source, or call `write_rrf(..., "
+        "unwritable='replace')`, which replaces them in texts (not in ids, languages, sources and types)."
+    )
+    E141 = (
+        "Can't write this terminology in Rich Release Format: {n} {reason}, the first being {example}. It would not be "
+        "read back as it is. Correct the terminology; TerminologyBuilder does not make such tables."
+    )
+    E142 = "There is nothing to merge: no terminology was given. Pass one or more."
 
     # E2xx: encoder
     E201 = "Unknown pooling '{value}'. Choose one of: {allowed}."
