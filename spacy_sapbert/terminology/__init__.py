@@ -2,7 +2,9 @@
 
 from .builder import TerminologyBuilder
 from .jsonl import read_jsonl
+from .merging import merge
 from .obo import read_obo
+from .rrf_writer import write_rrf
 from .saved import read_saved
 from .table import Concept, Terminology
 from .tabular import read_table
@@ -11,8 +13,10 @@ __all__ = [
     "Concept",
     "Terminology",
     "TerminologyBuilder",
+    "merge",
     "read_jsonl",
     "read_obo",
     "read_saved",
     "read_table",
+    "write_rrf",
 ]
