@@ -20,6 +20,18 @@ class Warnings(metaclass=_WithCodes):
         " they hold is not in the terminology. The first 20 are in `terminology.report`; correct the "
         "file, or set errors = 'raise' to stop at the first."
     )
+    W102 = (
+        "{folder} has no {file}, so the terminology is without {what}. Copy the file there if the release has it; a "
+        "subset made with MetamorphoSys may have left it out."
+    )
+    W103 = (
+        "{file} has {found} lines, but MRFILES says {expected}. The copy is incomplete, the file was cut on purpose, "
+        "or it comes from another release than MRFILES."
+    )
+    W104 = (
+        "{n} of {total} rows of {file} are about concepts that MRCONSO does not have, and were left out. So many are "
+        "not usual in one release: the files of two releases are probably mixed in this folder."
+    )
 
     # W2xx: encoder
 
@@ -110,6 +122,27 @@ class Errors(metaclass=_WithCodes):
         "No term of {file} has a cross-reference with the prefix '{prefix}', so none would get such an id. Prefixes "
         "are case-sensitive; those found are: {found}."
     )
+    E120 = (
+        "There is no MRCONSO.RRF (nor MRCONSO.RRF.gz, nor parts MRCONSO.RRF.aa.gz, ...) in {folder}. Give the folder "
+        "that holds the files of a release in Rich Release Format; a relative path starts from the folder you run in "
+        "({cwd}). UMLS is licensed, free of charge, at https://www.nlm.nih.gov/research/umls: sign in, download the "
+        "'UMLS Metathesaurus Full Subset' and unpack it. Without a licence, `projects/open_terminology` makes such a "
+        "folder of open ontologies."
+    )
+    E121 = "{file} has no column {column}. According to MRFILES, its columns are: {found}."
+    E122 = (
+        "{file} has {found} lines, but MRFILES says {expected}. The copy is incomplete, or the file comes from another "
+        "release than MRFILES. Copy the release again, or set errors = 'skip' to go on with what is there."
+    )
+    E123 = (
+        "{folder} holds the same file in several forms: {files}. They may be of different releases. Leave one of the "
+        "forms there."
+    )
+    E124 = (
+        "No row of {file} passes the filters: {filters}. It has the languages {languages} and the sources {sources}. "
+        "Values are matched exactly, case included."
+    )
+    E125 = "{file} names no {what} {value!r}. Those it has are: {found}. Values are matched exactly, case included."
     E140 = (
         "Can't write the {what} {value!r:.80} of the concept '{id}' in Rich Release Format: fields end at '|' and rows at "
         "a line end there, and neither can be escaped. Correct it in the source, or call `write_rrf(..., "

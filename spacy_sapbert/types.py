@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 # "raise" stops at the first malformed record, "skip" counts it in the report and goes on.
 OnMalformed = Literal["raise", "skip"]
+Suppressed = Literal["keep", "drop"]
+Tradenames = Literal["union", "last", "off"]
+TradenameDirection = Literal["both", "generic", "brand"]
 Pooling = Literal["cls", "mean", "mean_all_tok", "pooler"]
 AbbreviationForms = Literal["both", "long_form", "short_form"]
 Precision = Literal["auto", "fp32", "bf16"]

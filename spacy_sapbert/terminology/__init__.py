@@ -4,6 +4,7 @@ from .builder import TerminologyBuilder
 from .jsonl import read_jsonl
 from .merging import merge
 from .obo import read_obo
+from .rrf import read_rrf
 from .rrf_writer import write_rrf
 from .saved import read_saved
 from .table import Concept, Terminology
@@ -16,6 +17,7 @@ __all__ = [
     "merge",
     "read_jsonl",
     "read_obo",
+    "read_rrf",
     "read_saved",
     "read_table",
     "write_rrf",

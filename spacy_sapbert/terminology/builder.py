@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 
 from ..errors import Errors
-from .table import CONCEPT_SCHEMA, NAME_SCHEMA, Terminology
+from .table import CONCEPT_SCHEMA, NAME_SCHEMA, SOURCE_SEPARATOR, Terminology
 
 # Unicode's control characters and every kind of white space, which end words in spaCy and records in files.
 _NOT_IN_ID = re.compile(r"[\s\x00-\x1f\x7f-\x9f]")
@@ -158,12 +158,14 @@ class TerminologyBuilder:
             pl.DataFrame(columns, schema=schema)
             .group_by(key, maintain_order=True)
             .agg(
-                pl.all().exclude("preferred").first(),
+                pl.all().exclude("preferred", "source").first(),
+                # All sources that give the name, so that none of them is missed when names are filtered by source.
+                pl.col("source").filter(pl.col("source") != "").unique(maintain_order=True),
                 # A name that one source prefers stays preferred, whichever of its duplicates came first.
                 pl.col("preferred").any(),
             )
         )
-        return names
+        return names.with_columns(pl.col("source").list.join(SOURCE_SEPARATOR))
 
     def _make_concepts(self, kept: list[tuple[str, int]], names: pl.DataFrame) -> pl.DataFrame:
         first = names.sort("concept", "preferred", descending=[False, True], maintain_order=True)

@@ -4,14 +4,14 @@ import gzip
 import hashlib
 import io
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from ..errors import Errors
 
-_GZIP_MAGIC = b"\x1f\x8b"
-_BOM = b"\xef\xbb\xbf"
+GZIP_MAGIC = b"\x1f\x8b"
+BOM = b"\xef\xbb\xbf"
 
 
 class SourceFile:
@@ -39,10 +39,10 @@ class SourceFile:
         RAISES (ValueError): If gzip data are damaged.
         """
         with self.path.open("rb", buffering=0) as raw:
-            hashed = io.BufferedReader(_HashingReader(raw, self._sha256), buffer_size=1 << 20)
+            hashed = io.BufferedReader(HashingReader(raw, self._sha256), buffer_size=1 << 20)
             for number, data in enumerate(self._raw_lines(hashed), start=1):
                 if number == 1:
-                    data = data.removeprefix(_BOM)
+                    data = data.removeprefix(BOM)
                 if not keep_ends:
                     data = data.removesuffix(b"\n").removesuffix(b"\r")
                 yield number, data.decode("utf8", errors="surrogateescape")
@@ -55,7 +55,7 @@ class SourceFile:
         return {"name": self.path.name, "sha256": self._sha256.hexdigest()}
 
     def _raw_lines(self, file: Any) -> Iterator[bytes]:
-        if self.path.suffix != ".gz" and file.peek(2)[:2] != _GZIP_MAGIC:
+        if self.path.suffix != ".gz" and file.peek(2)[:2] != GZIP_MAGIC:
             yield from file
             return
         try:
@@ -81,17 +81,35 @@ def invalid_utf8(text: str) -> str | None:
     return None
 
 
-class _HashingReader(io.RawIOBase):
+class HashingReader(io.RawIOBase):
     """Pass a file's bytes on while hashing them."""
 
-    def __init__(self, file: BinaryIO | io.FileIO, sha256: Any) -> None:
+    def __init__(self, file: BinaryIO | io.FileIO, sha256: Any, on_read: Callable[[int], object] | None = None) -> None:
+        """Wrap a file.
+
+        file (BinaryIO | io.FileIO): An unbuffered file, open for reading.
+        sha256 (Any): The hash to update.
+        on_read (Callable[[int], object] | None): Called with the number of bytes of each read.
+        """
         self._file = file
         self._sha256 = sha256
+        self._on_read = on_read
 
     def readable(self) -> bool:
+        """Tell that the file can be read.
+
+        RETURNS (bool): True.
+        """
         return True
 
     def readinto(self, buffer: Any) -> int:
+        """Read as many bytes as there are, at most as many as fit.
+
+        buffer (Any): Where to put them.
+        RETURNS (int): How many they are.
+        """
         n = self._file.readinto(buffer)  # type: ignore[union-attr]
         self._sha256.update(memoryview(buffer)[:n])
+        if self._on_read is not None:
+            self._on_read(n)
         return n

@@ -1,118 +1,187 @@
-"""Turn names into atoms: one for each source that gives a name, with the codes of its concept."""
+"""Read the atoms of MRCONSO, keeping those that a filter lets through and counting all."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import dataclass, field
 
 import polars as pl
 
-from .rrf_columns import NO_CODE, NO_SOURCE
+from ..errors import Errors
+from ..types import Suppressed
+from .rrf_concepts import remap
+from .rrf_folder import RrfFolder
+
+COLUMNS = ("CUI", "LAT", "TS", "STT", "ISPREF", "SAB", "TTY", "CODE", "STR", "SRL", "SUPPRESS")
+LABELS = ("SAB", "LAT", "TTY")
+# Longer names exist (laboratory tests, chemicals), but an encoder sees their beginning only.
+LONG = 1000
 
 
-class Atoms(NamedTuple):
-    """Names as atoms.
+@dataclass(frozen=True)
+class AtomFilter:
+    """Which atoms to keep; None stands for all.
 
-    table (pl.DataFrame): The atoms in order: the columns of MRCONSO that are used, and the row of the concept.
-    codes (list[tuple[int, str, str]]): Concept row, source and code of the codes that no atom has, in order.
+    languages (Collection[str] | None): By LAT.
+    sources (Collection[str] | None): By SAB.
+    term_types (Collection[str] | None): By TTY.
+    suppressed (Suppressed): "keep", or "drop" those with a SUPPRESS other than N.
+    max_restriction_level (int | None): By SRL.
     """
 
-    table: pl.DataFrame
-    codes: list[tuple[int, str, str]]
+    languages: Collection[str] | None = None
+    sources: Collection[str] | None = None
+    term_types: Collection[str] | None = None
+    suppressed: Suppressed = "keep"
+    max_restriction_level: int | None = None
+
+    def conditions(self) -> dict[str, pl.Expr]:
+        """Write the filter as conditions.
+
+        RETURNS (dict[str, pl.Expr]): By the reason for which an atom that fails it is dropped.
+        """
+        conditions = {}
+        labels = {
+            "language": ("LAT", self.languages),
+            "source": ("SAB", self.sources),
+            "term_type": ("TTY", self.term_types),
+        }
+        for reason, (column, values) in labels.items():
+            if values is not None:
+                conditions[reason] = pl.col(column).is_in(sorted(values))
+        if self.suppressed == "drop":
+            conditions["suppressed"] = pl.col("SUPPRESS") == "N"
+        if self.max_restriction_level is not None:
+            # A level that is not a number counts as the strictest: what is not known to be free is not passed on.
+            level = pl.col("SRL").cast(pl.Int16(), strict=False).fill_null(9)
+            conditions["restriction_level"] = level <= self.max_restriction_level
+        return conditions
+
+    def check(self, counts: AtomCounts, file: str) -> None:
+        """Refuse values that do not occur, which would be spelled wrongly.
+
+        counts (AtomCounts): What was read.
+        file (str): Where from.
+        RAISES (ValueError): Naming the value and those that there are.
+        """
+        wanted = {"SAB": self.sources, "LAT": self.languages, "TTY": self.term_types}
+        for column, values in wanted.items():
+            known = counts.values(column)
+            for value in sorted(set(values or ()) - set(known)):
+                found = ", ".join(known[:30]) + (", ..." if len(known) > 30 else "")
+                raise ValueError(Errors.E125.format(file=file, what=column, value=value, found=found))
 
 
-def make_atoms(concepts: pl.DataFrame, names: pl.DataFrame) -> Atoms:
-    """Make the atoms of a terminology.
+@dataclass
+class AtomCounts:
+    """What was read from MRCONSO.
 
-    concepts (pl.DataFrame): Its concepts.
-    names (pl.DataFrame): Its names.
-    RETURNS (Atoms): The atoms, and what could not be put into them.
+    ids (pl.Series): All concepts of the release.
+    labels (pl.DataFrame): Columns SAB, LAT, TTY, `rows` and `kept`.
+    dropped (Counter[str]): Atoms left out, by reason.
+    long_names (int): Kept names of more than 1,000 characters.
     """
-    table = (
-        names.with_row_index("name_row")
-        .with_columns(SAB=pl.col("source").replace("", NO_SOURCE).str.split("|"))
-        .explode("SAB")
-        .with_row_index("atom")
-    )
-    codes = _place_codes(concepts["codes"], table["concept"], table["SAB"].to_list())
-    table = _add_codes(table, codes)
-    canonical = concepts["canonical_name"].gather(table["concept"])
-    # The flags of a name that its source does not prefer, but that is shown, are above those of any other such name.
-    shown = (pl.col("name") == canonical) & ~pl.col("preferred")
-    table = table.with_columns(
-        CUI=concepts["id"].gather(table["concept"]),
-        TS=pl.when(shown | pl.col("preferred")).then(pl.lit("P")).otherwise(pl.lit("S")),
-        STT=pl.when(shown).then(pl.lit("VO")).otherwise(pl.lit("PF")),
-        ISPREF=pl.when(pl.col("name_row").is_first_distinct()).then(pl.lit("Y")).otherwise(pl.lit("N")),
-        AUI=number("A", pl.int_range(1, pl.len() + 1)),
-        LUI=number("L", pl.struct("language", pl.col("name").str.to_lowercase()).rank("dense")),
-        SUI=number("S", pl.struct("language", "name").rank("dense")),
-        # The source's own identifier of the concept, as ontologies have it.
-        SCUI=pl.when(pl.col("CODE") != NO_CODE).then("CODE").otherwise(pl.lit("")),
-    )
-    return Atoms(table.rename({"name": "STR", "language": "LAT", "term_type": "TTY"}), codes.rest)
+
+    ids: pl.Series
+    labels: pl.DataFrame
+    dropped: Counter[str] = field(default_factory=Counter)
+    long_names: int = 0
+
+    def values(self, column: str) -> list[str]:
+        """List the values of a label, the most frequent first.
+
+        column (str): "SAB", "LAT" or "TTY".
+        RETURNS (list[str]): The values.
+        """
+        return list(self.by(column))
+
+    def by(self, column: str) -> dict[str, dict[str, int]]:
+        """Count rows by the values of a label.
+
+        column (str): "SAB", "LAT" or "TTY".
+        RETURNS (dict[str, dict[str, int]]): `rows` and `kept` by value, the most frequent first.
+        """
+        totals = self.labels.group_by(column).agg(pl.sum("rows", "kept")).sort("rows", column, descending=[True, False])
+        return {value: {"rows": rows, "kept": kept} for value, rows, kept in totals.iter_rows()}
 
 
-def number(prefix: str, values: pl.Expr) -> pl.Expr:
-    """Write numbers as identifiers.
+def read_atoms(
+    folder: RrfFolder,
+    wanted: AtomFilter,
+    *,
+    lower_case: bool,
+    retired: pl.DataFrame | None,
+    allowed: pl.Series | None,
+) -> tuple[pl.DataFrame, AtomCounts]:
+    """Read MRCONSO.
 
-    prefix (str): What they begin with.
-    values (pl.Expr): The numbers.
-    RETURNS (pl.Expr): The identifiers: the prefix and eight digits or more.
+    folder (RrfFolder): The release.
+    wanted (AtomFilter): Which atoms to keep.
+    lower_case (bool): Lower-case names.
+    retired (pl.DataFrame | None): Retired concepts to replace.
+    allowed (pl.Series | None): Concepts to keep; None for all.
+    RETURNS (tuple[pl.DataFrame, AtomCounts]): The atoms, in the order of the file, with the columns CUI, name,
+        language, source, term_type, preferred, code and rank (0 for the best name to show); and counts.
+    RAISES (ValueError): If the file is damaged, or no atom is left.
     """
-    return pl.lit(prefix) + values.cast(pl.String()).str.zfill(8)
+    kept, ids, labels = [], [], []
+    dropped: Counter[str] = Counter()
+    for block in folder.tables("MRCONSO", COLUMNS):
+        block = remap(block, ("CUI",), retired)
+        ids.append(block["CUI"].unique())
+        rows = block.height
+        all_labels = block.select(LABELS)
+        for reason, condition in wanted.conditions().items():
+            block = block.filter(condition)
+            dropped[reason] += rows - block.height
+            rows = block.height
+        if allowed is not None:
+            block = block.join(allowed.to_frame("CUI"), on="CUI", how="semi", maintain_order="left")
+            dropped["semantic_type"] += rows - block.height
+            rows = block.height
+        block = _as_atoms(block, lower_case)
+        dropped["empty_name"] += rows - block.height
+        kept.append(block)
+        labels.append(_count_labels(all_labels, block))
+    counts = AtomCounts(pl.concat(ids).unique(), pl.concat(labels), dropped)
+    file = "MRCONSO"
+    wanted.check(counts, file)
+    atoms = pl.concat(kept)
+    if not atoms.height:
+        raise ValueError(
+            Errors.E124.format(
+                file=folder.path / file,
+                filters=", ".join(f"{reason}: {n} dropped" for reason, n in dropped.items() if n) or "none",
+                languages=", ".join(counts.values("LAT")[:30]),
+                sources=", ".join(counts.values("SAB")[:30]),
+            )
+        )
+    counts.long_names = int((atoms["name"].str.len_chars() > LONG).sum())
+    return atoms, counts
 
 
-class _Codes(NamedTuple):
-    """Where codes go: to atoms, to repetitions of atoms, or to none. Code and source are apart."""
-
-    placed: list[tuple[int, str]]
-    repeated: list[tuple[int, str]]
-    rest: list[tuple[int, str, str]]
-
-
-def _place_codes(lists: pl.Series, concepts: pl.Series, sources: list[str]) -> _Codes:
-    """Distribute each concept's codes over its atoms such that they are read back in the same order."""
-    result = _Codes([], [], [])
-    offsets = concepts.search_sorted(pl.Series(range(len(lists) + 1), dtype=pl.UInt32())).to_list()
-    for concept, codes in enumerate(lists.to_list()):
-        start, end = offsets[concept : concept + 2]
-        if codes:
-            _place(concept, codes, start, sources[start:end], result)
-    return result
-
-
-def _place(concept: int, codes: list[str], start: int, sources: list[str], result: _Codes) -> None:
-    position = 0
-    in_atoms = True
-    for whole in codes:
-        source, separator, code = whole.partition(":")
-        if not source or not code or code == NO_CODE or source == NO_SOURCE:
-            source, code = NO_SOURCE, whole
-        # Codes of atoms are read first: behind one that is in no atom, no other may be in one.
-        in_atoms = in_atoms and source != NO_SOURCE and source in sources
-        if not in_atoms:
-            result.rest.append((concept, source, code))
-            continue
-        found = next((i for i in range(position, len(sources)) if sources[i] == source), None)
-        if found is None:
-            # More codes than atoms, or in another order: the source's first atom again, behind all of the concept.
-            position = len(sources)
-            result.repeated.append((start + sources.index(source), code))
-        else:
-            position = found + 1
-            result.placed.append((start + found, code))
+def _as_atoms(block: pl.DataFrame, lower_case: bool) -> pl.DataFrame:
+    name = pl.col("STR").str.strip_chars()
+    is_best = {column: pl.col(column) == best for column, best in (("TS", "P"), ("STT", "PF"), ("ISPREF", "Y"))}
+    # The name to show: English, not suppressed, and the one that UMLS prefers.
+    faults = (pl.col("LAT") != "ENG", pl.col("SUPPRESS") != "N", *(~best for best in is_best.values()))
+    rank = sum((fault.cast(pl.UInt8()) * 2**place for place, fault in enumerate(reversed(faults))), start=pl.lit(0))
+    return block.select(
+        "CUI",
+        name=name.str.to_lowercase() if lower_case else name,
+        language="LAT",
+        source="SAB",
+        term_type="TTY",
+        preferred=pl.all_horizontal(is_best.values()),
+        code="CODE",
+        rank=rank.cast(pl.UInt8()),
+    ).filter(pl.col("name") != "")
 
 
-def _add_codes(table: pl.DataFrame, codes: _Codes) -> pl.DataFrame:
-    schema = {"atom": pl.UInt32(), "CODE": pl.String()}
-    placed = pl.DataFrame(codes.placed, schema, orient="row")
-    repeated = pl.DataFrame(codes.repeated, schema, orient="row")
-    # Atoms without a code of their own take the one that an atom of the same source before them has.
-    own = table.join(placed, on="atom", how="left", maintain_order="left").with_columns(
-        pl.col("CODE").forward_fill().over("concept", "SAB").fill_null(NO_CODE)
-    )
-    if not repeated.height:
-        return own
-    again = repeated.join(table, on="atom", how="left", maintain_order="left")
-    both = pl.concat([own, again.select(own.columns)])
-    return both.sort("concept", maintain_order=True)
+def _count_labels(read: pl.DataFrame, kept: pl.DataFrame) -> pl.DataFrame:
+    names = {"source": "SAB", "language": "LAT", "term_type": "TTY"}
+    rows = read.group_by(LABELS).len("rows")
+    remaining = kept.rename(names).group_by(LABELS).len("kept")
+    counts = rows.join(remaining, on=LABELS, how="left").with_columns(pl.col("kept").fill_null(0))
+    return counts.cast({"rows": pl.Int64(), "kept": pl.Int64()})

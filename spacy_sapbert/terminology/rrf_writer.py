@@ -12,9 +12,10 @@ import polars as pl
 
 from ..files import fill_folder
 from .malformed import check_choice
-from .rrf_atoms import Atoms, make_atoms, number
-from .rrf_checks import check_writable, replace_unwritable
-from .rrf_columns import CANONICAL_NAME, DESCRIPTIONS, FILES, NO_SOURCE, XREF
+from .rrf_concepts import CANONICAL_NAME, NO_SOURCE, XREF
+from .rrf_write_atoms import Atoms, make_atoms, number
+from .rrf_write_checks import check_writable, replace_unwritable
+from .rrf_write_columns import DESCRIPTIONS, FILES
 from .table import Terminology
 
 # Files that tell what is in the others, and so are never packed.
@@ -113,9 +114,7 @@ def _make_attributes(concepts: pl.DataFrame, atoms: Atoms) -> pl.DataFrame:
     codes = pl.DataFrame(atoms.codes, schema, orient="row").with_columns(ATN=pl.lit(XREF))
     shown = _find_shown_names(atoms.table).join(concepts.select("concept", "canonical_name"), on="concept")
     others = shown.filter(pl.col("STR") != pl.col("canonical_name")).sort("concept")
-    names = others.select(
-        "concept", SAB=pl.lit(NO_SOURCE), ATV="canonical_name", ATN=pl.lit(CANONICAL_NAME)
-    )
+    names = others.select("concept", SAB=pl.lit(NO_SOURCE), ATV="canonical_name", ATN=pl.lit(CANONICAL_NAME))
     rows = pl.concat([codes, names]).join(concepts.select("concept", "CUI"), on="concept", how="left")
     return rows.sort("concept", maintain_order=True).with_columns(METAUI="CUI", STYPE=pl.lit("CUI"))
 

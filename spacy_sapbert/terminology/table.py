@@ -44,6 +44,8 @@ NAME_SCHEMA = pl.Schema(
         "preferred": pl.Boolean(),
     }
 )
+# Between the sources that give the same name of a concept: it is in the table once. No abbreviation of a source has it.
+SOURCE_SEPARATOR = "|"
 
 
 @dataclass(frozen=True)

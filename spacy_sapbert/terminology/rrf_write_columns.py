@@ -1,14 +1,4 @@
-"""The files that the RRF writer makes, their columns, and the words that have a meaning of their own in them."""
-
-# UMLS has names of sources only. What a terminology holds without a source is written under this one, and read back
-# without.
-NO_SOURCE = "NOSAB"
-# UMLS's own word for an atom that has no code in its source.
-NO_CODE = "NOCODE"
-# Attributes in MRSAT: the code of a concept in a source that gives it no name, and the name to show where the flags of
-# MRCONSO cannot say it.
-XREF = "XREF"
-CANONICAL_NAME = "CANONICAL_NAME"
+"""The files that the RRF writer makes, and their columns."""
 
 DESCRIPTIONS = {
     "MRCONSO": "Concept names and their sources",

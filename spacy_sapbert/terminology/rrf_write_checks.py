@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from ..errors import Errors
-from .rrf_columns import NO_SOURCE
+from .rrf_concepts import NO_SOURCE
 
 # Fields end at a pipe and rows at a line end; there is no way to write either inside of a field.
 _BREAKS = r"[|\n\r]"
@@ -70,9 +70,13 @@ def _faults(concepts: pl.DataFrame, names: pl.DataFrame) -> Iterator[tuple[str, 
     yield "ids begin with a byte order mark, which readers take off a file", concepts.filter(bom).select("id")
     for column in ("name", "language"):
         yield f"names have an empty {column}", names.filter(pl.col(column) == "")
+    blank = pl.col("name") != pl.col("name").str.strip_chars()
+    yield "names begin or end with white space, which readers take off", names.filter(blank)
     key = ["concept", "name", "language"]
     yield "names stand twice in the same concept and language", names.filter(pl.struct(key).is_duplicated())
-    labels = names.select(pl.col("source").unique(maintain_order=True)).with_columns(part=pl.col("source").str.split("|"))
+    labels = names.select(pl.col("source").unique(maintain_order=True)).with_columns(
+        part=pl.col("source").str.split("|")
+    )
     several = pl.col("part").list.len() > 1
     empty = several & pl.col("part").list.contains("")
     repeated = pl.col("part").list.n_unique() < pl.col("part").list.len()
