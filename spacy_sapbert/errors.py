@@ -144,8 +144,8 @@ class Errors(metaclass=_WithCodes):
     )
     E125 = "{file} names no {what} {value!r}. Those it has are: {found}. Values are matched exactly, case included."
     E140 = (
-        "Can't write the {what} {value!r:.80} of the concept '{id}' in Rich Release Format: fields end at '|' and rows at "
-        "a line end there, and neither can be escaped. Correct it in the source, or call `write_rrf(..., "
+        "Can't write the {what} {value!r:.80} of the concept '{id}' in Rich Release Format: fields end at '|' and rows "
+        "at a line end there, and neither can be escaped. Correct it in the source, or call `write_rrf(..., "
         "unwritable='replace')`, which replaces them in texts (not in ids, languages, sources and types)."
     )
     E141 = (

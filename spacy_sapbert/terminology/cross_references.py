@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .malformed import MAX_EXAMPLES
-from .table import Terminology
+from .table import SOURCE_SEPARATOR, Terminology
 
 _CUI = re.compile(r"C\d{7}")
 # Sources go by several names: their own, that in the UMLS, and those that OBO files use. Case does not count.
@@ -135,7 +135,9 @@ class _Lookup:
         sources = terminology.names["source"].unique().to_list()
         keys = [make_key(concept_id) for concept_id in self.ids]
         # Its own sources: those whose ids its concepts have, and those that give its names.
-        self.own = {key[0] for key in keys if key} | {equal_prefix(s) for joined in sources for s in joined.split("|")}
+        self.own = {key[0] for key in keys if key} | {
+            equal_prefix(s) for joined in sources for s in joined.split(SOURCE_SEPARATOR)
+        }
         self.keys: dict[Key, set[str]] = defaultdict(set)
         self.codes: list[tuple[str, Key]] = []
         for concept_id, key, codes in zip(self.ids, keys, terminology.concepts["codes"].to_list(), strict=True):

@@ -9,7 +9,7 @@ import polars as pl
 
 from ..errors import Errors
 from .cross_references import equal_prefix, find_links, make_key
-from .table import CONCEPT_SCHEMA, NAME_SCHEMA, Terminology
+from .table import CONCEPT_SCHEMA, NAME_SCHEMA, SOURCE_SEPARATOR, Terminology
 
 _NAME_KEY = ["id", "name", "language"]
 
@@ -53,20 +53,18 @@ def merge(terminologies: Iterable[Terminology], *, cross_references: bool = True
         .select(CONCEPT_SCHEMA.names())
     )
     known = merged["id"].implode()
+    merged_names = _merge_names(names, merged["id"])
     report = {
         "merged_from": [_describe(terminology) for terminology in inputs],
         "links": links.describe(),
         "concepts_with_equal_ids": concepts.height - concepts["own_id"].n_unique(),
-        "kept": {"concepts": merged.height},
-        "dropped": {"self_parents": self_parents},
+        "kept": {"concepts": merged.height, "names": merged_names.height},
+        "dropped": {"self_parents": self_parents, "duplicate_names": names.height - merged_names.height},
         "dangling_parents": int((~parents["parents"].explode().drop_nulls().is_in(known)).sum()),
         # The first terminology wins, so it is put in last.
         "sources": _union(inputs, "sources"),
         "semantic_types": _union(inputs, "semantic_types"),
     }
-    merged_names = _merge_names(names, merged["id"])
-    report["kept"]["names"] = merged_names.height
-    report["dropped"]["duplicate_names"] = names.height - merged_names.height
     return Terminology(merged, merged_names, report=report)
 
 
@@ -82,7 +80,9 @@ def _own_sources(concepts: pl.DataFrame, names: pl.DataFrame) -> set[str]:
     """Collect the sources that have concepts or names of their own here, in the form to compare."""
     keys = (make_key(concept_id) for concept_id in concepts["own_id"].to_list())
     labels = names["source"].unique().to_list()
-    return {key[0] for key in keys if key} | {equal_prefix(part) for label in labels for part in label.split("|")}
+    return {key[0] for key in keys if key} | {
+        equal_prefix(part) for label in labels for part in label.split(SOURCE_SEPARATOR)
+    }
 
 
 def _merge_codes(concepts: pl.DataFrame, own: set[str]) -> pl.DataFrame:
@@ -125,7 +125,7 @@ def _merge_names(names: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
     names = names.drop("concept").join(rows, on="id", how="left", maintain_order="left")
     # Names of a terminology are in its order already, and terminologies in that of the list.
     names = names.sort("concept", "place", "own_id", maintain_order=True)
-    parts = pl.col("source").str.split("|").explode()
+    parts = pl.col("source").str.split(SOURCE_SEPARATOR).explode()
     return (
         names.group_by(_NAME_KEY, maintain_order=True)
         .agg(pl.first("concept", "term_type"), parts.unique(maintain_order=True).alias("source"), pl.any("preferred"))
@@ -137,13 +137,13 @@ def _merge_names(names: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
 def _join_sources() -> pl.Expr:
     # Where a terminology does not say where a name comes from, the others do.
     named = pl.col("source").list.eval(pl.element().filter(pl.element() != ""))
-    return named.list.join("|").alias("source")
+    return named.list.join(SOURCE_SEPARATOR).alias("source")
 
 
 def _describe(terminology: Terminology) -> dict[str, Any]:
     report = terminology.report
-    kept = {key: report[key] for key in ("files", "source_version") if key in report}
-    return {"concepts": len(terminology), "names": terminology.n_names, "fingerprint": terminology.fingerprint, **kept}
+    size = {"concepts": len(terminology), "names": terminology.n_names, "fingerprint": terminology.fingerprint}
+    return size | {key: report[key] for key in ("files", "source_version") if key in report}
 
 
 def _union(terminologies: Sequence[Terminology], key: str) -> dict[str, Any]:

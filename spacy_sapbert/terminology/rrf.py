@@ -113,8 +113,8 @@ def read_rrf(
     tradename_direction (TradenameDirection): Give names to "both", to the "generic" or to the "brand" only.
     definition_sources (Sequence[str]): Sources whose definitions are preferred, best first.
     remap_retired (bool): Take rows of retired concepts for rows of those they were merged into, as MRCUI says.
-    xrefs (bool): Read from MRSAT the codes of sources without names, and the names to show that no flag points to, where
-        the writer of this package puts them.
+    xrefs (bool): Read from MRSAT the codes of sources without names, and the names to show that no flag points to,
+        where the writer of this package puts them.
     errors (OnMalformed): Whether to "raise" an error for a malformed line, or to "skip" and count it.
     RETURNS (Terminology): The terminology. Its report has counts by reason, source, language and term type.
     RAISES (FileNotFoundError): If there is no MRCONSO.

@@ -99,7 +99,7 @@ def _make_tables(
 
 
 def _make_relations(concepts: pl.DataFrame) -> tuple[pl.DataFrame, int]:
-    """Make the rows from child to parent, then those from parent to child; a row says what the second is to the first."""
+    """Make the rows that begin with the child, then those with the parent: 2 has the relation to 1."""
     pairs = _explode(concepts, "parents", "parent")
     known = pairs.filter(pl.col("parent").is_in(concepts["CUI"].implode()))
     common = {"STYPE1": pl.lit("CUI"), "STYPE2": pl.lit("CUI"), "SL": pl.col("SAB")}
@@ -162,10 +162,11 @@ def _make_columns(tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     rows = []
     for name, frame in tables.items():
         for column, description in FILES[name].items():
-            lengths = frame[column].str.len_chars()
-            least, mean, most = lengths.min() or 0, lengths.mean() or 0, lengths.max() or 0
+            lengths = frame[column].str.len_chars().to_numpy()
+            least, most = lengths.min() if len(lengths) else 0, lengths.max(initial=0)
+            mean = lengths.mean() if len(lengths) else 0.0
             row = {"COL": column, "DES": description, "MIN": str(least), "AV": f"{mean:.2f}", "MAX": str(most)}
-            rows.append({**row, "FIL": f"{name}.RRF", "DTY": f"varchar({max(1, int(str(most)))})"})
+            rows.append({**row, "FIL": f"{name}.RRF", "DTY": f"varchar({max(1, most)})"})
     return _complete("MRCOLS", pl.DataFrame(rows))
 
 
