@@ -151,7 +151,7 @@ def read_rrf(
         codes = pl.concat([codes, place(more_codes, ids, "codes")])
         shown = {"canonical_name": place(canonical_names, ids, "canonical_name")}
     columns = {
-        "types": place(types.rename({"TUI": "types"}), ids, "types"),
+        "types": place(types.filter(pl.col("TUI") != "").rename({"TUI": "types"}), ids, "types"),
         "definition": place(definitions.rename({"DEF": "definition"}), ids, "definition"),
         "codes": codes,
         "parents": find_parents(relations, ids),

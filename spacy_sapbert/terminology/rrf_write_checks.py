@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from ..errors import Errors
+from .rrf_atoms import NOT_IN_ID, WHITE_SPACE
 from .rrf_concepts import NO_SOURCE
 
 # Fields end at a pipe and rows at a line end; there is no way to write either inside of a field.
@@ -66,12 +67,19 @@ def check_writable(concepts: pl.DataFrame, names: pl.DataFrame) -> None:
 def _faults(concepts: pl.DataFrame, names: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
     row = pl.int_range(pl.len(), dtype=pl.UInt32())
     yield "concepts have no name", concepts.filter(~row.is_in(names["concept"].unique().implode())).select("id")
+    bad = (pl.col("id") == "") | pl.col("id").str.contains(NOT_IN_ID)
+    yield "ids are empty or hold white space or a control character", concepts.filter(bad).select("id")
     bom = pl.col("id").str.starts_with("\ufeff")
     yield "ids begin with a byte order mark, which readers take off a file", concepts.filter(bom).select("id")
-    for column in ("name", "language"):
-        yield f"names have an empty {column}", names.filter(pl.col(column) == "")
-    blank = pl.col("name") != pl.col("name").str.strip_chars()
-    yield "names begin or end with white space, which readers take off", names.filter(blank)
+    yield "names have an empty language", names.filter(pl.col("language") == "")
+    for column, frame in (("name", names), ("definition", concepts)):
+        blank = (pl.col(column) != pl.col(column).str.strip_chars(WHITE_SPACE)) | (pl.col(column) == "")
+        yield f"texts ({column}) are empty or have white space around them", frame.filter(blank)
+    for column in ("types", "codes", "parents"):
+        several = (pl.col(column).list.n_unique() < pl.col(column).list.len()) | pl.col(column).list.contains("")
+        yield f"lists of {column} hold an empty text, or the same twice", concepts.filter(several).select("id", column)
+    itself = pl.col("parents").list.contains(pl.col("id"))
+    yield "concepts are parents of themselves", concepts.filter(itself).select("id", "parents")
     key = ["concept", "name", "language"]
     yield "names stand twice in the same concept and language", names.filter(pl.struct(key).is_duplicated())
     labels = names.select(pl.col("source").unique(maintain_order=True)).with_columns(
