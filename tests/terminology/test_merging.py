@@ -148,6 +148,29 @@ def test_equal_codes_have_equal_keys(code, key):
     assert make_key(code) == key
 
 
+pairs = st.tuples(st.integers(1, 4), st.integers(1, 4))
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.sets(pairs, max_size=6), st.sets(pairs, max_size=6))
+def test_two_terminologies_are_joined_as_a_plain_loop_says(forth, back):
+    def one_to_one(pointers):
+        starts, ends = [a for a, _ in pointers], [b for _, b in pointers]
+        return {(a, b) for a, b in pointers if starts.count(a) == 1 and ends.count(b) == 1}
+
+    a = make("A", {f"A:{i}": [f"B:{k}" for j, k in sorted(forth) if j == i] for i in range(1, 5)})
+    b = make("B", {f"B:{i}": [f"A:{k}" for j, k in sorted(back) if j == i] for i in range(1, 5)})
+    links = one_to_one(forth), {(b, a) for a, b in one_to_one(back)}
+    expected: set[tuple[int, int]] = set()
+    for pair in [*sorted(links[0] & links[1]), *sorted(links[0] ^ links[1])]:
+        if pair[0] not in dict(expected) and pair[1] not in {end for _, end in expected}:
+            expected.add(pair)
+    merged = merge([a, b])
+    joined = [merged.concept(row).names for row in range(len(merged))]
+    assert {(int(x[-1]), int(y[-1])) for x, y in (names for names in joined if len(names) == 2)} == expected
+    assert merged.report["links"]["used"] == len(expected)
+
+
 small_ids = st.integers(1, 4)
 tables = st.lists(
     st.dictionaries(

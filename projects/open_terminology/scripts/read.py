@@ -18,7 +18,7 @@ def main(ontologies: Path, assets: Path, output: Path) -> None:
     assets (Path): The folder of their files.
     output (Path): The folder for a terminology of each, and report.json.
     """
-    report: dict[str, Any] = {"read": [], "missing": {}}
+    report: dict[str, Any] = {"read": {}, "missing": {}}
     rows = []
     for ontology in srsly.read_json(ontologies):
         source = ontology["source"]
@@ -28,8 +28,9 @@ def main(ontologies: Path, assets: Path, output: Path) -> None:
             continue
         terminology = add_source(read(path, ontology), ontology)
         terminology.to_disk(output / source)
-        report["read"].append(source)
         facts = terminology.report
+        # All that the merged terminology depends on, so that `merge` runs again when an ontology has changed.
+        report["read"][source] = {**facts["sources"][source], "fingerprint": terminology.fingerprint}
         version = facts["source_version"] or "unknown"
         malformed = facts["dropped"]["malformed"]
         rows.append((source, version, f"{len(terminology):,}", f"{terminology.n_names:,}", f"{malformed:,}"))
