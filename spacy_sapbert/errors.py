@@ -32,6 +32,10 @@ class Warnings(metaclass=_WithCodes):
         "{n} of {total} rows of {file} are about concepts that MRCONSO does not have, and were left out. So many are "
         "not usual in one release: the files of two releases are probably mixed in this folder."
     )
+    W140 = (
+        "{folder} has no MRCUI, so nothing says what became of the concepts that are gone. They count as retired, unless "
+        "a concept has their id as a code. Copy MRCUI.RRF there if the release has it."
+    )
 
     # W2xx: encoder
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Collection
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import polars as pl
 
+from ..errors import Warnings
 from ..files import fill_folder
 from .rrf import read_rrf
 from .rrf_concepts import read_retired
@@ -83,6 +85,8 @@ def read_successors(folder: str | Path) -> pl.DataFrame:
     RAISES (FileNotFoundError): If there is no MRCONSO either.
     """
     release = RrfFolder(folder)
+    if "MRCUI" not in release:
+        warnings.warn(Warnings.W140.format(folder=release.path), stacklevel=2)
     # Chains of merged concepts are followed to their ends.
     merged = read_retired(release).select(id="retired", relation=pl.lit(SAME), successor="CUI")
     rows = release.table("MRCUI", ("CUI1", "REL", "CUI2")).filter(pl.col("REL") != SAME)

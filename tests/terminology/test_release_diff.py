@@ -93,6 +93,13 @@ def test_codes_tell_successors_where_no_file_does():
     assert diff.retired.rows() == [("HP:3", "three", "not listed")]
 
 
+def test_missing_list_of_successors_is_told(folders):
+    (folders[1] / "MRCUI.RRF").unlink()
+    with pytest.warns(UserWarning, match="W140"):
+        diff = diff_releases(*folders)
+    assert diff.counts["retired_by_reason"] == {"not listed": 7}
+
+
 def test_nothing_has_changed():
     diff = diff_terminologies(make(OLD), make(OLD))
     assert [diff.counts[kind] for kind in ("added", "retired", "merged", "mapped", "renamed")] == [0] * 5

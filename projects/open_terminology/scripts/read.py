@@ -9,6 +9,7 @@ import typer
 from wasabi import msg, table
 
 from spacy_sapbert.terminology import Terminology, read_obo
+from spacy_sapbert.terminology.cross_references import is_cui
 
 
 def main(ontologies: Path, assets: Path, output: Path) -> None:
@@ -28,6 +29,13 @@ def main(ontologies: Path, assets: Path, output: Path) -> None:
             continue
         terminology = add_source(read(path, ontology), ontology)
         terminology.to_disk(output / source)
+        strange = [
+            concept_id for concept_id in terminology.concepts["id"] if not (":" in concept_id or is_cui(concept_id))
+        ]
+        if strange:
+            msg.warn(
+                f"{source}: {len(strange)} concepts have an id that is no CUI, as it is in the file: {strange[:3]}"
+            )
         facts = terminology.report
         # All that the merged terminology depends on, so that `merge` runs again when an ontology has changed.
         report["read"][source] = {**facts["sources"][source], "fingerprint": terminology.fingerprint}
