@@ -33,8 +33,8 @@ class Warnings(metaclass=_WithCodes):
         "not usual in one release: the files of two releases are probably mixed in this folder."
     )
     W140 = (
-        "{folder} has no MRCUI, so nothing says what became of the concepts that are gone. They count as retired, unless "
-        "a concept has their id as a code. Copy MRCUI.RRF there if the release has it."
+        "{folder} has no MRCUI, so nothing says what became of the concepts that are gone. They count as retired, "
+        "unless a concept has their id as a code. Copy MRCUI.RRF there if the release has it."
     )
 
     # W2xx: encoder
