@@ -58,6 +58,14 @@ class Warnings(metaclass=_WithCodes):
         "{missing} of {n} names can't be found by the linker: the encoder's vocabulary knows none of their tokens. Use "
         "an encoder for their language or script, or leave them out of the terminology."
     )
+    W440 = (
+        "'{path}' holds {n} files of vectors by another encoder, or by this one in other settings. They are deleted, "
+        "and all names are encoded. Give each encoder a vectors_path of its own to keep the vectors of both."
+    )
+    W441 = (
+        "{n} files of vectors in '{path}' are damaged, the first is {file}. The disk was probably full, or the machine "
+        "went down while they were written. They are deleted, and their names are encoded again."
+    )
     W450 = (
         "`{attr}` is already registered by another library (scispaCy's abbreviation detector, for one), so it "
         "does not show what the component 'schwartz_hearst' finds. The linker uses that all the same; read it "
@@ -161,6 +169,10 @@ class Errors(metaclass=_WithCodes):
         "read back as it is. Correct the terminology; TerminologyBuilder does not make such tables."
     )
     E142 = "There is nothing to merge: no terminology was given. Pass one or more."
+    E150 = (
+        "Can't remove all {n} concepts: nothing would be left to link to. Take the linker out of the pipeline instead "
+        "(`nlp.remove_pipe`), or give it another terminology with `initialize(terminology=...)`."
+    )
 
     # E2xx: encoder
     E201 = "Unknown pooling '{value}'. Choose one of: {allowed}."
@@ -242,6 +254,10 @@ class Errors(metaclass=_WithCodes):
         "exactly, or use the index 'spacy-sapbert.ExactIndex.v1'."
     )
     E309 = "'{path}' lacks the vectors of the index. Save the pipeline again or reinstall its package."
+    E330 = (
+        "Can't add vectors of shape {shape} to an index with rows of width {width}. They probably come from another "
+        "encoder."
+    )
 
     # E4xx: linker, abbreviations and scoring
     E401 = (
@@ -276,6 +292,15 @@ class Errors(metaclass=_WithCodes):
         "The index in '{path}' is whole, but not the one that was saved with this pipeline, so its rows would point to "
         "wrong concepts. Save the pipeline again or reinstall its package."
     )
+    E440 = (
+        "Item {item} of the names to add is {value!r}, but has to be a pair of two strings: the concept's id and the "
+        'name, as in [("C0009443", "head cold")]. For types, definitions or several languages, give a Terminology.'
+    )
+    E441 = (
+        "The concepts to remove are given as one string, {value!r}. Its characters would be taken for ids: pass a list "
+        "of ids."
+    )
+    E442 = "The vectors_path is {path!r}, {reason}. Give it the path of a folder, which is made if it is missing."
 
     # E5xx: saved pipelines
     E501 = "Can't read '{path}': {reason}. The file is damaged; save the pipeline again or reinstall its package."

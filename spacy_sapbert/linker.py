@@ -189,6 +189,7 @@ class SapbertLinker(TrainablePipe):
         nlp: Language | None = None,
         terminology: Any = None,
         encoder: Callable | None = None,
+        vectors_path: Any = None,
     ) -> None:
         """Load the encoder, read the terminology, encode all names and build the index.
 
@@ -200,6 +201,8 @@ class SapbertLinker(TrainablePipe):
             recorded. `nlp.initialize` and `spacy assemble` pass it.
         terminology (Optional[Terminology | Callable[[], Terminology]]): A terminology or its reader.
         encoder (Optional[Callable[[Model], None]]): A function that loads weights into the model.
+        vectors_path (Optional[str | Path]): A folder to keep the names' vectors in. With it, an interrupted call goes
+            on where it stopped, and a changed terminology costs its new names only. It may be deleted afterwards.
         RAISES (ValueError): If there is no terminology, or no encoder.
         """
         from .retriever import Retriever
@@ -230,9 +233,56 @@ class SapbertLinker(TrainablePipe):
             raise TypeError(Errors.E405.format(name=self.name, key="terminology", found=found, expected="Terminology"))
         self._cache.clear()
         index = self._index.empty()
-        self._retriever = Retriever.build(terminology, shim, index, batch_size=self.batch_size)
+        self._retriever = Retriever.build(
+            terminology, shim, index, batch_size=self.batch_size, vectors_path=vectors_path
+        )
         if nlp is not None:
             add_sources(nlp.meta, terminology, self.name)
+
+    def add_names(
+        self,
+        names: Terminology | Iterable[tuple[str, str]],
+        *,
+        language: str = "ENG",
+        source: str = "",
+        term_type: str = "",
+    ) -> int:
+        """Add names, which the next search finds. If anything fails, the linker stays as it was.
+
+        names (Terminology | Iterable[Tuple[str, str]]): Pairs of a concept's id and a name; an unknown id makes a new
+            concept with its first name as canonical name. Or a terminology, for concepts with types, definitions and
+            so on. Names that are there already are left alone, apart from their sources.
+        language (str): The language of the pairs.
+        source (str): The vocabulary that the pairs come from.
+        term_type (str): The kind of name in that vocabulary.
+        RETURNS (int): How many names were added. `terminology.report["edits"]` counts those that were not.
+        RAISES (ValueError): If the linker has no concepts or another encoder than its index, or an id can't be used.
+        RAISES (TypeError): If something is not a pair of strings.
+        """
+        from .editing import with_names
+        from .terminology import Terminology
+        from .terminology.editing import collect_names
+
+        retriever = self.retriever
+        self._check_encoder(retriever)
+        if not isinstance(names, Terminology):
+            names = collect_names(names, language=language, source=source, term_type=term_type)
+        self.set_retriever(with_names(retriever, self.encoder, names, batch_size=self.batch_size))
+        return self.terminology.n_names - retriever.terminology.n_names
+
+    def remove_concepts(self, ids: Iterable[str]) -> int:
+        """Remove concepts, which the next search does not find. If anything fails, the linker stays as it was.
+
+        ids (Iterable[str]): The concepts' ids.
+        RETURNS (int): How many names were removed with them.
+        RAISES (KeyError): If there is no concept with one of the ids.
+        RAISES (ValueError): If the linker has no concepts, or none would be left.
+        """
+        from .editing import without_concepts
+
+        retriever = self.retriever
+        self.set_retriever(without_concepts(retriever, ids))
+        return retriever.terminology.n_names - self.terminology.n_names
 
     def predict(self, docs: Iterable[Doc]) -> list[DocLinks]:
         """Find candidates, without modifying the documents. Each distinct string is encoded and searched once.
@@ -244,14 +294,15 @@ class SapbertLinker(TrainablePipe):
         check_settings(self)
         forms = [self._get_forms(doc) for doc in docs]
         texts = dict.fromkeys(text for ents, spans in forms for mention in (*ents, *spans) for text in mention or ())
-        retriever = self.retriever
+        # In this order: what the retriever of before finds must not get into the cache of the next one.
+        cache, retriever = self._cache, self.retriever
         # Again, because the encoder can be replaced on its own, and loading can fail between encoder and index.
         self._check_encoder(retriever)
         found = find_candidates(
             list(texts),
             encoder=self.encoder,
             retriever=retriever,
-            cache=self._cache,
+            cache=cache,
             k=self.k,
             batch_size=self.batch_size,
         )
@@ -363,7 +414,8 @@ class SapbertLinker(TrainablePipe):
         if self.encoder.is_loaded:
             self._check_encoder(retriever)
         self._retriever = retriever
-        self._cache.clear()
+        # A new one, because a search that goes on in another thread may still add to the old one what it finds.
+        self._cache = LRUCache(self._cache.size)
 
     def _check_encoder(self, retriever: Retriever) -> None:
         if retriever.index.fingerprint != self.encoder.fingerprint:

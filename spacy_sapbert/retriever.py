@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from tqdm import tqdm
 
-from .errors import Errors, Warnings
+from .errors import Errors
 from .files import fill_folder, hash_file, pack_folder, read_manifest, unpack_folder, write_manifest
+from .grouping import encode_groups, group_by_tokens, make_row_table, warn_of_unsayable
 from .index import INDEX_FILE, ExactIndex, read_index
+from .vector_store import VectorStore
 
 if TYPE_CHECKING:
     from .encoder import EncoderShim
     from .terminology import Terminology
 
 RETRIEVER_FILE = "retriever.json"
-ARRAYS = ("offsets", "name_rows")
-FORMAT_VERSION = 1
-# Names tokenised or encoded between two steps of the progress bar.
-CHUNK = 8192
+ARRAYS = ("offsets", "name_rows", "keys")
+FORMAT_VERSION = 2
 # Scores of equal vectors can differ by this much.
 TIE = 1e-6
 
@@ -49,13 +47,23 @@ class Retriever:
 
     terminology (Terminology): Concepts and names.
     index (ExactIndex): An index of vectors.
-    offsets (ndarray): Where each index row's names start in `name_rows`; shape (rows + 1,), int64.
+    offsets (ndarray): Where each index row's names start in `name_rows`; shape (rows + 1,), int64. A row whose names
+        were removed has none.
     name_rows (ndarray): Rows of the terminology's names, grouped by index row; int64.
+    keys (ndarray): The key of each index row's tokens, as `TokenGroups` has them.
     """
 
-    def __init__(self, terminology: Terminology, index: ExactIndex, offsets: np.ndarray, name_rows: np.ndarray) -> None:
+    def __init__(
+        self,
+        terminology: Terminology,
+        index: ExactIndex,
+        offsets: np.ndarray,
+        name_rows: np.ndarray,
+        keys: np.ndarray,
+    ) -> None:
         self.terminology = terminology
         self.index = index
+        self.keys = np.asarray(keys)
         # Plain views: single items of a memmap are slow to get.
         self._offsets = np.asarray(offsets)
         self._name_rows = np.asarray(name_rows)
@@ -64,7 +72,13 @@ class Retriever:
 
     @classmethod
     def build(
-        cls, terminology: Terminology, encoder: EncoderShim, index: ExactIndex, *, batch_size: int = 256
+        cls,
+        terminology: Terminology,
+        encoder: EncoderShim,
+        index: ExactIndex,
+        *,
+        batch_size: int = 256,
+        vectors_path: str | Path | None = None,
     ) -> Retriever:
         """Encode all names and build the index.
 
@@ -72,23 +86,29 @@ class Retriever:
         encoder (EncoderShim): The encoder.
         index (ExactIndex): An index; what it held before is gone.
         batch_size (int): Names in one forward pass.
+        vectors_path (Optional[str | Path]): A folder that keeps the vectors, so that what it holds is not encoded.
         RETURNS (Retriever): Ready to search.
         RAISES (ValueError): If no name can be encoded.
         """
-        offsets, name_rows, tokens = _group_names(terminology, encoder)
-        if not tokens:
+        # Before the names are tokenised: a path that is no folder would otherwise be noticed after minutes.
+        store = None if vectors_path is None else VectorStore(vectors_path, encoder)
+        groups = group_by_tokens(terminology.names["name"], encoder)
+        if not groups.tokens:
             raise ValueError(Errors.E410.format(n=terminology.n_names))
-        if len(name_rows) < terminology.n_names:
-            missing = terminology.n_names - len(name_rows)
-            warnings.warn(Warnings.W410.format(missing=missing, n=terminology.n_names), stacklevel=2)
-        vectors = np.empty((len(tokens), encoder.width), dtype=np.float32)
-        with tqdm(total=len(tokens), desc="Encoding names", unit="name", disable=None) as progress:
-            for start in range(0, len(tokens), CHUNK):
-                chunk = tokens[start : start + CHUNK]
-                vectors[start : start + CHUNK] = encoder.encode_tokens(chunk, batch_size=batch_size)
-                progress.update(len(chunk))
+        warn_of_unsayable(groups)
+        vectors = encode_groups(groups, encoder, batch_size=batch_size, store=store)
         index.build(vectors, fingerprint=encoder.fingerprint)
-        return cls(terminology, index, offsets, name_rows)
+        return cls(terminology, index, *make_row_table(groups.row_of_name, len(index)), groups.keys)
+
+    @property
+    def row_of_name(self) -> np.ndarray:
+        """Return the index row of each name.
+
+        RETURNS (ndarray): Shape (names,), int64; -1 for names that cannot be found.
+        """
+        rows = np.full(self.terminology.n_names, -1, dtype=np.int64)
+        rows[self._name_rows] = np.repeat(np.arange(len(self.index)), np.diff(self._offsets))
+        return rows
 
     def search(self, texts: Sequence[str], vectors: np.ndarray, k: int) -> list[list[Hit]]:
         """Find the nearest concepts of each mention.
@@ -145,6 +165,7 @@ class Retriever:
         with fill_folder(Path(path), last=RETRIEVER_FILE) as folder:
             np.save(folder / "offsets.npy", self._offsets)
             np.save(folder / "name_rows.npy", self._name_rows)
+            np.save(folder / "keys.npy", self.keys)
             self.index.to_disk(folder / "index")
             data = {
                 "terminology": self.terminology.fingerprint,
@@ -198,26 +219,3 @@ class Retriever:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Retriever.from_bytes, (self.to_bytes(), self.terminology)
-
-
-def _group_names(terminology: Terminology, encoder: EncoderShim) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
-    """Group names by their tokens; names without any token that says something are left out."""
-    row_of: dict[bytes, int] = {}
-    tokens: list[np.ndarray] = []
-    row_of_name = np.full(terminology.n_names, -1, dtype=np.int64)
-    strings = terminology.names["name"]
-    with tqdm(total=len(strings), desc="Tokenizing names", unit="name", disable=None) as progress:
-        for start in range(0, len(strings), CHUNK):
-            chunk = encoder.tokenize(strings[start : start + CHUNK].to_list())
-            for name_row, ids in enumerate(chunk, start):
-                if encoder.is_informative(ids):
-                    compact = np.array(ids, dtype=np.int32)
-                    row = row_of.setdefault(compact.tobytes(), len(tokens))
-                    if row == len(tokens):
-                        tokens.append(compact)
-                    row_of_name[name_row] = row
-            progress.update(len(chunk))
-    order = np.argsort(row_of_name, kind="stable")
-    name_rows = order[np.searchsorted(row_of_name[order], 0) :]
-    offsets = np.searchsorted(row_of_name[name_rows], np.arange(len(tokens) + 1))
-    return offsets.astype(np.int64), name_rows.astype(np.int64), tokens

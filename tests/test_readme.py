@@ -57,8 +57,11 @@ def test_python_examples_run(ontology, encoder_folder, tmp_path, monkeypatch, ca
     patterns = [{"label": "X", "pattern": name} for name in ("racing heart", "low platelets")]
     ner.add_pipe("entity_ruler").add_patterns(patterns)
     ner.to_disk("my_ner")
-    build, use = get_blocks("python")
+    build, use, edit = get_blocks("python")
     exec(build.replace(ENCODER, str(encoder_folder)), {})
     exec(use, {})
     printed = capsys.readouterr().out
     assert "racing heart C0039231" in printed and "low platelets C0040034" in printed
+    exec(edit, {})
+    ids = spacy.load("my_pipeline").get_pipe("sapbert_linker").terminology.concepts["id"].to_list()
+    assert ids == ["C0039231", "C0040034", "LOCAL:2"]

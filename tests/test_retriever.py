@@ -176,7 +176,7 @@ def test_results_do_not_depend_on_chunks_and_batches(encoder, monkeypatch, chunk
     terminology = random_terminology(random.Random(3))
     texts = ["cold", "acute pain", "heart"]
     expected = Retriever.build(terminology, encoder, ExactIndex()).search(texts, encoder.encode(texts), 6)
-    monkeypatch.setattr("spacy_sapbert.retriever.CHUNK", chunk)
+    monkeypatch.setattr("spacy_sapbert.grouping.CHUNK", chunk)
     retriever = Retriever.build(terminology, encoder, ExactIndex(), batch_size=3)
     found = retriever.search(texts, encoder.encode(texts), 6)
     assert [[hit[:2] for hit in hits] for hits in found] == [[hit[:2] for hit in hits] for hits in expected]
