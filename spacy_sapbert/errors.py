@@ -32,6 +32,10 @@ class Warnings(metaclass=_WithCodes):
         "{n} of {total} rows of {file} are about concepts that MRCONSO does not have, and were left out. So many are "
         "not usual in one release: the files of two releases are probably mixed in this folder."
     )
+    W140 = (
+        "{folder} has no MRCUI, so nothing says what became of the concepts that are gone. They count as retired, "
+        "unless a concept has their id as a code. Copy MRCUI.RRF there if the release has it."
+    )
 
     # W2xx: encoder
 
@@ -155,6 +159,16 @@ class Errors(metaclass=_WithCodes):
         "{file} has an atom {name!r} of a concept with the id {id!r}, which is empty or holds white space or a control "
         "character. Correct the line, or set errors = 'skip' to have such lines counted."
     )
+    E140 = (
+        "Can't write the {what} {value!r:.80} of the concept '{id}' in Rich Release Format: fields end at '|' and rows "
+        "at a line end there, and neither can be escaped. Correct it in the source, or call `write_rrf(..., "
+        "unwritable='replace')`, which replaces them in texts (not in ids, languages, sources and types)."
+    )
+    E141 = (
+        "Can't write this terminology in Rich Release Format: {n} {reason}, the first being {example}. It would not be "
+        "read back as it is. Correct the terminology; TerminologyBuilder does not make such tables."
+    )
+    E142 = "There is nothing to merge: no terminology was given. Pass one or more."
     E150 = (
         "Can't remove all {n} concepts: nothing would be left to link to. Take the linker out of the pipeline instead "
         "(`nlp.remove_pipe`), or give it another terminology with `initialize(terminology=...)`."
