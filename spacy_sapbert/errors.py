@@ -131,8 +131,8 @@ class Errors(metaclass=_WithCodes):
     )
     E121 = "{file} has no column {column}. According to MRFILES, its columns are: {found}."
     E122 = (
-        "{file} has {found} lines, but MRFILES says {expected}. The copy is incomplete, or the file comes from another "
-        "release than MRFILES. Copy the release again, or set errors = 'skip' to go on with what is there."
+        "{file} has {found} lines, but MRFILES says {expected}. The copy is incomplete, or the file comes from "
+        "another release than MRFILES. Copy the release again, or set errors = 'skip' to go on with what is there."
     )
     E123 = (
         "{folder} holds the same file in several forms: {files}. They may be of different releases. Leave one of the "
@@ -143,6 +143,10 @@ class Errors(metaclass=_WithCodes):
         "Values are matched exactly, case included."
     )
     E125 = "{file} names no {what} {value!r}. Those it has are: {found}. Values are matched exactly, case included."
+    E126 = (
+        "{file} has an atom {name!r} of a concept with the id {id!r}, which is empty or holds white space or a control "
+        "character. Correct the line, or set errors = 'skip' to have such lines counted."
+    )
 
     # E2xx: encoder
     E201 = "Unknown pooling '{value}'. Choose one of: {allowed}."
@@ -273,3 +277,34 @@ class Errors(metaclass=_WithCodes):
         "is not loaded. Save the pipeline again or reinstall its package."
     )
     E505 = "Can't unpack these bytes: {reason}. Pass what `to_bytes` returned, complete and unchanged."
+
+    # E6xx: training data
+    E601 = "limit is {limit} and seed is {seed}, but at least one pair has to be wanted, and a seed is 0 or more."
+    E602 = (
+        "There are no pairs: of {concepts} concepts with {names} distinct names, none has two. Keep more languages, "
+        "sources or term types, or switch tradenames on."
+    )
+    E603 = (
+        "The names {names} of the concept '{id}' hold a pipe or a line end, which lines of the form CUI||name||name "
+        "can't say ({path}). Use the Parquet file, or rename the concept's names."
+    )
+    E604 = (
+        "{file}, line {line}: {found} fields were found between '||' where three are needed, each with text: "
+        "{text!r}. The form is CUI||name||name, without spaces around the pipes."
+    )
+    E605 = (
+        "There is no MRREL.RRF in {folder}, so there are no triples. Copy it there from the release; MetamorphoSys "
+        "leaves it out if relations are not selected."
+    )
+    E606 = (
+        "No triple is left of the {rows} rows of MRREL in {folder} (dropped: {dropped}). The terminology is probably "
+        "of another release, or filtered to few concepts."
+    )
+    E607 = (
+        "'{file}' in {folder} is not the file that {path} lists: its SHA-256 is {found}, not {expected}. The download"
+        " is damaged, or it is another release. Fetch it again, or correct the list."
+    )
+    E608 = (
+        "The list of checksums {path} names none of the files that were read ({files}). It belongs to another folder,"
+        " or is not in the form that `sha256sum` writes."
+    )

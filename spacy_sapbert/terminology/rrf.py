@@ -139,7 +139,7 @@ def read_rrf(
     if xrefs:
         codes = pl.concat([codes, place(read_xrefs(folder, retired), ids, "codes")])
     columns = {
-        "types": place(types.rename({"TUI": "types"}), ids, "types"),
+        "types": place(types.filter(pl.col("TUI") != "").rename({"TUI": "types"}), ids, "types"),
         "definition": place(definitions.rename({"DEF": "definition"}), ids, "definition"),
         "codes": codes,
         "parents": find_parents(relations, ids),

@@ -17,6 +17,12 @@ COLUMNS = ("CUI", "LAT", "TS", "STT", "ISPREF", "SAB", "TTY", "CODE", "STR", "SR
 LABELS = ("SAB", "LAT", "TTY")
 # Longer names exist (laboratory tests, chemicals), but an encoder sees their beginning only.
 LONG = 1000
+# What `str.strip` removes. polars' own list leaves the separators U+001C to U+001F where they are.
+WHITE_SPACE = "\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
+    map(chr, range(0x2000, 0x200B))
+)
+# As the builder: white space and control characters.
+NOT_IN_ID = r"[\s\x00-\x1f\x7f-\x9f]"
 
 
 @dataclass(frozen=True)
@@ -128,6 +134,7 @@ def read_atoms(
     kept, ids, labels = [], [], []
     dropped: Counter[str] = Counter()
     for block in folder.tables("MRCONSO", COLUMNS):
+        dropped["bad_id"] += block.height - (block := _with_good_ids(block, folder)).height
         block = remap(block, ("CUI",), retired)
         ids.append(block["CUI"].unique())
         rows = block.height
@@ -161,8 +168,19 @@ def read_atoms(
     return atoms, counts
 
 
+def _with_good_ids(block: pl.DataFrame, folder: RrfFolder) -> pl.DataFrame:
+    """Leave out, or refuse, atoms whose concept id could not be written to a document."""
+    is_bad = (pl.col("CUI") == "") | pl.col("CUI").str.contains(NOT_IN_ID)
+    bad = block.filter(is_bad)
+    if not bad.height:
+        return block
+    if folder.errors == "raise":
+        raise ValueError(Errors.E126.format(file=folder.path / "MRCONSO", id=bad["CUI"][0], name=bad["STR"][0]))
+    return block.filter(~is_bad)
+
+
 def _as_atoms(block: pl.DataFrame, lower_case: bool) -> pl.DataFrame:
-    name = pl.col("STR").str.strip_chars()
+    name = pl.col("STR").str.strip_chars(WHITE_SPACE)
     is_best = {column: pl.col(column) == best for column, best in (("TS", "P"), ("STT", "PF"), ("ISPREF", "Y"))}
     # The name to show: English, not suppressed, and the one that UMLS prefers.
     faults = (pl.col("LAT") != "ENG", pl.col("SUPPRESS") != "N", *(~best for best in is_best.values()))

@@ -77,6 +77,8 @@ class RrfFolder:
         lines = RrfLines(parts, len(header), malformed)
         for block in lines.blocks():
             yield parse_block(block.data, header, columns)
+        if not lines.rows:
+            yield pl.DataFrame(schema={column: pl.String() for column in columns})
         self._account(name, lines, rows)
 
     def table(self, name: str, columns: Sequence[str]) -> pl.DataFrame:
@@ -87,10 +89,9 @@ class RrfFolder:
         RETURNS (pl.DataFrame): All lines; without any if there is no such file.
         RAISES (ValueError): As `tables`.
         """
-        empty = pl.DataFrame(schema={column: pl.String() for column in columns})
         if name not in self:
-            return empty
-        return pl.concat([empty, *self.tables(name, columns)])
+            return pl.DataFrame(schema={column: pl.String() for column in columns})
+        return pl.concat(self.tables(name, columns))
 
     def describe(self) -> list[dict[str, Any]]:
         """Describe the files read so far.

@@ -1,0 +1,126 @@
+"""The commands: `python -m training --help`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import srsly
+import typer
+
+from spacy_sapbert.terminology import Terminology, read_rrf
+from spacy_sapbert.terminology.rrf_report import PUBLISHED, format_report
+
+from .checksums import verify
+from .pairs import LIMIT, write_pairs, write_pairs_text
+from .triples import write_triples
+
+app = typer.Typer(help=__doc__, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+REPORT_JSON, REPORT_MARKDOWN = "report.json", "report.md"
+
+
+def split(values: str) -> list[str] | None:
+    """Split a list in a project's variable.
+
+    values (str): Values with commas or spaces between them.
+    RETURNS (Optional[List[str]]): The values; None if there are none, or for "all".
+    """
+    found = values.replace(",", " ").split()
+    return None if not found or found == ["all"] else found
+
+
+@app.command()
+def preprocess(
+    rrf_dir: Path,
+    output: Path,
+    languages: Annotated[str, typer.Option(help="LAT of the names to keep, with commas between them; or all")] = "ENG",
+    sources: Annotated[str, typer.Option(help="SAB to keep; empty for all")] = "",
+    term_types: Annotated[str, typer.Option(help="TTY to keep; empty for all")] = "",
+    semantic_types: Annotated[str, typer.Option(help="TUI of which a concept needs one; empty for all")] = "",
+    suppressed: Annotated[str, typer.Option(help="keep, or drop what is suppressible or obsolete")] = "keep",
+    level_0_only: Annotated[bool, typer.Option("--level-0-only", help="Only sources without restrictions")] = False,
+    lower_case: Annotated[bool, typer.Option("--lower-case", help="Lower-case names")] = False,
+    tradenames: Annotated[str, typer.Option(help="union, last or off")] = "union",
+    tradename_direction: Annotated[str, typer.Option(help="both, generic or brand")] = "both",
+    remap_retired: Annotated[bool, typer.Option("--remap-retired", help="Follow MRCUI")] = False,
+    xrefs: Annotated[bool, typer.Option("--xrefs", help="Read the codes that the writer keeps in MRSAT")] = False,
+    checksums: Annotated[str, typer.Option(help="A list in the form of sha256sum; else SHA256SUMS of the folder")] = "",
+    errors: Annotated[str, typer.Option(help="raise, or skip malformed lines")] = "raise",
+) -> None:
+    """Read a release in Rich Release Format into a saved terminology, and report what was kept."""
+    terminology = read_rrf(
+        rrf_dir,
+        languages=split(languages),
+        sources=split(sources),
+        term_types=split(term_types),
+        semantic_types=split(semantic_types),
+        suppressed=suppressed,  # type: ignore[arg-type]  # checked by the reader, as the next ones
+        max_restriction_level=0 if level_0_only else None,
+        lower_case=lower_case,
+        tradenames=tradenames,  # type: ignore[arg-type]
+        tradename_direction=tradename_direction,  # type: ignore[arg-type]
+        remap_retired=remap_retired,
+        xrefs=xrefs,
+        errors=errors,  # type: ignore[arg-type]
+    )
+    report = terminology.report
+    verified = verify(report["files"], rrf_dir, checksums or None)
+    terminology.to_disk(output)
+    srsly.write_json(output / REPORT_JSON, report)
+    text = format_report(report)
+    (output / REPORT_MARKDOWN).write_text(text, encoding="utf8")
+    typer.echo(text)
+    typer.echo(f"{verified} of {len(report['files'])} files are as the list of checksums says.")
+    typer.echo(f"Written to {output}.")
+
+
+@app.command()
+def pairs(
+    terminology: Path,
+    output: Path,
+    limit: Annotated[int, typer.Option(help="Pairs of a concept at most")] = LIMIT,
+    seed: Annotated[int, typer.Option(help="Seed of the draw")] = 0,
+    cased: Annotated[
+        bool, typer.Option("--cased", help="Leave names as they are instead of lower-casing them")
+    ] = False,
+    text: Annotated[str, typer.Option(help="Also write lines CUI||name||name to this file")] = "",
+) -> None:
+    """Write pairs of names of one concept, for SapBERT."""
+    data = write_pairs(Terminology.from_disk(terminology), output, lower_case=not cased, limit=limit, seed=seed)
+    counts = data["counts"]
+    typer.echo(
+        f"{counts['pairs']:,} pairs of {counts['all_pairs']:,} possible ones; {counts['names']:,} distinct names, "
+        f"{counts['concepts_with_pairs']:,} of {counts['concepts']:,} concepts have two or more; "
+        f"{counts['concepts_cut']:,} were cut to {limit} pairs."
+    )
+    published = f"{PUBLISHED['names']:,} names and {PUBLISHED['pairs']:,} pairs"
+    typer.echo(f"For comparison, UMLS 2020AA, English, as published: {published}.")
+    if text:
+        typer.echo(f"{write_pairs_text(output, text):,} lines written to {text}.")
+
+
+@app.command()
+def triples(
+    rrf_dir: Path,
+    terminology: Path,
+    output: Path,
+    label: Annotated[str, typer.Option(help="REL+RELA, REL or RELA")] = "REL+RELA",
+    sources: Annotated[str, typer.Option(help="SAB of relations to keep; empty for all")] = "",
+    errors: Annotated[str, typer.Option(help="raise, or skip malformed lines")] = "raise",
+) -> None:
+    """Write the relations between concepts that have names, for CODER."""
+    data = write_triples(
+        rrf_dir,
+        Terminology.from_disk(terminology),
+        output,
+        label=label,  # type: ignore[arg-type]  # checked by the writer, as the next one
+        sources=split(sources),
+        errors=errors,  # type: ignore[arg-type]
+    )
+    counts = data["counts"]
+    typer.echo(f"{counts['triples']:,} triples with {counts['relations']:,} labels, of {counts['rows']:,} rows.")
+    typer.echo("Left out: " + ", ".join(f"{n:,} {reason.replace('_', ' ')}" for reason, n in data["dropped"].items()))
+
+
+if __name__ == "__main__":
+    app()
