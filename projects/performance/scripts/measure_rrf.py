@@ -129,7 +129,8 @@ def main(
     use_threads(threads)
     sizes = sorted({int(size) for size in rows.split(",") if size.strip()} | {plain_rows})
     synthetic = []
-    with fill_folder(run) as folder:
+    # The commands run in another folder, so all paths have to be absolute.
+    with fill_folder(run.resolve()) as folder:
         for size in tqdm(sizes, desc="Measuring sizes", unit="size"):
             # Taken away after each size: the largest are gigabytes.
             with TemporaryDirectory(dir=folder) as work:

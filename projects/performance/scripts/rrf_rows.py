@@ -81,14 +81,16 @@ def _make_real_rows(real: dict[str, Any]) -> list[Row]:
         Row(part, "in all", keep["seconds"], SECOND, at_most=limits.get("seconds")),
         Row(part, "peak memory", keep["peak_bytes"] / GB, GIGABYTE, at_most=limits.get("gigabytes")),
         *_make_plain_rows(part, keep, plain),
-        *(_difference(part, name, keep["counts"][name], n, "plain Python") for name, n in plain["counts"].items()),
+        *(_compare_counts(part, name, keep["counts"][name], n) for name, n in plain["counts"].items()),
         Row(part, "pairs without suppressed names", drop["counts"]["pairs"], COUNT),
     ]
     if "pairs" in real["expected"]:
-        name = "pairs without suppressed names"
-        rows.append(_difference(part, name, drop["counts"]["pairs"], real["expected"]["pairs"], "counts.json"))
+        difference = abs(drop["counts"]["pairs"] - real["expected"]["pairs"])
+        what = "pairs without suppressed names, difference from counts.json"
+        rows.append(Row(part, what, difference, COUNT, at_most=0))
     return rows
 
 
-def _difference(part: str, what: str, found: int, expected: int, source: str) -> Row:
-    return Row(part, f"{what}, difference from {source}", abs(found - expected), COUNT, at_most=0)
+def _compare_counts(part: str, what: str, ours: int, plain: int) -> Row:
+    # No target: plain Python keeps white space around names, which makes two of one in some releases.
+    return Row(part, f"{what}, difference from plain Python", abs(ours - plain), COUNT)
