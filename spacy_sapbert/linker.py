@@ -18,6 +18,7 @@ from .abbreviations import abbreviations_by_start
 from .cache import LRUCache
 from .candidates import merge_candidates, register_extensions
 from .errors import Errors
+from .licences import add_sources
 from .lookup import find_candidates
 from .mentions import mention_forms
 from .scorer import with_gold_ents
@@ -195,7 +196,8 @@ class SapbertLinker(TrainablePipe):
         initialized linker is left alone.
 
         get_examples (Optional[Callable]): Not used.
-        nlp (Optional[Language]): Not used.
+        nlp (Optional[Language]): The pipeline, in whose meta the terminology's sources and their restrictions are
+            recorded. `nlp.initialize` and `spacy assemble` pass it.
         terminology (Optional[Terminology | Callable[[], Terminology]]): A terminology or its reader.
         encoder (Optional[Callable[[Model], None]]): A function that loads weights into the model.
         RAISES (ValueError): If there is no terminology, or no encoder.
@@ -229,6 +231,8 @@ class SapbertLinker(TrainablePipe):
         self._cache.clear()
         index = self._index.empty()
         self._retriever = Retriever.build(terminology, shim, index, batch_size=self.batch_size)
+        if nlp is not None:
+            add_sources(nlp.meta, terminology, self.name)
 
     def predict(self, docs: Iterable[Doc]) -> list[DocLinks]:
         """Find candidates, without modifying the documents. Each distinct string is encoded and searched once.

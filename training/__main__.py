@@ -38,7 +38,9 @@ def preprocess(
     term_types: Annotated[str, typer.Option(help="TTY to keep; empty for all")] = "",
     semantic_types: Annotated[str, typer.Option(help="TUI of which a concept needs one; empty for all")] = "",
     suppressed: Annotated[str, typer.Option(help="keep, or drop what is suppressible or obsolete")] = "keep",
-    level_0_only: Annotated[bool, typer.Option("--level-0-only", help="Only sources without restrictions")] = False,
+    level_0_only: Annotated[
+        bool, typer.Option("--level-0-only/--all-levels", help="Only sources without restrictions")
+    ] = False,
     lower_case: Annotated[bool, typer.Option("--lower-case", help="Lower-case names")] = False,
     tradenames: Annotated[str, typer.Option(help="union, last or off")] = "union",
     tradename_direction: Annotated[str, typer.Option(help="both, generic or brand")] = "both",
