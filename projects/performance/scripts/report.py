@@ -14,7 +14,7 @@ import typer
 from rows import Row, make_rows
 from run import Settings, start, write_json
 
-RESULTS = ("encoder", "build", "index", "pipeline", "loading", "imports")
+RESULTS = ("encoder", "build", "index", "filters", "pipeline", "loading", "imports")
 PACKAGES = (
     *("spacy-sapbert", "spacy", "spacy-transformers", "thinc", "torch", "transformers", "tokenizers"),
     *("scann", "polars", "pyarrow", "numpy"),

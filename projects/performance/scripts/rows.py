@@ -96,6 +96,7 @@ def make_rows(results: dict[str, dict[str, Any]]) -> list[Row]:
         *_make_recorded_rows(index["own_recall"]),
         Row("index", "recall@1", index["recall_at_1"], share, at_least=0.99),
         Row("index", "recall@10", index["recall_at_10"], share),
+        *_make_filter_rows(results["filters"]),
         Row("linker", "initialize: encode names, build index", build["initialize_seconds"], "{:.1f} s"),
         Row("linker", "empty cache, documents", pipeline["docs_per_second"]["cold"], per_second),
         Row("linker", "empty cache, distinct mentions", pipeline["distinct_per_second"]["cold"], per_second),
@@ -117,6 +118,18 @@ def make_rows(results: dict[str, dict[str, Any]]) -> list[Row]:
 def _make_recorded_rows(recall: dict[str, Any]) -> list[Row]:
     # Exact search measures nothing.
     return [Row("index", "recall@1 that it recorded", recall["at_1"], "{:.4f}")] if recall else []
+
+
+def _make_filter_rows(measured: dict[str, Any]) -> list[Row]:
+    rows = []
+    for name, result in measured["filters"].items():
+        rows += [
+            Row("filters", f"{name}, rows allowed", result["rows"], "{:,.0f}"),
+            Row("filters", f"{name}, time of a search / unfiltered, median", result["times_unfiltered"], "{:.2f}x"),
+            Row("filters", f"{name}, time of find / unfiltered, median", result["find_times_unfiltered"], "{:.2f}x"),
+            Row("filters", f"{name}, recall@1", result["recall_at_1"], "{:.4f}"),
+        ]
+    return rows
 
 
 def find_heavy(imports: dict[str, Any]) -> list[str]:
