@@ -308,3 +308,7 @@ class Errors(metaclass=_WithCodes):
         "The list of checksums {path} names none of the files that were read ({files}). It belongs to another folder,"
         " or is not in the form that `sha256sum` writes."
     )
+
+    # E62x: training
+    E620 = "Unknown {what} '{value}'. Choose one of: {allowed}."
+    E621 = "The loss {loss} can't be made: {reason}. Correct its constants in the config."
