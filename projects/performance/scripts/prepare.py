@@ -10,7 +10,7 @@ import typer
 from documents import make_documents
 from mentions_input import hold_out, read_mentions
 from run import Settings, write_settings
-from terminology_input import find_package_file, read_names, sample_names
+from terminology_input import find_package_file, list_inputs, read_names, sample_names
 
 from spacy_sapbert.files import fill_folder, hash_file
 
@@ -28,7 +28,7 @@ def main(
     """Prepare the inputs of a run.
 
     run (Path): The folder of the run; replaced if it exists.
-    names (str): A table of names; empty for the Human Phenotype Ontology.
+    names (str): A table of names, a folder in RRF or a saved terminology; empty for the Human Phenotype Ontology.
     mentions (str): Files of mentions with commas between them; empty for held-out names.
     encoder (str): Encoder folder or hub name; empty for the one that the demo's package holds.
     limit (int): Names to take at random; 0 for all.
@@ -56,7 +56,9 @@ def main(
         seed=seed,
         threads=min(threads, processors) or processors,
         # Several files can have the same name, but not the same content and another hash.
-        inputs={f"{path.parent.name}/{path.name}": hash_file(path) for path in (names_file, *mention_files)},
+        inputs={
+            f"{path.parent.name}/{path.name}": hash_file(path) for path in (*list_inputs(names_file), *mention_files)
+        },
         names=f"{terminology.n_names} from {names_file.name}",
         mentions=f"{len(found)} ({len(set(found))} distinct), {'files' if mention_files else 'held-out names'}",
         load_average=round(load_average, 2),

@@ -14,7 +14,7 @@ import typer
 from rows import Row, make_rows
 from run import Settings, start, write_json
 
-RESULTS = ("encoder", "build", "index", "pipeline", "loading", "imports")
+RESULTS = ("encoder", "build", "index", "filters", "pipeline", "loading", "imports")
 PACKAGES = (
     *("spacy-sapbert", "spacy", "spacy-transformers", "thinc", "torch", "transformers", "tokenizers"),
     *("scann", "polars", "pyarrow", "numpy"),
@@ -48,6 +48,45 @@ def find_processor() -> str:
     return models[0] if models else platform.machine()
 
 
+def describe_machine() -> dict[str, Any]:
+    """Describe what the measurements ran on.
+
+    RETURNS (dict): Versions, processor and platform.
+    """
+    return {
+        "versions": find_versions(),
+        "processor": find_processor(),
+        "processors": os.cpu_count(),
+        "platform": platform.platform(),
+    }
+
+
+def make_text(rows: list[Row], facts: list[str]) -> str:
+    """Write a table with remarks below.
+
+    rows (List[Row]): The rows.
+    facts (List[str]): The remarks.
+    RETURNS (str): Markdown.
+    """
+    head = ["| | | measured | target | met |", "| --- | --- | ---: | ---: | --- |"]
+    return "\n".join([*head, *(row.to_markdown() for row in rows), "", *(f"* {fact}" for fact in facts), ""])
+
+
+def write_report(output: Path, name: str, report: dict[str, Any], text: str) -> None:
+    """Write the two files of a report, and print it.
+
+    output (Path): The folder.
+    name (str): Their name, without ending.
+    report (dict): What was measured.
+    text (str): The table with its remarks.
+    """
+    write_json(output / f"{name}.json", report)
+    temporary = output / f".{name}.md.new"
+    temporary.write_text(text, encoding="utf8")
+    os.replace(temporary, output / f"{name}.md")
+    print(text)
+
+
 def make_report(settings: Settings, report: dict[str, Any], rows: list[Row]) -> str:
     """Write the report.
 
@@ -67,8 +106,7 @@ def make_report(settings: Settings, report: dict[str, Any], rows: list[Row]) -> 
         f"{settings.load_average:g} before the run.",
         f"Versions: {versions}.",
     ]
-    head = ["| | | measured | target | met |", "| --- | --- | ---: | ---: | --- |"]
-    return "\n".join([*head, *(row.to_markdown() for row in rows), "", *(f"* {fact}" for fact in facts), ""])
+    return make_text(rows, facts)
 
 
 def main(run: Path, output: Path) -> None:
@@ -77,25 +115,17 @@ def main(run: Path, output: Path) -> None:
     run (Path): The folder of the run.
     output (Path): The folder for `report.md` and `report.json`.
     """
-    processors = os.cpu_count()
+    machine = describe_machine()
     settings = start(run)
     results = {name: srsly.read_json(run / f"{name}.json") for name in RESULTS}
     rows = make_rows(results)
     report = {
         "settings": asdict(settings),
-        "versions": find_versions(),
-        "processor": find_processor(),
-        "processors": processors,
-        "platform": platform.platform(),
-        "table": [{**asdict(row), "target": row.target, "met": row.is_met} for row in rows],
+        **machine,
+        "table": [row.to_dict() for row in rows],
         "results": results,
     }
-    text = make_report(settings, report, rows)
-    write_json(output / "report.json", report)
-    temporary = output / ".report.md.new"
-    temporary.write_text(text, encoding="utf8")
-    os.replace(temporary, output / "report.md")
-    print(text)
+    write_report(output, "report", report, make_report(settings, report, rows))
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 MB = 1e6
@@ -47,6 +47,13 @@ class Row:
             return self.value >= self.at_least
         return None if self.at_most is None else self.value <= self.at_most
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the line as data.
+
+        RETURNS (dict): Its fields, its target in writing, and whether that is met.
+        """
+        return {**asdict(self), "target": self.target, "met": self.is_met}
+
     def to_markdown(self) -> str:
         """Write the line.
 
@@ -86,8 +93,10 @@ def make_rows(results: dict[str, dict[str, Any]]) -> list[Row]:
         Row("index", "index, batches of 128, queries", queries["index_batches"], per_second),
         Row("index", f"index, {index['queries']} at once, queries", queries["index_at_once"], per_second),
         Row("index", faster, index["times_exact"]["index_at_once"], ratio, at_least=20),
+        *_make_recorded_rows(index["own_recall"]),
         Row("index", "recall@1", index["recall_at_1"], share, at_least=0.99),
         Row("index", "recall@10", index["recall_at_10"], share),
+        *_make_filter_rows(results["filters"]),
         Row("linker", "initialize: encode names, build index", build["initialize_seconds"], "{:.1f} s"),
         Row("linker", "empty cache, documents", pipeline["docs_per_second"]["cold"], per_second),
         Row("linker", "empty cache, distinct mentions", pipeline["distinct_per_second"]["cold"], per_second),
@@ -104,6 +113,23 @@ def make_rows(results: dict[str, dict[str, Any]]) -> list[Row]:
         Row("import", "added by the plugin", imports["added_seconds"], second, at_most=0.15),
         Row("import", "scann or polars imported by it", len(find_heavy(imports)), count, at_most=0),
     ]
+
+
+def _make_recorded_rows(recall: dict[str, Any]) -> list[Row]:
+    # Exact search measures nothing.
+    return [Row("index", "recall@1 that it recorded", recall["at_1"], "{:.4f}")] if recall else []
+
+
+def _make_filter_rows(measured: dict[str, Any]) -> list[Row]:
+    rows = []
+    for name, result in measured["filters"].items():
+        rows += [
+            Row("filters", f"{name}, rows allowed", result["rows"], "{:,.0f}"),
+            Row("filters", f"{name}, time of a search / unfiltered, median", result["times_unfiltered"], "{:.2f}x"),
+            Row("filters", f"{name}, time of find / unfiltered, median", result["find_times_unfiltered"], "{:.2f}x"),
+            Row("filters", f"{name}, recall@1", result["recall_at_1"], "{:.4f}"),
+        ]
+    return rows
 
 
 def find_heavy(imports: dict[str, Any]) -> list[str]:

@@ -10,14 +10,15 @@ from typing import Any
 import srsly
 
 
-def run_script(name: str, *arguments: str) -> dict[str, Any]:
+def run_script(name: str, *arguments: str, cwd: Path | None = None) -> dict[str, Any]:
     """Run a script of this folder.
 
     name (str): Its file.
     arguments (str): Its arguments.
+    cwd (Optional[Path]): The folder to run it in; None for the current one.
     RETURNS (dict): What it printed on its last line.
     RAISES (CalledProcessError): If it failed.
     """
-    command = [sys.executable, str(Path(__file__).with_name(name)), *arguments]
-    output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    command = [sys.executable, str(Path(__file__).resolve().with_name(name)), *arguments]
+    output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=cwd).stdout
     return srsly.json_loads(output.splitlines()[-1])

@@ -1,4 +1,4 @@
-"""Where the names come from: a table, or the Human Phenotype Ontology."""
+"""Where the names come from: a table, a folder in RRF, a saved terminology, or the Human Phenotype Ontology."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
-from spacy_sapbert.terminology import Terminology, read_obo, read_table
+from spacy_sapbert.terminology import Terminology, read_obo, read_rrf, read_table
 
 
 def find_package_file(package: str, path: str) -> Path:
@@ -29,9 +29,12 @@ def find_package_file(package: str, path: str) -> Path:
 def read_names(path: Path) -> Terminology:
     """Read a terminology.
 
-    path (Path): An OBO file, or a tab-separated table without a header: concept id first, name last.
+    path (Path): A folder that `Terminology.to_disk` wrote, or one with RRF files; an OBO file; or a tab-separated table
+        without a header: concept id first, name last.
     RETURNS (Terminology): The terminology.
     """
+    if path.is_dir():
+        return Terminology.from_disk(path) if (path / "names.arrow").exists() else read_rrf(path)
     if path.suffix == ".obo":
         return read_obo(path)
     with gzip.open(path, "rt", encoding="utf8") if path.suffix == ".gz" else path.open(encoding="utf8") as file:
@@ -60,3 +63,12 @@ def sample_names(terminology: Terminology, n: int, seed: int) -> Terminology:
     """
     rows = pl.int_range(pl.len()).shuffle(seed=seed)
     return keep_names(terminology, rows < n)
+
+
+def list_inputs(path: Path) -> list[Path]:
+    """List the files that a source of names consists of.
+
+    path (Path): A file or folder.
+    RETURNS (List[Path]): The file, or those directly in the folder.
+    """
+    return sorted(file for file in path.iterdir() if file.is_file()) if path.is_dir() else [path]
