@@ -16,10 +16,10 @@ import srsly
 import typer
 from exact_search import largest_batch
 from run import start, write_json
-from spacy_sapbert.filters import ConceptFilter
 from tqdm import tqdm
 from turns import median_ratio, take_turns
 
+from spacy_sapbert.filters import ConceptFilter
 from spacy_sapbert.index.recall import TOLERANCE
 from spacy_sapbert.linker import SapbertLinker
 from spacy_sapbert.retriever import Hit, Retriever
