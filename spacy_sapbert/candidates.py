@@ -30,19 +30,24 @@ def get_kb_ents(span: Span) -> list[tuple[str, float]]:
     """Get the ids and scores of a span's candidates.
 
     span (Span): A linked span.
-    RETURNS (List[Tuple[str, float]]): Concept id and cosine, best first.
+    RETURNS (List[Tuple[str, float]]): The candidate's `id` and cosine, best first.
     """
     return [(candidate["id"], candidate["score"]) for candidate in span._.kb_candidates]
 
 
 def make_candidates(
-    terminology: Terminology, texts: Sequence[str], hits: Sequence[Sequence[Hit]]
+    terminology: Terminology,
+    texts: Sequence[str],
+    hits: Sequence[Sequence[Hit]],
+    output_source: str | None = None,
 ) -> list[list[Candidate]]:
     """Turn hits into plain data.
 
     terminology (Terminology): Concepts and names.
     texts (Sequence[str]): The mentions.
-    hits (Sequence[Sequence[Hit]]): The concepts found for each.
+    hits (Sequence[Sequence[Hit]]): The concepts found for each; all have a code in the output source.
+    output_source (Optional[str]): The source whose codes are the candidates' ids, of several codes the first; None for
+        the concepts' own ids.
     RETURNS (List[List[Candidate]]): The candidates of each mention, in the order of its hits.
     """
     # One value at a time: whatever polars does on whole tables may run on its threads, which a forked process lacks,
@@ -52,7 +57,8 @@ def make_candidates(
     concepts = {}
     for row in {hit.concept for found in hits for hit in found}:
         concept_id, canonical_name, types = (column[row] for column in columns)
-        concepts[row] = concept_id, canonical_name, types.to_list()
+        id_ = terminology.codes(concept_id, output_source)[0] if output_source is not None else concept_id
+        concepts[row] = id_, concept_id, canonical_name, types.to_list()
     return [
         [_make_candidate(text, hit, concepts[hit.concept], names[hit.name]) for hit in found]
         for text, found in zip(texts, hits, strict=True)
@@ -60,7 +66,9 @@ def make_candidates(
 
 
 def merge_candidates(first: Sequence[Candidate], second: Sequence[Candidate], k: int) -> list[Candidate]:
-    """Merge the candidates of two forms of one mention; each concept keeps its better score.
+    """Merge the candidates of two forms of one mention; each id keeps its better score.
+
+    A concept has one id, so concepts come once each; of concepts with the same code as their id, the better one stays.
 
     first (Sequence[Candidate]): Candidates of the form that wins where scores are equal.
     second (Sequence[Candidate]): Candidates of the other form.
@@ -79,10 +87,11 @@ def _descending(candidate: Candidate) -> float:
     return -round(candidate["score"], 6)
 
 
-def _make_candidate(text: str, hit: Hit, concept: tuple[str, str, list[str]], name: str) -> Candidate:
-    concept_id, canonical_name, types = concept
+def _make_candidate(text: str, hit: Hit, concept: tuple[str, str, str, list[str]], name: str) -> Candidate:
+    id_, concept_id, canonical_name, types = concept
     return {
-        "id": concept_id,
+        "id": id_,
+        "concept_id": concept_id,
         "score": hit.score,
         "name": name,
         "canonical_name": canonical_name,

@@ -32,6 +32,10 @@ class Warnings(metaclass=_WithCodes):
         "{n} of {total} rows of {file} are about concepts that MRCONSO does not have, and were left out. So many are "
         "not usual in one release: the files of two releases are probably mixed in this folder."
     )
+    W140 = (
+        "{folder} has no MRCUI, so nothing says what became of the concepts that are gone. They count as retired, "
+        "unless a concept has their id as a code. Copy MRCUI.RRF there if the release has it."
+    )
 
     # W2xx: encoder
 
@@ -53,6 +57,14 @@ class Warnings(metaclass=_WithCodes):
     W410 = (
         "{missing} of {n} names can't be found by the linker: the encoder's vocabulary knows none of their tokens. Use "
         "an encoder for their language or script, or leave them out of the terminology."
+    )
+    W440 = (
+        "'{path}' holds {n} files of vectors by another encoder, or by this one in other settings. They are deleted, "
+        "and all names are encoded. Give each encoder a vectors_path of its own to keep the vectors of both."
+    )
+    W441 = (
+        "{n} files of vectors in '{path}' are damaged, the first is {file}. The disk was probably full, or the machine "
+        "went down while they were written. They are deleted, and their names are encoded again."
     )
     W450 = (
         "`{attr}` is already registered by another library (scispaCy's abbreviation detector, for one), so it "
@@ -147,6 +159,20 @@ class Errors(metaclass=_WithCodes):
         "{file} has an atom {name!r} of a concept with the id {id!r}, which is empty or holds white space or a control "
         "character. Correct the line, or set errors = 'skip' to have such lines counted."
     )
+    E140 = (
+        "Can't write the {what} {value!r:.80} of the concept '{id}' in Rich Release Format: fields end at '|' and rows "
+        "at a line end there, and neither can be escaped. Correct it in the source, or call `write_rrf(..., "
+        "unwritable='replace')`, which replaces them in texts (not in ids, languages, sources and types)."
+    )
+    E141 = (
+        "Can't write this terminology in Rich Release Format: {n} {reason}, the first being {example}. It would not be "
+        "read back as it is. Correct the terminology; TerminologyBuilder does not make such tables."
+    )
+    E142 = "There is nothing to merge: no terminology was given. Pass one or more."
+    E150 = (
+        "Can't remove all {n} concepts: nothing would be left to link to. Take the linker out of the pipeline instead "
+        "(`nlp.remove_pipe`), or give it another terminology with `initialize(terminology=...)`."
+    )
 
     # E2xx: encoder
     E201 = "Unknown pooling '{value}'. Choose one of: {allowed}."
@@ -228,6 +254,10 @@ class Errors(metaclass=_WithCodes):
         "exactly, or use the index 'spacy-sapbert.ExactIndex.v1'."
     )
     E309 = "'{path}' lacks the vectors of the index. Save the pipeline again or reinstall its package."
+    E330 = (
+        "Can't add vectors of shape {shape} to an index with rows of width {width}. They probably come from another "
+        "encoder."
+    )
 
     # E4xx: linker, abbreviations and scoring
     E401 = (
@@ -262,6 +292,24 @@ class Errors(metaclass=_WithCodes):
         "The index in '{path}' is whole, but not the one that was saved with this pipeline, so its rows would point to "
         "wrong concepts. Save the pipeline again or reinstall its package."
     )
+    E430 = (
+        "The filter {key} allows {unknown}, which no concept or name of the terminology has, so it would allow less "
+        "than it says. Values are compared exactly, case included. The terminology has {n} {what}: {examples}."
+    )
+    E431 = (
+        "No concept of the terminology has a code in '{source}', which output_source asks for. A code's source is what "
+        "stands before its first colon, compared exactly. The terminology has codes in {n} sources: {examples}."
+    )
+    E432 = "`find` takes a list of strings to look up, not {found}. Pass [text] for a single one."
+    E440 = (
+        "Item {item} of the names to add is {value!r}, but has to be a pair of two strings: the concept's id and the "
+        'name, as in [("C0009443", "head cold")]. For types, definitions or several languages, give a Terminology.'
+    )
+    E441 = (
+        "The concepts to remove are given as one string, {value!r}. Its characters would be taken for ids: pass a list "
+        "of ids."
+    )
+    E442 = "The vectors_path is {path!r}, {reason}. Give it the path of a folder, which is made if it is missing."
 
     # E5xx: saved pipelines
     E501 = "Can't read '{path}': {reason}. The file is damaged; save the pipeline again or reinstall its package."

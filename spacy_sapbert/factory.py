@@ -24,6 +24,12 @@ link_labels = null
 skip_labels = []
 spans_key = null
 abbreviations = "both"
+types = null
+sources = null
+languages = null
+ids = null
+label_types = {}
+output_source = null
 batch_size = 256
 cache_size = 20000
 use_gold_ents = true
@@ -72,6 +78,12 @@ def make_linker(
     skip_labels: list[str],
     spans_key: str | None,
     abbreviations: AbbreviationForms,
+    types: list[str] | None,
+    sources: list[str] | None,
+    languages: list[str] | None,
+    ids: list[str] | None,
+    label_types: dict[str, list[str]],
+    output_source: str | None,
     batch_size: int,
     cache_size: int,
     use_gold_ents: bool,
@@ -97,6 +109,12 @@ def make_linker(
         skip_labels=skip_labels,
         spans_key=spans_key,
         abbreviations=abbreviations,
+        types=types,
+        sources=sources,
+        languages=languages,
+        ids=ids,
+        label_types=label_types,
+        output_source=output_source,
         batch_size=batch_size,
         cache_size=cache_size,
         use_gold_ents=use_gold_ents,

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from spacy import util
 from spacy.language import Language
 from spacy.pipeline import TrainablePipe
-from spacy.tokens import Doc, Span, SpanGroup
+from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.vocab import Vocab
 from thinc.api import Optimizer
 
-from .abbreviations import abbreviations_by_start
+from .annotations import DocLinks, write_links
 from .cache import LRUCache
-from .candidates import merge_candidates, register_extensions
+from .candidates import register_extensions
 from .errors import Errors
 from .licences import add_sources
-from .lookup import find_candidates
-from .mentions import mention_forms
+from .lookup import choose_candidates, find_candidates
+from .plan import LookUp, Planner
 from .scorer import with_gold_ents
 from .types import AbbreviationForms, Candidate
-from .validation import check_settings
+from .validation import check_find, check_settings
 
 if TYPE_CHECKING:
     from .encoder import EncoderShim
@@ -31,19 +31,6 @@ if TYPE_CHECKING:
     from .retriever import Retriever
     from .terminology import Terminology
     from .types import NameEncoderModel
-
-NIL = "NIL"
-
-
-class DocLinks(NamedTuple):
-    """The candidates found in one document; None where an entity's label is not to be linked.
-
-    ents (list): For each of `doc.ents`.
-    spans (list): For each span of the group that `spans_key` names.
-    """
-
-    ents: list[list[Candidate] | None]
-    spans: list[list[Candidate] | None]
 
 
 class SapbertLinker(TrainablePipe):
@@ -68,6 +55,12 @@ class SapbertLinker(TrainablePipe):
         skip_labels: Sequence[str] = util.SimpleFrozenList(),
         spans_key: str | None = None,
         abbreviations: AbbreviationForms = "both",
+        types: Sequence[str] | None = None,
+        sources: Sequence[str] | None = None,
+        languages: Sequence[str] | None = None,
+        ids: Sequence[str] | None = None,
+        label_types: Mapping[str, Sequence[str]] = util.SimpleFrozenDict(),
+        output_source: str | None = None,
         batch_size: int = 256,
         cache_size: int = 20_000,
         use_gold_ents: bool = True,
@@ -90,6 +83,12 @@ class SapbertLinker(TrainablePipe):
         spans_key (Optional[str]): A group in `doc.spans` to link as well.
         abbreviations (str): Forms to look up for mentions with abbreviations that the document defines: "both",
             "long_form" or "short_form".
+        types (Optional[Sequence[str]]): Semantic types of the concepts to link to; None for all.
+        sources (Optional[Sequence[str]]): Sources whose names to find; None for all.
+        languages (Optional[Sequence[str]]): Languages whose names to find; None for all.
+        ids (Optional[Sequence[str]]): Ids of the concepts to link to; None for all.
+        label_types (Mapping[str, Sequence[str]]): For entity labels, the semantic types of the concepts to link to.
+        output_source (Optional[str]): Source whose codes become the ids; None for the concepts' ids.
         batch_size (int): Strings in one forward pass of the encoder.
         cache_size (int): Distinct mentions whose candidates are remembered.
         use_gold_ents (bool): Link the gold entities when scoring.
@@ -109,6 +108,12 @@ class SapbertLinker(TrainablePipe):
         self.skip_labels = skip_labels
         self.spans_key = spans_key
         self.abbreviations = abbreviations
+        self.types = types
+        self.sources = sources
+        self.languages = languages
+        self.ids = ids
+        self.label_types = label_types
+        self.output_source = output_source
         self.batch_size = batch_size
         self.use_gold_ents = use_gold_ents
         self.kb_url = kb_url
@@ -189,6 +194,7 @@ class SapbertLinker(TrainablePipe):
         nlp: Language | None = None,
         terminology: Any = None,
         encoder: Callable | None = None,
+        vectors_path: Any = None,
     ) -> None:
         """Load the encoder, read the terminology, encode all names and build the index.
 
@@ -200,6 +206,8 @@ class SapbertLinker(TrainablePipe):
             recorded. `nlp.initialize` and `spacy assemble` pass it.
         terminology (Optional[Terminology | Callable[[], Terminology]]): A terminology or its reader.
         encoder (Optional[Callable[[Model], None]]): A function that loads weights into the model.
+        vectors_path (Optional[str | Path]): A folder to keep the names' vectors in. With it, an interrupted call goes
+            on where it stopped, and a changed terminology costs its new names only. It may be deleted afterwards.
         RAISES (ValueError): If there is no terminology, or no encoder.
         """
         from .retriever import Retriever
@@ -230,9 +238,56 @@ class SapbertLinker(TrainablePipe):
             raise TypeError(Errors.E405.format(name=self.name, key="terminology", found=found, expected="Terminology"))
         self._cache.clear()
         index = self._index.empty()
-        self._retriever = Retriever.build(terminology, shim, index, batch_size=self.batch_size)
+        self._retriever = Retriever.build(
+            terminology, shim, index, batch_size=self.batch_size, vectors_path=vectors_path
+        )
         if nlp is not None:
             add_sources(nlp.meta, terminology, self.name)
+
+    def add_names(
+        self,
+        names: Terminology | Iterable[tuple[str, str]],
+        *,
+        language: str = "ENG",
+        source: str = "",
+        term_type: str = "",
+    ) -> int:
+        """Add names, which the next search finds. If anything fails, the linker stays as it was.
+
+        names (Terminology | Iterable[Tuple[str, str]]): Pairs of a concept's id and a name; an unknown id makes a new
+            concept with its first name as canonical name. Or a terminology, for concepts with types, definitions and
+            so on. Names that are there already are left alone, apart from their sources.
+        language (str): The language of the pairs.
+        source (str): The vocabulary that the pairs come from.
+        term_type (str): The kind of name in that vocabulary.
+        RETURNS (int): How many names were added. `terminology.report["edits"]` counts those that were not.
+        RAISES (ValueError): If the linker has no concepts or another encoder than its index, or an id can't be used.
+        RAISES (TypeError): If something is not a pair of strings.
+        """
+        from .editing import with_names
+        from .terminology import Terminology
+        from .terminology.editing import collect_names
+
+        retriever = self.retriever
+        self._check_encoder(retriever)
+        if not isinstance(names, Terminology):
+            names = collect_names(names, language=language, source=source, term_type=term_type)
+        self.set_retriever(with_names(retriever, self.encoder, names, batch_size=self.batch_size))
+        return self.terminology.n_names - retriever.terminology.n_names
+
+    def remove_concepts(self, ids: Iterable[str]) -> int:
+        """Remove concepts, which the next search does not find. If anything fails, the linker stays as it was.
+
+        ids (Iterable[str]): The concepts' ids.
+        RETURNS (int): How many names were removed with them.
+        RAISES (KeyError): If there is no concept with one of the ids.
+        RAISES (ValueError): If the linker has no concepts, or none would be left.
+        """
+        from .editing import without_concepts
+
+        retriever = self.retriever
+        self.set_retriever(without_concepts(retriever, ids))
+        return retriever.terminology.n_names - self.terminology.n_names
 
     def predict(self, docs: Iterable[Doc]) -> list[DocLinks]:
         """Find candidates, without modifying the documents. Each distinct string is encoded and searched once.
@@ -242,23 +297,43 @@ class SapbertLinker(TrainablePipe):
         RAISES (ValueError): If the linker has not been initialized, or a setting was changed to one without meaning.
         """
         check_settings(self)
-        forms = [self._get_forms(doc) for doc in docs]
-        texts = dict.fromkeys(text for ents, spans in forms for mention in (*ents, *spans) for text in mention or ())
-        retriever = self.retriever
-        # Again, because the encoder can be replaced on its own, and loading can fail between encoder and index.
-        self._check_encoder(retriever)
-        found = find_candidates(
-            list(texts),
-            encoder=self.encoder,
-            retriever=retriever,
-            cache=self._cache,
-            k=self.k,
-            batch_size=self.batch_size,
-        )
-        return [
-            DocLinks(*([self._choose(mention, found) for mention in mentions] for mentions in doc_forms))
-            for doc_forms in forms
-        ]
+        cache, retriever = self._get_cache_and_retriever()
+        planner = Planner(self, retriever)
+        plans = [planner.plan_doc(doc) for doc in docs]
+        mentions = [mention or () for plan in plans for group in plan for mention in group]
+        found = self._find(mentions, cache, retriever, self.k)
+        return [DocLinks(*([self._choose(mention, found) for mention in group] for group in plan)) for plan in plans]
+
+    def find(
+        self,
+        texts: Sequence[str],
+        *,
+        k: int | None = None,
+        types: Sequence[str] | None = None,
+        sources: Sequence[str] | None = None,
+        languages: Sequence[str] | None = None,
+        ids: Sequence[str] | None = None,
+    ) -> list[list[Candidate]]:
+        """Find the candidates of strings, without documents. What is given replaces the linker's setting for this call.
+        As strings have no label, `label_types` does not apply.
+
+        texts (Sequence[str]): The strings.
+        k (Optional[int]): Concepts proposed for a string.
+        types (Optional[Sequence[str]]): Semantic types of the concepts to find.
+        sources (Optional[Sequence[str]]): Sources whose names to find.
+        languages (Optional[Sequence[str]]): Languages whose names to find.
+        ids (Optional[Sequence[str]]): Ids of the concepts to find.
+        RETURNS (List[List[Candidate]]): The candidates of each string, best first.
+        RAISES (ValueError): If the linker has not been initialized, or an argument has no meaning.
+        """
+        check_settings(self)
+        k = self.k if k is None else k
+        given = {"types": types, "sources": sources, "languages": languages, "ids": ids}
+        check_find(texts, k, given)
+        cache, retriever = self._get_cache_and_retriever()
+        plan = Planner(self, retriever, given).plan_texts(texts)
+        found = self._find(plan, cache, retriever, k)
+        return [choose_candidates(lookups, found, k=k, threshold=self.threshold) for lookups in plan]
 
     def set_annotations(self, docs: Iterable[Doc], links: Sequence[DocLinks]) -> None:
         """Write candidates and ids to the documents.
@@ -266,18 +341,7 @@ class SapbertLinker(TrainablePipe):
         docs (Iterable[Doc]): The documents.
         links (Sequence[DocLinks]): What `predict` returned for them.
         """
-        for doc, (ents, spans) in zip(docs, links, strict=True):
-            for ent, candidates in zip(doc.ents, ents, strict=True):
-                if candidates is None:
-                    continue
-                ent._.kb_candidates = candidates
-                for token in ent:
-                    if self.overwrite or not token.ent_kb_id_:
-                        token.ent_kb_id_ = self._get_id(candidates)
-            if spans and self.spans_key:
-                group = doc.spans[self.spans_key]
-                linked = [self._link_span(span, found) for span, found in zip(group, spans, strict=True)]
-                doc.spans[self.spans_key] = SpanGroup(doc, name=group.name, attrs=dict(group.attrs), spans=linked)
+        write_links(self, docs, links)
 
     def update(
         self,
@@ -363,7 +427,8 @@ class SapbertLinker(TrainablePipe):
         if self.encoder.is_loaded:
             self._check_encoder(retriever)
         self._retriever = retriever
-        self._cache.clear()
+        # A new one, because a search that goes on in another thread may still add to the old one what it finds.
+        self._cache = LRUCache(self._cache.size)
 
     def _check_encoder(self, retriever: Retriever) -> None:
         if retriever.index.fingerprint != self.encoder.fingerprint:
@@ -375,45 +440,31 @@ class SapbertLinker(TrainablePipe):
                 )
             )
 
-    def _get_forms(self, doc: Doc) -> tuple[list[list[str] | None], list[list[str] | None]]:
-        """Get the strings to look up for each entity and each span; None for labels that are not to be linked."""
-        known = abbreviations_by_start(doc) if self.abbreviations != "short_form" else {}
-        spans = doc.spans[self.spans_key] if self.spans_key and self.spans_key in doc.spans else ()
-        ents, spans = (
-            [mention_forms(span, known, self.abbreviations) if self._is_wanted(span) else None for span in group]
-            for group in (doc.ents, spans)
+    def _get_cache_and_retriever(self) -> tuple[LRUCache[list[Candidate]], Retriever]:
+        # In this order: what the retriever of before finds must not get into the cache of the next one.
+        cache, retriever = self._cache, self.retriever
+        # Checked again, because the encoder can be replaced on its own, and loading can fail between encoder and index.
+        self._check_encoder(retriever)
+        return cache, retriever
+
+    def _find(
+        self,
+        mentions: Iterable[Sequence[LookUp]],
+        cache: LRUCache[list[Candidate]],
+        retriever: Retriever,
+        k: int,
+    ) -> dict[LookUp, list[Candidate]]:
+        return find_candidates(
+            [lookup for lookups in mentions for lookup in lookups],
+            encoder=self.encoder,
+            retriever=retriever,
+            cache=cache,
+            k=k,
+            output_source=self.output_source,
+            batch_size=self.batch_size,
         )
-        return ents, spans
 
-    def _is_wanted(self, span: Span) -> bool:
-        wanted = self.link_labels is None or span.label_ in self.link_labels
-        return wanted and span.label_ not in self.skip_labels
-
-    def _choose(self, forms: list[str] | None, found: dict[str, list[Candidate]]) -> list[Candidate] | None:
-        """Combine the forms of a mention and apply the threshold."""
-        if forms is None:
+    def _choose(self, lookups: list[LookUp] | None, found: Mapping[LookUp, list[Candidate]]) -> list[Candidate] | None:
+        if lookups is None:
             return None
-        candidates: list[Candidate] = []
-        for text in forms:
-            candidates = merge_candidates(candidates, found[text], self.k)
-        # Copies, because the cached ones serve other mentions too. Rounded, because the cosine of equal vectors can be
-        # a little less than 1.
-        return [
-            {**candidate, "types": [*candidate["types"]]}
-            for candidate in candidates
-            if round(candidate["score"], 6) >= self.threshold
-        ]
-
-    def _get_id(self, candidates: list[Candidate]) -> str:
-        if candidates:
-            return candidates[0]["id"]
-        return NIL if self.set_nil else ""
-
-    def _link_span(self, span: Span, candidates: list[Candidate] | None) -> Span:
-        if candidates is None:
-            return span
-        kb_id = self._get_id(candidates) if self.overwrite or not span.kb_id_ else span.kb_id_
-        # The id of a span in a group can only be set when it is made.
-        linked = Span(span.doc, span.start, span.end, label=span.label, kb_id=kb_id, span_id=span.id)
-        linked._.kb_candidates = candidates
-        return linked
+        return choose_candidates(lookups, found, k=self.k, threshold=self.threshold)

@@ -24,9 +24,14 @@ EncoderLoader = Callable[["NameEncoderModel"], Any]
 
 
 class Candidate(TypedDict):
-    """One concept proposed for a mention, as stored in `span._.kb_candidates`: plain data for any serialiser."""
+    """One concept proposed for a mention, as stored in `span._.kb_candidates`: plain data for any serialiser.
+
+    The `id` is the concept's code in the linker's `output_source`, or else the same as `concept_id`, its id in the
+    terminology.
+    """
 
     id: str
+    concept_id: str
     score: float
     name: str
     canonical_name: str

@@ -27,6 +27,16 @@ CONCEPTS = {
     "C0013264": ("Muscular Dystrophy, Duchenne", ["duchenne muscular dystrophy"], ["T047"]),
     "C0917801": ("Sleeplessness", ["insomnia", "trouble sleeping", "sleeplessness"], ["T184"]),
 }
+# Two concepts share the first code of "OMIM"; one has two codes, and one none at all.
+CODES = {
+    "C0009443": ["MSH:D003139"],
+    "C0020538": ["MSH:D006973", "HPO:HP:0000822", "OMIM:1"],
+    "C0027051": ["HPO:HP:0001658", "MSH:D009203", "MSH:D999999"],
+    "C0013264": ["MSH:D020388", "OMIM:310200"],
+    "C0917801": ["MSH:D007319", "OMIM:1"],
+}
+# By position; the first name of a concept is from the first of them, and so on.
+SOURCES = ["MSH|SNOMEDCT_US", "SNOMEDCT_US", "CHV"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -85,9 +95,9 @@ def encoder_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def terminology() -> Terminology:
     builder = TerminologyBuilder()
     for concept_id, (canonical_name, names, types) in CONCEPTS.items():
-        builder.add_concept(concept_id, canonical_name=canonical_name, types=types)
-        for name in names:
-            builder.add_name(concept_id, name)
+        builder.add_concept(concept_id, canonical_name=canonical_name, types=types, codes=CODES.get(concept_id, ()))
+        for name, source in zip(names, SOURCES, strict=False):
+            builder.add_name(concept_id, name, source=source)
     return builder.build()
 
 

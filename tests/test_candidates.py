@@ -14,7 +14,15 @@ from spacy_sapbert.retriever import Hit
 
 
 def candidate(id_, score, mention="m"):
-    return {"id": id_, "score": score, "name": "n", "canonical_name": "N", "types": [], "mention": mention}
+    return {
+        "id": id_,
+        "concept_id": id_,
+        "score": score,
+        "name": "n",
+        "canonical_name": "N",
+        "types": [],
+        "mention": mention,
+    }
 
 
 def ids(candidates):
@@ -73,6 +81,7 @@ def test_making_candidates_keeps_mentions_apart_also_without_hits(terminology):
     assert [len(found) for found in made] == [0, 2, 0]
     assert made[1][0] == {
         "id": "C0027051",
+        "concept_id": "C0027051",
         "score": 0.5,
         "name": "heart attack",
         "canonical_name": "Myocardial Infarction",
@@ -89,7 +98,7 @@ def test_candidates_are_plain_data_for_every_serialiser(make_nlp):
     assert srsly.msgpack_loads(srsly.msgpack_dumps(candidates)) == candidates
     for found in candidates:
         assert type(found["score"]) is float and not isinstance(found["score"], np.generic)
-        assert set(found) == {"id", "score", "name", "canonical_name", "types", "mention"}
+        assert set(found) == {"id", "concept_id", "score", "name", "canonical_name", "types", "mention"}
 
 
 def test_kb_ents_are_tuples_also_after_saving_the_document(make_nlp):

@@ -27,6 +27,9 @@ SCRIPT = textwrap.dedent("""
         nlp = spacy.load(sys.argv[2])
         # Used before the processes start, as it would be in a notebook.
         nlp("A heart attack .")
+        # Settings for which the children have to read whole columns of the terminology.
+        for key, value in json.loads(sys.argv[4]).items():
+            setattr(nlp.get_pipe("sapbert_linker"), key, value)
         docs = nlp.pipe(json.loads(sys.argv[3]), n_process=2, batch_size=2)
         print(json.dumps([[[ent.text, ent.kb_id_, ent._.kb_candidates] for ent in doc.ents] for doc in docs]))
 """)
@@ -46,13 +49,30 @@ def assert_same(found, expected):
             assert [c["score"] for c in candidates] == pytest.approx([c["score"] for c in others], abs=1e-6)
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_two_processes_give_the_same_links_as_one(make_nlp, tmp_path, method):
+FILTERS = {
+    "types": ["T047", "T184"],
+    "sources": ["MSH", "SNOMEDCT_US"],
+    "languages": ["ENG"],
+    "ids": ["C0027051", "C0013264", "C0009443"],
+    "label_types": {"DISORDER": ["T047"]},
+    "output_source": "MSH",
+}
+
+
+@pytest.mark.parametrize(
+    "method, settings, best",
+    [("fork", {}, "C0027051"), ("spawn", {}, "C0027051"), ("fork", FILTERS, "D009203")],
+    ids=["fork", "spawn", "fork with filters"],
+)
+def test_two_processes_give_the_same_links_as_one(make_nlp, tmp_path, method, settings, best):
     nlp = make_nlp(k=3)
+    for key, value in settings.items():
+        setattr(nlp.get_pipe("sapbert_linker"), key, value)
     expected = [links(doc) for doc in nlp.pipe(TEXTS)]
     nlp.to_disk(tmp_path / "p")
     (tmp_path / "script.py").write_text(SCRIPT, encoding="utf8")
     command = [sys.executable, str(tmp_path / "script.py"), method, str(tmp_path / "p"), json.dumps(TEXTS)]
+    command.append(json.dumps(settings))
     env = {**os.environ, "OMP_NUM_THREADS": "1"}
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env, start_new_session=True
@@ -65,7 +85,7 @@ def test_two_processes_give_the_same_links_as_one(make_nlp, tmp_path, method):
             os.killpg(process.pid, signal.SIGKILL)
     assert process.returncode == 0, errors
     assert_same(json.loads(output), expected)
-    assert expected[0][0][1] == "C0027051"
+    assert expected[0][0][1] == best
 
 
 @pytest.mark.parametrize("cache_size", [0, 3, 20_000])

@@ -40,7 +40,7 @@ def ontology(tmp_path):
 
 
 def test_config_builds_a_linker(ontology, encoder_folder):
-    (text,) = get_blocks("ini")
+    text, _ = get_blocks("ini")
     # There is no recogniser among what tests have.
     text = text.replace('source = "en_ner_bc5cdr_md"', 'factory = "entity_ruler"')
     paths = {"paths.terminology": str(ontology), "paths.encoder": str(encoder_folder)}
@@ -57,8 +57,25 @@ def test_python_examples_run(ontology, encoder_folder, tmp_path, monkeypatch, ca
     patterns = [{"label": "X", "pattern": name} for name in ("racing heart", "low platelets")]
     ner.add_pipe("entity_ruler").add_patterns(patterns)
     ner.to_disk("my_ner")
-    build, use = get_blocks("python")
+    build, use, _, edit = get_blocks("python")
     exec(build.replace(ENCODER, str(encoder_folder)), {})
     exec(use, {})
     printed = capsys.readouterr().out
     assert "racing heart C0039231" in printed and "low platelets C0040034" in printed
+    exec(edit, {})
+    ids = spacy.load("my_pipeline").get_pipe("sapbert_linker").terminology.concepts["id"].to_list()
+    assert ids == ["C0039231", "C0040034", "LOCAL:2"]
+
+
+def test_filters_of_the_config_and_find_run(make_nlp, capsys):
+    _, text = get_blocks("ini")
+    settings = Config().from_str("[components]\n" + text)["components"]["sapbert_linker"]
+    assert settings.pop("factory") == "sapbert_linker"
+    linker = make_nlp(**settings).get_pipe("sapbert_linker")
+    _, _, find, _ = get_blocks("python")
+    exec(find, {"linker": linker})
+    first = capsys.readouterr().out.splitlines()[0]
+    assert first.startswith("D009203 ") and first.endswith(" Myocardial Infarction")
+    doc = Doc(linker.vocab, ["insomnia", "insomnia"])
+    doc.ents = [Span(doc, 0, 1, label="SYMPTOM"), Span(doc, 1, 2, label="DISEASE")]
+    assert linker(doc).ents[0].kb_id_ == "D007319" != doc.ents[1].kb_id_

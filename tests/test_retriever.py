@@ -10,11 +10,13 @@ import pytest
 
 from spacy_sapbert.encoder import EncoderShim
 from spacy_sapbert.files import list_files
+from spacy_sapbert.filters import ConceptFilter
 from spacy_sapbert.index import ExactIndex, ScannIndex
 from spacy_sapbert.retriever import Retriever
 from spacy_sapbert.terminology import TerminologyBuilder
 
 WORDS = ["heart", "cold", "acute", "attack", "skin", "type", "one", "two", "pain", "a", "b"]
+SOURCES = ["A", "B", "A|B", "B", "B|C"]
 
 
 @pytest.fixture(scope="module")
@@ -27,8 +29,8 @@ def encoder(encoder_folder):
 def make_terminology(names):
     """Build a terminology from (concept, name, preferred)."""
     builder = TerminologyBuilder()
-    for concept, name, preferred in names:
-        builder.add_name(concept, name, preferred=preferred)
+    for i, (concept, name, preferred) in enumerate(names):
+        builder.add_name(concept, name, preferred=preferred, source=SOURCES[i % len(SOURCES)])
     return builder.build()
 
 
@@ -43,8 +45,11 @@ def random_terminology(rng, concepts=40, names=160):
     return make_terminology(rows)
 
 
-def naive_search(terminology, encoder, text, k):
-    """Compare with all names; give (score, rank, concept, rows of the names that may be reported), best first."""
+def naive_search(terminology, encoder, text, k, allowed=None):
+    """Compare with all names, or with those in the mask `allowed`.
+
+    Give (score, rank, concept, rows of the names that may be reported), best first.
+    """
     strings = terminology.names["name"].to_list()
     preferred = terminology.names["preferred"].to_list()
     owners = terminology.names["concept"].to_list()
@@ -54,10 +59,13 @@ def naive_search(terminology, encoder, text, k):
     cosines = dict(zip(distinct, (encoder.encode(distinct) @ encoder.encode([text])[0]).tolist(), strict=True))
     best = {}
     for row, owner in enumerate(owners):
+        if allowed is not None and not allowed[row]:
+            continue
         best[owner] = max(best.get(owner, -2.0), cosines[plain[row]])
     ranked = []
     for owner, score in best.items():
         rows = [row for row in range(len(strings)) if owners[row] == owner and cosines[plain[row]] > score - 1e-6]
+        rows = [row for row in rows if allowed is None or allowed[row]]
         ranks = {row: (strings[row] != text, not preferred[row]) for row in rows}
         top = min(ranks.values())
         ranked.append((score, top, owner, [row for row in rows if ranks[row] == top]))
@@ -73,11 +81,12 @@ def naive_search(terminology, encoder, text, k):
     return [item for group in groups for item in sorted(group, key=lambda item: item[1:3])]
 
 
-def assert_equals_naive(retriever, encoder, texts, k):
-    found = retriever.search(texts, encoder.encode(texts), k)
+def assert_equals_naive(retriever, encoder, texts, k, concept_filter=None):
+    found = retriever.search(texts, encoder.encode(texts), k, concept_filter)
+    allowed = None if concept_filter is None else retriever.allow(concept_filter).names
     assert len(found) == len(texts)
     for text, hits in zip(texts, found, strict=True):
-        expected = naive_search(retriever.terminology, encoder, text, k)
+        expected = naive_search(retriever.terminology, encoder, text, k, allowed)
         assert [hit.concept for hit in hits] == [owner for _, _, owner, _ in expected], text
         np.testing.assert_allclose([hit.score for hit in hits], [item[0] for item in expected], atol=1e-5)
         for hit, (_, _, _, rows) in zip(hits, expected, strict=True):
@@ -94,6 +103,109 @@ def test_search_equals_comparing_with_every_name(encoder, seed):
     texts = rng.sample(strings, 12) + [" ".join(rng.sample(WORDS, 2)) for _ in range(8)] + ["zzz", ""]
     for k in (1, 5, 39, 40, 60):
         assert_equals_naive(retriever, encoder, texts, k)
+
+
+@pytest.fixture(params=["exact at once", "fetching first", "fetching only", "subset gathered at each search"])
+def strategy(request, monkeypatch):
+    """The ways of searching with a filter, which are chosen by size."""
+    monkeypatch.setattr("spacy_sapbert.fetching.FREE_ROWS", 10**6 if request.param == "exact at once" else -(10**6))
+    monkeypatch.setattr("spacy_sapbert.fetching.MOST_FETCHED", 10**6 if request.param == "fetching only" else 100)
+    if request.param == "subset gathered at each search":
+        monkeypatch.setattr("spacy_sapbert.fetching.FREE_ROWS", 10**6)
+        monkeypatch.setattr("spacy_sapbert.index.subset.COPIED_BYTES", 0)
+        monkeypatch.setattr("spacy_sapbert.index.exact.ROW_BLOCK", 7)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"sources": ["A"]},
+        {"sources": ["C"]},
+        {"ids": [f"C{i:03d}" for i in range(0, 40, 4)], "sources": ["B"]},
+        {"ids": ["C003"]},
+        {"languages": ["ENG"]},
+    ],
+    ids=str,
+)
+def test_search_with_a_filter_equals_comparing_with_every_allowed_name(encoder, strategy, seed, fields):
+    rng = random.Random(seed)
+    terminology = random_terminology(rng)
+    retriever = Retriever.build(terminology, encoder, ExactIndex())
+    strings = terminology.names["name"].to_list()
+    texts = rng.sample(strings, 8) + [" ".join(rng.sample(WORDS, 2)) for _ in range(4)] + ["zzz", ""]
+    for k in (1, 5, 60):
+        assert_equals_naive(retriever, encoder, texts, k, ConceptFilter(**fields))
+
+
+def test_a_row_of_names_of_several_concepts_gives_the_allowed_ones(encoder, strategy):
+    rows = [("C1", "Cold", True), ("C2", "cold", True), ("C1", "COLD", False), ("C3", "cold", False)]
+    terminology = make_terminology(rows)
+    retriever = Retriever.build(terminology, encoder, ExactIndex())
+    assert len(retriever.index) == 1
+    (hits,) = retriever.search(["cold"], encoder.encode(["cold"]), 5, ConceptFilter(sources=["B"], ids=["C1", "C3"]))
+    assert [(hit.concept, terminology.names["name"][hit.name]) for hit in hits] == [(2, "cold"), (0, "COLD")]
+
+
+def test_k_concepts_survive_a_filter_however_far_they_are(encoder, strategy):
+    near = [("C0", f"heart attack {a}{b}", False) for a in "abcdefghij" for b in "abcdefghij"]
+    far = [(f"D{i}", f"skin {word}", False) for i, word in enumerate(WORDS)]
+    retriever = Retriever.build(make_terminology([*near, *far]), encoder, ExactIndex())
+    allowed = ConceptFilter(ids=[f"D{i}" for i in range(7)])
+    for k in (1, 6, 7, 50):
+        (hits,) = retriever.search(["heart attack bb"], encoder.encode(["heart attack bb"]), k, allowed)
+        assert len(hits) == min(k, 7)
+    assert_equals_naive(retriever, encoder, ["heart attack bb", "skin one"], 3, allowed)
+
+
+def test_a_filter_that_allows_no_name_finds_nothing(encoder, built):
+    for fields in ({"sources": []}, {"ids": ["C000"], "sources": []}):
+        assert built.search(["cold", "x"], encoder.encode(["cold", "x"]), 3, ConceptFilter(**fields)) == [[], []]
+    assert built.search([], np.empty((0, 32), dtype=np.float32), 3, ConceptFilter(sources=["A"])) == []
+
+
+def test_an_open_filter_is_none(encoder, built):
+    vectors = encoder.encode(WORDS)
+    assert built.search(WORDS, vectors, 4, ConceptFilter()) == built.search(WORDS, vectors, 4)
+
+
+def test_an_approximate_index_with_a_filter_gives_what_exact_search_gives(monkeypatch):
+    pytest.importorskip("scann")
+    rng = np.random.default_rng(0)
+    vectors = rng.standard_normal((3000, 16)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    names = [(f"C{i // 3:04d}", f"name {i}", False) for i in range(3000)]
+    monkeypatch.setattr("spacy_sapbert.index.scann_index.EXACT_BELOW", 0)
+    monkeypatch.setattr("spacy_sapbert.fetching.FREE_ROWS", 0)
+    monkeypatch.setattr("spacy_sapbert.fetching.ROWS_PER_FETCHED", 5)
+    retrievers = []
+    for index in (ExactIndex(), ScannIndex(recall_target=0.95)):
+        index.build(vectors)
+        retrievers.append(
+            Retriever(make_terminology(names), index, np.arange(3001), np.arange(3000), np.zeros((3000, 2)))
+        )
+    # The half that is farthest from the queries, where the index has to look in other leaves than it would.
+    queries = vectors[np.argsort(vectors[:, 0])[:100]]
+    far = {f"C{row // 3:04d}" for row in np.argsort(-vectors[:, 0])[:1000]}
+    for allowed in (ConceptFilter(ids=far), ConceptFilter(sources=["A"])):
+        exact, approximate = (retriever.search([""] * 100, queries, 5, allowed) for retriever in retrievers)
+        found = [a[0].score > e[0].score - 1e-5 for a, e in zip(approximate, exact, strict=True)]
+        assert sum(found) >= 95 and all(len(hits) == 5 for hits in approximate)
+        assert {hit.name for hits in approximate for hit in hits} <= set(
+            np.flatnonzero(retrievers[0].allow(allowed).names)
+        )
+
+
+def test_a_filter_is_applied_once(encoder, built, monkeypatch):
+    vectors = encoder.encode(["cold"])
+    built.search(["cold"], vectors, 3, ConceptFilter(sources=["A", "C"]))
+    monkeypatch.setattr("spacy_sapbert.filters.FilterTable.apply", None)
+    assert built.search(["cold"], vectors, 3, ConceptFilter(sources=["C", "A"]))
+
+
+def test_vectors_that_are_not_finite_are_refused_with_a_filter_too(built):
+    with pytest.raises(ValueError, match=r"^\[E306\]"):
+        built.search(["x"], np.full((1, 32), np.nan, dtype=np.float32), 3, ConceptFilter(ids=["C001"]))
 
 
 def test_many_synonyms_of_one_concept_do_not_crowd_out_others(encoder):
@@ -176,7 +288,7 @@ def test_results_do_not_depend_on_chunks_and_batches(encoder, monkeypatch, chunk
     terminology = random_terminology(random.Random(3))
     texts = ["cold", "acute pain", "heart"]
     expected = Retriever.build(terminology, encoder, ExactIndex()).search(texts, encoder.encode(texts), 6)
-    monkeypatch.setattr("spacy_sapbert.retriever.CHUNK", chunk)
+    monkeypatch.setattr("spacy_sapbert.grouping.CHUNK", chunk)
     retriever = Retriever.build(terminology, encoder, ExactIndex(), batch_size=3)
     found = retriever.search(texts, encoder.encode(texts), 6)
     assert [[hit[:2] for hit in hits] for hits in found] == [[hit[:2] for hit in hits] for hits in expected]

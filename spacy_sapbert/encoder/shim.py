@@ -91,6 +91,14 @@ class EncoderShim(HFShim):
         """
         return self.source.transformer.config.hidden_size
 
+    @property
+    def dtype(self) -> torch.dtype:
+        """Return the precision that strings are encoded in.
+
+        RETURNS (dtype): float32 or bfloat16.
+        """
+        return resolve_precision(self.precision, self._device)
+
     def load(self, name: str | Path, *, revision: str | None = None) -> None:
         """Load an encoder from a folder or from the hub.
 

@@ -3,11 +3,13 @@
 from .exact import INDEX_FILE, ExactIndex, exact_search, make_exact_index
 from .scann_index import ScannIndex, make_scann_index
 from .storage import read_index
+from .subset import Subset
 
 __all__ = [
     "INDEX_FILE",
     "ExactIndex",
     "ScannIndex",
+    "Subset",
     "exact_search",
     "make_exact_index",
     "make_scann_index",

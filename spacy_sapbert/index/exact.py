@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -16,9 +16,12 @@ from ..files import fill_folder, pack_folder, read_manifest, unpack_folder, writ
 INDEX_FILE = "index.json"
 # ScaNN's own name and layout for the vectors, so that one folder serves platforms with and without ScaNN.
 VECTORS_FILE = "dataset.npy"
+ADDED_FILE = "added.npy"
 FORMAT_VERSION = 1
 QUERY_BLOCK = 512
 ROW_BLOCK = 32_768
+# Share of rows without a use from which on an index is worth arranging anew.
+UNUSED_SHARE = 0.25
 
 
 def make_exact_index() -> ExactIndex:
@@ -36,6 +39,8 @@ class ExactIndex:
 
     def __init__(self) -> None:
         self._vectors: np.ndarray | None = None
+        # Rows that came later. They are kept beside the others, which may be memory-mapped and arranged for search.
+        self._added: np.ndarray | None = None
         self.fingerprint = ""
         self.configuration: dict[str, Any] = {"scoring": "exact"}
         self.recall: dict[str, Any] = {}
@@ -45,15 +50,35 @@ class ExactIndex:
 
         RETURNS (int): Rows; 0 before `build`.
         """
-        return 0 if self._vectors is None else int(self._vectors.shape[0])
+        return sum(len(part) for part in (self._vectors, self._added) if part is not None)
 
     @property
     def vectors(self) -> np.ndarray:
-        """Return the vectors the index was built from.
+        """Return the vectors of all rows.
 
-        RETURNS (ndarray): Shape (rows, width), float32; memory-mapped if the index was loaded from disk.
+        RETURNS (ndarray): Shape (rows, width), float32; memory-mapped if the index was loaded from disk, but a copy if
+            rows have been added to it.
         RAISES (ValueError): If the index has not been built.
         """
+        return self._arranged if self._added is None else np.concatenate([self._arranged, self._added])
+
+    def take(self, rows: np.ndarray) -> np.ndarray:
+        """Copy the vectors of some rows.
+
+        rows (ndarray): The rows, ascending.
+        RETURNS (ndarray): Shape (rows, width), float32.
+        """
+        vectors = np.empty((len(rows), self.width), dtype=np.float32)
+        first_added = len(self._arranged)
+        split = int(np.searchsorted(rows, first_added))
+        vectors[:split] = self._arranged[rows[:split]]
+        if self._added is not None:
+            vectors[split:] = self._added[rows[split:] - first_added]
+        return vectors
+
+    @property
+    def _arranged(self) -> np.ndarray:
+        """Return the vectors that the index was built from."""
         if self._vectors is None:
             raise ValueError(Errors.E301)
         return self._vectors
@@ -64,7 +89,7 @@ class ExactIndex:
 
         RETURNS (int): Numbers in a vector.
         """
-        return int(self.vectors.shape[1])
+        return int(self._arranged.shape[1])
 
     def empty(self) -> ExactIndex:
         """Make an index with the same settings and no rows.
@@ -83,16 +108,56 @@ class ExactIndex:
         vectors = np.ascontiguousarray(vectors, dtype=np.float32)
         if vectors.ndim != 2 or 0 in vectors.shape:
             raise ValueError(Errors.E302.format(shape=vectors.shape))
-        _check_finite(vectors)
+        check_finite(vectors)
         self._vectors = vectors
+        self._added = None
         self.fingerprint = fingerprint
         self._arrange()
 
-    def search(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    def extended(self, vectors: np.ndarray) -> ExactIndex:
+        """Make an index that has more rows and shares the present ones. This one stays as it is.
+
+        The new rows are compared with every query, so they are found as surely as by exact search.
+
+        vectors (ndarray): Shape (rows, width), L2-normalised, of the same encoder. Row numbers go on where the present
+            ones end.
+        RETURNS (ExactIndex): The new index.
+        RAISES (ValueError): If the width differs, or some are not finite.
+        """
+        vectors = np.ascontiguousarray(vectors, dtype=np.float32)
+        if vectors.ndim != 2 or vectors.shape[1] != self.width:
+            raise ValueError(Errors.E330.format(shape=vectors.shape, width=self.width))
+        check_finite(vectors)
+        twin = self.empty()
+        twin.__dict__.update(self.__dict__)
+        twin._added = vectors if self._added is None else np.concatenate([self._added, vectors])
+        return twin
+
+    def is_worn(self, unused: int) -> bool:
+        """Tell whether search would gain from arranging the rows anew.
+
+        unused (int): Rows that nobody needs any more.
+        RETURNS (bool): Whether to call `rearranged`.
+        """
+        return unused > UNUSED_SHARE * len(self)
+
+    def rearranged(self, rows: np.ndarray) -> ExactIndex:
+        """Build an index of some of the rows. This one stays as it is.
+
+        rows (ndarray): The rows to keep, ascending.
+        RETURNS (ExactIndex): The new index, whose rows are numbered from 0.
+        """
+        twin = self.empty()
+        twin.build(self.take(rows), fingerprint=self.fingerprint)
+        return twin
+
+    def search(self, queries: np.ndarray, k: int, *, effort: int = 1) -> tuple[np.ndarray, np.ndarray]:
         """Find the rows with the highest cosine for each query.
 
         queries (ndarray): Shape (n, width), L2-normalised.
         k (int): Rows wanted.
+        effort (int): How many times the usual part of the index an approximate search looks through, for rows that are
+            wanted although they are not among the nearest ones.
         RETURNS (Tuple[ndarray, ndarray]): Rows, shape (n, k), int64, padded with -1 where the index has fewer; and
             their cosines, float32, padded with -inf. Best first.
         RAISES (ValueError): If there are no queries, their width is wrong, or some are not finite.
@@ -102,8 +167,10 @@ class ExactIndex:
             raise ValueError(Errors.E303.format(shape=queries.shape, width=self.width))
         if k < 1:
             raise ValueError(Errors.E304.format(k=k))
-        _check_finite(queries)
-        rows, scores = self._search(queries, min(k, len(self)))
+        check_finite(queries)
+        rows, scores = self._search(queries, min(k, len(self._arranged)), effort)
+        if self._added is not None:
+            rows, scores = self._merge_added(queries, rows, scores, min(k, len(self)))
         missing = k - rows.shape[1]
         if missing > 0:
             rows = np.pad(rows, ((0, 0), (0, missing)), constant_values=-1)
@@ -118,13 +185,15 @@ class ExactIndex:
         """
         data = {
             "kind": self.kind,
-            "rows": len(self.vectors),
+            "rows": len(self._arranged) + (0 if self._added is None else len(self._added)),
             "fingerprint": self.fingerprint,
             "configuration": self.configuration,
             "recall": self.recall,
         }
         with fill_folder(Path(path), last=INDEX_FILE) as folder:
             self._write(folder)
+            if self._added is not None:
+                np.save(folder / ADDED_FILE, self._added)
             write_manifest(folder / INDEX_FILE, FORMAT_VERSION, data)
 
     def from_disk(self, path: str | Path, *, memory_map: bool = True) -> ExactIndex:
@@ -141,7 +210,9 @@ class ExactIndex:
             raise OSError(Errors.E305.format(path=path, found=data.get("kind"), expected=self.kind))
         if VECTORS_FILE not in data["files"]:
             raise OSError(Errors.E309.format(path=path))
-        self._vectors = np.load(path / VECTORS_FILE, mmap_mode="c" if memory_map else None)
+        mmap_mode: Literal["c"] | None = "c" if memory_map else None
+        self._vectors = np.load(path / VECTORS_FILE, mmap_mode=mmap_mode)
+        self._added = np.load(path / ADDED_FILE, mmap_mode=mmap_mode) if ADDED_FILE in data["files"] else None
         self.fingerprint = data["fingerprint"]
         self.configuration = data["configuration"]
         self.recall = data["recall"]
@@ -177,11 +248,22 @@ class ExactIndex:
     def _arrange(self) -> None:
         """Prepare the search after the vectors have been set."""
 
-    def _search(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        return exact_search(self.vectors, queries, k)
+    def _search(self, queries: np.ndarray, k: int, effort: int) -> tuple[np.ndarray, np.ndarray]:
+        return exact_search(self._arranged, queries, k)
+
+    def _merge_added(
+        self, queries: np.ndarray, rows: np.ndarray, scores: np.ndarray, k: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Search the added rows too, and keep the best of both, equal ones by row."""
+        assert self._added is not None
+        added_rows, added_scores = exact_search(self._added, queries, min(k, len(self._added)))
+        rows = np.concatenate([rows, added_rows + len(self._arranged)], axis=1)
+        scores = np.concatenate([scores, added_scores], axis=1)
+        order = np.lexsort((rows, -scores), axis=-1)[:, :k]
+        return np.take_along_axis(rows, order, axis=-1), np.take_along_axis(scores, order, axis=-1)
 
     def _write(self, folder: Path) -> None:
-        np.save(folder / VECTORS_FILE, self.vectors)
+        np.save(folder / VECTORS_FILE, self._arranged)
 
     def _read(self, folder: Path) -> None:
         """Load what a subclass has written beside the vectors."""
@@ -216,7 +298,12 @@ def _search_block(vectors: np.ndarray, queries: np.ndarray, k: int) -> tuple[np.
     return rows.numpy(), scores.numpy()
 
 
-def _check_finite(vectors: np.ndarray) -> None:
+def check_finite(vectors: np.ndarray) -> None:
+    """Refuse vectors that would be compared without an error, but without meaning.
+
+    vectors (ndarray): Shape (n, width).
+    RAISES (ValueError): If a number in them is infinite or none.
+    """
     # A sum is not finite if any of its terms is not, and takes no memory; ScaNN answers [0, 0, 0] to a NaN.
     bad = ~np.isfinite(vectors.sum(axis=1))
     if bad.any():

@@ -42,6 +42,8 @@ QUERY_MULTIPLE = 16
 # Share of the inner-product error that counts along the vector, as in the ScaNN paper (ICML 2020), section 5.
 ANISOTROPIC_THRESHOLD = 0.2
 TRAINING_SAMPLE = 250_000
+# More rows than this beside the tree, and comparing with each of them takes longer than searching the tree.
+ADDED_LIMIT = 20_000
 
 
 def make_scann_index(recall_target: float = 0.99) -> ScannIndex:
@@ -74,6 +76,15 @@ class ScannIndex(ExactIndex):
 
     def _arguments(self) -> dict[str, Any]:
         return {"recall_target": self.recall_target}
+
+    def is_worn(self, unused: int) -> bool:
+        """Tell whether search would gain from arranging the rows anew: many are unused, or many not in the tree.
+
+        unused (int): Rows that nobody needs any more.
+        RETURNS (bool): Whether to call `rearranged`.
+        """
+        added = 0 if self._added is None else len(self._added)
+        return super().is_worn(unused) or (added > ADDED_LIMIT and has_scann())
 
     def _arrange(self) -> None:
         self._searcher = None
@@ -112,21 +123,26 @@ class ScannIndex(ExactIndex):
             return
         warnings.warn(Warnings.W302.format(target=self.recall_target, found=self.recall["at_1"]), stacklevel=2)
 
-    def _search(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    def _search(self, queries: np.ndarray, k: int, effort: int) -> tuple[np.ndarray, np.ndarray]:
         if self._searcher is None:
-            return exact_search(self.vectors, queries, k)
+            return exact_search(self._arranged, queries, k)
         # The rows of a query must not depend on how many others there are.
         padding = np.broadcast_to(queries[-1], (-len(queries) % QUERY_MULTIPLE, self.width))
         rows, scores = self._searcher.search_batched_parallel(
             np.concatenate([queries, padding]),
             final_num_neighbors=k,
             pre_reorder_num_neighbors=max(self.configuration["reorder"], 2 * k),
-            leaves_to_search=self.configuration["leaves_to_search"],
+            leaves_to_search=min(effort * self.configuration["leaves_to_search"], self.configuration["leaves"]),
         )
         rows, scores = rows[: len(queries)], scores[: len(queries)]
         scores = np.asarray(scores, dtype=np.float32)
+        rows = rows.astype(np.int64)
         # Few searched leaves can hold fewer than k rows; ScaNN fills up with row 0 and a score that is not a number.
-        return np.where(np.isnan(scores), -1, rows.astype(np.int64)), np.where(np.isnan(scores), -np.inf, scores)
+        # Whoever wants so many has found nothing of use among the first ones, such as names that were removed.
+        short = np.isnan(scores).any(axis=1)
+        if short.any():
+            rows[short], scores[short] = exact_search(self._arranged, queries[short], k)
+        return rows, scores
 
     def _write(self, folder: Path) -> None:
         if self._searcher is None:

@@ -165,7 +165,11 @@ class TerminologyBuilder:
                 pl.col("preferred").any(),
             )
         )
-        return names.with_columns(pl.col("source").list.join(SOURCE_SEPARATOR))
+        # A source that was given may be several already, joined in the same way.
+        joined = pl.col("source").list.join(SOURCE_SEPARATOR)
+        parts = joined.str.split(SOURCE_SEPARATOR).list.unique(maintain_order=True)
+        several = pl.col("source").list.len() > 1
+        return names.with_columns(source=pl.when(several).then(parts.list.join(SOURCE_SEPARATOR)).otherwise(joined))
 
     def _make_concepts(self, kept: list[tuple[str, int]], names: pl.DataFrame) -> pl.DataFrame:
         first = names.sort("concept", "preferred", descending=[False, True], maintain_order=True)

@@ -14,7 +14,15 @@ from ..errors import Warnings
 from ..types import OnMalformed, Suppressed, TerminologyReader, TradenameDirection, Tradenames
 from .malformed import check_choice
 from .rrf_atoms import AtomFilter, read_atoms
-from .rrf_concepts import find_concepts_of_types, read_definitions, read_retired, read_types, read_xrefs
+from .rrf_concepts import (
+    NO_CODE,
+    NO_SOURCE,
+    find_concepts_of_types,
+    read_definitions,
+    read_retired,
+    read_types,
+    read_xrefs,
+)
 from .rrf_folder import RrfFolder
 from .rrf_relations import add_tradenames, find_parents, read_relations
 from .rrf_report import make_report
@@ -105,7 +113,8 @@ def read_rrf(
     tradename_direction (TradenameDirection): Give names to "both", to the "generic" or to the "brand" only.
     definition_sources (Sequence[str]): Sources whose definitions are preferred, best first.
     remap_retired (bool): Take rows of retired concepts for rows of those they were merged into, as MRCUI says.
-    xrefs (bool): Read codes of sources without names from MRSAT, where the writer of this package puts them.
+    xrefs (bool): Read from MRSAT the codes of sources without names, and the names to show that no flag points to,
+        where the writer of this package puts them.
     errors (OnMalformed): Whether to "raise" an error for a malformed line, or to "skip" and count it.
     RETURNS (Terminology): The terminology. Its report has counts by reason, source, language and term type.
     RAISES (FileNotFoundError): If there is no MRCONSO.
@@ -124,7 +133,7 @@ def read_rrf(
         retired=retired,
         allowed=find_concepts_of_types(types, semantic_types, folder),
     )
-    ids, atoms = number_concepts(atoms)
+    ids, atoms = number_concepts(atoms.with_columns(pl.col("source").replace(NO_SOURCE, "")))
     names = make_names(atoms)
     if "MRREL" not in folder:
         what = "parents" if tradenames == "off" else "parents and tradenames"
@@ -134,15 +143,19 @@ def read_rrf(
     if tradenames != "off":
         names, given = add_tradenames(names, relations, ids, tradenames, tradename_direction)
     definitions = read_definitions(folder, retired, definition_sources)
-    codes = atoms.filter(~pl.col("code").is_in(["", "NOCODE"]))
+    codes = atoms.filter(~pl.col("code").is_in(["", NO_CODE]))
     codes = codes.select("concept", codes=pl.concat_str("source", "code", separator=":"))
+    shown: dict[str, pl.DataFrame] = {}
     if xrefs:
-        codes = pl.concat([codes, place(read_xrefs(folder, retired), ids, "codes")])
+        more_codes, canonical_names = read_xrefs(folder, retired)
+        codes = pl.concat([codes, place(more_codes, ids, "codes")])
+        shown = {"canonical_name": place(canonical_names, ids, "canonical_name")}
     columns = {
         "types": place(types.filter(pl.col("TUI") != "").rename({"TUI": "types"}), ids, "types"),
         "definition": place(definitions.rename({"DEF": "definition"}), ids, "definition"),
         "codes": codes,
         "parents": find_parents(relations, ids),
+        **shown,
     }
     concepts = make_concepts(ids, atoms, columns)
     settings = {

@@ -10,8 +10,14 @@ import polars as pl
 from ..errors import Errors
 from .rrf_folder import RrfFolder
 
-# The attribute of MRSAT under which the writer of this package keeps codes of sources that give no names.
+# Attributes of MRSAT that the writer of this package uses: the code of a concept in a source that gives it no name, and
+# the name to show where no flag of MRCONSO can point to it.
 XREF = "XREF"
+CANONICAL_NAME = "CANONICAL_NAME"
+# UMLS has no names and codes without a source. The writer gives those of a terminology this one.
+NO_SOURCE = "NOSAB"
+# UMLS's own word for an atom without a code in its source.
+NO_CODE = "NOCODE"
 
 
 def read_types(folder: RrfFolder, retired: pl.DataFrame | None) -> pl.DataFrame:
@@ -57,16 +63,19 @@ def read_definitions(folder: RrfFolder, retired: pl.DataFrame | None, preferred:
     return table.sort("rank", maintain_order=True).select("CUI", "DEF")
 
 
-def read_xrefs(folder: RrfFolder, retired: pl.DataFrame | None) -> pl.DataFrame:
-    """Read codes of sources that give no names from MRSAT.
+def read_xrefs(folder: RrfFolder, retired: pl.DataFrame | None) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Read from MRSAT the codes of sources that give no names, and names to show.
 
     folder (RrfFolder): The release.
     retired (pl.DataFrame | None): Retired concepts to replace.
-    RETURNS (pl.DataFrame): The columns CUI and `codes`, as "SOURCE:CODE".
+    RETURNS (tuple[pl.DataFrame, pl.DataFrame]): The columns CUI and `codes`, as "SOURCE:CODE"; and CUI and
+        `canonical_name`.
     """
-    table = folder.table("MRSAT", ("CUI", "ATN", "SAB", "ATV")).filter(pl.col("ATN") == XREF)
-    codes = table.select("CUI", codes=pl.concat_str("SAB", "ATV", separator=":"))
-    return remap(codes, ("CUI",), retired)
+    wanted = pl.col("ATN").is_in([XREF, CANONICAL_NAME])
+    table = remap(folder.table("MRSAT", ("CUI", "ATN", "SAB", "ATV")).filter(wanted), ("CUI",), retired)
+    code = pl.when(pl.col("SAB") == NO_SOURCE).then("ATV").otherwise(pl.concat_str("SAB", "ATV", separator=":"))
+    codes = table.filter(pl.col("ATN") == XREF).select("CUI", codes=code)
+    return codes, table.filter(pl.col("ATN") == CANONICAL_NAME).select("CUI", canonical_name="ATV")
 
 
 def read_sources(folder: RrfFolder) -> dict[str, dict[str, Any]]:

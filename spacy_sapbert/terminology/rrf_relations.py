@@ -38,7 +38,8 @@ def find_parents(relations: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
     relations (pl.DataFrame): What `read_relations` gave.
     ids (pl.Series): The concepts of the terminology, in order.
     RETURNS (pl.DataFrame): The columns `concept` (row) and `parents` (id), without those that are not in the
-        terminology and without concepts that would be parents of themselves.
+        terminology and without concepts that would be parents of themselves. Those of a concept in the order of the
+        file, rows that begin with it first.
     """
     up = relations.filter(IS_PARENT).select(child="CUI1", parents="CUI2")
     down = relations.filter(IS_CHILD).select(child="CUI2", parents="CUI1")
@@ -46,7 +47,7 @@ def find_parents(relations: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
     pairs = pairs.with_columns(
         pl.Series("concept", find_rows(pairs["child"], ids)), pl.Series("parent", find_rows(pairs["parents"], ids))
     )
-    known = pairs.filter(pl.col("concept") >= 0, pl.col("parent") >= 0).sort("concept", "parent")
+    known = pairs.filter(pl.col("concept") >= 0, pl.col("parent") >= 0).sort("concept", maintain_order=True)
     return known.select(pl.col("concept").cast(pl.UInt32()), "parents")
 
 

@@ -85,13 +85,18 @@ def make_concepts(ids: pl.Series, atoms: pl.DataFrame, columns: dict[str, pl.Dat
     ids (pl.Series): Their ids, in order.
     atoms (pl.DataFrame): Sorted by concept, with `name`, and `rank`: how far it is from being the name to show.
     columns (dict[str, pl.DataFrame]): The other columns by name: tables of `concept` and one more, several rows for a
-        concept where the column holds lists.
+        concept where the column holds lists. A `canonical_name` replaces that of the best rank.
     RETURNS (pl.DataFrame): The concepts.
     """
     best = atoms.select("concept", "name", "rank").sort("concept", "rank", maintain_order=True)
     concepts = best.unique("concept", keep="first", maintain_order=True).select(
         ids, pl.col("name").alias("canonical_name"), "concept"
     )
+    columns = dict(columns)
+    shown = columns.pop("canonical_name", None)
+    if shown is not None:
+        first = shown.unique("concept", keep="first", maintain_order=True)
+        concepts = concepts.update(first, on="concept", maintain_order="left")
     for name, values in columns.items():
         if isinstance(CONCEPT_SCHEMA[name], pl.List):
             values = values.group_by("concept", maintain_order=True).agg(pl.col(name).unique(maintain_order=True))

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 
@@ -82,6 +83,12 @@ def _canonical(frame: pl.DataFrame) -> pa.Table:
     plain offsets and back gives the same bytes for the same strings.
     """
     table = frame.to_arrow(compat_level=pl.CompatLevel.oldest()).combine_chunks()
+    for column, values in enumerate(table.columns):
+        if values.null_count or not pa.types.is_large_string(values.type):
+            # Bits of truth values or of the mask of missing ones may be followed by some that mean nothing, and the
+            # lists of a filtered table keep what the others held. Taking every value makes them anew.
+            taken = values.take(pa.array(np.arange(len(values))))
+            table = table.set_column(column, table.schema.field(column), taken)
     schema = pa.schema([(field.name, _view_type(field.type)) for field in table.schema])
     return table.cast(schema)
 

@@ -4,7 +4,7 @@ import copy
 import hashlib
 import json
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -175,6 +175,18 @@ class Terminology:
         concept_id, canonical_name, types, definition, codes, parents = self._concepts.row(row)
         return Concept(concept_id, canonical_name, names, tuple(types), definition, tuple(codes), tuple(parents))
 
+    def codes(self, concept_id: str, source: str | None = None) -> tuple[str, ...]:
+        """Get the codes of a concept.
+
+        concept_id (str): The concept's id.
+        source (str | None): The source whose codes are wanted, as "MSH" of "MSH:D003920"; None for all codes.
+        RETURNS (tuple[str, ...]): The codes in this source, without it; none if the concept has none there. For all
+            sources, the codes as stored, "SOURCE:CODE".
+        RAISES (KeyError): If there is no such concept.
+        """
+        codes = self._concepts["codes"][self.row(concept_id)].to_list()
+        return tuple(codes) if source is None else codes_in(codes, source)
+
     def names_of(self, row: int) -> pl.DataFrame:
         """Get the part of `names` that belongs to one concept, without copying.
 
@@ -258,6 +270,17 @@ class Terminology:
         if not 0 <= row < len(self):
             raise IndexError(Errors.E106.format(row=row, n=len(self), what="concepts"))
         return slice(int(self.name_offsets[row]), int(self.name_offsets[row + 1]))
+
+
+def codes_in(codes: Iterable[str], source: str) -> tuple[str, ...]:
+    """Choose the codes of one source.
+
+    codes (Iterable[str]): Codes as "SOURCE:CODE". What follows the first colon may hold others.
+    source (str): The source.
+    RETURNS (tuple[str, ...]): Its codes, without the source.
+    """
+    split = (code.partition(":") for code in codes)
+    return tuple(code for prefix, _, code in split if prefix == source and code)
 
 
 def _check_tables(concepts: pl.DataFrame, names: pl.DataFrame) -> None:

@@ -263,8 +263,8 @@ def test_recall_counts_the_queries_whose_nearest_other_row_is_missed():
     class Forgetful(ExactIndex):
         """Finds every row only among those of the same parity."""
 
-        def _search(self, queries, k):
-            rows, scores = super()._search(queries, len(self))
+        def _search(self, queries, k, effort):
+            rows, scores = super()._search(queries, len(self), effort)
             own = rows[:, :1] % 2
             kept = [row % 2 == parity for row, parity in zip(rows, own, strict=True)]
             pick = [np.flatnonzero(mask)[:k] for mask in kept]

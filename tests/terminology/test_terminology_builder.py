@@ -115,3 +115,11 @@ def test_empty_terminology_is_an_error_that_names_the_files():
     builder.add_concept("C1")
     with pytest.raises(ValueError, match=r"E104.*wrong\.tsv.*'concepts_without_names': 1"):
         builder.build({"files": [{"name": "wrong.tsv"}]})
+
+
+def test_a_name_has_each_of_its_sources_once():
+    builder = TerminologyBuilder()
+    for source in ("", "B|A", "A", "C|B"):
+        builder.add_name("C1", "a", source=source)
+    builder.add_name("C1", "b")
+    assert builder.build().names["source"].to_list() == ["B|A|C", ""]

@@ -1,0 +1,112 @@
+"""Read the ontologies that are there, save each as a terminology, and list those that are not there."""
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import srsly
+import typer
+from wasabi import msg, table
+
+from spacy_sapbert.terminology import Terminology, read_obo
+from spacy_sapbert.terminology.cross_references import is_cui
+
+
+def main(ontologies: Path, assets: Path, output: Path) -> None:
+    """Read ontologies.
+
+    ontologies (Path): Which there are, in the order of precedence, JSON.
+    assets (Path): The folder of their files.
+    output (Path): The folder for a terminology of each, and report.json.
+    """
+    report: dict[str, Any] = {"read": {}, "missing": {}}
+    rows = []
+    for ontology in srsly.read_json(ontologies):
+        source = ontology["source"]
+        path = find_file(ontology, assets)
+        if path is None:
+            report["missing"][source] = why_missing(ontology, assets)
+            continue
+        terminology = add_source(read(path, ontology), ontology)
+        terminology.to_disk(output / source)
+        strange = [
+            concept_id for concept_id in terminology.concepts["id"] if not (":" in concept_id or is_cui(concept_id))
+        ]
+        if strange:
+            msg.warn(
+                f"{source}: {len(strange)} concepts have an id that is no CUI, as it is in the file: {strange[:3]}"
+            )
+        facts = terminology.report
+        # All that the merged terminology depends on, so that `merge` runs again when an ontology has changed.
+        report["read"][source] = {**facts["sources"][source], "fingerprint": terminology.fingerprint}
+        version = facts["source_version"] or "unknown"
+        malformed = facts["dropped"]["malformed"]
+        rows.append((source, version, f"{len(terminology):,}", f"{terminology.n_names:,}", f"{malformed:,}"))
+    if rows:
+        print(table(rows, header=("Source", "Version", "Concepts", "Names", "Malformed terms"), divider=True))
+    for source, reason in report["missing"].items():
+        msg.warn(f"{source} is left out: {reason}")
+    if not rows:
+        msg.fail("There is no ontology to read", exits=1)
+    srsly.write_json(output / "report.json", report)
+    msg.good(f"{len(rows)} ontologies in {output}")
+
+
+def find_file(ontology: dict[str, Any], assets: Path) -> Path | None:
+    """Find the file of an ontology, among the assets or in a package that carries it.
+
+    ontology (dict): The entry of the ontology.
+    assets (Path): The folder of assets.
+    RETURNS (Path | None): The file, if there is one.
+    """
+    places = [assets / ontology["file"]]
+    spec = find_spec(ontology["package"]) if "package" in ontology else None
+    for folder in (spec.submodule_search_locations if spec else None) or ():
+        places.append(Path(folder) / ontology["package_file"])
+    return next((path for path in places if path.is_file()), None)
+
+
+def why_missing(ontology: dict[str, Any], assets: Path) -> str:
+    """Say why there is no file, and what to do.
+
+    ontology (dict): The entry of the ontology.
+    assets (Path): The folder of assets.
+    RETURNS (str): A sentence.
+    """
+    reason = f"{assets / ontology['file']} is not there; `python -m spacy project assets .` fetches it"
+    if "package" in ontology:
+        reason += f", and `pip install {ontology['package']}` brings one too"
+    return reason
+
+
+def read(path: Path, ontology: dict[str, Any]) -> Terminology:
+    """Read one ontology.
+
+    path (Path): The OBO file.
+    ontology (dict): The entry of the ontology.
+    RETURNS (Terminology): Its terms, by CUI where they refer to one.
+    """
+    return read_obo(path, id_prefix=ontology["id_prefix"], source=ontology["source"], errors="skip")
+
+
+def add_source(terminology: Terminology, ontology: dict[str, Any]) -> Terminology:
+    """Note in a terminology's report where it comes from, and what that allows.
+
+    terminology (Terminology): The terminology.
+    ontology (dict): The entry of the ontology.
+    RETURNS (Terminology): The same with the source in its report.
+    """
+    source = {
+        "name": ontology["name"],
+        "version": terminology.report["source_version"] or "",
+        "licence": ontology["licence"],
+        "homepage": ontology["homepage"],
+        # None of these is restricted in the sense of UMLS.
+        "restriction_level": 0,
+    }
+    report = {**terminology.report, "sources": {ontology["source"]: source}}
+    return Terminology(terminology.concepts, terminology.names, report=report)
+
+
+if __name__ == "__main__":
+    typer.run(main)

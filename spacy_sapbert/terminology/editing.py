@@ -1,0 +1,165 @@
+"""Make a terminology from another one by adding or removing concepts and names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from ..errors import Errors
+from .builder import TerminologyBuilder
+from .table import CONCEPT_SCHEMA, NAME_SCHEMA, SOURCE_SEPARATOR, Terminology
+
+LISTS = ("types", "codes", "parents")
+# What the builder takes for one and the same name.
+NAME_KEY = ("concept", "name", "language")
+
+
+class Edit(NamedTuple):
+    """A terminology that was made from another one.
+
+    terminology (Terminology): The new one.
+    name_rows (ndarray): For each name of the old one its row in the new one, or -1 if it was removed; int64.
+    """
+
+    terminology: Terminology
+    name_rows: np.ndarray
+
+
+def collect_names(
+    names: Iterable[tuple[str, str]], *, language: str = "ENG", source: str = "", term_type: str = ""
+) -> Terminology:
+    """Make a terminology of names, to be added to another one.
+
+    names (Iterable[tuple[str, str]]): Pairs of a concept's id and a name.
+    language (str): The language of all of them, as in UMLS.
+    source (str): The vocabulary that they come from.
+    term_type (str): The kind of name in that vocabulary.
+    RETURNS (Terminology): The names. It is empty if there are none but empty ones.
+    RAISES (TypeError): If something is not a pair of strings.
+    RAISES (ValueError): If an id or a text cannot be kept.
+    """
+    builder = TerminologyBuilder()
+    n_empty = n_names = 0
+    for item, pair in enumerate(names):
+        if not isinstance(pair, tuple | list) or len(pair) != 2 or not all(isinstance(text, str) for text in pair):
+            raise TypeError(Errors.E440.format(item=item, value=pair))
+        concept_id, name = pair
+        builder.add_name(concept_id, name, language=language, source=source, term_type=term_type)
+        n_names += 1
+        n_empty += not name.strip()
+    if n_empty < n_names:
+        return builder.build()
+    concepts, rows = pl.DataFrame(schema=CONCEPT_SCHEMA), pl.DataFrame(schema=NAME_SCHEMA)
+    return Terminology(concepts, rows, report={"dropped": {"empty_names": n_empty}})
+
+
+def add_terminology(terminology: Terminology, added: Terminology) -> Edit:
+    """Add concepts and names, as if one builder had got the records of both one after the other.
+
+    A concept that is there already keeps its canonical name, and its definition if it has one; what it has several of
+    comes together. A name that is there already gets the other's sources.
+
+    terminology (Terminology): The terminology.
+    added (Terminology): What to add to it.
+    RETURNS (Edit): The new terminology.
+    """
+    concepts = _merge_concepts(terminology.concepts, added.concepts)
+    places = concepts.select("id", pl.row_index("concept").cast(pl.UInt32()))
+    old = _place_names(terminology, places).with_row_index("old_row")
+    new = _place_names(added, places).unique(NAME_KEY, keep="first", maintain_order=True)
+    n_known = old.height
+    extra = new.join(old, on=NAME_KEY, how="anti", maintain_order="left")
+    names = pl.concat([_merge_names(old, new), extra], how="diagonal").sort("concept", maintain_order=True)
+    name_rows = np.full(n_known, -1, dtype=np.int64)
+    is_old = names["old_row"].is_not_null().to_numpy()
+    name_rows[names["old_row"].drop_nulls().to_numpy()] = np.flatnonzero(is_old)
+    dropped = added.report.get("dropped", {})
+    counts = {
+        "concepts_added": concepts.height - len(terminology),
+        "names_added": extra.height,
+        "duplicate_names": dropped.get("duplicate_names", 0) + added.n_names - extra.height,
+        "empty_names": dropped.get("empty_names", 0),
+    }
+    return _make_edit(terminology, concepts, names, name_rows, counts)
+
+
+def remove_concepts(terminology: Terminology, ids: Iterable[str]) -> Edit:
+    """Remove concepts with all their names. Where they are another one's parents, their ids stay.
+
+    terminology (Terminology): The terminology.
+    ids (Iterable[str]): The ids of the concepts.
+    RETURNS (Edit): The new terminology.
+    RAISES (KeyError): If there is no concept with one of the ids.
+    RAISES (ValueError): If no concept would be left.
+    RAISES (TypeError): If the ids are one string.
+    """
+    if isinstance(ids, str):
+        raise TypeError(Errors.E441.format(value=ids))
+    is_kept = np.ones(len(terminology), dtype=bool)
+    is_kept[[terminology.row(concept_id) for concept_id in ids]] = False
+    if not is_kept.any():
+        raise ValueError(Errors.E150.format(n=len(terminology)))
+    new_rows = (np.cumsum(is_kept) - 1).astype(np.uint32)
+    name_is_kept = is_kept[terminology.name_concept]
+    names = terminology.names.filter(pl.Series(name_is_kept))
+    names = names.with_columns(pl.Series("concept", new_rows[terminology.name_concept[name_is_kept]]))
+    name_rows = np.where(name_is_kept, np.cumsum(name_is_kept) - 1, -1)
+    counts = {
+        "concepts_removed": int((~is_kept).sum()),
+        "names_removed": int((~name_is_kept).sum()),
+    }
+    return _make_edit(terminology, terminology.concepts.filter(pl.Series(is_kept)), names, name_rows, counts)
+
+
+def _merge_concepts(old: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
+    """Merge two tables of concepts, sorted by id."""
+    merged = old.join(new, on="id", how="left", suffix="_new", maintain_order="left")
+    is_shared = pl.col("canonical_name_new").is_not_null()
+    lists = [
+        pl.when(is_shared)
+        .then(pl.concat_list(pl.col(kind), pl.col(f"{kind}_new")).list.unique(maintain_order=True))
+        .otherwise(pl.col(kind))
+        .alias(kind)
+        for kind in LISTS
+    ]
+    merged = merged.with_columns(pl.coalesce("definition", "definition_new"), *lists).select(old.columns)
+    extra = new.join(old, on="id", how="anti")
+    return pl.concat([merged, extra]).sort("id")
+
+
+def _place_names(terminology: Terminology, places: pl.DataFrame) -> pl.DataFrame:
+    """Give a terminology's names the rows that its concepts have in another table."""
+    rows = terminology.concepts.select("id").join(places, on="id", how="left", maintain_order="left")["concept"]
+    return terminology.names.with_columns(pl.Series("concept", rows.to_numpy()[terminology.name_concept]))
+
+
+def _merge_names(old: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
+    """Add to the old names what the new table says of the same ones."""
+    said = new.select(*NAME_KEY, "source", "preferred")
+    merged = old.join(said, on=NAME_KEY, how="left", suffix="_new", maintain_order="left")
+    sources = pl.concat_str("source", "source_new", separator=SOURCE_SEPARATOR).str.split(SOURCE_SEPARATOR)
+    distinct = sources.list.unique(maintain_order=True).list.join(SOURCE_SEPARATOR)
+    merged = merged.with_columns(
+        pl.when(pl.col("source_new").is_null() | (pl.col("source_new") == pl.col("source")))
+        .then("source")
+        # Names without a source have an empty one, which is none.
+        .otherwise(distinct.str.strip_chars(SOURCE_SEPARATOR)),
+        pl.col("preferred") | pl.col("preferred_new").fill_null(False),
+    )
+    return merged.select(old.columns)
+
+
+def _make_edit(
+    old: Terminology, concepts: pl.DataFrame, names: pl.DataFrame, name_rows: np.ndarray, counts: dict[str, int]
+) -> Edit:
+    """Put the parts together, and count in the report what all edits so far have done."""
+    report: dict[str, Any] = old.report
+    known: dict[str, int] = report.get("edits", {})
+    report["edits"] = {key: known.get(key, 0) + counts.get(key, 0) for key in known | counts}
+    report["kept"] = {"concepts": concepts.height, "names": names.height}
+    parents = concepts["parents"].explode().drop_nulls()
+    report["dangling_parents"] = int((~parents.is_in(concepts["id"].implode())).sum())
+    return Edit(Terminology(concepts, names.select(NAME_SCHEMA.names()), report=report), name_rows.astype(np.int64))

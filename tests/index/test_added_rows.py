@@ -1,0 +1,178 @@
+"""Rows added to an index, against an index that was built with them."""
+
+import copy
+import pickle
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spacy_sapbert.files import list_files
+from spacy_sapbert.index import ExactIndex, ScannIndex, exact_search, read_index
+
+WIDTH = 24
+
+
+def fractions(rows, seed=0):
+    """Make vectors whose products have no rounding errors, so that equal really means equal."""
+    return np.random.default_rng(seed).integers(-64, 65, size=(rows, WIDTH)).astype(np.float32) / 64
+
+
+def make_index(cls=ExactIndex, rows=20, added=(3, 4)):
+    """Build an index and add rows to it; return it with all vectors."""
+    index = cls()
+    index.build(fractions(rows), fingerprint="f")
+    parts = [fractions(rows)]
+    for seed, n_added in enumerate(added, 1):
+        parts.append(fractions(n_added, seed))
+        index = index.extended(parts[-1])
+    return index, np.concatenate(parts)
+
+
+def assert_same_search(index, vectors, k=9):
+    queries = fractions(15, seed=99)
+    expected = exact_search(vectors, queries, min(k, len(vectors)))
+    for found, wanted in zip(index.search(queries, k), expected, strict=True):
+        assert (found[:, : wanted.shape[1]] == wanted).all()
+        assert (found[:, wanted.shape[1] :] < 0).all()
+
+
+@pytest.mark.parametrize("cls", [ExactIndex, ScannIndex])
+@settings(deadline=None, max_examples=40)
+@given(st.integers(1, 12), st.lists(st.integers(0, 8), max_size=3), st.integers(1, 40))
+def test_added_rows_are_found_as_if_they_had_been_there(cls, rows, added, k):
+    index, vectors = make_index(cls, rows, added)
+    assert len(index) == len(vectors) and (index.vectors == vectors).all()
+    assert (index.width, index.fingerprint) == (WIDTH, "f")
+    assert_same_search(index, vectors, k)
+
+
+def test_the_index_that_is_extended_stays_as_it_is():
+    index, vectors = make_index(added=())
+    more = index.extended(fractions(5, 1))
+    other = index.extended(fractions(2, 2))
+    assert (len(index), len(more), len(other)) == (20, 25, 22)
+    assert_same_search(index, vectors)
+    assert_same_search(other, np.concatenate([vectors, fractions(2, 2)]))
+    assert more._arranged is index.vectors
+
+
+@pytest.mark.parametrize("cls", [ExactIndex, ScannIndex])
+@pytest.mark.parametrize("copied", ["mapped", "read", "bytes", "pickle", "deepcopy"])
+def test_added_rows_are_saved(tmp_path, cls, copied):
+    index, vectors = make_index(cls)
+    for _ in range(2):  # also over the folder that it was loaded from
+        if copied in ("mapped", "read"):
+            index.to_disk(tmp_path)
+            index = read_index(tmp_path, memory_map=copied == "mapped")
+        elif copied == "bytes":
+            index = cls().from_bytes(index.to_bytes())
+        else:
+            index = pickle.loads(pickle.dumps(index)) if copied == "pickle" else copy.deepcopy(index)
+        assert (index.vectors == vectors).all()
+        assert_same_search(index, vectors)
+    assert_same_search(index.extended(fractions(3, 5)), np.concatenate([vectors, fractions(3, 5)]))
+
+
+def test_added_rows_of_an_index_that_lay_in_the_folder_before_are_not_loaded(tmp_path):
+    make_index()[0].to_disk(tmp_path)
+    index, vectors = make_index(added=())
+    index.to_disk(tmp_path)
+    assert len(read_index(tmp_path)) == len(vectors) == 20
+
+
+def test_damaged_or_missing_added_rows_are_noticed(tmp_path):
+    make_index()[0].to_disk(tmp_path)
+    assert "added.npy" in list_files(tmp_path)
+    path = tmp_path / "added.npy"
+    data = bytearray(path.read_bytes())
+    data[random.Random(0).randrange(len(data))] ^= 4
+    path.write_bytes(data)
+    with pytest.raises(OSError, match=r"^\[E504\]"):
+        read_index(tmp_path)
+    path.unlink()
+    with pytest.raises(FileNotFoundError, match=r"^\[E503\]"):
+        read_index(tmp_path)
+
+
+def test_building_again_forgets_added_rows():
+    index, _ = make_index()
+    index.build(fractions(5, 3))
+    assert len(index) == 5
+    assert_same_search(index, fractions(5, 3))
+
+
+@pytest.mark.parametrize("shape", [(2, WIDTH + 1), (WIDTH,), (1, 1, WIDTH)])
+def test_vectors_of_another_width_are_refused(shape):
+    with pytest.raises(ValueError, match=rf"^\[E330\].*width {WIDTH}"):
+        make_index()[0].extended(np.ones(shape, dtype=np.float32))
+
+
+def test_vectors_that_are_not_finite_and_an_index_that_was_not_built_are_refused():
+    with pytest.raises(ValueError, match=r"^\[E306\]"):
+        make_index()[0].extended(np.full((1, WIDTH), np.nan))
+    with pytest.raises(ValueError, match=r"^\[E301\]"):
+        ExactIndex().extended(fractions(1))
+
+
+@pytest.mark.parametrize("cls", [ExactIndex, ScannIndex])
+@pytest.mark.parametrize("kept", [[0], [26], [1, 19, 20, 25], list(range(27))])
+def test_rows_that_are_kept_are_arranged_anew(cls, kept):
+    index, vectors = make_index(cls)
+    arranged = index.rearranged(np.array(kept))
+    assert type(arranged) is cls and arranged._added is None and arranged.fingerprint == "f"
+    assert (arranged.vectors == vectors[kept]).all()
+    assert_same_search(arranged, vectors[kept])
+    assert_same_search(index, vectors)
+
+
+def test_an_index_is_worn_by_unused_rows_and_by_many_beside_the_tree(monkeypatch):
+    pytest.importorskip("scann")
+    monkeypatch.setattr("spacy_sapbert.index.scann_index.ADDED_LIMIT", 7)
+    for cls in (ExactIndex, ScannIndex):
+        index, _ = make_index(cls)
+        assert [index.is_worn(unused) for unused in (0, 6, 7)] == [False, False, True]
+    more = fractions(1, 5)
+    assert not make_index(ExactIndex)[0].extended(more).is_worn(0)
+    assert make_index(ScannIndex)[0].extended(more).is_worn(0)
+    monkeypatch.setattr("spacy_sapbert.index.scann_index.has_scann", lambda: False)
+    assert not make_index(ScannIndex)[0].extended(more).is_worn(0)
+
+
+@pytest.fixture
+def tree(monkeypatch):
+    pytest.importorskip("scann")
+    monkeypatch.setattr("spacy_sapbert.index.scann_index.EXACT_BELOW", 1000)
+    index = ScannIndex(recall_target=0.9)
+    index.build(fractions(1200) / 8)
+    return index
+
+
+def test_rows_beside_a_tree_are_found_exactly_and_saved(tree, tmp_path):
+    added = fractions(50, 1) / 8
+    index = tree.extended(added)
+    queries = fractions(40, 2) / 8
+    for twin in (index, pickle.loads(pickle.dumps(index))):
+        rows, scores = twin.search(queries, 10)
+        expected = exact_search(added, queries, 10)
+        tree_rows, tree_scores = tree.search(queries, 10)
+        for i in range(len(queries)):
+            pairs = [*zip(tree_scores[i], tree_rows[i], strict=True)]
+            pairs += zip(expected[1][i], expected[0][i] + 1200, strict=True)
+            best = sorted(pairs, key=lambda pair: (-pair[0], pair[1]))[:10]
+            assert [*zip(scores[i], rows[i], strict=True)] == best
+    tree.extended(added).to_disk(tmp_path)
+    loaded = read_index(tmp_path)
+    assert (loaded.search(queries, 10)[0] == index.search(queries, 10)[0]).all()
+    loaded.to_disk(tmp_path)
+    assert (read_index(tmp_path).search(queries, 10)[0] == index.search(queries, 10)[0]).all()
+
+
+def test_whoever_wants_more_rows_than_the_searched_leaves_hold_gets_them_all(tree):
+    queries = fractions(20, 2) / 8
+    tree.configuration = {**tree.configuration, "leaves_to_search": 1}
+    assert (np.sort(tree.search(queries, 1200)[0], axis=1) == np.arange(1200)).all()
+    few, _ = tree.search(queries, 3)
+    assert (few != exact_search(tree.vectors, queries, 3)[0]).any()

@@ -1,0 +1,118 @@
+"""Edited terminologies against one builder that got all the records."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spacy_sapbert.terminology import Terminology, TerminologyBuilder
+from spacy_sapbert.terminology.editing import add_terminology, collect_names, remove_concepts
+
+TEXTS = st.sampled_from(["a", "b", "ä", "x y", "long enough for a buffer of its own", "😷"])
+IDS = st.sampled_from(["C1", "C2", "C3", "D1", "Ä1", "😷1"])
+CONCEPTS = st.fixed_dictionaries(
+    {},
+    optional={
+        "types": st.lists(TEXTS, max_size=3),
+        "definition": TEXTS,
+        "codes": st.lists(TEXTS, max_size=2),
+        "parents": st.lists(IDS, max_size=2),
+    },
+)
+NAMES = st.fixed_dictionaries(
+    {},
+    optional={
+        "language": st.sampled_from(["ENG", "GER"]),
+        "source": st.sampled_from(["", "A", "B", "C"]),
+        "term_type": TEXTS,
+        "preferred": st.booleans(),
+    },
+)
+RECORDS = st.lists(st.tuples(IDS, TEXTS, CONCEPTS, NAMES), min_size=1, max_size=12)
+
+
+def build(records):
+    builder = TerminologyBuilder()
+    # What cannot be told from a terminology is whether the canonical name was given: it is, always.
+    for concept_id, name, concept, labels in records:
+        builder.add_concept(concept_id, canonical_name=f"The {name}", **concept)
+        builder.add_name(concept_id, name, **labels)
+    return builder.build()
+
+
+def assert_same(terminology, expected):
+    assert terminology == expected
+    assert terminology.fingerprint == expected.fingerprint
+    assert terminology.report["kept"] == expected.report["kept"]
+    assert terminology.report["dangling_parents"] == expected.report["dangling_parents"]
+    assert Terminology.from_bytes(terminology.to_bytes()) == expected
+
+
+def name_keys(terminology):
+    ids = terminology.concepts["id"]
+    rows = zip(*(terminology.names[column].to_list() for column in ("concept", "name", "language")), strict=True)
+    return [(ids[concept], name, language) for concept, name, language in rows]
+
+
+@settings(deadline=None, max_examples=60)
+@given(RECORDS, RECORDS)
+def test_adding_gives_what_one_builder_gives(first, second):
+    old, added = build(first), build(second)
+    edit = add_terminology(old, added)
+    assert_same(edit.terminology, build(first + second))
+    keys = name_keys(edit.terminology)
+    assert [keys[row] for row in edit.name_rows.tolist()] == name_keys(old)
+    assert edit.terminology.report["edits"]["names_added"] == edit.terminology.n_names - old.n_names
+    assert (old, added) == (build(first), build(second))
+
+
+@settings(deadline=None, max_examples=60)
+@given(RECORDS, st.data())
+def test_removing_gives_what_was_built_without(records, data):
+    ids = data.draw(st.sets(st.sampled_from(sorted({record[0] for record in records}))))
+    kept = [record for record in records if record[0] not in ids]
+    old = build(records)
+    if not kept:
+        with pytest.raises(ValueError, match=r"^\[E150\]"):
+            remove_concepts(old, ids)
+        return
+    edit = remove_concepts(old, iter(ids))
+    assert_same(edit.terminology, build(kept))
+    keys = name_keys(edit.terminology)
+    for key, row in zip(name_keys(old), edit.name_rows.tolist(), strict=True):
+        assert row == -1 if key[0] in ids else keys[row] == key
+
+
+def test_sources_and_preference_of_a_name_come_together():
+    def make(*rows):
+        builder = TerminologyBuilder()
+        for name, source, preferred in rows:
+            builder.add_name("C1", name, source=source, preferred=preferred)
+        return builder.build()
+
+    old = make(("a", "A", False), ("b", "A|B", True), ("c", "", False), ("d", "A", False), ("e", "A", False))
+    added = make(("d", "", False), ("c", "B", True), ("b", "C|B", False), ("a", "A", True), ("f", "B", False))
+    names = add_terminology(old, added).terminology.names
+    assert names["name"].to_list() == ["a", "b", "c", "d", "e", "f"]
+    assert names["source"].to_list() == ["A", "A|B|C", "B", "A", "A", "B"]
+    assert names["preferred"].to_list() == [True, True, True, False, False, False]
+
+
+def test_edits_add_up_in_the_report():
+    terminology = build([("C1", "a", {}, {}), ("C2", "b", {}, {})])
+    for names in ([("C1", "x"), ("C1", "a")], [("C3", "x"), ("C3", "x"), ("C3", " ")]):
+        terminology = add_terminology(terminology, collect_names(names)).terminology
+    terminology = remove_concepts(terminology, ["C1"]).terminology
+    terminology = remove_concepts(Terminology.from_bytes(terminology.to_bytes()), ["C2"]).terminology
+    assert terminology.report["edits"] == {
+        "concepts_added": 1,
+        "names_added": 2,
+        "duplicate_names": 2,
+        "empty_names": 1,
+        "concepts_removed": 2,
+        "names_removed": 3,
+    }
+
+
+def test_collected_names_carry_their_labels():
+    names = collect_names([["C1", " a "]], language="GER", source="S", term_type="PT").names
+    assert names.select("name", "language", "source", "term_type").row(0) == ("a", "GER", "S", "PT")

@@ -1,0 +1,268 @@
+"""The component with filters and with codes as ids, and its `find`."""
+
+import pytest
+import spacy
+from spacy.tokens import Doc, Span
+
+from spacy_sapbert.encoder import EncoderShim
+from spacy_sapbert.retriever import Retriever
+
+DISEASES = {"C0009443", "C0013264", "C0020538", "C0027051"}
+
+
+@pytest.fixture
+def make_linker(make_nlp):
+    return lambda **settings: make_nlp(**settings).get_pipe("sapbert_linker")
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """Record how many strings are encoded and searched in each call."""
+    calls = {"encoded": [], "searched": []}
+    encode, search = EncoderShim.encode_tokens, Retriever.search
+
+    def count_encoded(self, tokens, **kwargs):
+        calls["encoded"].append(len(tokens))
+        return encode(self, tokens, **kwargs)
+
+    def count_searched(self, texts, *args):
+        calls["searched"].append(list(texts))
+        return search(self, texts, *args)
+
+    monkeypatch.setattr(EncoderShim, "encode_tokens", count_encoded)
+    monkeypatch.setattr(Retriever, "search", count_searched)
+    return calls
+
+
+def link(linker, *mentions):
+    """Link mentions from (text, label) in one document."""
+    words = [word for text, _ in mentions for word in text.split()]
+    doc, start = Doc(linker.vocab, words=words), 0
+    ents = []
+    for text, label in mentions:
+        ents.append(Span(doc, start, start + len(text.split()), label=label))
+        start = ents[-1].end
+    doc.ents = ents
+    return linker(doc).ents
+
+
+def ids(candidates, key="id"):
+    return [candidate[key] for candidate in candidates]
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"types": ["T047"]}, DISEASES),
+        ({"types": ["T070", "T184"]}, {"C0009264", "C0917801"}),
+        ({"ids": ["C0027051", "C0009264"]}, {"C0027051", "C0009264"}),
+        ({"types": ["T047"], "ids": ["C0027051", "C0009264"]}, {"C0027051"}),
+        ({"sources": ["CHV"]}, {"C0009443", "C0917801"}),
+        ({"languages": ["ENG"], "types": ["T184"]}, {"C0917801"}),
+        ({"types": []}, set()),
+    ],
+    ids=str,
+)
+def test_only_what_the_settings_allow_is_proposed_and_all_of_that(make_linker, settings, expected):
+    (ent,) = link(make_linker(k=6, **settings), ("cold", "X"))
+    assert set(ids(ent._.kb_candidates)) == expected and len(ent._.kb_candidates) == len(expected)
+
+
+def test_only_names_of_the_allowed_sources_match(make_linker):
+    (ent,) = link(make_linker(sources=["SNOMEDCT_US"], k=1), ("acute coryza", "X"))
+    assert ent._.kb_candidates[0]["name"] != "acute coryza" and ent._.kb_candidates[0]["score"] < 0.999
+    (ent,) = link(make_linker(sources=["CHV"], k=1), ("acute coryza", "X"))
+    assert ent._.kb_candidates[0]["name"] == "acute coryza" and ent.kb_id_ == "C0009443"
+
+
+def test_types_by_label_hold_for_mentions_with_that_label_and_for_long_forms(make_linker):
+    linker = make_linker(label_types={"WEATHER": ["T070"], "NONE": []}, k=6)
+    weather, disease, nothing = link(linker, ("cold", "WEATHER"), ("cold", "X"), ("cold", "NONE"))
+    assert ids(weather._.kb_candidates) == ["C0009264"] and weather.kb_id_ == "C0009264"
+    assert len(disease._.kb_candidates) == 6
+    assert nothing._.kb_candidates == [] and nothing.kb_id_ == ""
+
+
+def test_types_by_label_narrow_the_types_for_all(make_linker):
+    linker = make_linker(types=["T047", "T184"], label_types={"SYMPTOM": ["T184", "T070"]}, k=6)
+    symptom, other = link(linker, ("cold", "SYMPTOM"), ("cold", "X"))
+    assert ids(symptom._.kb_candidates) == ["C0917801"]
+    assert set(ids(other._.kb_candidates)) == DISEASES | {"C0917801"}
+
+
+def test_types_by_label_hold_for_spans(make_linker):
+    linker = make_linker(spans_key="sc", label_types={"WEATHER": ["T070"]})
+    doc = Doc(linker.vocab, words=["insomnia"])
+    doc.spans["sc"] = [Span(doc, 0, 1, label="WEATHER"), Span(doc, 0, 1, label="X")]
+    assert [span.kb_id_ for span in linker(doc).spans["sc"]] == ["C0009264", "C0917801"]
+
+
+def test_a_string_under_two_filters_is_encoded_once_and_remembered_for_both(make_linker, counted):
+    linker = make_linker(label_types={"WEATHER": ["T070"]})
+    counted["encoded"].clear()
+    mentions = (("cold", "WEATHER"), ("cold", "X"), ("insomnia", "X"), ("cold", "X"))
+    first = [ent._.kb_candidates for ent in link(linker, *mentions)]
+    assert counted["encoded"] == [2] and sorted(map(sorted, counted["searched"])) == [["cold"], ["cold", "insomnia"]]
+    assert [ent._.kb_candidates for ent in link(linker, *mentions)] == first
+    assert counted["encoded"] == [2] and len(counted["searched"]) == 2
+
+
+def test_filters_can_be_changed_at_run_time_and_back(make_linker):
+    linker = make_linker(k=6)
+    everything = link(linker, ("cold", "X"))[0]._.kb_candidates
+    for key, value in (("types", ["T184"]), ("ids", ["C0917801"]), ("label_types", {"X": ["T184"]})):
+        before = getattr(linker, key)
+        setattr(linker, key, value)
+        assert ids(link(linker, ("cold", "X"))[0]._.kb_candidates) == ["C0917801"]
+        setattr(linker, key, before)
+        assert link(linker, ("cold", "X"))[0]._.kb_candidates == everything
+    linker.output_source = "MSH"
+    assert "D003139" in ids(link(linker, ("cold", "X"))[0]._.kb_candidates)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"types": ["T999"]}, r"E430.*types allows 'T999'.*'T047', 'T070', 'T184'"),
+        ({"sources": ["MESH"]}, r"E430.*sources allows 'MESH'.*'CHV', 'MSH', 'SNOMEDCT_US'"),
+        ({"languages": ["en"]}, r"E430.*languages allows 'en'.*'ENG'"),
+        ({"ids": ["C1"]}, r"E430.*ids allows 'C1'.*6 ids: 'C0009264'"),
+        ({"label_types": {"RARE": ["Disease"]}}, r"E430.*label_types allows 'Disease'"),
+        ({"output_source": "ICD10"}, r"E431.*'ICD10'.*'HPO', 'MSH', 'OMIM'"),
+    ],
+    ids=str,
+)
+def test_settings_that_the_terminology_does_not_know_are_refused(make_linker, settings, message):
+    with pytest.raises(ValueError, match=message):
+        link(make_linker(**settings), ("cold", "X"))
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("types", "T047"),
+        ("sources", [1]),
+        ("languages", 3),
+        ("ids", [None]),
+        ("label_types", None),
+        ("label_types", ["T047"]),
+        ("label_types", {"X": "T047"}),
+        ("label_types", {"X": None}),
+        ("output_source", ""),
+        ("output_source", ["MSH"]),
+    ],
+)
+def test_settings_of_another_type_are_refused_by_name(make_linker, key, value):
+    linker = make_linker()
+    setattr(linker, key, value)
+    with pytest.raises(ValueError, match=rf"^\[E404\].*{key}"):
+        link(linker, ("cold", "X"))
+
+
+def test_codes_become_the_ids_and_the_concept_stays_known(make_linker):
+    linker = make_linker(output_source="HPO", k=6)
+    (ent,) = link(linker, ("heart attack", "X"))
+    assert ent.kb_id_ == "HP:0001658" and ent._.kb_ents[0][0] == "HP:0001658"
+    assert {c["id"]: c["concept_id"] for c in ent._.kb_candidates} == {
+        "HP:0001658": "C0027051",
+        "HP:0000822": "C0020538",
+    }
+    assert all(linker.terminology[c["concept_id"]].canonical_name == c["canonical_name"] for c in ent._.kb_candidates)
+
+
+def test_without_output_source_both_ids_are_the_concepts(make_linker):
+    (ent,) = link(make_linker(), ("heart attack", "X"))
+    assert ids(ent._.kb_candidates) == ids(ent._.kb_candidates, "concept_id")
+
+
+def test_of_several_codes_the_first_is_the_id_and_k_survives_concepts_without_one(make_linker):
+    (ent,) = link(make_linker(output_source="MSH", k=5), ("heart attack", "X"))
+    assert ent.kb_id_ == "D009203"
+    assert set(ids(ent._.kb_candidates)) == {"D003139", "D006973", "D009203", "D020388", "D007319"}
+
+
+@pytest.mark.parametrize(("mention", "concept"), [("insomnia", "C0917801"), ("hypertension", "C0020538")])
+def test_of_concepts_with_one_code_the_better_is_kept_and_others_follow(make_linker, mention, concept):
+    for k in (1, 2, 5):
+        (ent,) = link(make_linker(output_source="OMIM", k=k), (mention, "X"))
+        assert ids(ent._.kb_candidates) == ["1", "310200"][:k]
+        assert ids(ent._.kb_candidates, "concept_id") == [concept, "C0013264"][:k]
+
+
+def test_long_and_short_form_with_one_code_are_one_candidate(make_linker):
+    linker = make_linker(output_source="OMIM", k=5)
+    doc = Doc(linker.vocab, words=["insomnia", "(", "hypertension", ")"])
+    doc.ents = [Span(doc, 2, 3, label="X")]
+    doc._.abbreviation_offsets = [[11, 23, 0, 8]]
+    candidates = linker(doc).ents[0]._.kb_candidates
+    assert ids(candidates) == ["1", "310200"] and candidates[0]["mention"] == "insomnia"
+
+
+def test_find_gives_what_linking_gives(make_linker):
+    linker = make_linker(types=["T047"], k=3)
+    texts = ["heart attack", "cold", "xyzzy", "cold"]
+    expected = [ent._.kb_candidates for ent in link(linker, *((text, "X") for text in texts))]
+    assert linker.find(texts) == expected
+    assert linker.find([" heart\n attack "]) == [expected[0]]
+    linker.threshold = 0.999
+    assert [ids(found) for found in linker.find(texts)] == [["C0027051"], ["C0009443"], [], ["C0009443"]]
+
+
+def test_what_is_given_to_find_replaces_the_setting_for_this_call(make_linker, counted):
+    linker = make_linker(types=["T047"], label_types={"X": ["T184"]}, k=2)
+    before = linker.find(["cold"])
+    assert len(before[0]) == 2
+    assert ids(linker.find(["cold"], types=["T184"])[0]) == ["C0917801"]
+    assert set(ids(linker.find(["cold"], k=6)[0])) == DISEASES
+    assert ids(linker.find(["cold"], ids=["C0027051"])[0]) == ["C0027051"]
+    assert ids(linker.find(["cold"], sources=["CHV"])[0]) == ["C0009443"]
+    assert linker.find(["cold"], languages=["ENG"]) == before
+    assert linker.find(["cold"], types=[]) == [[]]
+    counted["searched"].clear()
+    assert linker.find(["cold"]) == before and linker.types == ["T047"]
+    assert counted["searched"] == []
+
+
+def test_find_gives_nothing_for_strings_that_are_no_names(make_linker):
+    assert make_linker().find(["", "...", "心肌梗死"]) == [[], [], []]
+    assert make_linker().find([]) == []
+
+
+def test_what_find_returns_can_be_changed(make_linker):
+    linker = make_linker()
+    expected = linker.find(["cold"])
+    linker.find(["cold"])[0][0]["types"].append("CHANGED")
+    assert linker.find(["cold"]) == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"texts": "cold"}, r"^\[E432\].*'cold'"),
+        ({"texts": None}, r"^\[E432\].*None"),
+        ({"texts": ["cold", 3]}, r"^\[E432\].*3"),
+        ({"texts": ["cold"], "k": 0}, r"^\[E404\].*k is 0"),
+        ({"texts": ["cold"], "types": "T047"}, r"^\[E404\].*types"),
+        ({"texts": ["cold"], "ids": ["C9"]}, r"^\[E430\].*ids"),
+    ],
+    ids=str,
+)
+def test_find_refuses_arguments_without_meaning(make_linker, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        make_linker().find(**arguments)
+
+
+def test_find_before_initializing_says_so():
+    with pytest.raises(ValueError, match="E401"):
+        spacy.blank("en").add_pipe("sapbert_linker").find(["cold"])
+
+
+def test_filters_in_the_config_are_saved_with_the_pipeline(make_nlp, tmp_path):
+    settings = {"types": ["T047"], "label_types": {"DISORDER": ["T047"]}, "output_source": "MSH", "k": 6}
+    nlp = make_nlp(**settings)
+    nlp.to_disk(tmp_path / "p")
+    loaded = spacy.load(tmp_path / "p")
+    assert loaded.config["components"]["sapbert_linker"]["label_types"] == {"DISORDER": ["T047"]}
+    for pipeline in (nlp, loaded):
+        (ent,) = pipeline("heart attack").ents
+        assert set(ids(ent._.kb_candidates, "concept_id")) == DISEASES and ent.kb_id_ == "D009203"
