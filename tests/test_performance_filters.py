@@ -4,7 +4,10 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
+
+from spacy_sapbert.terminology import Terminology, TerminologyBuilder
 
 SCRIPTS = Path(__file__).parents[1] / "projects" / "performance" / "scripts"
 
@@ -21,11 +24,21 @@ def measure_filters(monkeypatch):
             del sys.modules[name]
 
 
-def test_filters_are_made_for_what_a_terminology_has(measure_filters, terminology):
+def make_terminology():
+    builder = TerminologyBuilder()
+    for number in range(1, 7):
+        builder.add_concept(f"C{number}", canonical_name=f"name {number}", types=["T184" if number == 1 else "T047"])
+        builder.add_name(f"C{number}", f"name {number}", source="HPO" if number < 3 else "HPO|MSH", language="ENG")
+    return builder.build()
+
+
+def test_filters_are_made_for_what_a_terminology_has(measure_filters):
+    terminology = make_terminology()
     filters = measure_filters.make_filters(terminology, 0)
-    # All names have the same source and language, and so no filter by it.
+    # All names have the same language, and so no filter by it.
     assert list(filters) == [
         "types: T047",
+        "sources: HPO",
         "ids: 50.0% of concepts",
         "ids: 5.0% of concepts",
         "ids: 0.5% of concepts",
@@ -33,6 +46,15 @@ def test_filters_are_made_for_what_a_terminology_has(measure_filters, terminolog
     assert filters["types: T047"] == {"types": ["T047"]}
     assert len(filters["ids: 50.0% of concepts"]["ids"]) == 3
     assert filters == measure_filters.make_filters(terminology, 0)
+
+
+def test_filters_are_for_concepts_with_names(measure_filters):
+    whole = make_terminology()
+    some = Terminology(whole.concepts, whole.names.filter(pl.col("name").is_in(["name 1", "name 2"])))
+    filters = measure_filters.make_filters(some, 0)
+    ids = [arguments["ids"] for name, arguments in filters.items() if name.startswith("ids")]
+    assert len(ids) == 3
+    assert all(chosen and set(chosen) <= {"C1", "C2"} for chosen in ids)
 
 
 def test_a_filter_is_measured(measure_filters, make_nlp):

@@ -43,9 +43,11 @@ def make_filters(terminology: Terminology, seed: int) -> dict[str, dict[str, lis
     seed (int): Seed of the choice of ids.
     RETURNS (Dict[str, dict]): The filters, as keyword arguments of `SapbertLinker.find`, by a name for the table.
     """
+    # A terminology of some of its names has concepts without any, which no search can find.
+    concepts = terminology.concepts[terminology.names["concept"].unique().sort()]
     found: dict[str, dict[str, list[str]]] = {}
     columns = {
-        "types": terminology.concepts["types"].explode(),
+        "types": concepts["types"].explode(),
         "sources": terminology.names["source"].str.split("|").explode(),
         "languages": terminology.names["language"].str.split("|").explode(),
     }
@@ -54,7 +56,7 @@ def make_filters(terminology: Terminology, seed: int) -> dict[str, dict[str, lis
         if counted.height > 1:
             value = counted.item(0, 0)
             found[f"{key}: {value}"] = {key: [value]}
-    ids = terminology.concepts["id"]
+    ids = concepts["id"]
     for share in SHARES:
         some = ids.sample(max(1, round(share * len(ids))), seed=seed)
         found[f"ids: {share:.1%} of concepts"] = {"ids": some.to_list()}
