@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -41,7 +41,14 @@ def list_files(folder: Path) -> list[str]:
     return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
 
 
-def write_manifest(path: Path, version: int, data: dict[str, Any], *, below: bool = True) -> None:
+def write_manifest(
+    path: Path,
+    version: int,
+    data: dict[str, Any],
+    *,
+    below: bool = True,
+    hashes: Mapping[str, str] | None = None,
+) -> None:
     """Write a manifest: data, the hashes of the files that lie beside it, and a checksum over both.
 
     path (Path): The manifest, in a folder whose other files are complete.
@@ -49,9 +56,11 @@ def write_manifest(path: Path, version: int, data: dict[str, Any], *, below: boo
     data (dict): JSON data.
     below (bool): List the files in folders below as well. False for folders that have manifests of their own, so that
         nothing large is hashed twice.
+    hashes (Mapping[str, str] | None): The SHA-256 of files that were hashed while they were written.
     """
+    known = hashes or {}
     names = [name for name in list_files(path.parent) if name != path.name and (below or "/" not in name)]
-    files = {name: hash_file(path.parent / name) for name in names}
+    files = {name: known.get(name) or hash_file(path.parent / name) for name in names}
     manifest = {**data, "format": version, "files": files}
     # Not srsly's JSON, which reads some floats back as their neighbours and so fails the checksum.
     text = json.dumps({**manifest, "checksum": _checksum(manifest)}, indent=2, ensure_ascii=False)

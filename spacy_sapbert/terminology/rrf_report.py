@@ -29,6 +29,7 @@ def make_report(
     """
     kept_atoms = int(counts.labels["kept"].sum())
     sources = read_sources(folder)
+    distinct = list_distinct(names)
     used = {source for source, n in counts.by("SAB").items() if n["kept"]}
     return {
         "files": folder.describe(),
@@ -46,19 +47,27 @@ def make_report(
         "by_source": counts.by("SAB"),
         "by_language": counts.by("LAT"),
         "by_term_type": counts.by("TTY"),
-        "names_per_concept": count_names_per_concept(names),
-        "homonyms": count_homonyms(names),
+        "names_per_concept": count_names_per_concept(distinct),
+        "homonyms": count_homonyms(distinct),
         "sources": {source: sources[source] for source in sorted(used & set(sources))},
     }
 
 
-def count_names_per_concept(names: pl.DataFrame) -> dict[str, int]:
-    """Count concepts by how many distinct names they have, whatever their language and case.
+def list_distinct(names: pl.DataFrame) -> pl.DataFrame:
+    """List the distinct names of each concept, whatever their language and case.
 
     names (pl.DataFrame): Of a terminology.
+    RETURNS (pl.DataFrame): The columns `concept` and `name`.
+    """
+    return names.select("concept", pl.col("name").str.to_lowercase()).unique()
+
+
+def count_names_per_concept(distinct: pl.DataFrame) -> dict[str, int]:
+    """Count concepts by how many distinct names they have.
+
+    distinct (pl.DataFrame): What `list_distinct` gave.
     RETURNS (dict[str, int]): Concepts by number of names, such as "5-9"; and the most under "largest".
     """
-    distinct = names.select("concept", pl.col("name").str.to_lowercase()).unique()
     n = distinct.group_by("concept").len()["len"]
     counts = {}
     for low, high in BINS:
@@ -67,13 +76,12 @@ def count_names_per_concept(names: pl.DataFrame) -> dict[str, int]:
     return {**counts, "largest": int(n.to_numpy().max(initial=0))}
 
 
-def count_homonyms(names: pl.DataFrame) -> dict[str, int]:
-    """Count names that belong to several concepts, whatever their case.
+def count_homonyms(distinct: pl.DataFrame) -> dict[str, int]:
+    """Count names that belong to several concepts.
 
-    names (pl.DataFrame): Of a terminology.
+    distinct (pl.DataFrame): What `list_distinct` gave.
     RETURNS (dict[str, int]): Such `names`, and the `concepts` that have one.
     """
-    distinct = names.select("concept", pl.col("name").str.to_lowercase()).unique()
     shared = distinct.filter(pl.col("name").is_duplicated())
     return {"names": shared["name"].n_unique(), "concepts": shared["concept"].n_unique()}
 

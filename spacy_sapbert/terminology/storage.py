@@ -1,7 +1,7 @@
 """Save tables as uncompressed Arrow files that are memory-mapped on load and checked before use."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -27,18 +27,20 @@ def table_digest(frame: pl.DataFrame) -> str:
     return _write_table(frame, None)
 
 
-def save_folder(folder: Path, tables: Tables, content: dict[str, Any]) -> None:
+def save_folder(folder: Path, tables: Tables, describe: Callable[[dict[str, str]], dict[str, Any]]) -> None:
     """Write tables and their manifest into a folder, leaving other files in it alone.
 
     folder (Path): The folder, made if missing.
     tables (Tables): The tables by file name.
-    content (dict[str, Any]): What to save beside them in the manifest, as plain JSON data.
+    describe (Callable[[dict[str, str]], dict[str, Any]]): From the digest of each table, gives what to save beside them
+        in the manifest, as plain JSON data.
     """
+    digests = {}
     with fill_folder(folder, last=MANIFEST) as temporary:
         for name, frame in tables.items():
             with (temporary / name).open("wb") as file:
-                _write_table(frame, file)
-        write_manifest(temporary / MANIFEST, FORMAT_VERSION, content)
+                digests[name] = _write_table(frame, file)
+        write_manifest(temporary / MANIFEST, FORMAT_VERSION, describe(digests), hashes=digests)
 
 
 def load_folder(

@@ -118,8 +118,7 @@ class Terminology:
     @cached_property
     def fingerprint(self) -> str:
         """The sha256 of the two tables as saved: the same for the same concepts and names."""
-        digests = table_digest(self._concepts) + table_digest(self._names)
-        return hashlib.sha256(digests.encode("ascii")).hexdigest()
+        return _combine({name: table_digest(table) for name, table in self._tables().items()})
 
     def __len__(self) -> int:
         return self._concepts.height
@@ -213,7 +212,7 @@ class Terminology:
 
         path (str | Path): The folder. It may be the one that the terminology was loaded from.
         """
-        save_folder(Path(path), self._tables(), self._manifest())
+        save_folder(Path(path), self._tables(), self._manifest)
 
     @classmethod
     def from_disk(cls, path: str | Path) -> "Terminology":
@@ -257,7 +256,9 @@ class Terminology:
     def _tables(self) -> dict[str, pl.DataFrame]:
         return {CONCEPTS_FILE: self._concepts, NAMES_FILE: self._names}
 
-    def _manifest(self) -> dict[str, Any]:
+    def _manifest(self, digests: dict[str, str]) -> dict[str, Any]:
+        # What has just been written need not be laid out and hashed again.
+        self.__dict__.setdefault("fingerprint", _combine(digests))
         counts = {"concepts": len(self), "names": self.n_names}
         return {"counts": counts, "fingerprint": self.fingerprint, "report": self._report}
 
@@ -281,6 +282,10 @@ def codes_in(codes: Iterable[str], source: str) -> tuple[str, ...]:
     """
     split = (code.partition(":") for code in codes)
     return tuple(code for prefix, _, code in split if prefix == source and code)
+
+
+def _combine(digests: dict[str, str]) -> str:
+    return hashlib.sha256((digests[CONCEPTS_FILE] + digests[NAMES_FILE]).encode("ascii")).hexdigest()
 
 
 def _check_tables(concepts: pl.DataFrame, names: pl.DataFrame) -> None:
