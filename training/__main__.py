@@ -16,10 +16,12 @@ from .pairs import LIMIT, write_pairs, write_pairs_text
 from .triples import write_triples
 
 app = typer.Typer(help=__doc__, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+# Where the project open_terminology writes its release.
+OPEN_RELEASE = Path("projects/open_terminology/output/rrf")
 REPORT_JSON, REPORT_MARKDOWN = "report.json", "report.md"
 
 
-def split(values: str) -> list[str] | None:
+def parse_list(values: str) -> list[str] | None:
     """Split a list in a project's variable.
 
     values (str): Values with commas or spaces between them.
@@ -52,10 +54,10 @@ def preprocess(
     """Read a release in Rich Release Format into a saved terminology, and report what was kept."""
     terminology = read_rrf(
         rrf_dir,
-        languages=split(languages),
-        sources=split(sources),
-        term_types=split(term_types),
-        semantic_types=split(semantic_types),
+        languages=parse_list(languages),
+        sources=parse_list(sources),
+        term_types=parse_list(term_types),
+        semantic_types=parse_list(semantic_types),
         suppressed=suppressed,  # type: ignore[arg-type]  # checked by the reader, as the next ones
         max_restriction_level=0 if level_0_only else None,
         lower_case=lower_case,
@@ -116,12 +118,61 @@ def triples(
         Terminology.from_disk(terminology),
         output,
         label=label,  # type: ignore[arg-type]  # checked by the writer, as the next one
-        sources=split(sources),
+        sources=parse_list(sources),
         errors=errors,  # type: ignore[arg-type]
     )
     counts = data["counts"]
     typer.echo(f"{counts['triples']:,} triples with {counts['relations']:,} labels, of {counts['rows']:,} rows.")
     typer.echo("Left out: " + ", ".join(f"{n:,} {reason.replace('_', ' ')}" for reason, n in data["dropped"].items()))
+
+
+@app.command()
+def release(rrf_dir: Path) -> None:
+    """Make a release of open ontologies with the project open_terminology, if it is that one which is wanted."""
+    from weasel.cli.run import project_run
+
+    if rrf_dir != OPEN_RELEASE:
+        typer.echo(f"The release is {rrf_dir}.")
+    elif not (rrf_dir / "MRFILES.RRF").is_file():
+        project_run(OPEN_RELEASE.parents[1], "all")
+
+
+@app.command()
+def split(
+    terminology: Path,
+    output: Path,
+    held_out: Annotated[int, typer.Option(help="Concepts to hold out; one name of each is asked for")] = 2000,
+    dictionary: Annotated[int, typer.Option(help="Concepts to search among, the held-out ones included")] = 30_000,
+    seed: Annotated[int, typer.Option(help="Seed of all choices")] = 0,
+) -> None:
+    """Hold concepts out of a terminology, for an evaluation that training cannot leak into."""
+    from .held_out import split_terminology
+
+    rest, task = split_terminology(
+        Terminology.from_disk(terminology), held_out=held_out, dictionary=dictionary, seed=seed
+    )
+    rest.to_disk(output / "terminology")
+    task.to_disk(output / "held_out.json")
+    typer.echo(
+        f"{len(rest):,} concepts are left for training; {len(task.queries):,} queries, {len(task.names):,} names of "
+        f"{len(set(task.ids)):,} concepts to search."
+    )
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def pretrain(context: typer.Context, config: Path) -> None:
+    """Train an encoder on pairs of names. Settings are given as `--batch.pairs 128`, over those of the config file."""
+    from spacy.cli._util import parse_config_overrides
+
+    from .sapbert import pretrain as train
+    from .settings import read_settings
+
+    report = train(read_settings(config, parse_config_overrides(context.args, env_var=None)))
+    if report:
+        training = report["training"]
+        typer.echo(f"{training['steps']:,} steps, {training['pairs_per_second']:.0f} pairs/s; {training['ended']}.")
+        for label, scores in (report["held_out"] or {}).items():
+            typer.echo(f"Held-out names {label}: acc@1 {scores['acc_at_1']:.4f}, acc@5 {scores['acc_at_5']:.4f}.")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -20,11 +19,10 @@ from ..errors import Errors
 from ..files import pack_folder, unpack_folder
 from ..types import Precision
 from .folder import EncoderSource, read_encoder, write_encoder
-from .pooling import normalise, pool
+from .forward import TokenIds, forward
+from .pooling import normalise
 from .precision import resolve_precision
 from .settings import EncoderSettings
-
-TokenIds = Sequence[int] | np.ndarray
 
 
 class EncoderShim(HFShim):
@@ -222,19 +220,10 @@ class EncoderShim(HFShim):
         self._device = device
 
     def _forward(self, batch: Sequence[TokenIds]) -> np.ndarray:
-        settings = self.settings
-        longest = settings.pad_to_length or max(len(ids) for ids in batch)
-        lengths = np.fromiter((len(ids) for ids in batch), dtype=np.int64, count=len(batch))
-        real = np.arange(longest) < lengths[:, None]
-        padded_ids = np.full(real.shape, self.source.tokenizer.pad_token_id or 0, dtype=np.int64)
-        padded_ids[real] = np.fromiter(chain.from_iterable(batch), dtype=np.int64, count=int(lengths.sum()))
-        ids = torch.from_numpy(padded_ids).to(self._device)
-        mask = torch.from_numpy(real.astype(np.int64)).to(self._device)
-        seen = mask if settings.attention_mask else torch.ones_like(mask)
         assert self._inference is not None
+        pad_id = self.source.tokenizer.pad_token_id or 0
         with torch.inference_mode():
-            output = self._inference(input_ids=ids, attention_mask=seen)
-            pooled = pool(output[0], mask, settings.pooling, getattr(output, "pooler_output", None))
+            pooled = forward(self._inference, batch, self.settings, pad_id=pad_id, device=self._device)
             return normalise(pooled).cpu().numpy()
 
 

@@ -1,0 +1,119 @@
+"""Pairs in memory: names tokenised once, pairs as numbers, batches in an order that a seed decides."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from spacy_sapbert.encoder import EncoderShim
+from spacy_sapbert.errors import Errors, Warnings
+from spacy_sapbert.files import hash_file
+from spacy_sapbert.terminology.rrf_tables import find_rows
+
+from .pairs import PAIRS_FILE, read_pairs
+
+TOKENISED_AT_ONCE = 50_000
+
+
+@dataclass(frozen=True)
+class PairData:
+    """Pairs of names of one concept.
+
+    names (Series): The distinct names, in order.
+    left, right (ndarray): Where the names of each pair stand there; shape (pairs,), int64.
+    labels (ndarray): A number for the concept of each pair; shape (pairs,), int64.
+    sha256 (str): Of the file that they come from.
+    """
+
+    names: pl.Series
+    left: np.ndarray
+    right: np.ndarray
+    labels: np.ndarray
+    sha256: str
+
+    def __len__(self) -> int:
+        """Return the number of pairs.
+
+        RETURNS (int): Pairs.
+        """
+        return len(self.labels)
+
+
+def load_pairs(path: str | Path) -> PairData:
+    """Load a folder of pairs.
+
+    path (str | Path): What `write_pairs` or `read_pairs_text` has written.
+    RETURNS (PairData): The pairs, without those of two names that are written alike.
+    RAISES (OSError): If a file is missing or damaged.
+    RAISES (ValueError): If there are no pairs, or all are of one concept.
+    """
+    frame = pl.concat(read_pairs(path))
+    kept = frame.filter(pl.col("name_1") != pl.col("name_2"))
+    if kept.height < frame.height:
+        warnings.warn(Warnings.W601.format(n=frame.height - kept.height, path=path), stacklevel=2)
+    concepts = kept["id"].unique().sort()
+    if len(concepts) < 2:
+        raise ValueError(Errors.E630.format(path=path, pairs=kept.height, concepts=len(concepts)))
+    names = pl.concat([kept["name_1"], kept["name_2"]]).unique().sort()
+    return PairData(
+        names,
+        find_rows(kept["name_1"], names),
+        find_rows(kept["name_2"], names),
+        find_rows(kept["id"], concepts),
+        hash_file(Path(path) / PAIRS_FILE),
+    )
+
+
+class Tokens(Sequence[np.ndarray]):
+    """Token ids of many names, in two arrays.
+
+    names (Series): The names.
+    encoder (EncoderShim): Whose tokenizer to use.
+    """
+
+    def __init__(self, names: pl.Series, encoder: EncoderShim) -> None:
+        parts, lengths = [], []
+        for start in range(0, len(names), TOKENISED_AT_ONCE):
+            chunk = encoder.tokenize(names[start : start + TOKENISED_AT_ONCE].to_list())
+            lengths.append(np.fromiter(map(len, chunk), dtype=np.int64, count=len(chunk)))
+            parts.append(np.fromiter((token for ids in chunk for token in ids), dtype=np.int32))
+        self._ids = np.concatenate(parts)
+        self._ends = np.concatenate(lengths).cumsum()
+
+    def __len__(self) -> int:
+        """Return the number of names.
+
+        RETURNS (int): Names.
+        """
+        return len(self._ends)
+
+    def __getitem__(self, row: int) -> np.ndarray:  # type: ignore[override]  # no slices
+        """Return the token ids of a name.
+
+        row (int): Which name.
+        RETURNS (ndarray): Its token ids, int32.
+        """
+        return self._ids[self._ends[row - 1] if row else 0 : self._ends[row]]
+
+
+def iterate_batches(n: int, size: int, *, seed: int, epochs: int, start: int = 0) -> Iterator[np.ndarray]:
+    """Iterate over batches of shuffled pairs. The last one of an epoch may be smaller.
+
+    n (int): Pairs.
+    size (int): Pairs in a batch.
+    seed (int): Decides the order, which is another one in each epoch.
+    epochs (int): Passes over all pairs.
+    start (int): Batches to pass over, for a run that goes on.
+    YIELDS (ndarray): The rows of a batch.
+    """
+    per_epoch = -(-n // size)
+    for epoch in range(start // per_epoch, epochs):
+        order = np.random.default_rng([seed, epoch]).permutation(n)
+        first = start - epoch * per_epoch if start > epoch * per_epoch else 0
+        for batch in range(first, per_epoch):
+            yield order[batch * size : (batch + 1) * size]

@@ -1,0 +1,137 @@
+"""SapBERT: an encoder that has learned which names mean the same (Liu et al., NAACL 2021)."""
+
+from __future__ import annotations
+
+import copy
+import platform
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import srsly
+import torch
+from accelerate import Accelerator
+from accelerate.utils import set_seed
+
+from spacy_sapbert.encoder import EncoderShim, EncoderSource
+from spacy_sapbert.encoder.folder import compute_fingerprint
+from spacy_sapbert.encoder.precision import resolve_precision
+
+from .data import PairData, Tokens, load_pairs
+from .default_encoder import find_encoder
+from .export import average_weights, export_encoder
+from .held_out import HeldOut, evaluate_held_out
+from .loop import Ending, TrainingLoop
+from .objectives import make_loss, make_miner
+from .settings import MixedPrecision, TrainingSettings
+from .step import GradientStep, Objective
+
+ENCODER_FOLDER = "encoder"
+REPORT_FILE = "report.json"
+
+
+def pretrain(settings: TrainingSettings) -> dict[str, Any]:
+    """Train an encoder on pairs of names, and export it.
+
+    settings (TrainingSettings): All settings. The run goes on from the last checkpoint in its output folder.
+    RETURNS (dict): What happened, as saved in `report.json`: settings, counts, scores before and after, versions.
+    """
+    accelerator = Accelerator()
+    set_seed(settings.run.seed)
+    base = EncoderShim({"pooling": settings.encoder.pooling, "max_length": settings.encoder.max_length}, "auto")
+    base.load(find_encoder(settings.paths.encoder))
+    data = load_pairs(settings.paths.pairs)
+    tokens = Tokens(data.names, base)
+    transformer = _make_trainable(base.source, settings).to(accelerator.device)
+    task = HeldOut.from_disk(settings.paths.held_out) if settings.paths.held_out else None
+    loop = TrainingLoop(
+        settings,
+        transformer,
+        data,
+        tokens,
+        _make_step(settings, transformer, base, accelerator),
+        accelerator,
+        None if task is None else lambda: evaluate_held_out(_as_encoder(transformer, base), task),
+    )
+    ending = loop.run()
+    if not accelerator.is_main_process:
+        return {}
+    final = average_weights(transformer, base.source.transformer, settings.run.base_share)
+    trained = _as_encoder(final, base)
+    scores = None
+    if task is not None:
+        scores = {"before": evaluate_held_out(base, task), "after": evaluate_held_out(trained, task)}
+    report = _make_report(settings, data, ending, scores, base, trained)
+    export_encoder(trained.source, Path(settings.paths.output) / ENCODER_FOLDER, report)
+    srsly.write_json(Path(settings.paths.output) / REPORT_FILE, report)
+    return report
+
+
+def _make_trainable(source: EncoderSource, settings: TrainingSettings) -> torch.nn.Module:
+    """Copy an encoder's transformer, in single precision and ready to train."""
+    transformer = copy.deepcopy(source.transformer).float().requires_grad_(True)
+    if settings.batch.dropout is not None:
+        for module in transformer.modules():
+            if isinstance(module, torch.nn.Dropout):
+                module.p = settings.batch.dropout
+    return transformer.train()
+
+
+def _make_step(
+    settings: TrainingSettings, transformer: torch.nn.Module, base: EncoderShim, accelerator: Accelerator
+) -> GradientStep:
+    objective = settings.objective
+    return GradientStep(
+        transformer,
+        base.settings,
+        Objective(make_loss(objective.loss, objective.preset), make_miner(objective.miner)),  # type: ignore[arg-type]
+        accelerator,
+        pad_id=base.source.tokenizer.pad_token_id or 0,
+        chunk_names=settings.batch.chunk_names,
+        gradient_cache=settings.batch.gradient_cache,
+        autocast=_find_autocast(settings.run.precision, accelerator.device),
+    )
+
+
+def _find_autocast(precision: MixedPrecision, device: torch.device) -> torch.dtype | None:
+    if precision == "fp16":
+        return torch.float16
+    dtype = resolve_precision(precision, device)
+    return None if dtype == torch.float32 else dtype
+
+
+def _as_encoder(transformer: torch.nn.Module, base: EncoderShim) -> EncoderShim:
+    """Make an encoder of the present weights, which later steps leave alone."""
+    frozen: Any = copy.deepcopy(transformer).cpu().eval().requires_grad_(False)
+    tokenizer, settings = base.source.tokenizer, base.settings
+    encoder = EncoderShim({}, base.precision)
+    fingerprint = compute_fingerprint(frozen, tokenizer, settings)
+    encoder.set_source(EncoderSource(frozen, tokenizer, settings, fingerprint))
+    return encoder
+
+
+def _make_report(
+    settings: TrainingSettings,
+    data: PairData,
+    ending: Ending,
+    scores: dict[str, Any] | None,
+    base: EncoderShim,
+    trained: EncoderShim,
+) -> dict[str, Any]:
+    return {
+        "settings": settings.to_dict(),
+        "data": {"pairs": len(data), "names": len(data.names), "sha256": data.sha256},
+        "training": {
+            "steps": ending.step,
+            "ended": ending.reason,
+            "seconds": round(ending.seconds, 1),
+            "pairs_per_second": round(ending.step * settings.batch.pairs / max(ending.seconds, 1e-9), 1),
+        },
+        "held_out": scores,
+        "encoder": {"base": base.fingerprint, "trained": trained.fingerprint, **base.settings.to_dict()},
+        "versions": {
+            "python": platform.python_version(),
+            **{name: version(name) for name in ("spacy-sapbert", "torch", "transformers", "accelerate")},
+        },
+        "machine": {"processor": platform.machine(), "threads": torch.get_num_threads()},
+    }

@@ -1,0 +1,211 @@
+"""The gradient of one step: all names of the batch against each other, whatever fits into memory at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from accelerate import Accelerator
+
+from spacy_sapbert.encoder import EncoderSettings
+from spacy_sapbert.encoder.forward import forward
+
+from .objectives import Loss, PairMiner, list_pairs
+
+
+class StepResult(NamedTuple):
+    """What a step has seen.
+
+    loss (float): Of the whole batch.
+    positives, negatives (int): Pairs that counted, in both directions.
+    """
+
+    loss: float
+    positives: int
+    negatives: int
+
+
+class Objective:
+    """A loss, a miner and what counts as a negative.
+
+    loss (Loss): The loss.
+    miner (Optional[PairMiner]): Chooses pairs; None for all.
+    """
+
+    def __init__(self, loss: Loss, miner: PairMiner | None) -> None:
+        self.loss = loss
+        self.miner = miner
+
+    def __call__(
+        self, embeddings: torch.Tensor, labels: torch.Tensor, names: torch.Tensor | None
+    ) -> tuple[torch.Tensor, int, int]:
+        """Compute the loss of a batch.
+
+        embeddings (Tensor): Shape (n, width).
+        labels (Tensor): The concept of each name, shape (n,).
+        names (Optional[Tensor]): A number for each distinct name, to leave homonyms alone; None to push them apart.
+        RETURNS (Tuple[Tensor, int, int]): Loss, and positive and negative pairs that count.
+        """
+        pairs = list_pairs(labels, names)
+        if self.miner is not None:
+            pairs = self.miner(embeddings, pairs)
+        return self.loss(embeddings, pairs), int(pairs.positives.sum()), int(pairs.negatives.sum())
+
+
+class GradientStep:
+    """Compute gradients of a step in chunks of names of similar length.
+
+    The loss is computed on a copy of all embeddings; its gradient there is then sent back through each chunk. So the
+    chunks may be computed a second time instead of being kept (gradient cache: Gao et al., RepL4NLP 2021, section 3),
+    and on several devices each sends back its own part only.
+
+    transformer (Module): The model, in training mode.
+    settings (EncoderSettings): How names become vectors.
+    objective (Objective): The loss.
+    accelerator (Accelerator): Devices.
+    pad_id (int): The token for padding.
+    chunk_names (int): Names in one forward pass.
+    gradient_cache (bool): Compute chunks twice instead of keeping what they computed.
+    autocast (Optional[dtype]): Precision of the forward pass; None for that of the weights.
+    """
+
+    def __init__(
+        self,
+        transformer: torch.nn.Module,
+        settings: EncoderSettings,
+        objective: Objective,
+        accelerator: Accelerator,
+        *,
+        pad_id: int,
+        chunk_names: int,
+        gradient_cache: bool,
+        autocast: torch.dtype | None,
+    ) -> None:
+        self.transformer = transformer
+        self.settings = settings
+        self.objective = objective
+        self.accelerator = accelerator
+        self.pad_id = pad_id
+        self.chunk_names = chunk_names
+        self.gradient_cache = gradient_cache
+        self.autocast = autocast
+
+    def __call__(
+        self,
+        tokens: Sequence[np.ndarray],
+        labels: np.ndarray,
+        names: np.ndarray | None = None,
+        *,
+        scale: float = 1.0,
+    ) -> StepResult:
+        """Add the gradient of a batch to the weights' gradients, the same on all devices.
+
+        tokens (Sequence[ndarray]): Token ids of all names of the batch.
+        labels (ndarray): The concept of each name.
+        names (Optional[ndarray]): A number for each distinct name; see `Objective`.
+        scale (float): What to multiply the gradient with, for half precision.
+        RETURNS (StepResult): Loss and counts.
+        """
+        device = self.accelerator.device
+        own = np.arange(self.accelerator.process_index, len(tokens), self.accelerator.num_processes)
+        chunks = self._split([tokens[row] for row in own])
+        embedded, states = self._embed(tokens, own, chunks)
+        everything = self._gather(embedded, chunks, len(tokens)).requires_grad_()
+        on_device = None if names is None else torch.from_numpy(names).to(device)
+        loss, positives, negatives = self.objective(everything, torch.from_numpy(labels).to(device), on_device)
+        if torch.isfinite(loss):
+            (gradient,) = torch.autograd.grad(loss * scale, everything)
+            self._send_back(tokens, own, chunks, embedded, states, gradient[torch.from_numpy(own).to(device)])
+            self._add_up()
+        return StepResult(float(loss.detach()), positives, negatives)
+
+    def _split(self, tokens: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Sort names by length, so that chunks have hardly any padding."""
+        order = np.argsort([len(ids) for ids in tokens], kind="stable")
+        return [order[start : start + self.chunk_names] for start in range(0, len(order), self.chunk_names)]
+
+    def _forward(self, tokens: Sequence[np.ndarray], own: np.ndarray, chunk: np.ndarray) -> torch.Tensor:
+        precision: AbstractContextManager = nullcontext()
+        if self.autocast is not None:
+            precision = torch.autocast(self.accelerator.device.type, dtype=self.autocast)
+        with precision:
+            return forward(
+                self.transformer,
+                [tokens[row] for row in own[chunk]],
+                self.settings,
+                pad_id=self.pad_id,
+                device=self.accelerator.device,
+            )
+
+    def _embed(
+        self, tokens: Sequence[np.ndarray], own: np.ndarray, chunks: Sequence[np.ndarray]
+    ) -> tuple[list[torch.Tensor], list[list[torch.Tensor]]]:
+        """Embed the chunks. With a gradient cache, remember the random state of each instead of its graph."""
+        if not self.gradient_cache:
+            return [self._forward(tokens, own, chunk) for chunk in chunks], []
+        states, embedded = [], []
+        with torch.no_grad():
+            for chunk in chunks:
+                states.append(_get_random_states(self.accelerator.device))
+                embedded.append(self._forward(tokens, own, chunk))
+        return embedded, states
+
+    def _gather(self, embedded: Sequence[torch.Tensor], chunks: Sequence[np.ndarray], n: int) -> torch.Tensor:
+        """Put the embeddings of all devices together, in the order of the batch and without a graph."""
+        back = torch.from_numpy(np.argsort(np.concatenate(chunks))).to(self.accelerator.device)
+        local = torch.cat([part.detach().float() for part in embedded])[back]
+        n_processes = self.accelerator.num_processes
+        if n_processes == 1:
+            return local
+        # Every process sends as many rows; name b of the batch is row b // n of process b % n.
+        longest = -(-n // n_processes)
+        padded = torch.nn.functional.pad(local, (0, 0, 0, longest - len(local)))
+        rows = torch.arange(n, device=local.device)
+        return self.accelerator.gather(padded)[rows % n_processes * longest + rows // n_processes]
+
+    def _send_back(
+        self,
+        tokens: Sequence[np.ndarray],
+        own: np.ndarray,
+        chunks: Sequence[np.ndarray],
+        embedded: Sequence[torch.Tensor],
+        states: Sequence[list[torch.Tensor]],
+        gradient: torch.Tensor,
+    ) -> None:
+        """Send the gradient at the embeddings back through each chunk."""
+        for number, chunk in enumerate(chunks):
+            part = gradient[torch.from_numpy(chunk).to(gradient.device)]
+            if not self.gradient_cache:
+                embedded[number].backward(part)
+                continue
+            # The same dropout as before; what follows goes on from where the first pass has left.
+            with torch.random.fork_rng(_list_devices(self.accelerator.device)):
+                _set_random_states(self.accelerator.device, states[number])
+                self._forward(tokens, own, chunk).backward(part)
+
+    def _add_up(self) -> None:
+        """Add up the gradients of all processes: each has sent back its own names only."""
+        if self.accelerator.num_processes == 1:
+            return
+        gradients = [p.grad for p in self.transformer.parameters() if p.grad is not None]
+        flat = self.accelerator.reduce(torch.cat([gradient.reshape(-1) for gradient in gradients]), "sum")
+        for gradient, part in zip(gradients, flat.split([g.numel() for g in gradients]), strict=True):
+            gradient.copy_(part.view_as(gradient))
+
+
+def _list_devices(device: torch.device) -> list[torch.device]:
+    return [device] if device.type == "cuda" else []
+
+
+def _get_random_states(device: torch.device) -> list[torch.Tensor]:
+    states = [torch.get_rng_state()]
+    return [*states, torch.cuda.get_rng_state(device)] if device.type == "cuda" else states
+
+
+def _set_random_states(device: torch.device, states: list[torch.Tensor]) -> None:
+    torch.set_rng_state(states[0])
+    if device.type == "cuda":
+        torch.cuda.set_rng_state(states[1], device)
