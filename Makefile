@@ -9,7 +9,7 @@ INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --con
 demo: $(VENV)/.demo
 	$(BIN)/python -m spacy project run demo
 
-test: $(VENV)/.test
+test: $(VENV)/.training $(VENV)/.test
 	$(BIN)/python -m pytest
 
 lint: $(VENV)/.dev

@@ -33,7 +33,8 @@ def save_checkpoint(
     data (dict): `step`, and what else is to be known again; JSON.
     RETURNS (Path): The checkpoint's folder.
     """
-    tensors = {f"weights.{name}": tensor for name, tensor in transformer.state_dict().items()}
+    # Not the state dict, which has shared weights several times.
+    tensors: dict[str, torch.Tensor] = {f"weights.{name}": p for name, p in transformer.named_parameters()}
     for number, state in optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer.{number}.{name}": value for name, value in state.items()}
     tensors["random.cpu"] = torch.get_rng_state()
@@ -85,7 +86,10 @@ def load_checkpoint(
     if differences:
         raise ValueError(Errors.E631.format(path=path, differences="; ".join(differences)))
     tensors = load_file(path / STATE_FILE)
-    transformer.load_state_dict(_below(tensors, "weights."))
+    weights = _below(tensors, "weights.")
+    with torch.no_grad():
+        for name, parameter in transformer.named_parameters():
+            parameter.copy_(weights[name])
     state = optimizer.state_dict()
     state["state"] = {}
     for name, tensor in _below(tensors, "optimizer.").items():

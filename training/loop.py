@@ -71,7 +71,7 @@ class TrainingLoop:
         self.evaluate = evaluate
         self.output = Path(settings.paths.output)
         self.optimizer = torch.optim.AdamW(
-            transformer.parameters(),
+            [parameter for parameter in transformer.parameters() if parameter.requires_grad],
             lr=settings.optimizer.learning_rate,
             weight_decay=settings.optimizer.weight_decay,
         )

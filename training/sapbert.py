@@ -17,6 +17,7 @@ from spacy_sapbert.encoder import EncoderShim, EncoderSource
 from spacy_sapbert.encoder.folder import compute_fingerprint
 from spacy_sapbert.encoder.precision import resolve_precision
 
+from .adapters import add_adapter, count_trainable, merge_adapter, save_adapter
 from .data import PairData, Tokens, load_pairs
 from .default_encoder import find_encoder
 from .export import average_weights, export_encoder
@@ -27,6 +28,7 @@ from .settings import MixedPrecision, TrainingSettings
 from .step import GradientStep, Objective
 
 ENCODER_FOLDER = "encoder"
+ADAPTER_FOLDER = "adapter"
 REPORT_FILE = "report.json"
 
 
@@ -56,13 +58,21 @@ def pretrain(settings: TrainingSettings) -> dict[str, Any]:
     ending = loop.run()
     if not accelerator.is_main_process:
         return {}
-    final = average_weights(transformer, base.source.transformer, settings.run.base_share)
+    final = transformer
+    if settings.adapter.kind == "lora":
+        final = merge_adapter(transformer, base.source.transformer)
+    final = average_weights(final, base.source.transformer, settings.run.base_share)
     trained = _as_encoder(final, base)
     scores = None
     if task is not None:
         scores = {"before": evaluate_held_out(base, task), "after": evaluate_held_out(trained, task)}
     report = _make_report(settings, data, ending, scores, base, trained)
-    export_encoder(trained.source, Path(settings.paths.output) / ENCODER_FOLDER, report)
+    report["training"]["trainable_parameters"] = count_trainable(transformer)
+    if settings.adapter.kind == "bottleneck":
+        # It can't be merged: whoever wants these vectors has to load the base and the adapter.
+        save_adapter(transformer, Path(settings.paths.output) / ADAPTER_FOLDER)
+    else:
+        export_encoder(trained.source, Path(settings.paths.output) / ENCODER_FOLDER, report)
     srsly.write_json(Path(settings.paths.output) / REPORT_FILE, report)
     return report
 
@@ -74,6 +84,8 @@ def _make_trainable(source: EncoderSource, settings: TrainingSettings) -> torch.
         for module in transformer.modules():
             if isinstance(module, torch.nn.Dropout):
                 module.p = settings.batch.dropout
+    if settings.adapter.kind is not None:
+        add_adapter(transformer, settings.adapter)
     return transformer.train()
 
 

@@ -15,6 +15,7 @@ from spacy_sapbert.errors import Errors
 from .objectives import LOSSES
 
 MixedPrecision = Literal["auto", "fp32", "bf16", "fp16"]
+AdapterKind = Literal["bottleneck", "lora"]
 Schedule = Literal["constant", "linear"]
 
 
@@ -45,6 +46,24 @@ class EncoderChoice:
 
     pooling: str | None = None
     max_length: int | None = 25
+
+
+@dataclass(frozen=True)
+class AdapterSettings:
+    """Which weights are trained (Liu et al., NAACL 2021, table 7).
+
+    kind (Optional[str]): None for all weights; "bottleneck" or "lora" for few weights beside frozen ones.
+    reduction (int): Bottleneck: how many times narrower than the hidden states it is.
+    invertible (bool): Bottleneck: another one behind the embeddings.
+    rank (int): Low-rank updates: their rank.
+    alpha (int): Low-rank updates: their scale, times the rank.
+    """
+
+    kind: AdapterKind | None = None
+    reduction: int = 16
+    invertible: bool = True
+    rank: int = 8
+    alpha: int = 16
 
 
 @dataclass(frozen=True)
@@ -131,6 +150,7 @@ class TrainingSettings:
 
     paths: PathSettings
     encoder: EncoderChoice = field(default_factory=EncoderChoice)
+    adapter: AdapterSettings = field(default_factory=AdapterSettings)
     objective: ObjectiveSettings = field(default_factory=ObjectiveSettings)
     optimizer: OptimizerSettings = field(default_factory=OptimizerSettings)
     batch: BatchSettings = field(default_factory=BatchSettings)
@@ -193,6 +213,7 @@ def make_settings(values: dict[str, dict[str, Any]]) -> TrainingSettings:
     sections = {
         "paths": PathSettings,
         "encoder": EncoderChoice,
+        "adapter": AdapterSettings,
         "objective": ObjectiveSettings,
         "optimizer": OptimizerSettings,
         "batch": BatchSettings,
@@ -221,9 +242,13 @@ def check_settings(settings: TrainingSettings) -> None:
     RAISES (ValueError): Naming the setting, its value and what is allowed.
     """
     batch, run, optimizer = settings.batch, settings.run, settings.optimizer
+    adapter, kinds = settings.adapter, (None, *get_args(AdapterKind))
     precisions, schedules = get_args(MixedPrecision), get_args(Schedule)
     checks = (
         ("objective.loss", settings.objective.loss, settings.objective.loss in LOSSES, f"one of {', '.join(LOSSES)}"),
+        ("adapter.kind", adapter.kind, adapter.kind in kinds, "null, bottleneck or lora"),
+        ("adapter.reduction", adapter.reduction, adapter.reduction >= 1, "1 or more"),
+        ("adapter.rank", adapter.rank, adapter.rank >= 1, "1 or more"),
         ("optimizer.learning_rate", optimizer.learning_rate, optimizer.learning_rate > 0, "more than 0"),
         ("optimizer.weight_decay", optimizer.weight_decay, optimizer.weight_decay >= 0, "0 or more"),
         ("optimizer.schedule", optimizer.schedule, optimizer.schedule in schedules, f"one of {', '.join(schedules)}"),
@@ -237,6 +262,12 @@ def check_settings(settings: TrainingSettings) -> None:
         ("run.checkpoint_steps", run.checkpoint_steps, run.checkpoint_steps >= 1, "1 or more"),
         ("run.evaluation_steps", run.evaluation_steps, run.evaluation_steps >= 0, "0 or more"),
         ("run.base_share", run.base_share, 0.0 <= run.base_share < 1.0, "0 or more and less than 1"),
+        (
+            "run.base_share",
+            run.base_share,
+            not (run.base_share and adapter.kind == "bottleneck"),
+            "0 with a bottleneck adapter, whose base has no such weights",
+        ),
     )
     for name, value, is_valid, allowed in checks:
         if not is_valid:

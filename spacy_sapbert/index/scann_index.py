@@ -17,8 +17,14 @@ from .recall import RecallTest
 EXACT_BELOW = 20_000
 # Search budgets as (share of the leaves, rows rescored exactly), cheapest first.
 BUDGETS = (
+    (0.006, 20),
+    (0.008, 20),
+    (0.009, 20),
     (0.01, 20),
+    (0.011, 20),
+    (0.0125, 20),
     (0.015, 20),
+    (0.0175, 20),
     (0.02, 20),
     (0.0225, 20),
     (0.025, 20),

@@ -13,10 +13,11 @@ import pytest
 import torch
 from accelerate import Accelerator
 from safetensors.torch import load_file
-from transformers import AutoModel, AutoTokenizer
+from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel
 
 from spacy_sapbert.encoder import EncoderShim, read_encoder
 from spacy_sapbert.terminology import TerminologyBuilder
+from training.adapters import add_adapter, count_trainable
 from training.checkpoint import STATE_FILE, list_checkpoints
 from training.data import iterate_batches, load_pairs
 from training.held_out import HeldOut, evaluate_held_out, split_terminology
@@ -24,7 +25,7 @@ from training.loop import learning_rate, read_metrics
 from training.objectives import make_loss, make_miner
 from training.pairs import read_pairs_text, write_pairs
 from training.sapbert import pretrain
-from training.settings import OptimizerSettings, make_settings, read_settings
+from training.settings import AdapterSettings, OptimizerSettings, make_settings, read_settings
 from training.step import GradientStep, Objective
 
 ROOT = Path(__file__).parents[2]
@@ -261,6 +262,39 @@ def test_training_learns_and_exports_what_it_measured(make, terminology, tmp_pat
     fp32.load(folder)
     np.testing.assert_allclose(fp32.encode([text])[0], vector / np.linalg.norm(vector), atol=1e-5)
     assert f"{report['data']['pairs']:,} pairs" in (folder / "README.md").read_text()
+
+
+def test_bottleneck_adapters_have_the_published_numbers_of_weights():
+    def count(**settings):
+        transformer = BertModel(BertConfig(), add_pooling_layer=False)
+        add_adapter(transformer, AdapterSettings(kind="bottleneck", **settings))
+        return count_trainable(transformer)
+
+    # 13.22 % and 1.09 % of BERT-base in table 7 of the paper, whose "0.60 M" for the second one is a slip.
+    assert count(reduction=1) == 14_470_272
+    assert count(reduction=16) == 1_190_592
+    assert count(reduction=16, invertible=False) == 894_528
+
+
+@pytest.mark.parametrize("kind", ["lora", "bottleneck"])
+def test_adapters_leave_the_base_alone_and_are_exported(make, encoder_folder, kind):
+    pytest.importorskip("adapters")
+    settings = make(adapter={"kind": kind, "reduction": 2, "rank": 2}, batch={"max_steps": 8})
+    report = pretrain(settings)
+    assert report["encoder"]["trained"] != report["encoder"]["base"]
+    saved = final_weights(settings)
+    for name, tensor in read_encoder(encoder_folder).transformer.state_dict().items():
+        torch.testing.assert_close(saved[f"weights.{name}"], tensor, rtol=0, atol=0, msg=name)
+    output = Path(settings.paths.output)
+    if kind == "bottleneck":
+        assert (output / "adapter" / "adapter_config.json").is_file() and not (output / "encoder").exists()
+        return
+    merged, base = EncoderShim({}, "fp32"), EncoderShim({}, "fp32")
+    merged.load(output / "encoder")
+    base.load(encoder_folder)
+    assert merged.fingerprint == report["encoder"]["trained"]
+    assert set(merged.source.transformer.state_dict()) == set(base.source.transformer.state_dict())
+    assert abs(merged.encode(["heart attack"]) - base.encode(["heart attack"])).max() > 1e-4
 
 
 def test_exported_weights_can_be_averaged_with_those_of_the_base(make, encoder_folder):

@@ -1,0 +1,68 @@
+"""Training few weights beside frozen ones: bottleneck adapters and low-rank updates, on the library `adapters`."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+
+import torch
+
+from .settings import AdapterSettings
+
+NAME = "names"
+
+
+def add_adapter(transformer: torch.nn.Module, settings: AdapterSettings) -> None:
+    """Freeze a transformer and add an adapter to train.
+
+    "bottleneck" is Pfeiffer's: one after the feed-forward part of each layer; with `invertible`, one more behind the
+    embeddings, which the counts of parameters in the SapBERT paper (table 7) include.
+
+    transformer (Module): A Hugging Face transformer, changed in place.
+    settings (AdapterSettings): Which adapter.
+    """
+    # The library takes seconds to import, and most runs need none of it.
+    import adapters
+
+    adapters.init(transformer)
+    if settings.kind == "lora":
+        config = adapters.LoRAConfig(r=settings.rank, alpha=settings.alpha)
+    elif settings.invertible:
+        config = adapters.SeqBnInvConfig(reduction_factor=settings.reduction)
+    else:
+        config = adapters.SeqBnConfig(reduction_factor=settings.reduction)
+    transformer.add_adapter(NAME, config=config)  # type: ignore[operator]  # added by the library, as the next ones
+    transformer.train_adapter(NAME)  # type: ignore[operator]
+
+
+def count_trainable(transformer: torch.nn.Module) -> int:
+    """Count the weights that training changes.
+
+    transformer (Module): The transformer.
+    RETURNS (int): Numbers in them.
+    """
+    return sum(parameter.numel() for parameter in transformer.parameters() if parameter.requires_grad)
+
+
+def merge_adapter(transformer: torch.nn.Module, base: torch.nn.Module) -> torch.nn.Module:
+    """Put what low-rank updates have learned into the weights, so that nothing needs to know of them.
+
+    transformer (Module): With a trained "lora" adapter.
+    base (Module): The transformer before it.
+    RETURNS (Module): A transformer like the base.
+    """
+    merged = copy.deepcopy(transformer)
+    merged.merge_adapter(NAME)  # type: ignore[operator]
+    plain = copy.deepcopy(base).float()
+    state = merged.state_dict()
+    plain.load_state_dict({name: state[name] for name in plain.state_dict()})
+    return plain
+
+
+def save_adapter(transformer: torch.nn.Module, folder: Path) -> None:
+    """Save an adapter apart, in the form of the library.
+
+    transformer (Module): With a trained adapter.
+    folder (Path): Where to.
+    """
+    transformer.save_adapter(str(folder), NAME, use_safetensors=True)  # type: ignore[operator]
