@@ -105,7 +105,9 @@ class TrainingLoop:
             for rows in batches:
                 if self.step >= self.n_steps:
                     break
-                self._take_step(rows, progress)
+                loss = self.take_step(rows)
+                progress.update()
+                progress.set_postfix(loss=f"{loss:.4f}", pairs=f"{self._pairs_per_second():.0f}/s", refresh=False)
                 stop = "interrupted" if interruption.is_wanted else self._after_step()
                 if stop:
                     reason = stop
@@ -113,7 +115,13 @@ class TrainingLoop:
             self._save()
         return Ending(self.step, reason, self.seconds)
 
-    def _take_step(self, rows: np.ndarray, progress: Any) -> None:
+    def take_step(self, rows: np.ndarray) -> float:
+        """Take one step, and log it.
+
+        rows (ndarray): The pairs of the batch.
+        RETURNS (float): The loss.
+        RAISES (FloatingPointError): If it is not a number; the batch is saved for inspection.
+        """
         start = time.perf_counter()
         data = self.data
         names = np.concatenate([data.left[rows], data.right[rows]])
@@ -138,19 +146,9 @@ class TrainingLoop:
         self.step += 1
         seconds = time.perf_counter() - start
         self.seconds += seconds
-        progress.update()
-        progress.set_postfix(loss=f"{result.loss:.4f}", pairs_per_s=f"{len(rows) / seconds:.0f}")
-        self._log(
-            {
-                "step": self.step,
-                "loss": result.loss,
-                "pairs": len(rows),
-                "positives": result.positives,
-                "negatives": result.negatives,
-                "learning_rate": rate,
-                "seconds": round(seconds, 4),
-            }
-        )
+        entry = {"step": self.step, "loss": result.loss, "pairs": len(rows), "positives": result.positives}
+        self._log({**entry, "negatives": result.negatives, "learning_rate": rate, "seconds": round(seconds, 4)})
+        return result.loss
 
     def _after_step(self) -> str | None:
         """Evaluate and save where it is time to. Return the reason to stop, if there is one."""
@@ -177,6 +175,9 @@ class TrainingLoop:
             self.best, self.evaluations_without_gain = scores["acc_at_1"], 0
         else:
             self.evaluations_without_gain += 1
+
+    def _pairs_per_second(self) -> float:
+        return self.step * self.settings.batch.pairs / max(self.seconds, 1e-9)
 
     def _count_steps(self) -> int:
         batch = self.settings.batch

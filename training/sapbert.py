@@ -44,14 +44,14 @@ def pretrain(settings: TrainingSettings) -> dict[str, Any]:
     base.load(find_encoder(settings.paths.encoder))
     data = load_pairs(settings.paths.pairs)
     tokens = Tokens(data.names, base)
-    transformer = _make_trainable(base.source, settings).to(accelerator.device)
+    transformer = make_trainable(base.source, settings).to(accelerator.device)
     task = HeldOut.from_disk(settings.paths.held_out) if settings.paths.held_out else None
     loop = TrainingLoop(
         settings,
         transformer,
         data,
         tokens,
-        _make_step(settings, transformer, base, accelerator),
+        make_step(settings, transformer, base, accelerator),
         accelerator,
         None if task is None else lambda: evaluate_held_out(_as_encoder(transformer, base), task),
     )
@@ -77,8 +77,13 @@ def pretrain(settings: TrainingSettings) -> dict[str, Any]:
     return report
 
 
-def _make_trainable(source: EncoderSource, settings: TrainingSettings) -> torch.nn.Module:
-    """Copy an encoder's transformer, in single precision and ready to train."""
+def make_trainable(source: EncoderSource, settings: TrainingSettings) -> torch.nn.Module:
+    """Copy an encoder's transformer, in single precision and ready to train.
+
+    source (EncoderSource): The encoder, which stays as it is.
+    settings (TrainingSettings): Dropout and adapter.
+    RETURNS (Module): The copy, in training mode.
+    """
     transformer = copy.deepcopy(source.transformer).float().requires_grad_(True)
     if settings.batch.dropout is not None:
         for module in transformer.modules():
@@ -89,9 +94,17 @@ def _make_trainable(source: EncoderSource, settings: TrainingSettings) -> torch.
     return transformer.train()
 
 
-def _make_step(
+def make_step(
     settings: TrainingSettings, transformer: torch.nn.Module, base: EncoderShim, accelerator: Accelerator
 ) -> GradientStep:
+    """Make what computes gradients.
+
+    settings (TrainingSettings): Objective, chunks and precision.
+    transformer (Module): The model to train.
+    base (EncoderShim): The encoder it comes from, for tokenizer and pooling.
+    accelerator (Accelerator): Devices.
+    RETURNS (GradientStep): The function.
+    """
     objective = settings.objective
     return GradientStep(
         transformer,

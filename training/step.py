@@ -128,26 +128,29 @@ class GradientStep:
         return [order[start : start + self.chunk_names] for start in range(0, len(order), self.chunk_names)]
 
     def _forward(self, tokens: Sequence[np.ndarray], own: np.ndarray, chunk: np.ndarray) -> torch.Tensor:
-        precision: AbstractContextManager = nullcontext()
-        if self.autocast is not None:
-            precision = torch.autocast(self.accelerator.device.type, dtype=self.autocast)
-        with precision:
-            return forward(
-                self.transformer,
-                [tokens[row] for row in own[chunk]],
-                self.settings,
-                pad_id=self.pad_id,
-                device=self.accelerator.device,
-            )
+        return forward(
+            self.transformer,
+            [tokens[row] for row in own[chunk]],
+            self.settings,
+            pad_id=self.pad_id,
+            device=self.accelerator.device,
+        )
+
+    def _precision(self) -> AbstractContextManager:
+        # One for all chunks of a pass: the weights are rounded once for as long as it lasts.
+        if self.autocast is None:
+            return nullcontext()
+        return torch.autocast(self.accelerator.device.type, dtype=self.autocast)
 
     def _embed(
         self, tokens: Sequence[np.ndarray], own: np.ndarray, chunks: Sequence[np.ndarray]
     ) -> tuple[list[torch.Tensor], list[list[torch.Tensor]]]:
         """Embed the chunks. With a gradient cache, remember the random state of each instead of its graph."""
         if not self.gradient_cache:
-            return [self._forward(tokens, own, chunk) for chunk in chunks], []
+            with self._precision():
+                return [self._forward(tokens, own, chunk) for chunk in chunks], []
         states, embedded = [], []
-        with torch.no_grad():
+        with torch.no_grad(), self._precision():
             for chunk in chunks:
                 states.append(_get_random_states(self.accelerator.device))
                 embedded.append(self._forward(tokens, own, chunk))
@@ -184,7 +187,9 @@ class GradientStep:
             # The same dropout as before; what follows goes on from where the first pass has left.
             with torch.random.fork_rng(_list_devices(self.accelerator.device)):
                 _set_random_states(self.accelerator.device, states[number])
-                self._forward(tokens, own, chunk).backward(part)
+                with self._precision():
+                    again = self._forward(tokens, own, chunk)
+                again.backward(part)
 
     def _add_up(self) -> None:
         """Add up the gradients of all processes: each has sent back its own names only."""

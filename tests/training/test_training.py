@@ -21,7 +21,7 @@ from training.adapters import add_adapter, count_trainable
 from training.checkpoint import STATE_FILE, list_checkpoints
 from training.data import iterate_batches, load_pairs
 from training.held_out import HeldOut, evaluate_held_out, split_terminology
-from training.loop import learning_rate, read_metrics
+from training.loop import TrainingLoop, learning_rate, read_metrics
 from training.objectives import make_loss, make_miner
 from training.pairs import read_pairs_text, write_pairs
 from training.sapbert import pretrain
@@ -161,9 +161,9 @@ def test_a_run_that_was_stopped_goes_on_as_if_it_had_not(make, schedule, monkeyp
             raise RuntimeError("out of memory")
         return take_step(self, *arguments)
 
-    take_step = pytest.importorskip("training.loop").TrainingLoop._take_step
+    take_step = TrainingLoop.take_step
     with monkeypatch.context() as patch:
-        patch.setattr("training.loop.TrainingLoop._take_step", fail)
+        patch.setattr("training.loop.TrainingLoop.take_step", fail)
         with pytest.raises(RuntimeError):
             pretrain(stopped)
     assert len(losses(stopped)) == 3  # the third step is after the last checkpoint, and is taken again

@@ -1,0 +1,109 @@
+"""Measure the trainer against a plain loop: pairs a second, and the loss after the same steps."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated
+
+import checkout  # noqa: F401 - for `training`
+import torch
+import typer
+from plain_training import PlainTrainer
+from run import use_threads, write_json
+from tqdm import tqdm
+from turns import median_ratio, take_turns
+
+from spacy_sapbert.encoder import EncoderShim
+from spacy_sapbert.encoder.precision import resolve_precision
+from training.data import Tokens, iterate_batches, load_pairs
+from training.default_encoder import find_encoder
+from training.loop import TrainingLoop
+from training.sapbert import make_step, make_trainable
+from training.settings import make_settings
+
+WARM_UP = 2
+
+
+def main(
+    output: Path,
+    pairs: Path,
+    encoder: str = "",
+    steps: int = 10,
+    batch: int = 128,
+    chunk: Annotated[int, typer.Option(help="Names in one forward pass of the trainer")] = 32,
+    precision: str = "auto",
+    learning_rate: float = 1e-4,
+    seed: int = 0,
+    threads: int = 0,
+) -> None:
+    """Take the same steps both ways, in turns.
+
+    output (Path): The file for the results.
+    pairs (Path): A folder of pairs.
+    encoder (str): Encoder folder or hub name; empty for the one in a Python package.
+    steps (int): Steps to measure, after some to warm up.
+    batch (int): Pairs in a step.
+    precision (str): Of both.
+    learning_rate (float): Of both.
+    seed (int): Decides the batches.
+    threads (int): Processors to use; 0 for all.
+    """
+    use_threads(threads or os.cpu_count() or 1)
+    encoder = find_encoder(encoder)
+    data = load_pairs(pairs)
+    shim = EncoderShim({"max_length": 25}, "fp32")
+    shim.load(encoder)
+    dtype = resolve_precision(precision, torch.device("cpu"))  # type: ignore[arg-type]
+    plain = PlainTrainer(encoder, shim.settings, learning_rate, None if dtype == torch.float32 else dtype)
+    with TemporaryDirectory() as folder:
+        ours = _make_ours(folder, encoder, pairs, shim, data, batch, chunk, precision, learning_rate, seed)
+        losses: dict[str, list[float]] = {"plain": [], "ours": []}
+        seconds: dict[str, list[float]] = {"plain": [], "ours": []}
+        batches = iterate_batches(len(data), batch, seed=seed, epochs=1)
+        for turn in tqdm(range(WARM_UP + steps), desc="Training in turns", unit="step"):
+            rows = next(batches)
+            left, right = (data.names.gather(side[rows]).to_list() for side in (data.left, data.right))
+            ways = {
+                "plain": lambda: plain.step(left, right, data.labels[rows].tolist()),  # noqa: B023 - called at once
+                "ours": lambda: ours(rows),  # noqa: B023
+            }
+            for way, (elapsed, loss) in take_turns(ways, turn).items():
+                losses[way].append(loss)
+                if turn >= WARM_UP:
+                    seconds[way].append(elapsed)
+    result = {
+        "pairs_per_second": {way: steps * batch / sum(elapsed) for way, elapsed in seconds.items()},
+        "times_plain": median_ratio(seconds["plain"], seconds["ours"]),
+        "last_loss": {way: found[-1] for way, found in losses.items()},
+        "largest_difference": max(abs(a - b) for a, b in zip(*losses.values(), strict=True)),
+        "losses": losses,
+        "settings": {"batch": batch, "chunk": chunk, "precision": str(dtype), "steps": steps, "seed": seed},
+    }
+    write_json(output, result)
+    typer.echo(json.dumps({name: value for name, value in result.items() if name != "losses"}, indent=2))
+
+
+def _make_ours(folder, encoder, pairs, shim, data, batch, chunk, precision, learning_rate, seed):  # type: ignore[no-untyped-def]
+    """Make a function that takes one step of the trainer and returns the loss."""
+    from accelerate import Accelerator
+
+    settings = make_settings(
+        {
+            "paths": {"encoder": encoder, "pairs": str(pairs), "output": folder},
+            "optimizer": {"learning_rate": learning_rate},
+            "batch": {"pairs": batch, "chunk_names": chunk, "dropout": 0.0},
+            "run": {"precision": precision, "seed": seed},
+        }
+    )
+    accelerator = Accelerator(cpu=True)
+    transformer = make_trainable(shim.source, settings)
+    step = make_step(settings, transformer, shim, accelerator)
+    loop = TrainingLoop(settings, transformer, data, Tokens(data.names, shim), step, accelerator)
+    return loop.take_step
+
+
+if __name__ == "__main__":
+    typer.run(main)
