@@ -36,6 +36,10 @@ class Warnings(metaclass=_WithCodes):
         "{folder} has no MRCUI, so nothing says what became of the concepts that are gone. They count as retired, "
         "unless a concept has their id as a code. Copy MRCUI.RRF there if the release has it."
     )
+    W105 = (
+        "{folder} has no {file}, but MRFILES says that it has {rows} rows. The copy of the release is incomplete, and"
+        " the terminology lacks what that file says."
+    )
 
     # W2xx: encoder
 
@@ -137,6 +141,10 @@ class Errors(metaclass=_WithCodes):
         "No term of {file} has a cross-reference with the prefix '{prefix}', so none would get such an id. Prefixes "
         "are case-sensitive; those found are: {found}."
     )
+    E119 = (
+        "Parts of a file are missing in {folder}: {files}. They have to be named .aa, .ab, .ac and so on without a "
+        "gap. Copy the others there as well."
+    )
     E120 = (
         "There is no MRCONSO.RRF (nor MRCONSO.RRF.gz, nor parts MRCONSO.RRF.aa.gz, ...) in {folder}. Give the folder "
         "that holds the files of a release in Rich Release Format; a relative path starts from the folder you run in "
@@ -159,8 +167,8 @@ class Errors(metaclass=_WithCodes):
     )
     E125 = "{file} names no {what} {value!r}. Those it has are: {found}. Values are matched exactly, case included."
     E126 = (
-        "{file} has an atom {name!r} of a concept with the id {id!r}, which is empty or holds white space or a control "
-        "character. Correct the line, or set errors = 'skip' to have such lines counted."
+        "{file} has an atom {name!r} of a concept with the id {id!r}, which is empty or holds white space or a "
+        "control character. Correct the line, or set errors = 'skip' to have such lines counted."
     )
     E140 = (
         "Can't write the {what} {value!r:.80} of the concept '{id}' in Rich Release Format: fields end at '|' and rows "
@@ -175,6 +183,12 @@ class Errors(metaclass=_WithCodes):
     E150 = (
         "Can't remove all {n} concepts: nothing would be left to link to. Take the linker out of the pipeline instead "
         "(`nlp.remove_pipe`), or give it another terminology with `initialize(terminology=...)`."
+    )
+    E127 = "The reader's setting {name} is {value!r}, but has to be {allowed}."
+    E128 = "{file} is empty. The copy was probably interrupted; copy the release again."
+    E129 = (
+        "{folder} has no {file}, but MRFILES says that it has {rows} rows. The copy of the release is incomplete. "
+        "Copy the file there, or set errors = 'skip' to go on without it."
     )
 
     # E2xx: encoder
@@ -356,8 +370,8 @@ class Errors(metaclass=_WithCodes):
         " is damaged, or it is another release. Fetch it again, or correct the list."
     )
     E608 = (
-        "The list of checksums {path} names none of the files that were read ({files}). It belongs to another folder,"
-        " or is not in the form that `sha256sum` writes."
+        "The list of checksums {path} does not name all files that were read: {files} is missing. It belongs to "
+        "another folder, is out of date, or is not in the form that `sha256sum` writes."
     )
 
     # E62x: training

@@ -251,6 +251,7 @@ class SapbertLinker(TrainablePipe):
         language: str = "ENG",
         source: str = "",
         term_type: str = "",
+        nlp: Language | None = None,
     ) -> int:
         """Add names, which the next search finds. If anything fails, the linker stays as it was.
 
@@ -260,6 +261,7 @@ class SapbertLinker(TrainablePipe):
         language (str): The language of the pairs.
         source (str): The vocabulary that the pairs come from.
         term_type (str): The kind of name in that vocabulary.
+        nlp (Optional[Language]): The pipeline, in whose meta the sources of an added terminology are recorded.
         RETURNS (int): How many names were added. `terminology.report["edits"]` counts those that were not.
         RAISES (ValueError): If the linker has no concepts or another encoder than its index, or an id can't be used.
         RAISES (TypeError): If something is not a pair of strings.
@@ -273,6 +275,8 @@ class SapbertLinker(TrainablePipe):
         if not isinstance(names, Terminology):
             names = collect_names(names, language=language, source=source, term_type=term_type)
         self.set_retriever(with_names(retriever, self.encoder, names, batch_size=self.batch_size))
+        if nlp is not None:
+            add_sources(nlp.meta, self.terminology, self.name)
         return self.terminology.n_names - retriever.terminology.n_names
 
     def remove_concepts(self, ids: Iterable[str]) -> int:

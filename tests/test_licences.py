@@ -106,3 +106,10 @@ def test_without_the_pipeline_nothing_is_recorded(release, encoder_folder):
     linker = nlp.add_pipe("sapbert_linker")
     linker.initialize(terminology=read_rrf(release), encoder=make_huggingface_loader(str(encoder_folder)))
     assert not nlp.meta.get("sources")
+
+
+def test_sources_of_added_names_are_recorded(release, encoder_folder):
+    nlp = initialize(release, encoder_folder, "max_restriction_level = 0")
+    nlp.get_pipe("sapbert_linker").add_names(read_rrf(release), nlp=nlp)
+    assert {source["abbreviation"] for source in nlp.meta["sources"]} == {"MSH", "SNOMEDCT_US"}
+    assert "SNOMED" in nlp.meta["notes"]

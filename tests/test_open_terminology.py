@@ -100,6 +100,7 @@ def test_ontologies_become_one_release(folder, capsys):
         "name": "Human Phenotype Ontology",
         "version": "hp/releases/2025-01-16",
         "licence": "HPO licence: cite the ontology and its version, do not alter it; https://hpo.jax.org/app/license",
+        "language": "ENG",
         "restriction_level": 0,
     }
     attribution = (folder / "rrf" / "SOURCES.md").read_text()

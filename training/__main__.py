@@ -9,9 +9,9 @@ import srsly
 import typer
 
 from spacy_sapbert.terminology import Terminology, read_rrf
+from spacy_sapbert.terminology.checksums import verify
 from spacy_sapbert.terminology.rrf_report import PUBLISHED, format_report
 
-from .checksums import verify
 from .pairs import LIMIT, write_pairs, write_pairs_text
 from .triples import write_triples
 
@@ -68,7 +68,7 @@ def preprocess(
         errors=errors,  # type: ignore[arg-type]
     )
     report = terminology.report
-    verified = verify(report["files"], rrf_dir, checksums or None)
+    verified = verify(report["files"], rrf_dir, checksums) if checksums else report["verified"]
     terminology.to_disk(output)
     srsly.write_json(output / REPORT_JSON, report)
     text = format_report(report)

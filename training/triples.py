@@ -15,8 +15,11 @@ import spacy_sapbert
 from spacy_sapbert.errors import Errors
 from spacy_sapbert.files import fill_folder, read_manifest, write_manifest
 from spacy_sapbert.terminology import Terminology
+from spacy_sapbert.terminology.checksums import verify
 from spacy_sapbert.terminology.malformed import check_choice
+from spacy_sapbert.terminology.rrf_concepts import read_retired, remap
 from spacy_sapbert.terminology.rrf_folder import RrfFolder
+from spacy_sapbert.terminology.rrf_sources import SourceFilter, read_sources
 from spacy_sapbert.terminology.rrf_tables import find_rows
 from spacy_sapbert.types import OnMalformed
 
@@ -27,7 +30,7 @@ FORMAT_VERSION = 1
 RelationLabel = Literal["REL+RELA", "REL", "RELA"]
 # Looking up concepts costs the same for few rows as for many.
 ROWS_AT_ONCE = 4_000_000
-COLUMNS = ("CUI1", "REL", "CUI2", "RELA", "SAB")
+COLUMNS = ("CUI1", "REL", "CUI2", "RELA", "SAB", "SUPPRESS")
 
 
 def write_triples(
@@ -42,14 +45,16 @@ def write_triples(
     """Write the distinct triples of MRREL to a folder.
 
     A row of MRREL says: concept 2 has the relation to concept 1. So concept 2 is the head and concept 1 the tail.
-    Relations of a concept with itself and relations of concepts without names are left out.
+    Relations of a concept with itself and relations of concepts without names are left out, and so is what the reader
+    of the terminology was told to leave out: sources, restricted sources, suppressed rows. Retired concepts are
+    followed if it followed them.
 
     rrf_path (str | Path): The release.
     terminology (Terminology): The concepts with names.
     path (str | Path): The folder to write.
     label (RelationLabel): What the label is made of: REL and RELA ("RO may_treat"; REL alone where there is no RELA),
         REL, or RELA (empty where there is none).
-    sources (Collection[str] | None): Sources (SAB) of relations to keep; None for all.
+    sources (Collection[str] | None): Sources (SAB) of relations to keep; None for those of the terminology.
     errors (OnMalformed): Whether to "raise" an error for a malformed line, or to "skip" and count it.
     RETURNS (dict[str, Any]): What the manifest says: counts, labels, settings, input hashes.
     RAISES (FileNotFoundError): If there is no MRREL.
@@ -60,16 +65,26 @@ def write_triples(
     if "MRREL" not in folder:
         raise FileNotFoundError(Errors.E605.format(folder=folder.path))
     ids = terminology.concepts["id"]
-    dropped: Counter[str] = Counter(source=0, self_loop=0, unnamed_concept=0, duplicate=0)
-    parts = []
+    settings = terminology.report.get("settings", {})
+    wanted = settings.get("sources") if sources is None else sources
+    told = {name: source for name, source in read_sources(folder).items() if source["restriction_level"] is not None}
+    levels = {**terminology.report.get("sources", {}), **told}
+    conditions = {
+        "source": SourceFilter(wanted).condition(),
+        "restriction_level": SourceFilter(None, settings.get("max_restriction_level"), levels).condition(),
+        "suppressed": (pl.col("SUPPRESS") == "N") | pl.lit(settings.get("suppressed") != "drop"),
+        "self_loop": pl.col("CUI1") != pl.col("CUI2"),
+    }
+    retired = read_retired(folder, ids) if settings.get("remap_retired") else None
+    dropped: Counter[str] = Counter({**dict.fromkeys(conditions, 0), "unnamed_concept": 0, "duplicate": 0})
+    parts, found_sources = [], set()
     for rows in _batches(folder):
-        n = rows.height
-        if sources is not None:
-            rows = rows.filter(pl.col("SAB").is_in(sorted(sources)))
-            dropped["source"] += n - rows.height
+        found_sources |= set(rows["SAB"].unique())
+        rows = remap(rows, ("CUI1", "CUI2"), retired)
+        for reason, condition in conditions.items():
             n = rows.height
-        rows = rows.filter(pl.col("CUI1") != pl.col("CUI2"))
-        dropped["self_loop"] += n - rows.height
+            rows = rows.filter(condition)
+            dropped[reason] += n - rows.height
         n = rows.height
         rows = rows.select(
             pl.Series("head", find_rows(rows["CUI2"], ids).astype(np.int32)),
@@ -81,6 +96,9 @@ def write_triples(
         rows = rows.unique(maintain_order=True)
         dropped["duplicate"] += n - rows.height
         parts.append(rows)
+    for source in sorted(set(sources or ()) - found_sources):
+        known = ", ".join(sorted(found_sources)[:30])
+        raise ValueError(Errors.E125.format(file=folder.path / "MRREL", what="SAB", value=source, found=known))
     together = pl.concat(parts)
     triples = together.unique().with_columns(pl.col("relation").cast(pl.String()))
     triples = triples.sort("relation", "head", "tail")
@@ -92,8 +110,13 @@ def write_triples(
         "counts": {"rows": folder.read["MRREL"], "triples": triples.height, "relations": labels.height},
         "dropped": {**dropped, "malformed": folder.malformed_count},
         "relations": dict(sorted(labels.iter_rows(), key=lambda item: (-item[1], item[0]))),
-        "settings": {"label": label, "sources": None if sources is None else sorted(sources)},
+        "settings": {
+            "label": label,
+            "sources": None if wanted is None else sorted(wanted),
+            **{name: settings.get(name) for name in ("max_restriction_level", "suppressed", "remap_retired")},
+        },
         "inputs": folder.describe(),
+        "verified": verify(folder.describe(), folder.path),
         "terminology": terminology.fingerprint,
         "spacy_sapbert": spacy_sapbert.__version__,
     }

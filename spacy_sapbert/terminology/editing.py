@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -83,7 +83,7 @@ def add_terminology(terminology: Terminology, added: Terminology) -> Edit:
         "duplicate_names": dropped.get("duplicate_names", 0) + added.n_names - extra.height,
         "empty_names": dropped.get("empty_names", 0),
     }
-    return _make_edit(terminology, concepts, names, name_rows, counts)
+    return _make_edit(terminology, concepts, names, name_rows, counts, sources=added.report.get("sources", {}))
 
 
 def remove_concepts(terminology: Terminology, ids: Iterable[str]) -> Edit:
@@ -153,12 +153,20 @@ def _merge_names(old: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
 
 
 def _make_edit(
-    old: Terminology, concepts: pl.DataFrame, names: pl.DataFrame, name_rows: np.ndarray, counts: dict[str, int]
+    old: Terminology,
+    concepts: pl.DataFrame,
+    names: pl.DataFrame,
+    name_rows: np.ndarray,
+    counts: dict[str, int],
+    *,
+    sources: Mapping[str, Any] | None = None,
 ) -> Edit:
     """Put the parts together, and count in the report what all edits so far have done."""
     report: dict[str, Any] = old.report
     known: dict[str, int] = report.get("edits", {})
     report["edits"] = {key: known.get(key, 0) + counts.get(key, 0) for key in known | counts}
+    if sources:
+        report["sources"] = {**sources, **report.get("sources", {})}
     report["kept"] = {"concepts": concepts.height, "names": names.height}
     parents = concepts["parents"].explode().drop_nulls()
     report["dangling_parents"] = int((~parents.is_in(concepts["id"].implode())).sum())

@@ -6,31 +6,22 @@ import warnings
 from collections.abc import Collection, Sequence
 from functools import partial
 from pathlib import Path
-from typing import get_args
 
 import polars as pl
 
 from ..errors import Warnings
 from ..types import OnMalformed, Suppressed, TerminologyReader, TradenameDirection, Tradenames
-from .malformed import check_choice
-from .rrf_atoms import AtomFilter, read_atoms
-from .rrf_concepts import (
-    NO_CODE,
-    NO_SOURCE,
-    find_concepts_of_types,
-    read_definitions,
-    read_retired,
-    read_types,
-    read_xrefs,
-)
+from .checksums import verify
+from .rrf_atoms import keep_semantic_types, read_atoms
+from .rrf_concepts import NO_CODE, NO_SOURCE, read_definitions, read_retired, read_types, read_xrefs
 from .rrf_folder import RrfFolder
 from .rrf_relations import add_tradenames, find_parents, read_relations
 from .rrf_report import make_report
+from .rrf_settings import DEFINITION_SOURCES, RrfSettings
+from .rrf_sources import SourceFilter, describe_used, read_sources
 from .rrf_tables import make_concepts, make_names, number_concepts, place
 from .table import Terminology
 
-# Sources whose definitions are written for readers, best first; others follow in the order of the file.
-DEFINITION_SOURCES = ("NCI_BRIDG", "NCI_NCI-GLOSS", "NCI", "GO", "MSH", "NCI_FDA")
 # More rows of unknown concepts than this share suggest that the files do not belong together.
 UNKNOWN_SHARE = 0.05
 
@@ -100,19 +91,21 @@ def read_rrf(
 
     path (str | Path): The folder, or the one above its META.
     languages (Collection[str] | None): Languages (LAT) of the names to keep; None for all.
-    sources (Collection[str] | None): Source abbreviations (SAB) to keep; None for all.
+    sources (Collection[str] | None): Sources (SAB) of the names, definitions and relations to keep; None for all.
     term_types (Collection[str] | None): Term types (TTY) to keep; None for all.
     semantic_types (Collection[str] | None): Types (TUI) of which a concept needs one; None for all concepts.
-    suppressed (Suppressed): Whether to "keep" suppressible and obsolete names, or to "drop" what has a SUPPRESS other
-        than N.
-    max_restriction_level (int | None): Keep sources with at most this restriction level (SRL); 0 for what may be
-        passed on, None for all.
+    suppressed (Suppressed): Whether to "keep" suppressible and obsolete names and relations, or to "drop" what has a
+        SUPPRESS other than N. Suppressed definitions are never kept.
+    max_restriction_level (int | None): Keep names, definitions and relations of sources with at most this restriction
+        level (SRL); 0 for what may be passed on, None for all. A level that is not known counts as the strictest.
     lower_case (bool): Lower-case names, so that names that differ in case become one.
     tradenames (Tradenames): Give brands and what they are brands of each other's names: "union" of all partners, the
         "last" partner in MRREL only, as the released SapBERT code does, or "off".
     tradename_direction (TradenameDirection): Give names to "both", to the "generic" or to the "brand" only.
-    definition_sources (Sequence[str]): Sources whose definitions are preferred, best first.
-    remap_retired (bool): Take rows of retired concepts for rows of those they were merged into, as MRCUI says.
+    definition_sources (Sequence[str]): Sources whose definitions are preferred, best first. Definitions of sources in
+        other languages than those wanted are left out, as far as MRSAB tells the language.
+    remap_retired (bool): Take what other files say of concepts that MRCONSO no longer has for what they say of those
+        that MRCUI says they were merged into.
     xrefs (bool): Read from MRSAT the codes of sources without names, and the names to show that no flag points to,
         where the writer of this package puts them.
     errors (OnMalformed): Whether to "raise" an error for a malformed line, or to "skip" and count it.
@@ -120,63 +113,71 @@ def read_rrf(
     RAISES (FileNotFoundError): If there is no MRCONSO.
     RAISES (ValueError): If files are damaged or do not fit, or nothing passes the filters.
     """
-    check_choice("suppressed", suppressed, get_args(Suppressed))
-    check_choice("tradenames", tradenames, get_args(Tradenames))
-    check_choice("tradename_direction", tradename_direction, get_args(TradenameDirection))
-    folder = RrfFolder(path, errors=errors)
-    retired = read_retired(folder) if remap_retired else None
-    types = read_types(folder, retired)
-    atoms, counts = read_atoms(
-        folder,
-        AtomFilter(languages, sources, term_types, suppressed, max_restriction_level),
-        lower_case=lower_case,
-        retired=retired,
-        allowed=find_concepts_of_types(types, semantic_types, folder),
+    settings = RrfSettings(
+        languages,
+        sources,
+        term_types,
+        semantic_types,
+        suppressed,
+        max_restriction_level,
+        lower_case,
+        tradenames,
+        tradename_direction,
+        definition_sources,
+        remap_retired,
+        xrefs,
+        errors,
     )
+    return _read(RrfFolder(path, errors=errors), settings)
+
+
+def _read(folder: RrfFolder, settings: RrfSettings) -> Terminology:
+    if "MRREL" not in folder:
+        what = "parents" if settings.tradenames == "off" else "parents and tradenames"
+        warnings.warn(Warnings.W102.format(folder=folder.path, file="MRREL", what=what), stacklevel=3)
+    atoms, counts = read_atoms(folder, settings)
+    retired = read_retired(folder, counts.ids) if settings.remap_retired else None
+    sources = read_sources(folder)
+    known = describe_used({*sources, *counts.levels}, sources, counts.levels)
+    source_filter = SourceFilter(settings.sources, settings.max_restriction_level, known)
+    types = read_types(folder, retired)
+    atoms = keep_semantic_types(atoms, types, settings.semantic_types, folder, counts)
     ids, atoms = number_concepts(atoms.with_columns(pl.col("source").replace(NO_SOURCE, "")))
     names = make_names(atoms)
-    if "MRREL" not in folder:
-        what = "parents" if tradenames == "off" else "parents and tradenames"
-        warnings.warn(Warnings.W102.format(folder=folder.path, file="MRREL", what=what), stacklevel=2)
-    relations = read_relations(folder, retired)
+    relations = read_relations(folder, retired, source_filter, settings.suppressed)
     given: dict[str, int] = {}
-    if tradenames != "off":
-        names, given = add_tradenames(names, relations, ids, tradenames, tradename_direction)
-    definitions = read_definitions(folder, retired, definition_sources)
+    if settings.tradenames != "off":
+        names, given = add_tradenames(names, relations, ids, settings.tradenames, settings.tradename_direction)
+    definitions = read_definitions(folder, retired, source_filter, settings)
+    placed_definitions = place(definitions, ids, "definition", "SAB").unique(
+        "concept", keep="first", maintain_order=True
+    )
     codes = atoms.filter(~pl.col("code").is_in(["", NO_CODE]))
     codes = codes.select("concept", codes=pl.concat_str("source", "code", separator=":"))
     shown: dict[str, pl.DataFrame] = {}
-    if xrefs:
+    if settings.xrefs:
         more_codes, canonical_names = read_xrefs(folder, retired)
         codes = pl.concat([codes, place(more_codes, ids, "codes")])
         shown = {"canonical_name": place(canonical_names, ids, "canonical_name")}
     columns = {
         "types": place(types.filter(pl.col("TUI") != "").rename({"TUI": "types"}), ids, "types"),
-        "definition": place(definitions.rename({"DEF": "definition"}), ids, "definition"),
+        "definition": placed_definitions.drop("SAB"),
         "codes": codes,
         "parents": find_parents(relations, ids),
         **shown,
     }
     concepts = make_concepts(ids, atoms, columns)
-    settings = {
-        "languages": _listed(languages),
-        "sources": _listed(sources),
-        "term_types": _listed(term_types),
-        "semantic_types": _listed(semantic_types),
-        "suppressed": suppressed,
-        "max_restriction_level": max_restriction_level,
-        "lower_case": lower_case,
-        "tradenames": tradenames,
-        "tradename_direction": tradename_direction,
-        "remap_retired": remap_retired,
-    }
-    report = make_report(folder, counts, concepts, names, settings)
+    report = make_report(folder, counts, atoms, concepts, names, settings.to_dict())
     report["unknown_concepts"] = _count_unknown(
         {"MRREL": relations.select("CUI1", "CUI2"), "MRSTY": types.select("CUI"), "MRDEF": definitions.select("CUI")},
         counts.ids,
     )
+    report["retired_concepts"] = 0 if retired is None else retired.height
     report["tradenames"] = given
     report["semantic_types"] = dict(types.select("TUI", "STY").unique().sort("TUI").iter_rows())
+    used = {*atoms["source"].unique(), *placed_definitions["SAB"].unique(), *relations["SAB"].unique()} - {""}
+    report["sources"] = describe_used(used, sources, counts.levels)
+    report["verified"] = verify(report["files"], folder.path)
     return Terminology(concepts, names, report=report)
 
 
@@ -188,9 +189,5 @@ def _count_unknown(tables: dict[str, pl.DataFrame], ids: pl.Series) -> dict[str,
         counts[file] = table.height - table.filter(is_known).height
         if counts[file] > UNKNOWN_SHARE * table.height:
             message = Warnings.W104.format(n=counts[file], total=table.height, file=file)
-            warnings.warn(message, stacklevel=3)
+            warnings.warn(message, stacklevel=4)
     return counts
-
-
-def _listed(values: Collection[str] | None) -> list[str] | None:
-    return None if values is None else sorted(values)

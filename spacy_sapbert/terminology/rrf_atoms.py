@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from ..errors import Errors
-from ..types import Suppressed
-from .rrf_concepts import remap
 from .rrf_folder import RrfFolder
+from .rrf_settings import RrfSettings
+from .rrf_sources import parse_level
 
 COLUMNS = ("CUI", "LAT", "TS", "STT", "ISPREF", "SAB", "TTY", "CODE", "STR", "SRL", "SUPPRESS")
-LABELS = ("SAB", "LAT", "TTY")
+# What atoms are counted by, and the columns of names that these become.
+LABELS = {"SAB": "source", "LAT": "language", "TTY": "term_type"}
 # Longer names exist (laboratory tests, chemicals), but an encoder sees their beginning only.
 LONG = 1000
 # What `str.strip` removes. polars' own list leaves the separators U+001C to U+001F where they are.
@@ -25,147 +26,121 @@ WHITE_SPACE = "\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2028\u2029\u202f\u205f
 NOT_IN_ID = r"[\s\x00-\x1f\x7f-\x9f]"
 
 
-@dataclass(frozen=True)
-class AtomFilter:
-    """Which atoms to keep; None stands for all.
-
-    languages (Collection[str] | None): By LAT.
-    sources (Collection[str] | None): By SAB.
-    term_types (Collection[str] | None): By TTY.
-    suppressed (Suppressed): "keep", or "drop" those with a SUPPRESS other than N.
-    max_restriction_level (int | None): By SRL.
-    """
-
-    languages: Collection[str] | None = None
-    sources: Collection[str] | None = None
-    term_types: Collection[str] | None = None
-    suppressed: Suppressed = "keep"
-    max_restriction_level: int | None = None
-
-    def conditions(self) -> dict[str, pl.Expr]:
-        """Write the filter as conditions.
-
-        RETURNS (dict[str, pl.Expr]): By the reason for which an atom that fails it is dropped.
-        """
-        conditions = {}
-        labels = {
-            "language": ("LAT", self.languages),
-            "source": ("SAB", self.sources),
-            "term_type": ("TTY", self.term_types),
-        }
-        for reason, (column, values) in labels.items():
-            if values is not None:
-                conditions[reason] = pl.col(column).is_in(sorted(values))
-        if self.suppressed == "drop":
-            conditions["suppressed"] = pl.col("SUPPRESS") == "N"
-        if self.max_restriction_level is not None:
-            # A level that is not a number counts as the strictest: what is not known to be free is not passed on.
-            level = pl.col("SRL").cast(pl.Int16(), strict=False).fill_null(9)
-            conditions["restriction_level"] = level <= self.max_restriction_level
-        return conditions
-
-    def check(self, counts: AtomCounts, file: str) -> None:
-        """Refuse values that do not occur, which would be spelled wrongly.
-
-        counts (AtomCounts): What was read.
-        file (str): Where from.
-        RAISES (ValueError): Naming the value and those that there are.
-        """
-        wanted = {"SAB": self.sources, "LAT": self.languages, "TTY": self.term_types}
-        for column, values in wanted.items():
-            known = counts.values(column)
-            for value in sorted(set(values or ()) - set(known)):
-                found = ", ".join(known[:30]) + (", ..." if len(known) > 30 else "")
-                raise ValueError(Errors.E125.format(file=file, what=column, value=value, found=found))
-
-
 @dataclass
 class AtomCounts:
     """What was read from MRCONSO.
 
     ids (pl.Series): All concepts of the release.
-    labels (pl.DataFrame): Columns SAB, LAT, TTY, `rows` and `kept`.
+    labels (pl.DataFrame): Columns SAB, LAT, TTY, SRL and `rows`.
     dropped (Counter[str]): Atoms left out, by reason.
-    long_names (int): Kept names of more than 1,000 characters.
     """
 
     ids: pl.Series
     labels: pl.DataFrame
     dropped: Counter[str] = field(default_factory=Counter)
-    long_names: int = 0
 
-    def values(self, column: str) -> list[str]:
-        """List the values of a label, the most frequent first.
+    @property
+    def levels(self) -> dict[str, int | None]:
+        """The restriction level of each source, as its atoms give it: the strictest, None where one has none."""
+        levels: dict[str, int | None] = {}
+        for source, text in self.labels.select("SAB", "SRL").unique().sort("SAB", "SRL").iter_rows():
+            level, other = parse_level(text), levels.get(source, -1)
+            levels[source] = None if level is None or other is None else max(level, other)
+        return levels
 
-        column (str): "SAB", "LAT" or "TTY".
-        RETURNS (list[str]): The values.
-        """
-        return list(self.by(column))
-
-    def by(self, column: str) -> dict[str, dict[str, int]]:
+    def by(self, column: str) -> dict[str, int]:
         """Count rows by the values of a label.
 
         column (str): "SAB", "LAT" or "TTY".
+        RETURNS (dict[str, int]): Rows by value, the most frequent first.
+        """
+        totals = self.labels.group_by(column).agg(pl.sum("rows")).sort("rows", column, descending=[True, False])
+        return dict(totals.iter_rows())
+
+    def by_kept(self, column: str, atoms: pl.DataFrame) -> dict[str, dict[str, int]]:
+        """Count rows, and those that were kept, by the values of a label.
+
+        column (str): "SAB", "LAT" or "TTY".
+        atoms (pl.DataFrame): What was kept.
         RETURNS (dict[str, dict[str, int]]): `rows` and `kept` by value, the most frequent first.
         """
-        totals = self.labels.group_by(column).agg(pl.sum("rows", "kept")).sort("rows", column, descending=[True, False])
-        return {value: {"rows": rows, "kept": kept} for value, rows, kept in totals.iter_rows()}
+        kept = dict(atoms[LABELS[column]].value_counts().iter_rows())
+        return {value: {"rows": rows, "kept": kept.get(value, 0)} for value, rows in self.by(column).items()}
 
 
-def read_atoms(
-    folder: RrfFolder,
-    wanted: AtomFilter,
-    *,
-    lower_case: bool,
-    retired: pl.DataFrame | None,
-    allowed: pl.Series | None,
-) -> tuple[pl.DataFrame, AtomCounts]:
+def read_atoms(folder: RrfFolder, settings: RrfSettings) -> tuple[pl.DataFrame, AtomCounts]:
     """Read MRCONSO.
 
     folder (RrfFolder): The release.
-    wanted (AtomFilter): Which atoms to keep.
-    lower_case (bool): Lower-case names.
-    retired (pl.DataFrame | None): Retired concepts to replace.
-    allowed (pl.Series | None): Concepts to keep; None for all.
+    settings (RrfSettings): Which atoms to keep.
     RETURNS (tuple[pl.DataFrame, AtomCounts]): The atoms, in the order of the file, with the columns CUI, name,
         language, source, term_type, preferred, code and rank (0 for the best name to show); and counts.
-    RAISES (ValueError): If the file is damaged, or no atom is left.
+    RAISES (ValueError): If the file is damaged or empty, a setting names what it does not have, or no atom is left.
     """
     kept, ids, labels = [], [], []
     dropped: Counter[str] = Counter()
+    conditions = _make_conditions(settings)
     for block in folder.tables("MRCONSO", COLUMNS):
-        dropped["bad_id"] += block.height - (block := _with_good_ids(block, folder)).height
-        block = remap(block, ("CUI",), retired)
+        n = block.height
+        block = _with_good_ids(block, folder)
+        dropped["bad_id"] += n - block.height
         ids.append(block["CUI"].unique())
-        rows = block.height
-        all_labels = block.select(LABELS)
-        for reason, condition in wanted.conditions().items():
+        labels.append(block.group_by(*LABELS, "SRL").len("rows"))
+        for reason, condition in conditions.items():
+            n = block.height
             block = block.filter(condition)
-            dropped[reason] += rows - block.height
-            rows = block.height
-        if allowed is not None:
-            block = block.join(allowed.to_frame("CUI"), on="CUI", how="semi", maintain_order="left")
-            dropped["semantic_type"] += rows - block.height
-            rows = block.height
-        block = _as_atoms(block, lower_case)
-        dropped["empty_name"] += rows - block.height
-        kept.append(block)
-        labels.append(_count_labels(all_labels, block))
+            dropped[reason] += n - block.height
+        n = block.height
+        kept.append(_as_atoms(block, settings.lower_case))
+        dropped["empty_name"] += n - kept[-1].height
     counts = AtomCounts(pl.concat(ids).unique(), pl.concat(labels), dropped)
-    file = "MRCONSO"
-    wanted.check(counts, file)
     atoms = pl.concat(kept)
-    if not atoms.height:
-        raise ValueError(
-            Errors.E124.format(
-                file=folder.path / file,
-                filters=", ".join(f"{reason}: {n} dropped" for reason, n in dropped.items() if n) or "none",
-                languages=", ".join(counts.values("LAT")[:30]),
-                sources=", ".join(counts.values("SAB")[:30]),
-            )
-        )
-    counts.long_names = int((atoms["name"].str.len_chars() > LONG).sum())
+    _check(folder, settings, counts, atoms)
     return atoms, counts
+
+
+def keep_semantic_types(
+    atoms: pl.DataFrame, types: pl.DataFrame, wanted: Collection[str] | None, folder: RrfFolder, counts: AtomCounts
+) -> pl.DataFrame:
+    """Keep the atoms of concepts that have one of some semantic types, and count the others.
+
+    atoms (pl.DataFrame): What `read_atoms` gave.
+    types (pl.DataFrame): The columns CUI and TUI.
+    wanted (Collection[str] | None): The types (TUI); None for all.
+    folder (RrfFolder): Where they were read.
+    counts (AtomCounts): Takes the count.
+    RETURNS (pl.DataFrame): The atoms that are left.
+    RAISES (ValueError): If a type does not occur, or no atom is left.
+    """
+    if wanted is None:
+        return atoms
+    known = types["TUI"].value_counts(sort=True)["TUI"].to_list()
+    _check_values(folder, "MRSTY", "semantic type", wanted, known)
+    allowed = types.filter(pl.col("TUI").is_in(sorted(wanted))).select("CUI").unique()
+    left = atoms.join(allowed, on="CUI", how="semi", maintain_order="left")
+    counts.dropped["semantic_type"] = atoms.height - left.height
+    _check_any(folder, counts, left)
+    return left
+
+
+def _make_conditions(settings: RrfSettings) -> dict[str, pl.Expr]:
+    """Write the settings as conditions, by the reason for which an atom that fails one is dropped."""
+    conditions = {}
+    labels = {
+        "language": ("LAT", settings.languages),
+        "source": ("SAB", settings.sources),
+        "term_type": ("TTY", settings.term_types),
+    }
+    for reason, (column, values) in labels.items():
+        if values is not None:
+            conditions[reason] = pl.col(column).is_in(sorted(values))
+    if settings.suppressed == "drop":
+        conditions["suppressed"] = pl.col("SUPPRESS") == "N"
+    if settings.max_restriction_level is not None:
+        # A level that is not a number counts as the strictest: what is not known to be free is not passed on.
+        level = pl.col("SRL").cast(pl.Int16(), strict=False).fill_null(9)
+        conditions["restriction_level"] = level <= settings.max_restriction_level
+    return conditions
 
 
 def _with_good_ids(block: pl.DataFrame, folder: RrfFolder) -> pl.DataFrame:
@@ -197,9 +172,31 @@ def _as_atoms(block: pl.DataFrame, lower_case: bool) -> pl.DataFrame:
     ).filter(pl.col("name") != "")
 
 
-def _count_labels(read: pl.DataFrame, kept: pl.DataFrame) -> pl.DataFrame:
-    names = {"source": "SAB", "language": "LAT", "term_type": "TTY"}
-    rows = read.group_by(LABELS).len("rows")
-    remaining = kept.rename(names).group_by(LABELS).len("kept")
-    counts = rows.join(remaining, on=LABELS, how="left").with_columns(pl.col("kept").fill_null(0))
-    return counts.cast({"rows": pl.Int64(), "kept": pl.Int64()})
+def _check(folder: RrfFolder, settings: RrfSettings, counts: AtomCounts, atoms: pl.DataFrame) -> None:
+    """Refuse an empty file, values that do not occur, which would be spelled wrongly, and an empty result."""
+    if not folder.read["MRCONSO"]:
+        raise ValueError(Errors.E128.format(file=folder.path / "MRCONSO"))
+    wanted = {"LAT": settings.languages, "SAB": settings.sources, "TTY": settings.term_types}
+    for column, values in wanted.items():
+        _check_values(folder, "MRCONSO", column, values, list(counts.by(column)))
+    _check_any(folder, counts, atoms)
+
+
+def _check_values(
+    folder: RrfFolder, file: str, what: str, wanted: Collection[str] | None, known: Collection[str]
+) -> None:
+    for value in sorted(set(wanted or ()) - set(known)):
+        found = ", ".join(list(known)[:30]) + (", ..." if len(known) > 30 else "") or "none at all"
+        raise ValueError(Errors.E125.format(file=folder.path / file, what=what, value=value, found=found))
+
+
+def _check_any(folder: RrfFolder, counts: AtomCounts, atoms: pl.DataFrame) -> None:
+    if not atoms.height:
+        raise ValueError(
+            Errors.E124.format(
+                file=folder.path / "MRCONSO",
+                filters=", ".join(f"{reason}: {n} dropped" for reason, n in counts.dropped.items() if n) or "none",
+                languages=", ".join(list(counts.by("LAT"))[:30]),
+                sources=", ".join(list(counts.by("SAB"))[:30]),
+            )
+        )

@@ -1,14 +1,14 @@
-"""What a release says of its concepts beside their names: types, definitions, codes, sources, retired ids."""
+"""What a release says of its concepts beside their names: types, definitions, codes, retired ids."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import polars as pl
 
-from ..errors import Errors
 from .rrf_folder import RrfFolder
+from .rrf_settings import RrfSettings
+from .rrf_sources import SourceFilter
 
 # Attributes of MRSAT that the writer of this package uses: the code of a concept in a source that gives it no name, and
 # the name to show where no flag of MRCONSO can point to it.
@@ -30,37 +30,30 @@ def read_types(folder: RrfFolder, retired: pl.DataFrame | None) -> pl.DataFrame:
     return remap(folder.table("MRSTY", ("CUI", "TUI", "STY")), ("CUI",), retired)
 
 
-def find_concepts_of_types(types: pl.DataFrame, wanted: Collection[str] | None, folder: RrfFolder) -> pl.Series | None:
-    """Find the concepts that have one of some semantic types.
-
-    types (pl.DataFrame): What `read_types` gave.
-    wanted (Collection[str] | None): The types (TUI); None for all.
-    folder (RrfFolder): Where they were read.
-    RETURNS (pl.Series | None): Their CUIs; None for all concepts.
-    RAISES (ValueError): If a type does not occur.
-    """
-    if wanted is None:
-        return None
-    known = types["TUI"].value_counts(sort=True)["TUI"].to_list()
-    for value in sorted(set(wanted) - set(known)):
-        found = ", ".join(known[:30]) + (", ..." if len(known) > 30 else "")
-        raise ValueError(Errors.E125.format(file=folder.path / "MRSTY", what="semantic type", value=value, found=found))
-    return types.filter(pl.col("TUI").is_in(sorted(wanted)))["CUI"].unique()
-
-
-def read_definitions(folder: RrfFolder, retired: pl.DataFrame | None, preferred: Sequence[str]) -> pl.DataFrame:
-    """Read definitions from MRDEF, without suppressed ones.
+def read_definitions(
+    folder: RrfFolder, retired: pl.DataFrame | None, source_filter: SourceFilter, settings: RrfSettings
+) -> pl.DataFrame:
+    """Read definitions from MRDEF, without suppressed ones and those in languages that are not wanted.
 
     folder (RrfFolder): The release.
     retired (pl.DataFrame | None): Retired concepts to replace.
-    preferred (Sequence[str]): Sources whose definitions come first.
-    RETURNS (pl.DataFrame): The columns CUI and DEF, of each concept the best first.
+    source_filter (SourceFilter): Which sources to use.
+    settings (RrfSettings): Languages, and sources whose definitions come first.
+    RETURNS (pl.DataFrame): The columns CUI, `definition` and SAB, of each concept the best first.
     """
     table = remap(folder.table("MRDEF", ("CUI", "SAB", "DEF", "SUPPRESS")), ("CUI",), retired)
-    rank = pl.col("SAB").replace_strict(list(preferred), range(len(preferred)), default=len(preferred))
-    table = table.with_columns(pl.col("DEF").str.strip_chars(), rank=rank if preferred else pl.lit(0))
-    table = table.filter(pl.col("SUPPRESS") == "N", pl.col("DEF") != "")
-    return table.sort("rank", maintain_order=True).select("CUI", "DEF")
+    table = table.with_columns(pl.col("DEF").str.strip_chars())
+    table = table.filter(pl.col("SUPPRESS") == "N", pl.col("DEF") != "", source_filter.condition())
+    if settings.languages is not None:
+        languages = {name: source.get("language", "") for name, source in source_filter.sources.items()}
+        foreign = [name for name, language in languages.items() if language and language not in settings.languages]
+        table = table.filter(~pl.col("SAB").is_in(foreign))
+    preferred = list(dict.fromkeys(settings.definition_sources))
+    rank = pl.lit(0)
+    if preferred:
+        rank = pl.col("SAB").replace_strict(preferred, range(len(preferred)), default=len(preferred))
+    table = table.with_columns(rank=rank).sort("rank", maintain_order=True)
+    return table.select("CUI", "SAB", definition="DEF")
 
 
 def read_xrefs(folder: RrfFolder, retired: pl.DataFrame | None) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -78,36 +71,17 @@ def read_xrefs(folder: RrfFolder, retired: pl.DataFrame | None) -> tuple[pl.Data
     return codes, table.filter(pl.col("ATN") == CANONICAL_NAME).select("CUI", canonical_name="ATV")
 
 
-def read_sources(folder: RrfFolder) -> dict[str, dict[str, Any]]:
-    """Read from MRSAB what the sources are and how far they may be used.
-
-    folder (RrfFolder): The release.
-    RETURNS (dict[str, dict[str, Any]]): By source abbreviation: `name`, `version`, `licence` and `restriction_level`,
-        None where it is not given. UMLS's levels are 0 (none beyond UMLS's own licence) to 4, and 9 (SNOMED CT).
-    """
-    columns = ("RSAB", "SON", "SVER", "SLC", "SRL", "CURVER")
-    sources = {}
-    for row in folder.table("MRSAB", columns).iter_rows(named=True):
-        if row["CURVER"] not in ("", "Y"):
-            continue
-        level = row["SRL"].strip()
-        sources[row["RSAB"]] = {
-            "name": row["SON"],
-            "version": row["SVER"],
-            "licence": row["SLC"],
-            "restriction_level": int(level) if level.isdigit() else None,
-        }
-    return sources
-
-
-def read_retired(folder: RrfFolder) -> pl.DataFrame:
+def read_retired(folder: RrfFolder, living: pl.Series | None = None) -> pl.DataFrame:
     """Read from MRCUI which retired concepts were merged into which others.
 
     folder (RrfFolder): The release.
+    living (pl.Series | None): The concepts that MRCONSO has: whatever MRCUI says, these are not retired.
     RETURNS (pl.DataFrame): The columns `retired` and CUI: the concept that it is now part of. Concepts that were
         deleted, or mapped to broader, narrower or related ones, have no row.
     """
     table = folder.table("MRCUI", ("CUI1", "REL", "CUI2")).filter(pl.col("REL") == "SY", pl.col("CUI2") != "")
+    if living is not None:
+        table = table.filter(~pl.col("CUI1").is_in(living.implode()))
     merged = dict(table.select("CUI1", "CUI2").iter_rows())
     current = {}
     for start, end in merged.items():

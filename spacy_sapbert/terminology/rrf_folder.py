@@ -7,6 +7,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from string import ascii_lowercase
 from typing import Any
 
 import polars as pl
@@ -29,7 +30,7 @@ COLUMNS = {
     "MRFILES": "FIL DES FMT CLS RWS BTS",
 }
 # A whole file, or one of the parts that a full release is cut into: MRCONSO.RRF.aa.gz, MRCONSO.RRF.ab.gz, ...
-_PART = re.compile(r"\.RRF(?P<part>\.[a-z]{2})?(?P<packed>\.gz)?$")
+_PART = re.compile(r"\.RRF(?P<part>\.(?!gz$)[a-z]{2})?(?P<packed>\.gz)?$")
 
 
 class RrfFolder:
@@ -56,6 +57,7 @@ class RrfFolder:
         if not find_parts(self.path, "MRCONSO"):
             raise FileNotFoundError(Errors.E120.format(folder=self.path, cwd=Path.cwd()))
         self._formats = self._read_formats()
+        self._check_present()
 
     def __contains__(self, name: str) -> bool:
         return bool(find_parts(self.path, name))
@@ -108,6 +110,15 @@ class RrfFolder:
             formats[Path(name).stem] = columns.split(","), int(rows) if rows.isdigit() else None
         return formats
 
+    def _check_present(self) -> None:
+        """Refuse a folder without a file that MRFILES says has rows, as far as it would be read."""
+        for name in ("MRSTY", "MRDEF", "MRREL", "MRSAB"):
+            _, rows = self._formats.get(name, ([], None))
+            if rows and name not in self:
+                if self.errors == "raise":
+                    raise ValueError(Errors.E129.format(folder=self.path, file=name, rows=rows))
+                warnings.warn(Warnings.W105.format(folder=self.path, file=name, rows=rows), UserWarning, stacklevel=3)
+
     def _account(self, name: str, lines: RrfLines, expected: int | None) -> None:
         """Keep the counts of a file that was read to its end, and compare them with what MRFILES says."""
         self.read[name] = lines.rows
@@ -133,7 +144,7 @@ def find_parts(folder: Path, name: str) -> list[Path]:
     folder (Path): The folder.
     name (str): The file without its ending, such as "MRCONSO".
     RETURNS (list[Path]): The file, or its parts in order; empty if there is none.
-    RAISES (ValueError): If it is there both whole and in parts, or both packed and not.
+    RAISES (ValueError): If it is there both whole and in parts, or both packed and not, or a part is missing.
     """
     if not folder.is_dir():
         return []
@@ -141,6 +152,9 @@ def find_parts(folder: Path, name: str) -> list[Path]:
     kinds = {(bool(match["part"]), match["packed"]) for path in found if (match := _PART.search(path.name))}
     if len(kinds) > 1:
         raise ValueError(Errors.E123.format(folder=folder, files=", ".join(path.name for path in found)))
+    parts = [match["part"][1:] for path in found if (match := _PART.search(path.name)) and match["part"]]
+    if parts != [first + second for first in ascii_lowercase for second in ascii_lowercase][: len(parts)]:
+        raise ValueError(Errors.E119.format(folder=folder, files=", ".join(path.name for path in found)))
     return found
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import polars as pl
 
-from ..types import TradenameDirection, Tradenames
+from ..types import Suppressed, TradenameDirection, Tradenames
 from .rrf_concepts import remap
 from .rrf_folder import RrfFolder
+from .rrf_sources import SourceFilter
 from .rrf_tables import NAME_KEY, find_rows
 
 # Concept 2 is the parent of concept 1; and the reverse.
@@ -17,18 +18,25 @@ TRADENAME_OF, HAS_TRADENAME = "tradename_of", "has_tradename"
 IS_TRADENAME = pl.col("RELA").is_in([TRADENAME_OF, HAS_TRADENAME])
 
 
-def read_relations(folder: RrfFolder, retired: pl.DataFrame | None) -> pl.DataFrame:
+def read_relations(
+    folder: RrfFolder, retired: pl.DataFrame | None, source_filter: SourceFilter, suppressed: Suppressed
+) -> pl.DataFrame:
     """Read those rows of MRREL that tell of parents or of tradenames.
 
     folder (RrfFolder): The release.
     retired (pl.DataFrame | None): Retired concepts to replace.
-    RETURNS (pl.DataFrame): The columns CUI1, REL, CUI2 and RELA, in the order of the file.
+    source_filter (SourceFilter): Which sources to use.
+    suppressed (Suppressed): "keep", or "drop" rows with a SUPPRESS other than N.
+    RETURNS (pl.DataFrame): The columns CUI1, REL, CUI2, RELA and SAB, in the order of the file.
     """
-    columns = ("CUI1", "REL", "CUI2", "RELA")
+    columns = ("CUI1", "REL", "CUI2", "RELA", "SAB")
+    wanted = (IS_PARENT | IS_CHILD | IS_TRADENAME) & source_filter.condition()
+    if suppressed == "drop":
+        wanted = wanted & (pl.col("SUPPRESS") == "N")
     rows = [pl.DataFrame(schema={column: pl.String() for column in columns})]
     if "MRREL" in folder:
-        for block in folder.tables("MRREL", columns):
-            rows.append(remap(block.filter(IS_PARENT | IS_CHILD | IS_TRADENAME), ("CUI1", "CUI2"), retired))
+        for block in folder.tables("MRREL", (*columns, "SUPPRESS")):
+            rows.append(remap(block.filter(wanted).select(columns), ("CUI1", "CUI2"), retired))
     return pl.concat(rows)
 
 

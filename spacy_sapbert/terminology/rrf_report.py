@@ -6,8 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from .rrf_atoms import AtomCounts
-from .rrf_concepts import read_sources
+from .rrf_atoms import LONG, AtomCounts
 from .rrf_folder import RrfFolder
 
 BINS = ((1, 1), (2, 2), (3, 3), (4, 4), (5, 9), (10, 19), (20, 49), (50, 199), (200, 999), (1000, None))
@@ -16,40 +15,42 @@ PUBLISHED = {"names": 9_712_959, "pairs": 11_792_953}
 
 
 def make_report(
-    folder: RrfFolder, counts: AtomCounts, concepts: pl.DataFrame, names: pl.DataFrame, settings: dict[str, Any]
+    folder: RrfFolder,
+    counts: AtomCounts,
+    atoms: pl.DataFrame,
+    concepts: pl.DataFrame,
+    names: pl.DataFrame,
+    settings: dict[str, Any],
 ) -> dict[str, Any]:
     """Report what was read, kept and dropped.
 
     folder (RrfFolder): The release, read.
     counts (AtomCounts): Of its atoms.
+    atoms (pl.DataFrame): Those that were kept.
     concepts (pl.DataFrame): Of the terminology.
     names (pl.DataFrame): Of the terminology.
     settings (dict[str, Any]): Of the reader.
     RETURNS (dict[str, Any]): Plain JSON data.
     """
-    kept_atoms = int(counts.labels["kept"].sum())
-    sources = read_sources(folder)
     distinct = list_distinct(names)
-    used = {source for source, n in counts.by("SAB").items() if n["kept"]}
     return {
         "files": folder.describe(),
         "settings": settings,
         "read": folder.read,
         "repaired": dict(sorted(folder.repaired.items())),
-        "kept": {"concepts": concepts.height, "names": names.height, "atoms": kept_atoms},
+        "kept": {"concepts": concepts.height, "names": names.height, "atoms": atoms.height},
         "dropped": {
             **counts.dropped,
             "concepts_without_names": len(counts.ids) - concepts.height,
             "malformed": folder.malformed_count,
         },
         "malformed_examples": folder.malformed_examples,
-        "long_names": counts.long_names,
-        "by_source": counts.by("SAB"),
-        "by_language": counts.by("LAT"),
-        "by_term_type": counts.by("TTY"),
+        "long_names": int((atoms["name"].str.len_chars() > LONG).sum()),
+        "by_source": counts.by_kept("SAB", atoms),
+        "by_language": counts.by_kept("LAT", atoms),
+        "by_term_type": counts.by_kept("TTY", atoms),
         "names_per_concept": count_names_per_concept(distinct),
         "homonyms": count_homonyms(distinct),
-        "sources": {source: sources[source] for source in sorted(used & set(sources))},
     }
 
 

@@ -40,15 +40,15 @@ def find_rows(wanted: pl.Series, ids: pl.Series) -> np.ndarray:
     return found["row"].fill_null(-1).to_numpy()
 
 
-def place(table: pl.DataFrame, ids: pl.Series, column: str) -> pl.DataFrame:
+def place(table: pl.DataFrame, ids: pl.Series, *columns: str) -> pl.DataFrame:
     """Keep the rows of a table that are about concepts of the terminology.
 
     table (pl.DataFrame): With the column CUI.
     ids (pl.Series): The concepts of the terminology, in order.
-    column (str): The column to keep.
-    RETURNS (pl.DataFrame): That column and `concept`, the concept's row.
+    *columns (str): The columns to keep.
+    RETURNS (pl.DataFrame): These columns and `concept`, the concept's row.
     """
-    placed = table.select(pl.Series("concept", find_rows(table["CUI"], ids)), column).filter(pl.col("concept") >= 0)
+    placed = table.select(pl.Series("concept", find_rows(table["CUI"], ids)), *columns).filter(pl.col("concept") >= 0)
     return placed.cast({"concept": pl.UInt32()})
 
 

@@ -1,6 +1,7 @@
 """The RRF reader against a plain line-by-line one, and on every slip that a file can have."""
 
 import gzip
+import hashlib
 import sys
 import warnings
 
@@ -145,8 +146,11 @@ def test_what_a_release_says_of_a_concept(tmp_path):
         "name": "Medical Subject Headings",
         "version": "2025",
         "licence": "free",
+        "language": "",
         "restriction_level": 0,
     }
+    # MRSAB does not tell of the others; their level is that of their atoms.
+    assert report["sources"]["HPO"]["restriction_level"] == 0 and report["sources"]["HPO"]["name"] == "HPO"
     assert report["by_language"] == {"ENG": {"rows": 6, "kept": 6}, "GER": {"rows": 1, "kept": 1}}
     assert report["names_per_concept"]["4"] == 1 and report["names_per_concept"]["largest"] == 4
     assert [file["name"] for file in report["files"]] == [
@@ -198,6 +202,13 @@ def test_filters_count_what_they_drop(tmp_path, options, expected, dropped):
         ({"tradenames": "all"}, r"E113.*tradenames"),
         ({"tradename_direction": "up"}, r"E113.*tradename_direction"),
         ({"errors": "ignore"}, r"E113.*errors"),
+        ({"languages": "ENG"}, r"E127.*languages is 'ENG'.*list of strings"),
+        ({"sources": [1]}, r"E127.*sources"),
+        ({"definition_sources": "MSH"}, r"E127.*definition_sources"),
+        ({"definition_sources": None}, r"E127.*definition_sources"),
+        ({"max_restriction_level": "0"}, r"E127.*max_restriction_level is '0'"),
+        ({"max_restriction_level": 0.5}, r"E127.*max_restriction_level"),
+        ({"lower_case": "no"}, r"E127.*lower_case"),
         ({"suppressed": "drop"}, r"E124.*suppressed: 1 dropped"),
     ],
 )
@@ -267,14 +278,98 @@ def test_retired_concepts_are_followed_on_request(tmp_path):
         tmp_path,
         MRCONSO=[atom("C1", "a"), atom("C9", "b")],
         MRSTY=[rrf_line("MRSTY", CUI=cui, TUI=tui) for cui, tui in (("C7", "T7"), ("C5", "T5"), ("C4", "T4"))],
+        MRREL=[rrf_line("MRREL", CUI1="C7", REL="PAR", CUI2="C9")],
         MRCUI=[moved("C7", "C8"), moved("C8", "C1"), moved("C9", "C1"), moved("C5", "C1", "RB"), moved("C4", "C4")],
     )
     with pytest.warns(UserWarning, match="W104"):
-        assert names_of(read(folder)) == {"C1": ("a",), "C9": ("b",)}
+        assert read(folder)["C1"].types == ()
     with pytest.warns(UserWarning, match="W104"):
         terminology = read(folder, remap_retired=True)
-    assert names_of(terminology) == {"C1": ("a", "b")}
-    assert terminology["C1"].types == ("T7",)
+    # C9 has a name, so it lives, whatever MRCUI says.
+    assert names_of(terminology) == {"C1": ("a",), "C9": ("b",)}
+    assert terminology["C1"].types == ("T7",) and terminology["C1"].parents == ("C9",)
+    assert terminology.report["retired_concepts"] == 2
+    with pytest.warns(UserWarning, match="W104"):
+        assert names_of(read(folder, remap_retired=True, semantic_types=["T7"])) == {"C1": ("a",)}
+
+
+def restricted_release(folder):
+    return write_release(
+        folder,
+        MRCONSO=[
+            atom("C1", "fever"),
+            atom("C2", "pyrexia"),
+            atom("C2", "licensed name", SAB="SNOMEDCT_US", SRL="9"),
+            atom("C3", "brand"),
+            atom("C4", "unknown", SAB="NEW", SRL=""),
+        ],
+        MRDEF=[
+            rrf_line("MRDEF", CUI="C1", SAB="SNOMEDCT_US", DEF="licensed"),
+            rrf_line("MRDEF", CUI="C1", SAB="NEW", DEF="of unknown licence"),
+            rrf_line("MRDEF", CUI="C2", SAB="MSHSPA", DEF="en español"),
+        ],
+        MRREL=[
+            rrf_line("MRREL", CUI1="C1", REL="PAR", CUI2="C2", SAB="SNOMEDCT_US"),
+            rrf_line("MRREL", CUI1="C1", REL="RO", RELA="tradename_of", CUI2="C3", SUPPRESS="O"),
+        ],
+        MRSAB=[
+            rrf_line("MRSAB", RSAB="MSH", SRL="0", LAT="ENG", CURVER="Y"),
+            rrf_line("MRSAB", RSAB="MSHSPA", SRL="0", LAT="SPA", CURVER="Y"),
+            rrf_line("MRSAB", RSAB="SNOMEDCT_US", SRL="9", LAT="ENG", CURVER="Y"),
+        ],
+    )
+
+
+def test_restricted_sources_give_neither_names_nor_definitions_nor_relations(tmp_path):
+    folder = restricted_release(tmp_path)
+    whole = read(folder, languages=["ENG"], tradenames="union")
+    assert whole["C1"].definition == "licensed" and whole["C1"].parents == ("C2",)
+    assert set(whole["C1"].names) == {"fever", "brand"}
+    assert set(whole.report["sources"]) == {"MSH", "NEW", "SNOMEDCT_US"}
+    assert whole.report["sources"]["NEW"]["restriction_level"] is None
+    free = read(folder, max_restriction_level=0)
+    assert names_of(free) == {"C1": ("fever",), "C2": ("pyrexia",), "C3": ("brand",)}
+    assert free["C1"].definition is None and free["C1"].parents == ()
+    assert free["C2"].definition == "en español"  # all languages are wanted
+    assert set(free.report["sources"]) == {"MSH", "MSHSPA"}
+
+
+def test_sources_languages_and_suppression_hold_for_definitions_and_relations(tmp_path):
+    folder = restricted_release(tmp_path)
+    some = read(folder, languages=["ENG"], sources=["MSH"])
+    assert some["C1"].definition is None and some["C1"].parents == ()
+    assert read(folder, languages=["ENG"])["C2"].definition is None
+    dropped = read(folder, suppressed="drop", tradenames="union")
+    assert dropped["C1"].names == ("fever",) and dropped["C1"].parents == ("C2",)
+
+
+def test_a_list_of_checksums_beside_the_files_is_heeded(tmp_path):
+    folder = write_release(tmp_path, MRCONSO=[atom("C1", "a")])
+    sums = tmp_path / "SHA256SUMS"
+    sums.write_text("0" * 64 + "  MRCONSO.RRF\n")
+    with pytest.raises(ValueError, match="E607.*MRCONSO.RRF"):
+        read(folder)
+    sums.write_text("0" * 64 + "  other.txt\n")
+    with pytest.raises(ValueError, match="E608.*MRCONSO.RRF"):
+        read(folder)
+    sums.write_text(hashlib.sha256((tmp_path / "MRCONSO.RRF").read_bytes()).hexdigest() + " *MRCONSO.RRF\n")
+    assert read(folder).report["verified"] == 1
+
+
+def test_missing_files_and_parts_are_noticed(tmp_path):
+    described = [rrf_line("MRFILES", FIL="MRSTY.RRF", FMT=",".join(COLUMNS["MRSTY"].split()), RWS="3")]
+    folder = write_release(tmp_path / "a", MRCONSO=[atom("C1", "a")], MRFILES=described)
+    with pytest.raises(ValueError, match="E129.*MRSTY.*3 rows"):
+        read(folder)
+    with pytest.warns(UserWarning, match="W105.*MRSTY"):
+        assert names_of(read(folder, errors="skip")) == {"C1": ("a",)}
+    for parts in (("aa", "ac"), ("ab",)):
+        folder = tmp_path / "-".join(parts)
+        folder.mkdir()
+        for part in parts:
+            (folder / f"MRCONSO.RRF.{part}").write_text(atom("C1", part) + "\n")
+        with pytest.raises(ValueError, match="E119"):
+            read(folder)
 
 
 GOOD = atom("C1", "good")
@@ -357,7 +452,7 @@ def test_damaged_or_doubled_files(tmp_path):
     with pytest.raises(ValueError, match="E123.*MRCONSO.RRF, MRCONSO.RRF.gz"):
         read(cut)
     (cut / "MRCONSO.RRF.gz").unlink()
-    with pytest.raises(ValueError, match="E124"):
+    with pytest.raises(ValueError, match="E128.*is empty"):
         read(cut)
     with pytest.raises(FileNotFoundError, match="E120.*UMLS.*licensed"):
         read(tmp_path / "nowhere")

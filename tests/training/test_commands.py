@@ -62,6 +62,7 @@ def test_inputs_are_compared_with_a_list_of_checksums(release, tmp_path):
     (release / "MRREL.RRF").write_text("")
     message = run("preprocess", release, tmp_path / "other", fails=True)
     assert "E607" in message and "MRREL.RRF" in message and not (tmp_path / "other").exists()
+    (release / "SHA256SUMS").unlink()
     (tmp_path / "sums").write_text("abc  elsewhere.txt\n")
     assert "E608" in run("preprocess", release, tmp_path / "other", "--checksums", tmp_path / "sums", fails=True)
     assert "E102" in run("preprocess", release, tmp_path / "other", "--checksums", tmp_path / "none", fails=True)

@@ -4,6 +4,7 @@ import pytest
 from rrf_files import atom, rrf_line, write_release
 
 from spacy_sapbert.terminology import read_rrf
+from spacy_sapbert.terminology.editing import remove_concepts
 from training import triples as module
 from training.triples import read_triples, write_triples
 
@@ -48,7 +49,8 @@ def test_triples(release, terminology, tmp_path, monkeypatch, label, expected, r
     data = write_triples(release, terminology, tmp_path / "triples", label=label)
     assert set(read_triples(tmp_path / "triples").iter_rows()) == expected
     assert data["counts"] == {"rows": 6, "triples": 3, "relations": len({t[1] for t in expected})}
-    assert data["dropped"] == {"source": 0, "self_loop": 1, "unnamed_concept": 1, "duplicate": 1, "malformed": 0}
+    dropped = {reason: n for reason, n in data["dropped"].items() if n}
+    assert dropped == {"self_loop": 1, "unnamed_concept": 1, "duplicate": 1}
 
 
 @pytest.mark.filterwarnings("ignore:.*W104")
@@ -60,11 +62,41 @@ def test_sources_of_relations_can_be_chosen(release, terminology, tmp_path):
 
 @pytest.mark.filterwarnings("ignore:.*W104")
 def test_what_gives_no_triples_is_refused(release, terminology, tmp_path):
-    with pytest.raises(ValueError, match="E606.*6 rows"):
+    with pytest.raises(ValueError, match="E125.*SAB 'X'.*MSH, NCI"):
         write_triples(release, terminology, tmp_path / "triples", sources=["X"])
+    with pytest.raises(ValueError, match="E606.*6 rows"):
+        write_triples(release, remove_concepts(terminology, ["C1", "C3"]).terminology, tmp_path / "triples")
     with pytest.raises(ValueError, match="E113.*label"):
         write_triples(release, terminology, tmp_path / "triples", label="rel")
     (release / "MRREL.RRF").unlink()
     with pytest.raises(FileNotFoundError, match="E605"):
         write_triples(release, terminology, tmp_path / "triples")
     assert not (tmp_path / "triples").exists()
+
+
+def test_what_the_reader_leaves_out_gives_no_triples(tmp_path):
+    folder = write_release(
+        tmp_path / "rrf",
+        MRCONSO=[atom("C1", "a"), atom("C2", "b")],
+        MRREL=[
+            rrf_line("MRREL", CUI1="C1", REL="PAR", CUI2="C2", SAB="SNOMEDCT_US"),
+            rrf_line("MRREL", CUI1="C1", REL="RB", CUI2="C2", SUPPRESS="O"),
+            rrf_line("MRREL", CUI1="C9", REL="RN", CUI2="C2"),
+            rrf_line("MRREL", CUI1="C1", REL="SIB", CUI2="C2"),
+        ],
+        MRSAB=[
+            rrf_line("MRSAB", RSAB=sab, SRL=level, CURVER="Y") for sab, level in (("MSH", "0"), ("SNOMEDCT_US", "9"))
+        ],
+        MRCUI=[rrf_line("MRCUI", CUI1="C9", REL="SY", CUI2="C1")],
+    )
+
+    def labels(**options):
+        terminology = read_rrf(folder, tradenames="off", **options)
+        write_triples(folder, terminology, tmp_path / "triples")
+        return set(read_triples(tmp_path / "triples")["relation"])
+
+    assert labels() == {"PAR", "RB", "SIB"}
+    assert labels(max_restriction_level=0) == {"RB", "SIB"}
+    assert labels(sources=["MSH"]) == {"RB", "SIB"}
+    assert labels(suppressed="drop") == {"PAR", "SIB"}
+    assert labels(remap_retired=True) == {"PAR", "RB", "SIB", "RN"}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from spacy_sapbert.errors import Errors
+from ..errors import Errors
 
 CHECKSUMS_FILE = "SHA256SUMS"
 
@@ -19,7 +19,7 @@ def verify(files: Sequence[dict[str, Any]], folder: str | Path, checksums: str |
     checksums (str | Path | None): Another list.
     RETURNS (int): How many files the list vouches for; 0 if there is no list.
     RAISES (FileNotFoundError): If the list that was named is missing.
-    RAISES (ValueError): If a file differs, or the list has no checksum for any.
+    RAISES (ValueError): If a file differs, or the list has no checksum for one.
     """
     path = Path(checksums) if checksums else Path(folder) / CHECKSUMS_FILE
     if not path.is_file():
@@ -35,7 +35,7 @@ def verify(files: Sequence[dict[str, Any]], folder: str | Path, checksums: str |
                     file=file["name"], folder=folder, found=file["sha256"], expected=expected[file["name"]], path=path
                 )
             )
-    verified = sum(file["name"] in expected for file in files)
-    if not verified:
-        raise ValueError(Errors.E608.format(path=path, files=", ".join(file["name"] for file in files)))
-    return verified
+    unlisted = [file["name"] for file in files if file["name"] not in expected]
+    if unlisted:
+        raise ValueError(Errors.E608.format(path=path, files=", ".join(unlisted)))
+    return len(files)
