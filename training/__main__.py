@@ -2,23 +2,42 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated
 
 import srsly
 import typer
 
+from spacy_sapbert.errors import Errors
 from spacy_sapbert.terminology import Terminology, read_rrf
 from spacy_sapbert.terminology.checksums import verify
+from spacy_sapbert.terminology.rrf_folder import RrfFolder
 from spacy_sapbert.terminology.rrf_report import PUBLISHED, format_report
+from spacy_sapbert.terminology.rrf_write_columns import DESCRIPTIONS
 
-from .pairs import LIMIT, write_pairs, write_pairs_text
+from .pairs import LIMIT, check_text_path, write_pairs, write_pairs_text
 from .triples import write_triples
 
 app = typer.Typer(help=__doc__, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 # Where the project open_terminology writes its release.
 OPEN_RELEASE = Path("projects/open_terminology/output/rrf")
 REPORT_JSON, REPORT_MARKDOWN = "report.json", "report.md"
+# What the catalogue of errors puts before each message.
+CODE = re.compile(r"\[E\d{3}\] ")
+
+
+def main() -> None:
+    """Run a command. An error that says what to do is printed as it is; others keep their traceback."""
+    try:
+        app()
+    except Exception as error:
+        # Not str(error): a KeyError's is in quotation marks.
+        message = error.args[0] if error.args else None
+        if not isinstance(message, str) or not CODE.match(message):
+            raise
+        typer.echo(message, err=True)
+        raise SystemExit(1) from error
 
 
 def parse_list(values: str) -> list[str] | None:
@@ -29,6 +48,16 @@ def parse_list(values: str) -> list[str] | None:
     """
     found = values.replace(",", " ").split()
     return None if not found or found == ["all"] else found
+
+
+def is_written_by_us(rrf_dir: Path) -> bool:
+    """Tell whether MRSAT of a release is one of `write_rrf`: that is small, and all of it is wanted.
+
+    rrf_dir (Path): The release.
+    RETURNS (bool): Whether MRFILES describes it with the writer's words.
+    """
+    files = RrfFolder(rrf_dir, errors="skip").table("MRFILES", ("FIL", "DES"))
+    return ("MRSAT.RRF", DESCRIPTIONS["MRSAT"]) in files.rows()
 
 
 @app.command()
@@ -47,11 +76,18 @@ def preprocess(
     tradenames: Annotated[str, typer.Option(help="union, last or off")] = "union",
     tradename_direction: Annotated[str, typer.Option(help="both, generic or brand")] = "both",
     remap_retired: Annotated[bool, typer.Option("--remap-retired", help="Follow MRCUI")] = False,
-    xrefs: Annotated[bool, typer.Option("--xrefs", help="Read the codes that the writer keeps in MRSAT")] = False,
+    xrefs: Annotated[
+        bool | None,
+        typer.Option("--xrefs/--no-xrefs", help="Read the codes that write_rrf keeps in MRSAT; unset: if it wrote it"),
+    ] = None,
     checksums: Annotated[str, typer.Option(help="A list in the form of sha256sum; else SHA256SUMS of the folder")] = "",
     errors: Annotated[str, typer.Option(help="raise, or skip malformed lines")] = "raise",
 ) -> None:
     """Read a release in Rich Release Format into a saved terminology, and report what was kept."""
+    if not re.search(r"[^\s,]", languages):
+        raise ValueError(Errors.E643)
+    if output.resolve().is_relative_to(rrf_dir.resolve()):
+        raise ValueError(Errors.E641.format(output=output, folder=rrf_dir))
     terminology = read_rrf(
         rrf_dir,
         languages=parse_list(languages),
@@ -64,7 +100,7 @@ def preprocess(
         tradenames=tradenames,  # type: ignore[arg-type]
         tradename_direction=tradename_direction,  # type: ignore[arg-type]
         remap_retired=remap_retired,
-        xrefs=xrefs,
+        xrefs=is_written_by_us(rrf_dir) if xrefs is None else xrefs,
         errors=errors,  # type: ignore[arg-type]
     )
     report = terminology.report
@@ -74,7 +110,8 @@ def preprocess(
     text = format_report(report)
     (output / REPORT_MARKDOWN).write_text(text, encoding="utf8")
     typer.echo(text)
-    typer.echo(f"{verified} of {len(report['files'])} files are as the list of checksums says.")
+    if verified:
+        typer.echo(f"{verified} of {len(report['files'])} files are as the list of checksums says.")
     typer.echo(f"Written to {output}.")
 
 
@@ -90,6 +127,8 @@ def pairs(
     text: Annotated[str, typer.Option(help="Also write lines CUI||name||name to this file")] = "",
 ) -> None:
     """Write pairs of names of one concept, for SapBERT."""
+    if text:
+        check_text_path(text)
     data = write_pairs(Terminology.from_disk(terminology), output, lower_case=not cased, limit=limit, seed=seed)
     counts = data["counts"]
     typer.echo(
@@ -146,16 +185,14 @@ def split(
     seed: Annotated[int, typer.Option(help="Seed of all choices")] = 0,
 ) -> None:
     """Hold concepts out of a terminology, for an evaluation that training cannot leak into."""
-    from .held_out import split_terminology
+    from .held_out import write_split
 
-    rest, task = split_terminology(
-        Terminology.from_disk(terminology), held_out=held_out, dictionary=dictionary, seed=seed
+    rest, task = write_split(
+        Terminology.from_disk(terminology), output, held_out=held_out, dictionary=dictionary, seed=seed
     )
-    rest.to_disk(output / "terminology")
-    task.to_disk(output / "held_out.json")
     typer.echo(
         f"{len(rest):,} concepts are left for training; {len(task.queries):,} queries, {len(task.names):,} names of "
-        f"{len(set(task.ids)):,} concepts to search."
+        f"{len(set(task.ids)):,} concepts to search, of {dictionary:,} asked for."
     )
 
 
@@ -176,4 +213,4 @@ def pretrain(context: typer.Context, config: Path) -> None:
 
 
 if __name__ == "__main__":
-    app()
+    main()

@@ -26,7 +26,8 @@ class PairData:
 
     names (Series): The distinct names, in order.
     left, right (ndarray): Where the names of each pair stand there; shape (pairs,), int64.
-    labels (ndarray): A number for the concept of each pair; shape (pairs,), int64.
+    labels (ndarray): Where the concept of each pair stands in `concepts`; shape (pairs,), int64.
+    concepts (Series): The ids of the concepts, in order.
     sha256 (str): Of the file that they come from.
     """
 
@@ -34,6 +35,7 @@ class PairData:
     left: np.ndarray
     right: np.ndarray
     labels: np.ndarray
+    concepts: pl.Series
     sha256: str
 
     def __len__(self) -> int:
@@ -65,6 +67,7 @@ def load_pairs(path: str | Path) -> PairData:
         find_rows(kept["name_1"], names),
         find_rows(kept["name_2"], names),
         find_rows(kept["id"], concepts),
+        concepts,
         hash_file(Path(path) / PAIRS_FILE),
     )
 

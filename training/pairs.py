@@ -109,15 +109,32 @@ def read_pairs(path: str | Path, *, columns: list[str] | None = None) -> Iterato
             yield frame
 
 
+def check_text_path(text_path: str | Path) -> None:
+    """Refuse a path at which no file can be written, before anything is done for it.
+
+    text_path (str | Path): The file to write. Its folder need not be there yet.
+    RAISES (OSError): If it is a folder, or something that it lies in is not.
+    """
+    text_path = Path(text_path)
+    if text_path.is_dir():
+        raise IsADirectoryError(Errors.E642.format(path=text_path, reason="it is a folder"))
+    above = next(folder for folder in text_path.absolute().parents if folder.exists())
+    if not above.is_dir():
+        raise NotADirectoryError(Errors.E642.format(path=text_path, reason=f"{above} is not a folder"))
+
+
 def write_pairs_text(path: str | Path, text_path: str | Path) -> int:
     """Write pairs as lines `CUI||name||name`, the form in which SapBERT's reference code takes them.
 
     path (str | Path): A folder written by `write_pairs`.
     text_path (str | Path): The file to write.
     RETURNS (int): Lines written.
+    RAISES (OSError): If the file cannot be written.
     RAISES (ValueError): If a name holds a pipe, which the form has no way to say.
     """
+    check_text_path(text_path)
     text_path = Path(text_path)
+    text_path.parent.mkdir(parents=True, exist_ok=True)
     temporary = text_path.with_name(text_path.name + ".part")
     n = 0
     with temporary.open("wb") as file:

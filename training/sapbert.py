@@ -21,7 +21,7 @@ from .adapters import add_adapter, count_trainable, merge_adapter, save_adapter
 from .data import PairData, Tokens, load_pairs
 from .default_encoder import find_encoder
 from .export import average_weights, export_encoder
-from .held_out import HeldOut, evaluate_held_out
+from .held_out import HeldOut, check_held_out, evaluate_held_out
 from .loop import Ending, TrainingLoop
 from .objectives import make_loss, make_miner
 from .settings import MixedPrecision, TrainingSettings
@@ -37,15 +37,18 @@ def pretrain(settings: TrainingSettings) -> dict[str, Any]:
 
     settings (TrainingSettings): All settings. The run goes on from the last checkpoint in its output folder.
     RETURNS (dict): What happened, as saved in `report.json`: settings, counts, scores before and after, versions.
+    RAISES (ValueError): If there are pairs of a concept that is held out.
     """
     accelerator = Accelerator()
     set_seed(settings.run.seed)
     base = EncoderShim({"pooling": settings.encoder.pooling, "max_length": settings.encoder.max_length}, "auto")
     base.load(find_encoder(settings.paths.encoder))
     data = load_pairs(settings.paths.pairs)
+    task = HeldOut.from_disk(settings.paths.held_out) if settings.paths.held_out else None
+    if task is not None:
+        check_held_out(task, data.concepts.to_list(), settings.paths.pairs)
     tokens = Tokens(data.names, base)
     transformer = make_trainable(base.source, settings).to(accelerator.device)
-    task = HeldOut.from_disk(settings.paths.held_out) if settings.paths.held_out else None
     loop = TrainingLoop(
         settings,
         transformer,

@@ -26,8 +26,9 @@ def merge(terminologies: Iterable[Terminology], *, cross_references: bool = True
     cross_references (bool): Join concepts by cross-references as well.
     RETURNS (Terminology): All concepts. Its report says how many links were used, and why others were not.
     RAISES (ValueError): If there is none.
+    RAISES (TypeError): If something is not a terminology.
     """
-    inputs = list(terminologies)
+    inputs = _list_inputs(terminologies)
     if not inputs:
         raise ValueError(Errors.E142)
     links = find_links(inputs if cross_references else [])
@@ -66,6 +67,16 @@ def merge(terminologies: Iterable[Terminology], *, cross_references: bool = True
         "semantic_types": _union(inputs, "semantic_types"),
     }
     return Terminology(merged, merged_names, report=report)
+
+
+def _list_inputs(terminologies: object) -> list[Terminology]:
+    if isinstance(terminologies, Terminology) or not isinstance(terminologies, Iterable):
+        raise TypeError(Errors.E644.format(found=f"a {type(terminologies).__name__} was given"))
+    inputs = list(terminologies)
+    for item, terminology in enumerate(inputs):
+        if not isinstance(terminology, Terminology):
+            raise TypeError(Errors.E644.format(found=f"item {item} is {terminology!r:.80}"))
+    return inputs
 
 
 def _stack(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:

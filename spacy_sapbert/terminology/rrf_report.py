@@ -94,6 +94,9 @@ def format_report(report: dict[str, Any]) -> str:
     RETURNS (str): Markdown.
     """
     kept, read = report["kept"], report["read"]
+    given = report.get("tradenames")
+    tradenames = "{links:,} links gave {names:,} names to {concepts:,} concepts".format(**given) if given else "off"
+    unknown = ", ".join(f"{n:,} of {file}" for file, n in report["unknown_concepts"].items())
     parts = [
         f"{kept['concepts']:,} concepts with {kept['names']:,} names (distinct by concept and language), from "
         f"{kept['atoms']:,} of {read['MRCONSO']:,} atoms.",
@@ -108,8 +111,7 @@ def format_report(report: dict[str, Any]) -> str:
             "names", ("concepts",), {label: {"concepts": n} for label, n in report["names_per_concept"].items()}
         ),
         f"Homonyms: {report['homonyms']['names']:,} names that {report['homonyms']['concepts']:,} concepts share.",
-        f"Tradenames: {report.get('tradenames') or 'off'}. Rows about concepts that MRCONSO does not have: "
-        f"{report['unknown_concepts']}.",
+        f"Tradenames: {tradenames}. Rows about concepts that MRCONSO does not have: {unknown}.",
         f"For comparison, UMLS 2020AA, English, as published: {PUBLISHED['names']:,} names.",
     ]
     return "\n\n".join(part for part in parts if part) + "\n"

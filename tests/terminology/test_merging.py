@@ -126,6 +126,14 @@ def test_single_terminology_and_none():
     assert merge([one]) == one
     with pytest.raises(ValueError, match="E142"):
         merge([])
+    for wrong, message in (
+        ("ab", "item 0 is 'a'"),
+        ([one, None], "item 1 is None"),
+        (one, "Terminology"),
+        (None, "None"),
+    ):
+        with pytest.raises(TypeError, match=rf"^\[E644\].*{message}"):
+            merge(wrong)
 
 
 @pytest.mark.parametrize(

@@ -328,6 +328,28 @@ def test_held_out_concepts_are_nowhere_in_the_training_names(terminology):
         split_terminology(terminology, held_out=40, dictionary=40)
 
 
+def test_as_many_concepts_are_held_out_as_asked_or_none():
+    builder = TerminologyBuilder()
+    for concept in range(8):
+        builder.add_name(f"C{concept}", f"name {concept // 2}")
+        # All names of the last four are shared: there is nothing to ask for.
+        builder.add_name(f"C{concept}", f"other name {concept if concept < 4 else 10 + concept // 2}")
+    terminology = builder.build()
+    for seed in range(5):
+        task = split_terminology(terminology, held_out=4, dictionary=100, seed=seed)[1]
+        assert set(task.gold) == {"C0", "C1", "C2", "C3"} and len(task.queries) == 4 and len(set(task.ids)) == 8
+        with pytest.raises(ValueError, match="E632.*of 8 concepts with two names or more, 4 have"):
+            split_terminology(terminology, held_out=5, dictionary=8, seed=seed)
+
+
+def test_pairs_of_held_out_concepts_are_not_trained_on(make, terminology, tmp_path):
+    task = split_terminology(terminology, held_out=2, dictionary=9)[1]
+    task.to_disk(tmp_path / "held_out.json")
+    with pytest.raises(ValueError, match=rf"E640.*2 concepts.*{min(task.gold)}"):
+        pretrain(make(paths={"held_out": str(tmp_path / "held_out.json")}))
+    assert not list_checkpoints(tmp_path / "run" / "checkpoints")
+
+
 def test_accuracy_counts_distinct_concepts(encoder_folder):
     shim = EncoderShim({}, "fp32")
     shim.load(encoder_folder)
