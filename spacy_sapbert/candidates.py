@@ -92,7 +92,8 @@ def _make_candidate(text: str, hit: Hit, concept: tuple[str, str, str, list[str]
     return {
         "id": id_,
         "concept_id": concept_id,
-        "score": hit.score,
+        # Rounding can make the cosine of equal vectors a little more than 1.
+        "score": min(hit.score, 1.0),
         "name": name,
         "canonical_name": canonical_name,
         "types": types,
