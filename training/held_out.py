@@ -169,7 +169,7 @@ def evaluate_held_out(encoder: EncoderShim, task: HeldOut, *, batch_size: int = 
     task (HeldOut): Queries and dictionary.
     batch_size (int): Names in one forward pass.
     RETURNS (dict): `acc_at_1`, `acc_at_5`: shares of queries with the right concept among the first distinct concepts,
-        homonyms of equal score counted in favour; and counts.
+        names of equal score in the order of the dictionary; and counts.
     """
     vectors = encoder.encode(task.names, batch_size=batch_size)
     queries = encoder.encode(task.queries, batch_size=batch_size)

@@ -97,21 +97,23 @@ class TrainingLoop:
             epochs=self.settings.batch.epochs,
             start=self.step,
         )
-        reason = "finished" if not self.settings.batch.max_steps else "max_steps"
+        reason = self._find_end() or "finished"
         bar = tqdm(total=self.n_steps, initial=self.step, desc="Training", unit="step", disable=None)
         with bar as progress, watch_signals() as interruption:
             if self.evaluate and self.settings.run.evaluation_steps and self.step == 0:
                 self._evaluate()
             for rows in batches:
-                if self.step >= self.n_steps:
+                end = self._find_end()
+                if end:
+                    reason = end
                     break
                 loss = self.take_step(rows)
                 progress.update()
                 progress.set_postfix(loss=f"{loss:.4f}", pairs=f"{self._pairs_per_second():.0f}/s", refresh=False)
-                stop = "interrupted" if interruption.is_wanted else self._after_step()
-                if stop:
-                    reason = stop
+                if interruption.is_wanted:
+                    reason = "interrupted"
                     break
+                self._after_step()
             self._save()
         return Ending(self.step, reason, self.seconds)
 
@@ -134,7 +136,8 @@ class TrainingLoop:
             [self.tokens[name] for name in names.tolist()],
             labels,
             names if self.settings.objective.ignore_homonyms else None,
-            scale=self.scaler.get_scale() if self.scaler.is_enabled() else 1.0,
+            # The scaler sets itself up when it is first used on a tensor.
+            scale=float(self.scaler.scale(torch.ones((), device=self.accelerator.device))),
         )
         if not math.isfinite(result.loss):
             self._refuse(result, names, labels)
@@ -150,19 +153,24 @@ class TrainingLoop:
         self._log({**entry, "negatives": result.negatives, "learning_rate": rate, "seconds": round(seconds, 4)})
         return result.loss
 
-    def _after_step(self) -> str | None:
-        """Evaluate and save where it is time to. Return the reason to stop, if there is one."""
+    def _find_end(self) -> str | None:
+        """Return the reason to take no more steps. Asked before each, so that a run that has ended stays as it is."""
         run, batch = self.settings.run, self.settings.batch
-        stop = None
+        if batch.max_steps and self.step >= batch.max_steps:
+            return "max_steps"
+        if run.patience and self.evaluations_without_gain >= run.patience:
+            return "patience"
+        if batch.max_minutes and self.seconds >= 60.0 * batch.max_minutes:
+            return "max_minutes"
+        return None
+
+    def _after_step(self) -> None:
+        """Evaluate and save where it is time to."""
+        run = self.settings.run
         if self.evaluate and run.evaluation_steps and self.step % run.evaluation_steps == 0:
             self._evaluate()
-            if run.patience and self.evaluations_without_gain >= run.patience:
-                stop = "patience"
-        if batch.max_minutes and self.seconds >= 60.0 * batch.max_minutes:
-            stop = "max_minutes"
-        if self.step % run.checkpoint_steps == 0 and not stop:
+        if self.step % run.checkpoint_steps == 0:
             self._save()
-        return stop
 
     def _evaluate(self) -> None:
         assert self.evaluate is not None

@@ -378,6 +378,31 @@ def test_every_epoch_has_all_pairs_in_another_order():
         assert [batch.tolist() for batch in rest] == [batch.tolist() for batch in batches[start:]]
 
 
+@pytest.mark.parametrize("batch, reason", [({"max_minutes": 1e-6, "max_steps": 0}, "max_minutes"), ({}, "max_steps")])
+def test_a_run_that_has_ended_stays_as_it_is(make, batch, reason):
+    settings = make(batch=batch)
+    first = pretrain(settings)
+    again = pretrain(settings)
+    assert first["training"]["ended"] == again["training"]["ended"] == reason
+    assert first["training"]["steps"] == again["training"]["steps"] == (1 if reason == "max_minutes" else 6)
+    assert first["encoder"] == again["encoder"]
+
+
+def test_half_precision_changes_the_weights_as_single_precision_would(make):
+    single, half = (
+        make(precision, run={"precision": precision}, batch={"dropout": 0.0, "max_steps": 12})
+        for precision in ("fp32", "fp16")
+    )
+    for settings in (single, half):
+        pretrain(settings)
+    assert losses(half) == pytest.approx(losses(single), abs=0.05)
+    first, second = final_weights(single), final_weights(half)
+    name = "weights.encoder.layer.0.output.dense.weight"
+    start = read_encoder(single.paths.encoder).transformer.state_dict()[name.removeprefix("weights.")]
+    moved, moved_half = (first[name] - start).flatten(), (second[name] - start).flatten()
+    assert torch.nn.functional.cosine_similarity(moved, moved_half, dim=0) > 0.9
+
+
 def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_batch(make, monkeypatch):
     settings = make()
     monkeypatch.setattr("training.step.Objective.__call__", lambda self, e, *_: (e.sum() * float("nan"), 0, 0))
