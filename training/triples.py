@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -64,38 +64,16 @@ def write_triples(
     folder = RrfFolder(rrf_path, errors=errors)
     if "MRREL" not in folder:
         raise FileNotFoundError(Errors.E605.format(folder=folder.path))
-    ids = terminology.concepts["id"]
     settings = terminology.report.get("settings", {})
     wanted = settings.get("sources") if sources is None else sources
-    told = {name: source for name, source in read_sources(folder).items() if source["restriction_level"] is not None}
-    levels = {**terminology.report.get("sources", {}), **told}
-    conditions = {
-        "source": SourceFilter(wanted).condition(),
-        "restriction_level": SourceFilter(None, settings.get("max_restriction_level"), levels).condition(),
-        "suppressed": (pl.col("SUPPRESS") == "N") | pl.lit(settings.get("suppressed") != "drop"),
-        "self_loop": pl.col("CUI1") != pl.col("CUI2"),
-    }
+    conditions = _make_conditions(folder, terminology, wanted)
+    ids = terminology.concepts["id"]
     retired = read_retired(folder, ids) if settings.get("remap_retired") else None
     dropped: Counter[str] = Counter({**dict.fromkeys(conditions, 0), "unnamed_concept": 0, "duplicate": 0})
     parts, found_sources = [], set()
     for rows in _batches(folder):
         found_sources |= set(rows["SAB"].unique())
-        rows = remap(rows, ("CUI1", "CUI2"), retired)
-        for reason, condition in conditions.items():
-            n = rows.height
-            rows = rows.filter(condition)
-            dropped[reason] += n - rows.height
-        n = rows.height
-        rows = rows.select(
-            pl.Series("head", find_rows(rows["CUI2"], ids).astype(np.int32)),
-            _make_label(label).cast(pl.Categorical()).alias("relation"),
-            pl.Series("tail", find_rows(rows["CUI1"], ids).astype(np.int32)),
-        ).filter(pl.col("head") >= 0, pl.col("tail") >= 0)
-        dropped["unnamed_concept"] += n - rows.height
-        n = rows.height
-        rows = rows.unique(maintain_order=True)
-        dropped["duplicate"] += n - rows.height
-        parts.append(rows)
+        parts.append(_keep_triples(remap(rows, ("CUI1", "CUI2"), retired), ids, label, conditions, dropped))
     for source in sorted(set(sources or ()) - found_sources):
         known = ", ".join(sorted(found_sources)[:30])
         raise ValueError(Errors.E125.format(file=folder.path / "MRREL", what="SAB", value=source, found=known))
@@ -139,6 +117,42 @@ def read_triples(path: str | Path) -> pl.DataFrame:
     frame = pl.from_arrow(pq.read_table(path / TRIPLES_FILE))
     assert isinstance(frame, pl.DataFrame)
     return frame
+
+
+def _make_conditions(folder: RrfFolder, terminology: Terminology, wanted: Collection[str] | None) -> dict[str, pl.Expr]:
+    """Write what the terminology was read with as conditions, by the reason for which a row that fails is dropped."""
+    settings = terminology.report.get("settings", {})
+    told = {name: source for name, source in read_sources(folder).items() if source["restriction_level"] is not None}
+    levels = {**terminology.report.get("sources", {}), **told}
+    return {
+        "source": SourceFilter(wanted).condition(),
+        "restriction_level": SourceFilter(None, settings.get("max_restriction_level"), levels).condition(),
+        "suppressed": (pl.col("SUPPRESS") == "N") | pl.lit(settings.get("suppressed") != "drop"),
+        "self_loop": pl.col("CUI1") != pl.col("CUI2"),
+    }
+
+
+def _keep_triples(
+    rows: pl.DataFrame,
+    ids: pl.Series,
+    label: RelationLabel,
+    conditions: Mapping[str, pl.Expr],
+    dropped: Counter[str],
+) -> pl.DataFrame:
+    """Make distinct triples of the rows that meet all conditions, counting the others."""
+    for reason, condition in conditions.items():
+        n = rows.height
+        rows = rows.filter(condition)
+        dropped[reason] += n - rows.height
+    named = rows.select(
+        pl.Series("head", find_rows(rows["CUI2"], ids).astype(np.int32)),
+        _make_label(label).cast(pl.Categorical()).alias("relation"),
+        pl.Series("tail", find_rows(rows["CUI1"], ids).astype(np.int32)),
+    ).filter(pl.col("head") >= 0, pl.col("tail") >= 0)
+    dropped["unnamed_concept"] += rows.height - named.height
+    distinct = named.unique(maintain_order=True)
+    dropped["duplicate"] += named.height - distinct.height
+    return distinct
 
 
 def _batches(folder: RrfFolder) -> Iterator[pl.DataFrame]:
