@@ -428,3 +428,21 @@ class Errors(metaclass=_WithCodes):
         "The names to add are {value!r}, but have to be a Terminology or a list of pairs of the concept's id and the "
         'name, as in [("C0009443", "head cold")].'
     )
+    E670 = (
+        "{path} is no file of queries and a dictionary: {reason}. Make it anew with `python -m training split`, or "
+        "give the file that this command has written."
+    )
+    E671 = (
+        "{file}, line {line}: a dictionary has an id, a tab and a name on each line (and the source behind another "
+        "tab, where sources are asked for), none of them empty, but this is {text!r}. Mend the line."
+    )
+    E672 = "{file} has no name (sources: {sources}). Check the path, and the sources against its third column."
+    E673 = (
+        "{file}, line {line}: a mention is an object of JSON with `mention`, a string that is not empty, and `ids`, a "
+        "list of strings, but this is {text!r}. Mend the line."
+    )
+    E674 = (
+        "Can't hold out the source {source!r}: {concepts} concepts have a name of it, {eligible} of them two names "
+        "with one that is theirs alone, and something has to be left for training. Check the spelling (sources are "
+        "written as in SAB), or choose a smaller source."
+    )

@@ -182,18 +182,26 @@ def split(
     output: Path,
     held_out: Annotated[int, typer.Option(help="Concepts to hold out; one name of each is asked for")] = 2000,
     dictionary: Annotated[int, typer.Option(help="Concepts to search among, the held-out ones included")] = 30_000,
+    sources: Annotated[str, typer.Option(help="SAB of which all concepts are held out besides, each a task")] = "",
     seed: Annotated[int, typer.Option(help="Seed of all choices")] = 0,
 ) -> None:
     """Hold concepts out of a terminology, for an evaluation that training cannot leak into."""
-    from .held_out import write_split
+    from .held_out import HELD_OUT_FILE, write_split
 
-    rest, task = write_split(
-        Terminology.from_disk(terminology), output, held_out=held_out, dictionary=dictionary, seed=seed
+    rest, tasks = write_split(
+        Terminology.from_disk(terminology),
+        output,
+        held_out=held_out,
+        dictionary=dictionary,
+        seed=seed,
+        sources=parse_list(sources) or (),
     )
-    typer.echo(
-        f"{len(rest):,} concepts are left for training; {len(task.queries):,} queries, {len(task.names):,} names of "
-        f"{len(set(task.ids)):,} concepts to search, of {dictionary:,} asked for."
-    )
+    for name, task in tasks.items():
+        typer.echo(
+            f"{name}: {len(task.queries):,} queries, {len(task.names):,} names of {task.report['concepts']:,} concepts "
+            f"to search{f', of {dictionary:,} asked for' if name == HELD_OUT_FILE else ''}."
+        )
+    typer.echo(f"{len(rest):,} concepts are left for training.")
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})

@@ -20,8 +20,9 @@ from spacy_sapbert.encoder.precision import resolve_precision
 from .adapters import add_adapter, count_trainable, merge_adapter, save_adapter
 from .data import PairData, Tokens, load_pairs
 from .default_encoder import find_encoder
+from .evaluation import LinkingTask, measure_accuracy
 from .export import average_weights, export_encoder
-from .held_out import HeldOut, check_held_out, evaluate_held_out
+from .held_out import check_held_out, read_held_out
 from .loop import Ending, TrainingLoop
 from .objectives import make_loss, make_miner
 from .settings import MixedPrecision, TrainingSettings
@@ -44,7 +45,7 @@ def pretrain(settings: TrainingSettings) -> dict[str, Any]:
     base = EncoderShim({"pooling": settings.encoder.pooling, "max_length": settings.encoder.max_length}, "auto")
     base.load(find_encoder(settings.paths.encoder))
     data = load_pairs(settings.paths.pairs)
-    task = HeldOut.from_disk(settings.paths.held_out) if settings.paths.held_out else None
+    task = read_held_out(settings.paths.held_out) if settings.paths.held_out else None
     if task is not None:
         check_held_out(task, data.concepts.to_list(), settings.paths.pairs)
     tokens = Tokens(data.names, base)
@@ -56,7 +57,7 @@ def pretrain(settings: TrainingSettings) -> dict[str, Any]:
         tokens,
         make_step(settings, transformer, base, accelerator),
         accelerator,
-        None if task is None else lambda: evaluate_held_out(_as_encoder(transformer, base), task),
+        None if task is None else lambda: _measure(_as_encoder(transformer, base), task),
     )
     ending = loop.run()
     if not accelerator.is_main_process:
@@ -68,7 +69,7 @@ def pretrain(settings: TrainingSettings) -> dict[str, Any]:
     trained = _as_encoder(final, base)
     scores = None
     if task is not None:
-        scores = {"before": evaluate_held_out(base, task), "after": evaluate_held_out(trained, task)}
+        scores = {"before": _measure(base, task), "after": _measure(trained, task)}
     report = _make_report(settings, data, ending, scores, base, trained)
     report["training"]["trainable_parameters"] = count_trainable(transformer)
     if settings.adapter.kind == "bottleneck":
@@ -136,6 +137,10 @@ def _as_encoder(transformer: torch.nn.Module, base: EncoderShim) -> EncoderShim:
     fingerprint = compute_fingerprint(frozen, tokenizer, settings)
     encoder.set_source(EncoderSource(frozen, tokenizer, settings, fingerprint))
     return encoder
+
+
+def _measure(encoder: EncoderShim, task: LinkingTask) -> dict[str, Any]:
+    return measure_accuracy(encoder, {"held_out": task})["held_out"]
 
 
 def _make_report(

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from spacy_sapbert.terminology import Terminology, TerminologyBuilder, write_rrf
 from training import __main__ as commands
 from training.__main__ import app
-from training.held_out import HeldOut
+from training.held_out import read_held_out
 from training.pairs import read_pairs
 from training.triples import read_triples
 
@@ -135,11 +135,11 @@ def test_a_split_is_whole_or_not_there(tmp_path, monkeypatch):
         "held_out.json",
         *(f"terminology/{path.name}" for path in (output / "terminology").iterdir()),
     }
-    assert (output / "pairs").is_dir() and len(HeldOut.from_disk(output / "held_out.json").queries) == 2
+    assert (output / "pairs").is_dir() and len(read_held_out(output / "held_out.json").queries) == 2
     # Parts of two splits do not belong together.
     build(5).to_disk(output / "terminology")
     with pytest.raises(OSError, match="E504.*terminology"):
-        HeldOut.from_disk(output / "held_out.json")
+        read_held_out(output / "held_out.json")
 
 
 def test_errors_with_a_code_are_printed_and_others_raised(tmp_path, monkeypatch, capsys):

@@ -1,0 +1,139 @@
+"""Accuracy against a naive loop, and what is read of corpora."""
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spacy_sapbert.encoder import EncoderShim
+from training.evaluation import Corpus, LinkingTask, measure_accuracy, read_corpora, read_task
+from training.evaluation.accuracy import find_hits
+
+CONFIG = Path(__file__).parents[2] / "training" / "configs" / "corpora.cfg"
+
+
+@pytest.fixture(scope="module")
+def encoder(encoder_folder):
+    shim = EncoderShim({}, "fp32")
+    shim.load(encoder_folder)
+    return shim
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    """Write a corpus of two folds, one of them compressed."""
+    (tmp_path / "0.jsonl").write_text(
+        '{"mention": "heart", "ids": ["C1"]}\n\n{"mention": "Cold", "ids": ["C9", "C3"]}\n'
+    )
+    with gzip.open(tmp_path / "1.jsonl.gz", "wt") as file:
+        file.write('{"mention": "liver", "ids": ["C8"]}\r\n')
+    table = "C1|OMIM1\theart\topen\nC3\tcold\topen\nC3\tcold\topen\nC4\tfever\tdev\nC5\tpain\topen\nC5\tache\topen\n"
+    (tmp_path / "names.tsv").write_text(table)
+    return Corpus([tmp_path / "0.jsonl", tmp_path / "1.jsonl.gz"], tmp_path / "names.tsv", [])
+
+
+def test_accuracy_counts_distinct_concepts_and_names(encoder):
+    queries, gold = ["heart", "cold", "heart"], [["C1"], ["C2"], ["OMIM7", "C9"]]
+    task = LinkingTask(queries, gold, names=["heart", "cold", "liver"], ids=["C1", "C3", "C2|OMIM7"])
+    scores = measure_accuracy(encoder, {"a": task})["a"]
+    assert scores["acc_at_1"] == pytest.approx(1 / 3) and scores["acc_at_5"] == scores["row_acc_at_5"] == 1.0
+    assert (scores["queries"], scores["names"]) == (3, 3)
+
+
+def test_accuracy_equals_a_naive_loop(encoder):
+    rng = np.random.default_rng(0)
+    words = "acute chronic heart liver kidney failure pain fever".split()
+
+    def draw(n):
+        return [" ".join(rng.choice(words, size=int(rng.integers(1, 4)))) for _ in range(n)]
+
+    names, queries = list(dict.fromkeys(draw(60))), draw(40)
+    ids = [f"C{number % 9}" for number in range(len(names))]
+    gold = [[f"C{number}"] for number in rng.integers(0, 12, size=40)]
+    folds = [number % 3 for number in range(40)]
+    scores = measure_accuracy(encoder, {"a": LinkingTask(queries, gold, names, ids, folds)})["a"]
+    similarities = encoder.encode(queries) @ encoder.encode(names).T
+    hits = np.zeros((40, 3))
+    for row, similarity in enumerate(similarities):
+        order = sorted(range(len(names)), key=lambda place: -similarity[place])
+        best = {
+            concept: max(similarity[place] for place in range(len(names)) if ids[place] == concept) for concept in ids
+        }
+        concepts = sorted(best, key=lambda concept: -best[concept])
+        right = gold[row][0]
+        hits[row] = concepts[0] == right, right in concepts[:5], right in [ids[place] for place in order[:5]]
+    by_fold = np.mean([hits[fold::3].mean(axis=0) for fold in range(3)], axis=0)
+    assert [scores[key] for key in ("acc_at_1", "acc_at_5", "row_acc_at_5")] == pytest.approx(by_fold.tolist())
+
+
+@given(st.lists(st.sampled_from(["A", "B", "C|D", "E"]), max_size=12), st.lists(st.sampled_from("ABCDEF")))
+def test_more_ranks_never_lose_a_hit(ids, gold):
+    at_1, at_5, row_1, row_5 = find_hits(ids, gold)
+    assert at_1 == row_1 and at_1 <= row_5 <= at_5
+    assert at_5 == any(set(joined.split("|")) & set(gold) for joined in list(dict.fromkeys(ids))[:5])
+
+
+def test_a_corpus_is_read_with_its_counts(corpus):
+    task = read_task(corpus)
+    assert task.queries == ["heart", "Cold", "liver"] and task.gold == [["C1"], ["C9", "C3"], ["C8"]]
+    assert task.folds == [0, 0, 1]
+    assert list(zip(task.ids, task.names, strict=True)) == [
+        ("C1|OMIM1", "heart"),
+        ("C3", "cold"),
+        ("C4", "fever"),
+        ("C5", "pain"),
+        ("C5", "ache"),
+    ]
+    assert task.report == {"mentions": 3, "unanswerable": 1, "names": 5, "names_of_dictionary": 5}
+    only = read_task(Corpus(corpus.mentions, corpus.dictionary, ["open"]))
+    assert "fever" not in only.names and len(only.names) == 4
+
+
+def test_a_smaller_dictionary_keeps_gold_names_and_whole_concepts(corpus):
+    for seed in range(9):
+        task = read_task(corpus, max_names=3, seed=seed)
+        assert {"heart", "cold"} <= set(task.names) and len(task.names) < 5
+        assert ("pain" in task.names) == ("ache" in task.names)
+        assert task.report["names"] == len(task.names) and task.report["names_of_dictionary"] == 5
+        assert task == read_task(corpus, max_names=3, seed=seed)
+
+
+@pytest.mark.parametrize(
+    "name, line, code",
+    [
+        ("0.jsonl", '{"mention": " ", "ids": ["C1"]}', "E673.*line 2"),
+        ("0.jsonl", '{"mention": "heart", "ids": "C1"}', "E673.*line 2"),
+        ("0.jsonl", "[1]", "E673.*line 2"),
+        ("0.jsonl", '{"mention": "heart"', "E673.*line 2"),
+        ("names.tsv", "C1", "E671.*line 2"),
+        ("names.tsv", "C1\t ", "E671.*line 2"),
+    ],
+)
+def test_malformed_lines_are_refused(name, line, code, corpus):
+    path = corpus.dictionary.parent / name
+    path.write_text(path.read_text().split("\n")[0] + "\n" + line + "\n")
+    with pytest.raises(ValueError, match=code):
+        read_task(corpus)
+
+
+def test_a_dictionary_without_names_is_refused(corpus):
+    with pytest.raises(ValueError, match="E672.*closed"):
+        read_task(Corpus(corpus.mentions, corpus.dictionary, ["closed"]))
+
+
+def test_missing_corpora_are_named(tmp_path):
+    (tmp_path / "psytar").mkdir()
+    for fold in (1, 2):
+        with gzip.open(tmp_path / "psytar" / f"fold{fold}.test.jsonl.gz", "wt") as file:
+            file.write(json.dumps({"mention": "flat", "ids": ["1"]}) + "\n")
+    with gzip.open(tmp_path / "psytar" / "dictionary.tsv.gz", "wt") as file:
+        file.write("1\tFlat affect\n")
+    found, missing = read_corpora(CONFIG, tmp_path)
+    assert list(found) == ["psytar"] and len(found["psytar"].mentions) == 2
+    assert "ncbi_disease" in missing and "medmentions" in missing
+    with pytest.raises(FileNotFoundError, match="E102"):
+        read_corpora(tmp_path / "no.cfg", tmp_path)
