@@ -446,3 +446,8 @@ class Errors(metaclass=_WithCodes):
         "with one that is theirs alone, and something has to be left for training. Check the spelling (sources are "
         "written as in SAB), or choose a smaller source."
     )
+    E675 = (
+        "batch.source_balance is set, but the folder of pairs does not say which sources name its concepts: pairs read "
+        "from text, and those written by older versions, have no sources. Make them anew with `python -m training "
+        "pairs`, or set batch.source_balance to 0."
+    )

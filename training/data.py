@@ -1,9 +1,9 @@
-"""Pairs in memory: names tokenised once, pairs as numbers, batches in an order that a seed decides."""
+"""Pairs in memory: names tokenised once, pairs as numbers."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from spacy_sapbert.errors import Errors, Warnings
 from spacy_sapbert.files import hash_file
 from spacy_sapbert.terminology.rrf_tables import find_rows
 
-from .pairs import PAIRS_FILE, read_pairs
+from .pairs import PAIRS_FILE, SOURCES_FILE, read_pairs
 
 TOKENISED_AT_ONCE = 50_000
 
@@ -29,6 +29,7 @@ class PairData:
     labels (ndarray): Where the concept of each pair stands in `concepts`; shape (pairs,), int64.
     concepts (Series): The ids of the concepts, in order.
     sha256 (str): Of the file that they come from.
+    sources (Optional[List[str]]): The sources of each concept, joined by "|"; None if they are not known.
     """
 
     names: pl.Series
@@ -37,6 +38,7 @@ class PairData:
     labels: np.ndarray
     concepts: pl.Series
     sha256: str
+    sources: list[str] | None = None
 
     def __len__(self) -> int:
         """Return the number of pairs.
@@ -69,7 +71,15 @@ def load_pairs(path: str | Path) -> PairData:
         find_rows(kept["id"], concepts),
         concepts,
         hash_file(Path(path) / PAIRS_FILE),
+        _read_sources(Path(path), concepts),
     )
+
+
+def _read_sources(path: Path, concepts: pl.Series) -> list[str] | None:
+    if not (path / SOURCES_FILE).is_file():
+        return None
+    frame = pl.read_parquet(path / SOURCES_FILE)
+    return pl.DataFrame({"id": concepts}).join(frame, on="id", how="left", maintain_order="left")["sources"].to_list()
 
 
 class Tokens(Sequence[np.ndarray]):
@@ -102,21 +112,3 @@ class Tokens(Sequence[np.ndarray]):
         RETURNS (ndarray): Its token ids, int32.
         """
         return self._ids[self._ends[row - 1] if row else 0 : self._ends[row]]
-
-
-def iterate_batches(n: int, size: int, *, seed: int, epochs: int, start: int = 0) -> Iterator[np.ndarray]:
-    """Iterate over batches of shuffled pairs. The last one of an epoch may be smaller.
-
-    n (int): Pairs.
-    size (int): Pairs in a batch.
-    seed (int): Decides the order, which is another one in each epoch.
-    epochs (int): Passes over all pairs.
-    start (int): Batches to pass over, for a run that goes on.
-    YIELDS (ndarray): The rows of a batch.
-    """
-    per_epoch = -(-n // size)
-    for epoch in range(start // per_epoch, epochs):
-        order = np.random.default_rng([seed, epoch]).permutation(n)
-        first = start - epoch * per_epoch if start > epoch * per_epoch else 0
-        for batch in range(first, per_epoch):
-            yield order[batch * size : (batch + 1) * size]

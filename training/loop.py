@@ -16,8 +16,9 @@ from tqdm import tqdm
 
 from spacy_sapbert.errors import Errors
 
+from .batches import Batches
 from .checkpoint import list_checkpoints, load_checkpoint, save_checkpoint
-from .data import PairData, Tokens, iterate_batches
+from .data import PairData, Tokens
 from .interruption import watch_signals
 from .settings import OptimizerSettings, TrainingSettings
 from .step import GradientStep, StepResult
@@ -47,6 +48,7 @@ class TrainingLoop:
     transformer (Module): The model, on its device and in training mode.
     data (PairData): The pairs.
     tokens (Tokens): Of the pairs' names.
+    batches (Batches): Which pairs each step sees.
     gradient_step (GradientStep): Computes gradients.
     accelerator (Accelerator): Devices.
     evaluate (Optional[Callable]): Measures the present weights; higher `acc_at_1` is better.
@@ -58,6 +60,7 @@ class TrainingLoop:
         transformer: torch.nn.Module,
         data: PairData,
         tokens: Tokens,
+        batches: Batches,
         gradient_step: GradientStep,
         accelerator: Accelerator,
         evaluate: Callable[[], dict[str, Any]] | None = None,
@@ -66,6 +69,7 @@ class TrainingLoop:
         self.transformer = transformer
         self.data = data
         self.tokens = tokens
+        self.batches = batches
         self.gradient_step = gradient_step
         self.accelerator = accelerator
         self.evaluate = evaluate
@@ -90,19 +94,12 @@ class TrainingLoop:
         RAISES (ValueError): If the last checkpoint is of a run with other settings.
         """
         self._resume()
-        batches = iterate_batches(
-            len(self.data),
-            self.settings.batch.pairs,
-            seed=self.settings.run.seed,
-            epochs=self.settings.batch.epochs,
-            start=self.step,
-        )
         reason = self._find_end() or "finished"
         bar = tqdm(total=self.n_steps, initial=self.step, desc="Training", unit="step", disable=None)
         with bar as progress, watch_signals() as interruption:
             if self.evaluate and self.settings.run.evaluation_steps and self.step == 0:
                 self._evaluate()
-            for rows in batches:
+            for rows in self.batches.iterate(self.step):
                 end = self._find_end()
                 if end:
                     reason = end
@@ -188,9 +185,8 @@ class TrainingLoop:
         return self.step * self.settings.batch.pairs / max(self.seconds, 1e-9)
 
     def _count_steps(self) -> int:
-        batch = self.settings.batch
-        steps = batch.epochs * -(-len(self.data) // batch.pairs)
-        return min(steps, batch.max_steps) if batch.max_steps else steps
+        steps, limit = self.batches.epochs * self.batches.per_epoch, self.settings.batch.max_steps
+        return min(steps, limit) if limit else steps
 
     def _refuse(self, result: StepResult, names: np.ndarray, labels: np.ndarray) -> None:
         path = self.output / FAILED_BATCH

@@ -20,6 +20,7 @@ from spacy_sapbert.terminology import Terminology
 from .sampling import choose_pairs, make_keys
 
 PAIRS_FILE = "pairs.parquet"
+SOURCES_FILE = "sources.parquet"
 PAIRS_MANIFEST = "pairs.json"
 FORMAT_VERSION = 1
 LIMIT = 50
@@ -39,6 +40,21 @@ def list_distinct_names(terminology: Terminology, *, lower_case: bool = True) ->
     name = pl.col("name").str.to_lowercase() if lower_case else pl.col("name")
     # Names stand sorted by concept, so only those of a concept need sorting among each other.
     return terminology.names.select("concept", name).unique().sort("concept", "name")
+
+
+def list_sources(terminology: Terminology) -> pl.DataFrame:
+    """List the sources that name each concept.
+
+    terminology (Terminology): Concepts and names.
+    RETURNS (pl.DataFrame): The columns `id` and `sources`, joined by "|", in the order of the concepts.
+    """
+    rows = terminology.names.select("concept", pl.col("source").str.split("|")).unique().explode("source").unique()
+    sources = (
+        rows.sort("concept", "source").group_by("concept", maintain_order=True).agg(pl.col("source").str.join("|"))
+    )
+    concepts = pl.DataFrame({"concept": np.arange(len(terminology), dtype=np.uint32), "id": terminology.concepts["id"]})
+    joined = concepts.join(sources, on="concept", how="left", maintain_order="left")
+    return joined.select("id", sources=pl.col("source").fill_null(""))
 
 
 def write_pairs(
@@ -88,6 +104,7 @@ def write_pairs(
                 right = names["name"].gather(second[start : start + CHUNK])
                 chunk = pl.DataFrame({"id": ids.gather(left["concept"]), "name_1": left["name"], "name_2": right})
                 writer.write_table(chunk.to_arrow().cast(SCHEMA))
+        list_sources(terminology).filter(pl.Series(n > 1)).write_parquet(folder / SOURCES_FILE)
         write_manifest(folder / PAIRS_MANIFEST, FORMAT_VERSION, data)
     return data
 

@@ -18,6 +18,7 @@ from spacy_sapbert.encoder.folder import compute_fingerprint
 from spacy_sapbert.encoder.precision import resolve_precision
 
 from .adapters import add_adapter, count_trainable, merge_adapter, save_adapter
+from .batches import make_batches
 from .data import PairData, Tokens, load_pairs
 from .default_encoder import find_encoder
 from .evaluation import LinkingTask, measure_accuracy
@@ -49,12 +50,15 @@ def pretrain(settings: TrainingSettings) -> dict[str, Any]:
     if task is not None:
         check_held_out(task, data.concepts.to_list(), settings.paths.pairs)
     tokens = Tokens(data.names, base)
+    with accelerator.main_process_first():
+        batches = make_batches(settings, data, base)
     transformer = make_trainable(base.source, settings).to(accelerator.device)
     loop = TrainingLoop(
         settings,
         transformer,
         data,
         tokens,
+        batches,
         make_step(settings, transformer, base, accelerator),
         accelerator,
         None if task is None else lambda: _measure(_as_encoder(transformer, base), task),

@@ -112,6 +112,10 @@ class BatchSettings:
     gradient_cache (bool): Run each chunk twice and keep no activations in between, so that memory depends on the chunk
         and not on the step (Gao et al., RepL4NLP 2021).
     dropout (Optional[float]): In place of the encoder's own.
+    source_balance (float): 0 to see each pair once in an epoch; up to 1 to draw pairs of small sources more often, at 1
+        from all sources alike.
+    neighbours (int): 0 for batches drawn at random; else a pair comes with pairs of so many concepts that the encoder,
+        before training, takes to be most like its own.
     """
 
     pairs: int = 256
@@ -121,6 +125,8 @@ class BatchSettings:
     chunk_names: int = 64
     gradient_cache: bool = False
     dropout: float | None = None
+    source_balance: float = 0.0
+    neighbours: int = 0
 
 
 @dataclass(frozen=True)
@@ -256,6 +262,8 @@ def check_settings(settings: TrainingSettings) -> None:
         ("batch.pairs", batch.pairs, batch.pairs >= 2, "2 or more: a single pair has nothing to be told from"),
         ("batch.epochs", batch.epochs, batch.epochs >= 1, "1 or more"),
         ("batch.max_steps", batch.max_steps, batch.max_steps >= 0, "0 or more"),
+        ("batch.source_balance", batch.source_balance, 0.0 <= batch.source_balance <= 1.0, "0 to 1"),
+        ("batch.neighbours", batch.neighbours, 0 <= batch.neighbours < batch.pairs, "0 or more, and less than pairs"),
         ("batch.chunk_names", batch.chunk_names, batch.chunk_names >= 1, "1 or more"),
         ("run.precision", run.precision, run.precision in precisions, f"one of {', '.join(precisions)}"),
         ("run.seed", run.seed, run.seed >= 0, "0 or more"),

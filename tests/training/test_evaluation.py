@@ -13,7 +13,7 @@ from spacy_sapbert.encoder import EncoderShim
 from training.evaluation import Corpus, LinkingTask, measure_accuracy, read_corpora, read_task
 from training.evaluation.accuracy import find_hits
 
-CONFIG = Path(__file__).parents[2] / "training" / "configs" / "corpora.cfg"
+CONFIG = Path(__file__).parents[2] / "training" / "evaluation" / "corpora.cfg"
 
 
 @pytest.fixture(scope="module")

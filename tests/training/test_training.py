@@ -18,8 +18,9 @@ from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel
 from spacy_sapbert.encoder import EncoderShim, read_encoder
 from spacy_sapbert.terminology import TerminologyBuilder
 from training.adapters import add_adapter, count_trainable
+from training.batches import Batches
 from training.checkpoint import STATE_FILE, list_checkpoints
-from training.data import iterate_batches, load_pairs
+from training.data import load_pairs
 from training.evaluation import measure_accuracy
 from training.held_out import split_terminology
 from training.loop import TrainingLoop, learning_rate, read_metrics
@@ -108,7 +109,7 @@ def batch(pairs, encoder_folder):
     data = load_pairs(pairs)
     shim = EncoderShim({}, "fp32")
     shim.load(encoder_folder)
-    rows = next(iterate_batches(len(data), 12, seed=1, epochs=1))
+    rows = next(Batches(data.labels, 12, 1).iterate())
     names = np.concatenate([data.left[rows], data.right[rows]])
     tokens = [np.array(ids) for ids in shim.tokenize(data.names.gather(names).to_list())]
     return tokens, np.concatenate([data.labels[rows]] * 2), data.names.gather(names).to_list()
@@ -326,16 +327,6 @@ def test_learning_rate_rises_and_falls(step, rate):
     assert learning_rate(settings, step, 10) == rate
     constant = OptimizerSettings(learning_rate=1.0)
     assert learning_rate(constant, step, 10) == 1.0
-
-
-def test_every_epoch_has_all_pairs_in_another_order():
-    batches = list(iterate_batches(10, 4, seed=0, epochs=2))
-    assert [len(batch) for batch in batches] == [4, 4, 2] * 2
-    first, second = np.concatenate(batches[:3]), np.concatenate(batches[3:])
-    assert sorted(first) == sorted(second) == list(range(10)) and list(first) != list(second)
-    for start in range(7):
-        rest = list(iterate_batches(10, 4, seed=0, epochs=2, start=start))
-        assert [batch.tolist() for batch in rest] == [batch.tolist() for batch in batches[start:]]
 
 
 @pytest.mark.parametrize("batch, reason", [({"max_minutes": 1e-6, "max_steps": 0}, "max_minutes"), ({}, "max_steps")])

@@ -18,7 +18,8 @@ from turns import median_ratio, take_turns
 
 from spacy_sapbert.encoder import EncoderShim
 from spacy_sapbert.encoder.precision import resolve_precision
-from training.data import Tokens, iterate_batches, load_pairs
+from training.batches import Batches
+from training.data import Tokens, load_pairs
 from training.default_encoder import find_encoder
 from training.loop import TrainingLoop
 from training.sapbert import make_step, make_trainable
@@ -62,7 +63,7 @@ def main(
         ours = _make_ours(folder, encoder, pairs, shim, data, batch, chunk, precision, learning_rate, seed)
         losses: dict[str, list[float]] = {"plain": [], "ours": []}
         seconds: dict[str, list[float]] = {"plain": [], "ours": []}
-        batches = iterate_batches(len(data), batch, seed=seed, epochs=1)
+        batches = Batches(data.labels, batch, seed).iterate()
         for turn in tqdm(range(WARM_UP + steps), desc="Training in turns", unit="step"):
             rows = next(batches)
             left, right = (data.names.gather(side[rows]).to_list() for side in (data.left, data.right))
