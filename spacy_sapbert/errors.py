@@ -451,3 +451,16 @@ class Errors(metaclass=_WithCodes):
         "from text, and those written by older versions, have no sources. Make them anew with `python -m training "
         "pairs`, or set batch.source_balance to 0."
     )
+    E676 = (
+        "{path} is no sweep: it needs the sections [sweep], [common] and [variants], none other, and at least one "
+        "[variants.<name>.<section>], but has {sections}. See training/sweeps for examples."
+    )
+    E677 = (
+        "{path}: the variants {first!r} and {second!r} have the same settings, so comparing them would show nothing "
+        "but chance. Check the spelling of the sections, or leave one out."
+    )
+    E678 = (
+        "There is nothing to measure on: no file of held-out names is given, and the folder of corpora "
+        "({benchmarks!r}) has none of those that training/evaluation/corpora.cfg lists. Give --held-out, --benchmarks "
+        "or both."
+    )

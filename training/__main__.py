@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import srsly
 import typer
@@ -19,9 +19,13 @@ from spacy_sapbert.terminology.rrf_write_columns import DESCRIPTIONS
 from .pairs import LIMIT, check_text_path, write_pairs, write_pairs_text
 from .triples import write_triples
 
+if TYPE_CHECKING:
+    from .evaluation import LinkingTask
+
 app = typer.Typer(help=__doc__, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 # Where the project open_terminology writes its release.
 OPEN_RELEASE = Path("projects/open_terminology/output/rrf")
+CORPORA = Path(__file__).parent / "evaluation" / "corpora.cfg"
 REPORT_JSON, REPORT_MARKDOWN = "report.json", "report.md"
 # What the catalogue of errors puts before each message.
 CODE = re.compile(r"\[E\d{3}\] ")
@@ -218,6 +222,85 @@ def pretrain(context: typer.Context, config: Path) -> None:
         typer.echo(f"{training['steps']:,} steps, {training['pairs_per_second']:.0f} pairs/s; {training['ended']}.")
         for label, scores in (report["held_out"] or {}).items():
             typer.echo(f"Held-out names {label}: acc@1 {scores['acc_at_1']:.4f}, acc@5 {scores['acc_at_5']:.4f}.")
+
+
+def read_tasks(held_out: str, benchmarks: str, max_names: int) -> tuple[dict[str, LinkingTask], dict[str, LinkingTask]]:
+    """Read what encoders are to be measured on, and say what is there.
+
+    held_out (str): Files of held-out names, with commas between them.
+    benchmarks (str): The folder of the corpora; empty for none.
+    max_names (int): Names of a corpus's dictionary to search about at most; 0 for all.
+    RETURNS (Tuple[dict, dict]): Held-out names and corpora, by name.
+    RAISES (ValueError): If there is nothing to measure on.
+    """
+    from .evaluation import read_corpora, read_task
+    from .held_out import read_held_out
+
+    names = {Path(path).stem: read_held_out(path) for path in parse_list(held_out) or []}
+    found, missing = read_corpora(CORPORA, benchmarks) if benchmarks else ({}, [])
+    corpora = {name: read_task(corpus, max_names=max_names) for name, corpus in found.items()}
+    if not names and not corpora:
+        raise ValueError(Errors.E678.format(benchmarks=benchmarks))
+    for name, task in {**names, **corpora}.items():
+        counts = ", ".join(f"{key.replace('_', ' ')} {n:,}" for key, n in task.report.items())
+        typer.echo(f"{name}: {len(task.queries):,} queries, {len(task.names):,} names ({counts}).")
+    if missing:
+        typer.echo(f"Not in {benchmarks}: {', '.join(missing)}.")
+    return names, corpora
+
+
+HELD_OUT_OPTION = typer.Option(help="Files of held-out names, with commas between them")
+BENCHMARKS_OPTION = typer.Option(help="The folder of the corpora that training/evaluation/corpora.cfg lists")
+MAX_NAMES_OPTION = typer.Option(help="Names of each dictionary to search about at most; 0 for all")
+
+
+@app.command()
+def measure(
+    encoders: Annotated[
+        str, typer.Argument(help="Folders or hub names, with commas between; the first is the reference")
+    ],
+    output: Annotated[
+        Path, typer.Argument(help="A folder for scores.json, so that nothing is measured twice, and scores.md")
+    ],
+    held_out: Annotated[str, HELD_OUT_OPTION] = "",
+    benchmarks: Annotated[str, BENCHMARKS_OPTION] = "",
+    max_names: Annotated[int, MAX_NAMES_OPTION] = 0,
+) -> None:
+    """Measure encoders side by side: how often the right concept is found."""
+    from spacy_sapbert.encoder import EncoderShim
+
+    from .default_encoder import find_encoder
+    from .evaluation import ScoreBook, format_scores
+
+    names, corpora = read_tasks(held_out, benchmarks, max_names)
+    book = ScoreBook({**names, **corpora}, output / "scores.json")
+    rows = {}
+    for name in encoders.split(","):
+        encoder = EncoderShim({}, "auto")
+        encoder.load(find_encoder(name.strip()))
+        rows[name.strip() or "default"] = [book.measure(encoder)]
+    table = format_scores(rows, reference=next(iter(rows)))
+    (output / "scores.md").write_text(table, encoding="utf8")
+    typer.echo(table)
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def sweep(
+    context: typer.Context,
+    config: Path,
+    output: Path,
+    held_out: Annotated[str, HELD_OUT_OPTION] = "",
+    benchmarks: Annotated[str, BENCHMARKS_OPTION] = "",
+    max_names: Annotated[int, MAX_NAMES_OPTION] = 0,
+) -> None:
+    """Compare settings: many runs, and a table of their scores. Settings of all runs are given as for `pretrain`."""
+    from spacy.cli._util import parse_config_overrides
+
+    from .sweep import read_sweep, run_sweep
+
+    runs = read_sweep(config, output, parse_config_overrides(context.args, env_var=None))
+    names, corpora = read_tasks(held_out, benchmarks, max_names)
+    typer.echo(run_sweep(runs, output, held_out=names, corpora=corpora))
 
 
 if __name__ == "__main__":

@@ -43,8 +43,7 @@ def pretrain(settings: TrainingSettings) -> dict[str, Any]:
     """
     accelerator = Accelerator()
     set_seed(settings.run.seed)
-    base = EncoderShim({"pooling": settings.encoder.pooling, "max_length": settings.encoder.max_length}, "auto")
-    base.load(find_encoder(settings.paths.encoder))
+    base = load_base(settings)
     data = load_pairs(settings.paths.pairs)
     task = read_held_out(settings.paths.held_out) if settings.paths.held_out else None
     if task is not None:
@@ -83,6 +82,29 @@ def pretrain(settings: TrainingSettings) -> dict[str, Any]:
         export_encoder(trained.source, Path(settings.paths.output) / ENCODER_FOLDER, report)
     srsly.write_json(Path(settings.paths.output) / REPORT_FILE, report)
     return report
+
+
+def load_base(settings: TrainingSettings) -> EncoderShim:
+    """Load the encoder that training starts from.
+
+    settings (TrainingSettings): Where it is, and what is set otherwise than it says.
+    RETURNS (EncoderShim): The encoder.
+    RAISES (OSError): If there is no such encoder, or its files are damaged.
+    """
+    base = EncoderShim({"pooling": settings.encoder.pooling, "max_length": settings.encoder.max_length}, "auto")
+    base.load(find_encoder(settings.paths.encoder))
+    return base
+
+
+def mix_encoders(trained: EncoderShim, base: EncoderShim, base_share: float) -> EncoderShim:
+    """Make an encoder of averaged weights.
+
+    trained (EncoderShim): The trained encoder.
+    base (EncoderShim): The one that it was trained from.
+    base_share (float): Share of the base's weights, 0 to 1.
+    RETURNS (EncoderShim): A new encoder.
+    """
+    return _as_encoder(average_weights(trained.source.transformer, base.source.transformer, base_share), base)
 
 
 def make_trainable(source: EncoderSource, settings: TrainingSettings) -> torch.nn.Module:

@@ -2,6 +2,16 @@
 
 from .accuracy import RANKS, measure_accuracy
 from .corpora import Corpus, read_corpora, read_task
+from .scores import ScoreBook, format_scores
 from .task import LinkingTask
 
-__all__ = ["RANKS", "Corpus", "LinkingTask", "measure_accuracy", "read_corpora", "read_task"]
+__all__ = [
+    "RANKS",
+    "Corpus",
+    "LinkingTask",
+    "ScoreBook",
+    "format_scores",
+    "measure_accuracy",
+    "read_corpora",
+    "read_task",
+]
