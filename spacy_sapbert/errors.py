@@ -452,8 +452,8 @@ class Errors(metaclass=_WithCodes):
         "pairs`, or set batch.source_balance to 0."
     )
     E676 = (
-        "{path} is no sweep: it needs the sections [sweep], [common] and [variants], none other, and at least one "
-        "[variants.<name>.<section>], but has {sections}. See training/sweeps for examples."
+        "{path} is no sweep: it needs the sections [sweep] and [variants] with at least one line "
+        "`name = {{settings}}`, and none other, but has {sections}. See training/sweeps for examples."
     )
     E677 = (
         "{path}: the variants {first!r} and {second!r} have the same settings, so comparing them would show nothing "
@@ -464,3 +464,8 @@ class Errors(metaclass=_WithCodes):
         "({benchmarks!r}) has none of those that training/evaluation/corpora.cfg lists. Give --held-out, --benchmarks "
         "or both."
     )
+    E679 = (
+        "objective.margin is {margin}, with the miner {miner!r}. A margin is 0 or more, and needs a miner: set "
+        'objective.miner to "sapbert" or "coder", or objective.margin to null.'
+    )
+    E680 = "The config has unknown sections: {names}. Check the spelling: there are {allowed}."

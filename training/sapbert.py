@@ -139,7 +139,10 @@ def make_step(
     return GradientStep(
         transformer,
         base.settings,
-        Objective(make_loss(objective.loss, objective.preset), make_miner(objective.miner)),  # type: ignore[arg-type]
+        Objective(
+            make_loss(objective.loss, objective.preset, **objective.constants),  # type: ignore[arg-type]
+            make_miner(objective.miner, objective.margin),  # type: ignore[arg-type]
+        ),
         accelerator,
         pad_id=base.source.tokenizer.pad_token_id or 0,
         chunk_names=settings.batch.chunk_names,

@@ -12,7 +12,7 @@ from thinc.api import Config
 
 from spacy_sapbert.errors import Errors
 
-from .objectives import LOSSES
+from .objectives import LOSSES, make_loss, make_miner
 
 MixedPrecision = Literal["auto", "fp32", "bf16", "fp16"]
 AdapterKind = Literal["bottleneck", "lora"]
@@ -73,12 +73,16 @@ class ObjectiveSettings:
     loss (str): One of the losses.
     preset (str): "paper" or "released": whose constants.
     miner (str): "sapbert", "coder" or "off".
+    constants (dict): Constants of the loss, in place of the preset's.
+    margin (Optional[float]): The miner's margin, in place of its own.
     ignore_homonyms (bool): Do not push names apart that are written alike. The paper does.
     """
 
     loss: str = "multi_similarity"
     preset: str = "paper"
     miner: str = "sapbert"
+    constants: dict[str, float] = field(default_factory=dict)
+    margin: float | None = None
     ignore_homonyms: bool = False
 
 
@@ -225,6 +229,10 @@ def make_settings(values: dict[str, dict[str, Any]]) -> TrainingSettings:
         "batch": BatchSettings,
         "run": RunSettings,
     }
+    unknown_sections = sorted(set(values) - set(sections))
+    if unknown_sections:
+        names = ", ".join(unknown_sections)
+        raise ValueError(Errors.E680.format(names=names, allowed=", ".join(sections)))
     made: dict[str, Any] = {}
     for name, section in sections.items():
         given = dict(values.get(name, {}))
@@ -277,9 +285,12 @@ def check_settings(settings: TrainingSettings) -> None:
             "0 with a bottleneck adapter, whose base has no such weights",
         ),
     )
+    objective = settings.objective
     for name, value, is_valid, allowed in checks:
         if not is_valid:
             raise ValueError(Errors.E624.format(name=name, value=value, allowed=allowed))
+    make_loss(objective.loss, objective.preset, **objective.constants)  # type: ignore[arg-type]
+    make_miner(objective.miner, objective.margin)  # type: ignore[arg-type]
 
 
 def describe_difference(first: dict[str, Any], second: dict[str, Any], prefix: str = "") -> list[str]:

@@ -21,7 +21,7 @@ from .settings import TrainingSettings, make_settings
 
 SCORES_FILE, TABLE_FILE, RESULT_FILE = "scores.json", "sweep.md", "sweep.json"
 BASE = "before training"
-SECTIONS = ("sweep", "common", "variants")
+SECTIONS = {"sweep", "variants"}
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,9 @@ class Sweep:
 def read_sweep(path: str | Path, output: str | Path, overrides: dict[str, Any] | None = None) -> Sweep:
     """Read what to compare.
 
-    path (str | Path): A config file: [sweep] with `config` (the config of a run, relative to this file), `seeds` and
-        `base_shares`; [common.<section>] with settings of all runs; [variants.<name>.<section>] with those that differ.
+    path (str | Path): A config file: [sweep] with `config` (the config of a run, relative to this file), `seeds`,
+        `base_shares` and `settings` of all runs; [variants] with the settings of each. Settings are written as objects
+        of JSON: {"section.name": value}.
     output (str | Path): The folder for all runs.
     overrides (Optional[dict]): Settings of all runs, by "section.name".
     RETURNS (Sweep): The settings of all runs, checked.
@@ -51,23 +52,18 @@ def read_sweep(path: str | Path, output: str | Path, overrides: dict[str, Any] |
     if not path.is_file():
         raise FileNotFoundError(Errors.E102.format(file=path, cwd=Path.cwd()))
     config = Config().from_disk(path)
-    if set(config) != set(SECTIONS) or not config["variants"]:
+    if set(config) != SECTIONS or not config["variants"]:
         raise ValueError(Errors.E676.format(path=path, sections=", ".join(config) or "none"))
-    base = Config().from_disk(path.parent / config["sweep"]["config"])
-    given: dict[str, dict[str, Any]] = {}
-    for name, value in (overrides or {}).items():
-        section, _, setting = name.partition(".")
-        given.setdefault(section, {})[setting] = value
     variants: dict[str, dict[int, TrainingSettings]] = {}
     for name, changes in config["variants"].items():
         runs = {}
         for seed in config["sweep"]["seeds"]:
-            paths = {"output": str(Path(output) / name / f"seed-{seed}"), "held_out": ""}
-            layers = (base, config["common"], changes, given, {"run": {"seed": seed}, "paths": paths})
-            values: dict[str, dict[str, Any]] = {}
-            for layer in layers:
-                for section, settings in layer.items():
-                    values[section] = {**values.get(section, {}), **settings}
+            paths = {"paths.output": str(Path(output) / name / f"seed-{seed}"), "paths.held_out": ""}
+            values: dict[str, dict[str, Any]] = Config().from_disk(path.parent / config["sweep"]["config"])
+            for layer in (config["sweep"]["settings"], changes, overrides or {}, paths, {"run.seed": seed}):
+                for key, value in layer.items():
+                    section, _, setting = key.partition(".")
+                    values.setdefault(section, {})[setting] = value
             runs[seed] = make_settings(values)
         variants[name] = runs
     prints: dict[str, str] = {}

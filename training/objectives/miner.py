@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 import torch
@@ -62,17 +62,23 @@ class PairMiner:
         return Pairs(pairs.same, positives, negatives)
 
 
-def make_miner(preset: MinerPreset) -> PairMiner | None:
+def make_miner(preset: MinerPreset, margin: float | None = None) -> PairMiner | None:
     """Make a miner with published constants.
 
     preset (str): "sapbert" (Euclidean, 0.2), "coder" (cosine, 0.1) or "off" for all pairs.
+    margin (Optional[float]): Another margin.
     RETURNS (Optional[PairMiner]): The miner; None for all pairs.
-    RAISES (ValueError): If the preset is unknown.
+    RAISES (ValueError): If the preset is unknown, or there is a margin without a miner.
     """
     presets = {"sapbert": PairMiner(0.2, "euclidean"), "coder": PairMiner(0.1, "cosine"), "off": None}
     if preset not in presets:
         raise ValueError(Errors.E620.format(what="miner", value=preset, allowed=", ".join(presets)))
-    return presets[preset]
+    miner = presets[preset]
+    if margin is None:
+        return miner
+    if miner is None or margin < 0:
+        raise ValueError(Errors.E679.format(margin=margin, miner=preset))
+    return replace(miner, margin=margin)
 
 
 def list_pairs(labels: torch.Tensor, names: torch.Tensor | None = None) -> Pairs:
