@@ -18,8 +18,8 @@ from spacy_sapbert.encoder.folder import compute_fingerprint
 from spacy_sapbert.encoder.precision import resolve_precision
 
 from .adapters import add_adapter, count_trainable, merge_adapter, save_adapter
+from .bases import load_base
 from .data import PairData, Tokens, load_pairs
-from .default_encoder import find_encoder
 from .export import average_weights, export_encoder
 from .held_out import HeldOut, check_held_out, evaluate_held_out
 from .loop import Ending, TrainingLoop
@@ -41,8 +41,7 @@ def pretrain(settings: TrainingSettings) -> dict[str, Any]:
     """
     accelerator = Accelerator()
     set_seed(settings.run.seed)
-    base = EncoderShim({"pooling": settings.encoder.pooling, "max_length": settings.encoder.max_length}, "auto")
-    base.load(find_encoder(settings.paths.encoder))
+    base = load_base(settings.paths.encoder, settings.encoder)
     data = load_pairs(settings.paths.pairs)
     task = HeldOut.from_disk(settings.paths.held_out) if settings.paths.held_out else None
     if task is not None:

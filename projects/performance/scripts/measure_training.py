@@ -18,8 +18,8 @@ from turns import median_ratio, take_turns
 
 from spacy_sapbert.encoder import EncoderShim
 from spacy_sapbert.encoder.precision import resolve_precision
+from training.bases import find_encoder
 from training.data import Tokens, iterate_batches, load_pairs
-from training.default_encoder import find_encoder
 from training.loop import TrainingLoop
 from training.sapbert import make_step, make_trainable
 from training.settings import make_settings
