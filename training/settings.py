@@ -245,9 +245,11 @@ def check_settings(settings: TrainingSettings) -> None:
     """
     batch, run, optimizer = settings.batch, settings.run, settings.optimizer
     adapter, kinds = settings.adapter, (None, *get_args(AdapterKind))
+    lower_case = settings.encoder.lower_case
     precisions, schedules = get_args(MixedPrecision), get_args(Schedule)
     checks = (
         ("objective.loss", settings.objective.loss, settings.objective.loss in LOSSES, f"one of {', '.join(LOSSES)}"),
+        ("encoder.lower_case", lower_case, isinstance(lower_case, bool | None), "true, false or null"),
         ("adapter.kind", adapter.kind, adapter.kind in kinds, "null, bottleneck or lora"),
         ("adapter.reduction", adapter.reduction, adapter.reduction >= 1, "1 or more"),
         ("adapter.rank", adapter.rank, adapter.rank >= 1, "1 or more"),

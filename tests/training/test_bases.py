@@ -70,6 +70,9 @@ def test_settings_of_a_run_go_before_those_of_the_table(table):
     assert (settings.pooling, settings.lower_case, settings.max_length) == ("cls", False, 12)
     table()
     assert load_base("tiny", EncoderChoice()).settings.lower_case is False
+    # A word would count as true.
+    with pytest.raises(ValueError, match="E624.*encoder.lower_case is 'no'"):
+        make_settings({"paths": {"encoder": "", "pairs": "", "output": ""}, "encoder": {"lower_case": "no"}})
 
 
 def test_lower_case_stays_with_the_trained_encoder(table, tmp_path):
