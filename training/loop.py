@@ -51,6 +51,7 @@ class TrainingLoop:
     batches (Batches): Which pairs each step sees.
     gradient_step (GradientStep): Computes gradients.
     accelerator (Accelerator): Devices.
+    base (str): The fingerprint of the encoder that training starts from.
     evaluate (Optional[Callable]): Measures the present weights; higher `acc_at_1` is better.
     """
 
@@ -63,6 +64,7 @@ class TrainingLoop:
         batches: Batches,
         gradient_step: GradientStep,
         accelerator: Accelerator,
+        base: str,
         evaluate: Callable[[], dict[str, Any]] | None = None,
     ) -> None:
         self.settings = settings
@@ -72,6 +74,7 @@ class TrainingLoop:
         self.batches = batches
         self.gradient_step = gradient_step
         self.accelerator = accelerator
+        self.base = base
         self.evaluate = evaluate
         self.output = Path(settings.paths.output)
         self.optimizer = torch.optim.AdamW(
@@ -230,7 +233,7 @@ class TrainingLoop:
         self.accelerator.wait_for_everyone()
 
     def _decisive(self) -> dict[str, Any]:
-        return {**self.settings.decisive(), "data": {"sha256": self.data.sha256}}
+        return {**self.settings.decisive(), "data": {"sha256": self.data.sha256}, "base": {"fingerprint": self.base}}
 
 
 def learning_rate(settings: OptimizerSettings, step: int, n_steps: int) -> float:

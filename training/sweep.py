@@ -13,10 +13,11 @@ from tqdm import tqdm
 from spacy_sapbert.encoder import EncoderShim
 from spacy_sapbert.errors import Errors
 
+from .bases import load_base
 from .evaluation import LinkingTask, ScoreBook, format_scores
 from .held_out import check_held_out
 from .pairs import read_pairs
-from .sapbert import ENCODER_FOLDER, REPORT_FILE, load_base, mix_encoders, pretrain
+from .sapbert import ENCODER_FOLDER, REPORT_FILE, mix_encoders, pretrain
 from .settings import TrainingSettings, make_settings
 
 SCORES_FILE, TABLE_FILE, RESULT_FILE = "scores.json", "sweep.md", "sweep.json"
@@ -93,7 +94,7 @@ def run_sweep(
     book = ScoreBook({**held_out, **corpora}, output / SCORES_FILE)
     runs = [(name, seed, run) for name, seeds in sweep.variants.items() for seed, run in seeds.items()]
     _check_held_out(held_out, {run.paths.pairs for _, _, run in runs})
-    bases = {run.paths.encoder: load_base(run) for _, _, run in runs}
+    bases = {run.paths.encoder: load_base(run.paths.encoder, run.encoder) for _, _, run in runs}
     rows = {BASE if len(bases) == 1 else f"{BASE} {name}": [book.measure(base)] for name, base in bases.items()}
     reference = next(iter(rows))
     records, table = [], format_scores(rows, reference=reference)

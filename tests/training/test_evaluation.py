@@ -105,12 +105,12 @@ def test_a_smaller_dictionary_keeps_gold_names_and_whole_concepts(corpus):
 @pytest.mark.parametrize(
     "name, line, code",
     [
-        ("0.jsonl", '{"mention": " ", "ids": ["C1"]}', "E673.*line 2"),
-        ("0.jsonl", '{"mention": "heart", "ids": "C1"}', "E673.*line 2"),
-        ("0.jsonl", "[1]", "E673.*line 2"),
-        ("0.jsonl", '{"mention": "heart"', "E673.*line 2"),
-        ("names.tsv", "C1", "E671.*line 2"),
-        ("names.tsv", "C1\t ", "E671.*line 2"),
+        ("0.jsonl", '{"mention": " ", "ids": ["C1"]}', "E650.*line 2"),
+        ("0.jsonl", '{"mention": "heart", "ids": "C1"}', "E650.*line 2"),
+        ("0.jsonl", "[1]", "E650.*line 2"),
+        ("0.jsonl", '{"mention": "heart"', "E650.*line 2"),
+        ("names.tsv", "C1", "E650.*line 2"),
+        ("names.tsv", "C1\t ", "E650.*line 2"),
     ],
 )
 def test_malformed_lines_are_refused(name, line, code, corpus):

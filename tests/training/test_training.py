@@ -369,6 +369,15 @@ def test_a_checkpoint_of_another_run_is_refused_by_name(make):
         pretrain(make(optimizer={"learning_rate": 0.5}))
 
 
+def test_a_checkpoint_of_another_base_is_refused(make, tmp_path):
+    settings = make()
+    pretrain(settings)
+    # What comes out of a run is an encoder to start from, with other weights.
+    other = str(Path(settings.paths.output) / "encoder")
+    with pytest.raises(ValueError, match="E631.*base.fingerprint"):
+        pretrain(make(paths={"encoder": other}))
+
+
 def test_a_full_disk_leaves_the_former_checkpoint(make, monkeypatch):
     settings = make(batch={"max_steps": 2})
     pretrain(settings)

@@ -10,7 +10,8 @@ import numpy as np
 from spacy_sapbert.encoder import EncoderShim
 from spacy_sapbert.index import exact_search
 
-from .task import EQUAL_IDS, LinkingTask
+from ..corpus_files import EQUAL_IDS
+from .task import LinkingTask
 
 RANKS = (1, 5)
 # Concepts with many similar names can fill the first rows.

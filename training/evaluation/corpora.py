@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,8 +10,10 @@ import numpy as np
 from thinc.api import Config
 
 from spacy_sapbert.errors import Errors
+from spacy_sapbert.terminology.lines import SourceFile
 
-from .task import EQUAL_IDS, LinkingTask
+from ..corpus_files import EQUAL_IDS, read_dictionary_rows, read_mentions
+from .task import LinkingTask
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,7 @@ def read_task(corpus: Corpus, *, max_names: int = 0, seed: int = 0) -> LinkingTa
     gold: list[list[str]] = []
     folds: list[int] = []
     for fold, path in enumerate(corpus.mentions):
-        for mention, mention_ids in read_mentions(path):
+        for mention, mention_ids in read_mentions(SourceFile(path)):
             queries.append(mention)
             gold.append(mention_ids)
             folds.append(fold)
@@ -95,45 +94,13 @@ def read_dictionary(path: Path, sources: list[str]) -> tuple[list[str], list[str
     path (Path): A table of ids, names and possibly sources, with tabs between them; may be compressed (.gz).
     sources (List[str]): The sources to keep; empty for all.
     RETURNS (Tuple[List[str], List[str]]): The id of each name, and the names. A row that occurs twice is kept once.
-    RAISES (ValueError): If a row has too few fields or an empty one, or none is left: with the file and the line.
+    RAISES (ValueError): If a line is malformed, with the file and the line; or no name is left.
     """
-    rows: dict[tuple[str, str], None] = {}
-    for number, line in _read_lines(path):
-        fields = [value.strip() for value in line.split("\t")]
-        if len(fields) < (3 if sources else 2) or not all(fields[:2]):
-            raise ValueError(Errors.E671.format(file=path, line=number, text=line[:80]))
-        if not sources or fields[2] in sources:
-            rows[fields[0], fields[1]] = None
+    read = read_dictionary_rows(SourceFile(path))
+    rows = dict.fromkeys((joined, name) for joined, name, source in read if not sources or source in sources)
     if not rows:
         raise ValueError(Errors.E672.format(file=path, sources=", ".join(sources) or "all"))
-    return [concept for concept, _ in rows], [name for _, name in rows]
-
-
-def read_mentions(path: Path) -> Iterator[tuple[str, list[str]]]:
-    """Read mentions.
-
-    path (Path): JSONL with `mention` and `ids`; may be compressed (.gz).
-    YIELDS (Tuple[str, List[str]]): A mention and the ids of its concept.
-    RAISES (ValueError): If a line is not of this form, or its mention empty: with the file and the line.
-    """
-    for number, line in _read_lines(path):
-        try:
-            entry = json.loads(line)
-            mention, ids = entry["mention"], entry["ids"]
-            is_valid = bool(mention.strip()) and isinstance(ids, list) and all(isinstance(i, str) for i in ids)
-        except (AttributeError, KeyError, TypeError, ValueError):
-            is_valid = False
-        if not is_valid:
-            raise ValueError(Errors.E673.format(file=path, line=number, text=line[:80]))
-        yield mention, ids
-
-
-def _read_lines(path: Path) -> Iterator[tuple[int, str]]:
-    opened = gzip.open(path, "rt", encoding="utf8", newline="\n") if path.suffix == ".gz" else None
-    with opened or path.open(encoding="utf8", newline="\n") as file:
-        for number, line in enumerate(file, start=1):
-            if line.strip():
-                yield number, line.rstrip("\r\n")
+    return [joined for joined, _ in rows], [name for _, name in rows]
 
 
 def _choose_names(ids: list[str], gold: set[str], max_names: int, seed: int) -> list[int]:

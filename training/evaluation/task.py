@@ -10,8 +10,6 @@ from typing import Any
 
 from spacy_sapbert.errors import Errors
 
-EQUAL_IDS = "|"
-
 
 @dataclass(frozen=True)
 class LinkingTask:

@@ -18,9 +18,9 @@ from turns import median_ratio, take_turns
 
 from spacy_sapbert.encoder import EncoderShim
 from spacy_sapbert.encoder.precision import resolve_precision
+from training.bases import find_encoder
 from training.batches import Batches
 from training.data import Tokens, load_pairs
-from training.default_encoder import find_encoder
 from training.loop import TrainingLoop
 from training.sapbert import make_step, make_trainable
 from training.settings import make_settings
@@ -102,7 +102,10 @@ def _make_ours(folder, encoder, pairs, shim, data, batch, chunk, precision, lear
     accelerator = Accelerator(cpu=True)
     transformer = make_trainable(shim.source, settings)
     step = make_step(settings, transformer, shim, accelerator)
-    loop = TrainingLoop(settings, transformer, data, Tokens(data.names, shim), step, accelerator)
+    batches = Batches(data.labels, batch, seed)
+    loop = TrainingLoop(
+        settings, transformer, data, Tokens(data.names, shim), batches, step, accelerator, shim.fingerprint
+    )
     return loop.take_step
 
 
