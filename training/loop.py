@@ -19,6 +19,7 @@ from spacy_sapbert.errors import Errors
 from .checkpoint import list_checkpoints, load_checkpoint, save_checkpoint
 from .data import PairData, Tokens, iterate_batches
 from .interruption import watch_signals
+from .runs import DESCRIPTION_FILE, write_json
 from .settings import OptimizerSettings, TrainingSettings
 from .step import GradientStep, StepResult
 
@@ -50,6 +51,7 @@ class TrainingLoop:
     gradient_step (GradientStep): Computes gradients.
     accelerator (Accelerator): Devices.
     evaluate (Optional[Callable]): Measures the present weights; higher `acc_at_1` is better.
+    description (Optional[dict]): What is known of the run before it starts, to be left in its folder.
     """
 
     def __init__(
@@ -61,6 +63,7 @@ class TrainingLoop:
         gradient_step: GradientStep,
         accelerator: Accelerator,
         evaluate: Callable[[], dict[str, Any]] | None = None,
+        description: dict[str, Any] | None = None,
     ) -> None:
         self.settings = settings
         self.transformer = transformer
@@ -69,6 +72,7 @@ class TrainingLoop:
         self.gradient_step = gradient_step
         self.accelerator = accelerator
         self.evaluate = evaluate
+        self.description = description
         self.output = Path(settings.paths.output)
         self.optimizer = torch.optim.AdamW(
             [parameter for parameter in transformer.parameters() if parameter.requires_grad],
@@ -231,6 +235,9 @@ class TrainingLoop:
             lines = path.read_text(encoding="utf8").splitlines(keepends=True)
             kept = [line for line in lines if line.endswith("\n") and json.loads(line)["step"] <= self.step]
             path.write_text("".join(kept) if checkpoints else "", encoding="utf8")
+        # Not before: the settings may be refused.
+        if self.description is not None and self.accelerator.is_main_process:
+            write_json(self.output / DESCRIPTION_FILE, self.description)
         self.accelerator.wait_for_everyone()
 
     def _decisive(self) -> dict[str, Any]:
