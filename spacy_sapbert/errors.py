@@ -78,6 +78,7 @@ class Warnings(metaclass=_WithCodes):
 
     # W6xx: training data
     W601 = "{n} pairs in {path} were of two names written alike, and are left out: there is nothing to learn from them."
+    W660 = "The curves of {path} are not drawn: {reason} Draw them later with `python -m training curves`."
 
 
 class Errors(metaclass=_WithCodes):
@@ -453,6 +454,15 @@ class Errors(metaclass=_WithCodes):
     E665 = (
         "The results in {path} are of an encoder with the fingerprint {measured}, but the one to describe is "
         "{fingerprint}. Measure that one, or leave the results out."
+    )
+    E666 = (
+        "There are no steps to draw in {path}. The run has not taken any yet, or this is no run's folder: give the one "
+        "that paths.output of the run names."
+    )
+    E667 = "{what}, but {library} can't be imported ({reason}). Install it: pip install {library}."
+    E668 = (
+        "Two runs of the picture are called '{name}', and nobody could tell them apart. Give one of them another name, "
+        "as in NAME=FOLDER."
     )
     E669 = (
         "The pairs in {path} are no longer those that the run {run} was trained on, so that nothing tells whether the "

@@ -253,6 +253,18 @@ def export(
     echo_scores(report["held_out"])
 
 
+@app.command()
+def curves(
+    runs: Annotated[list[str], typer.Argument(help="Folders of runs, or NAME=FOLDER for another name in the legend")],
+    output: Annotated[Path, typer.Option(help="The picture: .svg, .pdf or .png")] = Path("curves.svg"),
+) -> None:
+    """Draw loss and held-out accuracy of runs into one picture."""
+    from .curves import draw_curves, name_runs
+
+    draw_curves(name_runs(runs), output)
+    typer.echo(f"Drawn to {output}.")
+
+
 def echo_scores(held_out: dict[str, Any] | None) -> None:
     """Print what was measured on held-out names.
 

@@ -265,5 +265,6 @@ def read_metrics(output: str | Path) -> list[dict[str, Any]]:
     output (str | Path): The run's folder.
     RETURNS (List[dict]): One entry for each step or evaluation.
     """
-    path = Path(output) / METRICS_FILE
-    return [json.loads(line) for line in path.read_text(encoding="utf8").splitlines()]
+    lines = (Path(output) / METRICS_FILE).read_text(encoding="utf8").splitlines(keepends=True)
+    # The last line of a run that goes on, or was killed, may not be complete.
+    return [json.loads(line) for line in lines if line.endswith("\n")]

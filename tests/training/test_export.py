@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 
 import numpy as np
 import pytest
@@ -132,6 +133,14 @@ def test_sentence_transformers_gives_the_same_vectors(run, tmp_path):
     export_run(run, tmp_path, dtype="bf16")
     model = sentence_transformers.SentenceTransformer(str(tmp_path), device="cpu").float()
     np.testing.assert_allclose(model.encode(NAMES), load(tmp_path).encode(NAMES), atol=1e-5)
+
+
+def test_a_run_draws_its_curves_and_ends_without_them(run, data, base_folder, tmp_path, monkeypatch):
+    assert "<svg" in (run / "curves.svg").read_text()
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.warns(UserWarning, match="W660.*E667"):
+        pretrain(make(base_folder, data[0] / "pairs", tmp_path, batch={"max_steps": 1}))
+    assert (tmp_path / "report.json").is_file() and not (tmp_path / "curves.svg").exists()
 
 
 def test_a_run_that_was_killed_can_be_exported(data, base_folder, tmp_path, monkeypatch):
