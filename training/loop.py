@@ -6,6 +6,7 @@ import json
 import math
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ from .interruption import watch_signals
 from .runs import DESCRIPTION_FILE, write_json
 from .settings import OptimizerSettings, TrainingSettings
 from .step import GradientStep, StepResult
+from .tensorboard import Board
 
 METRICS_FILE = "metrics.jsonl"
 CHECKPOINTS = "checkpoints"
@@ -85,6 +87,7 @@ class TrainingLoop:
         self.seconds = 0.0
         self.best = -math.inf
         self.evaluations_without_gain = 0
+        self.board: Board | None = None
 
     def run(self) -> Ending:
         """Take all steps, from the last checkpoint on if there is one.
@@ -103,7 +106,7 @@ class TrainingLoop:
         )
         reason = self._find_end() or "finished"
         bar = tqdm(total=self.n_steps, initial=self.step, desc="Training", unit="step", disable=None)
-        with bar as progress, watch_signals() as interruption:
+        with bar as progress, watch_signals() as interruption, self._open_board() as self.board:
             if self.evaluate and self.settings.run.evaluation_steps and self.step == 0:
                 self._evaluate()
             for rows in batches:
@@ -206,10 +209,18 @@ class TrainingLoop:
         if self.accelerator.is_main_process:
             with (self.output / METRICS_FILE).open("a", encoding="utf8") as file:
                 file.write(json.dumps(entry) + "\n")
+        if self.board is not None:
+            self.board.write(entry)
+
+    def _open_board(self) -> AbstractContextManager[Board | None]:
+        is_wanted = self.settings.run.tensorboard and self.accelerator.is_main_process
+        return Board(self.output, self.step) if is_wanted else nullcontext()
 
     def _save(self) -> None:
         if not self.accelerator.is_main_process:
             return
+        if self.board is not None:
+            self.board.flush()
         data = {
             "step": self.step,
             "seconds": self.seconds,

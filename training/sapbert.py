@@ -28,6 +28,7 @@ from .objectives import make_loss, make_miner
 from .runs import REPORT_FILE, write_json
 from .settings import MixedPrecision, TrainingSettings
 from .step import GradientStep, Objective
+from .tensorboard import check_tensorboard
 
 ENCODER_FOLDER = "encoder"
 ADAPTER_FOLDER = "adapter"
@@ -41,6 +42,8 @@ def pretrain(settings: TrainingSettings) -> dict[str, Any]:
     RETURNS (dict): What happened, as saved in `report.json`: settings, counts, scores before and after, versions.
     RAISES (ValueError): If there are pairs of a concept that is held out.
     """
+    if settings.run.tensorboard:
+        check_tensorboard()
     accelerator = Accelerator()
     set_seed(settings.run.seed)
     base = load_base(settings)
