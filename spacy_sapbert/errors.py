@@ -82,6 +82,7 @@ class Warnings(metaclass=_WithCodes):
         "{without_concept} of {mentions} mentions have no id that {dictionary} has (it lacks {examples}), and are left "
         "out. It is probably of another release, or writes ids in another way: compare prefixes and case."
     )
+    W660 = "The curves of {path} are not drawn: {reason} Draw them later with `python -m training curves`."
 
 
 class Errors(metaclass=_WithCodes):
@@ -453,6 +454,45 @@ class Errors(metaclass=_WithCodes):
         "authors, set paths.encoder to its folder, encoder.pooling to {pooling} and encoder.lower_case to {lower_case}."
     )
     E654 = "No file with {what} is given. Give its path, in the project as `--{variable} PATH`."
+
+    # E66x: what is made of runs
+    E660 = (
+        "There is no run in {path}: no {files} that a run has written (seen from {cwd}). Give the folder that "
+        "paths.output of the run names; a run writes there as soon as its first step is near."
+    )
+    E661 = (
+        "The run {path} has no checkpoint{which}; there are: {steps}. Checkpoints are saved every run.checkpoint_steps "
+        "steps and at the end, and only the last two are kept. Choose one of these, or let the run go on."
+    )
+    E662 = (
+        "The run {path} has trained a bottleneck adapter, which is no change of the base's weights: it can be neither "
+        "merged nor averaged with them. The run itself saves it apart, in its folder 'adapter', when it ends."
+    )
+    E663 = (
+        "The base encoder '{name}' has the fingerprint {found}, but the run started from {wanted}. Its files have "
+        "changed, or it is another one of that name. Put the former one back."
+    )
+    E664 = (
+        "{path} is no table of results: {reason}. It has to be JSON with the fingerprint of the encoder that was "
+        'measured and shares by name: {{"fingerprint": "...", "scores": {{"NCBI disease": 0.91}}}}.'
+    )
+    E665 = (
+        "The results in {path} are of an encoder with the fingerprint {measured}, but the one to describe is "
+        "{fingerprint}. Measure that one, or leave the results out."
+    )
+    E666 = (
+        "There are no steps to draw in {path}. The run has not taken any yet, or this is no run's folder: give the one "
+        "that paths.output of the run names."
+    )
+    E667 = "{what}, but {library} can't be imported ({reason}). Install it: pip install {library}."
+    E668 = (
+        "Two runs of the picture are called '{name}', and nobody could tell them apart. Give one of them another name, "
+        "as in NAME=FOLDER."
+    )
+    E669 = (
+        "The pairs in {path} are no longer those that the run {run} was trained on, so that nothing tells whether the "
+        "names to measure on were held out. Put them back, or leave --held-out away."
+    )
 
     # E67x, E68x: tasks, batches and sweeps
     E670 = (

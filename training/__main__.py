@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import srsly
 import typer
@@ -291,8 +291,70 @@ def pretrain(context: typer.Context, config: Path) -> None:
     if report:
         training = report["training"]
         typer.echo(f"{training['steps']:,} steps, {training['pairs_per_second']:.0f} pairs/s; {training['ended']}.")
-        for label, scores in (report["held_out"] or {}).items():
-            typer.echo(f"Held-out names {label}: acc@1 {scores['acc_at_1']:.4f}, acc@5 {scores['acc_at_5']:.4f}.")
+        echo_scores(report["held_out"])
+
+
+@app.command()
+def export(
+    run: Path,
+    output: Path,
+    base_share: Annotated[
+        float | None, typer.Option(help="Share of the base's weights, 0 to 1; unset: as the run's settings say")
+    ] = None,
+    dtype: Annotated[str, typer.Option(help="What weights are stored as: fp32, or bf16 for half the size")] = "fp32",
+    step: Annotated[int | None, typer.Option(help="Of which checkpoint; unset: the last")] = None,
+    held_out: Annotated[str, typer.Option(help="Held-out names to measure these weights on, for the card")] = "",
+    results: Annotated[
+        str, typer.Option(help='What else was measured, for the card: {"fingerprint": "...", "scores": {name: share}}')
+    ] = "",
+    licence: Annotated[str, typer.Option(help="For the card, such as apache-2.0")] = "",
+    command: Annotated[str, typer.Option(help="For the card: what was called to make the encoder")] = "",
+    notes: Annotated[str, typer.Option(help="For the card: a file of Markdown, such as the data's licences")] = "",
+) -> None:
+    """Make an encoder folder of a run's checkpoint, whether the run has ended or not."""
+    from .card import CardNotes
+    from .run_export import export_run
+
+    if notes and not Path(notes).is_file():
+        raise FileNotFoundError(Errors.E102.format(file=notes, cwd=Path.cwd()))
+    text = Path(notes).read_text(encoding="utf8") if notes else ""
+    report = export_run(
+        run,
+        output,
+        base_share=base_share,
+        dtype=dtype,
+        step=step,
+        held_out=held_out,
+        results=results,
+        notes=CardNotes(licence, command, text),
+    )
+    made = report["export"]
+    typer.echo(
+        f"Step {report['training']['steps']:,}, share of the base {made['base_share']:g}, {made['dtype']}: written to "
+        f"{output}. Fingerprint: {report['encoder']['trained']}."
+    )
+    echo_scores(report["held_out"])
+
+
+@app.command()
+def curves(
+    runs: Annotated[list[str], typer.Argument(help="Folders of runs, or NAME=FOLDER for another name in the legend")],
+    output: Annotated[Path, typer.Option(help="The picture: .svg, .pdf or .png")] = Path("curves.svg"),
+) -> None:
+    """Draw loss and held-out accuracy of runs into one picture."""
+    from .curves import draw_curves, name_runs
+
+    draw_curves(name_runs(runs), output)
+    typer.echo(f"Drawn to {output}.")
+
+
+def echo_scores(held_out: dict[str, Any] | None) -> None:
+    """Print what was measured on held-out names.
+
+    held_out (Optional[dict]): Scores by "before" and "after".
+    """
+    for label, scores in (held_out or {}).items():
+        typer.echo(f"Held-out names {label}: acc@1 {scores['acc_at_1']:.4f}, acc@5 {scores['acc_at_5']:.4f}.")
 
 
 def read_tasks(held_out: str, benchmarks: str, max_names: int) -> tuple[dict[str, LinkingTask], dict[str, LinkingTask]]:

@@ -9,6 +9,7 @@ from typing import Any
 from uuid import uuid4
 
 import torch
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from spacy_sapbert.errors import Errors
@@ -99,6 +100,21 @@ def load_checkpoint(
     torch.set_rng_state(tensors["random.cpu"])
     if torch.cuda.is_available() and "random.cuda" in tensors:
         torch.cuda.set_rng_state(tensors["random.cuda"])
+    return data
+
+
+def load_weights(path: Path, transformer: torch.nn.Module) -> dict[str, Any]:
+    """Load the weights of a checkpoint and nothing else.
+
+    path (Path): Its folder.
+    transformer (Module): Takes the weights.
+    RETURNS (dict): What was saved with it.
+    RAISES (OSError): If a file is missing or damaged.
+    """
+    data = read_manifest(path / CHECKPOINT_FILE, FORMAT_VERSION)
+    with torch.no_grad(), safe_open(path / STATE_FILE, framework="pt") as tensors:
+        for name, parameter in transformer.named_parameters():
+            parameter.copy_(tensors.get_tensor(f"weights.{name}"))
     return data
 
 

@@ -3,15 +3,57 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from spacy_sapbert.encoder import ENCODER_FILE, EncoderSource, write_encoder
+from spacy_sapbert.encoder import ENCODER_FILE, EncoderShim, EncoderSource, write_encoder
+from spacy_sapbert.encoder.folder import compute_fingerprint
 from spacy_sapbert.files import fill_folder
 
-CARD_FILE = "README.md"
+from .adapters import merge_adapter
+from .card import CARD_FILE, CardNotes, write_card
+from .settings import AdapterKind
+
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
+
+
+def as_encoder(transformer: torch.nn.Module, base: EncoderShim) -> EncoderShim:
+    """Make an encoder of the present weights, which later steps leave alone.
+
+    transformer (Module): The weights.
+    base (EncoderShim): The encoder they come from, for tokenizer, settings and precision.
+    RETURNS (EncoderShim): The encoder.
+    """
+    frozen: Any = copy.deepcopy(transformer).cpu().eval().requires_grad_(False)
+    encoder = EncoderShim({}, base.precision)
+    fingerprint = compute_fingerprint(frozen, base.source.tokenizer, base.settings)
+    encoder.set_source(replace(base.source, transformer=frozen, fingerprint=fingerprint))
+    return encoder
+
+
+def finish_encoder(
+    transformer: torch.nn.Module,
+    base: EncoderShim,
+    *,
+    adapter: AdapterKind | None,
+    base_share: float,
+    dtype: str = "fp32",
+) -> EncoderShim:
+    """Make the encoder to export: low-rank updates merged, averaged with the base, rounded.
+
+    transformer (Module): The trained weights.
+    base (EncoderShim): The encoder that training started from.
+    adapter (Optional[str]): The kind of adapter in the transformer.
+    base_share (float): Share of the base's weights, 0 to 1.
+    dtype (str): "fp32" or "bf16".
+    RETURNS (EncoderShim): The encoder, with the fingerprint of what would be stored.
+    """
+    final = merge_adapter(transformer, base.source.transformer) if adapter == "lora" else transformer
+    final = average_weights(final, base.source.transformer, base_share)
+    return as_encoder(final.to(DTYPES[dtype]), base)
 
 
 def average_weights(trained: torch.nn.Module, base: torch.nn.Module, base_share: float) -> torch.nn.Module:
@@ -33,57 +75,16 @@ def average_weights(trained: torch.nn.Module, base: torch.nn.Module, base_share:
     return mixed
 
 
-def export_encoder(source: EncoderSource, folder: str | Path, report: dict[str, Any]) -> None:
+def export_encoder(
+    source: EncoderSource, folder: str | Path, report: dict[str, Any], notes: CardNotes | None = None
+) -> None:
     """Write an encoder folder with a card.
 
     source (EncoderSource): The encoder.
     folder (str | Path): Where to; changed when all is written.
     report (dict): Of the run, for the card.
+    notes (Optional[CardNotes]): For the card.
     """
     with fill_folder(Path(folder), last=ENCODER_FILE) as temporary:
-        (temporary / CARD_FILE).write_text(write_card(report), encoding="utf8")
+        (temporary / CARD_FILE).write_text(write_card(report, notes), encoding="utf8")
         write_encoder(source, temporary)
-
-
-def write_card(report: dict[str, Any]) -> str:
-    """Describe an encoder in the form of a model card.
-
-    report (dict): Of the run.
-    RETURNS (str): Markdown.
-    """
-    settings, data, training = report["settings"], report["data"], report["training"]
-    lines = [
-        "---",
-        "library_name: sentence-transformers",
-        "pipeline_tag: sentence-similarity",
-        "tags: [biomedical, entity-linking, sapbert, spacy-sapbert]",
-        "---",
-        "",
-        "# An encoder for biomedical names",
-        "",
-        "Trained with spacy-sapbert after SapBERT (Liu et al., NAACL 2021): names of one concept get similar vectors.",
-        "",
-        f"- Data: {data['pairs']:,} pairs of {data['names']:,} names (SHA-256 {data['sha256'][:12]}...).",
-        f"- Training: {training['steps']:,} steps of {settings['batch']['pairs']} pairs, "
-        f"{training['seconds'] / 60:.0f} minutes, ended: {training['ended']}.",
-        f"- Objective: {settings['objective']['loss']} ({settings['objective']['preset']}), "
-        f"miner {settings['objective']['miner']}; learning rate {settings['optimizer']['learning_rate']}; "
-        f"seed {settings['run']['seed']}; share of the base weights {settings['run']['base_share']}.",
-        f"- Pooling {report['encoder']['pooling']}, {report['encoder']['max_length']} tokens.",
-        f"- Fingerprint: {report['encoder']['trained']}.",
-    ]
-    if report["held_out"]:
-        before, after = report["held_out"]["before"], report["held_out"]["after"]
-        lines += [
-            "",
-            f"Held-out concepts ({after['queries']:,} names among {after['names']:,}):",
-            "",
-            "| | acc@1 | acc@5 |",
-            "| --- | ---: | ---: |",
-            *(
-                f"| {label} | {100 * scores['acc_at_1']:.1f} | {100 * scores['acc_at_5']:.1f} |"
-                for label, scores in (("before", before), ("after", after))
-            ),
-        ]
-    versions = ", ".join(f"{name} {number}" for name, number in report["versions"].items())
-    return "\n".join([*lines, "", f"Versions: {versions}.", ""])

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from spacy_sapbert.encoder import EncoderShim
 from spacy_sapbert.errors import Errors
 from spacy_sapbert.files import fill_folder, read_manifest, write_manifest
 from spacy_sapbert.terminology import Terminology
@@ -16,7 +17,7 @@ from spacy_sapbert.terminology.editing import remove_concepts
 from spacy_sapbert.terminology.storage import FORMAT_VERSION as TERMINOLOGY_VERSION
 from spacy_sapbert.terminology.storage import MANIFEST as TERMINOLOGY_MANIFEST
 
-from .evaluation import LinkingTask
+from .evaluation import LinkingTask, measure_accuracy
 from .pairs import list_distinct_names
 
 TERMINOLOGY_FOLDER, HELD_OUT_FILE, SPLIT_MANIFEST = "terminology", "held_out.json", "split.json"
@@ -174,3 +175,13 @@ def check_held_out(task: LinkingTask, concepts: Collection[str], path: str | Pat
     seen = {gold for ids in task.gold for gold in ids} & set(concepts)
     if seen:
         raise ValueError(Errors.E640.format(n=len(seen), path=path, id=min(seen)))
+
+
+def measure_held_out(encoder: EncoderShim, task: LinkingTask) -> dict[str, Any]:
+    """Measure how often the right concept is found.
+
+    encoder (EncoderShim): The encoder.
+    task (LinkingTask): Queries and dictionary.
+    RETURNS (dict): As `measure_accuracy` gives of a task.
+    """
+    return measure_accuracy(encoder, {"held_out": task})["held_out"]

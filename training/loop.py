@@ -6,6 +6,7 @@ import json
 import math
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,8 +21,10 @@ from .batches import Batches
 from .checkpoint import list_checkpoints, load_checkpoint, save_checkpoint
 from .data import PairData, Tokens
 from .interruption import watch_signals
+from .runs import DESCRIPTION_FILE, write_json
 from .settings import OptimizerSettings, TrainingSettings
 from .step import GradientStep, StepResult
+from .tensorboard import Board
 
 METRICS_FILE = "metrics.jsonl"
 CHECKPOINTS = "checkpoints"
@@ -53,6 +56,7 @@ class TrainingLoop:
     accelerator (Accelerator): Devices.
     base (str): The fingerprint of the encoder that training starts from.
     evaluate (Optional[Callable]): Measures the present weights; higher `acc_at_1` is better.
+    description (Optional[dict]): What is known of the run before it starts, to be left in its folder.
     """
 
     def __init__(
@@ -66,6 +70,7 @@ class TrainingLoop:
         accelerator: Accelerator,
         base: str,
         evaluate: Callable[[], dict[str, Any]] | None = None,
+        description: dict[str, Any] | None = None,
     ) -> None:
         self.settings = settings
         self.transformer = transformer
@@ -76,6 +81,7 @@ class TrainingLoop:
         self.accelerator = accelerator
         self.base = base
         self.evaluate = evaluate
+        self.description = description
         self.output = Path(settings.paths.output)
         self.optimizer = torch.optim.AdamW(
             [parameter for parameter in transformer.parameters() if parameter.requires_grad],
@@ -88,6 +94,7 @@ class TrainingLoop:
         self.seconds = 0.0
         self.best = -math.inf
         self.evaluations_without_gain = 0
+        self.board: Board | None = None
 
     def run(self) -> Ending:
         """Take all steps, from the last checkpoint on if there is one.
@@ -99,7 +106,7 @@ class TrainingLoop:
         self._resume()
         reason = self._find_end() or "finished"
         bar = tqdm(total=self.n_steps, initial=self.step, desc="Training", unit="step", disable=None)
-        with bar as progress, watch_signals() as interruption:
+        with bar as progress, watch_signals() as interruption, self._open_board() as self.board:
             if self.evaluate and self.settings.run.evaluation_steps and self.step == 0:
                 self._evaluate()
             for rows in self.batches.iterate(self.step):
@@ -201,10 +208,18 @@ class TrainingLoop:
         if self.accelerator.is_main_process:
             with (self.output / METRICS_FILE).open("a", encoding="utf8") as file:
                 file.write(json.dumps(entry) + "\n")
+        if self.board is not None:
+            self.board.write(entry)
+
+    def _open_board(self) -> AbstractContextManager[Board | None]:
+        is_wanted = self.settings.run.tensorboard and self.accelerator.is_main_process
+        return Board(self.output, self.step) if is_wanted else nullcontext()
 
     def _save(self) -> None:
         if not self.accelerator.is_main_process:
             return
+        if self.board is not None:
+            self.board.flush()
         data = {
             "step": self.step,
             "seconds": self.seconds,
@@ -230,6 +245,9 @@ class TrainingLoop:
             lines = path.read_text(encoding="utf8").splitlines(keepends=True)
             kept = [line for line in lines if line.endswith("\n") and json.loads(line)["step"] <= self.step]
             path.write_text("".join(kept) if checkpoints else "", encoding="utf8")
+        # Not before: the settings may be refused.
+        if self.description is not None and self.accelerator.is_main_process:
+            write_json(self.output / DESCRIPTION_FILE, self.description)
         self.accelerator.wait_for_everyone()
 
     def _decisive(self) -> dict[str, Any]:
@@ -257,5 +275,6 @@ def read_metrics(output: str | Path) -> list[dict[str, Any]]:
     output (str | Path): The run's folder.
     RETURNS (List[dict]): One entry for each step or evaluation.
     """
-    path = Path(output) / METRICS_FILE
-    return [json.loads(line) for line in path.read_text(encoding="utf8").splitlines()]
+    lines = (Path(output) / METRICS_FILE).read_text(encoding="utf8").splitlines(keepends=True)
+    # The last line of a run that goes on, or was killed, may not be complete.
+    return [json.loads(line) for line in lines if line.endswith("\n")]

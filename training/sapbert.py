@@ -4,34 +4,36 @@ from __future__ import annotations
 
 import copy
 import platform
+import warnings
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import srsly
 import torch
 from accelerate import Accelerator
 from accelerate.utils import set_seed
 
 from spacy_sapbert.encoder import EncoderShim, EncoderSource
-from spacy_sapbert.encoder.folder import compute_fingerprint
 from spacy_sapbert.encoder.precision import resolve_precision
+from spacy_sapbert.errors import Warnings
 
-from .adapters import add_adapter, count_trainable, merge_adapter, save_adapter
+from .adapters import add_adapter, count_trainable, save_adapter
 from .bases import load_base
 from .batches import make_batches
+from .curves import draw_curves
 from .data import PairData, Tokens, load_pairs
-from .evaluation import LinkingTask, measure_accuracy
-from .export import average_weights, export_encoder
-from .held_out import check_held_out, read_held_out
+from .export import as_encoder, export_encoder, finish_encoder
+from .held_out import check_held_out, measure_held_out, read_held_out
 from .loop import Ending, TrainingLoop
 from .objectives import make_loss, make_miner
+from .runs import REPORT_FILE, write_json
 from .settings import MixedPrecision, TrainingSettings
 from .step import GradientStep, Objective
+from .tensorboard import check_tensorboard
 
 ENCODER_FOLDER = "encoder"
 ADAPTER_FOLDER = "adapter"
-REPORT_FILE = "report.json"
+CURVES_FILE = "curves.svg"
 
 
 def pretrain(settings: TrainingSettings) -> dict[str, Any]:
@@ -41,6 +43,8 @@ def pretrain(settings: TrainingSettings) -> dict[str, Any]:
     RETURNS (dict): What happened, as saved in `report.json`: settings, counts, scores before and after, versions.
     RAISES (ValueError): If there are pairs of a concept that is held out.
     """
+    if settings.run.tensorboard:
+        check_tensorboard()
     accelerator = Accelerator()
     set_seed(settings.run.seed)
     base = load_base(settings.paths.encoder, settings.encoder)
@@ -52,6 +56,7 @@ def pretrain(settings: TrainingSettings) -> dict[str, Any]:
     with accelerator.main_process_first():
         batches = make_batches(settings, data, base)
     transformer = make_trainable(base.source, settings).to(accelerator.device)
+    description = describe_run(settings, data, base)
     loop = TrainingLoop(
         settings,
         transformer,
@@ -61,39 +66,32 @@ def pretrain(settings: TrainingSettings) -> dict[str, Any]:
         make_step(settings, transformer, base, accelerator),
         accelerator,
         base.fingerprint,
-        None if task is None else lambda: _measure(_as_encoder(transformer, base), task),
+        None if task is None else lambda: measure_held_out(as_encoder(transformer, base), task),
+        description,
     )
     ending = loop.run()
     if not accelerator.is_main_process:
         return {}
-    final = transformer
-    if settings.adapter.kind == "lora":
-        final = merge_adapter(transformer, base.source.transformer)
-    final = average_weights(final, base.source.transformer, settings.run.base_share)
-    trained = _as_encoder(final, base)
+    share, kind = settings.run.base_share, settings.adapter.kind
+    trained = finish_encoder(transformer, base, adapter=kind, base_share=share)
     scores = None
     if task is not None:
-        scores = {"before": _measure(base, task), "after": _measure(trained, task)}
-    report = _make_report(settings, data, ending, scores, base, trained)
-    report["training"]["trainable_parameters"] = count_trainable(transformer)
-    if settings.adapter.kind == "bottleneck":
+        scores = {"before": measure_held_out(base, task), "after": measure_held_out(trained, task)}
+    report = {
+        **description,
+        "training": {**_describe_ending(settings, ending), "trainable_parameters": count_trainable(transformer)},
+        "held_out": scores,
+        "encoder": {**description["encoder"], "trained": trained.fingerprint},
+        "export": {"base_share": share, "dtype": "fp32"},
+    }
+    if kind == "bottleneck":
         # It can't be merged: whoever wants these vectors has to load the base and the adapter.
         save_adapter(transformer, Path(settings.paths.output) / ADAPTER_FOLDER)
     else:
         export_encoder(trained.source, Path(settings.paths.output) / ENCODER_FOLDER, report)
-    srsly.write_json(Path(settings.paths.output) / REPORT_FILE, report)
+    write_json(Path(settings.paths.output) / REPORT_FILE, report)
+    _draw_run(Path(settings.paths.output))
     return report
-
-
-def mix_encoders(trained: EncoderShim, base: EncoderShim, base_share: float) -> EncoderShim:
-    """Make an encoder of averaged weights.
-
-    trained (EncoderShim): The trained encoder.
-    base (EncoderShim): The one that it was trained from.
-    base_share (float): Share of the base's weights, 0 to 1.
-    RETURNS (EncoderShim): A new encoder.
-    """
-    return _as_encoder(average_weights(trained.source.transformer, base.source.transformer, base_share), base)
 
 
 def make_trainable(source: EncoderSource, settings: TrainingSettings) -> torch.nn.Module:
@@ -147,42 +145,38 @@ def _find_autocast(precision: MixedPrecision, device: torch.device) -> torch.dty
     return None if dtype == torch.float32 else dtype
 
 
-def _as_encoder(transformer: torch.nn.Module, base: EncoderShim) -> EncoderShim:
-    """Make an encoder of the present weights, which later steps leave alone."""
-    frozen: Any = copy.deepcopy(transformer).cpu().eval().requires_grad_(False)
-    tokenizer, settings = base.source.tokenizer, base.settings
-    encoder = EncoderShim({}, base.precision)
-    fingerprint = compute_fingerprint(frozen, tokenizer, settings)
-    encoder.set_source(EncoderSource(frozen, tokenizer, settings, fingerprint))
-    return encoder
+def describe_run(settings: TrainingSettings, data: PairData, base: EncoderShim) -> dict[str, Any]:
+    """Say what is known of a run before it starts.
 
-
-def _measure(encoder: EncoderShim, task: LinkingTask) -> dict[str, Any]:
-    return measure_accuracy(encoder, {"held_out": task})["held_out"]
-
-
-def _make_report(
-    settings: TrainingSettings,
-    data: PairData,
-    ending: Ending,
-    scores: dict[str, Any] | None,
-    base: EncoderShim,
-    trained: EncoderShim,
-) -> dict[str, Any]:
+    settings (TrainingSettings): All settings.
+    data (PairData): What it trains on.
+    base (EncoderShim): What it starts from.
+    RETURNS (dict): JSON data, which the report has too.
+    """
     return {
         "settings": settings.to_dict(),
         "data": {"pairs": len(data), "names": len(data.names), "sha256": data.sha256},
-        "training": {
-            "steps": ending.step,
-            "ended": ending.reason,
-            "seconds": round(ending.seconds, 1),
-            "pairs_per_second": round(ending.step * settings.batch.pairs / max(ending.seconds, 1e-9), 1),
-        },
-        "held_out": scores,
-        "encoder": {"base": base.fingerprint, "trained": trained.fingerprint, **base.settings.to_dict()},
+        "encoder": {"base": base.fingerprint, **base.settings.to_dict()},
         "versions": {
             "python": platform.python_version(),
             **{name: version(name) for name in ("spacy-sapbert", "torch", "transformers", "accelerate")},
         },
         "machine": {"processor": platform.machine(), "threads": torch.get_num_threads()},
+    }
+
+
+def _draw_run(output: Path) -> None:
+    """Draw the curves of a run that has ended. A picture is not worth an error after hours of training."""
+    try:
+        draw_curves({output.resolve().name: output}, output / CURVES_FILE)
+    except (ImportError, ValueError, OSError) as error:
+        warnings.warn(Warnings.W660.format(path=output, reason=error), stacklevel=3)
+
+
+def _describe_ending(settings: TrainingSettings, ending: Ending) -> dict[str, Any]:
+    return {
+        "steps": ending.step,
+        "ended": ending.reason,
+        "seconds": round(ending.seconds, 1),
+        "pairs_per_second": round(ending.step * settings.batch.pairs / max(ending.seconds, 1e-9), 1),
     }

@@ -146,6 +146,7 @@ class RunSettings:
     evaluation_steps (int): Steps between evaluations on held-out names; 0 for the end only.
     patience (int): Stop after so many evaluations without a better one; 0 for never.
     base_share (float): Share of the base encoder's weights in what is exported, 0 to 1 (Wortsman et al., CVPR 2022).
+    tensorboard (bool): Write the metrics for TensorBoard as well, to the folder `tensorboard` of the output.
     """
 
     seed: int = 0
@@ -154,6 +155,7 @@ class RunSettings:
     evaluation_steps: int = 0
     patience: int = 0
     base_share: float = 0.0
+    tensorboard: bool = False
 
 
 @dataclass(frozen=True)
@@ -184,7 +186,7 @@ class TrainingSettings:
         free = {
             "paths": ("encoder", "pairs", "output", "held_out"),
             "batch": ("max_minutes", "gradient_cache"),
-            "run": ("checkpoint_steps", "evaluation_steps", "patience", "base_share"),
+            "run": ("checkpoint_steps", "evaluation_steps", "patience", "base_share", "tensorboard"),
         }
         for section, names in free.items():
             for name in names:
@@ -282,6 +284,7 @@ def check_settings(settings: TrainingSettings) -> None:
         ("run.checkpoint_steps", run.checkpoint_steps, run.checkpoint_steps >= 1, "1 or more"),
         ("run.evaluation_steps", run.evaluation_steps, run.evaluation_steps >= 0, "0 or more"),
         ("run.base_share", run.base_share, 0.0 <= run.base_share < 1.0, "0 or more and less than 1"),
+        ("run.tensorboard", run.tensorboard, isinstance(run.tensorboard, bool), "true or false"),
         (
             "run.base_share",
             run.base_share,

@@ -15,9 +15,11 @@ from spacy_sapbert.errors import Errors
 
 from .bases import load_base
 from .evaluation import LinkingTask, ScoreBook, format_scores
+from .export import finish_encoder
 from .held_out import check_held_out
 from .pairs import read_pairs
-from .sapbert import ENCODER_FOLDER, REPORT_FILE, mix_encoders, pretrain
+from .runs import REPORT_FILE
+from .sapbert import ENCODER_FOLDER, pretrain
 from .settings import TrainingSettings, make_settings
 
 SCORES_FILE, TABLE_FILE, RESULT_FILE = "scores.json", "sweep.md", "sweep.json"
@@ -106,7 +108,10 @@ def run_sweep(
         trained = EncoderShim({}, "auto")
         trained.load(str(Path(settings.paths.output) / ENCODER_FOLDER))
         for share in sweep.base_shares:
-            encoder = mix_encoders(trained, bases[settings.paths.encoder], share) if share else trained
+            encoder = trained
+            if share:
+                base = bases[settings.paths.encoder]
+                encoder = finish_encoder(trained.source.transformer, base, adapter=None, base_share=share)
             scores = book.measure(encoder)
             rows.setdefault(name if not share else f"{name}, base share {share}", []).append(scores)
             records.append({"variant": name, "seed": seed, "base_share": share, "scores": scores, "report": report})

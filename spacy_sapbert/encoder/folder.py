@@ -36,12 +36,15 @@ class EncoderSource:
     tokenizer (PreTrainedTokenizerFast): The tokenizer.
     settings (EncoderSettings): The settings in force.
     fingerprint (str): SHA-256 over weights, vocabulary and settings: equal fingerprints, equal vectors.
+    vocabulary (Optional[bytes]): The file that a slow tokenizer is made of, where the fast one can only copy it
+        (SentencePiece: XLM-R, ALBERT, DeBERTa). Kept because the folder it came from may be gone when it is saved.
     """
 
     transformer: PreTrainedModel
     tokenizer: PreTrainedTokenizerFast
     settings: EncoderSettings
     fingerprint: str
+    vocabulary: bytes | None = None
 
     def as_hf_objects(self) -> HFObjects:
         """Return the parts in the container that spacy-transformers uses.
@@ -81,9 +84,8 @@ def read_encoder(
     transformer, tokenizer = _load(name, revision, subfolder, settings)
     _check_length(transformer, tokenizer, settings, name)
     fingerprint = saved.get("fingerprint") if is_local and settings == base else None
-    return EncoderSource(
-        transformer, tokenizer, settings, fingerprint or compute_fingerprint(transformer, tokenizer, settings)
-    )
+    fingerprint = fingerprint or compute_fingerprint(transformer, tokenizer, settings)
+    return EncoderSource(transformer, tokenizer, settings, fingerprint, _read_vocabulary(tokenizer))
 
 
 def write_encoder(source: EncoderSource, folder: str | Path) -> None:
@@ -96,6 +98,8 @@ def write_encoder(source: EncoderSource, folder: str | Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     source.transformer.save_pretrained(folder, safe_serialization=True)
     source.tokenizer.save_pretrained(folder)
+    if source.vocabulary is not None:
+        (folder / source.tokenizer.vocab_files_names["vocab_file"]).write_bytes(source.vocabulary)
     write_metadata(folder, source.settings, source.transformer.config.hidden_size)
     data = {"fingerprint": source.fingerprint, "settings": source.settings.to_dict()}
     write_manifest(folder / ENCODER_FILE, FORMAT_VERSION, data)
@@ -153,6 +157,12 @@ def _load(
         raise ValueError(Errors.E213.format(name=name, tokenizer=type(tokenizer).__name__))
     transformer.config._name_or_path = ""  # the builder's own path is nobody else's business
     return transformer.eval().requires_grad_(False), tokenizer
+
+
+def _read_vocabulary(tokenizer: PreTrainedTokenizerFast) -> bytes | None:
+    """Read the file that the tokenizer would copy when saved. Other tokenizers know no such path."""
+    path = getattr(tokenizer, "vocab_file", None)
+    return Path(path).read_bytes() if path and Path(path).is_file() else None
 
 
 def _check_length(

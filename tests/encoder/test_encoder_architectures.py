@@ -1,7 +1,10 @@
 """Tokenizers and architectures other than BERT's."""
 
+import shutil
+
 import numpy as np
 import pytest
+import srsly
 import torch
 from test_encoder_vectors import load, naive_vectors
 from tokenizers import ByteLevelBPETokenizer, Tokenizer, decoders, models, pre_tokenizers, processors
@@ -12,11 +15,13 @@ from transformers import (
     RobertaTokenizerFast,
     XLMRobertaConfig,
     XLMRobertaModel,
+    XLMRobertaTokenizer,
     XLMRobertaTokenizerFast,
 )
 
 from spacy_sapbert.encoder import write_encoder
 
+VOCABULARY = "sentencepiece.bpe.model"
 TEXTS = ["heart attack", "Heart Attack", "", "infarctus du myocarde", "心筋梗塞", "a" * 80, "😀 cold"]
 SPECIAL = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
 SIZES = {
@@ -109,3 +114,44 @@ def test_unknown_characters_say_nothing_in_a_vocabulary_of_pieces(tmp_path):
     assert told[:3] == [True, True, False]
     bytes_encoder = load(make_roberta(tmp_path / "roberta"))
     assert [bytes_encoder.is_informative(ids) for ids in bytes_encoder.tokenize(["ж", ""])] == [True, False]
+
+
+def test_the_vocabulary_of_slow_tokenizers_outlives_the_folder_it_came_from(tmp_path):
+    folder = make_xlm_r(tmp_path / "xlm-r")
+    assert load(folder).source.vocabulary is None
+    (folder / VOCABULARY).write_bytes(b"\x0a\x00pieces")
+    shutil.copytree(folder, tmp_path / "copy")
+    encoder = load(tmp_path / "copy")
+    shutil.rmtree(tmp_path / "copy")
+    assert encoder.fingerprint == load(folder).fingerprint
+    for number in range(2):
+        # What came out of bytes was read from a temporary folder.
+        encoder = load(folder).from_bytes(encoder.to_bytes())
+        write_encoder(encoder.source, tmp_path / f"saved-{number}")
+        assert (tmp_path / f"saved-{number}" / VOCABULARY).read_bytes() == b"\x0a\x00pieces"
+        assert VOCABULARY in srsly.read_json(tmp_path / f"saved-{number}" / "name_encoder.json")["files"]
+
+
+def test_slow_and_fast_tokenizers_of_a_saved_folder_agree(tmp_path):
+    sentencepiece = pytest.importorskip("sentencepiece")
+    pytest.importorskip("google.protobuf")
+    corpus = [" ".join(TEXTS), "acute myocardial infarction", "chronic heart failure", "infarctus aigu du myocarde"]
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(corpus * 20),
+        model_prefix=str(tmp_path / "pieces"),
+        vocab_size=100,
+        hard_vocab_limit=False,
+        minloglevel=2,
+    )
+    (tmp_path / "base").mkdir()
+    (tmp_path / "pieces.model").rename(tmp_path / "base" / VOCABULARY)
+    # No tokenizer.json, as in the older models on the hub: the fast tokenizer is made of the file.
+    tokenizer = XLMRobertaTokenizer(str(tmp_path / "base" / VOCABULARY), model_max_length=40)
+    tokenizer.save_pretrained(tmp_path / "base")
+    save_random(XLMRobertaModel(XLMRobertaConfig(vocab_size=len(tokenizer), **SIZES)), tmp_path / "base")
+    encoder = load(tmp_path / "base")
+    shutil.rmtree(tmp_path / "base")
+    write_encoder(encoder.source, tmp_path / "saved")
+    slow = XLMRobertaTokenizer.from_pretrained(tmp_path / "saved")
+    ids = [slow(text, truncation=True, max_length=25)["input_ids"] for text in TEXTS]
+    assert ids == load(tmp_path / "saved").tokenize(TEXTS) and len(set(map(tuple, ids))) > 4
