@@ -520,7 +520,7 @@ class Errors(metaclass=_WithCodes):
     )
     E678 = (
         "There is nothing to measure on: no file of held-out names is given, and the folder of corpora "
-        "({benchmarks!r}) has none of those that training/evaluation/corpora.cfg lists. Give --held-out, --benchmarks "
+        "({benchmarks!r}) has none of those that {path} lists. Give --held-out, --benchmarks "
         "or both."
     )
     E679 = (

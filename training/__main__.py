@@ -357,11 +357,14 @@ def echo_scores(held_out: dict[str, Any] | None) -> None:
         typer.echo(f"Held-out names {label}: acc@1 {scores['acc_at_1']:.4f}, acc@5 {scores['acc_at_5']:.4f}.")
 
 
-def read_tasks(held_out: str, benchmarks: str, max_names: int) -> tuple[dict[str, LinkingTask], dict[str, LinkingTask]]:
+def read_tasks(
+    held_out: str, benchmarks: str, corpora_file: Path, max_names: int
+) -> tuple[dict[str, LinkingTask], dict[str, LinkingTask]]:
     """Read what encoders are to be measured on, and say what is there.
 
     held_out (str): Files of held-out names, with commas between them.
     benchmarks (str): The folder of the corpora; empty for none.
+    corpora_file (Path): The config file that lists them.
     max_names (int): Names of a corpus's dictionary to search about at most; 0 for all.
     RETURNS (Tuple[dict, dict]): Held-out names and corpora, by name.
     RAISES (ValueError): If there is nothing to measure on.
@@ -370,10 +373,10 @@ def read_tasks(held_out: str, benchmarks: str, max_names: int) -> tuple[dict[str
     from .held_out import read_held_out
 
     names = {Path(path).stem: read_held_out(path) for path in parse_list(held_out) or []}
-    found, missing = read_corpora(CORPORA, benchmarks) if benchmarks else ({}, [])
+    found, missing = read_corpora(corpora_file, benchmarks) if benchmarks else ({}, [])
     corpora = {name: read_task(corpus, max_names=max_names) for name, corpus in found.items()}
     if not names and not corpora:
-        raise ValueError(Errors.E678.format(benchmarks=benchmarks))
+        raise ValueError(Errors.E678.format(benchmarks=benchmarks, path=corpora_file))
     for name, task in {**names, **corpora}.items():
         counts = ", ".join(f"{key.replace('_', ' ')} {n:,}" for key, n in task.report.items())
         typer.echo(f"{name}: {len(task.queries):,} queries, {len(task.names):,} names ({counts}).")
@@ -383,7 +386,8 @@ def read_tasks(held_out: str, benchmarks: str, max_names: int) -> tuple[dict[str
 
 
 HELD_OUT_OPTION = typer.Option(help="Files of held-out names, with commas between them")
-BENCHMARKS_OPTION = typer.Option(help="The folder of the corpora that training/evaluation/corpora.cfg lists")
+BENCHMARKS_OPTION = typer.Option(help="The folder of the corpora; empty for none")
+CORPORA_OPTION = typer.Option(help="Which corpora: test parts, or those of corpora_dev.cfg, to choose settings on")
 MAX_NAMES_OPTION = typer.Option(help="Names of each dictionary to search about at most; 0 for all")
 
 
@@ -397,6 +401,7 @@ def measure(
     ],
     held_out: Annotated[str, HELD_OUT_OPTION] = "",
     benchmarks: Annotated[str, BENCHMARKS_OPTION] = "",
+    corpora: Annotated[Path, CORPORA_OPTION] = CORPORA,
     max_names: Annotated[int, MAX_NAMES_OPTION] = 0,
 ) -> None:
     """Measure encoders side by side: how often the right concept is found."""
@@ -404,8 +409,8 @@ def measure(
     from .evaluation import ScoreBook, format_scores
     from .settings import EncoderChoice
 
-    names, corpora = read_tasks(held_out, benchmarks, max_names)
-    book = ScoreBook({**names, **corpora}, output / "scores.json")
+    names, others = read_tasks(held_out, benchmarks, corpora, max_names)
+    book = ScoreBook({**names, **others}, output / "scores.json")
     rows = {}
     for name in encoders.split(","):
         encoder = load_base(name.strip(), EncoderChoice(max_length=None))
@@ -422,6 +427,7 @@ def sweep(
     output: Path,
     held_out: Annotated[str, HELD_OUT_OPTION] = "",
     benchmarks: Annotated[str, BENCHMARKS_OPTION] = "",
+    corpora: Annotated[Path, CORPORA_OPTION] = CORPORA,
     max_names: Annotated[int, MAX_NAMES_OPTION] = 0,
 ) -> None:
     """Compare settings: many runs, and a table of their scores. Settings of all runs are given as for `pretrain`."""
@@ -430,8 +436,8 @@ def sweep(
     from .sweep import read_sweep, run_sweep
 
     runs = read_sweep(config, output, parse_config_overrides(context.args, env_var=None))
-    names, corpora = read_tasks(held_out, benchmarks, max_names)
-    typer.echo(run_sweep(runs, output, held_out=names, corpora=corpora))
+    names, others = read_tasks(held_out, benchmarks, corpora, max_names)
+    typer.echo(run_sweep(runs, output, held_out=names, corpora=others))
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from thinc.api import Config
 
 from spacy_sapbert.encoder import EncoderShim
 from training.evaluation import Corpus, LinkingTask, measure_accuracy, read_corpora, read_task
@@ -123,6 +124,11 @@ def test_malformed_lines_are_refused(name, line, code, corpus):
 def test_a_dictionary_without_names_is_refused(corpus):
     with pytest.raises(ValueError, match="E672.*closed"):
         read_task(Corpus(corpus.mentions, corpus.dictionary, ["closed"]))
+
+
+def test_corpora_to_choose_settings_on_are_not_those_to_report_on():
+    for name, section in Config().from_disk(CONFIG.with_name("corpora_dev.cfg"))["corpora"].items():
+        assert section["mentions"] != Config().from_disk(CONFIG)["corpora"][name]["mentions"]
 
 
 def test_missing_corpora_are_named(tmp_path):
