@@ -403,10 +403,13 @@ def measure(
     benchmarks: Annotated[str, BENCHMARKS_OPTION] = "",
     corpora: Annotated[Path, CORPORA_OPTION] = CORPORA,
     max_names: Annotated[int, MAX_NAMES_OPTION] = 0,
+    results: Annotated[
+        str, typer.Option(help="Also write the scores of the last encoder to this file, for `export --results`")
+    ] = "",
 ) -> None:
     """Measure encoders side by side: how often the right concept is found."""
     from .bases import SMALL, load_base
-    from .evaluation import ScoreBook, format_scores
+    from .evaluation import ScoreBook, describe_results, format_scores
     from .settings import EncoderChoice
 
     names, others = read_tasks(held_out, benchmarks, corpora, max_names)
@@ -417,6 +420,11 @@ def measure(
         rows[name.strip() or SMALL] = [book.measure(encoder)]
     table = format_scores(rows, reference=next(iter(rows)))
     (output / "scores.md").write_text(table, encoding="utf8")
+    if results:
+        Path(results).parent.mkdir(parents=True, exist_ok=True)
+        scores = [scores for scores, *_ in rows.values()]
+        described = describe_results(scores[0], scores[-1])
+        srsly.write_json(results, {"fingerprint": encoder.fingerprint, "scores": described})
     typer.echo(table)
 
 

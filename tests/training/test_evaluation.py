@@ -9,8 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from thinc.api import Config
+from typer.testing import CliRunner
 
 from spacy_sapbert.encoder import EncoderShim
+from training.__main__ import app
+from training.card import read_results
 from training.evaluation import Corpus, LinkingTask, measure_accuracy, read_corpora, read_task
 from training.evaluation.accuracy import find_hits
 
@@ -143,3 +146,15 @@ def test_missing_corpora_are_named(tmp_path):
     assert "ncbi_disease" in missing and "medmentions" in missing
     with pytest.raises(FileNotFoundError, match="E102"):
         read_corpora(tmp_path / "no.cfg", tmp_path)
+
+
+def test_encoders_are_measured_side_by_side_for_a_card(encoder_folder, encoder, tmp_path):
+    task = LinkingTask(["heart", "cold"], [["C1"], ["C2"]], names=["heart", "cold"], ids=["C1", "C3"])
+    task.to_disk(tmp_path / "names.json")
+    arguments = ["measure", str(encoder_folder), str(tmp_path / "out"), "--held-out", str(tmp_path / "names.json")]
+    result = CliRunner().invoke(app, [*arguments, "--results", str(tmp_path / "results" / "card.json")])
+    assert not result.exit_code and "50.0/50.0" in result.output
+    rows = read_results(tmp_path / "results" / "card.json", encoder.fingerprint)
+    assert rows == {"names": dict.fromkeys(["before acc@1", "before acc@5", "acc@1", "acc@5"], 0.5)}
+    nothing = CliRunner().invoke(app, ["measure", str(encoder_folder), str(tmp_path / "out")])
+    assert "E678" in str(nothing.exception)

@@ -2,7 +2,7 @@
 
 from .accuracy import RANKS, measure_accuracy
 from .corpora import Corpus, read_corpora, read_task
-from .scores import ScoreBook, format_scores
+from .scores import ScoreBook, describe_results, format_scores
 from .task import LinkingTask
 
 __all__ = [
@@ -10,6 +10,7 @@ __all__ = [
     "Corpus",
     "LinkingTask",
     "ScoreBook",
+    "describe_results",
     "format_scores",
     "measure_accuracy",
     "read_corpora",

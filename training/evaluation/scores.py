@@ -77,5 +77,19 @@ def format_scores(rows: Mapping[str, Sequence[Scores]], *, reference: str) -> st
     return "\n".join(lines) + "\n"
 
 
+def describe_results(before: Scores, after: Scores) -> dict[str, dict[str, float]]:
+    """Set the scores of a trained encoder beside those of its base.
+
+    before (dict): The base's.
+    after (dict): The trained encoder's.
+    RETURNS (dict): For each task, shares by "before acc@1", "acc@1" and so on.
+    """
+    columns = [(label, scores, rank) for label, scores in (("before ", before), ("", after)) for rank in RANKS]
+    return {
+        task: {f"{label}acc@{rank}": scores[task][f"acc_at_{rank}"] for label, scores, rank in columns}
+        for task in after
+    }
+
+
 def _summarise(values: list[float]) -> str:
     return f"{mean(values):.1f}" + (f"±{stdev(values):.1f}" if len(values) > 1 else "")
