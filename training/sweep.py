@@ -14,6 +14,7 @@ from spacy_sapbert.encoder import EncoderShim
 from spacy_sapbert.errors import Errors
 
 from .bases import load_base
+from .curves import draw_curves
 from .evaluation import LinkingTask, ScoreBook, format_scores
 from .export import finish_encoder
 from .held_out import check_held_out
@@ -22,7 +23,7 @@ from .runs import REPORT_FILE
 from .sapbert import ENCODER_FOLDER, pretrain
 from .settings import TrainingSettings, make_settings
 
-SCORES_FILE, TABLE_FILE, RESULT_FILE = "scores.json", "sweep.md", "sweep.json"
+SCORES_FILE, TABLE_FILE, RESULT_FILE, CURVES_FILE = "scores.json", "sweep.md", "sweep.json", "curves.svg"
 BASE = "before training"
 SECTIONS = {"sweep", "variants"}
 
@@ -85,7 +86,8 @@ def run_sweep(
     """Take all runs that are not done, and measure them. Killed, it goes on where it was.
 
     sweep (Sweep): What to compare.
-    output (str | Path): The folder for all runs; it gets `sweep.json`, and the table `sweep.md`, after each run.
+    output (str | Path): The folder for all runs; it gets `sweep.json` and the table `sweep.md` after each run, and
+        `curves.svg` of the first seed of each variant.
     held_out (Dict[str, LinkingTask]): What to measure encoders on: names of concepts that must not be in the pairs.
     corpora (Dict[str, LinkingTask]): Other tasks to measure them on.
     RETURNS (str): The table.
@@ -118,6 +120,10 @@ def run_sweep(
         table = format_scores(rows, reference=reference)
         srsly.write_json(output / RESULT_FILE, {"before": rows[reference][0], "runs": records})
         (output / TABLE_FILE).write_text(table, encoding="utf8")
+    firsts = {name: Path(next(iter(seeds.values())).paths.output) for name, seeds in sweep.variants.items()}
+    taken = {name: path for name, path in firsts.items() if (path / REPORT_FILE).is_file()}
+    if taken:
+        draw_curves(taken, output / CURVES_FILE)
     return table
 
 

@@ -78,6 +78,7 @@ def test_a_sweep_runs_measures_and_goes_on(config, corpora, tmp_path, monkeypatc
     monkeypatch.setattr("training.evaluation.scores.measure_accuracy", None)
     assert run_sweep(sweep, tmp_path / "out", held_out={}, corpora=corpora) == table
     assert (tmp_path / "out" / "sweep.md").read_text() == table
+    assert "slow" in (tmp_path / "out" / "curves.svg").read_text()
 
 
 def test_seeds_and_settings_that_have_changed_are_run(config, corpora, tmp_path, monkeypatch):
