@@ -528,3 +528,36 @@ class Errors(metaclass=_WithCodes):
         'objective.miner to "sapbert" or "coder", or objective.margin to null.'
     )
     E680 = "The config has unknown sections: {names}. Check the spelling: there are {allowed}."
+
+    # E74x: what commands and sweeps are given, and what they find in folders
+    E740 = "{path}: {setting} can't be set in a sweep: {reason}."
+    E741 = "{path} can't be read as a config: {reason}"
+    E742 = (
+        "{path}: {reason}. [sweep] has `config` (the config of a run), `seeds` (a list of different whole numbers), "
+        "and may have `base_shares` (a list of different numbers of 0 or more and less than 1) and `settings`; these, "
+        'and what [variants] has, are objects like {{"batch.pairs": 128}}.'
+    )
+    E743 = (
+        "The run {path} has taken {step} steps, but its settings now ask for {wanted}. Its weights are not those of a "
+        "run that has ended there. Set batch.max_steps and batch.epochs back, set another output folder, or delete its "
+        "checkpoints."
+    )
+    E744 = (
+        "{path} does not belong to the split that it lies with: its concepts may be among those to train on. It is "
+        "left over from a split before, or was put there. Make the split anew with this source (`--sources`), or move "
+        "the file to another folder if it is to be measured on all the same."
+    )
+    E745 = (
+        "Two of the tasks to measure on are called '{name}', and one would replace the other. Tasks are called like "
+        "their files, without the ending: rename one of the files."
+    )
+    E746 = "{file}: {reason}. Check the path, the rights to it and the space on the disk."
+    E747 = (
+        "{path} does not hold scores that were measured before: {reason}. It is damaged, or another file. Delete it, "
+        "and all is measured again, or give another folder."
+    )
+    E748 = "base_share is {value!r}, but has to be a number of 0 or more and less than 1, or empty for that of the run."
+    E749 = (
+        "A sweep takes its runs one after the other in one process, but was started in {n}. Start it with `python -m "
+        "training sweep`; single runs can be started in several processes."
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -40,6 +41,9 @@ def main() -> None:
     except Exception as error:
         # Not str(error): a KeyError's is in quotation marks.
         message = error.args[0] if error.args else None
+        if isinstance(error, OSError) and error.errno is not None:
+            # Of the system: no rights, no space, a file where a folder should be.
+            message = Errors.E746.format(file=error.filename or "A file", reason=error.strerror)
         if not isinstance(message, str) or not CODE.match(message):
             raise
         typer.echo(message, err=True)
@@ -56,16 +60,25 @@ def parse_list(values: str) -> list[str] | None:
     return None if not found or found == ["all"] else found
 
 
-def split_files(values: str, what: str, variable: str) -> list[str]:
+def parse_files(values: str) -> list[str]:
     """Split a list of files in a project's variable. Unlike `parse_list`: there may be spaces in their names.
 
     values (str): Files with commas between them.
+    RETURNS (List[str]): The files.
+    """
+    return [file.strip() for file in values.split(",") if file.strip()]
+
+
+def split_files(values: str, what: str, variable: str) -> list[str]:
+    """Split a list of files that has to have some.
+
+    values (str): Files with commas between them.
     what (str): What they hold.
-    variable (str): The variable.
+    variable (str): The project's variable.
     RETURNS (List[str]): The files.
     RAISES (ValueError): If there are none.
     """
-    files = [file.strip() for file in values.split(",") if file.strip()]
+    files = parse_files(values)
     if not files:
         raise ValueError(Errors.E654.format(what=what, variable=variable))
     return files
@@ -279,19 +292,43 @@ def split(
     typer.echo(f"{len(rest):,} concepts are left for training.")
 
 
+def read_overrides(arguments: list[str]) -> dict[str, Any]:
+    """Read settings that are given over those of a config.
+
+    arguments (List[str]): As they stand on the command line.
+    RETURNS (Dict[str, Any]): Values by "section.name". Without an empty `paths.encoder`, which is what a project gives
+        whose variable is not set: the config knows better from which encoder to start.
+    """
+    from spacy.cli._util import parse_config_overrides
+
+    overrides = parse_config_overrides(arguments, env_var=None)
+    return {name: value for name, value in overrides.items() if (name, value) != ("paths.encoder", "")}
+
+
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def pretrain(context: typer.Context, config: Path) -> None:
     """Train an encoder on pairs of names. Settings are given as `--batch.pairs 128`, over those of the config file."""
-    from spacy.cli._util import parse_config_overrides
-
     from .sapbert import pretrain as train
     from .settings import read_settings
 
-    report = train(read_settings(config, parse_config_overrides(context.args, env_var=None)))
+    report = train(read_settings(config, read_overrides(context.args)))
     if report:
         training = report["training"]
         typer.echo(f"{training['steps']:,} steps, {training['pairs_per_second']:.0f} pairs/s; {training['ended']}.")
         echo_scores(report["held_out"])
+
+
+def parse_share(text: str) -> float | None:
+    """Read the share of the base's weights from a project's variable.
+
+    text (str): A number, or nothing.
+    RETURNS (Optional[float]): The share; None if there is none.
+    RAISES (ValueError): If it is no number.
+    """
+    try:
+        return float(text) if text.strip() else None
+    except ValueError as error:
+        raise ValueError(Errors.E748.format(value=text)) from error
 
 
 @app.command()
@@ -299,8 +336,8 @@ def export(
     run: Path,
     output: Path,
     base_share: Annotated[
-        float | None, typer.Option(help="Share of the base's weights, 0 to 1; unset: as the run's settings say")
-    ] = None,
+        str, typer.Option(help="Share of the base's weights, 0 to 1; empty: as the run's settings say")
+    ] = "",
     dtype: Annotated[str, typer.Option(help="What weights are stored as: fp32, or bf16 for half the size")] = "fp32",
     step: Annotated[int | None, typer.Option(help="Of which checkpoint; unset: the last")] = None,
     held_out: Annotated[str, typer.Option(help="Held-out names to measure these weights on, for the card")] = "",
@@ -321,7 +358,7 @@ def export(
     report = export_run(
         run,
         output,
-        base_share=base_share,
+        base_share=parse_share(base_share),
         dtype=dtype,
         step=step,
         held_out=held_out,
@@ -367,13 +404,17 @@ def read_tasks(
     corpora_file (Path): The config file that lists them.
     max_names (int): Names of a corpus's dictionary to search about at most; 0 for all.
     RETURNS (Tuple[dict, dict]): Held-out names and corpora, by name.
-    RAISES (ValueError): If there is nothing to measure on.
+    RAISES (ValueError): If there is nothing to measure on, or two tasks have one name.
     """
     from .evaluation import read_corpora, read_task
     from .held_out import read_held_out
 
-    names = {Path(path).stem: read_held_out(path) for path in parse_list(held_out) or []}
+    files = parse_files(held_out)
     found, missing = read_corpora(corpora_file, benchmarks) if benchmarks else ({}, [])
+    twice = [name for name, n in Counter([*(Path(file).stem for file in files), *found]).items() if n > 1]
+    if twice:
+        raise ValueError(Errors.E745.format(name=twice[0]))
+    names = {Path(file).stem: read_held_out(file) for file in files}
     corpora = {name: read_task(corpus, max_names=max_names) for name, corpus in found.items()}
     if not names and not corpora:
         raise ValueError(Errors.E678.format(benchmarks=benchmarks, path=corpora_file))
@@ -404,12 +445,16 @@ def measure(
     corpora: Annotated[Path, CORPORA_OPTION] = CORPORA,
     max_names: Annotated[int, MAX_NAMES_OPTION] = 0,
     results: Annotated[
-        str, typer.Option(help="Also write the scores of the last encoder to this file, for `export --results`")
+        str,
+        typer.Option(
+            help="Also write the scores of the last encoder, and of the first as those before, for `export --results`"
+        ),
     ] = "",
 ) -> None:
     """Measure encoders side by side: how often the right concept is found."""
     from .bases import SMALL, load_base
     from .evaluation import ScoreBook, describe_results, format_scores
+    from .runs import write_json, write_text
     from .settings import EncoderChoice
 
     names, others = read_tasks(held_out, benchmarks, corpora, max_names)
@@ -419,12 +464,12 @@ def measure(
         encoder = load_base(name.strip(), EncoderChoice(max_length=None))
         rows[name.strip() or SMALL] = [book.measure(encoder)]
     table = format_scores(rows, reference=next(iter(rows)))
-    (output / "scores.md").write_text(table, encoding="utf8")
+    write_text(output / "scores.md", table)
     if results:
         Path(results).parent.mkdir(parents=True, exist_ok=True)
         scores = [scores for scores, *_ in rows.values()]
-        described = describe_results(scores[0], scores[-1])
-        srsly.write_json(results, {"fingerprint": encoder.fingerprint, "scores": described})
+        described = describe_results(scores[0] if len(scores) > 1 else None, scores[-1])
+        write_json(Path(results), {"fingerprint": encoder.fingerprint, "scores": described})
     typer.echo(table)
 
 
@@ -439,11 +484,9 @@ def sweep(
     max_names: Annotated[int, MAX_NAMES_OPTION] = 0,
 ) -> None:
     """Compare settings: many runs, and a table of their scores. Settings of all runs are given as for `pretrain`."""
-    from spacy.cli._util import parse_config_overrides
-
     from .sweep import read_sweep, run_sweep
 
-    runs = read_sweep(config, output, parse_config_overrides(context.args, env_var=None))
+    runs = read_sweep(config, output, read_overrides(context.args))
     names, others = read_tasks(held_out, benchmarks, corpora, max_names)
     typer.echo(run_sweep(runs, output, held_out=names, corpora=others))
 

@@ -118,13 +118,14 @@ def balance_sources(data: PairData, balance: float) -> np.ndarray:
     """
     if data.sources is None:
         raise ValueError(Errors.E675)
-    sources = sorted({source for joined in set(data.sources) for source in joined.split("|")})
-    # Which concepts a source names: there are far fewer sources than concepts.
-    names = np.array([[source in joined.split("|") for joined in data.sources] for source in sources], dtype=np.float64)
-    pairs_of_concept = np.bincount(data.labels, minlength=len(data.concepts))
-    n_pairs = names @ pairs_of_concept
+    # One row for each concept and each source that names it.
+    split = [joined.split("|") for joined in data.sources]
+    concepts = np.repeat(np.arange(len(split)), [len(sources) for sources in split])
+    _, sources = np.unique([source for sources in split for source in sources], return_inverse=True)
+    pairs_of_concept = np.bincount(data.labels, minlength=len(split))
+    n_pairs = np.bincount(sources, pairs_of_concept[concepts])
     rates = np.divide(n_pairs ** (1.0 - balance), n_pairs, out=np.zeros_like(n_pairs), where=n_pairs > 0)
-    return (rates @ names)[data.labels]
+    return np.bincount(concepts, rates[sources])[data.labels]
 
 
 def find_neighbours(data: PairData, encoder: EncoderShim, n: int, path: Path) -> np.ndarray:
@@ -137,10 +138,9 @@ def find_neighbours(data: PairData, encoder: EncoderShim, n: int, path: Path) ->
     RETURNS (ndarray): Rows of concepts; shape (concepts, n), int64.
     """
     n = min(n, len(data.concepts) - 1)
-    if path.is_file():
-        kept = np.load(path)
-        if kept.shape[1] >= n:
-            return kept[:, :n]
+    kept = _read_neighbours(path, len(data.concepts))
+    if kept is not None and kept.shape[1] >= n:
+        return kept[:, :n]
     _, first_pair = np.unique(data.labels, return_index=True)
     vectors = encoder.encode(data.names.gather(data.left[first_pair]).to_list())
     index = make_scann_index()
@@ -156,3 +156,13 @@ def find_neighbours(data: PairData, encoder: EncoderShim, n: int, path: Path) ->
         np.save(file, neighbours)
     temporary.replace(path)
     return neighbours
+
+
+def _read_neighbours(path: Path, n_concepts: int) -> np.ndarray | None:
+    """Read neighbours that were kept; None if there are none, or the file is damaged: they can be found again."""
+    try:
+        kept = np.load(path)
+    except (OSError, ValueError, EOFError):
+        return None
+    is_whole = kept.ndim == 2 and len(kept) == n_concepts and kept.dtype == np.int64 and kept.size
+    return kept if is_whole and 0 <= kept.min() and kept.max() < n_concepts else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spacy_sapbert.errors import Errors
+from spacy_sapbert.errors import Errors, Warnings
 
 from .loop import METRICS_FILE, read_metrics
 
@@ -60,6 +61,18 @@ def draw_curves(runs: Mapping[str, str | Path], path: str | Path) -> None:
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)
+
+
+def try_to_draw(runs: Mapping[str, str | Path], path: str | Path) -> None:
+    """Draw runs that have ended. A picture is not worth an error after hours of training.
+
+    runs (Mapping[str, Path]): As for `draw_curves`.
+    path (str | Path): As for `draw_curves`.
+    """
+    try:
+        draw_curves(runs, path)
+    except (ImportError, ValueError, OSError) as error:
+        warnings.warn(Warnings.W660.format(path=Path(path).parent, reason=error), stacklevel=3)
 
 
 def make_figure(runs: Mapping[str, str | Path]) -> Figure:

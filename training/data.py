@@ -12,10 +12,9 @@ import polars as pl
 
 from spacy_sapbert.encoder import EncoderShim
 from spacy_sapbert.errors import Errors, Warnings
-from spacy_sapbert.files import hash_file
 from spacy_sapbert.terminology.rrf_tables import find_rows
 
-from .pairs import PAIRS_FILE, SOURCES_FILE, read_pairs
+from .pairs import PAIRS_FILE, SOURCES_FILE, read_hashes, read_pairs
 
 TOKENISED_AT_ONCE = 50_000
 
@@ -63,6 +62,7 @@ def load_pairs(path: str | Path) -> PairData:
     concepts = kept["id"].unique().sort()
     if len(concepts) < 2:
         raise ValueError(Errors.E630.format(path=path, pairs=kept.height, concepts=len(concepts)))
+    hashes = read_hashes(path)
     names = pl.concat([kept["name_1"], kept["name_2"]]).unique().sort()
     return PairData(
         names,
@@ -70,15 +70,14 @@ def load_pairs(path: str | Path) -> PairData:
         find_rows(kept["name_2"], names),
         find_rows(kept["id"], concepts),
         concepts,
-        hash_file(Path(path) / PAIRS_FILE),
-        _read_sources(Path(path), concepts),
+        hashes[PAIRS_FILE],
+        # A file of sources may be left over from other pairs that were in this folder.
+        _read_sources(Path(path) / SOURCES_FILE, concepts) if SOURCES_FILE in hashes else None,
     )
 
 
-def _read_sources(path: Path, concepts: pl.Series) -> list[str] | None:
-    if not (path / SOURCES_FILE).is_file():
-        return None
-    frame = pl.read_parquet(path / SOURCES_FILE)
+def _read_sources(path: Path, concepts: pl.Series) -> list[str]:
+    frame = pl.read_parquet(path)
     return pl.DataFrame({"id": concepts}).join(frame, on="id", how="left", maintain_order="left")["sources"].to_list()
 
 

@@ -17,6 +17,8 @@ from .adapters import merge_adapter
 from .card import CARD_FILE, CardNotes, write_card
 from .settings import AdapterKind
 
+# Tells sentence-transformers how to pool; there only if it can.
+MODULES_FILE = "modules.json"
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 
@@ -88,3 +90,6 @@ def export_encoder(
     with fill_folder(Path(folder), last=ENCODER_FILE) as temporary:
         (temporary / CARD_FILE).write_text(write_card(report, notes), encoding="utf8")
         write_encoder(source, temporary)
+        if not (temporary / MODULES_FILE).is_file():
+            # Of an encoder that was here before, with another pooling.
+            (Path(folder) / MODULES_FILE).unlink(missing_ok=True)

@@ -30,12 +30,16 @@ def read_held_out(path: str | Path) -> LinkingTask:
     path (str | Path): The file.
     RETURNS (LinkingTask): Queries and dictionary.
     RAISES (OSError): If there is no such file, or the split that it belongs to is damaged.
-    RAISES (ValueError): If it holds something else.
+    RAISES (ValueError): If it holds something else, or lies with a split that it does not belong to.
     """
     manifest = Path(path).with_name(SPLIT_MANIFEST)
-    if Path(path).is_file() and manifest.is_file():
-        read_manifest(manifest, FORMAT_VERSION)
+    if Path(path).is_file() and manifest.is_file() and Path(path).name not in _list_files(manifest):
+        raise ValueError(Errors.E744.format(path=path))
     return LinkingTask.from_disk(path)
+
+
+def _list_files(manifest: Path) -> dict[str, str]:
+    return read_manifest(manifest, FORMAT_VERSION)["files"]
 
 
 def split_terminology(

@@ -29,6 +29,8 @@ from .tensorboard import Board
 METRICS_FILE = "metrics.jsonl"
 CHECKPOINTS = "checkpoints"
 FAILED_BATCH = "failed_batch.json"
+# Why a run takes no more steps, in the order in which one reason goes before another.
+REASONS = ("interrupted", "max_minutes", "patience", "max_steps")
 
 
 class Ending(NamedTuple):
@@ -101,7 +103,7 @@ class TrainingLoop:
 
         RETURNS (Ending): How it ended. Interrupted by Ctrl-C, it has saved a checkpoint.
         RAISES (FloatingPointError): If the loss is not a number; the batch is saved for inspection.
-        RAISES (ValueError): If the last checkpoint is of a run with other settings.
+        RAISES (ValueError): If the last checkpoint is of a run with other settings, or of a step after the last.
         """
         self._resume()
         reason = self._find_end() or "finished"
@@ -110,16 +112,13 @@ class TrainingLoop:
             if self.evaluate and self.settings.run.evaluation_steps and self.step == 0:
                 self._evaluate()
             for rows in self.batches.iterate(self.step):
-                end = self._find_end()
+                end = self._agree(self._find_end() or ("interrupted" if interruption.is_wanted else None))
                 if end:
                     reason = end
                     break
                 loss = self.take_step(rows)
                 progress.update()
                 progress.set_postfix(loss=f"{loss:.4f}", pairs=f"{self._pairs_per_second():.0f}/s", refresh=False)
-                if interruption.is_wanted:
-                    reason = "interrupted"
-                    break
                 self._after_step()
             self._save()
         return Ending(self.step, reason, self.seconds)
@@ -170,6 +169,16 @@ class TrainingLoop:
         if batch.max_minutes and self.seconds >= 60.0 * batch.max_minutes:
             return "max_minutes"
         return None
+
+    def _agree(self, reason: str | None) -> str | None:
+        """End all processes at the same step: their clocks differ, and so does when a signal reaches them. One that
+        went on alone would wait for the others for ever.
+        """
+        if self.accelerator.num_processes == 1:
+            return reason
+        own = torch.tensor([REASONS.index(reason) + 1 if reason else 0], device=self.accelerator.device)
+        agreed = int(self.accelerator.gather(own).max())
+        return REASONS[agreed - 1] if agreed else None
 
     def _after_step(self) -> None:
         """Evaluate and save where it is time to."""
@@ -240,6 +249,8 @@ class TrainingLoop:
             self.best = -math.inf if data["best"] is None else data["best"]
             self.evaluations_without_gain = data["evaluations_without_gain"]
             self.scaler.load_state_dict(data["scaler"])
+            if self.step > self.n_steps:
+                raise ValueError(Errors.E743.format(path=self.output, step=self.step, wanted=self.n_steps))
         path = self.output / METRICS_FILE
         if path.exists() and self.accelerator.is_main_process:
             lines = path.read_text(encoding="utf8").splitlines(keepends=True)

@@ -126,6 +126,16 @@ def read_pairs(path: str | Path, *, columns: list[str] | None = None) -> Iterato
             yield frame
 
 
+def read_hashes(path: str | Path) -> dict[str, str]:
+    """Tell which files belong to a folder of pairs, after checking that it is whole.
+
+    path (str | Path): A folder written by `write_pairs`.
+    RETURNS (Dict[str, str]): The SHA-256 of each file, by name.
+    RAISES (OSError): If a file is missing or damaged.
+    """
+    return read_manifest(Path(path) / PAIRS_MANIFEST, FORMAT_VERSION)["files"]
+
+
 def check_text_path(text_path: str | Path) -> None:
     """Refuse a path at which no file can be written, before anything is done for it.
 
@@ -154,15 +164,18 @@ def write_pairs_text(path: str | Path, text_path: str | Path) -> int:
     text_path.parent.mkdir(parents=True, exist_ok=True)
     temporary = text_path.with_name(text_path.name + ".part")
     n = 0
-    with temporary.open("wb") as file:
-        for chunk in read_pairs(path):
-            fields = pl.concat_str(SCHEMA.names, separator=SEPARATOR)
-            bad = chunk.filter(pl.any_horizontal(pl.all().str.contains(r"[|\n\r]")))
-            if bad.height:
-                raise ValueError(Errors.E603.format(id=bad["id"][0], names=bad.row(0)[1:], path=text_path))
-            file.write(("\n".join(chunk.select(fields).to_series().to_list()) + "\n").encode("utf8"))
-            n += chunk.height
-    temporary.replace(text_path)
+    try:
+        with temporary.open("wb") as file:
+            for chunk in read_pairs(path):
+                fields = pl.concat_str(SCHEMA.names, separator=SEPARATOR)
+                bad = chunk.filter(pl.any_horizontal(pl.all().str.contains(r"[|\n\r]")))
+                if bad.height:
+                    raise ValueError(Errors.E603.format(id=bad["id"][0], names=bad.row(0)[1:], path=text_path))
+                file.write(("\n".join(chunk.select(fields).to_series().to_list()) + "\n").encode("utf8"))
+                n += chunk.height
+        temporary.replace(text_path)
+    finally:
+        temporary.unlink(missing_ok=True)
     return n
 
 
@@ -175,7 +188,8 @@ def read_pairs_text(text_path: str | Path, path: str | Path) -> dict[str, Any]:
     RAISES (ValueError): If a line is of another form.
     """
     columns: list[list[str]] = [[], [], []]
-    with Path(text_path).open(encoding="utf8", newline="\n") as file:
+    # Windows' editors put a mark before the first id, which is none of its letters.
+    with Path(text_path).open(encoding="utf-8-sig", newline="\n") as file:
         for number, line in enumerate(file, start=1):
             fields = line.rstrip("\r\n").split(SEPARATOR)
             if len(fields) != 3 or not all(field.strip() for field in fields):

@@ -18,8 +18,17 @@ def write_json(path: Path, data: dict[str, Any]) -> None:
     path (Path): The file.
     data (dict): What to write.
     """
+    write_text(path, json.dumps(data, indent=2, ensure_ascii=False))
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file of text that is there whole or not at all.
+
+    path (Path): The file.
+    text (str): What to write.
+    """
     temporary = path.with_name(path.name + ".part")
-    temporary.write_text(json.dumps(data, indent=2, ensure_ascii=False), encoding="utf8")
+    temporary.write_text(text, encoding="utf8")
     temporary.replace(path)
 
 

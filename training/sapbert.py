@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import platform
-import warnings
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -15,12 +14,11 @@ from accelerate.utils import set_seed
 
 from spacy_sapbert.encoder import EncoderShim, EncoderSource
 from spacy_sapbert.encoder.precision import resolve_precision
-from spacy_sapbert.errors import Warnings
 
 from .adapters import add_adapter, count_trainable, save_adapter
 from .bases import load_base
 from .batches import make_batches
-from .curves import draw_curves
+from .curves import try_to_draw
 from .data import PairData, Tokens, load_pairs
 from .export import as_encoder, export_encoder, finish_encoder
 from .held_out import check_held_out, measure_held_out, read_held_out
@@ -90,7 +88,8 @@ def pretrain(settings: TrainingSettings) -> dict[str, Any]:
     else:
         export_encoder(trained.source, Path(settings.paths.output) / ENCODER_FOLDER, report)
     write_json(Path(settings.paths.output) / REPORT_FILE, report)
-    _draw_run(Path(settings.paths.output))
+    output = Path(settings.paths.output)
+    try_to_draw({output.resolve().name: output}, output / CURVES_FILE)
     return report
 
 
@@ -163,14 +162,6 @@ def describe_run(settings: TrainingSettings, data: PairData, base: EncoderShim) 
         },
         "machine": {"processor": platform.machine(), "threads": torch.get_num_threads()},
     }
-
-
-def _draw_run(output: Path) -> None:
-    """Draw the curves of a run that has ended. A picture is not worth an error after hours of training."""
-    try:
-        draw_curves({output.resolve().name: output}, output / CURVES_FILE)
-    except (ImportError, ValueError, OSError) as error:
-        warnings.warn(Warnings.W660.format(path=output, reason=error), stacklevel=3)
 
 
 def _describe_ending(settings: TrainingSettings, ending: Ending) -> dict[str, Any]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from thinc.api import Config
 
@@ -17,6 +18,15 @@ from .objectives import LOSSES, make_loss, make_miner
 MixedPrecision = Literal["auto", "fp32", "bf16", "fp16"]
 AdapterKind = Literal["bottleneck", "lora"]
 Schedule = Literal["constant", "linear"]
+# How types are called where a value is of another.
+KINDS: dict[type, str] = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "text",
+    dict: "an object of names and numbers",
+    type(None): "null",
+}
 
 
 @dataclass(frozen=True)
@@ -212,9 +222,24 @@ def read_settings(path: str | Path, overrides: dict[str, Any] | None = None) -> 
     RAISES (FileNotFoundError): If there is no such file.
     RAISES (ValueError): If a setting is unknown or has no meaning.
     """
+    return make_settings(read_config(path, overrides))
+
+
+def read_config(path: str | Path, overrides: dict[str, Any] | None = None) -> Config:
+    """Read a file in the form of spaCy's configs.
+
+    path (str | Path): The file.
+    overrides (Optional[dict]): Values to use instead, by "section.name".
+    RETURNS (Config): Section to settings.
+    RAISES (FileNotFoundError): If there is no such file.
+    RAISES (ValueError): If it has another form.
+    """
     if not Path(path).is_file():
         raise FileNotFoundError(Errors.E102.format(file=path, cwd=Path.cwd()))
-    return make_settings(Config().from_disk(path, overrides=overrides or {}))
+    try:
+        return Config().from_disk(path, overrides=overrides or {})
+    except ValueError as error:
+        raise ValueError(Errors.E741.format(path=path, reason=" ".join(str(error).split()))) from error
 
 
 def make_settings(values: dict[str, dict[str, Any]]) -> TrainingSettings:
@@ -248,9 +273,45 @@ def make_settings(values: dict[str, dict[str, Any]]) -> TrainingSettings:
             made[name] = section(**given)
         except TypeError as error:
             raise ValueError(Errors.E623.format(section=name, reason=error)) from error
+        check_types(name, made[name])
     settings = TrainingSettings(**made)
     check_settings(settings)
     return settings
+
+
+def check_types(name: str, section: Any) -> None:
+    """Refuse values of another type, which would fail much later, or mean something else.
+
+    name (str): Of the section.
+    section (Any): Its settings.
+    RAISES (ValueError): Naming the setting, its value and what is allowed.
+    """
+    for setting, hint in get_type_hints(type(section)).items():
+        kinds = _list_kinds(hint)
+        value = getattr(section, setting)
+        if not any(_is_of(value, kind) for kind in kinds):
+            allowed = " or ".join(KINDS[kind] for kind in kinds)
+            raise ValueError(Errors.E624.format(name=f"{name}.{setting}", value=value, allowed=allowed))
+
+
+def _list_kinds(hint: Any) -> list[type]:
+    """List the types that a hint allows; a literal is a string."""
+    origin = get_origin(hint)
+    if origin is Literal:
+        return [str]
+    if origin is dict or not get_args(hint):
+        return [origin or hint]
+    return [kind for part in get_args(hint) for kind in _list_kinds(part)]
+
+
+def _is_of(value: Any, kind: type) -> bool:
+    # True is an int in Python, and an int is as good as a float, unless it is not finite.
+    if kind in (int, float):
+        wanted = int if kind is int else (int, float)
+        return isinstance(value, wanted) and not isinstance(value, bool) and math.isfinite(value)
+    if kind is dict:
+        return isinstance(value, dict) and all(_is_of(number, float) for number in value.values())
+    return isinstance(value, kind)
 
 
 def check_settings(settings: TrainingSettings) -> None:
@@ -261,21 +322,23 @@ def check_settings(settings: TrainingSettings) -> None:
     """
     batch, run, optimizer = settings.batch, settings.run, settings.optimizer
     adapter, kinds = settings.adapter, (None, *get_args(AdapterKind))
-    lower_case = settings.encoder.lower_case
     precisions, schedules = get_args(MixedPrecision), get_args(Schedule)
     checks = (
         ("objective.loss", settings.objective.loss, settings.objective.loss in LOSSES, f"one of {', '.join(LOSSES)}"),
-        ("encoder.lower_case", lower_case, isinstance(lower_case, bool | None), "true, false or null"),
         ("adapter.kind", adapter.kind, adapter.kind in kinds, "null, bottleneck or lora"),
         ("adapter.reduction", adapter.reduction, adapter.reduction >= 1, "1 or more"),
         ("adapter.rank", adapter.rank, adapter.rank >= 1, "1 or more"),
+        ("adapter.alpha", adapter.alpha, adapter.alpha >= 1, "1 or more"),
         ("optimizer.learning_rate", optimizer.learning_rate, optimizer.learning_rate > 0, "more than 0"),
         ("optimizer.weight_decay", optimizer.weight_decay, optimizer.weight_decay >= 0, "0 or more"),
         ("optimizer.schedule", optimizer.schedule, optimizer.schedule in schedules, f"one of {', '.join(schedules)}"),
         ("optimizer.warmup_steps", optimizer.warmup_steps, optimizer.warmup_steps >= 0, "0 or more"),
+        ("optimizer.max_grad_norm", optimizer.max_grad_norm, optimizer.max_grad_norm >= 0, "0 or more"),
         ("batch.pairs", batch.pairs, batch.pairs >= 2, "2 or more: a single pair has nothing to be told from"),
         ("batch.epochs", batch.epochs, batch.epochs >= 1, "1 or more"),
         ("batch.max_steps", batch.max_steps, batch.max_steps >= 0, "0 or more"),
+        ("batch.max_minutes", batch.max_minutes, batch.max_minutes >= 0, "0 or more"),
+        ("batch.dropout", batch.dropout, 0.0 <= (batch.dropout or 0.0) < 1.0, "null, or 0 or more and less than 1"),
         ("batch.source_balance", batch.source_balance, 0.0 <= batch.source_balance <= 1.0, "0 to 1"),
         ("batch.neighbours", batch.neighbours, 0 <= batch.neighbours < batch.pairs, "0 or more, and less than pairs"),
         ("batch.chunk_names", batch.chunk_names, batch.chunk_names >= 1, "1 or more"),
@@ -283,8 +346,14 @@ def check_settings(settings: TrainingSettings) -> None:
         ("run.seed", run.seed, run.seed >= 0, "0 or more"),
         ("run.checkpoint_steps", run.checkpoint_steps, run.checkpoint_steps >= 1, "1 or more"),
         ("run.evaluation_steps", run.evaluation_steps, run.evaluation_steps >= 0, "0 or more"),
+        ("run.patience", run.patience, run.patience >= 0, "0 or more"),
+        (
+            "run.patience",
+            run.patience,
+            not run.patience or (run.evaluation_steps and settings.paths.held_out),
+            "0 without evaluations, which take run.evaluation_steps and paths.held_out",
+        ),
         ("run.base_share", run.base_share, 0.0 <= run.base_share < 1.0, "0 or more and less than 1"),
-        ("run.tensorboard", run.tensorboard, isinstance(run.tensorboard, bool), "true or false"),
         (
             "run.base_share",
             run.base_share,

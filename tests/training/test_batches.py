@@ -82,6 +82,17 @@ def test_sources_of_concepts_go_with_the_pairs(tmp_path):
     assert dict(zip(data.concepts, data.sources, strict=True)) == {"C1": "CL", "C2": "MSH|NCI"}
 
 
+def test_sources_of_former_pairs_are_not_those_of_new_ones(tmp_path):
+    builder = TerminologyBuilder()
+    for concept in ("C1", "C2"):
+        for name in ("a", "b"):
+            builder.add_name(concept, f"{concept} {name}", source="CL")
+    write_pairs(builder.build(), tmp_path)
+    (tmp_path / "pairs.txt").write_text("C1||a||b\nC2||c||d\n")
+    read_pairs_text(tmp_path / "pairs.txt", tmp_path)
+    assert load_pairs(tmp_path).sources is None
+
+
 def test_pairs_without_sources_can_not_be_balanced(tmp_path):
     (tmp_path / "pairs.txt").write_text("C1||a||b\nC2||c||d\n")
     read_pairs_text(tmp_path / "pairs.txt", tmp_path / "pairs")
@@ -107,3 +118,11 @@ def test_neighbours_are_the_nearest_other_concepts_and_are_kept(encoder_folder, 
     # What is kept needs no encoder.
     assert find_neighbours(data, None, 3, tmp_path / "neighbours.npy").tolist() == found[:, :3].tolist()
     assert find_neighbours(data, encoder, 99, tmp_path / "other.npy").shape == (30, 29)
+    # What is damaged is found again.
+    for damage in (
+        b"",
+        (tmp_path / "neighbours.npy").read_bytes()[:-8],
+        (tmp_path / "other.npy").read_bytes()[:128] + b"\xff" * 6960,
+    ):
+        (tmp_path / "neighbours.npy").write_bytes(damage)
+        assert find_neighbours(data, encoder, 4, tmp_path / "neighbours.npy").tolist() == found.tolist()

@@ -152,7 +152,24 @@ def test_errors_with_a_code_are_printed_and_others_raised(tmp_path, monkeypatch,
     def fail(*_, **__):
         raise KeyError("CUI")
 
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr("sys.argv", ["training", "pairs", str(tmp_path / "names"), str(tmp_path / "file")])
+    build(3).to_disk(tmp_path / "names")
+    with pytest.raises(SystemExit):
+        commands.main()
+    captured = capsys.readouterr()
+    assert captured.err.startswith("[E746]") and str(tmp_path / "file") in captured.err
+
+    monkeypatch.setattr("sys.argv", ["training", "preprocess", str(tmp_path / "nowhere"), str(tmp_path / "other")])
     monkeypatch.setattr(commands, "read_rrf", fail)
     monkeypatch.setattr(commands, "is_written_by_us", lambda _: False)
     with pytest.raises(KeyError, match="CUI"):
         commands.main()
+
+
+def test_a_variable_that_is_not_set_leaves_what_the_config_says():
+    arguments = ["--paths.encoder", "", "--paths.held_out", "", "--batch.pairs", "8"]
+    assert commands.read_overrides(arguments) == {"paths.held_out": "", "batch.pairs": 8}
+    assert [commands.parse_share(text) for text in ("", "0", "0.5")] == [None, 0.0, 0.5]
+    with pytest.raises(ValueError, match="E748.*half"):
+        commands.parse_share("half")

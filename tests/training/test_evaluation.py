@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import make_encoder_folder
 from hypothesis import given
 from hypothesis import strategies as st
 from thinc.api import Config
@@ -155,6 +156,24 @@ def test_encoders_are_measured_side_by_side_for_a_card(encoder_folder, encoder, 
     result = CliRunner().invoke(app, [*arguments, "--results", str(tmp_path / "results" / "card.json")])
     assert not result.exit_code and "50.0/50.0" in result.output
     rows = read_results(tmp_path / "results" / "card.json", encoder.fingerprint)
+    # One encoder alone has no scores of before.
+    assert rows == {"names": dict.fromkeys(["acc@1", "acc@5"], 0.5)}
+    other = make_encoder_folder(tmp_path / "other", seed=1)
+    arguments[1] = f"{other}, {encoder_folder}"
+    CliRunner().invoke(app, [*arguments, "--results", str(tmp_path / "card.json")])
+    rows = read_results(tmp_path / "card.json", encoder.fingerprint)
     assert rows == {"names": dict.fromkeys(["before acc@1", "before acc@5", "acc@1", "acc@5"], 0.5)}
     nothing = CliRunner().invoke(app, ["measure", str(encoder_folder), str(tmp_path / "out")])
     assert "E678" in str(nothing.exception)
+
+
+def test_tasks_of_one_name_are_refused_and_files_may_have_spaces(encoder_folder, tmp_path):
+    task = LinkingTask(["heart"], [["C1"]], names=["heart"], ids=["C1"])
+    files = [tmp_path / "a b" / "names.json", tmp_path / "c" / "names.json"]
+    for file in files:
+        task.to_disk(file)
+    run = lambda held_out: CliRunner().invoke(  # noqa: E731
+        app, ["measure", str(encoder_folder), str(tmp_path / "out"), "--held-out", held_out]
+    )
+    assert "100.0/100.0" in run(f"{files[0]}").output
+    assert "E745" in str(run(f"{files[0]}, {files[1]}").exception)

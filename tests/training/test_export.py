@@ -320,3 +320,12 @@ def test_averaging_leaves_both_models_alone(base_folder):
     for name, tensor in second.state_dict().items():
         if tensor.is_floating_point():
             torch.testing.assert_close(first.state_dict()[name], tensor + 1.0)
+
+
+def test_an_export_over_another_leaves_no_other_pooling(run, data, base_folder, tmp_path):
+    other = make(base_folder, data[0] / "pairs", tmp_path / "run", encoder={"pooling": "mean_all_tok"})
+    pretrain(other)
+    for folder, is_expressed in ((run, True), (tmp_path / "run", False)):
+        export_run(folder, tmp_path / "encoder")
+        assert (tmp_path / "encoder" / "modules.json").is_file() == is_expressed
+        assert load(tmp_path / "encoder").fingerprint == load(folder / "encoder").fingerprint

@@ -80,6 +80,15 @@ def test_tasks_are_saved_with_the_split(terminology, tmp_path):
         assert not {ids[0] for ids in task.gold} & set(rest.concepts["id"])
 
 
+def test_tasks_of_a_former_split_are_refused(terminology, tmp_path):
+    write_split(terminology, tmp_path, held_out=3, dictionary=9, sources=["CL"])
+    write_split(terminology, tmp_path, held_out=3, dictionary=9)
+    read_held_out(tmp_path / "held_out.json")
+    # Its concepts are trained on now.
+    with pytest.raises(ValueError, match="E744.*held_out_CL.json"):
+        read_held_out(tmp_path / "held_out_CL.json")
+
+
 @pytest.mark.parametrize("text", ["[]", "{", '{"queries": ["a"], "gold": ["C1"], "names": ["b"], "ids": ["C1"]}'])
 def test_other_files_are_no_tasks(text, tmp_path):
     (tmp_path / "task.json").write_text(text)

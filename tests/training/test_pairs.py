@@ -110,6 +110,19 @@ def test_text_form_both_ways(tmp_path):
     assert data["counts"] == {"pairs": 4, "concepts_with_pairs": 2}
 
 
+def test_text_of_windows_is_read_as_any_other(tmp_path):
+    (tmp_path / "pairs.txt").write_bytes("\ufeffC1||a||b\r\nC1||a||ü\r\n".encode())
+    read_pairs_text(tmp_path / "pairs.txt", tmp_path / "pairs")
+    assert read(tmp_path / "pairs") == [("C1", "a", "b"), ("C1", "a", "ü")]
+
+
+def test_what_can_not_be_written_as_text_leaves_nothing(tmp_path):
+    write_pairs(build({"C1": ["a|b", "c"]}), tmp_path / "pairs")
+    with pytest.raises(ValueError, match="E603"):
+        write_pairs_text(tmp_path / "pairs", tmp_path / "pairs.txt")
+    assert [path.name for path in tmp_path.iterdir()] == ["pairs"]
+
+
 @pytest.mark.parametrize("line", ["C1||a", "C1||a||b||c", "C1|| ||b", "C1|a|b", ""])
 def test_lines_of_another_form_are_refused(tmp_path, line):
     (tmp_path / "pairs.txt").write_text(f"C1||a||b\n{line}\nC1||a||c\n")

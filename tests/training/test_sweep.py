@@ -9,6 +9,7 @@ from spacy_sapbert.encoder import EncoderShim
 from spacy_sapbert.terminology import TerminologyBuilder
 from training.evaluation import LinkingTask, ScoreBook, format_scores, measure_accuracy
 from training.pairs import write_pairs
+from training.run_export import export_run
 from training.sweep import read_sweep, run_sweep
 
 ROOT = Path(__file__).parents[2]
@@ -94,6 +95,7 @@ def test_seeds_and_settings_that_have_changed_are_run(config, corpora, tmp_path,
     table = run_sweep(read_sweep(config, tmp_path / "out"), tmp_path / "out", held_out={}, corpora=corpora)
     # The first one was interrupted, and so is the sweep.
     assert taken == [("slow", 2)] and "| fast |" in table
+    assert table.endswith("\n2 of 4 runs have been taken; the same command takes the others.\n")
 
 
 def test_held_out_concepts_must_not_be_in_the_pairs(config, tmp_path):
@@ -109,6 +111,18 @@ def test_held_out_concepts_must_not_be_in_the_pairs(config, tmp_path):
         ('{"optimizer.learning_rate": 1e-2', '{"optimiser.learning_rate": 1e-2', "E680.*optimiser"),
         ('learning_rate": 1e-2', 'rate": 1e-2', "E622.*rate"),
         ("[variants]", "[others]", "E676.*others"),
+        ("seeds", "seed", "E742.*lacks seeds"),
+        ("base_shares", "base_share", "E742.*unknown base_share"),
+        ("[0, 1]", "[]", r"E742.*`seeds` is \[\]"),
+        ("[0, 1]", "[0, 0]", "E742.*`seeds`"),
+        ("[0, 1]", "[-1]", "E624.*run.seed"),
+        ("[0.0, 0.5]", "[0.0, 0]", "E742.*`base_shares`"),
+        ("[0.0, 0.5]", "[1.0]", "E742.*`base_shares`"),
+        ('"batch.max_steps"', '"max_steps"', "E742.*'max_steps', which names no section"),
+        ('{"optimizer.learning_rate": 1e-2}', "5", "E742.*'fast' is 5"),
+        ('"optimizer.learning_rate": 1e-2', '"run.base_share": 0.5', "E740.*run.base_share.*`base_shares`"),
+        ('"optimizer.learning_rate": 1e-2', '"adapter.kind": "bottleneck"', "E742.*'fast' trains a bottleneck"),
+        ("[variants]", "[variants", "E741.*sweep.cfg"),
     ],
 )
 def test_sweeps_without_meaning_are_refused(old, new, message, config, tmp_path):
@@ -117,11 +131,81 @@ def test_sweeps_without_meaning_are_refused(old, new, message, config, tmp_path)
         read_sweep(config, tmp_path / "out")
 
 
+def test_a_sweep_makes_all_shares_of_the_base_itself(config, corpora, tmp_path):
+    run = tmp_path / "run.cfg"
+    run.write_text(run.read_text() + "base_share = 0.3\n")
+    (tmp_path / "plain.cfg").write_text(SWEEP.replace("run.cfg", "other.cfg"))
+    (tmp_path / "other.cfg").write_text(run.read_text().replace("0.3", "0.0"))
+    tables = [
+        run_sweep(read_sweep(path, tmp_path / path.stem), tmp_path / path.stem, held_out={}, corpora=corpora)
+        for path in (config, tmp_path / "plain.cfg")
+    ]
+    first, second = (srsly.read_json(tmp_path / name / "sweep.json")["runs"] for name in ("sweep", "plain"))
+    prints = [[record["report"]["encoder"]["trained"] for record in records] for records in (first, second)]
+    assert prints[0] == prints[1] and tables[0] == tables[1]
+    with pytest.raises(ValueError, match="E740.*--held-out"):
+        read_sweep(config, tmp_path / "out", {"paths.held_out": "names.json"})
+
+
+def test_runs_are_averaged_with_the_base_that_they_started_from(config, tmp_path, monkeypatch):
+    config.write_text(SWEEP.replace('"optimizer.learning_rate": 1e-2', '"encoder.max_length": 6'))
+    measured = []
+
+    def measure(self, encoder):
+        measured.append((encoder.settings.max_length, encoder.fingerprint))
+        return {"parts": {"acc_at_1": 0.5, "acc_at_5": 0.5}}
+
+    monkeypatch.setattr(ScoreBook, "measure", measure)
+    table = run_sweep(read_sweep(config, tmp_path / "out"), tmp_path / "out", held_out={}, corpora={})
+    assert "| before training: slow |" in table and "| before training: fast |" in table
+    # The two bases; then for each seed both variants, without and with the base.
+    assert [length for length, _ in measured] == [25, 6, *(25, 25, 6, 6) * 2]
+    assert len(dict(measured)) == 2 and len(set(measured)) == 10
+
+
+def test_runs_of_other_pairs_or_weights_are_no_results(config, corpora, tmp_path):
+    def run():
+        run_sweep(read_sweep(config, tmp_path / "out"), tmp_path / "out", held_out={}, corpora=corpora)
+        return srsly.read_json(tmp_path / "out" / "sweep.json")["runs"]
+
+    records = run()
+    # Somebody exports other weights to the place of the run's own.
+    export_run(tmp_path / "out" / "slow" / "seed-0", tmp_path / "out" / "slow" / "seed-0" / "encoder", base_share=0.9)
+    assert [record["scores"] for record in run()] == [record["scores"] for record in records]
+    builder = TerminologyBuilder()
+    for concept in range(20):
+        for form in ("{} disease", "disorder of the {}"):
+            builder.add_name(f"C{concept}", form.format(f"bone {concept}"))
+    write_pairs(builder.build(), tmp_path / "pairs")
+    with pytest.raises(ValueError, match="E631.*data.sha256"):
+        run()
+
+
+def test_fewer_steps_are_not_those_of_a_longer_run(config, corpora, tmp_path):
+    run_sweep(read_sweep(config, tmp_path / "out"), tmp_path / "out", held_out={}, corpora=corpora)
+    config.write_text(SWEEP.replace('"batch.max_steps": 3', '"batch.max_steps": 2'))
+    with pytest.raises(ValueError, match="E743.*taken 3 steps.*ask for 2"):
+        run_sweep(read_sweep(config, tmp_path / "out"), tmp_path / "out", held_out={}, corpora=corpora)
+
+
+def test_pairs_can_be_compared(config, tmp_path):
+    config.write_text(
+        SWEEP.replace('"optimizer.learning_rate": 1e-2', '"optimizer.learning_rate": 1e-4, "paths.pairs": "other"')
+    )
+    assert len(read_sweep(config, tmp_path / "out").variants) == 2
+
+
 def test_sweeps_that_come_with_it_can_be_read(tmp_path):
     paths = sorted((ROOT / "training" / "sweeps").glob("*.cfg"))
     assert len(paths) == 4
     for path in paths:
         assert len(read_sweep(path, tmp_path).variants) >= 3
+    search = read_sweep(ROOT / "training" / "sweeps" / "search.cfg", tmp_path).variants
+    # An epoch of UMLS 2020AA has 46,066 batches, and would end those runs before.
+    assert all(
+        run.batch.epochs * 11_792_953 // run.batch.pairs > run.batch.max_steps
+        for (run,) in map(dict.values, search.values())
+    )
     margins = read_sweep(ROOT / "training" / "sweeps" / "search.cfg", tmp_path).variants["margin_0.05"]
     assert margins[0].objective.margin == 0.05
     with pytest.raises(FileNotFoundError, match="E102"):
@@ -141,6 +225,13 @@ def test_scores_are_measured_once_for_an_encoder_and_a_task(encoder_folder, corp
     other = {**corpora, "other": LinkingTask(["part 3"], [["P3"]], ["part 3"], ["P3"])}
     assert ScoreBook(other, tmp_path / "scores.json").measure(encoder)["parts"] == scores["parts"]
     assert measured == ["other"]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"a": 1}'])
+def test_a_file_that_holds_no_scores_is_refused(text, corpora, tmp_path):
+    (tmp_path / "scores.json").write_text(text)
+    with pytest.raises(ValueError, match="E747.*scores.json"):
+        ScoreBook(corpora, tmp_path / "scores.json")
 
 
 def test_the_table_has_means_deviations_and_gains():

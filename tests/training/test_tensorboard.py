@@ -102,9 +102,9 @@ def test_metrics_are_written_once_also_by_a_run_that_was_stopped(make, monkeypat
     assert [step for step, rate in values["training/pairs per second"] if rate > 0] == [1, 2, 3, 4, 5, 6]
     evaluations = logged(settings, "evaluation")
     assert [step for step, _ in evaluations] == [0, 2, 4, 6]
-    for name in ("acc_at_1", "acc_at_5"):
+    for name in ("acc_at_1", "acc_at_5", "row_acc_at_1", "row_acc_at_5"):
         assert values[f"held-out names/{name}"] == [(step, scores[name]) for step, scores in evaluations]
-    assert len(values) == 7
+    assert len(values) == 9
 
 
 def test_the_library_itself_reads_the_same(make, monkeypatch, tmp_path):

@@ -339,6 +339,26 @@ def test_a_run_that_has_ended_stays_as_it_is(make, batch, reason):
     assert first["encoder"] == again["encoder"]
 
 
+def test_a_longer_run_is_no_shorter_one(make):
+    pretrain(make())
+    with pytest.raises(ValueError, match="E743.*taken 6 steps.*ask for 5"):
+        pretrain(make(batch={"max_steps": 5}))
+
+
+def test_all_processes_end_at_the_same_step(make, monkeypatch):
+    class Two:
+        num_processes, device, is_main_process = 2, torch.device("cpu"), True
+
+        def gather(self, own):
+            return torch.cat([own, torch.tensor([self.other])])
+
+    loop = TrainingLoop.__new__(TrainingLoop)
+    loop.accelerator = Two()
+    for own, other, agreed in [(None, 0, None), (None, 2, "max_minutes"), ("interrupted", 0, "interrupted")]:
+        loop.accelerator.other = other
+        assert loop._agree(own) == agreed
+
+
 def test_half_precision_changes_the_weights_as_single_precision_would(make):
     single, half = (
         make(precision, run={"precision": precision}, batch={"dropout": 0.0, "max_steps": 12})
@@ -421,6 +441,18 @@ def test_identical_strings_are_left_out_and_told(tmp_path):
         ("run", {"precision": "fp8"}, "E624.*run.precision"),
         ("run", {"base_share": 1.0}, "E624.*run.base_share"),
         ("optimizer", {"learning_rate": 0.0}, "E624.*learning_rate"),
+        ("optimizer", {"learning_rate": "high"}, "E624.*learning_rate is 'high'.*a number"),
+        ("optimizer", {"learning_rate": float("nan")}, "E624.*learning_rate"),
+        ("batch", {"pairs": 8.0}, "E624.*batch.pairs is 8.0.*a whole number"),
+        ("batch", {"epochs": True}, "E624.*batch.epochs"),
+        ("batch", {"max_minutes": -1}, "E624.*batch.max_minutes"),
+        ("batch", {"dropout": 1.5}, "E624.*batch.dropout"),
+        ("run", {"tensorboard": "yes"}, "E624.*true or false"),
+        ("run", {"patience": -1}, "E624.*run.patience"),
+        ("run", {"patience": 3}, "E624.*run.patience.*evaluation_steps"),
+        ("encoder", {"max_length": "25"}, "E624.*encoder.max_length.*a whole number or null"),
+        ("objective", {"constants": {"alpha": "x"}}, "E624.*objective.constants"),
+        ("paths", {"output": 2024}, "E624.*paths.output.*text"),
     ],
 )
 def test_settings_without_meaning_are_refused(make, section, values, message):
@@ -435,3 +467,9 @@ def test_configs_that_come_with_it_can_be_read():
         assert read_settings(path, {"run.seed": 7}).run.seed == 7
     with pytest.raises(FileNotFoundError, match="E102"):
         read_settings("nowhere.cfg")
+
+
+def test_a_file_of_another_form_is_no_config(tmp_path):
+    (tmp_path / "run.cfg").write_text("paths = here")
+    with pytest.raises(ValueError, match="E741.*run.cfg"):
+        read_settings(tmp_path / "run.cfg")

@@ -10,6 +10,7 @@ from typing import Any
 import srsly
 
 from spacy_sapbert.encoder import EncoderShim
+from spacy_sapbert.errors import Errors
 
 from .accuracy import RANKS, measure_accuracy
 from .task import LinkingTask
@@ -22,13 +23,14 @@ class ScoreBook:
 
     tasks (Mapping[str, LinkingTask]): Tasks by name.
     path (str | Path): A file (JSON) that keeps the scores; made if missing.
+    RAISES (ValueError): If there is such a file, and it holds something else.
     """
 
     def __init__(self, tasks: Mapping[str, LinkingTask], path: str | Path) -> None:
         self.tasks = tasks
         self.path = Path(path)
         self._hashes = {name: task.hash() for name, task in tasks.items()}
-        self._kept: dict[str, dict[str, Any]] = srsly.read_json(self.path) if self.path.is_file() else {}
+        self._kept: dict[str, dict[str, Any]] = _read_kept(self.path) if self.path.is_file() else {}
 
     def measure(self, encoder: EncoderShim) -> Scores:
         """Measure an encoder on all tasks that it has not been measured on.
@@ -47,6 +49,16 @@ class ScoreBook:
             srsly.write_json(temporary, self._kept)
             temporary.replace(self.path)
         return {name: self._kept[key] for name, key in keys.items()}
+
+
+def _read_kept(path: Path) -> dict[str, dict[str, Any]]:
+    try:
+        kept = srsly.read_json(path)
+    except ValueError as error:
+        raise ValueError(Errors.E747.format(path=path, reason=error)) from error
+    if not isinstance(kept, dict) or not all(isinstance(scores, dict) for scores in kept.values()):
+        raise ValueError(Errors.E747.format(path=path, reason="no scores by encoder and task"))
+    return kept
 
 
 def format_scores(rows: Mapping[str, Sequence[Scores]], *, reference: str) -> str:
@@ -77,14 +89,15 @@ def format_scores(rows: Mapping[str, Sequence[Scores]], *, reference: str) -> st
     return "\n".join(lines) + "\n"
 
 
-def describe_results(before: Scores, after: Scores) -> dict[str, dict[str, float]]:
+def describe_results(before: Scores | None, after: Scores) -> dict[str, dict[str, float]]:
     """Set the scores of a trained encoder beside those of its base.
 
-    before (dict): The base's.
+    before (Optional[dict]): The base's, if it was measured.
     after (dict): The trained encoder's.
     RETURNS (dict): For each task, shares by "before acc@1", "acc@1" and so on.
     """
-    columns = [(label, scores, rank) for label, scores in (("before ", before), ("", after)) for rank in RANKS]
+    measured = [("before ", before)] if before else []
+    columns = [(label, scores, rank) for label, scores in (*measured, ("", after)) for rank in RANKS]
     return {
         task: {f"{label}acc@{rank}": scores[task][f"acc_at_{rank}"] for label, scores, rank in columns}
         for task in after
