@@ -528,3 +528,18 @@ class Errors(metaclass=_WithCodes):
         'objective.miner to "sapbert" or "coder", or objective.margin to null.'
     )
     E680 = "The config has unknown sections: {names}. Check the spelling: there are {allowed}."
+
+    # E72x: evaluation protocols
+    E720 = (
+        "The protocol adds mentions seen before to the dictionary or leaves them out, but none are given. Give those "
+        "of the training and development parts, or take a protocol that needs none, such as 'strict'."
+    )
+    E721 = (
+        "There is nothing to measure: {left} of {mentions} mentions and {names} names are left under the protocol. "
+        "Check that the files are those of this corpus."
+    )
+    E722 = (
+        "{file}: the 'parts' of the mention {mention!r} are {parts!r:.80}, but have to be a list of texts, one for "
+        'each concept: ["breast cancer", "ovarian cancer"]. Correct them, or leave them out to have the mention taken '
+        "apart by rules."
+    )
