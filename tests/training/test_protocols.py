@@ -41,7 +41,10 @@ WORDS = st.text(string.ascii_lowercase, min_size=1, max_size=5).filter(
     [
         ("fever of the lip and palate", ["fever of lip", "fever of palate"]),
         ("fever of lip or the palate", ["fever of lip", "fever of palate"]),
-        ("fever of the upper lip and palate", None),
+        ("fever of the upper lip and palate", ["fever of upper lip", "fever of palate"]),
+        ("fever of L1 and L2", None),
+        ("L1 and L2 fever", None),
+        ("lip, chin2 and knee fever", None),
         ("rare fever of lip and palate", None),
         ("lip, chin and/or knee or toe fever", ["lip fever", "chin fever", "knee fever", "toe fever"]),
         ("lip and chin fever", ["lip fever", "chin fever"]),

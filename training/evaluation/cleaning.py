@@ -8,6 +8,9 @@ from collections.abc import Iterable, Mapping
 
 from ..corpus_files import EQUAL_IDS
 
+# Of the corrections in the published files of NCBI disease, those that are known.
+NCBI_SPELLING = {"leukaemia": "leukemia", "three": "triple", "tumour": "tumor", "tumours": "tumors"}
+
 _NOT_WORDS = re.compile(rf"[{re.escape(string.punctuation)}\s]+")
 
 

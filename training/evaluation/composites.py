@@ -5,15 +5,18 @@ from __future__ import annotations
 import re
 
 _CONJUNCTION = "(?:and/or|and|or)"
-_OF = re.compile(rf"(\S+ of) (?:the )?(.+?) {_CONJUNCTION} (?:the )?(.+)")
+_OF = re.compile(rf"(\S+ of) (?:the )?([^\d,]+?) {_CONJUNCTION} (?:the )?([^\d,]+)")
 _BREAK = re.compile(rf",? {_CONJUNCTION} |, ")
 _LAST_CONJUNCTION = re.compile(rf"(.+?),? {_CONJUNCTION} (?!.* {_CONJUNCTION} )(.+)")
 # The word that the last part has for itself, and the words that all share.
-_OWN_AND_SHARED = re.compile(r"((?:the )?[^\s,]+) ([^,]+)")
+_OWN_AND_SHARED = re.compile(r"((?:the )?[^\s\d,]+) ([^\d,]+)")
+_HAS_DIGIT = re.compile(r"\d")
 
 
 def resolve_composite(mention: str, n: int) -> list[str]:
     """Take a mention of several concepts apart. The forms are tried in a fixed order.
+
+    Those with conjunctions are for names without digits: "C6 and C7 deficiency" stays whole, as in the published files.
 
     mention (str): The mention, abbreviations spelled out.
     n (int): Its concepts.
@@ -28,11 +31,9 @@ def resolve_composite(mention: str, n: int) -> list[str]:
 
 
 def _split_of(mention: str) -> list[str]:
-    """Split as in "cancer of the breast and ovaries", if both sides have as many words."""
+    """Split as in "cancer of the breast and ovaries"."""
     match = _OF.fullmatch(mention)
-    if not match or len(match[2].split()) != len(match[3].split()):
-        return []
-    return [f"{match[1]} {match[2]}", f"{match[1]} {match[3]}"]
+    return [f"{match[1]} {match[2]}", f"{match[1]} {match[3]}"] if match else []
 
 
 def _split_nested(mention: str) -> list[str]:
@@ -58,6 +59,6 @@ def _split_slash(mention: str) -> list[str]:
 
 def _share_ending(parts: list[str]) -> list[str]:
     match = _OWN_AND_SHARED.fullmatch(parts[-1])
-    if not match or len(parts) < 2:
+    if not match or len(parts) < 2 or any(map(_HAS_DIGIT.search, parts)):
         return []
     return [*(f"{part} {match[2]}" if part else "" for part in parts[:-1]), parts[-1]]
