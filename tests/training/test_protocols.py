@@ -105,10 +105,10 @@ def test_abbreviations_are_found_in_texts_or_in_windows_of_them():
     mentions = [
         Mention("LFS", ["D1"], "1", text[34:50]),
         Mention("LFS", ["D1"], "2", text[:40]),
-        Mention("LFS", ["D1"]),
+        Mention("LFS", ["D1"], "", text),
     ]
     forms = find_long_forms(mentions, {"1": text})
-    assert forms == {"1": {"LFS": "Lip fever syndrome"}, "2": {"LFS": "Lip fever syndrome"}, "": {}}
+    assert forms == {"1": {"LFS": "Lip fever syndrome"}, "2": {"LFS": "Lip fever syndrome"}}
     assert find_long_forms(mentions, {})["1"] == {}
 
 

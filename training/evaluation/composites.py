@@ -23,7 +23,7 @@ def resolve_composite(mention: str, n: int) -> list[str]:
     RETURNS (List[str]): As many parts as concepts, or the mention as a whole if no form gives so many.
     """
     if n > 1:
-        for form in (_split_of, _split_nested, _split_list, _split_slash, str.split):
+        for form in (_split_of, _split_nested, _split_list, _split_slash, _split_words):
             parts = form(mention)
             if len(parts) == n and all(parts):
                 return parts
@@ -55,6 +55,11 @@ def _split_slash(mention: str) -> list[str]:
         return []
     before, after = words[: places[0]], words[places[0] + 1 :]
     return [" ".join([*before, part, *after]) if part else "" for part in words[places[0]].split("/")]
+
+
+def _split_words(mention: str) -> list[str]:
+    """Split as in "feverish rash": each word is a concept."""
+    return mention.split()
 
 
 def _share_ending(parts: list[str]) -> list[str]:

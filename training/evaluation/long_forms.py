@@ -17,16 +17,17 @@ LongForms = Mapping[str, str]
 def find_long_forms(mentions: Iterable[Mention], texts: Mapping[str, str]) -> dict[str, dict[str, str]]:
     """Find the abbreviations that the documents of mentions define.
 
-    mentions (Iterable[Mention]): The mentions. Where a document's text is not known, the windows of text around its
-        mentions are searched: most definitions stand beside a mention.
+    mentions (Iterable[Mention]): The mentions; those of no document are not looked at. Where a document's text is not
+        known, the windows of text around its mentions are searched: most definitions stand beside a mention.
     texts (Mapping[str, str]): The texts of documents by their ids.
     RETURNS (Dict[str, Dict[str, str]]): For each document the long form of each short form; the first definition
         where there are several.
     """
     windows: dict[str, dict[str, None]] = {}
     for mention in mentions:
-        text = texts.get(mention.doc_id, mention.window)
-        windows.setdefault(mention.doc_id, {})[text] = None
+        if mention.doc_id:
+            text = texts.get(mention.doc_id, mention.window)
+            windows.setdefault(mention.doc_id, {})[text] = None
     make_doc = spacy.blank("en").make_doc
     found: dict[str, dict[str, str]] = {}
     for doc_id, parts in windows.items():

@@ -116,7 +116,10 @@ def _search_sparse(
         for query, kept in enumerate(best):
             span = slice(products.indptr[query], products.indptr[query + 1])
             kept.append(_take_best(products.indices[span].astype(np.int64) + start, products.data[span], k))
-    return [_take_best(*(np.concatenate(column) for column in zip(*kept, strict=True)), k) for kept in best]
+    return [
+        _take_best(np.concatenate([rows for rows, _ in kept]), np.concatenate([scores for _, scores in kept]), k)
+        for kept in best
+    ]
 
 
 def _take_best(rows: np.ndarray, scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
