@@ -560,4 +560,18 @@ class Errors(metaclass=_WithCodes):
     E749 = (
         "A sweep takes its runs one after the other in one process, but was started in {n}. Start it with `python -m "
         "training sweep`; single runs can be started in several processes."
+
+    # E72x: evaluation protocols
+    E720 = (
+        "The protocol adds mentions seen before to the dictionary or leaves them out, but none are given. Give those "
+        "of the training and development parts, or take a protocol that needs none, such as 'strict'."
+    )
+    E721 = (
+        "There is nothing to measure: {left} of {mentions} mentions and {names} names are left under the protocol. "
+        "Check that the files are those of this corpus."
+    )
+    E722 = (
+        "{file}: the 'parts' of the mention {mention!r} are {parts!r:.80}, but have to be a list of texts, one for "
+        'each concept: ["breast cancer", "ovarian cancer"]. Correct them, or leave them out to have the mention taken '
+        "apart by rules."
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 from spacy_sapbert.errors import Errors
 from spacy_sapbert.terminology.lines import SourceFile, invalid_utf8
@@ -42,6 +43,17 @@ def read_mentions(file: SourceFile) -> Iterator[tuple[str, list[str]]]:
     YIELDS (Tuple[str, List[str]]): The mention, without spaces around it, and its distinct ids; none for NIL.
     RAISES (ValueError): If a line is of another form.
     """
+    for mention, ids, _ in read_records(file):
+        yield mention, ids
+
+
+def read_records(file: SourceFile) -> Iterator[tuple[str, list[str], dict[str, Any]]]:
+    """Read JSON lines as `read_mentions` does, with their other keys.
+
+    file (SourceFile): The file.
+    YIELDS (Tuple[str, List[str], dict]): The mention, its distinct ids, and the whole line.
+    RAISES (ValueError): If a line is of another form.
+    """
     for number, text in file.lines():
         if not text.strip():
             continue
@@ -52,7 +64,7 @@ def read_mentions(file: SourceFile) -> Iterator[tuple[str, list[str]]]:
             raise ValueError(message) from None
 
 
-def _parse(text: str) -> tuple[str, list[str]]:
+def _parse(text: str) -> tuple[str, list[str], dict[str, Any]]:
     reason = invalid_utf8(text)
     if reason:
         raise ValueError(reason)
@@ -68,4 +80,4 @@ def _parse(text: str) -> tuple[str, list[str]]:
     if any(invalid_utf8(part) for part in (mention, *ids)):
         # JSON can spell half a character ("\ud83d"), which no file can hold.
         raise ValueError("half of a character (a lone surrogate)")
-    return mention.strip(), list(dict.fromkeys(part.strip() for part in ids))
+    return mention.strip(), list(dict.fromkeys(part.strip() for part in ids)), record

@@ -160,12 +160,16 @@ class EncoderShim(HFShim):
         batch_size (int): Strings in one forward pass.
         RETURNS (ndarray): Shape (n, width), float32, L2-normalised.
         """
-        vectors = np.empty((len(tokens), self.width), dtype=np.float32)
-        order = sorted(range(len(tokens)), key=lambda row: len(tokens[row]))
-        for start in range(0, len(order), batch_size):
-            rows = order[start : start + batch_size]
-            vectors[rows] = self._forward([tokens[row] for row in rows])
-        return vectors
+        return self._encode_tokens(tokens, batch_size, normalised=True)
+
+    def encode_unscaled(self, texts: Sequence[str], *, batch_size: int = 256) -> np.ndarray:
+        """Encode strings for measurements by inner product. Indexes want vectors of unit length: see `encode`.
+
+        texts (Sequence[str]): The strings.
+        batch_size (int): Strings in one forward pass.
+        RETURNS (ndarray): Shape (n, width), float32, as pooled.
+        """
+        return self._encode_tokens(self.tokenize(texts), batch_size, normalised=False)
 
     def to_device(self, device_type: str, device_id: int) -> None:
         """Move the copy used for prediction.
@@ -219,12 +223,20 @@ class EncoderShim(HFShim):
         self._inference = inference.eval()
         self._device = device
 
-    def _forward(self, batch: Sequence[TokenIds]) -> np.ndarray:
+    def _encode_tokens(self, tokens: Sequence[TokenIds], batch_size: int, *, normalised: bool) -> np.ndarray:
+        vectors = np.empty((len(tokens), self.width), dtype=np.float32)
+        order = sorted(range(len(tokens)), key=lambda row: len(tokens[row]))
+        for start in range(0, len(order), batch_size):
+            rows = order[start : start + batch_size]
+            vectors[rows] = self._forward([tokens[row] for row in rows], normalised=normalised)
+        return vectors
+
+    def _forward(self, batch: Sequence[TokenIds], *, normalised: bool) -> np.ndarray:
         assert self._inference is not None
         pad_id = self.source.tokenizer.pad_token_id or 0
         with torch.inference_mode():
             pooled = forward(self._inference, batch, self.settings, pad_id=pad_id, device=self._device)
-            return normalise(pooled).cpu().numpy()
+            return (normalise(pooled) if normalised else pooled).cpu().numpy()
 
 
 def _make_backend(source: EncoderSource) -> Tokenizer:

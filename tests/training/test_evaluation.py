@@ -15,7 +15,15 @@ from typer.testing import CliRunner
 from spacy_sapbert.encoder import EncoderShim
 from training.__main__ import app
 from training.card import read_results
-from training.evaluation import Corpus, LinkingTask, measure_accuracy, read_corpora, read_task
+from training.evaluation import (
+    Corpus,
+    ExactMatch,
+    LinkingTask,
+    measure_accuracy,
+    measure_system,
+    read_corpora,
+    read_task,
+)
 from training.evaluation.accuracy import find_hits
 
 CONFIG = Path(__file__).parents[2] / "training" / "evaluation" / "corpora.cfg"
@@ -73,6 +81,44 @@ def test_accuracy_equals_a_naive_loop(encoder):
         hits[row] = concepts[0] == right, right in concepts[:5], right in [ids[place] for place in order[:5]]
     by_fold = np.mean([hits[fold::3].mean(axis=0) for fold in range(3)], axis=0)
     assert [scores[key] for key in ("acc_at_1", "acc_at_5", "row_acc_at_5")] == pytest.approx(by_fold.tolist())
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.sampled_from("abcx"), st.booleans()), min_size=1, max_size=12))
+def test_a_mention_is_right_only_if_all_its_parts_are(drawn):
+    drawn.sort(key=lambda part: part[0])
+    mention_of = [mention for mention, _, _ in drawn]
+    gold = [["C1", "C2"] if mention % 2 else ["C3"] for mention in mention_of]
+    folds = [mention // 2 for mention in mention_of]
+    names, ids = ["a", "b", "c"], ["C1", "C2|C9", "C3"]
+    task = LinkingTask([query for _, query, _ in drawn], gold, names, ids, folds, mention_of=mention_of)
+    scores = measure_system(ExactMatch(), {"a": task})["a"]
+    right: dict[int, bool] = {}
+    for mention, query, _ in drawn:
+        is_hit = query in "ab" if mention % 2 else query == "c"
+        right[mention] = right.get(mention, True) and is_hit
+    by_fold = [np.mean([hit for mention, hit in right.items() if mention // 2 == fold]) for fold in sorted(set(folds))]
+    assert scores["acc_at_1"] == scores["row_acc_at_5"] == pytest.approx(np.mean(by_fold))
+    assert (scores["mentions"], scores["queries"]) == (len(right), len(drawn))
+
+
+def test_ties_are_in_the_order_of_the_dictionary_and_counted_at_their_best(encoder):
+    names, ids = ["cold", "liver", "cold", "Cold"], ["C1", "C2", "C3", "C4"]
+    gold = [["C1"], ["C3"], ["C4"], ["C2"]]
+    scores = measure_accuracy(encoder, {"a": LinkingTask(["cold"] * 4, gold, names, ids)})["a"]
+    assert scores["acc_at_1"] == 0.25 and scores["acc_at_1_any_tied"] == 0.75
+
+
+def test_tasks_of_parts_are_saved_and_hashed(tmp_path):
+    task = LinkingTask(["a", "b"], [["C1"], ["C1"]], ["a"], ["C1"])
+    parts = LinkingTask(["a", "b"], [["C1"], ["C1"]], ["a"], ["C1"], mention_of=[0, 0])
+    parts.to_disk(tmp_path / "task.json")
+    assert LinkingTask.from_disk(tmp_path / "task.json") == parts
+    assert task.hash() != parts.hash()
+    # Scores that have been kept are found by it.
+    assert task.hash() == "b3f7e4ec612e0fe3b3aebc646889e7b6a8dfb048f5ddc72ef75ca19d1fcdded9"
+    (tmp_path / "task.json").write_text((tmp_path / "task.json").read_text().replace("[0, 0]", "[0]"))
+    with pytest.raises(ValueError, match="E670"):
+        LinkingTask.from_disk(tmp_path / "task.json")
 
 
 @given(st.lists(st.sampled_from(["A", "B", "C|D", "E"]), max_size=12), st.lists(st.sampled_from("ABCDEF")))

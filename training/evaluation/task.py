@@ -20,6 +20,9 @@ class LinkingTask:
     names (List[str]): The names to search.
     ids (List[str]): The concept of each name; equal ids are joined with "|", and any of them is a hit.
     folds (List[int]): The fold of each query, of which accuracies are averaged; empty if there is only one.
+    mention_of (List[int]): The mention of each query, if a mention of several concepts is looked up part by part: it is
+        right only if all its parts are. The whole gold set of the mention belongs to each part. Empty if each query is
+        a mention.
     report (dict): Counts: what was read, left out and why.
     """
 
@@ -29,6 +32,7 @@ class LinkingTask:
     ids: list[str]
     folds: list[int] = field(default_factory=list)
     report: dict[str, Any] = field(default_factory=dict)
+    mention_of: list[int] = field(default_factory=list)
 
     def to_disk(self, path: str | Path) -> None:
         """Save to a file of JSON.
@@ -57,6 +61,7 @@ class LinkingTask:
             is_whole = len(task.queries) == len(task.gold) and len(task.names) == len(task.ids)
             # Until version 0.1 a query had one gold id, as a string: it would be read letter by letter.
             is_whole = is_whole and all(isinstance(ids, list) for ids in task.gold)
+            is_whole = is_whole and len(task.mention_of) in (0, len(task.queries))
         except (TypeError, ValueError) as error:
             raise ValueError(Errors.E670.format(path=path, reason=error)) from error
         if not is_whole:
@@ -68,5 +73,8 @@ class LinkingTask:
 
         RETURNS (str): SHA-256, hexadecimal.
         """
-        data = [self.queries, self.gold, self.names, self.ids, self.folds]
+        data: list[list[Any]] = [self.queries, self.gold, self.names, self.ids, self.folds]
+        if self.mention_of:
+            # Hashes of tasks without it stay what they were.
+            data.append(self.mention_of)
         return hashlib.sha256(json.dumps(data, ensure_ascii=False).encode()).hexdigest()

@@ -1,0 +1,95 @@
+"""Systems that are compared: what they find, against naive loops."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spacy_sapbert.encoder import EncoderShim
+from training.evaluation import CharacterTfidf, EncoderSystem, ExactMatch, LinkingTask, measure_accuracy, measure_system
+from training.evaluation import systems as systems_module
+from training.evaluation.systems import _take_best
+
+TEXTS = st.lists(st.text("abc ", min_size=1, max_size=6).filter(str.strip), min_size=1, max_size=9)
+
+
+@pytest.fixture(scope="module")
+def encoder(encoder_folder):
+    shim = EncoderShim({}, "fp32")
+    shim.load(encoder_folder)
+    return shim
+
+
+def test_exact_match_finds_equal_names_only():
+    rows, scores = ExactMatch().search(["Cold", "flu", "cold", "COLD"], ["cold", "fever"], 2)
+    assert rows.tolist() == [[0, 2], [-1, -1]]
+    assert scores.tolist() == [[1, 1], [-np.inf, -np.inf]]
+
+
+@pytest.mark.parametrize("blocks", [(64, 65536), (2, 3)])
+@given(names=TEXTS, queries=TEXTS)
+def test_tfidf_equals_dense_products(blocks, names, queries):
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    vectorizer = TfidfVectorizer(analyzer="char", ngram_range=(1, 2), dtype=np.float32)
+    right = vectorizer.fit_transform(names).toarray()
+    products = vectorizer.transform(queries).toarray() @ right.T
+    k = max(1, len(names) - 1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(systems_module, "QUERY_BLOCK", blocks[0])
+        patch.setattr(systems_module, "NAME_BLOCK", blocks[1])
+        rows, scores = CharacterTfidf().search(names, queries, k)
+    for query in range(len(queries)):
+        found = rows[query][rows[query] >= 0]
+        assert len(found) == len(set(found)) == min(k, int((products[query] > 0).sum()))
+        np.testing.assert_allclose(products[query, found], scores[query][: len(found)], atol=1e-5)
+        np.testing.assert_allclose(np.sort(products[query])[::-1][: len(found)], scores[query][: len(found)], atol=1e-5)
+
+
+@given(st.lists(st.integers(0, 3), max_size=12), st.integers(1, 12))
+def test_the_best_are_those_of_a_sort(scores, k):
+    rows = np.random.default_rng(0).permutation(len(scores))
+    found, best = _take_best(rows, np.array(scores, dtype=np.float32), k)
+    expected = sorted(zip(scores, rows.tolist(), strict=True), key=lambda pair: (-pair[0], pair[1]))[:k]
+    assert list(zip(best.tolist(), found.tolist(), strict=True)) == expected
+
+
+@pytest.mark.parametrize("similarity", ["cosine", "dot"])
+def test_the_encoder_compares_by_cosine_or_inner_product(encoder, similarity):
+    names, queries = ["heart attack", "cold", "fever", "heart", "high fever"], ["heart failure", "feverish", "cold"]
+    encode = encoder.encode if similarity == "cosine" else encoder.encode_unscaled
+    left, right = encode(queries), encode(names)
+    rows, scores = EncoderSystem(encoder, similarity=similarity).search(names, queries, 3)
+    products = left @ right.T
+    assert rows.tolist() == np.argsort(-products, axis=1)[:, :3].tolist()
+    np.testing.assert_allclose(scores, -np.sort(-products, axis=1)[:, :3], rtol=1e-5)
+    unscaled = encoder.encode_unscaled(names)
+    lengths = np.linalg.norm(unscaled, axis=1, keepdims=True)
+    assert np.abs(lengths - 1).max() > 0.1
+    np.testing.assert_allclose(encoder.encode(names), unscaled / lengths, atol=1e-5)
+
+
+def test_an_unknown_similarity_is_refused(encoder):
+    with pytest.raises(ValueError, match="E620.*cosine, dot"):
+        EncoderSystem(encoder, similarity="l2")
+
+
+def test_strings_are_encoded_once(encoder, monkeypatch):
+    asked = []
+    encode = encoder.encode
+    monkeypatch.setattr(encoder, "encode", lambda strings, **kwargs: asked.extend(strings) or encode(strings, **kwargs))
+    system = EncoderSystem(encoder)
+    first = system.search(["a", "b", "a"], ["b"], 3)
+    second = system.search(["c", "b", "a"], ["b", "c"], 1)
+    assert sorted(asked) == ["a", "b", "c"]
+    assert first[0].tolist()[0][0] == 1 and second[0].tolist() == [[1], [0]]
+
+
+def test_all_systems_share_one_measure(encoder):
+    task = LinkingTask(["cold", "colds"], [["C1"], ["C1"]], names=["fever", "cold"], ids=["C2", "C1"])
+    scores = {
+        type(system).__name__: measure_system(system, {"a": task})["a"]["acc_at_1"]
+        for system in (ExactMatch(), CharacterTfidf(), EncoderSystem(encoder))
+    }
+    assert scores["ExactMatch"] == 0.5 and scores["CharacterTfidf"] == 1.0
+    assert scores["EncoderSystem"] == measure_accuracy(encoder, {"a": task})["a"]["acc_at_1"]
