@@ -528,3 +528,30 @@ class Errors(metaclass=_WithCodes):
         'objective.miner to "sapbert" or "coder", or objective.margin to null.'
     )
     E680 = "The config has unknown sections: {names}. Check the spelling: there are {allowed}."
+
+    # E70x: original files of corpora
+    E700 = "There is no reader for {name!r}. Formats, and the files of each: {known}."
+    E701 = (
+        "{place}: {reason}. The form is {form}. The file is probably damaged, was edited, or is of another corpus or "
+        "version. Correct it, or have such records left out and counted with --errors skip."
+    )
+    E702 = (
+        "Can't read the archive {file}: {reason}. The download was probably cut short, or it needs a password. Fetch "
+        "it again, or unpack it and give the folder."
+    )
+    E703 = (
+        "No file, or not all that are needed, have the names that this format has ({pattern}), but there is: {found}. "
+        "Give the file or the folder as its authors hand it out, with their file names."
+    )
+    E704 = (
+        "{part} is there twice: {first} and {second}. They are probably two versions, or two copies. Leave one of them "
+        "there."
+    )
+    E705 = (
+        "Files of folds are missing: {missing}. What is averaged over the others is no longer the published measure. "
+        "Fetch them as well. There are: {found}."
+    )
+    E706 = (
+        "There is no mention and no name in {path}, read as {name} (left out: {left_out}). The files are probably of "
+        "another format."
+    )
