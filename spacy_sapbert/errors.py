@@ -529,6 +529,48 @@ class Errors(metaclass=_WithCodes):
     )
     E680 = "The config has unknown sections: {names}. Check the spelling: there are {allowed}."
 
+    # E70x: original files of corpora
+    E700 = "There is no reader for {name!r}. Formats, and the files of each: {known}."
+    E701 = (
+        "{place}: {reason}. The form is {form}. The file is probably damaged, was edited, or is of another corpus or "
+        "version. Correct it, or have such records left out and counted with --errors skip."
+    )
+    E702 = (
+        "Can't read the archive {file}: {reason}. The download was probably cut short, or it needs a password. Fetch "
+        "it again, or unpack it and give the folder."
+    )
+    E703 = (
+        "No file, or not all that are needed, have the names that this format has ({pattern}), but there is: {found}. "
+        "Give the file or the folder as its authors hand it out, with their file names."
+    )
+    E704 = (
+        "{part} is there twice: {first} and {second}. They are probably two versions, or two copies. Leave one of them "
+        "there."
+    )
+    E705 = (
+        "Files of folds are missing: {missing}. What is averaged over the others is no longer the published measure. "
+        "Fetch them as well. There are: {found}."
+    )
+    E706 = (
+        "There is no mention and no name in {path}, read as {name} (left out: {left_out}). The files are probably of "
+        "another format."
+    )
+
+    # E72x: evaluation protocols
+    E720 = (
+        "The protocol adds mentions seen before to the dictionary or leaves them out, but none are given. Give those "
+        "of the training and development parts, or take a protocol that needs none, such as 'strict'."
+    )
+    E721 = (
+        "There is nothing to measure: {left} of {mentions} mentions and {names} names are left under the protocol. "
+        "Check that the files are those of this corpus."
+    )
+    E722 = (
+        "{file}: the 'parts' of the mention {mention!r} are {parts!r:.80}, but have to be a list of texts, one for "
+        'each concept: ["breast cancer", "ovarian cancer"]. Correct them, or leave them out to have the mention taken '
+        "apart by rules."
+    )
+
     # E74x: what commands and sweeps are given, and what they find in folders
     E740 = "{path}: {setting} can't be set in a sweep: {reason}."
     E741 = "{path} can't be read as a config: {reason}"
@@ -560,18 +602,4 @@ class Errors(metaclass=_WithCodes):
     E749 = (
         "A sweep takes its runs one after the other in one process, but was started in {n}. Start it with `python -m "
         "training sweep`; single runs can be started in several processes."
-
-    # E72x: evaluation protocols
-    E720 = (
-        "The protocol adds mentions seen before to the dictionary or leaves them out, but none are given. Give those "
-        "of the training and development parts, or take a protocol that needs none, such as 'strict'."
-    )
-    E721 = (
-        "There is nothing to measure: {left} of {mentions} mentions and {names} names are left under the protocol. "
-        "Check that the files are those of this corpus."
-    )
-    E722 = (
-        "{file}: the 'parts' of the mention {mention!r} are {parts!r:.80}, but have to be a list of texts, one for "
-        'each concept: ["breast cancer", "ovarian cancer"]. Correct them, or leave them out to have the mention taken '
-        "apart by rules."
     )

@@ -385,6 +385,35 @@ def curves(
     typer.echo(f"Drawn to {output}.")
 
 
+@app.command()
+def corpus(
+    format_name: Annotated[str, typer.Argument(metavar="FORMAT", help="Such as ncbi-disease; another word lists all")],
+    source: Annotated[Path, typer.Argument(metavar="INPUT", help="The original file, folder or archive")],
+    output: Annotated[Path, typer.Argument(help="A folder for <part>.jsonl.gz, dictionary.tsv.gz and <format>.json")],
+    dictionary: Annotated[str, typer.Option(help="A dictionary.tsv.gz in which to look the ids up, to count")] = "",
+    keep_nil: Annotated[bool, typer.Option("--keep-nil", help="Keep mentions with nothing to link to")] = False,
+    errors: Annotated[str, typer.Option(help="raise, or skip malformed records")] = "raise",
+) -> None:
+    """Bring an original corpus or dictionary to the form that `measure` and `finetuning-pairs` read."""
+    from .evaluation.readers import convert_corpus
+
+    data = convert_corpus(
+        format_name,
+        source,
+        output,
+        dictionary=dictionary or None,
+        keep_nil=keep_nil,
+        errors=errors,  # type: ignore[arg-type]  # checked by the reader
+    )
+    for kind in ("parts", "dictionaries"):
+        for name, counts in data[kind].items():
+            listed = ", ".join(f"{n:,} {what.replace('_', ' ')}" for what, n in counts.items())
+            typer.echo(f"{name}: {listed}.")
+    for title, kind in (("Left out", "left_out"), ("Odd", "odd")):
+        for what, entry in data[kind].items():
+            typer.echo(f"{title}: {entry['count']:,} {what}; the first: {entry['first'][0]}")
+
+
 def echo_scores(held_out: dict[str, Any] | None) -> None:
     """Print what was measured on held-out names.
 

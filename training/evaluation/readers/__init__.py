@@ -1,0 +1,18 @@
+"""Readers of corpora as their authors hand them out; all give the same uniform form."""
+
+from .convert import convert_corpus
+from .formats import FORMATS, Format
+from .inputs import InputFile, open_input
+from .records import CorpusParts, Mention
+from .report import ReadingReport
+
+__all__ = [
+    "FORMATS",
+    "CorpusParts",
+    "Format",
+    "InputFile",
+    "Mention",
+    "ReadingReport",
+    "convert_corpus",
+    "open_input",
+]

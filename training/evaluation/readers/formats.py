@@ -1,0 +1,58 @@
+"""The formats that corpora are handed out in: one line each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from .biosyn import read_biosyn
+from .brat import read_mantra_brat
+from .inputs import InputFile
+from .mantra_xml import read_mantra_xml
+from .pubtator import read_medmentions, read_pubtator
+from .records import CorpusParts
+from .report import ReadingReport
+from .tables import read_askapatient, read_cometa, read_folds, read_medmentions_rows
+from .vocabulary import read_ctd, read_medic
+from .xlbel import read_xlbel
+
+Reader = Callable[[list[InputFile], ReadingReport], CorpusParts]
+
+ANY_PUBTATOR = r"(?P<part>.+?)(?:\.pubtator)?\.(?:txt|pubtator)"
+NCBI_DISEASE = r"(?:.*/)?NCBI(?P<part>train|develop|test)set_corpus\.txt"
+BC5CDR = r"(?:.*/)?CDR_(?P<part>Training|Development|Test)Set\.PubTator\.txt"
+GENERAL, SPECIFIC = "General SNOMED ID", "Specific SNOMED ID"
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format.
+
+    read (Callable): Reads it.
+    files (str): The files that it consists of.
+    """
+
+    read: Reader
+    files: str
+
+
+FORMATS: dict[str, Format] = {
+    "askapatient": Format(read_askapatient, "AskAPatient.fold-0.test.txt and so on"),
+    "bc5cdr-chemical": Format(partial(read_pubtator, pattern=BC5CDR, types=["Chemical"]), "CDR_TestSet.PubTator.txt"),
+    "bc5cdr-disease": Format(partial(read_pubtator, pattern=BC5CDR, types=["Disease"]), "CDR_TestSet.PubTator.txt"),
+    "biosyn": Format(read_biosyn, "processed_test/*.concept, test_dictionary.txt and so on"),
+    "cadec": Format(read_folds, "fold_1/test.txt, train.txt, standard.txt and so on"),
+    "cometa-general": Format(partial(read_cometa, column=GENERAL), "train.csv, dev.csv, test.csv"),
+    "cometa-specific": Format(partial(read_cometa, column=SPECIFIC), "train.csv, dev.csv, test.csv"),
+    "ctd": Format(read_ctd, "CTD_diseases.tsv or CTD_chemicals.tsv"),
+    "mantra-brat": Format(read_mantra_brat, "Mantra-GSC-brat.zip"),
+    "mantra-xml": Format(read_mantra_xml, "EMEA_GSC_de_man.xml and so on"),
+    "medic": Format(read_medic, "medic_06Jul2012.txt"),
+    "medmentions": Format(read_medmentions, "corpus_pubtator.txt and the lists corpus_pubtator_pmids_test.txt"),
+    "medmentions-rows": Format(read_medmentions_rows, "train.txt, dev.txt, test.txt of PMID, mention and CUI"),
+    "ncbi-disease": Format(partial(read_pubtator, pattern=NCBI_DISEASE), "NCBItestset_corpus.txt and so on"),
+    "psytar": Format(read_folds, "fold_1/test.txt, train.txt, standard.txt and so on"),
+    "pubtator": Format(partial(read_pubtator, pattern=ANY_PUBTATOR), "a file .txt or .pubtator for each part"),
+    "xlbel": Format(read_xlbel, "de_1k_test_query.txt, or de_1k_test_query_with_context.txt, and so on"),
+}

@@ -1,0 +1,71 @@
+"""What both forms of the Mantra gold standard corpus share: mentions of several CUIs, or of several pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from .records import CorpusParts, Mention, cut_window, split_ids, trim_span
+from .report import ReadingReport
+
+DISCONTINUOUS = "_discontinuous"
+
+
+def make_mention(
+    doc_id: str, text: str, spans: Sequence[tuple[int, int]], mention: str, raw_id: str, group: str = ""
+) -> Mention | str:
+    """Make a mention of an annotation, if it fits to the text.
+
+    doc_id (str): The document.
+    text (str): Its text.
+    spans (Sequence[Tuple[int, int]]): Where the pieces of the mention are.
+    mention (str): The pieces with spaces between them.
+    raw_id (str): Its CUI.
+    group (str): Its semantic group.
+    RETURNS (Mention | str): The mention, or what is wrong.
+    """
+    found = " ".join(text[start:end] for start, end in spans)
+    if not mention.strip() or not all(text[start:end].strip() for start, end in spans):
+        return "an empty mention"
+    if found.split() != mention.split():
+        return f"the text at {list(spans)} is {found!r:.80}, but the mention is {mention!r:.80}"
+    if len(spans) > 1:
+        fragments = [list(span) for span in spans]
+        return Mention(" ".join(mention.split()), split_ids(raw_id), doc_id=doc_id, type=group, fragments=fragments)
+    start, end = trim_span(text, *spans[0])
+    window, window_start = cut_window(text, start, end)
+    return Mention(
+        text[start:end],
+        split_ids(raw_id),
+        doc_id=doc_id,
+        start=start,
+        end=end,
+        type=group,
+        text=window,
+        text_start=window_start,
+    )
+
+
+def add_mentions(corpus: CorpusParts, language: str, mentions: list[Mention], report: ReadingReport) -> None:
+    """Add the mentions of a document, with all CUIs of a span in one.
+
+    corpus (CorpusParts): Where to.
+    language (str): The part.
+    mentions (List[Mention]): One for each CUI.
+    report (ReadingReport): Where it is noted how many were joined.
+    """
+    joined: dict[tuple[object, ...], Mention] = {}
+    for mention in mentions:
+        key = (mention.start, mention.end, str(mention.fragments))
+        if key in joined:
+            other = joined[key]
+            report.note_odd("annotations joined with another one of the same span", mention.place)
+            joined[key] = replace(other, ids=list(dict.fromkeys(other.ids + mention.ids)))
+        else:
+            joined[key] = mention
+    corpus.documents[language] = corpus.documents.get(language, 0) + 1
+    for mention in joined.values():
+        if mention.fragments:
+            report.note_odd("mentions in several pieces, written to a part of their own", mention.place)
+        part = language + DISCONTINUOUS if mention.fragments else language
+        corpus.mentions.setdefault(part, []).append(mention)

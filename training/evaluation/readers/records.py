@@ -1,0 +1,120 @@
+"""The uniform form that all corpora are brought to: mentions of parts, and dictionaries."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+WINDOW = 100
+# What NCBI-disease, BC5CDR, CTD and MedMentions write before an id that their dictionaries have without it.
+PREFIX = re.compile(r"^(?:MESH|OMIM|UMLS):", re.IGNORECASE)
+# White space as well: ids are written to files with tabs between fields.
+ID_SEPARATOR = re.compile(r"[|+,;\s]")
+# How corpora say that there is nothing to link to.
+NIL = frozenset({"", "-1", "-", "none", "null", "cui-less", "cuiless", "concept_less"})
+BREAK = re.compile(r"[\t\r\n\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
+
+
+@dataclass(frozen=True)
+class Mention:
+    """A mention with the ids of what it means.
+
+    mention (str): Its text.
+    ids (List[str]): Ids, any of which is right; none for NIL.
+    place (str): Where it was read, for messages. It is not written.
+    doc_id (str): The document.
+    start (int | None): Where it starts in the document's text, in characters.
+    end (int | None): Where it ends.
+    type (str): What the corpus says it is.
+    raw_id (str): The ids as the corpus writes them.
+    parts (List[str]): The single mentions that a composite one stands for, if the corpus gives them.
+    fragments (List[List[int]]): Starts and ends of a mention that is not in one piece.
+    text (str): What stands around it.
+    text_start (int | None): Where that starts: text[start - text_start : end - text_start] is the mention.
+    """
+
+    mention: str
+    ids: list[str]
+    place: str = ""
+    doc_id: str = ""
+    start: int | None = None
+    end: int | None = None
+    type: str = ""
+    raw_id: str = ""
+    parts: list[str] = field(default_factory=list)
+    fragments: list[list[int]] = field(default_factory=list)
+    text: str = ""
+    text_start: int | None = None
+
+    def to_row(self) -> dict[str, Any]:
+        """Give what is written to a file: `mention`, `ids`, and what else the corpus has.
+
+        RETURNS (dict): JSON data.
+        """
+        values = {name: value for name, value in vars(self).items() if name != "place"}
+        return {
+            name: value for name, value in values.items() if name in ("mention", "ids") or value not in (None, "", [])
+        }
+
+
+@dataclass
+class CorpusParts:
+    """A corpus as it was read.
+
+    mentions (dict): The mentions of each part, such as "train" or "fold1.test".
+    documents (dict): How many documents were read of each part, with mentions or without.
+    dictionaries (dict): Of each dictionary, an id, or several with "|" between them, and a name.
+    """
+
+    mentions: dict[str, list[Mention]] = field(default_factory=dict)
+    documents: dict[str, int] = field(default_factory=dict)
+    dictionaries: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+
+
+def split_ids(raw: str) -> list[str]:
+    """Split a field of ids, without prefixes and what stands for "nothing to link to".
+
+    raw (str): Ids with "|", "+", ",", ";" or a space between them.
+    RETURNS (List[str]): Distinct ids, none for NIL.
+    """
+    ids = (PREFIX.sub("", part.strip()).strip() for part in ID_SEPARATOR.split(raw))
+    return list(dict.fromkeys(part for part in ids if part.lower() not in NIL))
+
+
+def plain_text(text: str) -> str:
+    """Replace each tab and line end by a space, so that offsets stay as they are.
+
+    text (str): The text.
+    RETURNS (str): Text of one line, equally long.
+    """
+    return BREAK.sub(" ", text)
+
+
+def trim_span(text: str, start: int, end: int) -> tuple[int, int]:
+    """Leave spaces out of a span.
+
+    text (str): The document's text.
+    start (int): Where the span starts.
+    end (int): Where it ends.
+    RETURNS (Tuple[int, int]): Start and end; equal if there is nothing but spaces.
+    """
+    span = text[start:end]
+    return start + len(span) - len(span.lstrip()), max(start, end - (len(span) - len(span.rstrip())))
+
+
+def cut_window(text: str, start: int, end: int, size: int = WINDOW) -> tuple[str, int]:
+    """Cut out what stands around a span, from a word's start to a word's end.
+
+    text (str): The document's text.
+    start (int): Where the span starts.
+    end (int): Where it ends.
+    size (int): Characters on each side at most.
+    RETURNS (Tuple[str, int]): The window, and where it starts.
+    """
+    left, right = max(0, start - size), min(len(text), end + size)
+    if left and not text[left - 1].isspace():
+        left = next((place + 1 for place in range(left, start) if text[place].isspace()), start)
+    if right < len(text) and not text[right].isspace():
+        right = next((place for place in range(right - 1, end - 1, -1) if text[place].isspace()), end)
+    return text[left:right], left
