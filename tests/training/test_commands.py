@@ -9,7 +9,8 @@ from typer.testing import CliRunner
 
 from spacy_sapbert.terminology import Terminology, TerminologyBuilder, write_rrf
 from training import __main__ as commands
-from training.__main__ import app
+from training.commands.application import app, read_overrides
+from training.commands.runs import parse_share
 from training.held_out import read_held_out
 from training.pairs import read_pairs
 from training.triples import read_triples
@@ -161,15 +162,15 @@ def test_errors_with_a_code_are_printed_and_others_raised(tmp_path, monkeypatch,
     assert captured.err.startswith("[E746]") and str(tmp_path / "file") in captured.err
 
     monkeypatch.setattr("sys.argv", ["training", "preprocess", str(tmp_path / "nowhere"), str(tmp_path / "other")])
-    monkeypatch.setattr(commands, "read_rrf", fail)
-    monkeypatch.setattr(commands, "is_written_by_us", lambda _: False)
+    monkeypatch.setattr("training.commands.data.read_rrf", fail)
+    monkeypatch.setattr("training.commands.data.is_written_by_us", lambda _: False)
     with pytest.raises(KeyError, match="CUI"):
         commands.main()
 
 
 def test_a_variable_that_is_not_set_leaves_what_the_config_says():
     arguments = ["--paths.encoder", "", "--paths.held_out", "", "--batch.pairs", "8"]
-    assert commands.read_overrides(arguments) == {"paths.held_out": "", "batch.pairs": 8}
-    assert [commands.parse_share(text) for text in ("", "0", "0.5")] == [None, 0.0, 0.5]
+    assert read_overrides(arguments) == {"paths.held_out": "", "batch.pairs": 8}
+    assert [parse_share(text) for text in ("", "0", "0.5")] == [None, 0.0, 0.5]
     with pytest.raises(ValueError, match="E748.*half"):
-        commands.parse_share("half")
+        parse_share("half")

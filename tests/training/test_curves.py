@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 from typer.testing import CliRunner
 
-from training.__main__ import app
+from training.commands import app
 from training.curves import COLOURS, draw_curves, make_figure, name_runs, smooth
 from training.loop import read_metrics
 

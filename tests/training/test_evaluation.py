@@ -13,8 +13,8 @@ from thinc.api import Config
 from typer.testing import CliRunner
 
 from spacy_sapbert.encoder import EncoderShim
-from training.__main__ import app
 from training.card import read_results
+from training.commands import app
 from training.evaluation import (
     Corpus,
     ExactMatch,

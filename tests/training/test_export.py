@@ -15,9 +15,9 @@ from typer.testing import CliRunner
 from spacy_sapbert.encoder import EncoderShim, read_encoder
 from spacy_sapbert.encoder.folder import compute_fingerprint
 from spacy_sapbert.terminology import TerminologyBuilder
-from training.__main__ import app
 from training.card import CardNotes, describe_base, read_results, write_card
 from training.checkpoint import STATE_FILE
+from training.commands import app
 from training.export import average_weights
 from training.held_out import measure_held_out, split_terminology
 from training.loop import TrainingLoop

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from training.__main__ import app
+from training.commands import app
 from training.data import load_pairs
 from training.finetuning import read_dictionary, write_finetuning_pairs
 from training.pairs import PAIRS_MANIFEST, read_pairs

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from training.__main__ import app
+from training.commands import app
 from training.data import load_pairs
 from training.pairs import read_pairs
 from training.parallel import write_parallel_pairs

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from training.__main__ import app
+from training.commands import app
 from training.evaluation.readers import FORMATS, ReadingReport, convert_corpus, open_input
 from training.evaluation.readers.biosyn import read_biosyn
 

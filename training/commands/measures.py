@@ -1,0 +1,144 @@
+"""Commands that weigh encoders and settings, and bring corpora to the form that they are read in."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from spacy_sapbert.errors import Errors
+
+from .application import app, parse_files, read_overrides
+
+if TYPE_CHECKING:
+    from ..evaluation import LinkingTask
+
+CORPORA = Path(__file__).parents[1] / "evaluation" / "corpora.cfg"
+
+
+@app.command()
+def corpus(
+    format_name: Annotated[str, typer.Argument(metavar="FORMAT", help="Such as ncbi-disease; another word lists all")],
+    source: Annotated[Path, typer.Argument(metavar="INPUT", help="The original file, folder or archive")],
+    output: Annotated[Path, typer.Argument(help="A folder for <part>.jsonl.gz, dictionary.tsv.gz and <format>.json")],
+    dictionary: Annotated[str, typer.Option(help="A dictionary.tsv.gz in which to look the ids up, to count")] = "",
+    keep_nil: Annotated[bool, typer.Option("--keep-nil", help="Keep mentions with nothing to link to")] = False,
+    errors: Annotated[str, typer.Option(help="raise, or skip malformed records")] = "raise",
+) -> None:
+    """Bring an original corpus or dictionary to the form that `measure` and `finetuning-pairs` read."""
+    from ..evaluation.readers import convert_corpus
+
+    data = convert_corpus(
+        format_name,
+        source,
+        output,
+        dictionary=dictionary or None,
+        keep_nil=keep_nil,
+        errors=errors,  # type: ignore[arg-type]  # checked by the reader
+    )
+    for kind in ("parts", "dictionaries"):
+        for name, counts in data[kind].items():
+            listed = ", ".join(f"{n:,} {what.replace('_', ' ')}" for what, n in counts.items())
+            typer.echo(f"{name}: {listed}.")
+    for title, kind in (("Left out", "left_out"), ("Odd", "odd")):
+        for what, entry in data[kind].items():
+            typer.echo(f"{title}: {entry['count']:,} {what}; the first: {entry['first'][0]}")
+
+
+def read_tasks(
+    held_out: str, benchmarks: str, corpora_file: Path, max_names: int
+) -> tuple[dict[str, LinkingTask], dict[str, LinkingTask]]:
+    """Read what encoders are to be measured on, and say what is there.
+
+    held_out (str): Files of held-out names, with commas between them.
+    benchmarks (str): The folder of the corpora; empty for none.
+    corpora_file (Path): The config file that lists them.
+    max_names (int): Names of a corpus's dictionary to search about at most; 0 for all.
+    RETURNS (Tuple[dict, dict]): Held-out names and corpora, by name.
+    RAISES (ValueError): If there is nothing to measure on, or two tasks have one name.
+    """
+    from ..evaluation import read_corpora, read_task
+    from ..held_out import read_held_out
+
+    files = parse_files(held_out)
+    found, missing = read_corpora(corpora_file, benchmarks) if benchmarks else ({}, [])
+    twice = [name for name, n in Counter([*(Path(file).stem for file in files), *found]).items() if n > 1]
+    if twice:
+        raise ValueError(Errors.E745.format(name=twice[0]))
+    names = {Path(file).stem: read_held_out(file) for file in files}
+    corpora = {name: read_task(corpus, max_names=max_names) for name, corpus in found.items()}
+    if not names and not corpora:
+        raise ValueError(Errors.E678.format(benchmarks=benchmarks, path=corpora_file))
+    for name, task in {**names, **corpora}.items():
+        counts = ", ".join(f"{key.replace('_', ' ')} {n:,}" for key, n in task.report.items())
+        typer.echo(f"{name}: {len(task.queries):,} queries, {len(task.names):,} names ({counts}).")
+    if missing:
+        typer.echo(f"Not in {benchmarks}: {', '.join(missing)}.")
+    return names, corpora
+
+
+HELD_OUT_OPTION = typer.Option(help="Files of held-out names, with commas between them")
+BENCHMARKS_OPTION = typer.Option(help="The folder of the corpora; empty for none")
+CORPORA_OPTION = typer.Option(help="Which corpora: test parts, or those of corpora_dev.cfg, to choose settings on")
+MAX_NAMES_OPTION = typer.Option(help="Names of each dictionary to search about at most; 0 for all")
+
+
+@app.command()
+def measure(
+    encoders: Annotated[
+        str, typer.Argument(help="Folders or hub names, with commas between; the first is the reference")
+    ],
+    output: Annotated[
+        Path, typer.Argument(help="A folder for scores.json, so that nothing is measured twice, and scores.md")
+    ],
+    held_out: Annotated[str, HELD_OUT_OPTION] = "",
+    benchmarks: Annotated[str, BENCHMARKS_OPTION] = "",
+    corpora: Annotated[Path, CORPORA_OPTION] = CORPORA,
+    max_names: Annotated[int, MAX_NAMES_OPTION] = 0,
+    results: Annotated[
+        str,
+        typer.Option(
+            help="Also write the scores of the last encoder, and of the first as those before, for `export --results`"
+        ),
+    ] = "",
+) -> None:
+    """Measure encoders side by side: how often the right concept is found."""
+    from ..bases import SMALL, load_base
+    from ..evaluation import ScoreBook, describe_results, format_scores
+    from ..runs import write_json, write_text
+    from ..settings import EncoderChoice
+
+    names, others = read_tasks(held_out, benchmarks, corpora, max_names)
+    book = ScoreBook({**names, **others}, output / "scores.json")
+    rows = {}
+    for name in encoders.split(","):
+        encoder = load_base(name.strip(), EncoderChoice(max_length=None))
+        rows[name.strip() or SMALL] = [book.measure(encoder)]
+    table = format_scores(rows, reference=next(iter(rows)))
+    write_text(output / "scores.md", table)
+    if results:
+        Path(results).parent.mkdir(parents=True, exist_ok=True)
+        scores = [scores for scores, *_ in rows.values()]
+        described = describe_results(scores[0] if len(scores) > 1 else None, scores[-1])
+        write_json(Path(results), {"fingerprint": encoder.fingerprint, "scores": described})
+    typer.echo(table)
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def sweep(
+    context: typer.Context,
+    config: Path,
+    output: Path,
+    held_out: Annotated[str, HELD_OUT_OPTION] = "",
+    benchmarks: Annotated[str, BENCHMARKS_OPTION] = "",
+    corpora: Annotated[Path, CORPORA_OPTION] = CORPORA,
+    max_names: Annotated[int, MAX_NAMES_OPTION] = 0,
+) -> None:
+    """Compare settings: many runs, and a table of their scores. Settings of all runs are given as for `pretrain`."""
+    from ..sweep import read_sweep, run_sweep
+
+    runs = read_sweep(config, output, read_overrides(context.args))
+    names, others = read_tasks(held_out, benchmarks, corpora, max_names)
+    typer.echo(run_sweep(runs, output, held_out=names, corpora=others))
