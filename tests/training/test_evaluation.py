@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from thinc.api import Config
 from typer.testing import CliRunner
@@ -82,6 +82,7 @@ def test_accuracy_equals_a_naive_loop(encoder):
     assert [scores[key] for key in ("acc_at_1", "acc_at_5", "row_acc_at_5")] == pytest.approx(by_fold.tolist())
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 4), st.sampled_from("abcx"), st.booleans()), min_size=1, max_size=12))
 def test_a_mention_is_right_only_if_all_its_parts_are(drawn):
     drawn.sort(key=lambda part: part[0])
