@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import make_encoder_folder
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from thinc.api import Config
 from typer.testing import CliRunner
@@ -83,6 +83,7 @@ def test_accuracy_equals_a_naive_loop(encoder):
     assert [scores[key] for key in ("acc_at_1", "acc_at_5", "row_acc_at_5")] == pytest.approx(by_fold.tolist())
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 4), st.sampled_from("abcx"), st.booleans()), min_size=1, max_size=12))
 def test_a_mention_is_right_only_if_all_its_parts_are(drawn):
     drawn.sort(key=lambda part: part[0])
@@ -121,6 +122,7 @@ def test_tasks_of_parts_are_saved_and_hashed(tmp_path):
         LinkingTask.from_disk(tmp_path / "task.json")
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from(["A", "B", "C|D", "E"]), max_size=12), st.lists(st.sampled_from("ABCDEF")))
 def test_more_ranks_never_lose_a_hit(ids, gold):
     at_1, at_5, row_1, row_5 = find_hits(ids, gold)

@@ -5,7 +5,7 @@ import string
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from training.evaluation import (
@@ -65,12 +65,14 @@ def test_composites_are_taken_apart(mention, parts):
     assert resolve_composite(mention, 1) == resolve_composite(mention, 17) == [mention]
 
 
+@settings(deadline=None)
 @given(st.lists(WORDS, min_size=2, max_size=5), st.sampled_from(["and", "or", "and/or"]), WORDS)
 def test_a_list_of_names_gives_each_of_them(names, conjunction, ending):
     mention = f"{', '.join(names[:-1])} {conjunction} {names[-1]} {ending}"
     assert resolve_composite(mention, len(names)) == [f"{name} {ending}" for name in names]
 
 
+@settings(deadline=None)
 @given(st.text(st.sampled_from("ab ,/"), max_size=12).map(lambda text: f"{text} and of"), st.integers(0, 4))
 def test_there_are_as_many_parts_as_concepts_or_one(mention, n):
     parts = resolve_composite(mention, n)
@@ -95,6 +97,7 @@ def test_abbreviations_are_spelled_out_until_none_is_left(mention, expected):
     assert spell_out(mention, long_forms) == expected
 
 
+@settings(deadline=None)
 @given(st.dictionaries(st.sampled_from("ABCDE"), st.lists(st.sampled_from("ABCDEx"), max_size=2).map(" ".join)))
 def test_circles_of_definitions_end(long_forms):
     spell_out("A B/C D,", long_forms)
@@ -119,6 +122,7 @@ def test_cleaning():
     assert group_by_name([("D1|D2", "a"), ("D3", "b"), ("D2", "a"), ("D4", "a")]) == {"a": "D1|D2|D4", "b": "D3"}
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_what_is_clean_stays_as_it_is(text):
     once = clean(text)

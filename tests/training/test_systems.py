@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_sapbert.encoder import EncoderShim
@@ -27,6 +27,7 @@ def test_exact_match_finds_equal_names_only():
 
 
 @pytest.mark.parametrize("blocks", [(64, 65536), (2, 3)])
+@settings(deadline=None)
 @given(names=TEXTS, queries=TEXTS)
 def test_tfidf_equals_dense_products(blocks, names, queries):
     from sklearn.feature_extraction.text import TfidfVectorizer
@@ -46,6 +47,7 @@ def test_tfidf_equals_dense_products(blocks, names, queries):
         np.testing.assert_allclose(np.sort(products[query])[::-1][: len(found)], scores[query][: len(found)], atol=1e-5)
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 3), max_size=12), st.integers(1, 12))
 def test_the_best_are_those_of_a_sort(scores, k):
     rows = np.random.default_rng(0).permutation(len(scores))
