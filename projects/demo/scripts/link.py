@@ -85,8 +85,8 @@ def summary(rows: list[dict[str, str]], linker: SapbertLinker) -> str:
     fifth = sum(row["at_5"] == "yes" for row in rows)
     return (
         f"{len(rows)} mentions against {len(linker.terminology):,} concepts with {linker.terminology.n_names:,} names: "
-        f"{first} link to the concept that was meant, {fifth} have it among the first five candidates. The encoder was "
-        "never trained on medical names; see the README for those that were."
+        f"{first} link to the concept that was meant, {fifth} have it among the first five candidates. The encoder is "
+        "a small one, trained on names of open terminologies, this one's among them."
     )
 
 
