@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from spacy_sapbert.encoder import EncoderShim
 from training.evaluation import CharacterTfidf, EncoderSystem, ExactMatch, LinkingTask, measure_accuracy, measure_system
-from training.evaluation import systems as systems_module
-from training.evaluation.systems import _take_best
+from training.evaluation.systems import take_best
+from training.evaluation.systems import tfidf as tfidf_module
 
 TEXTS = st.lists(st.text("abc ", min_size=1, max_size=6).filter(str.strip), min_size=1, max_size=9)
 
@@ -37,8 +37,8 @@ def test_tfidf_equals_dense_products(blocks, names, queries):
     products = vectorizer.transform(queries).toarray() @ right.T
     k = max(1, len(names) - 1)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(systems_module, "QUERY_BLOCK", blocks[0])
-        patch.setattr(systems_module, "NAME_BLOCK", blocks[1])
+        patch.setattr(tfidf_module, "QUERY_BLOCK", blocks[0])
+        patch.setattr(tfidf_module, "NAME_BLOCK", blocks[1])
         rows, scores = CharacterTfidf().search(names, queries, k)
     for query in range(len(queries)):
         found = rows[query][rows[query] >= 0]
@@ -51,7 +51,7 @@ def test_tfidf_equals_dense_products(blocks, names, queries):
 @given(st.lists(st.integers(0, 3), max_size=12), st.integers(1, 12))
 def test_the_best_are_those_of_a_sort(scores, k):
     rows = np.random.default_rng(0).permutation(len(scores))
-    found, best = _take_best(rows, np.array(scores, dtype=np.float32), k)
+    found, best = take_best(rows, np.array(scores, dtype=np.float32), k)
     expected = sorted(zip(scores, rows.tolist(), strict=True), key=lambda pair: (-pair[0], pair[1]))[:k]
     assert list(zip(best.tolist(), found.tolist(), strict=True)) == expected
 
