@@ -88,12 +88,12 @@ def hold_out_source(terminology: Terminology, source: str, *, seed: int = 0) -> 
     has_source = terminology.names["source"].cast(pl.String).str.split("|").list.contains(source)
     concepts = terminology.names.filter(has_source)["concept"].unique().sort().to_numpy()
     names = list_distinct_names(terminology)
-    own = names.filter(pl.col("concept").is_in(concepts))
-    paired, is_eligible = _find_paired(own, len(terminology))
-    asked = paired[is_eligible[paired]]
+    # A name that a concept left for training has as well is no question: it has been seen.
+    paired, is_eligible = _find_paired(names, len(terminology))
+    asked = paired[is_eligible[paired] & np.isin(paired, concepts)]
     if not len(asked) or len(concepts) == len(terminology):
         raise ValueError(Errors.E674.format(source=source, concepts=len(concepts), eligible=len(asked)))
-    task = _make_task(own, terminology.concepts["id"], asked, concepts, np.random.default_rng(seed))
+    task = _make_task(names, terminology.concepts["id"], asked, concepts, np.random.default_rng(seed))
     return _without(terminology, concepts), task
 
 

@@ -72,6 +72,17 @@ def test_a_source_is_held_out_whole(terminology):
         hold_out_source(hold_out_source(terminology, "MSH")[0], "NCI") and hold_out_source(rest, "MSH")
 
 
+def test_names_that_are_left_for_training_are_not_asked_for():
+    builder = TerminologyBuilder()
+    for concept in range(4):
+        builder.add_name(f"C{concept}", f"name {concept}", source="CL")
+        builder.add_name(f"C{concept}", f"other name {concept}", source="CL")
+        builder.add_name(f"M{concept}", f"name {concept}", source="MSH")
+    for seed in range(5):
+        task = hold_out_source(builder.build(), "CL", seed=seed)[1]
+        assert task.queries == [f"other name {concept}" for concept in range(4)]
+
+
 def test_tasks_are_saved_with_the_split(terminology, tmp_path):
     rest, tasks = write_split(terminology, tmp_path, held_out=3, dictionary=9, sources=["CL"])
     assert set(tasks) == {"held_out.json", "held_out_CL.json"}

@@ -10,6 +10,8 @@ from typing import Any
 
 from spacy_sapbert.errors import Errors
 
+from ..runs import write_text
+
 
 @dataclass(frozen=True)
 class LinkingTask:
@@ -41,9 +43,7 @@ class LinkingTask:
         """
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(path.name + ".part")
-        temporary.write_text(json.dumps(asdict(self), ensure_ascii=False), encoding="utf8")
-        temporary.replace(path)
+        write_text(path, json.dumps(asdict(self), ensure_ascii=False))
 
     @classmethod
     def from_disk(cls, path: str | Path) -> LinkingTask:
