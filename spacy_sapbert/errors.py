@@ -603,3 +603,91 @@ class Errors(metaclass=_WithCodes):
         "A sweep takes its runs one after the other in one process, but was started in {n}. Start it with `python -m "
         "training sweep`; single runs can be started in several processes."
     )
+
+    # E75x: benchmarks
+    E750 = (
+        "{path} does not hold vectors of strings: {reason}. It is damaged, or another file. Delete its folder, and they "
+        "are computed again."
+    )
+
+    # E76x: BioSyn
+    E760 = (
+        "There is no mention to train on in {files}: of {read} mentions, {composites} are composite, {without_ids} have"
+        " no id and {repeated} are repeated. Give the training and development parts of a corpus with its ids."
+    )
+    E761 = "The dictionary {path} has no name, so mentions have nothing to be compared with. Give lines of id, tab, name."
+    E762 = (
+        "None of the {mentions} mentions has a name of what it means among its {candidates} candidates, so nothing can be"
+        " learned ({unknown} have an id that the dictionary {path} lacks). Ids have to be written alike in both files, "
+        "prefixes included."
+    )
+    E763 = (
+        "The loss of step {step} is {loss}. The learning rate is probably too high, or half precision too coarse: try a "
+        "lower one, or run.precision = 'fp32'. The last checkpoint is from before. The mentions are: {mentions}."
+    )
+    E764 = (
+        "{path} does not hold the candidates that the checkpoint {checkpoint} goes on with: {reason}. It was deleted, "
+        "damaged or replaced. Delete the last checkpoint to go on from the one before, or all of them to start anew."
+    )
+    E765 = (
+        "{path} is not what training of BioSyn writes: {reason}. Give the output folder of `python -m training biosyn`,"
+        " or train again."
+    )
+    E766 = (
+        "The encoder in {path} is not the one that its weight of shared characters was learned with: its fingerprint is"
+        " {found}, not {wanted}. One of the two was replaced. Train again, or put the right encoder there."
+    )
+
+    # E77x: tables of vectors, and the tasks that compare vectors of concepts and words
+    E770 = (
+        "{file}, line {line}: {reason}. A table of vectors has an id and its numbers on each line, with commas or "
+        "spaces between them, as many numbers on each, and each id once. The file was probably cut or edited: fetch it "
+        "again, or correct the line."
+    )
+    E771 = "There is no vector in {file}: {reason}. The download was probably incomplete; fetch the file again."
+    E772 = (
+        "MCSM compares each concept with its {k} nearest others, but only {found} {what}. Choose another "
+        "source or more concepts; semantic types are known if the terminology was read from a release with MRSTY."
+    )
+    E773 = (
+        "Nothing can be learned of {path}: {reason}. Of {triples} triples, these were left out: {left_out}. Ask for "
+        "fewer triples of a relation, or give more of them."
+    )
+    E774 = (
+        "None of the {wanted} {what} has a vector in {vectors}. Its ids or words are probably of another kind; these "
+        "were looked for: {examples}."
+    )
+    E775 = (
+        "{file}, line {line}: {reason}. A list of word pairs is a CSV file with a header: TERM1, TERM2, one of {ratings} "
+        "or several, and perhaps CUI1 and CUI2. Take the file as its authors published it, or correct the line."
+    )
+    E776 = "The setting {name} is {value!r}, but has to be {allowed}."
+    E777 = (
+        "{name} has no word vectors. Small spaCy pipelines are without them: take one whose name ends in md or lg, or "
+        "a file of word vectors as text."
+    )
+    E778 = "There is nothing to measure: no encoder and no vectors are given. Name an encoder, or give --vectors."
+
+    # E78x: published figures, and reports of measurements
+    E780 = (
+        "{file}, line {line}: {reason}. Published figures are listed with tabs between source, table, system, corpus, "
+        "metric, value, pooling, supervised and note, and each once. Correct the line, or add the source or the table "
+        "to literature_sources.cfg."
+    )
+    E781 = (
+        "{file} can't be reported on: {reason}. It was probably edited, or written by another version or program. "
+        "Measure again into an empty folder."
+    )
+    E782 = (
+        "{file}, line {line}: {reason}. A line of predictions is an object of JSON with `mention`, `queries`, `gold`, "
+        "`candidates` (a list for each query) and `hits`. The file was probably cut or edited: delete it, and measure "
+        "again."
+    )
+    E783 = (
+        "Two systems can only be compared on the same {what}: one has {first}, the other {second}. They were probably "
+        "measured on different versions of a corpus. Measure both again."
+    )
+    E784 = (
+        "The figure {file} is of another form than .svg or .png, or its name is that of a file outside the folder of "
+        "figures. Draw it again, and name it in figures.json by its file name alone."
+    )

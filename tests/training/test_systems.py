@@ -78,8 +78,10 @@ def test_an_unknown_similarity_is_refused(encoder):
 
 def test_strings_are_encoded_once(encoder, monkeypatch):
     asked = []
-    encode = encoder.encode
-    monkeypatch.setattr(encoder, "encode", lambda strings, **kwargs: asked.extend(strings) or encode(strings, **kwargs))
+    encode = encoder.encode_unscaled
+    monkeypatch.setattr(
+        encoder, "encode_unscaled", lambda strings, **kwargs: asked.extend(strings) or encode(strings, **kwargs)
+    )
     system = EncoderSystem(encoder)
     first = system.search(["a", "b", "a"], ["b"], 3)
     second = system.search(["c", "b", "a"], ["b", "c"], 1)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,48 @@ RANKS = (1, 5)
 SEARCHED_ROWS = 200
 # Equal vectors give products that differ in the last digits.
 TIE = 1e-6
+ANY_TIED = "acc_at_1_any_tied"
+
+
+class Found(NamedTuple):
+    """What a system has found for the queries of a task.
+
+    rows (ndarray): Rows of names, shape (queries, k), int64, best first, padded with -1.
+    scores (ndarray): Their scores, float32, padded with -inf.
+    """
+
+    rows: np.ndarray
+    scores: np.ndarray
+
+    def ids(self, task: LinkingTask, query: int) -> list[str]:
+        """Get the concepts of the names found.
+
+        task (LinkingTask): The task.
+        query (int): The number of the query.
+        RETURNS (List[str]): The concept of each name, best first; equal ids joined with "|".
+        """
+        return [task.ids[row] for row in self.rows[query] if row >= 0]
+
+
+class Hits(NamedTuple):
+    """Where mentions have been linked right.
+
+    labels (List[str]): What is counted: `acc_at_1` and so on.
+    is_hit (ndarray): Shape (mentions, labels), bool.
+    folds (ndarray): The fold of each mention.
+    """
+
+    labels: list[str]
+    is_hit: np.ndarray
+    folds: np.ndarray
+
+    def means(self) -> dict[str, float]:
+        """Average over mentions, and over folds where there are several.
+
+        RETURNS (Dict[str, float]): Shares by label.
+        """
+        means = np.mean([self.is_hit[self.folds == fold].mean(axis=0) for fold in np.unique(self.folds)], axis=0)
+        return {label: float(mean) for label, mean in zip(self.labels, means, strict=True)}
 
 
 def measure_accuracy(
@@ -36,7 +78,7 @@ def measure_accuracy(
     RETURNS (dict): For each task what `measure_system` gives.
     """
     system = EncoderSystem(encoder, similarity=similarity, batch_size=batch_size)
-    system.encode(string for task in tasks.values() for part in (task.names, task.queries) for string in part)
+    system.embeddings.add(string for task in tasks.values() for part in (task.names, task.queries) for string in part)
     return measure_system(system, tasks)
 
 
@@ -50,28 +92,49 @@ def measure_system(system: System, tasks: Mapping[str, LinkingTask]) -> dict[str
         same among the first names, as it is published for SapBERT and BioSyn; `acc_at_1_any_tied`: what `acc_at_1`
         would be at best if names as good as the first were put in another order; and counts.
     """
-    return {name: _measure(task, system) for name, task in tasks.items()}
+    return {name: summarise(task, judge(task, find(system, task))) for name, task in tasks.items()}
 
 
-def _measure(task: LinkingTask, system: System) -> dict[str, Any]:
+def summarise(task: LinkingTask, hits: Hits) -> dict[str, Any]:
+    """Average hits, and count what they are of.
+
+    task (LinkingTask): The task.
+    hits (Hits): Where its mentions have been linked right.
+    RETURNS (dict): Shares by label, `mentions`, `queries` and `names`.
+    """
+    counts = {"mentions": len(hits.is_hit), "queries": len(task.queries), "names": len(task.names)}
+    return {**hits.means(), **counts}
+
+
+def find(system: System, task: LinkingTask) -> Found:
+    """Look the queries of a task up; equal ones once.
+
+    system (System): What finds names.
+    task (LinkingTask): The task.
+    RETURNS (Found): At most `SEARCHED_ROWS` names of each query.
+    """
     queries = list(dict.fromkeys(task.queries))
     place = {query: number for number, query in enumerate(queries)}
     rows, scores = system.search(task.names, queries, min(SEARCHED_ROWS, len(task.names)))
-    hits = np.zeros((len(task.queries), 2 * len(RANKS) + 1), dtype=bool)
-    for number, (query, gold) in enumerate(zip(task.queries, task.gold, strict=True)):
-        found = rows[place[query]]
-        ids = [task.ids[row] for row in found[found >= 0]]
-        n_tied = _count_tied(scores[place[query], : len(ids)])
-        hits[number] = [*find_hits(ids, gold), any(_is_right(joined, gold) for joined in ids[:n_tied])]
-    hits, folds = _join_parts(task, hits)
-    means = np.mean([hits[folds == fold].mean(axis=0) for fold in np.unique(folds)], axis=0)
-    labels = [f"{prefix}acc_at_{rank}" for prefix in ("", "row_") for rank in RANKS] + ["acc_at_1_any_tied"]
-    return {
-        **{label: float(mean) for label, mean in zip(labels, means, strict=True)},
-        "mentions": len(hits),
-        "queries": len(task.queries),
-        "names": len(task.names),
-    }
+    order = [place[query] for query in task.queries]
+    return Found(rows[order], scores[order])
+
+
+def judge(task: LinkingTask, found: Found, ranks: Sequence[int] = RANKS) -> Hits:
+    """Tell which mentions have been linked right.
+
+    task (LinkingTask): The task.
+    found (Found): What was found for its queries.
+    ranks (Sequence[int]): How many concepts, and how many names, count as found.
+    RETURNS (Hits): For each mention and rank; a mention of several parts is right if all of them are.
+    """
+    labels = [f"{prefix}acc_at_{rank}" for prefix in ("", "row_") for rank in ranks] + [ANY_TIED]
+    hits = np.zeros((len(task.queries), len(labels)), dtype=bool)
+    for number, gold in enumerate(task.gold):
+        ids = found.ids(task, number)
+        n_tied = _count_tied(found.scores[number, : len(ids)])
+        hits[number] = [*find_hits(ids, gold, ranks), any(_is_right(joined, gold) for joined in ids[:n_tied])]
+    return Hits(labels, *_join_parts(task, hits))
 
 
 def _count_tied(scores: np.ndarray) -> int:
@@ -94,13 +157,14 @@ def _is_right(joined: str, gold: list[str]) -> bool:
     return not set(gold).isdisjoint(joined.split(EQUAL_IDS))
 
 
-def find_hits(ids: list[str], gold: list[str]) -> list[bool]:
+def find_hits(ids: list[str], gold: list[str], ranks: Sequence[int] = RANKS) -> list[bool]:
     """Tell at which ranks a right concept has been found.
 
     ids (List[str]): The concept of each name found, best first; equal ids joined with "|".
     gold (List[str]): The right ids.
-    RETURNS (List[bool]): For each of `RANKS`, whether it is among so many distinct concepts; then the same for names.
+    ranks (Sequence[int]): The ranks.
+    RETURNS (List[bool]): For each of the ranks, whether it is among so many distinct concepts; then the same for names.
     """
     is_right = {joined: _is_right(joined, gold) for joined in dict.fromkeys(ids[:SEARCHED_ROWS])}
     distinct = list(is_right.values())
-    return [any(distinct[:rank]) for rank in RANKS] + [any(is_right[joined] for joined in ids[:rank]) for rank in RANKS]
+    return [any(distinct[:rank]) for rank in ranks] + [any(is_right[joined] for joined in ids[:rank]) for rank in ranks]

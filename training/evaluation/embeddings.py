@@ -1,0 +1,114 @@
+"""Vectors of strings that are computed once: in memory, or in a folder by the encoder's fingerprint."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from uuid import uuid4
+
+import numpy as np
+import srsly
+from tqdm import tqdm
+
+from spacy_sapbert.encoder import EncoderShim
+from spacy_sapbert.errors import Errors
+
+# So many are computed between two writes: about half a minute of work on two cores is lost at most.
+BLOCK = 32_768
+# Below it, a bar would be gone before it is seen.
+SHOWN_FROM = 4 * BLOCK
+SMALLEST_LENGTH = 1e-12
+
+
+class Embeddings:
+    """Vectors of strings, not scaled to unit length.
+
+    encoder (EncoderShim): The encoder.
+    folder (Optional[str | Path]): Where vectors are kept, below a folder for each encoder; None keeps them in memory.
+    batch_size (int): Strings in one forward pass.
+    RAISES (ValueError): If the folder holds something else.
+    """
+
+    def __init__(self, encoder: EncoderShim, folder: str | Path | None = None, *, batch_size: int = 256) -> None:
+        self.encoder = encoder
+        self.batch_size = batch_size
+        # Rounding differs between precisions.
+        dtype = str(encoder.dtype).removeprefix("torch.")
+        self.folder = None if folder is None else Path(folder) / f"{encoder.fingerprint[:16]}-{dtype}"
+        self._row_of: dict[str, int] = {}
+        self._blocks: list[np.ndarray] = []
+        self._starts: list[int] = []
+        self._n_rows = 0
+        self._read()
+
+    def __len__(self) -> int:
+        """Count the strings.
+
+        RETURNS (int): Strings whose vectors are known.
+        """
+        return len(self._row_of)
+
+    def add(self, strings: Iterable[str]) -> None:
+        """Compute the vectors of strings that are not known yet; all at once is faster than some at a time.
+
+        strings (Iterable[str]): The strings.
+        """
+        new = [string for string in dict.fromkeys(strings) if string not in self._row_of]
+        # Strings of one length side by side need no padding.
+        new.sort(key=len)
+        with tqdm(total=len(new), desc="Encoding", unit=" names", disable=len(new) < SHOWN_FROM) as bar:
+            for start in range(0, len(new), BLOCK):
+                block = new[start : start + BLOCK]
+                self._write(block, self.encoder.encode_unscaled(block, batch_size=self.batch_size))
+                bar.update(len(block))
+
+    def take(self, strings: Sequence[str], *, normalised: bool = True) -> np.ndarray:
+        """Get vectors, of strings not seen before as well.
+
+        strings (Sequence[str]): The strings.
+        normalised (bool): Scale the vectors to unit length.
+        RETURNS (ndarray): Shape (strings, width), float32.
+        """
+        self.add(strings)
+        rows = np.fromiter((self._row_of[string] for string in strings), dtype=np.int64, count=len(strings))
+        vectors = np.empty((len(rows), self.encoder.width), dtype=np.float32)
+        block_of = np.searchsorted(self._starts, rows, side="right") - 1
+        for number, (start, block) in enumerate(zip(self._starts, self._blocks, strict=True)):
+            here = np.flatnonzero(block_of == number)
+            # Rows of a file are read faster in its order.
+            here = here[np.argsort(rows[here], kind="stable")]
+            vectors[here] = block[rows[here] - start]
+        if normalised:
+            vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), SMALLEST_LENGTH)
+        return vectors
+
+    def _write(self, strings: list[str], vectors: np.ndarray) -> None:
+        if self.folder:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            # Another run may be writing there as well.
+            path = self.folder / f"{uuid4().hex}.npy"
+            temporary = path.with_suffix(".part")
+            with temporary.open("wb") as file:
+                np.save(file, vectors)
+            srsly.write_msgpack(path.with_suffix(".strings"), strings)
+            # The vectors come last: without them, nobody looks for the strings.
+            temporary.replace(path)
+            vectors = np.load(path, mmap_mode="r")
+        self._append(strings, vectors)
+
+    def _append(self, strings: list[str], vectors: np.ndarray) -> None:
+        self._starts.append(self._n_rows)
+        self._row_of.update({string: row for row, string in enumerate(strings, self._n_rows)})
+        self._blocks.append(vectors)
+        self._n_rows += len(strings)
+
+    def _read(self) -> None:
+        for path in sorted(self.folder.glob("*.npy")) if self.folder else ():
+            try:
+                strings = srsly.read_msgpack(path.with_suffix(".strings"))
+                vectors = np.load(path, mmap_mode="r")
+            except (ValueError, OSError, EOFError) as error:
+                raise ValueError(Errors.E750.format(path=path, reason=error)) from error
+            if vectors.shape != (len(strings), self.encoder.width):
+                raise ValueError(Errors.E750.format(path=path, reason=f"{len(strings)} strings, shape {vectors.shape}"))
+            self._append(strings, vectors)
