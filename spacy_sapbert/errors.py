@@ -609,21 +609,25 @@ class Errors(metaclass=_WithCodes):
         "{path} does not hold vectors of strings: {reason}. It is damaged, or another file. Delete its folder, and they "
         "are computed again."
     )
+    E751 = (
+        "{path}: the section [{section}] can't be used: {reason}. Check the spelling of its keys, and see the sections "
+        "of the files that come with the project."
+    )
 
     # E76x: BioSyn
     E760 = (
         "There is no mention to train on in {files}: of {read} mentions, {composites} are composite, {without_ids} have"
         " no id and {repeated} are repeated. Give the training and development parts of a corpus with its ids."
     )
-    E761 = "The dictionary {path} has no name, so mentions have nothing to be compared with. Give lines of id, tab, name."
+    E761 = "The dictionary {path} has no name to compare mentions with. Give lines of an id, a tab and a name."
     E762 = (
-        "None of the {mentions} mentions has a name of what it means among its {candidates} candidates, so nothing can be"
-        " learned ({unknown} have an id that the dictionary {path} lacks). Ids have to be written alike in both files, "
-        "prefixes included."
+        "None of the {mentions} mentions has a name of what it means among its {candidates} candidates, so nothing can "
+        "be learned ({unknown} have an id that the dictionary {path} lacks). Ids have to be written alike in both files,"
+        " prefixes included."
     )
     E763 = (
-        "The loss of step {step} is {loss}. The learning rate is probably too high, or half precision too coarse: try a "
-        "lower one, or run.precision = 'fp32'. The last checkpoint is from before. The mentions are: {mentions}."
+        "The loss of step {step} is {loss}. The learning rate is probably too high, or half precision too coarse: try "
+        "a lower one, or run.precision = 'fp32'. The last checkpoint is from before. The mentions are: {mentions}."
     )
     E764 = (
         "{path} does not hold the candidates that the checkpoint {checkpoint} goes on with: {reason}. It was deleted, "
@@ -691,3 +695,19 @@ class Errors(metaclass=_WithCodes):
         "The figure {file} is of another form than .svg or .png, or its name is that of a file outside the folder of "
         "figures. Draw it again, and name it in figures.json by its file name alone."
     )
+
+    # E79x: figures and case studies
+    E790 = (
+        "The vectors of '{label}' can't be used: {reason}, for {n} strings. Give a function that returns one vector of "
+        "length 1 for each string."
+    )
+    E791 = "Can't draw {n} concepts: {reason}. Ask for another number, or list concepts by their ids."
+    E792 = (
+        "These concepts can't be drawn: {ids}. Each has to be in the terminology with two names or more that none of "
+        "the others has, and there have to be two. Check the ids, and the languages of the names."
+    )
+    E793 = (
+        "The encoders of the figure are called {labels}, and nobody could tell some of them apart. Give each a label "
+        "of its own, as in LABEL=ENCODER."
+    )
+    E794 = "There is nothing to look up: {reason}. Check the strings, the ids, the languages and the sources."

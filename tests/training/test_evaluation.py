@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from thinc.api import Config
 from typer.testing import CliRunner
 
 from spacy_sapbert.encoder import EncoderShim
+from spacy_sapbert.terminology import TerminologyBuilder
 from training.card import read_results
 from training.commands import app
 from training.evaluation import (
@@ -141,7 +143,7 @@ def test_a_corpus_is_read_with_its_counts(corpus):
         ("C5", "pain"),
         ("C5", "ache"),
     ]
-    assert task.report == {"mentions": 3, "unanswerable": 1, "names": 5, "names_of_dictionary": 5}
+    assert task.report == {"mentions": 3, "unanswerable": 1, "names": 5, "names_of_dictionary": 5, "left_out": 0}
     only = read_task(Corpus(corpus.mentions, corpus.dictionary, ["open"]))
     assert "fever" not in only.names and len(only.names) == 4
 
@@ -183,6 +185,36 @@ def test_corpora_to_choose_settings_on_are_not_those_to_report_on():
         assert section["mentions"] != Config().from_disk(CONFIG)["corpora"][name]["mentions"]
 
 
+def test_names_of_a_terminology_can_be_the_dictionary(corpus, tmp_path):
+    builder = TerminologyBuilder()
+    for concept, name, source in [("C0000001", "heart", "MSH"), ("CL1", "liver", "MSH"), ("C0000003", "cold", "HPO")]:
+        builder.add_name(concept, name, source=source)
+    builder.build().to_disk(tmp_path / "terminology")
+    whole = replace(corpus, dictionary=tmp_path / "terminology")
+    assert read_task(whole).names == ["heart", "liver", "cold"]
+    assert read_task(replace(whole, sources=["MSH"])).names == ["heart", "liver"]
+    assert read_task(replace(whole, sources=["MSH"], ids=r"C\d{7}")).names == ["heart"]
+    with pytest.raises(ValueError, match="E672.*ICD"):
+        read_task(replace(whole, sources=["ICD"]))
+
+
+@pytest.mark.parametrize(
+    "line, reason",
+    [
+        ('spelling = "ncbi"', "ncbi_disease"),
+        ('protocols = ["strictest"]', "E620.*strictest"),
+        ('colour = "red"', "colour"),
+        ('protocols = ["refined"]', "several folds"),
+    ],
+)
+def test_malformed_sections_are_refused(line, reason, corpus, tmp_path):
+    (tmp_path / "corpora.cfg").write_text(
+        f'[corpora]\n\n[corpora.a]\nmentions = "*.jsonl*"\ndictionary = "names.tsv"\n{line}\n'
+    )
+    with pytest.raises(ValueError, match=rf"(?s)E751.*corpora\.a.*{reason}"):
+        read_corpora(tmp_path / "corpora.cfg", tmp_path)
+
+
 def test_missing_corpora_are_named(tmp_path):
     (tmp_path / "psytar").mkdir()
     for fold in (1, 2):
@@ -192,7 +224,8 @@ def test_missing_corpora_are_named(tmp_path):
         file.write("1\tFlat affect\n")
     found, missing = read_corpora(CONFIG, tmp_path)
     assert list(found) == ["psytar"] and len(found["psytar"].mentions) == 2
-    assert "ncbi_disease" in missing and "medmentions" in missing
+    assert missing["medmentions"] == "no medmentions/test.jsonl*, no medmentions/dictionary_3col.tsv.gz"
+    assert missing["ncbi_disease"].endswith("no training part") and "no terminology" in missing["xlbel_de"]
     with pytest.raises(FileNotFoundError, match="E102"):
         read_corpora(tmp_path / "no.cfg", tmp_path)
 

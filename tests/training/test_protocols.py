@@ -211,3 +211,11 @@ def test_mentions_are_read_with_what_stands_beside_them(tmp_path):
     path.write_text('{"mention": "x and y", "ids": ["D1", "D2"], "parts": "x|y"}')
     with pytest.raises(ValueError, match="E722.*'x and y'"):
         read_corpus_mentions(path)
+
+
+def test_folds_stay_with_their_mentions():
+    mentions = [Mention("lip fever", ["D1"]), Mention("knee|lip fever", ["D2", "D1"], fold=1)]
+    task = make_task(mentions, DICTIONARY, PROTOCOLS["processed"])
+    assert task.queries == ["lip fever", "knee", "lip fever"]
+    assert task.folds == [0, 1, 1] and task.mention_of == [0, 1, 1] and task.report["composites"] == 1
+    assert make_task(mentions[:1], DICTIONARY, PROTOCOLS["strict"]).folds == []

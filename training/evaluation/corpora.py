@@ -2,105 +2,187 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import polars as pl
 from thinc.api import Config
 
 from spacy_sapbert.errors import Errors
+from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.lines import SourceFile
 
-from ..corpus_files import EQUAL_IDS, read_dictionary_rows, read_mentions
+from ..corpus_files import EQUAL_IDS, read_dictionary_rows
+from .cleaning import NCBI_SPELLING
+from .mentions import Mention, read_corpus_mentions
+from .protocols import get_protocol, make_task
 from .task import LinkingTask
+
+# A dictionary that is not of the corpus: the names of the terminology that encoders are trained on.
+TERMINOLOGY = "terminology"
+SPELLINGS: dict[str, Mapping[str, str]] = {"": {}, "ncbi_disease": NCBI_SPELLING}
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """Where a corpus is.
+    """Where a corpus is, and how it is measured.
 
     mentions (List[Path]): Files of mentions in JSONL, one of each fold: `mention` and `ids` of each.
     dictionary (Path): A table of ids and names, with tabs between them; an id "A|B" is one concept with two equal ids.
-    sources (List[str]): Of the dictionary's third column, the values to keep; empty for all.
+        Or the folder of a terminology.
+    sources (List[str]): Of the dictionary's third column, or of the terminology's names, the sources to keep; empty for
+        all.
+    ids (str): A pattern that the ids of a terminology's concepts have to fit; empty for all.
+    seen (List[Path]): The mentions of the parts that a system may learn from.
+    spelling (str): Which corrections the corpus needs where mentions are cleaned, of `SPELLINGS`.
+    protocols (List[str]): The protocols to measure it under.
+    published (str): The one that published figures were taken under; empty if none can be compared.
+    literature (str): The corpus under which figures are published; empty for its own name.
+    ranks (List[int]): The ranks that are published.
+    title (str): Its name in reports.
+    names_from (str): What the dictionary is, in words.
+    note (str): What a reader of its figures has to know.
+    obtain (str): Where it is to be had.
     """
 
     mentions: list[Path]
     dictionary: Path
-    sources: list[str]
+    sources: list[str] = field(default_factory=list)
+    ids: str = ""
+    seen: list[Path] = field(default_factory=list)
+    spelling: str = ""
+    protocols: list[str] = field(default_factory=lambda: ["strict"])
+    published: str = ""
+    literature: str = ""
+    ranks: list[int] = field(default_factory=lambda: [1, 5])
+    title: str = ""
+    names_from: str = ""
+    note: str = ""
+    obtain: str = ""
 
 
-def read_corpora(path: str | Path, folder: str | Path) -> tuple[dict[str, Corpus], list[str]]:
+def read_corpora(
+    path: str | Path, folder: str | Path, *, terminology: str | Path | None = None
+) -> tuple[dict[str, Corpus], dict[str, str]]:
     """Read which corpora there are.
 
     path (str | Path): A config file with a section [corpora.<name>] for each: `mentions` (a glob pattern),
-        `dictionary` and `sources`.
+        `dictionary` ("terminology" for the names of the one given), and what else `Corpus` has.
     folder (str | Path): Where the files are.
-    RETURNS (Tuple[dict, List[str]]): The corpora by name, and the names of those whose files are not there.
+    terminology (Optional[str | Path]): A folder with the terminology for corpora that have no dictionary of their own.
+    RETURNS (Tuple[dict, Dict[str, str]]): The corpora by name, and for each of the others what is not there.
     RAISES (OSError): If there is no such config file.
+    RAISES (ValueError): If a section is malformed.
     """
     if not Path(path).is_file():
         raise FileNotFoundError(Errors.E102.format(file=path, cwd=Path.cwd()))
-    found, missing = {}, []
+    found, missing = {}, {}
     for name, section in Config().from_disk(path)["corpora"].items():
-        corpus = Corpus(
-            sorted(Path(folder).glob(section["mentions"])),
-            Path(folder) / section["dictionary"],
-            section.get("sources", []),
-        )
-        if corpus.mentions and corpus.dictionary.is_file():
-            found[name] = corpus
+        try:
+            corpus, reason = _find_corpus(section, Path(folder), terminology)
+        except (TypeError, ValueError, KeyError) as error:
+            raise ValueError(Errors.E751.format(path=path, section=f"corpora.{name}", reason=error)) from error
+        if reason:
+            missing[name] = reason
         else:
-            missing.append(name)
+            found[name] = corpus
     return found, missing
 
 
-def read_task(corpus: Corpus, *, max_names: int = 0, seed: int = 0) -> LinkingTask:
+def _find_corpus(section: dict[str, Any], folder: Path, terminology: str | Path | None) -> tuple[Corpus, str]:
+    values = dict(section)
+    mentions, dictionary = values.pop("mentions"), values.pop("dictionary")
+    place = Path(terminology or "") if dictionary == TERMINOLOGY else folder / dictionary
+    seen = [path for pattern in values.pop("seen", []) for path in sorted(folder.glob(pattern))]
+    corpus = Corpus(sorted(folder.glob(mentions)), place, seen=seen, **values)
+    if corpus.spelling not in SPELLINGS:
+        raise ValueError(f"spelling {corpus.spelling!r} is none of {', '.join(filter(None, SPELLINGS))}")
+    needs_seen = any(get_protocol(name).needs_seen for name in corpus.protocols)
+    if needs_seen and len(corpus.mentions) > 1:
+        # Each fold has learned from other mentions.
+        raise ValueError("protocols that need mentions seen before are not for corpora of several folds")
+    lacking = [str(mentions)] if not corpus.mentions else []
+    if dictionary == TERMINOLOGY and terminology is None:
+        lacking.append("terminology")
+    elif not place.exists():
+        lacking.append(str(place if dictionary == TERMINOLOGY else dictionary))
+    if needs_seen and not corpus.seen:
+        lacking.append("training part")
+    return corpus, f"no {', no '.join(lacking)}" if lacking else ""
+
+
+def read_task(corpus: Corpus, *, protocol: str = "strict", max_names: int = 0, seed: int = 0) -> LinkingTask:
     """Read mentions and dictionary. Mentions whose concept the dictionary lacks stay, and count as wrong.
 
     corpus (Corpus): Where they are.
+    protocol (str): What is done to them, of `PROTOCOLS`.
     max_names (int): Names to search about at most, for a quick look: all names of gold concepts, and others drawn at
         random, whole concepts at a time. 0 for all names.
     seed (int): Of the draw.
     RETURNS (LinkingTask): The task. Its report counts mentions, those that the dictionary can't answer, and names.
     RAISES (ValueError): If a line is malformed: with the file and the line.
     """
-    ids, names = read_dictionary(corpus.dictionary, corpus.sources)
-    queries: list[str] = []
-    gold: list[list[str]] = []
-    folds: list[int] = []
-    for fold, path in enumerate(corpus.mentions):
-        for mention, mention_ids in read_mentions(SourceFile(path)):
-            queries.append(mention)
-            gold.append(mention_ids)
-            folds.append(fold)
-    n_names = len(names)
-    if max_names and n_names > max_names:
-        kept = _choose_names(ids, {gold_id for mention_ids in gold for gold_id in mention_ids}, max_names, seed)
-        ids, names = [ids[row] for row in kept], [names[row] for row in kept]
-    known = {single for joined in set(ids) for single in joined.split(EQUAL_IDS)}
-    report = {
-        "mentions": len(queries),
-        "unanswerable": sum(known.isdisjoint(mention_ids) for mention_ids in gold),
-        "names": len(names),
-        "names_of_dictionary": n_names,
-    }
-    return LinkingTask(queries, gold, names, ids, folds, report)
+    rules = get_protocol(protocol)
+    task = make_task(
+        [mention for fold, path in enumerate(corpus.mentions) for mention in read_corpus_mentions(path, fold=fold)],
+        read_names(corpus),
+        rules,
+        seen=read_seen(corpus) if rules.needs_seen else (),
+        spelling=SPELLINGS[corpus.spelling],
+    )
+    return _limit(task, max_names, seed) if max_names and len(task.names) > max_names else task
 
 
-def read_dictionary(path: Path, sources: list[str]) -> tuple[list[str], list[str]]:
-    """Read a dictionary.
+def read_seen(corpus: Corpus) -> list[Mention]:
+    """Read the mentions of the parts that a system may learn from.
 
-    path (Path): A table of ids, names and possibly sources, with tabs between them; may be compressed (.gz).
-    sources (List[str]): The sources to keep; empty for all.
-    RETURNS (Tuple[List[str], List[str]]): The id of each name, and the names. A row that occurs twice is kept once.
+    corpus (Corpus): Where they are.
+    RETURNS (List[Mention]): The mentions; none if there are no such files.
+    RAISES (ValueError): If a line is malformed: with the file and the line.
+    """
+    return [mention for path in corpus.seen for mention in read_corpus_mentions(path)]
+
+
+def read_names(corpus: Corpus) -> list[tuple[str, str]]:
+    """Read the dictionary of a corpus.
+
+    corpus (Corpus): Where it is.
+    RETURNS (List[Tuple[str, str]]): Ids and names, in order; a row that occurs twice is kept once.
     RAISES (ValueError): If a line is malformed, with the file and the line; or no name is left.
     """
-    read = read_dictionary_rows(SourceFile(path))
-    rows = dict.fromkeys((joined, name) for joined, name, source in read if not sources or source in sources)
+    if corpus.dictionary.is_dir():
+        rows = _read_terminology(corpus)
+    else:
+        read = read_dictionary_rows(SourceFile(corpus.dictionary))
+        rows = [(joined, name) for joined, name, source in read if not corpus.sources or source in corpus.sources]
     if not rows:
-        raise ValueError(Errors.E672.format(file=path, sources=", ".join(sources) or "all"))
-    return [joined for joined, _ in rows], [name for _, name in rows]
+        raise ValueError(Errors.E672.format(file=corpus.dictionary, sources=", ".join(corpus.sources) or "all"))
+    return list(dict.fromkeys(rows))
+
+
+def _read_terminology(corpus: Corpus) -> list[tuple[str, str]]:
+    terminology = Terminology.from_disk(corpus.dictionary)
+    names = terminology.names.select("concept", pl.col("name").cast(pl.String), pl.col("source").cast(pl.String))
+    if corpus.sources:
+        names = names.filter(pl.col("source").str.split("|").list.set_intersection(corpus.sources).list.len() > 0)
+    ids = terminology.concepts["id"].gather(names["concept"]).to_list()
+    fits = re.compile(corpus.ids).fullmatch if corpus.ids else bool
+    return [(joined, name) for joined, name in zip(ids, names["name"].to_list(), strict=True) if fits(joined)]
+
+
+def _limit(task: LinkingTask, max_names: int, seed: int) -> LinkingTask:
+    kept = _choose_names(task.ids, {gold for ids in task.gold for gold in ids}, max_names, seed)
+    return replace(
+        task,
+        ids=[task.ids[row] for row in kept],
+        names=[task.names[row] for row in kept],
+        report={**task.report, "names": len(kept)},
+    )
 
 
 def _choose_names(ids: list[str], gold: set[str], max_names: int, seed: int) -> list[int]:

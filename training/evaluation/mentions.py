@@ -20,6 +20,7 @@ class Mention:
     doc_id (str): The document.
     window (str): Text around it, for abbreviations that are defined there.
     parts (List[str]): If it is of several concepts at once, what annotators wrote for each of them.
+    fold (int): The fold of a corpus that has several.
     """
 
     text: str
@@ -27,12 +28,14 @@ class Mention:
     doc_id: str = ""
     window: str = ""
     parts: list[str] = field(default_factory=list)
+    fold: int = 0
 
 
-def read_corpus_mentions(path: str | Path) -> list[Mention]:
+def read_corpus_mentions(path: str | Path, *, fold: int = 0) -> list[Mention]:
     """Read JSON lines with `mention` and `ids`, and, where the corpus has them, `doc_id`, `text` and `parts`.
 
     path (str | Path): The file, gzipped or not.
+    fold (int): The fold that it is.
     RETURNS (List[Mention]): The mentions in order.
     RAISES (ValueError): If a line is of another form.
     """
@@ -41,5 +44,5 @@ def read_corpus_mentions(path: str | Path) -> list[Mention]:
         parts = record.get("parts") or []
         if not isinstance(parts, list) or not all(isinstance(part, str) and part.strip() for part in parts):
             raise ValueError(Errors.E722.format(file=path, mention=mention, parts=parts))
-        mentions.append(Mention(mention, ids, str(record.get("doc_id", "")), str(record.get("text", "")), parts))
+        mentions.append(Mention(mention, ids, str(record.get("doc_id", "")), str(record.get("text", "")), parts, fold))
     return mentions

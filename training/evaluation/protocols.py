@@ -18,6 +18,8 @@ from .task import LinkingTask
 
 OMIM = "OMIM:"
 MESH = "MESH:"
+# Between the parts of a mention in BioSyn's files.
+SEPARATOR = "|"
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,7 @@ class EvaluationProtocol:
     composites (bool): Look up each part of a mention of several concepts. It is right if all parts are.
     augmented (bool): Add the mentions seen before, with their concepts, to the dictionary.
     unseen_only (bool): Leave out mentions seen before, and repeated ones.
+    separated (bool): Mentions come with "|" between the parts that were looked up one by one, as in BioSyn's files.
     """
 
     cleaned: bool = False
@@ -37,6 +40,15 @@ class EvaluationProtocol:
     composites: bool = False
     augmented: bool = False
     unseen_only: bool = False
+    separated: bool = False
+
+    @property
+    def needs_seen(self) -> bool:
+        """Tell whether mentions seen before have to be given.
+
+        RETURNS (bool): Whether it adds them to the dictionary or leaves them out.
+        """
+        return self.augmented or self.unseen_only
 
 
 PUBLISHED = EvaluationProtocol(cleaned=True, abbreviations=True, composites=True, augmented=True)
@@ -47,6 +59,8 @@ PROTOCOLS = {
     "strict": EvaluationProtocol(),
     # The published one, without the mentions that looking up the training part would answer (Tutubalina et al., 2020).
     "refined": EvaluationProtocol(cleaned=True, abbreviations=True, composites=True, augmented=True, unseen_only=True),
+    # Nothing is left to do to files that BioSyn has processed.
+    "processed": EvaluationProtocol(separated=True),
 }
 
 
@@ -84,7 +98,7 @@ def make_task(
     RAISES (ValueError): If the protocol needs mentions seen before and there are none, or if no mention or no name is
         left.
     """
-    if (protocol.augmented or protocol.unseen_only) and not seen:
+    if protocol.needs_seen and not seen:
         raise ValueError(Errors.E720)
     report: Counter[str] = Counter()
     long_forms = find_long_forms([*mentions, *seen], texts or {}) if protocol.abbreviations else {}
@@ -107,6 +121,7 @@ class _Query:
 
     parts: list[str]
     ids: list[str]
+    fold: int = 0
 
 
 def _process(
@@ -117,6 +132,9 @@ def _process(
     report: Counter[str],
 ) -> _Query:
     ids, text, parts = mention.ids, mention.text, [mention.text]
+    if protocol.separated:
+        parts = [part.strip() for part in text.split(SEPARATOR) if part.strip()] or parts
+        report["composites"] += len(parts) > 1
     if protocol.abbreviations:
         text = spell_out(text, long_forms.get(mention.doc_id, {}))
         parts = [text]
@@ -131,7 +149,7 @@ def _process(
     if protocol.cleaned:
         # Nothing would be left of a mention that is only punctuation.
         parts = [clean(part, spelling) or part.lower() for part in parts]
-    return _Query(parts, ids)
+    return _Query(parts, ids, mention.fold)
 
 
 def _choose_ids(ids: list[str]) -> list[str]:
@@ -185,6 +203,7 @@ def _assemble(queries: list[_Query], names: list[tuple[str, str]], report: Count
         gold=[query.ids for query in queries for _ in query.parts],
         names=[name for _, name in names],
         ids=[joined for joined, _ in names],
+        folds=[query.fold for query in queries for _ in query.parts] if any(query.fold for query in queries) else [],
         mention_of=[number for number, query in enumerate(queries) for _ in query.parts] if is_composite else [],
         report=counts,
     )
