@@ -191,7 +191,7 @@ def test_names_of_a_terminology_can_be_the_dictionary(corpus, tmp_path):
         builder.add_name(concept, name, source=source)
     builder.build().to_disk(tmp_path / "terminology")
     whole = replace(corpus, dictionary=tmp_path / "terminology")
-    assert read_task(whole).names == ["heart", "liver", "cold"]
+    assert sorted(read_task(whole).names) == ["cold", "heart", "liver"]
     assert read_task(replace(whole, sources=["MSH"])).names == ["heart", "liver"]
     assert read_task(replace(whole, sources=["MSH"], ids=r"C\d{7}")).names == ["heart"]
     with pytest.raises(ValueError, match="E672.*ICD"):
