@@ -613,6 +613,10 @@ class Errors(metaclass=_WithCodes):
         "{path}: the section [{section}] can't be used: {reason}. Check the spelling of its keys, and see the sections "
         "of the files that come with the project."
     )
+    E752 = (
+        "The system {system} needs {path}, which is not there. Train it first, correct the path, or take the system out "
+        "of the config."
+    )
 
     # E76x: BioSyn
     E760 = (

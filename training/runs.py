@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import platform
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,16 @@ def write_text(path: Path, text: str) -> None:
     temporary = path.with_name(path.name + ".part")
     temporary.write_text(text, encoding="utf8")
     temporary.replace(path)
+
+
+def list_versions(*packages: str) -> dict[str, str]:
+    """List the versions that a result depends on.
+
+    packages (str): Packages besides the project's own and those that encode.
+    RETURNS (Dict[str, str]): Version by name, that of Python among them.
+    """
+    names = ("spacy-sapbert", "torch", "transformers", *packages)
+    return {"python": platform.python_version(), **{name: version(name) for name in names}}
 
 
 def read_description(run: str | Path) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import platform
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from .export import as_encoder, export_encoder, finish_encoder
 from .held_out import check_held_out, measure_held_out, read_held_out
 from .loop import Ending, TrainingLoop
 from .objectives import make_loss, make_miner
-from .runs import REPORT_FILE, write_json
+from .runs import REPORT_FILE, list_versions, write_json
 from .settings import MixedPrecision, TrainingSettings
 from .step import GradientStep, Objective
 from .tensorboard import check_tensorboard
@@ -156,10 +155,7 @@ def describe_run(settings: TrainingSettings, data: PairData, base: EncoderShim) 
         "settings": settings.to_dict(),
         "data": {"pairs": len(data), "names": len(data.names), "sha256": data.sha256},
         "encoder": {"base": base.fingerprint, **base.settings.to_dict()},
-        "versions": {
-            "python": platform.python_version(),
-            **{name: version(name) for name in ("spacy-sapbert", "torch", "transformers", "accelerate")},
-        },
+        "versions": list_versions("accelerate"),
         "machine": {"processor": platform.machine(), "threads": torch.get_num_threads()},
     }
 

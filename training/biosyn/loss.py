@@ -1,0 +1,35 @@
+"""The loss of BioSyn, and which candidates count as right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+
+def find_positives(gold: Sequence[frozenset[str]], ids: Sequence[frozenset[str]], candidates: np.ndarray) -> np.ndarray:
+    """Tell which candidates are right: those whose concepts cover all that the mention means.
+
+    gold (Sequence[FrozenSet[str]]): The ids of each mention.
+    ids (Sequence[FrozenSet[str]]): The ids of each name of the dictionary.
+    candidates (ndarray): Rows of names, shape (mentions, candidates).
+    RETURNS (ndarray): The same shape, bool.
+    """
+    return np.array(
+        [[wanted <= ids[row] for row in rows] for wanted, rows in zip(gold, candidates.tolist(), strict=True)]
+    ).reshape(candidates.shape)
+
+
+def marginal_loss(scores: torch.Tensor, positives: torch.Tensor) -> torch.Tensor:
+    """Compute the marginal negative log-likelihood of the right candidates (Sung et al., ACL 2020, section 3.3).
+
+    scores (Tensor): Shape (mentions, candidates), float32.
+    positives (Tensor): The same shape, bool: which of them are right. Mentions without any contribute nothing.
+    RETURNS (Tensor): The mean over mentions with a right candidate; 0 if there is none.
+    """
+    counts = positives.any(dim=1)
+    scores, positives = scores[counts].float(), positives[counts]
+    right = scores.masked_fill(~positives, -torch.inf).logsumexp(dim=1)
+    losses = scores.logsumexp(dim=1) - right
+    return losses.sum() / max(1, len(losses))

@@ -1,0 +1,84 @@
+"""The model of BioSyn in training: the encoder, and the weight of sparse products."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from contextlib import nullcontext
+
+import numpy as np
+import torch
+
+from spacy_sapbert.encoder import EncoderShim
+from spacy_sapbert.encoder.forward import TokenIds, forward
+from spacy_sapbert.encoder.precision import resolve_precision
+from spacy_sapbert.types import Precision
+
+from .settings import BioSynOptimizer
+
+
+class BioSynModel(torch.nn.Module):
+    """Score mentions against their candidates.
+
+    base (EncoderShim): The encoder to start from, which stays as it is.
+    device (device): Where to compute.
+    precision (str): Of the forward pass.
+    chunk_names (int): Strings in one forward pass.
+    """
+
+    def __init__(self, base: EncoderShim, device: torch.device, *, precision: Precision, chunk_names: int) -> None:
+        super().__init__()
+        self.transformer = copy.deepcopy(base.source.transformer).float().requires_grad_(True)
+        self.sparse_weight = torch.nn.Parameter(torch.zeros(()))
+        self.to(device).train()
+        self.device = device
+        self.settings = base.settings
+        self.pad_id = base.source.tokenizer.pad_token_id or 0
+        self.autocast = resolve_precision(precision, device)
+        self.chunk_names = chunk_names
+
+    def forward(
+        self, mentions: Sequence[TokenIds], candidates: Sequence[Sequence[TokenIds]], shared: torch.Tensor
+    ) -> torch.Tensor:
+        """Score candidates.
+
+        mentions (Sequence[Sequence[int]]): Token ids of each mention.
+        candidates (Sequence[Sequence[Sequence[int]]]): Token ids of the candidates of each, equally many for all.
+        shared (Tensor): Their sparse products, shape (mentions, candidates), float32.
+        RETURNS (Tensor): Shape (mentions, candidates), float32.
+        """
+        rows: dict[tuple[int, ...], int] = {}
+        places = [
+            [rows.setdefault(tuple(map(int, ids)), len(rows)) for ids in (mention, *names)]
+            for mention, names in zip(mentions, candidates, strict=True)
+        ]
+        vectors = self._embed(list(rows))[torch.tensor(places, device=self.device)]
+        # One row of `vectors` for each mention: its own vector first, then those of its candidates.
+        dense = (vectors[:, :1] * vectors[:, 1:]).sum(dim=2)
+        return self.sparse_weight * shared.to(self.device) + dense
+
+    def _embed(self, tokens: Sequence[TokenIds]) -> torch.Tensor:
+        """Embed distinct strings in chunks of similar length, which need hardly any padding."""
+        order = np.argsort([len(ids) for ids in tokens], kind="stable")
+        chunks = [order[start : start + self.chunk_names] for start in range(0, len(order), self.chunk_names)]
+        is_whole = self.autocast == torch.float32
+        with nullcontext() if is_whole else torch.autocast(self.device.type, dtype=self.autocast):
+            embedded = [self._forward([tokens[row] for row in chunk]) for chunk in chunks]
+        return torch.cat(embedded)[torch.from_numpy(np.argsort(order)).to(self.device)]
+
+    def _forward(self, batch: Sequence[TokenIds]) -> torch.Tensor:
+        return forward(self.transformer, batch, self.settings, pad_id=self.pad_id, device=self.device)
+
+    def make_optimizer(self, settings: BioSynOptimizer) -> torch.optim.Adam:
+        """Make what changes the weights.
+
+        settings (BioSynOptimizer): Learning rates and decay.
+        RETURNS (Adam): The optimiser. Decay is part of the gradient, unlike that of AdamW.
+        """
+        return torch.optim.Adam(
+            [
+                {"params": list(self.transformer.parameters()), "weight_decay": settings.weight_decay},
+                {"params": [self.sparse_weight], "lr": settings.sparse_learning_rate, "weight_decay": 0.0},
+            ],
+            lr=settings.learning_rate,
+        )

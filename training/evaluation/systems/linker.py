@@ -1,0 +1,64 @@
+"""Look-up by the pipeline component, as its users have it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import spacy
+from spacy.tokens import Doc, Span, SpanGroup
+
+from spacy_sapbert.encoder import make_huggingface_loader
+from spacy_sapbert.terminology import TerminologyBuilder
+
+from .base import pad
+
+MENTIONS = "mentions"
+
+
+class LinkerSystem:
+    """The pipeline `sapbert_linker` over a terminology of the dictionary, with its approximate search.
+
+    Each query is a document and its only mention. The linker gives one name of each concept, so names and concepts have
+    the same ranks.
+
+    encoder (str): Folder or hub name of the encoder.
+    ids (Sequence[str]): The concept of each name of the dictionary that is going to be searched.
+    k (int): Concepts proposed for a query.
+    """
+
+    def __init__(self, encoder: str, ids: Sequence[str], *, k: int = 10) -> None:
+        self.encoder = encoder
+        self.ids = ids
+        self.k = k
+        self.index: dict[str, Any] = {}
+
+    def search(self, names: Sequence[str], queries: Sequence[str], k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Find names with a pipeline that is built for them. See `System.search`; there are at most `self.k` names.
+
+        `index` then describes the index: `scoring`, and `recall` as measured when it was built.
+        """
+        builder = TerminologyBuilder()
+        row_of: dict[tuple[str, str], int] = {}
+        for row, (concept, name) in enumerate(zip(self.ids, names, strict=True)):
+            builder.add_name(concept, name)
+            row_of.setdefault((concept, name), row)
+        nlp = spacy.blank("en")
+        linker: Any = nlp.add_pipe("sapbert_linker", config={"k": min(self.k, k), "spans_key": MENTIONS})
+        linker.initialize(terminology=builder.build(), encoder=make_huggingface_loader(self.encoder))
+        self.index = {**linker.index.configuration, "recall": linker.index.recall}
+        docs = nlp.pipe(_make_doc(nlp.make_doc(query)) for query in queries)
+        found = []
+        for doc in docs:
+            candidates = doc.spans[MENTIONS][0]._.kb_candidates if len(doc.spans[MENTIONS]) else []
+            rows = [row_of[candidate["concept_id"], candidate["name"]] for candidate in candidates][:k]
+            scores = [candidate["score"] for candidate in candidates][:k]
+            found.append((np.array(rows, dtype=np.int64), np.array(scores, dtype=np.float32)))
+        return pad(found, k)
+
+
+def _make_doc(doc: Doc) -> Doc:
+    spans = [Span(doc, 0, len(doc))] if len(doc) else []
+    doc.spans[MENTIONS] = SpanGroup(doc, name=MENTIONS, spans=spans)
+    return doc
