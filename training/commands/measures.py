@@ -63,7 +63,7 @@ def read_tasks(
     from ..held_out import read_held_out
 
     files = parse_files(held_out)
-    found, missing = read_corpora(corpora_file, benchmarks) if benchmarks else ({}, [])
+    found, missing = read_corpora(corpora_file, benchmarks) if benchmarks else ({}, {})
     twice = [name for name, n in Counter([*(Path(file).stem for file in files), *found]).items() if n > 1]
     if twice:
         raise ValueError(Errors.E745.format(name=twice[0]))

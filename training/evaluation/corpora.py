@@ -68,14 +68,14 @@ class Corpus:
 
 def read_corpora(
     path: str | Path, folder: str | Path, *, terminology: str | Path | None = None
-) -> tuple[dict[str, Corpus], dict[str, str]]:
+) -> tuple[dict[str, Corpus], dict[str, tuple[Corpus, str]]]:
     """Read which corpora there are.
 
     path (str | Path): A config file with a section [corpora.<name>] for each: `mentions` (a glob pattern),
         `dictionary` ("terminology" for the names of the one given), and what else `Corpus` has.
     folder (str | Path): Where the files are.
     terminology (Optional[str | Path]): A folder with the terminology for corpora that have no dictionary of their own.
-    RETURNS (Tuple[dict, Dict[str, str]]): The corpora by name, and for each of the others what is not there.
+    RETURNS (Tuple[dict, dict]): The corpora by name, and the others with what is not there.
     RAISES (OSError): If there is no such config file.
     RAISES (ValueError): If a section is malformed.
     """
@@ -88,7 +88,7 @@ def read_corpora(
         except (TypeError, ValueError, KeyError) as error:
             raise ValueError(Errors.E751.format(path=path, section=f"corpora.{name}", reason=error)) from error
         if reason:
-            missing[name] = reason
+            missing[name] = corpus, reason
         else:
             found[name] = corpus
     return found, missing

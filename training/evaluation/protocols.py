@@ -115,6 +115,26 @@ def make_task(
     return _assemble(queries, names, report)
 
 
+def process_mentions(
+    mentions: Sequence[Mention],
+    protocol: EvaluationProtocol,
+    *,
+    texts: Mapping[str, str] | None = None,
+    spelling: Mapping[str, str] | None = None,
+) -> list[tuple[list[str], list[str]]]:
+    """Do to mentions what a protocol does to those that are linked.
+
+    mentions (Sequence[Mention]): The mentions.
+    protocol (EvaluationProtocol): What is done to them.
+    texts (Optional[Mapping[str, str]]): As for `make_task`.
+    spelling (Optional[Mapping[str, str]]): As for `make_task`.
+    RETURNS (List[Tuple[List[str], List[str]]]): The parts of each mention, and its ids.
+    """
+    long_forms = find_long_forms(mentions, texts or {}) if protocol.abbreviations else {}
+    processed = (_process(mention, protocol, long_forms, spelling, Counter()) for mention in mentions)
+    return [(query.parts, query.ids) for query in processed]
+
+
 @dataclass(frozen=True)
 class _Query:
     """The parts of a mention, processed, and its concepts."""

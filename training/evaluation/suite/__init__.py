@@ -1,0 +1,17 @@
+"""One run of all systems on all tasks, with predictions and metrics for a report."""
+
+from .making import SystemMaker
+from .run import METRICS_FILE, run_suite
+from .specification import KINDS, SystemSpecification, read_systems
+from .tasks import SuiteTask, make_tasks
+
+__all__ = [
+    "KINDS",
+    "METRICS_FILE",
+    "SuiteTask",
+    "SystemMaker",
+    "SystemSpecification",
+    "make_tasks",
+    "read_systems",
+    "run_suite",
+]
