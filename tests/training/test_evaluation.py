@@ -224,7 +224,8 @@ def test_missing_corpora_are_named(tmp_path):
         file.write("1\tFlat affect\n")
     found, missing = read_corpora(CONFIG, tmp_path)
     assert list(found) == ["psytar"] and len(found["psytar"].mentions) == 2
-    assert missing["medmentions"][1] == "no medmentions/test.jsonl*, no medmentions/dictionary_3col.tsv.gz"
+    assert missing["askapatient"][1] == "no askapatient/fold*.test.jsonl*, no askapatient/dictionary.tsv.gz"
+    assert missing["medmentions"][1].endswith("dictionary_3col.tsv.gz or medmentions/dictionary.tsv.gz")
     assert missing["ncbi_disease"][1].endswith("no training part") and "no terminology" in missing["xlbel_de"][1]
     assert "zenodo" in missing["askapatient"][0].obtain
     with pytest.raises(FileNotFoundError, match="E102"):

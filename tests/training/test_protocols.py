@@ -18,7 +18,7 @@ from training.evaluation import (
     measure_system,
     read_corpus_mentions,
 )
-from training.evaluation.cleaning import clean, group_by_name
+from training.evaluation.cleaning import clean, correct_spelling, group_by_name
 from training.evaluation.composites import resolve_composite
 from training.evaluation.long_forms import find_long_forms, spell_out
 
@@ -117,7 +117,7 @@ def test_abbreviations_are_found_in_texts_or_in_windows_of_them():
 
 def test_cleaning():
     assert clean(" Non-Lip\tFEVER, (type_2)'s") == "non lip fever type 2 s"
-    assert clean("Fievre of Fievre-kind", {"fievre": "fever"}) == "fever of fievre kind"
+    assert correct_spelling("fievre of fievre-kind", {"fievre": "fever"}) == "fever of fievre-kind"
     assert clean("--") == ""
     assert group_by_name([("D1|D2", "a"), ("D3", "b"), ("D2", "a"), ("D4", "a")]) == {"a": "D1|D2|D4", "b": "D3"}
 
@@ -219,3 +219,10 @@ def test_folds_stay_with_their_mentions():
     assert task.queries == ["lip fever", "knee", "lip fever"]
     assert task.folds == [0, 1, 1] and task.mention_of == [0, 1, 1] and task.report["composites"] == 1
     assert make_task(mentions[:1], DICTIONARY, PROTOCOLS["strict"]).folds == []
+
+
+def test_spelling_is_corrected_but_beside_the_sign_between_parts():
+    mention = Mention("pineal and retinal tumours", ["D1", "D2"])
+    task = make_task([mention], DICTIONARY, PROTOCOLS["published"], seen=SEEN, spelling={"tumours": "tumors"})
+    # As in BioSyn's file of NCBI disease (9400934).
+    assert task.queries == ["pineal tumours", "retinal tumors"]

@@ -15,7 +15,8 @@ from .application import app, parse_files, read_overrides
 if TYPE_CHECKING:
     from ..evaluation import LinkingTask
 
-CORPORA = Path(__file__).parents[1] / "evaluation" / "corpora.cfg"
+EVALUATION = Path(__file__).parents[1] / "evaluation"
+CORPORA, ORIGINALS = EVALUATION / "corpora.cfg", EVALUATION / "originals.cfg"
 
 
 @app.command()
@@ -45,6 +46,38 @@ def corpus(
     for title, kind in (("Left out", "left_out"), ("Odd", "odd")):
         for what, entry in data[kind].items():
             typer.echo(f"{title}: {entry['count']:,} {what}; the first: {entry['first'][0]}")
+
+
+@app.command()
+def corpora(
+    assets: Annotated[Path, typer.Argument(help="The folder of the original files")],
+    output: Annotated[Path, typer.Argument(help="A folder for one folder of each corpus")],
+    originals: Annotated[Path, typer.Option(help="A config file that says which files are which")] = ORIGINALS,
+    errors: Annotated[str, typer.Option(help="raise, or skip malformed records")] = "raise",
+) -> None:
+    """Bring all corpora whose original files are there to the form that `evaluate` reads, and list the others."""
+    from thinc.api import Config
+
+    from ..evaluation.readers import convert_corpus
+
+    if not originals.is_file():
+        raise FileNotFoundError(Errors.E102.format(file=originals, cwd=Path.cwd()))
+    for name, section in Config().from_disk(originals)["originals"].items():
+        source = assets / section["input"]
+        if not source.exists() or (source.is_dir() and not any(source.iterdir())):
+            typer.echo(f"{name}: not there ({source}).")
+            continue
+        data = convert_corpus(
+            section["format"],
+            source,
+            output / section["output"],
+            errors=errors,  # type: ignore[arg-type]  # checked by the reader
+        )
+        n_mentions = sum(part["mentions"] for part in data["parts"].values())
+        n_names = sum(part["names"] for part in data["dictionaries"].values())
+        n_left_out = sum(entry["count"] for entry in data["left_out"].values())
+        report = output / section["output"] / f"{section['format']}.json"
+        typer.echo(f"{name}: {n_mentions:,} mentions, {n_names:,} names, {n_left_out:,} left out; see {report}.")
 
 
 def read_tasks(

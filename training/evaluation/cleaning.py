@@ -8,23 +8,67 @@ from collections.abc import Iterable, Mapping
 
 from ..corpus_files import EQUAL_IDS
 
-# Of the corrections in the published files of NCBI disease, those that are known.
-NCBI_SPELLING = {"leukaemia": "leukemia", "three": "triple", "tumour": "tumor", "tumours": "tumors"}
+# The corrections of NCBI disease in BioSyn (preprocess/resources/ncbi-spell-check.txt), with its errors.
+NCBI_SPELLING = {
+    "abcess": "abscess",
+    "abdominla": "abdominal",
+    "adomen": "abdomen",
+    "arrrest": "arrest",
+    "atelctasis": "atelectasis",
+    "atrialfibrillation": "atrial fibrillation",
+    "bactermia": "bacteremia",
+    "cerebeller": "cerebellar",
+    "cirrohsis": "cirrhosis",
+    "collectionan": "collection",
+    "congenitcal": "congenital",
+    "conolidation": "consolidation",
+    "delerium": "delirium",
+    "dispress": "distress",
+    "dysarthira": "dysarthria",
+    "edamatous": "edematous",
+    "fist": "first",
+    "forhead": "forehead",
+    "hemmorhage": "haemorrhage",
+    "hemorrhage": "haemorrhage",
+    "hepatosplenomegally": "hepatosplenomegaly",
+    "hernation": "herniation",
+    "hyperpigementation": "hyperpigmentation",
+    "illeus": "ileus",
+    "le": "leg",
+    "leukaemia": "leukemia",
+    "occlussion": "occlusion",
+    "parasthesias": "paresthesias",
+    "pneumococcl": "pneumococcal",
+    "pnuemonia": "pneumonia",
+    "processess": "processes",
+    "smallbowel": "small bowel",
+    "sytem": "system",
+    "three": "triple",
+    "tumour": "tumor",
+    "tumours": "tumors",
+    "withdrawel": "withdrawal",
+}
 
 _NOT_WORDS = re.compile(rf"[{re.escape(string.punctuation)}\s]+")
 
 
-def clean(text: str, spelling: Mapping[str, str] | None = None) -> str:
-    """Lower-case text, correct its spelling and put one space in place of punctuation (that of ASCII) and of spaces.
+def correct_spelling(text: str, spelling: Mapping[str, str]) -> str:
+    """Correct words between spaces; those beside punctuation are not found.
+
+    text (str): The text, in lower case.
+    spelling (Mapping[str, str]): Corrections of whole words.
+    RETURNS (str): The text, with single spaces.
+    """
+    return " ".join(spelling.get(word, word) for word in text.split())
+
+
+def clean(text: str) -> str:
+    """Lower-case text, and put one space in place of punctuation (that of ASCII) and of spaces.
 
     text (str): A name or a mention.
-    spelling (Optional[Mapping[str, str]]): Corrections of whole words, which are not found beside punctuation.
     RETURNS (str): The text; empty if there is nothing but punctuation.
     """
-    text = text.lower()
-    if spelling:
-        text = " ".join(spelling.get(word, word) for word in text.split())
-    return _NOT_WORDS.sub(" ", text).strip()
+    return _NOT_WORDS.sub(" ", text.lower()).strip()
 
 
 def group_by_name(rows: Iterable[tuple[str, str]]) -> dict[str, str]:

@@ -71,8 +71,9 @@ def read_corpora(
 ) -> tuple[dict[str, Corpus], dict[str, tuple[Corpus, str]]]:
     """Read which corpora there are.
 
-    path (str | Path): A config file with a section [corpora.<name>] for each: `mentions` (a glob pattern),
-        `dictionary` ("terminology" for the names of the one given), and what else `Corpus` has.
+    path (str | Path): A config file with a section [corpora.<name>] for each: `mentions` (a glob pattern, or
+        several of which the first counts that files fit), `dictionary` (likewise, or "terminology" for the names of the
+        one given), and what else `Corpus` has.
     folder (str | Path): Where the files are.
     terminology (Optional[str | Path]): A folder with the terminology for corpora that have no dictionary of their own.
     RETURNS (Tuple[dict, dict]): The corpora by name, and the others with what is not there.
@@ -97,23 +98,36 @@ def read_corpora(
 def _find_corpus(section: dict[str, Any], folder: Path, terminology: str | Path | None) -> tuple[Corpus, str]:
     values = dict(section)
     mentions, dictionary = values.pop("mentions"), values.pop("dictionary")
-    place = Path(terminology or "") if dictionary == TERMINOLOGY else folder / dictionary
+    names = [Path(terminology or "")] if dictionary == TERMINOLOGY else _glob(folder, dictionary)
     seen = [path for pattern in values.pop("seen", []) for path in sorted(folder.glob(pattern))]
-    corpus = Corpus(sorted(folder.glob(mentions)), place, seen=seen, **values)
+    corpus = Corpus(_glob(folder, mentions), names[0] if names else folder, seen=seen, **values)
     if corpus.spelling not in SPELLINGS:
         raise ValueError(f"spelling {corpus.spelling!r} is none of {', '.join(filter(None, SPELLINGS))}")
     needs_seen = any(get_protocol(name).needs_seen for name in corpus.protocols)
     if needs_seen and len(corpus.mentions) > 1:
         # Each fold has learned from other mentions.
         raise ValueError("protocols that need mentions seen before are not for corpora of several folds")
-    lacking = [str(mentions)] if not corpus.mentions else []
+    lacking = [_join(mentions)] if not corpus.mentions else []
     if dictionary == TERMINOLOGY and terminology is None:
         lacking.append("terminology")
-    elif not place.exists():
-        lacking.append(str(place if dictionary == TERMINOLOGY else dictionary))
+    elif not names or not names[0].exists():
+        lacking.append(str(names[0]) if names else _join(dictionary))
     if needs_seen and not corpus.seen:
         lacking.append("training part")
     return corpus, f"no {', no '.join(lacking)}" if lacking else ""
+
+
+def _glob(folder: Path, patterns: str | list[str]) -> list[Path]:
+    """Find the files that fit the first pattern that any file fits."""
+    for pattern in [patterns] if isinstance(patterns, str) else patterns:
+        paths = sorted(folder.glob(pattern))
+        if paths:
+            return paths
+    return []
+
+
+def _join(patterns: str | list[str]) -> str:
+    return patterns if isinstance(patterns, str) else " or ".join(patterns)
 
 
 def read_task(corpus: Corpus, *, protocol: str = "strict", max_names: int = 0, seed: int = 0) -> LinkingTask:

@@ -10,7 +10,7 @@ from typing import Any
 from spacy_sapbert.errors import Errors
 
 from ..corpus_files import EQUAL_IDS
-from .cleaning import clean, group_by_name
+from .cleaning import clean, correct_spelling, group_by_name
 from .composites import resolve_composite
 from .long_forms import find_long_forms, spell_out
 from .mentions import Mention
@@ -153,7 +153,7 @@ def _process(
 ) -> _Query:
     ids, text, parts = mention.ids, mention.text, [mention.text]
     if protocol.separated:
-        parts = [part.strip() for part in text.split(SEPARATOR) if part.strip()] or parts
+        parts = mention.parts or [part.strip() for part in text.split(SEPARATOR) if part.strip()] or parts
         report["composites"] += len(parts) > 1
     if protocol.abbreviations:
         text = spell_out(text, long_forms.get(mention.doc_id, {}))
@@ -167,8 +167,10 @@ def _process(
         report["unresolved_composites"] += len(parts) == 1 < len(ids)
     ids = list(dict.fromkeys(_strip(single) for single in ids))
     if protocol.cleaned:
+        # Before the parts are taken apart: BioSyn does not correct words that stand beside the sign between them.
+        text = correct_spelling(SEPARATOR.join(parts).lower(), spelling) if spelling else SEPARATOR.join(parts).lower()
         # Nothing would be left of a mention that is only punctuation.
-        parts = [clean(part, spelling) or part.lower() for part in parts]
+        parts = [clean(part) or part for part in text.split(SEPARATOR)] if len(parts) > 1 else [clean(text) or text]
     return _Query(parts, ids, mention.fold)
 
 
