@@ -8,8 +8,10 @@ from typing import Annotated
 import typer
 
 from spacy_sapbert.errors import Errors
+from spacy_sapbert.files import hash_file
 
 from .application import app, parse_files, parse_list
+from .figures import ENCODER_OPTION, SEED_OPTION, load_vectors
 from .measures import BENCHMARKS_OPTION, CORPORA, HELD_OUT_OPTION, MAX_NAMES_OPTION
 
 # So that all corpora are listed as missing.
@@ -49,7 +51,21 @@ def evaluate(
         {"corpus": name, "title": corpus.title, "reason": reason, "obtain": corpus.obtain}
         for name, (corpus, reason) in lacking.items()
     ]
-    metrics = run_suite(specifications, tasks, output, only=chosen, cache=cache or None, missing=missing)
+    metrics = run_suite(
+        specifications,
+        tasks,
+        output,
+        only=chosen,
+        cache=cache or None,
+        missing=missing,
+        settings={
+            "systems": hash_file(systems),
+            "corpora": hash_file(corpora),
+            "held_out": [hash_file(Path(file)) for file in parse_files(held_out)],
+            "only": chosen,
+            "max_names": max_names,
+        },
+    )
     for row in metrics["rows"]:
         typer.echo(
             f"{row['system']} on {row['task']}: {row['acc_at_1']:.1%} right at rank 1, {row['acc_at_5']:.1%} at 5."
@@ -58,3 +74,44 @@ def evaluate(
         typer.echo(
             f"Not measured: {entry.get('corpus') or entry['system'] + ' on ' + entry['task']}: {entry['reason']}"
         )
+
+
+@app.command()
+def illustrate(
+    output: Annotated[Path, typer.Argument(help="The folder that `evaluate` has written to")],
+    terminology: Annotated[Path, typer.Argument(help="A folder as `preprocess` writes it")],
+    encoder: Annotated[list[str], ENCODER_OPTION],
+    cache: Annotated[str, typer.Option(help="A folder for vectors of strings; empty for none")] = "",
+    concepts: Annotated[int, typer.Option(help="Concepts to draw by t-SNE")] = 30,
+    batch: Annotated[int, typer.Option(help="Pairs of the batch whose cosines are drawn")] = 256,
+    max_names: Annotated[int, typer.Option(help="English names of case studies at most; 0 for all")] = 50_000,
+    seed: Annotated[int, SEED_OPTION] = 0,
+) -> None:
+    """Draw the figures of the report, and list its case studies."""
+    from spacy_sapbert.terminology import Terminology
+
+    from ..evaluation import suite
+
+    suite.illustrate(
+        output,
+        Terminology.from_disk(terminology),
+        load_vectors(encoder, cache=cache or None),
+        concepts=concepts,
+        batch=batch,
+        max_names=max_names,
+        seed=seed,
+    )
+
+
+@app.command()
+def report(
+    output: Annotated[Path, typer.Argument(help="The folder that `evaluate` has written to")],
+    peers: Annotated[str, typer.Option(help="The report.json of the project peers, if it has been run")] = "",
+) -> None:
+    """Write report.md and report.html of all that has been measured."""
+    from ..evaluation.reporting import make_report
+    from ..evaluation.suite import gather_extras
+
+    gather_extras(output, peers=peers or None)
+    make_report(output)
+    typer.echo(f"{output / 'report.md'} and {output / 'report.html'} are written.")

@@ -1,5 +1,6 @@
 """One run of all systems on all tasks, with predictions and metrics for a report."""
 
+from .extras import gather_extras, illustrate
 from .making import SystemMaker
 from .run import METRICS_FILE, run_suite
 from .specification import KINDS, SystemSpecification, read_systems
@@ -11,6 +12,8 @@ __all__ = [
     "SuiteTask",
     "SystemMaker",
     "SystemSpecification",
+    "gather_extras",
+    "illustrate",
     "make_tasks",
     "read_systems",
     "run_suite",

@@ -9,6 +9,7 @@ from typing import Any
 
 from spacy_sapbert.encoder import EncoderShim
 from spacy_sapbert.errors import Errors
+from spacy_sapbert.files import hash_file
 
 from ...bases import find_base
 from ..corpora import SPELLINGS, read_seen
@@ -139,7 +140,7 @@ def _list_seen(task: SuiteTask) -> list[tuple[str, list[str]]]:
 def _hash(path: Path) -> str:
     if not path.is_file():
         raise FileNotFoundError(Errors.E102.format(file=path, cwd=Path.cwd()))
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    return hash_file(path)
 
 
 def _hash_all(path: Path) -> str:

@@ -38,6 +38,7 @@ def run_suite(
     only: Collection[str] | None = None,
     cache: str | Path | None = None,
     missing: list[dict[str, str]] | None = None,
+    settings: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Measure systems on tasks, and write predictions, tasks and `metrics.json`.
 
@@ -47,6 +48,7 @@ def run_suite(
     only (Optional[Collection[str]]): The systems to measure; None for all.
     cache (Optional[str | Path]): A folder for vectors of strings.
     missing (Optional[List[Dict[str, str]]]): Corpora that are not there, with the reason and where to get them.
+    settings (Optional[dict]): What the caller has decided, for the report.
     RETURNS (dict): What is in `metrics.json`.
     """
     output = Path(output)
@@ -72,7 +74,7 @@ def run_suite(
             fingerprints[system.name] = row.pop("identity")
             rows.append({"system": system.name, "task": task.name, **row})
     metrics = {
-        "measurement": MEASUREMENT,
+        "settings": {"measurement": MEASUREMENT, **(settings or {})},
         "versions": list_versions(),
         "seconds": round(time.perf_counter() - begin, 1),
         "systems": {name: _describe(systems[name], identity) for name, identity in fingerprints.items()},

@@ -48,7 +48,7 @@ class SuiteTask:
             "title": corpus.title or self.name,
             "protocol": self.protocol,
             "is_published": is_published,
-            "dictionary": corpus.names_from + (", with train and dev mentions" if augmented else ""),
+            "dictionary": corpus.names_from,
             "level": "row" if is_published or self.protocol in ROW_PROTOCOLS else "concept",
             "ranks": corpus.ranks,
             "aggregation": f"macro over {n_folds} folds" if n_folds > 1 else "micro",
