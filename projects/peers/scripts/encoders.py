@@ -1,0 +1,63 @@
+"""The encoders of a run, which several systems share."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+import checkout  # noqa: F401  # before what it makes importable
+
+from training.bases import find_base
+
+if TYPE_CHECKING:
+    from spacy_sapbert.encoder import EncoderShim
+    from spacy_sapbert.types import Precision
+
+PACKAGES = ("spacy-sapbert", "torch", "transformers", "tokenizers", "scann", "scikit-learn", "scipy", "numpy")
+
+
+def load_encoder(name: str, precision: Precision) -> EncoderShim:
+    """Load an encoder in a precision.
+
+    name (str): A folder, a short name or a hub name; empty for the small one from a Python package.
+    precision (str): "fp32", "bf16" or "auto".
+    RETURNS (EncoderShim): The encoder.
+    """
+    from spacy_sapbert.encoder import EncoderShim
+
+    base = find_base(name)
+    assert base.name is not None
+    encoder = EncoderShim({"pooling": base.pooling, "lower_case": base.lower_case}, precision)
+    encoder.load(base.name)
+    return encoder
+
+
+def describe_encoder(encoder: EncoderShim) -> dict[str, Any]:
+    """Tell what decides an encoder's vectors.
+
+    encoder (EncoderShim): The encoder.
+    RETURNS (dict): Its fingerprint, pooling, length and precision.
+    """
+    return {
+        "fingerprint": encoder.fingerprint,
+        "pooling": encoder.settings.pooling,
+        "max_length": encoder.settings.max_length,
+        "precision": str(encoder.dtype).removeprefix("torch."),
+    }
+
+
+def find_versions() -> dict[str, str]:
+    """Find the versions of what is measured.
+
+    RETURNS (Dict[str, str]): Version by package; those that are not installed for this platform are left out.
+    """
+    import platform
+    from importlib.metadata import PackageNotFoundError
+
+    found = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
