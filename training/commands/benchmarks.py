@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +11,9 @@ import typer
 from spacy_sapbert.errors import Errors
 from spacy_sapbert.files import hash_file
 
+from ..runs import write_json
 from .application import app, parse_files, parse_list
+from .coder_tasks import mcsm, relations
 from .figures import ENCODER_OPTION, SEED_OPTION, load_vectors
 from .measures import BENCHMARKS_OPTION, CORPORA, HELD_OUT_OPTION, MAX_NAMES_OPTION
 
@@ -74,6 +77,37 @@ def evaluate(
         typer.echo(
             f"Not measured: {entry.get('corpus') or entry['system'] + ' on ' + entry['task']}: {entry['reason']}"
         )
+
+
+@app.command(name="coder-tasks")
+def measure_coder_tasks(
+    output: Annotated[Path, typer.Argument(help="The folder that `evaluate` has written to")],
+    encoders: Annotated[str, typer.Argument(help="Folders or hub names, with commas between; empty for the small one")],
+    terminology: Annotated[Path, typer.Argument(help="A folder as `preprocess` writes it")],
+    triples: Annotated[Path, typer.Argument(help="A folder as `triples` writes it")],
+    max_concepts: Annotated[int, typer.Option(help="Concepts to draw for MCSM; 0 for all")] = 0,
+    max_triples: Annotated[int, typer.Option(help="Triples of each relation to draw; 0 for all")] = 0,
+) -> None:
+    """Measure semantic types and relations as `mcsm` and `relations` do, if the terminology has them."""
+    from ..evaluation.suite import CODER_FOLDER
+
+    folder = output / CODER_FOLDER
+    measurements = {
+        "mcsm": partial(mcsm, encoders, terminology, folder, max_concepts=max_concepts),
+        "relations": partial(relations, encoders, terminology, triples, folder, max_triples=max_triples),
+    }
+    for name, measure in measurements.items():
+        # What an earlier run has measured may be of another terminology.
+        (folder / f"{name}.skipped.json").unlink(missing_ok=True)
+        try:
+            measure()
+        except ValueError as error:
+            # Too few concepts of the types, too few relations: an ontology may well have none.
+            if not str(error).startswith(("[E772]", "[E773]")):
+                raise
+            typer.echo(f"Not measured: {name}: {error}")
+            folder.mkdir(parents=True, exist_ok=True)
+            write_json(folder / f"{name}.skipped.json", {"corpus": name, "title": name, "reason": str(error)})
 
 
 @app.command()

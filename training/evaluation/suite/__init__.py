@@ -1,12 +1,13 @@
 """One run of all systems on all tasks, with predictions and metrics for a report."""
 
-from .extras import gather_extras, illustrate
+from .extras import CODER_FOLDER, gather_extras, illustrate
 from .making import SystemMaker
 from .run import METRICS_FILE, run_suite
 from .specification import KINDS, SystemSpecification, read_systems
 from .tasks import SuiteTask, make_tasks
 
 __all__ = [
+    "CODER_FOLDER",
     "KINDS",
     "METRICS_FILE",
     "SuiteTask",

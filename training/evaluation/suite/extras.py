@@ -49,9 +49,12 @@ def gather_extras(folder: str | Path, *, peers: str | Path | None = None) -> Non
     metrics = _read(path)
     flatten = {"mcsm": _flatten_mcsm, "relations": _flatten_relations, "word_similarity": _flatten_words}
     metrics["coder_tasks"] = {}
+    metrics["missing"] = [entry for entry in metrics["missing"] if entry.get("corpus") not in flatten]
     for name, make_rows in flatten.items():
-        results = Path(folder) / CODER_FOLDER / f"{name}.json"
-        if results.is_file():
+        results, skipped = (Path(folder) / CODER_FOLDER / f"{name}{ending}.json" for ending in ("", ".skipped"))
+        if skipped.is_file():
+            metrics["missing"].append(_read(skipped))
+        elif results.is_file():
             metrics["coder_tasks"][name] = [row for entry in _read(results).values() for row in make_rows(entry)]
     metrics.pop("peers", None)
     if peers and Path(peers).is_file():
