@@ -606,16 +606,16 @@ class Errors(metaclass=_WithCodes):
 
     # E75x: benchmarks
     E750 = (
-        "{path} does not hold vectors of strings: {reason}. It is damaged, or another file. Delete its folder, and they "
-        "are computed again."
+        "{path} does not hold vectors of strings: {reason}. It is damaged, or another file. Delete its folder, and "
+        "they are computed again."
     )
     E751 = (
         "{path}: the section [{section}] can't be used: {reason}. Check the spelling of its keys, and see the sections "
         "of the files that come with the project."
     )
     E752 = (
-        "The system {system} needs {path}, which is not there. Train it first, correct the path, or take the system out "
-        "of the config."
+        "The system {system} needs {path}, which is not there. Train it first, correct the path, or take the system "
+        "out of the config."
     )
 
     # E76x: BioSyn
@@ -625,8 +625,8 @@ class Errors(metaclass=_WithCodes):
     )
     E761 = "The dictionary {path} has no name to compare mentions with. Give lines of an id, a tab and a name."
     E762 = (
-        "None of the {mentions} mentions has a name of what it means among its {candidates} candidates, so nothing can "
-        "be learned ({unknown} have an id that the dictionary {path} lacks). Ids have to be written alike in both files,"
+        "None of the {mentions} mentions has a name of what it means among its {candidates} candidates, so nothing "
+        "can be learned ({unknown} have an id that the dictionary {path} lacks). Ids have to be written alike in both files,"
         " prefixes included."
     )
     E763 = (
@@ -654,8 +654,8 @@ class Errors(metaclass=_WithCodes):
     )
     E771 = "There is no vector in {file}: {reason}. The download was probably incomplete; fetch the file again."
     E772 = (
-        "MCSM compares each concept with its {k} nearest others, but only {found} {what}. Choose another "
-        "source or more concepts; semantic types are known if the terminology was read from a release with MRSTY."
+        "MCSM compares each concept with its {k} nearest others, but only {found} {what}. Choose another source or "
+        "more concepts; semantic types are known if the terminology was read from a release with MRSTY."
     )
     E773 = (
         "Nothing can be learned of {path}: {reason}. Of {triples} triples, these were left out: {left_out}. Ask for "
@@ -666,8 +666,8 @@ class Errors(metaclass=_WithCodes):
         "were looked for: {examples}."
     )
     E775 = (
-        "{file}, line {line}: {reason}. A list of word pairs is a CSV file with a header: TERM1, TERM2, one of {ratings} "
-        "or several, and perhaps CUI1 and CUI2. Take the file as its authors published it, or correct the line."
+        "{file}, line {line}: {reason}. A list of word pairs is a CSV file with a header: TERM1, TERM2, one or more of "
+        "{ratings}, and perhaps CUI1 and CUI2. Take the file as its authors published it, or correct the line."
     )
     E776 = "The setting {name} is {value!r}, but has to be {allowed}."
     E777 = (

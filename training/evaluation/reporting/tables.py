@@ -1,0 +1,151 @@
+"""Tables of accuracies: a line for each system, and the protocol of every figure above it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import fmean, stdev
+from typing import Any
+
+from .document import Column, Table
+from .error_analysis import name_metric
+from .literature import PublishedFigure, published_value, read_sources
+from .measured import Measurement, gather_measurements, label_tasks
+
+NOTHING = "–"
+ANY_TIED = "acc_at_1_any_tied"
+# A corpus with fewer mentions under a protocol of its own, by which others have published figures as well.
+REFINED = "refined"
+LEVELS = {
+    "row": "acc@k counts a mention as right if one of the first k names is one of a right concept",
+    "concept": "acc@k counts a mention as right if one of the first k distinct concepts is right",
+}
+TIES = (
+    "Per cent. Names of equal score stand in the order of the dictionary; “any tied” is what acc@1 would be at best in "
+    "another order. Behind ± stands the standard deviation over seeds."
+)
+
+
+def make_accuracy_table(metrics: Mapping[str, Any], tasks: Sequence[str]) -> Table:
+    """Make the table of a corpus.
+
+    metrics (Mapping[str, Any]): As `read_metrics` gives it.
+    tasks (Sequence[str]): The tasks of the corpus, one for each protocol.
+    RETURNS (Table): A line for each system, similarity and search. A published figure stands beside a measured one only
+        if both are of one protocol, with its citation.
+    """
+    labels = label_tasks(metrics, tasks)
+    lines: dict[tuple[str, str, str], list[str]] = {}
+    columns = [Column("System"), Column("Similarity"), Column("Search")]
+    for name in tasks:
+        task = metrics["tasks"][name]
+        measurements = gather_measurements(metrics, name)
+        cited = {place: find_published(measurement, task) for place, measurement in enumerate(measurements)}
+        has_published = any(cited.values())
+        added = _name_columns(labels[name], task["ranks"], has_published)
+        for fields in lines.values():
+            fields += [NOTHING] * len(added)
+        for place, measurement in enumerate(measurements):
+            key = (name_system(measurement), measurement.similarity or NOTHING, measurement.search or NOTHING)
+            fields = lines.setdefault(key, [NOTHING] * (len(columns) - 3 + len(added)))
+            fields[-len(added) :] = _fill(measurement, task, cited[place], has_published)
+        columns += added
+    rows = [[*key, *fields] for key, fields in lines.items()]
+    title = metrics["tasks"][tasks[0]].get("title") or metrics["tasks"][tasks[0]]["corpus"]
+    caption = [TIES, *(f"{labels[name]}: {describe_task(metrics['tasks'][name])}" for name in tasks)]
+    return Table(f"{title}: accuracy", columns, rows, caption)
+
+
+def find_published(measurement: Measurement, task: Mapping[str, Any]) -> dict[str, PublishedFigure]:
+    """Find the published figures of a system that were measured as it was.
+
+    measurement (Measurement): What was measured of the system.
+    task (Mapping[str, Any]): The task's entry in metrics.json.
+    RETURNS (Dict[str, PublishedFigure]): By metric, without regard to the level; none if the protocol is another.
+    """
+    is_refined = task["protocol"] == REFINED
+    if not measurement.published or not (task["is_published"] or is_refined):
+        return {}
+    corpus = f"{task['corpus']}_{REFINED}" if is_refined else task["corpus"]
+    metrics = [f"acc_at_{rank}" for rank in task["ranks"]]
+    found = {metric: published_value(measurement.published, corpus, metric) for metric in metrics}
+    return {metric: figure for metric, figure in found.items() if figure}
+
+
+def name_system(measurement: Measurement) -> str:
+    """Name a system for a table.
+
+    measurement (Measurement): What was measured of it.
+    RETURNS (str): Its title, with the number of seeds if there are several.
+    """
+    n = len(measurement.scores)
+    return f"{measurement.title} ({n} seeds)" if n > 1 else measurement.title
+
+
+def describe_task(task: Mapping[str, Any]) -> str:
+    """Say under which protocol a task is measured, in one paragraph.
+
+    task (Mapping[str, Any]): The task's entry in metrics.json.
+    RETURNS (str): Mentions, dictionary, what is done to both, level and average.
+    """
+    parts = [
+        f"{task['mentions']:,} mentions, of which the dictionary can't answer {task.get('unanswerable', 0):,}",
+        f"dictionary: {task['dictionary']}, {task['names']:,} names, "
+        f"{'with' if task['augmented'] else 'without'} the mentions of the training and development parts",
+        f"abbreviations {'spelled out' if task['abbreviations'] else 'as they stand'}",
+        f"mentions of several concepts {'looked up part by part' if task['composites'] else 'looked up whole'}",
+        LEVELS[task["level"]],
+        f"average: {task['aggregation']}",
+    ]
+    if task.get("hash"):
+        parts.append(f"task {task['hash'][:12]}")
+    remarks = [remark for remark in (task.get("note"), task.get("licence")) if remark]
+    return f"{'; '.join(parts)}." + "".join(f" {remark.rstrip('.')}." for remark in remarks)
+
+
+def format_values(values: Sequence[float]) -> str:
+    """Write the scores of seeds.
+
+    values (Sequence[float]): Scores in per cent.
+    RETURNS (str): Their mean with one decimal, and their standard deviation if there are several.
+    """
+    if not values:
+        return NOTHING
+    return f"{fmean(values):.1f}" + (f" ± {stdev(values):.1f}" if len(values) > 1 else "")
+
+
+def cite(figure: PublishedFigure) -> str:
+    """Cite the table of a published figure.
+
+    figure (PublishedFigure): The figure.
+    RETURNS (str): Authors, year and table.
+    """
+    return f"{read_sources()[figure.source].short}, {figure.where}"
+
+
+def _name_columns(label: str, ranks: Sequence[int], has_published: bool) -> list[Column]:
+    columns = [Column(f"{label}: acc@{rank}", "number") for rank in ranks]
+    columns.append(Column(f"{label}: acc@1, any tied", "number"))
+    if has_published:
+        cited = "/".join(f"acc@{rank}" for rank in ranks)
+        columns += [Column(f"{label}: literature, {cited}", "published"), Column(f"{label}: difference", "number")]
+    return columns
+
+
+def _fill(
+    measurement: Measurement, task: Mapping[str, Any], figures: Mapping[str, PublishedFigure], has_published: bool
+) -> list[str]:
+    values = {rank: measurement.get_values(name_metric(task["level"], rank)) for rank in task["ranks"]}
+    fields = [format_values(of_rank) for of_rank in values.values()]
+    fields.append(format_values(measurement.get_values(ANY_TIED)))
+    if not has_published:
+        return fields
+    if not figures:
+        return [*fields, NOTHING, NOTHING]
+    cited = [figures.get(f"acc_at_{rank}") for rank in task["ranks"]]
+    printed = "/".join(figure.printed if figure else NOTHING for figure in cited)
+    places = "; ".join(dict.fromkeys(cite(figure) for figure in figures.values()))
+    gains = [
+        f"{fmean(of_rank) - figure.value:+.1f}" if figure and of_rank else NOTHING
+        for of_rank, figure in zip(values.values(), cited, strict=True)
+    ]
+    return [*fields, f"{printed} ({measurement.published}; {places})", "/".join(gains)]
