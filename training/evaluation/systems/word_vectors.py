@@ -97,7 +97,8 @@ class WordVectorSystem:
 
 def _hash_vectors(vectors: Vectors) -> str:
     digest = hashlib.sha256(np.ascontiguousarray(vectors.data).data)
-    subwords = (vectors.mode, vectors.minn, vectors.maxn, vectors.hash_count, vectors.hash_seed)
+    # Of vectors that are not made of subwords, saving forgets these settings, which mean nothing.
+    subwords = (vectors.minn, vectors.maxn, vectors.hash_count, vectors.hash_seed) if vectors.mode == "floret" else ()
     # Plain numbers: those of numpy, which some ways of loading leave, are written otherwise.
     rows = sorted((int(key), int(row)) for key, row in vectors.key2row.items())
     digest.update(repr([subwords, tuple(map(int, vectors.data.shape)), rows]).encode())
