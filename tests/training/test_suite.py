@@ -148,6 +148,17 @@ def test_tasks_are_described(suite):
     assert metrics["tasks"]["held_out.held_out"]["title"] == "Held-out names"
 
 
+def test_what_the_report_needs_is_written(suite):
+    systems, tasks, folder = suite
+    run_suite(systems, tasks, folder / "out", only=["exact"])
+    lines = read_predictions(folder / "out" / "predictions" / "exact" / "small.published.jsonl.gz")
+    assert [line["mention"] for line in lines] == [record["mention"] for record in TEST]
+    assert lines[1]["queries"] == ["lip fever", "knee fever"]
+    assert json.loads((folder / "out" / "tasks" / "small.strict.seen_ids.json").read_text()) == ["C2", "C3"]
+    assert not (folder / "out" / "tasks" / "folds.strict.seen_ids.json").exists()
+    assert LinkingTask.from_disk(folder / "out" / "tasks" / "small.published.json") == tasks["small.published"].task
+
+
 def test_nothing_is_measured_twice(suite, monkeypatch):
     systems, tasks, folder = suite
     first = run_suite(systems, tasks, folder / "out")

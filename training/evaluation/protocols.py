@@ -142,6 +142,7 @@ class _Query:
     parts: list[str]
     ids: list[str]
     fold: int = 0
+    text: str = ""
 
 
 def _process(
@@ -171,7 +172,7 @@ def _process(
         text = correct_spelling(SEPARATOR.join(parts).lower(), spelling) if spelling else SEPARATOR.join(parts).lower()
         # Nothing would be left of a mention that is only punctuation.
         parts = [clean(part) or part for part in text.split(SEPARATOR)] if len(parts) > 1 else [clean(text) or text]
-    return _Query(parts, ids, mention.fold)
+    return _Query(parts, ids, mention.fold, mention.text)
 
 
 def _choose_ids(ids: list[str]) -> list[str]:
@@ -220,6 +221,7 @@ def _assemble(queries: list[_Query], names: list[tuple[str, str]], report: Count
         **report,
     }
     is_composite = any(len(query.parts) > 1 for query in queries)
+    is_changed = any(query.parts != [query.text] for query in queries)
     return LinkingTask(
         queries=[part for query in queries for part in query.parts],
         gold=[query.ids for query in queries for _ in query.parts],
@@ -228,4 +230,5 @@ def _assemble(queries: list[_Query], names: list[tuple[str, str]], report: Count
         folds=[query.fold for query in queries for _ in query.parts] if any(query.fold for query in queries) else [],
         mention_of=[number for number, query in enumerate(queries) for _ in query.parts] if is_composite else [],
         report=counts,
+        texts=[query.text for query in queries for _ in query.parts] if is_changed else [],
     )

@@ -26,6 +26,7 @@ class LinkingTask:
         right only if all its parts are. The whole gold set of the mention belongs to each part. Empty if each query is
         a mention.
     report (dict): Counts: what was read, left out and why.
+    texts (List[str]): The mention of each query as it stands in the corpus; empty if none has been changed.
     """
 
     queries: list[str]
@@ -35,6 +36,7 @@ class LinkingTask:
     folds: list[int] = field(default_factory=list)
     report: dict[str, Any] = field(default_factory=dict)
     mention_of: list[int] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
 
     def to_disk(self, path: str | Path) -> None:
         """Save to a file of JSON.
@@ -61,7 +63,7 @@ class LinkingTask:
             is_whole = len(task.queries) == len(task.gold) and len(task.names) == len(task.ids)
             # Until version 0.1 a query had one gold id, as a string: it would be read letter by letter.
             is_whole = is_whole and all(isinstance(ids, list) for ids in task.gold)
-            is_whole = is_whole and len(task.mention_of) in (0, len(task.queries))
+            is_whole = is_whole and all(len(own) in (0, len(task.queries)) for own in (task.mention_of, task.texts))
         except (TypeError, ValueError) as error:
             raise ValueError(Errors.E670.format(path=path, reason=error)) from error
         if not is_whole:

@@ -42,7 +42,7 @@ def _make_lines(task: LinkingTask, found: Found, hits: Hits) -> Iterator[dict[st
     for mention, queries in enumerate(group_queries(task)):
         strings = [task.queries[query] for query in queries]
         yield {
-            "mention": " | ".join(strings),
+            "mention": task.texts[queries[0]] if task.texts else strings[0],
             "queries": strings,
             "gold": task.gold[queries[0]],
             "fold": int(hits.folds[mention]),

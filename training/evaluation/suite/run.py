@@ -13,8 +13,10 @@ from tqdm import tqdm
 
 from spacy_sapbert.errors import Errors
 
-from ...runs import list_versions, write_json
+from ...runs import list_versions, write_json, write_text
 from ..accuracy import find, judge, summarise
+from ..corpora import read_seen
+from ..protocols import get_protocol, process_mentions
 from ..systems import DictionaryBackoff, LinkerSystem, System
 from .making import SystemMaker
 from .predictions import write_predictions
@@ -55,6 +57,7 @@ def run_suite(
     begin = time.perf_counter()
     for name, task in tasks.items():
         _write_task(output / TASKS_FOLDER / f"{name}.json", task)
+        _write_seen_ids(output / TASKS_FOLDER / f"{name}.seen_ids.json", task)
     maker = SystemMaker(systems, cache)
     measured = [system for name, system in systems.items() if only is None or name in only]
     wanted = [(system, task) for system in measured for task in tasks.values() if system.is_for(task.name)]
@@ -94,6 +97,14 @@ def _write_task(path: Path, task: SuiteTask) -> None:
         mark.unlink(missing_ok=True)
         task.task.to_disk(path)
         mark.write_text(digest)
+
+
+def _write_seen_ids(path: Path, task: SuiteTask) -> None:
+    """Write the concepts of the parts that a system may learn from, if there are such parts."""
+    path.unlink(missing_ok=True)
+    if task.corpus and task.corpus.seen:
+        processed = process_mentions(read_seen(task.corpus), get_protocol("strict"))
+        write_text(path, json.dumps(sorted({single for _, ids in processed for single in ids})))
 
 
 def _measure(maker: SystemMaker, system: SystemSpecification, task: SuiteTask, output: Path) -> dict[str, Any]:
