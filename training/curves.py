@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,31 +12,17 @@ import numpy as np
 from spacy_sapbert.errors import Errors, Warnings
 
 from .loop import METRICS_FILE, read_metrics
+from .pictures import COLOURS, check_format, check_matplotlib, house_style, save_picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-FORMATS = ("svg", "pdf", "png")
-# Told apart by readers who don't see all colours (Okabe & Ito, 2008); without yellow, which is faint on white.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 LINES, MARKERS = ("-", "--", ":", "-."), ("o", "s", "^", "D")
-STYLE = {
-    "font.size": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.formatter.limits": (-4, 6),
-    "legend.frameon": False,
-    "lines.linewidth": 1.3,
-    "lines.markersize": 3.5,
-    # A name with $ is a name.
-    "text.parse_math": False,
-    # Without it, the ids inside of an SVG are random.
-    "svg.hashsalt": "spacy-sapbert",
-}
-WIDTH, PANEL_HEIGHT, DPI = 5.0, 2.3, 300
+WIDTH, PANEL_HEIGHT = 5.0, 2.3
 # A mean over a fiftieth of the steps shows the course and hides the differences between batches.
 SHARE_SMOOTHED = 50
+WHAT = "Curves of runs"
 
 
 def draw_curves(runs: Mapping[str, str | Path], path: str | Path) -> None:
@@ -48,19 +33,9 @@ def draw_curves(runs: Mapping[str, str | Path], path: str | Path) -> None:
     RAISES (ImportError): If matplotlib is not installed.
     RAISES (ValueError): If a run has taken no steps, or the picture has another ending.
     """
-    path = Path(path)
-    ending = path.suffix.removeprefix(".").lower()
-    if ending not in FORMATS:
-        raise ValueError(Errors.E620.format(what="form of a picture", value=path.suffix, allowed=", ".join(FORMATS)))
-    with _style():
-        figure = make_figure(runs)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(path.name + ".part")
-        try:
-            figure.savefig(temporary, format=ending, dpi=DPI, metadata=_without_date(ending))
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
+    check_format(path)
+    with house_style(WHAT):
+        save_picture(make_figure(runs), path)
 
 
 def try_to_draw(runs: Mapping[str, str | Path], path: str | Path) -> None:
@@ -83,7 +58,7 @@ def make_figure(runs: Mapping[str, str | Path]) -> Figure:
     RAISES (ImportError): If matplotlib is not installed.
     RAISES (ValueError): If a run has taken no steps.
     """
-    _check_matplotlib()
+    check_matplotlib(WHAT)
     # Not pyplot, which keeps figures and asks for a screen.
     from matplotlib.figure import Figure
 
@@ -174,25 +149,3 @@ def _choose_look(number: int) -> dict[str, Any]:
 
 def _as_columns(rows: list[tuple[int, float]]) -> tuple[np.ndarray, np.ndarray]:
     return np.array([step for step, _ in rows], dtype=np.int64), np.array([value for _, value in rows], dtype=float)
-
-
-def _without_date(ending: str) -> dict[str, Any]:
-    return {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[ending]
-
-
-def _check_matplotlib() -> None:
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError as error:
-        what = "Curves of runs are drawn by a library"
-        raise ImportError(Errors.E667.format(what=what, library="matplotlib", reason=error)) from error
-
-
-@contextmanager
-def _style() -> Iterator[None]:
-    """Draw in our style, whatever the user's own says."""
-    _check_matplotlib()
-    from matplotlib import style
-
-    with style.context(["default", STYLE]):
-        yield
