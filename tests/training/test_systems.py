@@ -24,6 +24,7 @@ def test_exact_match_finds_equal_names_only():
     rows, scores = ExactMatch().search(["Cold", "flu", "cold", "COLD"], ["cold", "fever"], 2)
     assert rows.tolist() == [[0, 2], [-1, -1]]
     assert scores.tolist() == [[1, 1], [-np.inf, -np.inf]]
+    assert ExactMatch(lower_case=False).search(["Cold", "cold"], ["cold", "COLD"], 1)[0].tolist() == [[1], [-1]]
 
 
 @pytest.mark.parametrize("blocks", [(64, 65536), (2, 3)])

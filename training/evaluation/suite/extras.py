@@ -146,7 +146,9 @@ def _find_translations(
     vectors: Mapping[str, Vectors], terminology: Terminology, searched: pl.DataFrame
 ) -> list[dict[str, Any]]:
     """Take the searched concept that has names in most other languages, if there are other languages."""
-    others = list_names(terminology).filter(pl.col("language") != TARGET, pl.col("id").is_in(searched["id"].unique()))
+    others = list_names(terminology).filter(
+        pl.col("language") != TARGET, pl.col("id").is_in(searched["id"].unique().to_list())
+    )
     if not others.height:
         return []
     counts = others.group_by("id").agg(pl.col("language").n_unique()).sort("language", "id", descending=[True, False])

@@ -74,7 +74,7 @@ class SystemMaker:
         """
         options = specification.options
         if specification.kind == "exact":
-            return ExactMatch()
+            return ExactMatch(lower_case=options["lower_case"])
         if specification.kind == "tfidf":
             return CharacterTfidf()
         if specification.kind == "encoder":

@@ -22,7 +22,7 @@ ENCODER_OPTIONS: dict[str, Any] = {
     "attention_mask": None,
 }
 KINDS: dict[str, dict[str, Any]] = {
-    "exact": {},
+    "exact": {"lower_case": True},
     "tfidf": {},
     "encoder": ENCODER_OPTIONS,
     "linker": {"encoder": ""},

@@ -10,12 +10,21 @@ from .base import pad
 
 
 class ExactMatch:
-    """Names that are equal to the query but for upper and lower case: the floor for any other system."""
+    """Names that are equal to the query: the floor for any other system.
+
+    lower_case (bool): Whether upper and lower case are the same.
+    """
+
+    def __init__(self, *, lower_case: bool = True) -> None:
+        self.lower_case = lower_case
 
     def search(self, names: Sequence[str], queries: Sequence[str], k: int) -> tuple[np.ndarray, np.ndarray]:
         """Find the names that equal a query. See `System.search`; all scores are 1."""
         rows_of: dict[str, list[int]] = {}
         for row, name in enumerate(names):
-            rows_of.setdefault(name.lower(), []).append(row)
-        found = [np.array(rows_of.get(query.lower(), ())[:k], dtype=np.int64) for query in queries]
+            rows_of.setdefault(self._fold(name), []).append(row)
+        found = [np.array(rows_of.get(self._fold(query), ())[:k], dtype=np.int64) for query in queries]
         return pad([(rows, np.ones(len(rows), dtype=np.float32)) for rows in found], k)
+
+    def _fold(self, text: str) -> str:
+        return text.lower() if self.lower_case else text
