@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -156,6 +156,20 @@ def write_split(
         "settings": {"held_out": held_out, "dictionary": dictionary, "seed": seed, "sources": list(sources)},
         "terminology": terminology.fingerprint,
     }
+    save_split(path, rest, tasks, data)
+    return rest, tasks
+
+
+def save_split(
+    path: str | Path, rest: Terminology, tasks: Mapping[str, LinkingTask], data: Mapping[str, Any]
+) -> None:
+    """Write the parts of a split to a folder as one.
+
+    path (str | Path): The folder, for `terminology/`, the tasks and the manifest `split.json`.
+    rest (Terminology): What is left for training.
+    tasks (Mapping[str, LinkingTask]): The tasks by file name.
+    data (Mapping[str, Any]): What the manifest says besides.
+    """
     with fill_folder(Path(path), last=SPLIT_MANIFEST) as temporary:
         for name, task in tasks.items():
             task.to_disk(temporary / name)
@@ -164,8 +178,7 @@ def write_split(
             temporary / TERMINOLOGY_FOLDER / TERMINOLOGY_MANIFEST, TERMINOLOGY_VERSION, check_files=False
         )
         hashes = {f"{TERMINOLOGY_FOLDER}/{name}": digest for name, digest in saved["files"].items()}
-        write_manifest(temporary / SPLIT_MANIFEST, FORMAT_VERSION, data, hashes=hashes)
-    return rest, tasks
+        write_manifest(temporary / SPLIT_MANIFEST, FORMAT_VERSION, dict(data), hashes=hashes)
 
 
 def check_held_out(task: LinkingTask, concepts: Collection[str], path: str | Path) -> None:

@@ -188,12 +188,15 @@ def test_corpora_to_choose_settings_on_are_not_those_to_report_on():
 def test_names_of_a_terminology_can_be_the_dictionary(corpus, tmp_path):
     builder = TerminologyBuilder()
     for concept, name, source in [("C0000001", "heart", "MSH"), ("CL1", "liver", "MSH"), ("C0000003", "cold", "HPO")]:
-        builder.add_name(concept, name, source=source)
+        builder.add_name(concept, name, source=source, language="ENG")
     builder.build().to_disk(tmp_path / "terminology")
     whole = replace(corpus, dictionary=tmp_path / "terminology")
     assert sorted(read_task(whole).names) == ["cold", "heart", "liver"]
     assert read_task(replace(whole, sources=["MSH"])).names == ["heart", "liver"]
     assert read_task(replace(whole, sources=["MSH"], ids=r"C\d{7}")).names == ["heart"]
+    assert sorted(read_task(replace(whole, languages=["ENG"])).names) == ["cold", "heart", "liver"]
+    with pytest.raises(ValueError, match="E672"):
+        read_task(replace(whole, languages=["GER"]))
     with pytest.raises(ValueError, match="E672.*ICD"):
         read_task(replace(whole, sources=["ICD"]))
 

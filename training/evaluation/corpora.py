@@ -37,6 +37,7 @@ class Corpus:
         Or the folder of a terminology.
     sources (List[str]): Of the dictionary's third column, or of the terminology's names, the sources to keep; empty for
         all.
+    languages (List[str]): Of a terminology's names, the languages to keep; empty for all.
     ids (str): A pattern that the ids of a terminology's concepts have to fit; empty for all.
     seen (List[Path]): The mentions of the parts that a system may learn from.
     spelling (str): Which corrections the corpus needs where mentions are cleaned, of `SPELLINGS`.
@@ -53,6 +54,7 @@ class Corpus:
     mentions: list[Path]
     dictionary: Path
     sources: list[str] = field(default_factory=list)
+    languages: list[str] = field(default_factory=list)
     ids: str = ""
     seen: list[Path] = field(default_factory=list)
     spelling: str = ""
@@ -181,7 +183,9 @@ def read_names(corpus: Corpus) -> list[tuple[str, str]]:
 
 def _read_terminology(corpus: Corpus) -> list[tuple[str, str]]:
     terminology = Terminology.from_disk(corpus.dictionary)
-    names = terminology.names.select("concept", pl.col("name").cast(pl.String), pl.col("source").cast(pl.String))
+    names = terminology.names.with_columns(pl.col("name", "source", "language").cast(pl.String))
+    if corpus.languages:
+        names = names.filter(pl.col("language").is_in(corpus.languages))
     if corpus.sources:
         names = names.filter(pl.col("source").str.split("|").list.set_intersection(corpus.sources).list.len() > 0)
     ids = terminology.concepts["id"].gather(names["concept"]).to_list()
