@@ -47,10 +47,11 @@ def read_mentions(file: SourceFile) -> Iterator[tuple[str, list[str]]]:
         yield mention, ids
 
 
-def read_records(file: SourceFile) -> Iterator[tuple[str, list[str], dict[str, Any]]]:
+def read_records(file: SourceFile, *, keep_empty: bool = False) -> Iterator[tuple[str, list[str], dict[str, Any]]]:
     """Read JSON lines as `read_mentions` does, with their other keys.
 
     file (SourceFile): The file.
+    keep_empty (bool): Keep mentions without text, which some published corpora have, rather than refusing them.
     YIELDS (Tuple[str, List[str], dict]): The mention, its distinct ids, and the whole line.
     RAISES (ValueError): If a line is of another form.
     """
@@ -58,13 +59,13 @@ def read_records(file: SourceFile) -> Iterator[tuple[str, list[str], dict[str, A
         if not text.strip():
             continue
         try:
-            yield _parse(text)
+            yield _parse(text, keep_empty)
         except ValueError as error:
             message = Errors.E650.format(file=file.path, line=number, reason=error, form=MENTION_FORM)
             raise ValueError(message) from None
 
 
-def _parse(text: str) -> tuple[str, list[str], dict[str, Any]]:
+def _parse(text: str, keep_empty: bool) -> tuple[str, list[str], dict[str, Any]]:
     reason = invalid_utf8(text)
     if reason:
         raise ValueError(reason)
@@ -73,7 +74,7 @@ def _parse(text: str) -> tuple[str, list[str], dict[str, Any]]:
     except (ValueError, RecursionError) as error:
         raise ValueError(f"no valid JSON ({error})") from None
     mention, ids = (record.get("mention"), record.get("ids")) if isinstance(record, dict) else (None, None)
-    if not isinstance(mention, str) or not mention.strip():
+    if not isinstance(mention, str) or not (mention.strip() or keep_empty):
         raise ValueError(f"'mention' has to be text, but is {mention!r:.80}")
     if not isinstance(ids, list) or not all(isinstance(part, str) and part.strip() for part in ids):
         raise ValueError(f"'ids' has to be a list of ids in quotation marks, but is {ids!r:.80}")

@@ -160,7 +160,7 @@ def test_a_smaller_dictionary_keeps_gold_names_and_whole_concepts(corpus):
 @pytest.mark.parametrize(
     "name, line, code",
     [
-        ("0.jsonl", '{"mention": " ", "ids": ["C1"]}', "E650.*line 2"),
+        ("0.jsonl", '{"mention": null, "ids": ["C1"]}', "E650.*line 2"),
         ("0.jsonl", '{"mention": "heart", "ids": "C1"}', "E650.*line 2"),
         ("0.jsonl", "[1]", "E650.*line 2"),
         ("0.jsonl", '{"mention": "heart"', "E650.*line 2"),
@@ -173,6 +173,18 @@ def test_malformed_lines_are_refused(name, line, code, corpus):
     path.write_text(path.read_text().split("\n")[0] + "\n" + line + "\n")
     with pytest.raises(ValueError, match=code):
         read_task(corpus)
+
+
+def test_mentions_without_text_count_as_wrong(corpus, encoder):
+    with corpus.mentions[0].open("a") as file:
+        file.write('{"mention": " ", "ids": ["C1", "C3", "C4", "C5"]}\n')
+    task = read_task(replace(corpus, mentions=corpus.mentions[:1]))
+    assert task.queries[-1] == "" and task.report["empty_queries"] == 1 and len(task.queries) == 3
+    scores = measure_system(ExactMatch(), {"a": task})["a"]
+    assert (scores["mentions"], scores["acc_at_5"]) == (3, pytest.approx(2 / 3))
+    assert measure_accuracy(encoder, {"a": task})["a"]["acc_at_5"] == pytest.approx(2 / 3)
+    only = replace(task, queries=[""], gold=[["C1"]], folds=[])
+    assert measure_accuracy(encoder, {"a": only})["a"]["acc_at_5"] == 0.0
 
 
 def test_a_dictionary_without_names_is_refused(corpus):

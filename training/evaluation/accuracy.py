@@ -111,13 +111,17 @@ def find(system: System, task: LinkingTask) -> Found:
 
     system (System): What finds names.
     task (LinkingTask): The task.
-    RETURNS (Found): At most `SEARCHED_ROWS` names of each query.
+    RETURNS (Found): At most `SEARCHED_ROWS` names of each query. Of one without text none: what a system finds for it
+        would be right by chance only.
     """
-    queries = list(dict.fromkeys(task.queries))
+    k = min(SEARCHED_ROWS, len(task.names))
+    queries = [query for query in dict.fromkeys(task.queries) if query.strip()]
     place = {query: number for number, query in enumerate(queries)}
-    rows, scores = system.search(task.names, queries, min(SEARCHED_ROWS, len(task.names)))
-    order = [place[query] for query in task.queries]
-    return Found(rows[order], scores[order])
+    found = np.full((len(queries) + 1, k), -1, dtype=np.int64), np.full((len(queries) + 1, k), -np.inf, np.float32)
+    if queries:
+        found[0][:-1], found[1][:-1] = system.search(task.names, queries, k)
+    order = [place.get(query, len(queries)) for query in task.queries]
+    return Found(found[0][order], found[1][order])
 
 
 def judge(task: LinkingTask, found: Found, ranks: Sequence[int] = RANKS) -> Hits:

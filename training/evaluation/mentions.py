@@ -36,11 +36,11 @@ def read_corpus_mentions(path: str | Path, *, fold: int = 0) -> list[Mention]:
 
     path (str | Path): The file, gzipped or not.
     fold (int): The fold that it is.
-    RETURNS (List[Mention]): The mentions in order.
+    RETURNS (List[Mention]): The mentions in order; those without text as well, which can't be right.
     RAISES (ValueError): If a line is of another form.
     """
     mentions = []
-    for mention, ids, record in read_records(SourceFile(path)):
+    for mention, ids, record in read_records(SourceFile(path), keep_empty=True):
         parts = record.get("parts") or []
         if not isinstance(parts, list) or not all(isinstance(part, str) and part.strip() for part in parts):
             raise ValueError(Errors.E722.format(file=path, mention=mention, parts=parts))

@@ -214,6 +214,9 @@ def _make_names(
 
 def _assemble(queries: list[_Query], names: list[tuple[str, str]], report: Counter[str]) -> LinkingTask:
     known = {single for joined, _ in names for single in joined.split(EQUAL_IDS)}
+    empty = sum(not part.strip() for query in queries for part in query.parts)
+    if empty:
+        report["empty_queries"] = empty
     counts: dict[str, Any] = {
         "mentions": len(queries),
         "unanswerable": sum(known.isdisjoint(query.ids) for query in queries),
