@@ -12,7 +12,7 @@ import srsly
 from spacy_sapbert.encoder import EncoderShim
 from spacy_sapbert.errors import Errors
 
-from .accuracy import RANKS, measure_accuracy
+from .accuracy import MEASUREMENT, RANKS, measure_accuracy
 from .task import LinkingTask
 
 Scores = dict[str, dict[str, Any]]
@@ -39,7 +39,8 @@ class ScoreBook:
         RETURNS (dict): For each task what `measure_accuracy` gives.
         """
         # Rounding differs between precisions.
-        keys = {name: f"{encoder.fingerprint} {encoder.dtype} {digest}" for name, digest in self._hashes.items()}
+        before = f"{MEASUREMENT} {encoder.fingerprint} {encoder.dtype}"
+        keys = {name: f"{before} {digest}" for name, digest in self._hashes.items()}
         wanted = {name: self.tasks[name] for name, key in keys.items() if key not in self._kept}
         if wanted:
             for name, scores in measure_accuracy(encoder, wanted).items():

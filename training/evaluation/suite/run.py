@@ -14,7 +14,7 @@ from tqdm import tqdm
 from spacy_sapbert.errors import Errors
 
 from ...runs import list_versions, write_json, write_text
-from ..accuracy import find, judge, summarise
+from ..accuracy import MEASUREMENT, find, judge, summarise
 from ..corpora import read_seen
 from ..protocols import get_protocol, process_mentions
 from ..systems import DictionaryBackoff, LinkerSystem, System
@@ -23,8 +23,6 @@ from .predictions import write_predictions
 from .specification import SystemSpecification
 from .tasks import SuiteTask
 
-# To be raised whenever the same system may get other figures on the same task.
-MEASUREMENT = 1
 RANKS = (1, 3, 5)
 METRICS_FILE = "metrics.json"
 TASKS_FOLDER = "tasks"
