@@ -83,6 +83,10 @@ class Warnings(metaclass=_WithCodes):
         "out. It is probably of another release, or writes ids in another way: compare prefixes and case."
     )
     W660 = "The curves of {path} are not drawn: {reason} Draw them later with `python -m training curves`."
+    W800 = (
+        "Names of all languages are wanted, and those in {path} are all in {language}. If it was read for one language "
+        "only, read it with `preprocess --languages all`."
+    )
 
 
 class Errors(metaclass=_WithCodes):
@@ -617,6 +621,14 @@ class Errors(metaclass=_WithCodes):
         "The system {system} needs {path}, which is not there. Train it first, correct the path, or take the system "
         "out of the config."
     )
+    E753 = (
+        "{path} has no mentions. As a fold it would drop out of the average without a word: fetch it again, or take it "
+        "out of the folder."
+    )
+    E754 = (
+        "{path} does not belong to the predictions and tasks that lie beside it: {reason}. A run was stopped, or another "
+        "one has written there. Run `evaluate` again, and what is measured already is kept."
+    )
 
     # E76x: BioSyn
     E760 = (
@@ -715,3 +727,65 @@ class Errors(metaclass=_WithCodes):
         "of its own, as in LABEL=ENCODER."
     )
     E794 = "There is nothing to look up: {reason}. Check the strings, the ids, the languages and the sources."
+
+    # E80x: CODER
+    E800 = (
+        "A batch of batch.triplets = {k} can't hold each distinct triplet batch.repetitions = {m} times: the "
+        "repetitions have to divide the triplets, and be 2 or more and at most their square root (Yuan et al., JBI "
+        "2022). For {k}: {allowed}."
+    )
+    E801 = (
+        "The terminology {path} has no names in {missing}; it has names in {found}. Correct data.languages, or read "
+        "the release with these languages (`preprocess --languages`)."
+    )
+    E802 = (
+        "None of the {n} triples of {path} can be learned from with the names of {terminology}: {left_out}. They are "
+        "probably of another release, or data.languages are others than the terminology has for these concepts."
+    )
+    E803 = (
+        "There are {n} triples, and a batch needs {wanted} distinct ones: batch.triplets = {triplets}, "
+        "batch.repetitions = {repetitions}. Make batches smaller, or give more triples."
+    )
+    E804 = (
+        "All {n} triples of {path} that can be used have the same tail, {concept}, so that there is nothing to tell "
+        "apart. Give triples with other tails, or set loss.relations to none."
+    )
+    E805 = (
+        "The checkpoint {path} has learned other relations: without {new}, and with {gone}. The triples were probably "
+        "made with another label or of another release, or data.min_triples has changed. Set another output folder for "
+        "this run, delete the checkpoints, or give the triples of before."
+    )
+    E806 = (
+        "{path} does not hold relations: {reason}. It was probably cut, or written by another program. Give a "
+        "relations.safetensors of a run of `python -m training coder`."
+    )
+    E807 = (
+        "The relations of {path} were trained with the encoder {trained}, and are to be used with {found}. Give the "
+        "encoder folder beside them."
+    )
+
+    # E82x: languages
+    E820 = (
+        "Can't ask across languages: names in {target} are to be searched for others, and the terminology has names in "
+        "{languages}. It was probably read for one language. Read it with `preprocess --languages all`, or choose "
+        "another target."
+    )
+    E821 = (
+        "None of the {n} concepts has a name to ask for: it needs one in {target}, and one in another language that is "
+        "written differently and that no other concept has. Give other concepts, or a larger limit of queries."
+    )
+    E822 = (
+        "Can't hold out {held_out} concepts for a dictionary of {dictionary} (0: all): {eligible} have a name in "
+        "{target} and one in another language that is written differently and that no other concept has; some have to "
+        "be left for training, and the dictionary holds the held-out ones. Hold fewer out, or make the dictionary "
+        "larger."
+    )
+    E823 = (
+        "The language {language!r} can't be part of a file's name, and no file of UMLS has such a LAT. The "
+        "terminology's languages were probably given wrongly: give LAT as in UMLS (GER), or letters, digits and "
+        "hyphens only."
+    )
+    E824 = (
+        "The split {path} does not ask for names by language. It was probably written by `split`: use "
+        "`language-split`, or measure its held_out.json with `measure`."
+    )

@@ -7,6 +7,7 @@ import platform
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from spacy_sapbert.errors import Errors
 
@@ -29,9 +30,13 @@ def write_text(path: Path, text: str) -> None:
     path (Path): The file.
     text (str): What to write.
     """
-    temporary = path.with_name(path.name + ".part")
-    temporary.write_text(text, encoding="utf8")
-    temporary.replace(path)
+    # Another run may be writing there as well.
+    temporary = path.with_name(f"{path.name}.{uuid4().hex}.part")
+    try:
+        temporary.write_text(text, encoding="utf8")
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def list_versions(*packages: str) -> dict[str, str]:

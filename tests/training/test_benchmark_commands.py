@@ -76,28 +76,10 @@ def test_original_files_become_a_report(folder, encoder_folder):
     text = run("corpora", folder / "assets", folder / "corpora", "--originals", folder / "originals.cfg")
     assert "small: 5 mentions" in text and "absent: not there" in text
     output = folder / "out"
-    arguments = ["evaluate", folder / "systems.cfg", output, "--corpora", folder / "corpora.cfg"]
-    arguments += [
-        "--benchmarks",
-        folder / "corpora",
-        "--terminology",
-        folder / "terminology",
-        "--cache",
-        folder / "kept",
-    ]
-    text = run(*arguments)
+    text = evaluate(folder, "--cache", folder / "kept")
     assert "exact on small.strict" in text and "Not measured: absent: no absent/test.jsonl*" in text
-    run(
-        "illustrate",
-        output,
-        folder / "terminology",
-        "--encoder",
-        f"tiny={encoder_folder}",
-        "--concepts",
-        3,
-        "--batch",
-        4,
-    )
+    few = ["--concepts", 3, "--batch", 4]
+    run("illustrate", output, folder / "terminology", "--encoder", f"tiny={encoder_folder}", *few)
     run("report", output)
     report = (output / "report.md").read_text()
     for part in ("Small", "Absent", "https://example.org", "Made up.", "tsne", "histograms", "angina"):
@@ -116,8 +98,21 @@ def test_what_a_terminology_cannot_answer_is_listed(folder, encoder_folder):
     run("report", output)
     metrics = json.loads((output / "metrics.json").read_text())
     assert [entry["corpus"] for entry in metrics["missing"]] == ["absent", "mcsm", "relations"]
-    run("report", output)
+    assert "Without other tools" in run("report", output, "--peers", folder / "no.json")
     assert json.loads((output / "metrics.json").read_text()) == metrics
+
+
+def test_predictions_and_metrics_have_to_belong_together(folder):
+    run("corpora", folder / "assets", folder / "corpora", "--originals", folder / "originals.cfg")
+    evaluate(folder, "--only", "exact")
+    path = folder / "out" / "results" / "exact" / "small.strict.json"
+    text = path.read_text()
+    path.write_text(text.replace('"mentions": 5', '"mentions": 6'))
+    assert "other figures on small.strict" in run("report", folder / "out", fails=True)
+    path.unlink()
+    assert "is missing" in run("report", folder / "out", fails=True)
+    (folder / "out" / "metrics.json").write_text("{}")
+    assert "E781" in run("report", folder / "out", fails=True)
 
 
 def test_unknown_systems_are_refused(folder):

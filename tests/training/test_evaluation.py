@@ -219,7 +219,8 @@ def test_names_of_a_terminology_can_be_the_dictionary(corpus, tmp_path):
         ('spelling = "ncbi"', "ncbi_disease"),
         ('protocols = ["strictest"]', "E620.*strictest"),
         ('colour = "red"', "colour"),
-        ('protocols = ["refined"]', "several folds"),
+        ('protocols = ["refined"]', "give `seen`"),
+        ('seen = ["0.jsonl"]', "several folds: 0.jsonl"),
     ],
 )
 def test_malformed_sections_are_refused(line, reason, corpus, tmp_path):
@@ -227,6 +228,41 @@ def test_malformed_sections_are_refused(line, reason, corpus, tmp_path):
         f'[corpora]\n\n[corpora.a]\nmentions = "*.jsonl*"\ndictionary = "names.tsv"\n{line}\n'
     )
     with pytest.raises(ValueError, match=rf"(?s)E751.*corpora\.a.*{reason}"):
+        read_corpora(tmp_path / "corpora.cfg", tmp_path)
+
+
+@pytest.mark.parametrize("protocol", ["strict", "published"])
+def test_half_of_the_training_parts_is_none(protocol, corpus, tmp_path):
+    (tmp_path / "train.jsonl").write_text('{"mention": "heart", "ids": ["C1"]}\n')
+    config = f"""[corpora]
+
+[corpora.a]
+mentions = "0.jsonl"
+seen = ["train.jsonl*", ["dev.jsonl*", "dev2.jsonl*"]]
+dictionary = "names.tsv"
+protocols = ["{protocol}"]
+"""
+    (tmp_path / "corpora.cfg").write_text(config)
+    found, missing = read_corpora(tmp_path / "corpora.cfg", tmp_path)
+    if protocol == "strict":
+        assert found["a"].seen == []
+    else:
+        assert missing["a"][1] == "no dev.jsonl* or dev2.jsonl*"
+    (tmp_path / "dev2.jsonl").write_text('{"mention": "cold", "ids": ["C3"]}\n')
+    assert len(read_corpora(tmp_path / "corpora.cfg", tmp_path)[0]["a"].seen) == 2
+
+
+def test_stray_files_are_no_folds(corpus, tmp_path):
+    section = '[corpora]\n\n[corpora.a]\nmentions = "?.jsonl*"\ndictionary = "names.tsv"\n'
+    (tmp_path / "corpora.cfg").write_text(section)
+    (tmp_path / "0.jsonl.bak").write_text("")
+    found, _ = read_corpora(tmp_path / "corpora.cfg", tmp_path)
+    assert [path.name for path in found["a"].mentions] == ["0.jsonl", "1.jsonl.gz"]
+    (tmp_path / "2.jsonl").write_text("\n")
+    with pytest.raises(ValueError, match=r"E753.*2\.jsonl"):
+        read_task(read_corpora(tmp_path / "corpora.cfg", tmp_path)[0]["a"])
+    (tmp_path / "1.jsonl").write_text("")
+    with pytest.raises(ValueError, match="(?s)E751.*twice: .*1.jsonl, 1.jsonl.gz"):
         read_corpora(tmp_path / "corpora.cfg", tmp_path)
 
 
@@ -241,7 +277,9 @@ def test_missing_corpora_are_named(tmp_path):
     assert list(found) == ["psytar"] and len(found["psytar"].mentions) == 2
     assert missing["askapatient"][1] == "no askapatient/fold*.test.jsonl*, no askapatient/dictionary.tsv.gz"
     assert missing["medmentions"][1].endswith("dictionary_3col.tsv.gz or medmentions/dictionary.tsv.gz")
-    assert missing["ncbi_disease"][1].endswith("no training part") and "no terminology" in missing["xlbel_de"][1]
+    assert (
+        missing["ncbi_disease"][1].endswith("no ncbi_disease/dev.jsonl*") and "no terminology" in missing["xlbel_de"][1]
+    )
     assert "zenodo" in missing["askapatient"][0].obtain
     with pytest.raises(FileNotFoundError, match="E102"):
         read_corpora(tmp_path / "no.cfg", tmp_path)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from training.evaluation import ExactMatch, LinkingTask, read_corpora
-from training.evaluation.suite import make_tasks, making, read_systems, run_suite
+from training.evaluation.suite import gather_extras, make_tasks, making, read_systems, run_suite
 from training.evaluation.suite import run as run_module
 from training.evaluation.suite.predictions import group_queries
 from training.evaluation.systems import DictionaryBackoff, LinkerSystem
@@ -212,6 +212,41 @@ def test_systems_without_files_are_listed(suite):
     assert "E752" in missing[0]["reason"] and "small/model" in missing[0]["reason"]
 
 
+def test_a_run_that_fails_leaves_no_metrics_of_another(suite, monkeypatch):
+    systems, tasks, folder = suite
+    run_suite(systems, tasks, folder / "out", only=["exact"])
+    monkeypatch.setattr(run_module, "MEASUREMENT", 0)
+    monkeypatch.setattr(run_module, "find", None)
+    with pytest.raises(TypeError):
+        run_suite(systems, tasks, folder / "out", only=["exact"])
+    assert not (folder / "out" / "metrics.json").exists()
+
+
+def test_a_limited_dictionary_is_compared_with_nothing_published(suite):
+    systems, _, folder = suite
+    corpora = read_corpora(folder / "corpora.cfg", folder)[0]
+    described = {name: task.describe() for name, task in make_tasks(corpora, {}, max_names=4).items()}
+    assert not any(entry["is_published"] or entry["is_comparable"] for entry in described.values())
+    assert "limited to about 4 names" in described["small.strict"]["dictionary"]
+
+
+def test_results_of_other_settings_do_not_stand_side_by_side(suite):
+    systems, tasks, folder = suite
+    run_suite(systems, tasks, folder / "out", only=["exact"])
+    coder = folder / "out" / "coder_tasks"
+    for number, name in enumerate("ab"):
+        entry = {"name": "x", "types": {}, "mean": number, "mean_chance": 0, "concepts": 9}
+        (coder / name).mkdir(parents=True)
+        (coder / name / "mcsm.json").write_text(json.dumps({"1": {**entry, "mean": 7}, "2": entry}))
+    (coder / "current.json").write_text('{"folder": "b"}')
+    gather_extras(folder / "out")
+    metrics = json.loads((folder / "out" / "metrics.json").read_text())
+    assert [row["mean"] for row in metrics["coder_tasks"]["mcsm"]] == [1]
+    (coder / "b" / "mcsm.json").write_text('{"1": {"name": "x"}}')
+    with pytest.raises(ValueError, match="E747.*types"):
+        gather_extras(folder / "out")
+
+
 def test_damaged_results_are_refused(suite):
     systems, tasks, folder = suite
     run_suite(systems, tasks, folder / "out", only=["exact"])
@@ -229,6 +264,7 @@ def test_damaged_results_are_refused(suite):
         ('[systems]\n\n[systems.a]\nkind = "backoff"\nover = "b"', "'b' is no other system"),
         ('[systems]\n\n[systems.a]\nkind = "backoff"\nover = "a"', "'a' is no other system"),
         ('[systems]\n\n[systems.a]\ntitle = "A"', "kind"),
+        ('[systems]\n\n[systems.a]\nkind = "exact"\n\n[systems.b]\nkind = "tfidf"\ntitle = "a"', "called 'a' as well"),
     ],
 )
 def test_malformed_systems_are_refused(text, reason, tmp_path):
@@ -262,6 +298,11 @@ def test_back_off_asks_training_part_then_dictionary_then_system():
     assert rows.tolist() == [[1, -1], [2, -1], [3, -1], [0, 0], [0, 0]]
     assert scores[0].tolist() == [1.0, -np.inf]
     assert system.decided == {"training": 2, "dictionary": 1, "system": 2}
+
+
+def test_a_vote_for_one_concept_is_not_one_for_those_of_the_same_name():
+    system = DictionaryBackoff(First(), ["A|B", "A"], [("mention", ["A"])])
+    assert system.search(["shared", "own"], ["mention"], 1)[0].tolist() == [[1]]
 
 
 def test_the_linker_is_asked_as_a_pipeline(encoder_folder):

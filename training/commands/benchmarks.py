@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+from collections import Counter
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -10,6 +13,7 @@ import typer
 
 from spacy_sapbert.errors import Errors
 from spacy_sapbert.files import hash_file
+from spacy_sapbert.terminology.storage import MANIFEST as TERMINOLOGY_MANIFEST
 
 from ..runs import write_json
 from .application import app, parse_files, parse_list
@@ -30,7 +34,7 @@ def evaluate(
     terminology: Annotated[str, typer.Option(help="A folder with the names for corpora without a dictionary")] = "",
     corpora: Annotated[Path, typer.Option(help="A config file that lists the corpora and their protocols")] = CORPORA,
     cache: Annotated[str, typer.Option(help="A folder for vectors of strings; empty for none")] = "",
-    only: Annotated[str, typer.Option(help="Systems to measure, with commas between them; empty for all")] = "",
+    only: Annotated[str, typer.Option(help="Systems to measure and report on; empty for all")] = "",
     max_names: Annotated[int, MAX_NAMES_OPTION] = 0,
 ) -> None:
     """Measure systems on all corpora that are there, under each of their protocols."""
@@ -44,7 +48,11 @@ def evaluate(
     if unknown:
         raise ValueError(Errors.E620.format(what="system", value=", ".join(unknown), allowed=", ".join(specifications)))
     found, lacking = read_corpora(corpora, benchmarks or NOWHERE, terminology=terminology or None)
-    names = {Path(file).stem: read_held_out(file) for file in parse_files(held_out)}
+    files = parse_files(held_out)
+    twice = [stem for stem, n in Counter(Path(file).stem for file in files).items() if n > 1]
+    if twice:
+        raise ValueError(Errors.E745.format(name=twice[0]))
+    names = {Path(file).stem: read_held_out(file) for file in files}
     tasks = make_tasks(found, names, max_names=max_names)
     if not tasks:
         raise ValueError(Errors.E678.format(benchmarks=benchmarks, path=corpora))
@@ -64,7 +72,7 @@ def evaluate(
         settings={
             "systems": hash_file(systems),
             "corpora": hash_file(corpora),
-            "held_out": [hash_file(Path(file)) for file in parse_files(held_out)],
+            "held_out": [hash_file(Path(file)) for file in files],
             "only": chosen,
             "max_names": max_names,
         },
@@ -89,9 +97,15 @@ def measure_coder_tasks(
     max_triples: Annotated[int, typer.Option(help="Triples of each relation to draw; 0 for all")] = 0,
 ) -> None:
     """Measure semantic types and relations as `mcsm` and `relations` do, if the terminology has them."""
-    from ..evaluation.suite import CODER_FOLDER
+    from ..evaluation.suite import CODER_FOLDER, CURRENT_FILE
+    from ..triples import TRIPLES_MANIFEST
 
-    folder = output / CODER_FOLDER
+    settings = [hash_file(terminology / TERMINOLOGY_MANIFEST), hash_file(triples / TRIPLES_MANIFEST)]
+    settings += [str(max_concepts), str(max_triples)]
+    # Results of other settings can't stand beside these.
+    folder = output / CODER_FOLDER / hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:12]
+    folder.mkdir(parents=True, exist_ok=True)
+    write_json(output / CODER_FOLDER / CURRENT_FILE, {"folder": folder.name})
     measurements = {
         "mcsm": partial(mcsm, encoders, terminology, folder, max_concepts=max_concepts),
         "relations": partial(relations, encoders, terminology, triples, folder, max_triples=max_triples),
@@ -106,7 +120,6 @@ def measure_coder_tasks(
             if not str(error).startswith(("[E772]", "[E773]")):
                 raise
             typer.echo(f"Not measured: {name}: {error}")
-            folder.mkdir(parents=True, exist_ok=True)
             write_json(folder / f"{name}.skipped.json", {"corpus": name, "title": name, "reason": str(error)})
 
 
@@ -140,12 +153,14 @@ def illustrate(
 @app.command()
 def report(
     output: Annotated[Path, typer.Argument(help="The folder that `evaluate` has written to")],
-    peers: Annotated[str, typer.Option(help="The report.json of the project peers, if it has been run")] = "",
+    peers: Annotated[str, typer.Option(help="The peers.json of the project peers, if it has been run")] = "",
 ) -> None:
     """Write report.md and report.html of all that has been measured."""
     from ..evaluation.reporting import make_report
     from ..evaluation.suite import gather_extras
 
+    if peers and not Path(peers).is_file():
+        typer.echo(f"Without other tools: {peers} is not there.")
     gather_extras(output, peers=peers or None)
     make_report(output)
     typer.echo(f"{output / 'report.md'} and {output / 'report.html'} are written.")

@@ -25,6 +25,7 @@ from .task import LinkingTask
 
 # A dictionary that is not of the corpus: the names of the terminology that encoders are trained on.
 TERMINOLOGY = "terminology"
+MENTION_ENDINGS = (".jsonl", ".jsonl.gz")
 SPELLINGS: dict[str, Mapping[str, str]] = {"": {}, "ncbi_disease": NCBI_SPELLING}
 
 
@@ -101,21 +102,26 @@ def _find_corpus(section: dict[str, Any], folder: Path, terminology: str | Path 
     values = dict(section)
     mentions, dictionary = values.pop("mentions"), values.pop("dictionary")
     names = [Path(terminology or "")] if dictionary == TERMINOLOGY else _glob(folder, dictionary)
-    seen = [path for pattern in values.pop("seen", []) for path in sorted(folder.glob(pattern))]
-    corpus = Corpus(_glob(folder, mentions), names[0] if names else folder, seen=seen, **values)
+    parts = [(patterns, _glob_mentions(folder, patterns)) for patterns in values.pop("seen", [])]
+    is_seen_whole = all(paths for _, paths in parts)
+    # Half of what a system may learn from is not what its description says.
+    seen = [path for _, paths in parts for path in paths] if is_seen_whole else []
+    corpus = Corpus(_glob_mentions(folder, mentions), names[0] if names else folder, seen=seen, **values)
     if corpus.spelling not in SPELLINGS:
         raise ValueError(f"spelling {corpus.spelling!r} is none of {', '.join(filter(None, SPELLINGS))}")
     needs_seen = any(get_protocol(name).needs_seen for name in corpus.protocols)
-    if needs_seen and len(corpus.mentions) > 1:
-        # Each fold has learned from other mentions.
-        raise ValueError("protocols that need mentions seen before are not for corpora of several folds")
+    if parts and len(corpus.mentions) > 1:
+        # Each fold has learned from other mentions, among which are those that another one is tested on.
+        raise ValueError(f"mentions seen before are not for corpora of several folds: {_list_names(corpus.mentions)}")
     lacking = [_join(mentions)] if not corpus.mentions else []
     if dictionary == TERMINOLOGY and terminology is None:
         lacking.append("terminology")
     elif not names or not names[0].exists():
         lacking.append(str(names[0]) if names else _join(dictionary))
-    if needs_seen and not corpus.seen:
-        lacking.append("training part")
+    if needs_seen and not is_seen_whole:
+        lacking += [_join(patterns) for patterns, paths in parts if not paths]
+    elif needs_seen and not parts:
+        raise ValueError("its protocols need mentions seen before: give `seen`")
     return corpus, f"no {', no '.join(lacking)}" if lacking else ""
 
 
@@ -126,6 +132,18 @@ def _glob(folder: Path, patterns: str | list[str]) -> list[Path]:
         if paths:
             return paths
     return []
+
+
+def _glob_mentions(folder: Path, patterns: str | list[str]) -> list[Path]:
+    """Find files of mentions, and leave out what else fits: copies that an editor has made, for example."""
+    paths = [path for path in _glob(folder, patterns) if path.name.endswith(MENTION_ENDINGS)]
+    if len({path.name.removesuffix(".gz") for path in paths}) < len(paths):
+        raise ValueError(f"a file is there compressed and as it is, and would count twice: {_list_names(paths)}")
+    return paths
+
+
+def _list_names(paths: list[Path]) -> str:
+    return ", ".join(path.name for path in paths)
 
 
 def _join(patterns: str | list[str]) -> str:
@@ -144,8 +162,12 @@ def read_task(corpus: Corpus, *, protocol: str = "strict", max_names: int = 0, s
     RAISES (ValueError): If a line is malformed: with the file and the line.
     """
     rules = get_protocol(protocol)
+    folds = [read_corpus_mentions(path, fold=fold) for fold, path in enumerate(corpus.mentions)]
+    for path, fold in zip(corpus.mentions, folds, strict=True):
+        if not fold:
+            raise ValueError(Errors.E753.format(path=path))
     task = make_task(
-        [mention for fold, path in enumerate(corpus.mentions) for mention in read_corpus_mentions(path, fold=fold)],
+        [mention for fold in folds for mention in fold],
         read_names(corpus),
         rules,
         seen=read_seen(corpus) if rules.needs_seen else (),
@@ -199,7 +221,7 @@ def _limit(task: LinkingTask, max_names: int, seed: int) -> LinkingTask:
         task,
         ids=[task.ids[row] for row in kept],
         names=[task.names[row] for row in kept],
-        report={**task.report, "names": len(kept)},
+        report={**task.report, "names": len(kept), "limited_to": max_names},
     )
 
 

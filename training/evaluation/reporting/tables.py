@@ -52,6 +52,7 @@ def make_accuracy_table(metrics: Mapping[str, Any], tasks: Sequence[str]) -> Tab
     rows = [[*key, *fields] for key, fields in lines.items()]
     title = metrics["tasks"][tasks[0]].get("title") or metrics["tasks"][tasks[0]]["corpus"]
     caption = [TIES, *(f"{labels[name]}: {describe_task(metrics['tasks'][name])}" for name in tasks)]
+    caption += [remark for name in tasks for remark in _describe_searches(metrics, name, labels[name])]
     return Table(f"{title}: accuracy", columns, rows, caption)
 
 
@@ -62,7 +63,7 @@ def find_published(measurement: Measurement, task: Mapping[str, Any]) -> dict[st
     task (Mapping[str, Any]): The task's entry in metrics.json.
     RETURNS (Dict[str, PublishedFigure]): By metric, without regard to the level; none if the protocol is another.
     """
-    is_refined = task["protocol"] == REFINED
+    is_refined = task["protocol"] == REFINED and task.get("is_comparable", True)
     if not measurement.published or not (task["is_published"] or is_refined):
         return {}
     corpus = f"{task['corpus']}_{REFINED}" if is_refined else task["corpus"]
@@ -100,6 +101,19 @@ def describe_task(task: Mapping[str, Any]) -> str:
         parts.append(f"task {task['hash'][:12]}")
     remarks = [remark for remark in (task.get("note"), task.get("licence")) if remark]
     return f"{'; '.join(parts)}." + "".join(f" {remark.rstrip('.')}." for remark in remarks)
+
+
+def _describe_searches(metrics: Mapping[str, Any], task: str, label: str) -> list[str]:
+    """Say what approximate search has missed, and what look-up has answered before a system was asked."""
+    remarks = []
+    for row in metrics["rows"]:
+        title = metrics["systems"][row["system"]]["title"]
+        if row["task"] == task and row.get("recall"):
+            remarks.append(f"{label}, {title}: the index finds the nearest name of {100 * row['recall']:.1f} per cent.")
+        if row["task"] == task and row.get("decided"):
+            counts = ", ".join(f"{n:,} by the {what}" for what, n in row["decided"].items())
+            remarks.append(f"{label}, {title}: distinct queries are answered: {counts}.")
+    return remarks
 
 
 def format_values(values: Sequence[float]) -> str:

@@ -1,6 +1,6 @@
 """One run of all systems on all tasks, with predictions and metrics for a report."""
 
-from .extras import CODER_FOLDER, gather_extras, illustrate
+from .extras import CODER_FOLDER, CURRENT_FILE, gather_extras, illustrate
 from .making import SystemMaker
 from .run import METRICS_FILE, run_suite
 from .specification import KINDS, SystemSpecification, read_systems
@@ -8,6 +8,7 @@ from .tasks import SuiteTask, make_tasks
 
 __all__ = [
     "CODER_FOLDER",
+    "CURRENT_FILE",
     "KINDS",
     "METRICS_FILE",
     "SuiteTask",

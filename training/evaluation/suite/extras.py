@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +25,12 @@ from ..figures import (
     list_names,
     read_pair_data,
 )
-from .run import METRICS_FILE
+from ..reporting.measured import read_metrics
+from .run import METRICS_FILE, RESULTS_FOLDER, read_result
 
 CODER_FOLDER = "coder_tasks"
+# Names the folder with the results of the last settings.
+CURRENT_FILE = "current.json"
 FIGURES_FOLDER = "figures"
 CASE_STUDIES_FILE = "case_studies.json"
 ENDINGS = ("svg", "png")
@@ -39,27 +42,40 @@ TARGET = "ENG"
 def gather_extras(folder: str | Path, *, peers: str | Path | None = None) -> None:
     """Put the results of CODER's tasks and of other tools into a run's `metrics.json`.
 
-    folder (str | Path): The run's folder, with `coder_tasks/mcsm.json`, `relations.json` and `word_similarity.json` as
-        far as they have been measured.
+    folder (str | Path): The run's folder, with `coder_tasks/current.json`, and in the folder that it names `mcsm.json`,
+        `relations.json` and `word_similarity.json` as far as they have been measured.
     peers (Optional[str | Path]): The report (JSON) of the project `peers`; left out if it is not there.
     RAISES (OSError): If there are no metrics.
     RAISES (ValueError): If a file is of another form.
     """
     path = Path(folder) / METRICS_FILE
-    metrics = _read(path)
+    metrics = read_metrics(folder)
+    _check_results(Path(folder), metrics)
     flatten = {"mcsm": _flatten_mcsm, "relations": _flatten_relations, "word_similarity": _flatten_words}
     metrics["coder_tasks"] = {}
     metrics["missing"] = [entry for entry in metrics["missing"] if entry.get("corpus") not in flatten]
+    current = Path(folder) / CODER_FOLDER / CURRENT_FILE
+    results_folder = current.parent / _read(current)["folder"] if current.is_file() else current.parent
     for name, make_rows in flatten.items():
-        results, skipped = (Path(folder) / CODER_FOLDER / f"{name}{ending}.json" for ending in ("", ".skipped"))
+        results, skipped = (results_folder / f"{name}{ending}.json" for ending in ("", ".skipped"))
         if skipped.is_file():
             metrics["missing"].append(_read(skipped))
         elif results.is_file():
-            metrics["coder_tasks"][name] = [row for entry in _read(results).values() for row in make_rows(entry)]
+            metrics["coder_tasks"][name] = _flatten(results, make_rows)
     metrics.pop("peers", None)
     if peers and Path(peers).is_file():
-        metrics["peers"] = _read(Path(peers))["peers"]
+        metrics["peers"] = _read(Path(peers)).get("peers", [])
     write_json(path, metrics)
+
+
+def _check_results(folder: Path, metrics: dict[str, Any]) -> None:
+    """Refuse metrics of another run than that of the predictions, which lie beside results."""
+    for row in metrics["rows"]:
+        path = folder / RESULTS_FOLDER / row["system"] / f"{row['task']}.json"
+        kept = read_result(path)["row"] if path.is_file() else None
+        if kept is None or {"system": row["system"], "task": row["task"], **kept} != row:
+            reason = f"{row['system']} has other figures on {row['task']} in {path}" if kept else f"{path} is missing"
+            raise ValueError(Errors.E754.format(path=folder / METRICS_FILE, reason=reason))
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -69,6 +85,15 @@ def _read(path: Path) -> dict[str, Any]:
         return json.loads(path.read_text(encoding="utf8"))
     except ValueError as error:
         raise ValueError(Errors.E747.format(path=path, reason=error)) from error
+
+
+def _flatten(path: Path, make_rows: Callable[[dict[str, Any]], Iterator[dict[str, Any]]]) -> list[dict[str, Any]]:
+    try:
+        # Of an encoder that has changed, the last results are those of what it is now.
+        entries = {entry["name"]: entry for entry in _read(path).values()}
+        return [row for entry in entries.values() for row in make_rows(entry)]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(Errors.E747.format(path=path, reason=repr(error))) from error
 
 
 def _flatten_mcsm(entry: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -42,6 +42,7 @@ class SystemMaker:
         self.specifications = specifications
         self.cache = cache
         self._embeddings: dict[tuple[Any, ...], Embeddings] = {}
+        self._tfidf = CharacterTfidf()
 
     def identify(self, specification: SystemSpecification, task: SuiteTask) -> dict[str, Any]:
         """Describe what decides the results of a system, apart from the task.
@@ -76,7 +77,7 @@ class SystemMaker:
         if specification.kind == "exact":
             return ExactMatch(lower_case=options["lower_case"])
         if specification.kind == "tfidf":
-            return CharacterTfidf()
+            return self._tfidf
         if specification.kind == "encoder":
             return EncoderSystem(self._get_embeddings(options), similarity=options["similarity"])
         if specification.kind == "linker":

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 
@@ -27,7 +28,8 @@ def write_predictions(path: Path, task: LinkingTask, found: Found, hits: Hits) -
     hits (Hits): Which of its mentions have been linked right.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(path.name + ".part")
+    # Another run may be writing there as well.
+    temporary = path.with_name(f"{path.name}.{uuid4().hex}.part")
     # Without the time, so that the same predictions are the same bytes.
     with (
         temporary.open("wb") as raw,

@@ -53,6 +53,8 @@ def run_suite(
     """
     output = Path(output)
     begin = time.perf_counter()
+    # Of a run that does not come to its end, predictions and metrics would not belong together.
+    (output / METRICS_FILE).unlink(missing_ok=True)
     for name, task in tasks.items():
         _write_task(output / TASKS_FOLDER / f"{name}.json", task)
         _write_seen_ids(output / TASKS_FOLDER / f"{name}.seen_ids.json", task)
@@ -68,11 +70,12 @@ def run_suite(
             previous = system.name
             bar.set_postfix_str(f"{system.name} on {task.name}")
             try:
-                row = _measure(maker, system, task, output)
+                identity = maker.identify(system, task)
             except FileNotFoundError as error:
                 lacking.append({"system": system.name, "task": task.name, "title": system.title, "reason": str(error)})
                 continue
-            fingerprints[system.name] = row.pop("identity")
+            fingerprints[system.name] = identity
+            row = _measure(maker, system, task, identity, output)
             rows.append({"system": system.name, "task": task.name, **row})
     metrics = {
         "settings": {"measurement": MEASUREMENT, **(settings or {})},
@@ -105,15 +108,16 @@ def _write_seen_ids(path: Path, task: SuiteTask) -> None:
         write_text(path, json.dumps(sorted({single for _, ids in processed for single in ids})))
 
 
-def _measure(maker: SystemMaker, system: SystemSpecification, task: SuiteTask, output: Path) -> dict[str, Any]:
-    identity = maker.identify(system, task)
+def _measure(
+    maker: SystemMaker, system: SystemSpecification, task: SuiteTask, identity: dict[str, Any], output: Path
+) -> dict[str, Any]:
     key = hashlib.sha256(json.dumps([MEASUREMENT, RANKS, identity, task.task.hash()]).encode()).hexdigest()
     path = output / RESULTS_FOLDER / system.name / f"{task.name}.json"
     predictions = output / PREDICTIONS_FOLDER / system.name / f"{task.name}.jsonl.gz"
     if path.is_file() and predictions.is_file():
-        kept = _read_result(path)
+        kept = read_result(path)
         if kept["key"] == key:
-            return {**kept["row"], "identity": identity}
+            return kept["row"]
     begin = time.perf_counter()
     made = maker.make(system, task)
     found = find(made, task.task)
@@ -130,19 +134,25 @@ def _measure(maker: SystemMaker, system: SystemSpecification, task: SuiteTask, o
     write_predictions(predictions, task.task, found, hits)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_json(path, {"key": key, "row": row})
-    return {**row, "identity": identity}
+    return row
 
 
 def _describe_search(system: System) -> dict[str, Any]:
     if isinstance(system, LinkerSystem):
         recall = system.index["recall"].get("at_1")
-        return {"search": system.index["scoring"] + (f", recall@1 {recall:.3f}" if recall else "")}
+        return {"search": system.index["scoring"], "recall": recall}
     if isinstance(system, DictionaryBackoff):
         return {"search": "exact", "decided": dict(system.decided)}
     return {"search": "exact"}
 
 
-def _read_result(path: Path) -> dict[str, Any]:
+def read_result(path: Path) -> dict[str, Any]:
+    """Read what was measured of a system on a task.
+
+    path (Path): The file.
+    RETURNS (dict): `key`, a hash of all that decides the result, and `row`, as in `metrics.json`.
+    RAISES (ValueError): If it is of another form.
+    """
     try:
         # Not srsly, whose numbers differ in the last digit.
         result = json.loads(path.read_text(encoding="utf8"))

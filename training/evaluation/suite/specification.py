@@ -86,7 +86,11 @@ def read_systems(path: str | Path) -> dict[str, SystemSpecification]:
             systems[name] = _read_section(name, section)
         except (TypeError, ValueError, KeyError) as error:
             raise ValueError(Errors.E751.format(path=path, section=f"systems.{name}", reason=error)) from error
+    titles: dict[str, str] = {}
     for name, system in systems.items():
+        if titles.setdefault(system.title, system.group) != system.group:
+            reason = f"another system is called {system.title!r} as well"
+            raise ValueError(Errors.E751.format(path=path, section=f"systems.{name}", reason=reason))
         over = system.options.get("over")
         if system.kind == "backoff" and (over not in systems or systems[over].kind == "backoff"):
             reason = f"over = {over!r} is no other system of the file"

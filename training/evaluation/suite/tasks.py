@@ -41,14 +41,16 @@ class SuiteTask:
         corpus = self.corpus or Corpus([], Path(), title="Held-out names", names_from="the terminology")
         rules = get_protocol(self.protocol) if self.corpus else None
         n_folds = len(set(self.task.folds))
-        is_published = self.protocol == corpus.published
+        limit = self.task.report.get("limited_to")
+        is_published = self.protocol == corpus.published and not limit
         augmented = bool(rules and rules.augmented)
         return {
             "corpus": corpus.literature or self.name.rpartition(".")[0],
             "title": corpus.title or self.name,
             "protocol": self.protocol,
             "is_published": is_published,
-            "dictionary": corpus.names_from,
+            "is_comparable": bool(corpus.published) and not limit,
+            "dictionary": (corpus.names_from or "its own") + (f", limited to about {limit:,} names" if limit else ""),
             "level": "row" if is_published or self.protocol in ROW_PROTOCOLS else "concept",
             "ranks": corpus.ranks,
             "aggregation": f"macro over {n_folds} folds" if n_folds > 1 else "micro",

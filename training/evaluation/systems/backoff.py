@@ -26,7 +26,8 @@ class DictionaryBackoff:
     def __init__(self, system: System, ids: Sequence[str], seen: Iterable[tuple[str, Sequence[str]]] = ()) -> None:
         self.system = system
         row_of_id: dict[str, int] = {}
-        for row, joined in enumerate(ids):
+        # The row that says the least besides: a name that several concepts have would be right for all of them.
+        for row, joined in sorted(enumerate(ids), key=lambda entry: entry[1].count(EQUAL_IDS)):
             for single in joined.split(EQUAL_IDS):
                 row_of_id.setdefault(single, row)
         counts: dict[str, Counter[int]] = {}

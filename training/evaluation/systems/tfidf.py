@@ -3,22 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .blocks import NAME_BLOCK, QUERY_BLOCK, search_blocks
 from .sparse import SparseEncoder, score_sparse
 
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
 
 class CharacterTfidf:
     """Names that share characters with the query: one or two in a row, weighed by how few names have them (TF-IDF).
 
-    The sparse half of BioSyn, but fitted on the dictionary that is searched.
+    The sparse half of BioSyn, but fitted on the dictionary that is searched. The last one is kept for other queries.
     """
+
+    def __init__(self) -> None:
+        self._names: list[str] = []
+        self._fitted: tuple[SparseEncoder, csr_matrix] | None = None
 
     def search(self, names: Sequence[str], queries: Sequence[str], k: int) -> tuple[np.ndarray, np.ndarray]:
         """Find the names with the highest cosine. See `System.search`; names that share no character are not found."""
-        encoder = SparseEncoder.fit(names)
-        score = score_sparse(encoder.encode(queries), encoder.encode(names))
+        encoder, encoded = self._fit(names)
+        score = score_sparse(encoder.encode(queries), encoded)
         sizes = {"query_block": QUERY_BLOCK, "name_block": NAME_BLOCK}
         return search_blocks(score, len(queries), len(names), k, above=0.0, **sizes)
+
+    def _fit(self, names: Sequence[str]) -> tuple[SparseEncoder, csr_matrix]:
+        if self._fitted is None or self._names != list(names):
+            encoder = SparseEncoder.fit(names)
+            self._names, self._fitted = list(names), (encoder, encoder.encode(names))
+        return self._fitted
