@@ -91,6 +91,8 @@ def load_base(name: str, choice: EncoderChoice) -> EncoderShim:
             "pooling": base.pooling if choice.pooling is None else choice.pooling,
             "max_length": choice.max_length,
             "lower_case": base.lower_case if choice.lower_case is None else choice.lower_case,
+            "pad_to_length": choice.pad_to_length,
+            "attention_mask": choice.attention_mask,
         },
         "auto",
     )

@@ -87,8 +87,18 @@ def export_encoder(
     report (dict): Of the run, for the card.
     notes (Optional[CardNotes]): For the card.
     """
+    write_encoder_folder(source, folder, write_card(report, notes))
+
+
+def write_encoder_folder(source: EncoderSource, folder: str | Path, card: str) -> None:
+    """Write an encoder folder with a card that is made already.
+
+    source (EncoderSource): The encoder.
+    folder (str | Path): Where to; changed when all is written.
+    card (str): Markdown.
+    """
     with fill_folder(Path(folder), last=ENCODER_FILE) as temporary:
-        (temporary / CARD_FILE).write_text(write_card(report, notes), encoding="utf8")
+        (temporary / CARD_FILE).write_text(card, encoding="utf8")
         write_encoder(source, temporary)
         if not (temporary / MODULES_FILE).is_file():
             # Of an encoder that was here before, with another pooling.

@@ -99,13 +99,24 @@ def make_trainable(source: EncoderSource, settings: TrainingSettings) -> torch.n
     settings (TrainingSettings): Dropout and adapter.
     RETURNS (Module): The copy, in training mode.
     """
-    transformer = copy.deepcopy(source.transformer).float().requires_grad_(True)
-    if settings.batch.dropout is not None:
-        for module in transformer.modules():
-            if isinstance(module, torch.nn.Dropout):
-                module.p = settings.batch.dropout
+    transformer = copy_transformer(source, settings.batch.dropout)
     if settings.adapter.kind is not None:
         add_adapter(transformer, settings.adapter)
+    return transformer.train()
+
+
+def copy_transformer(source: EncoderSource, dropout: float | None) -> torch.nn.Module:
+    """Copy an encoder's transformer, in single precision and ready to train.
+
+    source (EncoderSource): The encoder, which stays as it is.
+    dropout (Optional[float]): In place of the encoder's own.
+    RETURNS (Module): The copy, in training mode.
+    """
+    transformer = copy.deepcopy(source.transformer).float().requires_grad_(True)
+    if dropout is not None:
+        for module in transformer.modules():
+            if isinstance(module, torch.nn.Dropout):
+                module.p = dropout
     return transformer.train()
 
 
@@ -132,11 +143,17 @@ def make_step(
         pad_id=base.source.tokenizer.pad_token_id or 0,
         chunk_names=settings.batch.chunk_names,
         gradient_cache=settings.batch.gradient_cache,
-        autocast=_find_autocast(settings.run.precision, accelerator.device),
+        autocast=find_autocast(settings.run.precision, accelerator.device),
     )
 
 
-def _find_autocast(precision: MixedPrecision, device: torch.device) -> torch.dtype | None:
+def find_autocast(precision: MixedPrecision, device: torch.device) -> torch.dtype | None:
+    """Find what the forward pass computes in.
+
+    precision (str): See `RunSettings`.
+    device (device): Where it computes.
+    RETURNS (Optional[dtype]): The type; None for that of the weights.
+    """
     if precision == "fp16":
         return torch.float16
     dtype = resolve_precision(precision, device)

@@ -53,11 +53,15 @@ class EncoderChoice:
     pooling (Optional[str]): See `EncoderSettings`.
     max_length (Optional[int]): Tokens of a name.
     lower_case (Optional[bool]): Lower-case names before tokenisation, for cased vocabularies.
+    pad_to_length (Optional[int]): Pad all names to so many tokens.
+    attention_mask (Optional[bool]): Whether padding is kept out of the attention.
     """
 
     pooling: str | None = None
     max_length: int | None = 25
     lower_case: bool | None = None
+    pad_to_length: int | None = None
+    attention_mask: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -258,6 +262,19 @@ def make_settings(values: dict[str, dict[str, Any]]) -> TrainingSettings:
         "batch": BatchSettings,
         "run": RunSettings,
     }
+    settings = TrainingSettings(**fill_sections(values, sections))
+    check_settings(settings)
+    return settings
+
+
+def fill_sections(values: dict[str, dict[str, Any]], sections: dict[str, type]) -> dict[str, Any]:
+    """Make the sections of settings, each of its own type.
+
+    values (dict): Section to settings.
+    sections (Dict[str, type]): The data class of each section that there may be.
+    RETURNS (dict): Section to data class; of a section that is not there, all as it says itself.
+    RAISES (ValueError): If a setting is unknown, missing or of another type.
+    """
     unknown_sections = sorted(set(values) - set(sections))
     if unknown_sections:
         names = ", ".join(unknown_sections)
@@ -274,9 +291,7 @@ def make_settings(values: dict[str, dict[str, Any]]) -> TrainingSettings:
         except TypeError as error:
             raise ValueError(Errors.E623.format(section=name, reason=error)) from error
         check_types(name, made[name])
-    settings = TrainingSettings(**made)
-    check_settings(settings)
-    return settings
+    return made
 
 
 def check_types(name: str, section: Any) -> None:

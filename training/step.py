@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -14,6 +14,8 @@ from spacy_sapbert.encoder import EncoderSettings
 from spacy_sapbert.encoder.forward import forward
 
 from .objectives import Loss, PairMiner, list_pairs
+
+Seen = TypeVar("Seen")
 
 
 class StepResult(NamedTuple):
@@ -55,7 +57,7 @@ class Objective:
         return self.loss(embeddings, pairs), int(pairs.positives.sum()), int(pairs.negatives.sum())
 
 
-class GradientStep:
+class ChunkedGradient:
     """Compute gradients of a step in chunks of names of similar length.
 
     The loss is computed on a copy of all embeddings; its gradient there is then sent back through each chunk. So the
@@ -64,7 +66,6 @@ class GradientStep:
 
     transformer (Module): The model, in training mode.
     settings (EncoderSettings): How names become vectors.
-    objective (Objective): The loss.
     accelerator (Accelerator): Devices.
     pad_id (int): The token for padding.
     chunk_names (int): Names in one forward pass.
@@ -76,7 +77,6 @@ class GradientStep:
         self,
         transformer: torch.nn.Module,
         settings: EncoderSettings,
-        objective: Objective,
         accelerator: Accelerator,
         *,
         pad_id: int,
@@ -86,41 +86,40 @@ class GradientStep:
     ) -> None:
         self.transformer = transformer
         self.settings = settings
-        self.objective = objective
         self.accelerator = accelerator
         self.pad_id = pad_id
         self.chunk_names = chunk_names
         self.gradient_cache = gradient_cache
         self.autocast = autocast
 
-    def __call__(
+    def compute(
         self,
         tokens: Sequence[np.ndarray],
-        labels: np.ndarray,
-        names: np.ndarray | None = None,
+        cost: Callable[[torch.Tensor], tuple[torch.Tensor, Seen]],
         *,
         scale: float = 1.0,
-    ) -> StepResult:
+    ) -> tuple[float, Seen]:
         """Add the gradient of a batch to the weights' gradients, the same on all devices.
 
         tokens (Sequence[ndarray]): Token ids of all names of the batch.
-        labels (ndarray): The concept of each name.
-        names (Optional[ndarray]): A number for each distinct name; see `Objective`.
-        scale (float): What to multiply the gradient with, for half precision.
-        RETURNS (StepResult): Loss and counts.
+        cost (Callable): Gives the loss of all embeddings, shape (names, width), and what else is to be known of it. If
+            it has weights of its own, their gradients are added to as well.
+        scale (float): What to multiply the gradient with, for half precision and for means over several batches.
+        RETURNS (Tuple[float, Any]): The loss, not scaled, and what the cost has given besides.
         """
-        device = self.accelerator.device
         own = np.arange(self.accelerator.process_index, len(tokens), self.accelerator.num_processes)
         chunks = self._split([tokens[row] for row in own])
         embedded, states = self._embed(tokens, own, chunks)
         everything = self._gather(embedded, chunks, len(tokens)).requires_grad_()
-        on_device = None if names is None else torch.from_numpy(names).to(device)
-        loss, positives, negatives = self.objective(everything, torch.from_numpy(labels).to(device), on_device)
+        loss, seen = cost(everything)
         if torch.isfinite(loss):
-            (gradient,) = torch.autograd.grad(loss * scale, everything)
-            self._send_back(tokens, own, chunks, embedded, states, gradient[torch.from_numpy(own).to(device)])
-            self._add_up()
-        return StepResult(float(loss.detach()), positives, negatives)
+            (loss * scale).backward()
+            assert everything.grad is not None
+            gradient = everything.grad[torch.from_numpy(own).to(self.accelerator.device)]
+            before = self._set_gradients_aside()
+            self._send_back(tokens, own, chunks, embedded, states, gradient)
+            self._add_up(before)
+        return float(loss.detach()), seen
 
     def _split(self, tokens: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Sort names by length, so that chunks have hardly any padding."""
@@ -191,7 +190,15 @@ class GradientStep:
                     again = self._forward(tokens, own, chunk)
                 again.backward(part)
 
-    def _add_up(self) -> None:
+    def _set_gradients_aside(self) -> list[torch.Tensor | None]:
+        """Take away what former batches of the step have added: on several devices, it is summed already."""
+        if self.accelerator.num_processes == 1:
+            return []
+        before = [p.grad for p in self.transformer.parameters()]
+        self.transformer.zero_grad(set_to_none=True)
+        return before
+
+    def _add_up(self, before: Sequence[torch.Tensor | None]) -> None:
         """Add up the gradients of all processes: each has sent back its own names only."""
         if self.accelerator.num_processes == 1:
             return
@@ -199,6 +206,57 @@ class GradientStep:
         flat = self.accelerator.reduce(torch.cat([gradient.reshape(-1) for gradient in gradients]), "sum")
         for gradient, part in zip(gradients, flat.split([g.numel() for g in gradients]), strict=True):
             gradient.copy_(part.view_as(gradient))
+        for parameter, former in zip(self.transformer.parameters(), before, strict=True):
+            if parameter.grad is not None and former is not None:
+                parameter.grad += former
+
+
+class GradientStep(ChunkedGradient):
+    """Compute gradients of a step whose names have one label each.
+
+    transformer (Module): The model, in training mode.
+    settings (EncoderSettings): How names become vectors.
+    objective (Objective): The loss.
+    accelerator (Accelerator): Devices.
+    **how (Any): As for `ChunkedGradient`.
+    """
+
+    def __init__(
+        self,
+        transformer: torch.nn.Module,
+        settings: EncoderSettings,
+        objective: Objective,
+        accelerator: Accelerator,
+        **how: Any,
+    ) -> None:
+        super().__init__(transformer, settings, accelerator, **how)
+        self.objective = objective
+
+    def __call__(
+        self,
+        tokens: Sequence[np.ndarray],
+        labels: np.ndarray,
+        names: np.ndarray | None = None,
+        *,
+        scale: float = 1.0,
+    ) -> StepResult:
+        """Add the gradient of a batch to the weights' gradients, the same on all devices.
+
+        tokens (Sequence[ndarray]): Token ids of all names of the batch.
+        labels (ndarray): The concept of each name.
+        names (Optional[ndarray]): A number for each distinct name; see `Objective`.
+        scale (float): What to multiply the gradient with, for half precision.
+        RETURNS (StepResult): Loss and counts.
+        """
+        device = self.accelerator.device
+        on_device = None if names is None else torch.from_numpy(names).to(device)
+
+        def cost(embeddings: torch.Tensor) -> tuple[torch.Tensor, tuple[int, int]]:
+            loss, *counts = self.objective(embeddings, torch.from_numpy(labels).to(device), on_device)
+            return loss, (counts[0], counts[1])
+
+        loss, counts = self.compute(tokens, cost, scale=scale)
+        return StepResult(loss, *counts)
 
 
 def _list_devices(device: torch.device) -> list[torch.device]:

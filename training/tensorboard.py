@@ -10,6 +10,8 @@ from spacy_sapbert.errors import Errors
 FOLDER = "tensorboard"
 OF_STEPS = {
     "loss": "training/loss",
+    "term_loss": "training/loss of terms",
+    "relation_loss": "training/loss of relations",
     "learning_rate": "training/learning rate",
     "positives": "mined pairs/positive",
     "negatives": "mined pairs/negative",
@@ -57,7 +59,8 @@ class Board:
         scalars = {label: entry[name] for name, label in OF_STEPS.items() if name in entry}
         # Seconds are rounded, and 0 in the smallest of tests.
         if entry.get("seconds"):
-            scalars["training/pairs per second"] = entry["pairs"] / entry["seconds"]
+            for what in {"pairs", "triplets"} & set(entry):
+                scalars[f"training/{what} per second"] = entry[what] / entry["seconds"]
         for name, value in entry.get("evaluation", {}).items():
             # The others are counts, which are the same each time.
             if isinstance(value, float):

@@ -8,7 +8,7 @@ from training import bases
 from training.bases import Base, find_base, find_encoder, load_base, read_bases
 from training.pairs import read_pairs_text
 from training.sapbert import pretrain
-from training.settings import EncoderChoice, make_settings, read_settings
+from training.settings import EncoderChoice, make_settings, read_config
 
 CONFIGS = Path(bases.__file__).parent / "configs"
 
@@ -33,7 +33,7 @@ def test_the_bases_of_the_papers_are_there():
     assert cased == {"biobert", "clinicalbert", "umlsbert", "xlmr", "xlmr_large"}
     assert all("uncased" in str(found[name].name).lower() for name in seven - cased)
     for path in CONFIGS.glob("*.cfg"):
-        name = read_settings(path).paths.encoder
+        name = read_config(path)["paths"]["encoder"]
         assert not name or name in found or "/" in name
 
 

@@ -1,6 +1,17 @@
 """What an encoder is trained for: which pairs of a batch count, and what they cost."""
 
-from .losses import LOSSES, Loss, make_loss
+from .distances import cosines_between
+from .losses import LOSSES, Loss, MultiSimilarityLoss, make_loss
 from .miner import PairMiner, Pairs, list_pairs, make_miner
 
-__all__ = ["LOSSES", "Loss", "PairMiner", "Pairs", "list_pairs", "make_loss", "make_miner"]
+__all__ = [
+    "LOSSES",
+    "Loss",
+    "MultiSimilarityLoss",
+    "PairMiner",
+    "Pairs",
+    "cosines_between",
+    "list_pairs",
+    "make_loss",
+    "make_miner",
+]

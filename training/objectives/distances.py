@@ -9,13 +9,26 @@ import torch
 TINY = 1e-12
 
 
+def cosines_between(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    """Compute the cosines of all vectors of one set with all of another.
+
+    left (torch.Tensor): Shape (n, width), of any length and floating type.
+    right (torch.Tensor): Shape (m, width).
+    RETURNS (torch.Tensor): Shape (n, m), float32; float64 for float64.
+    """
+    # Half precision is too coarse here: exp(50 (s - 0.5)) overflows it from s = 0.72 on.
+    dtype = torch.promote_types(torch.promote_types(left.dtype, right.dtype), torch.float32)
+    return (
+        torch.nn.functional.normalize(left.to(dtype), dim=1) @ torch.nn.functional.normalize(right.to(dtype), dim=1).T
+    )
+
+
 def cosines(embeddings: torch.Tensor) -> torch.Tensor:
     """Compute all cosines of a batch.
 
     embeddings (torch.Tensor): Shape (n, width), of any length and floating type.
     RETURNS (torch.Tensor): Shape (n, n), float32.
     """
-    # Half precision is too coarse here: exp(50 (s - 0.5)) overflows it from s = 0.72 on.
     unit = torch.nn.functional.normalize(embeddings.float(), dim=1)
     return unit @ unit.T
 

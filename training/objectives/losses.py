@@ -46,10 +46,18 @@ class MultiSimilarityLoss:
 
     def __call__(self, embeddings: torch.Tensor, pairs: Pairs) -> torch.Tensor:
         """See `Loss`."""
-        similarities = cosines(embeddings)
+        return _anchored(self.sum_up(cosines(embeddings), pairs), embeddings)
+
+    def sum_up(self, similarities: torch.Tensor, pairs: Pairs) -> torch.Tensor:
+        """Compute the cost of any similarities, also between two sets.
+
+        similarities (torch.Tensor): Shape (n, m).
+        pairs (Pairs): Which pairs to draw together and to push apart, of the same shape.
+        RETURNS (torch.Tensor): The mean over the n rows.
+        """
         pull = softplus(_log_sum_exp(-self.alpha * (similarities - self.base), pairs.positives)) / self.alpha
         push = softplus(_log_sum_exp(self.beta * (similarities - self.base), pairs.negatives)) / self.beta
-        return _anchored((pull + push).mean(), embeddings)
+        return (pull + push).mean()
 
 
 @dataclass(frozen=True)

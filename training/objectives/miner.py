@@ -15,7 +15,7 @@ MinerPreset = Literal["sapbert", "coder", "off"]
 
 
 class Pairs(NamedTuple):
-    """Pairs of names of a batch, as masks of shape (n, n), bool.
+    """Pairs of names of a batch, as masks of shape (n, n), bool; or pairs between two sets, of shape (n, m).
 
     same (torch.Tensor): All pairs of one label. A name is no pair with itself.
     positives (torch.Tensor): Those of them that count.
@@ -54,6 +54,16 @@ class PairMiner:
         with torch.no_grad():
             similarities = cosines(embeddings)
             far = distances(similarities) if self.metric == "euclidean" else 1.0 - similarities
+        return self.choose(far, pairs)
+
+    def choose(self, far: torch.Tensor, pairs: Pairs) -> Pairs:
+        """Choose pairs by any distances, also between two sets. Nothing flows back through the choice.
+
+        far (torch.Tensor): Shape (n, m): how far each of the other set is from each anchor.
+        pairs (Pairs): What there is to choose from, of the same shape.
+        RETURNS (Pairs): What is kept.
+        """
+        with torch.no_grad():
             nearest_negative = far.masked_fill(~pairs.negatives, torch.inf).amin(dim=1, keepdim=True)
             farthest_positive = far.masked_fill(~pairs.positives, -torch.inf).amax(dim=1, keepdim=True)
             # As a difference, like the triplet condition itself, so that rounding decides both alike.

@@ -1,0 +1,208 @@
+"""A run of CODER from settings to an encoder folder and relations."""
+
+from __future__ import annotations
+
+import platform
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from accelerate import Accelerator
+from accelerate.utils import set_seed
+
+from spacy_sapbert.encoder import EncoderShim
+from spacy_sapbert.errors import Errors
+
+from ..adapters import count_trainable
+from ..bases import load_base
+from ..card import describe_base
+from ..curves import try_to_draw
+from ..data import Tokens
+from ..export import as_encoder, finish_encoder, write_encoder_folder
+from ..held_out import check_held_out, measure_held_out, read_held_out
+from ..runs import REPORT_FILE, list_versions, write_json
+from ..sapbert import CURVES_FILE, ENCODER_FOLDER, copy_transformer, find_autocast
+from ..step import ChunkedGradient
+from ..step_loop import Ending
+from ..tensorboard import check_tensorboard
+from .data import Graph, load_graph
+from .loss import CoderLoss
+from .relations import RELATIONS_FILE, make_relations, save_relations
+from .sampler import TripletSampler
+from .settings import CoderSettings
+from .trainer import CoderLoop, CoderModel, count_triplets
+
+# Enough to tell the speed of the sampler, and few enough to take no time.
+TIMED_BATCHES = 50
+
+
+def train_coder(settings: CoderSettings) -> dict[str, Any]:
+    """Train an encoder on names and relations (Yuan et al., JBI 2022), and export both.
+
+    settings (CoderSettings): All settings. The run goes on from the last checkpoint in its output folder.
+    RETURNS (dict): What happened, as saved in `report.json`: settings, counts, scores before and after, versions.
+    RAISES (OSError): If a file is missing or damaged.
+    RAISES (ValueError): If there is nothing to learn from, a concept is held out, or the output folder has a run with
+        other settings, data or relations.
+    """
+    if settings.run.tensorboard:
+        check_tensorboard()
+    accelerator = Accelerator()
+    set_seed(settings.run.seed)
+    output = Path(settings.paths.output)
+    base = load_base(settings.paths.encoder, settings.encoder)
+    graph = load_graph(
+        settings.paths.terminology,
+        settings.paths.triples,
+        languages=settings.languages,
+        lower_case=settings.data.lower_case,
+        min_triples=settings.data.min_triples,
+    )
+    check_tails(graph, settings)
+    task = read_held_out(settings.paths.held_out) if settings.paths.held_out else None
+    if task is not None:
+        check_held_out(task, graph.concepts.to_list(), settings.paths.terminology)
+    model, loss = make_model(settings, base, graph)
+    model.to(accelerator.device)
+    description = describe_coder_run(settings, graph, base, model)
+    gradient = ChunkedGradient(
+        model.transformer,
+        base.settings,
+        accelerator,
+        pad_id=base.source.tokenizer.pad_token_id or 0,
+        chunk_names=settings.batch.chunk_names,
+        gradient_cache=settings.batch.gradient_cache,
+        autocast=find_autocast(settings.run.precision, accelerator.device),
+    )
+    loop = CoderLoop(
+        settings,
+        model,
+        graph,
+        Tokens(graph.names, base),
+        gradient,
+        loss,
+        accelerator,
+        base.fingerprint,
+        None if task is None else lambda: measure_held_out(as_encoder(model.transformer, base), task),
+        description,
+    )
+    ending = loop.run()
+    if not accelerator.is_main_process:
+        return {}
+    share = settings.run.base_share
+    trained = finish_encoder(model.transformer, base, adapter=None, base_share=share)
+    scores = None
+    if task is not None:
+        scores = {"before": measure_held_out(base, task), "after": measure_held_out(trained, task)}
+    report = {
+        **description,
+        "training": {**_describe_ending(settings, ending), "batches_drawn_per_second": time_sampler(loop.sampler)},
+        "held_out": scores,
+        "encoder": {**description["encoder"], "trained": trained.fingerprint},
+        "export": {"base_share": share, "dtype": "fp32"},
+    }
+    if model.relations is not None:
+        save_relations(model.relations, graph.labels, trained.fingerprint, output / RELATIONS_FILE)
+    write_encoder_folder(trained.source, output / ENCODER_FOLDER, write_coder_card(report))
+    write_json(output / REPORT_FILE, report)
+    try_to_draw({output.resolve().name: output}, output / CURVES_FILE)
+    return report
+
+
+def check_tails(graph: Graph, settings: CoderSettings) -> None:
+    """Refuse to learn relations that all lead to one concept: there would be nothing to tell apart.
+
+    graph (Graph): Triples and names.
+    settings (CoderSettings): Whether relations are learned.
+    RAISES (ValueError): If they are, and do.
+    """
+    if settings.loss.relations != "none" and (graph.tails == graph.tails[0]).all():
+        concept = graph.concepts[int(graph.tails[0])]
+        raise ValueError(Errors.E804.format(path=settings.paths.triples, n=len(graph), concept=concept))
+
+
+def make_model(settings: CoderSettings, base: EncoderShim, graph: Graph) -> tuple[CoderModel, CoderLoss]:
+    """Make what is trained, and its loss.
+
+    settings (CoderSettings): All settings.
+    base (EncoderShim): The encoder to start from, which stays as it is.
+    graph (Graph): Whose relations are learned.
+    RETURNS (Tuple[CoderModel, CoderLoss]): Both.
+    """
+    width = base.source.transformer.config.hidden_size
+    relations = make_relations(
+        settings.loss.relations, len(graph.labels), width, start=settings.relations.start, seed=settings.run.seed
+    )
+    model = CoderModel(copy_transformer(base.source, settings.batch.dropout), relations)
+    return model, CoderLoss(settings, relations, width)
+
+
+def describe_coder_run(settings: CoderSettings, graph: Graph, base: EncoderShim, model: CoderModel) -> dict[str, Any]:
+    """Say what is known of a run before it starts.
+
+    settings (CoderSettings): All settings.
+    graph (Graph): What it trains on.
+    base (EncoderShim): What it starts from.
+    model (CoderModel): What it trains.
+    RETURNS (dict): JSON data, which the report has too.
+    """
+    relations = 0 if model.relations is None else count_trainable(model.relations)
+    return {
+        "settings": settings.to_dict(),
+        "data": {**graph.report, "sha256": graph.identity},
+        "encoder": {"base": base.fingerprint, **base.settings.to_dict()},
+        "parameters": {"transformer": count_trainable(model.transformer), "relations": relations},
+        "versions": list_versions("accelerate"),
+        "machine": {"processor": platform.machine(), "threads": torch.get_num_threads()},
+    }
+
+
+def time_sampler(sampler: TripletSampler) -> float:
+    """Measure how fast batches are drawn, to be held against how fast they are learned.
+
+    sampler (TripletSampler): The sampler.
+    RETURNS (float): Batches a second.
+    """
+    start = time.perf_counter()
+    for number in range(TIMED_BATCHES):
+        sampler.draw(number)
+    return round(TIMED_BATCHES / (time.perf_counter() - start), 1)
+
+
+def write_coder_card(report: dict[str, Any]) -> str:
+    """Describe an encoder in few lines of Markdown.
+
+    report (dict): Of the run.
+    RETURNS (str): The text.
+    """
+    settings, data, training = report["settings"], report["data"], report["training"]
+    batch, encoder = settings["batch"], report["encoder"]
+    lines = [
+        f"Base: {describe_base(settings['paths']['encoder'])}, fingerprint {encoder['base'][:12]}...",
+        f"Data: {data['triples']:,} triples with {len(data['labels'])} labels, {data['names']:,} names of "
+        f"{data['concepts']:,} concepts; languages: {', '.join(data['names_by_language'])}.",
+        f"Training: {training['steps']:,} updates of {batch['accumulation']} x {batch['triplets']} triplets, "
+        f"{training['seconds'] / 60:.0f} minutes, ended: {training['ended']}.",
+        f"Relations: {settings['loss']['relations']}; learning rate {settings['optimizer']['learning_rate']}; "
+        f"seed {settings['run']['seed']}.",
+        f"Pooling {encoder['pooling']}, {encoder['max_length']} tokens.",
+        f"Fingerprint: {encoder['trained']}.",
+    ]
+    return (
+        "# An encoder for biomedical names\n\nTrained with spacy-sapbert after CODER (Yuan et al., JBI 2022): names of "
+        "one concept, and of concepts that a relation leads to, get similar vectors.\n\n"
+        + "\n".join(f"- {line}" for line in lines)
+        + "\n"
+    )
+
+
+def _describe_ending(settings: CoderSettings, ending: Ending) -> dict[str, Any]:
+    seconds = max(ending.seconds, 1e-9)
+    return {
+        "steps": ending.step,
+        "ended": ending.reason,
+        "seconds": round(ending.seconds, 1),
+        "triplets_per_second": round(ending.step * count_triplets(settings) / seconds, 1),
+        "batches_per_second": round(ending.step * settings.batch.accumulation / seconds, 2),
+    }

@@ -1,0 +1,302 @@
+"""The settings of CODER, read from a config file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, get_args
+
+from spacy_sapbert.errors import Errors
+
+from ..settings import (
+    EncoderChoice,
+    MixedPrecision,
+    OptimizerSettings,
+    RunSettings,
+    Schedule,
+    fill_sections,
+    read_config,
+)
+
+RelationKind = Literal["none", "diagonal", "full", "transe", "transe_margin"]
+RelationStart = Literal["identity", "normal"]
+
+
+@dataclass(frozen=True)
+class CoderPaths:
+    """Where things are.
+
+    encoder (str): The encoder to start from; see `PathSettings`.
+    terminology (str): The folder of concepts and names.
+    triples (str): The folder of triples.
+    output (str): Where the run writes.
+    held_out (str): The file of held-out names to evaluate on; empty for none.
+    """
+
+    encoder: str
+    terminology: str
+    triples: str
+    output: str
+    held_out: str = ""
+
+
+@dataclass(frozen=True)
+class CoderData:
+    """Which names and triples are learned from.
+
+    languages (str): LAT of the names, with commas between them; or "all".
+    lower_case (bool): Lower-case names.
+    min_triples (int): Labels of relations with fewer triples are left out.
+    """
+
+    languages: str = "ENG"
+    lower_case: bool = True
+    min_triples: int = 2
+
+
+@dataclass(frozen=True)
+class SimilarityConstants:
+    """Constants of a Multi-Similarity loss and its miner (Yuan et al., JBI 2022, section 3). None: see `resolve`.
+
+    alpha (Optional[float]): Of positive pairs.
+    beta (Optional[float]): Of negative pairs.
+    base (Optional[float]): The similarity that is neither good nor bad: lambda.
+    margin (Optional[float]): The miner's: epsilon. Of "transe_margin": how much farther the random concept has to be.
+    """
+
+    alpha: float | None = None
+    beta: float | None = None
+    base: float | None = None
+    margin: float | None = None
+
+
+@dataclass(frozen=True)
+class RelationSettings(SimilarityConstants):
+    """How relations are learned. See `SimilarityConstants` for the others.
+
+    weight (Optional[float]): Of the loss of relations beside that of terms: mu.
+    start (Optional[str]): "identity" for relations that leave heads as they are, "normal" for random ones.
+    mask_known (bool): Other triples of the graph are no negatives. The paper takes them for such.
+    """
+
+    weight: float | None = None
+    start: RelationStart | None = None
+    mask_known: bool = False
+
+
+@dataclass(frozen=True)
+class LossSettings:
+    """What is learned.
+
+    relations (str): "diagonal" or "full" for the matrix that turns a head, "transe" for a vector that is added to it,
+        "none" for terms alone. "transe_margin" is the loss of the released code: the same vectors, with a random
+        concept for each triplet, that has to be farther from the moved head than the tail.
+    ignore_homonyms (bool): Do not push names apart that are written alike. The paper does.
+    """
+
+    relations: RelationKind = "diagonal"
+    ignore_homonyms: bool = False
+
+
+@dataclass(frozen=True)
+class CoderOptimizer(OptimizerSettings):
+    """How weights are changed: AdamW. As in the released code, biases and layer normalisation do not decay.
+
+    schedule (str): As the paper: up to the rate, then down to 0. Both count updates of the weights, not batches.
+    relation_learning_rate (Optional[float]): Of relations, at its highest; None for the encoder's.
+    """
+
+    schedule: Schedule = "linear"
+    relation_learning_rate: float | None = None
+
+
+@dataclass(frozen=True)
+class CoderBatch:
+    """What a step sees.
+
+    triplets (int): Triplets in a batch: k.
+    repetitions (int): How often each distinct one is there, with other names each time: m.
+    accumulation (int): Batches, each with a loss of its own, in one update of the weights.
+    max_steps (int): Updates; 0 for no end but that of `max_minutes`.
+    max_minutes (float): Stop after so many minutes of training; 0 for no limit.
+    label_balance (float): 0 to draw all triples alike; up to 1 to draw those of rare labels more often, at 1 all labels
+        alike.
+    chunk_names (int): See `BatchSettings`, as for the next ones.
+    gradient_cache (bool): Compute chunks twice instead of keeping them.
+    dropout (Optional[float]): In place of the encoder's own.
+    """
+
+    triplets: int = 128
+    repetitions: int = 8
+    accumulation: int = 8
+    max_steps: int = 100_000
+    max_minutes: float = 0.0
+    label_balance: float = 0.0
+    chunk_names: int = 64
+    gradient_cache: bool = False
+    dropout: float | None = None
+
+
+@dataclass(frozen=True)
+class CoderSettings:
+    """All settings of a run, one section each."""
+
+    paths: CoderPaths
+    encoder: EncoderChoice = field(default_factory=lambda: EncoderChoice(max_length=32))
+    data: CoderData = field(default_factory=CoderData)
+    loss: LossSettings = field(default_factory=LossSettings)
+    terms: SimilarityConstants = field(default_factory=SimilarityConstants)
+    relations: RelationSettings = field(default_factory=RelationSettings)
+    optimizer: CoderOptimizer = field(default_factory=CoderOptimizer)
+    batch: CoderBatch = field(default_factory=CoderBatch)
+    run: RunSettings = field(default_factory=RunSettings)
+
+    @property
+    def languages(self) -> list[str] | None:
+        """Split the list of languages.
+
+        RETURNS (Optional[List[str]]): LAT; None for all.
+        """
+        found = self.data.languages.replace(",", " ").split()
+        return None if found == ["all"] else found
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the settings as plain JSON data.
+
+        RETURNS (dict): Section to settings.
+        """
+        return asdict(self)
+
+    def decisive(self) -> dict[str, Any]:
+        """Return what decides the course of the training, so what a checkpoint has to agree with.
+
+        RETURNS (dict): Section to settings, without paths, lengths of the run and what is done beside training.
+        """
+        data = self.to_dict()
+        del data["paths"], data["batch"]["max_minutes"], data["batch"]["gradient_cache"]
+        data["run"] = {name: data["run"][name] for name in ("seed", "precision")}
+        if self.optimizer.schedule == "constant":
+            del data["batch"]["max_steps"]
+        return data
+
+
+class ResolvedConstants(NamedTuple):
+    """Constants of a Multi-Similarity loss and its miner, as in `SimilarityConstants`."""
+
+    alpha: float
+    beta: float
+    base: float
+    margin: float
+
+
+def resolve(given: SimilarityConstants, kind: RelationKind, width: int) -> ResolvedConstants:
+    """Find the constants of a loss: those given, else those of the paper or, of "transe_margin", of the released code.
+
+    The paper prints +28 for the base of distances; similarities are negative distances, about -28 between a vector and
+    itself moved by a random one of width 768, so that it has to be -28. Other widths have -sqrt(width).
+
+    given (SimilarityConstants): What the config says.
+    kind (str): "transe" for constants of distances, "transe_margin" for that margin, otherwise those of cosines.
+    width (int): Of the vectors.
+    RETURNS (ResolvedConstants): The constants.
+    """
+    cosines = (2.0, 50.0, 0.5, 0.1)
+    distances = (0.2, 5.0, -float(round(width**0.5)), 0.1)
+    published = {"transe": distances, "transe_margin": (*cosines[:3], 1.0)}.get(kind, cosines)
+    chosen = (given.alpha, given.beta, given.base, given.margin)
+    return ResolvedConstants(*(p if c is None else c for c, p in zip(chosen, published, strict=True)))
+
+
+SECTIONS: dict[str, type] = {
+    "paths": CoderPaths,
+    "encoder": EncoderChoice,
+    "data": CoderData,
+    "loss": LossSettings,
+    "terms": SimilarityConstants,
+    "relations": RelationSettings,
+    "optimizer": CoderOptimizer,
+    "batch": CoderBatch,
+    "run": RunSettings,
+}
+
+
+def read_coder_settings(path: str | Path, overrides: dict[str, Any] | None = None) -> CoderSettings:
+    """Read a config file.
+
+    path (str | Path): A file in the form of spaCy's configs.
+    overrides (Optional[dict]): Values to use instead, by "section.name".
+    RETURNS (CoderSettings): The settings, checked.
+    RAISES (FileNotFoundError): If there is no such file.
+    RAISES (ValueError): If a setting is unknown or has no meaning.
+    """
+    return make_coder_settings(read_config(path, overrides))
+
+
+def make_coder_settings(values: dict[str, dict[str, Any]]) -> CoderSettings:
+    """Make settings of plain data.
+
+    values (dict): Section to settings. A section that is not there has CODER's own.
+    RETURNS (CoderSettings): The settings, checked.
+    RAISES (ValueError): If a setting is unknown, missing or has no meaning.
+    """
+    values = {**values, "encoder": {"max_length": 32, **values.get("encoder", {})}}
+    settings = CoderSettings(**fill_sections(values, SECTIONS))
+    batch = settings.batch
+    k, m = batch.triplets, batch.repetitions
+    if m < 2 or m * m > k or k % m:
+        raise ValueError(Errors.E800.format(k=k, m=m, allowed=_list_repetitions(k)))
+    for name, value, is_valid, allowed in (*_check_learning(settings), *_check_course(settings)):
+        if not is_valid:
+            raise ValueError(Errors.E624.format(name=name, value=value, allowed=allowed))
+    return settings
+
+
+def _list_repetitions(k: int) -> str:
+    return ", ".join(str(m) for m in range(2, int(max(k, 0) ** 0.5) + 1) if k % m == 0) or "none"
+
+
+def _check_learning(settings: CoderSettings) -> Iterator[tuple[str, Any, bool, str]]:
+    """Yield name, value, whether it is right, and what is, for what is learned from what."""
+    loss, relations, data = settings.loss, settings.relations, settings.data
+    kinds, starts = get_args(RelationKind), (None, *get_args(RelationStart))
+    yield "data.languages", data.languages, settings.languages != [], "LAT with commas between them, or all"
+    yield "data.min_triples", data.min_triples, data.min_triples >= 1, "1 or more"
+    yield "loss.relations", loss.relations, loss.relations in kinds, f"one of {', '.join(kinds)}"
+    yield "relations.start", relations.start, relations.start in starts, "null, identity or normal"
+    yield "relations.weight", relations.weight, relations.weight is None or relations.weight > 0, "null, or more than 0"
+    for section, constants in (("terms", settings.terms), ("relations", relations)):
+        for name in ("alpha", "beta"):
+            value = getattr(constants, name)
+            yield f"{section}.{name}", value, value is None or value > 0, "null, or more than 0"
+        yield f"{section}.margin", constants.margin, (constants.margin or 0.0) >= 0, "null, or 0 or more"
+
+
+def _check_course(settings: CoderSettings) -> Iterator[tuple[str, Any, bool, str]]:
+    """Yield the same for how the run goes."""
+    optimizer, batch, run = settings.optimizer, settings.batch, settings.run
+    precisions, schedules, rate = get_args(MixedPrecision), get_args(Schedule), optimizer.relation_learning_rate
+    yield "optimizer.learning_rate", optimizer.learning_rate, optimizer.learning_rate > 0, "more than 0"
+    yield "optimizer.relation_learning_rate", rate, rate is None or rate > 0, "null, or more than 0"
+    yield "optimizer.weight_decay", optimizer.weight_decay, optimizer.weight_decay >= 0, "0 or more"
+    yield "optimizer.schedule", optimizer.schedule, optimizer.schedule in schedules, f"one of {', '.join(schedules)}"
+    yield "optimizer.warmup_steps", optimizer.warmup_steps, optimizer.warmup_steps >= 0, "0 or more"
+    yield "optimizer.max_grad_norm", optimizer.max_grad_norm, optimizer.max_grad_norm >= 0, "0 or more"
+    yield "batch.accumulation", batch.accumulation, batch.accumulation >= 1, "1 or more"
+    yield "batch.max_minutes", batch.max_minutes, batch.max_minutes >= 0, "0 or more"
+    needs_steps = optimizer.schedule == "linear" or not batch.max_minutes
+    least, why = (
+        (1, "1 or more, unless the schedule is constant and max_minutes set") if needs_steps else (0, "0 or more")
+    )
+    yield "batch.max_steps", batch.max_steps, batch.max_steps >= least, why
+    yield "batch.label_balance", batch.label_balance, 0.0 <= batch.label_balance <= 1.0, "0 to 1"
+    yield "batch.chunk_names", batch.chunk_names, batch.chunk_names >= 1, "1 or more"
+    dropout = batch.dropout
+    yield "batch.dropout", dropout, 0.0 <= (dropout or 0.0) < 1.0, "null, or 0 or more and less than 1"
+    yield "run.seed", run.seed, run.seed >= 0, "0 or more"
+    yield "run.precision", run.precision, run.precision in precisions, f"one of {', '.join(precisions)}"
+    yield "run.checkpoint_steps", run.checkpoint_steps, run.checkpoint_steps >= 1, "1 or more"
+    yield "run.evaluation_steps", run.evaluation_steps, run.evaluation_steps >= 0, "0 or more"
+    yield "run.base_share", run.base_share, 0.0 <= run.base_share < 1.0, "0 or more and less than 1"
+    is_stoppable = run.patience == 0 or (run.patience > 0 and run.evaluation_steps and settings.paths.held_out)
+    yield "run.patience", run.patience, bool(is_stoppable), "0 without run.evaluation_steps and paths.held_out"
