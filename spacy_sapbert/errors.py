@@ -638,8 +638,8 @@ class Errors(metaclass=_WithCodes):
     E761 = "The dictionary {path} has no name to compare mentions with. Give lines of an id, a tab and a name."
     E762 = (
         "None of the {mentions} mentions has a name of what it means among its {candidates} candidates, so nothing "
-        "can be learned ({unknown} have an id that the dictionary {path} lacks). Ids have to be written alike in both "
-        "files, prefixes included."
+        "can be learned ({unknown} have an id that the dictionary {path} lacks). Ids have to be written alike in "
+        "both files, prefixes included."
     )
     E763 = (
         "The loss of step {step} is {loss}. The learning rate is probably too high, or half precision too coarse: try "
