@@ -626,8 +626,8 @@ class Errors(metaclass=_WithCodes):
         "out of the folder."
     )
     E754 = (
-        "{path} does not belong to the predictions and tasks that lie beside it: {reason}. A run was stopped, or another "
-        "one has written there. Run `evaluate` again, and what is measured already is kept."
+        "{path} does not belong to the predictions and tasks that lie beside it: {reason}. A run was stopped, or "
+        "another one has written there. Run `evaluate` again; what is measured already is kept."
     )
 
     # E76x: BioSyn

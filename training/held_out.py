@@ -160,9 +160,7 @@ def write_split(
     return rest, tasks
 
 
-def save_split(
-    path: str | Path, rest: Terminology, tasks: Mapping[str, LinkingTask], data: Mapping[str, Any]
-) -> None:
+def save_split(path: str | Path, rest: Terminology, tasks: Mapping[str, LinkingTask], data: Mapping[str, Any]) -> None:
     """Write the parts of a split to a folder as one.
 
     path (str | Path): The folder, for `terminology/`, the tasks and the manifest `split.json`.
