@@ -12,6 +12,7 @@ import srsly
 from spacy_sapbert.encoder import EncoderShim
 from spacy_sapbert.errors import Errors
 
+from ..runs import write_json
 from .accuracy import MEASUREMENT, RANKS, measure_accuracy
 from .task import LinkingTask
 
@@ -46,9 +47,7 @@ class ScoreBook:
             for name, scores in measure_accuracy(encoder, wanted).items():
                 self._kept[keys[name]] = scores
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            temporary = self.path.with_name(self.path.name + ".part")
-            srsly.write_json(temporary, self._kept)
-            temporary.replace(self.path)
+            write_json(self.path, self._kept)
         return {name: self._kept[key] for name, key in keys.items()}
 
 
