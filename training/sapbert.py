@@ -12,25 +12,23 @@ from accelerate import Accelerator
 from accelerate.utils import set_seed
 
 from spacy_sapbert.encoder import EncoderShim, EncoderSource
-from spacy_sapbert.encoder.precision import resolve_precision
 
 from .adapters import add_adapter, count_trainable, save_adapter
 from .bases import load_base
 from .batches import make_batches
-from .curves import try_to_draw
+from .card import write_card
 from .data import PairData, Tokens, load_pairs
-from .export import as_encoder, export_encoder, finish_encoder
+from .export import as_encoder, finish_encoder
+from .finishing import find_autocast, finish_run, measure_both
 from .held_out import check_held_out, measure_held_out, read_held_out
 from .loop import Ending, TrainingLoop
 from .objectives import make_loss, make_miner
-from .runs import REPORT_FILE, list_versions, write_json
-from .settings import MixedPrecision, TrainingSettings
+from .runs import list_versions
+from .settings import TrainingSettings
 from .step import GradientStep, Objective
 from .tensorboard import check_tensorboard
 
-ENCODER_FOLDER = "encoder"
 ADAPTER_FOLDER = "adapter"
-CURVES_FILE = "curves.svg"
 
 
 def pretrain(settings: TrainingSettings) -> dict[str, Any]:
@@ -71,25 +69,20 @@ def pretrain(settings: TrainingSettings) -> dict[str, Any]:
         return {}
     share, kind = settings.run.base_share, settings.adapter.kind
     trained = finish_encoder(transformer, base, adapter=kind, base_share=share)
-    scores = None
-    if task is not None:
-        scores = {"before": measure_held_out(base, task), "after": measure_held_out(trained, task)}
-    report = {
-        **description,
-        "training": {**_describe_ending(settings, ending), "trainable_parameters": count_trainable(transformer)},
-        "held_out": scores,
-        "encoder": {**description["encoder"], "trained": trained.fingerprint},
-        "export": {"base_share": share, "dtype": "fp32"},
-    }
+    scores = measure_both(base, trained, task)
+    output = Path(settings.paths.output)
     if kind == "bottleneck":
         # It can't be merged: whoever wants these vectors has to load the base and the adapter.
-        save_adapter(transformer, Path(settings.paths.output) / ADAPTER_FOLDER)
-    else:
-        export_encoder(trained.source, Path(settings.paths.output) / ENCODER_FOLDER, report)
-    write_json(Path(settings.paths.output) / REPORT_FILE, report)
-    output = Path(settings.paths.output)
-    try_to_draw({output.resolve().name: output}, output / CURVES_FILE)
-    return report
+        save_adapter(transformer, output / ADAPTER_FOLDER)
+    return finish_run(
+        trained,
+        output,
+        description,
+        training={**_describe_ending(settings, ending), "trainable_parameters": count_trainable(transformer)},
+        scores=scores,
+        base_share=share,
+        write_card=None if kind == "bottleneck" else write_card,
+    )
 
 
 def make_trainable(source: EncoderSource, settings: TrainingSettings) -> torch.nn.Module:
@@ -145,19 +138,6 @@ def make_step(
         gradient_cache=settings.batch.gradient_cache,
         autocast=find_autocast(settings.run.precision, accelerator.device),
     )
-
-
-def find_autocast(precision: MixedPrecision, device: torch.device) -> torch.dtype | None:
-    """Find what the forward pass computes in.
-
-    precision (str): See `RunSettings`.
-    device (device): Where it computes.
-    RETURNS (Optional[dtype]): The type; None for that of the weights.
-    """
-    if precision == "fp16":
-        return torch.float16
-    dtype = resolve_precision(precision, device)
-    return None if dtype == torch.float32 else dtype
 
 
 def describe_run(settings: TrainingSettings, data: PairData, base: EncoderShim) -> dict[str, Any]:

@@ -75,7 +75,7 @@ def load_graph(
     RAISES (ValueError): If there are no names in a language, or no triple is left.
     """
     terminology = Terminology.from_disk(terminology_path)
-    names = _choose_names(terminology, languages, lower_case, terminology_path)
+    names = choose_names(terminology, languages, lower_case, terminology_path)
     triples = read_triples(triples_path)
     report: dict[str, Any] = {"triples_read": triples.height}
     frame = _place(triples, terminology, names, report)
@@ -106,10 +106,19 @@ def load_graph(
     )
 
 
-def _choose_names(
+def choose_names(
     terminology: Terminology, languages: Sequence[str] | None, lower_case: bool, path: str | Path
 ) -> pl.DataFrame:
-    """List the distinct names of each concept, with the languages of each: `concept`, `name`, `language`."""
+    """List the distinct names of each concept, with their languages.
+
+    terminology (Terminology): The names.
+    languages (Optional[Sequence[str]]): LAT to keep; None for all.
+    lower_case (bool): Lower-case names. Those of a concept that are written alike then are one.
+    path (str | Path): Where the terminology is from, for the error.
+    RETURNS (pl.DataFrame): The columns `concept` (row), `name` and `language`, sorted. A name in two languages is
+        there twice.
+    RAISES (ValueError): If there are no names in a language.
+    """
     names = terminology.names.select("concept", "name", "language")
     if languages is not None:
         known = set(names["language"].unique())

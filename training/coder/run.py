@@ -17,13 +17,12 @@ from spacy_sapbert.errors import Errors
 from ..adapters import count_trainable
 from ..bases import load_base
 from ..card import describe_base
-from ..curves import try_to_draw
 from ..data import Tokens
-from ..export import as_encoder, finish_encoder, write_encoder_folder
+from ..export import as_encoder, finish_encoder
+from ..finishing import finish_run, make_gradient, measure_both
 from ..held_out import check_held_out, measure_held_out, read_held_out
-from ..runs import REPORT_FILE, list_versions, write_json
-from ..sapbert import CURVES_FILE, ENCODER_FOLDER, copy_transformer, find_autocast
-from ..step import ChunkedGradient
+from ..runs import list_versions
+from ..sapbert import copy_transformer
 from ..step_loop import Ending
 from ..tensorboard import check_tensorboard
 from .data import Graph, load_graph
@@ -66,14 +65,13 @@ def train_coder(settings: CoderSettings) -> dict[str, Any]:
     model, loss = make_model(settings, base, graph)
     model.to(accelerator.device)
     description = describe_coder_run(settings, graph, base, model)
-    gradient = ChunkedGradient(
+    gradient = make_gradient(
         model.transformer,
-        base.settings,
+        base,
         accelerator,
-        pad_id=base.source.tokenizer.pad_token_id or 0,
+        precision=settings.run.precision,
         chunk_names=settings.batch.chunk_names,
         gradient_cache=settings.batch.gradient_cache,
-        autocast=find_autocast(settings.run.precision, accelerator.device),
     )
     loop = CoderLoop(
         settings,
@@ -92,22 +90,17 @@ def train_coder(settings: CoderSettings) -> dict[str, Any]:
         return {}
     share = settings.run.base_share
     trained = finish_encoder(model.transformer, base, adapter=None, base_share=share)
-    scores = None
-    if task is not None:
-        scores = {"before": measure_held_out(base, task), "after": measure_held_out(trained, task)}
-    report = {
-        **description,
-        "training": {**_describe_ending(settings, ending), "batches_drawn_per_second": time_sampler(loop.sampler)},
-        "held_out": scores,
-        "encoder": {**description["encoder"], "trained": trained.fingerprint},
-        "export": {"base_share": share, "dtype": "fp32"},
-    }
     if model.relations is not None:
         save_relations(model.relations, graph.labels, trained.fingerprint, output / RELATIONS_FILE)
-    write_encoder_folder(trained.source, output / ENCODER_FOLDER, write_coder_card(report))
-    write_json(output / REPORT_FILE, report)
-    try_to_draw({output.resolve().name: output}, output / CURVES_FILE)
-    return report
+    return finish_run(
+        trained,
+        output,
+        description,
+        training={**_describe_ending(settings, ending), "batches_drawn_per_second": time_sampler(loop.sampler)},
+        scores=measure_both(base, trained, task),
+        base_share=share,
+        write_card=write_coder_card,
+    )
 
 
 def check_tails(graph: Graph, settings: CoderSettings) -> None:

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 from spacy_sapbert.errors import Errors
 
-from ..settings import (
-    EncoderChoice,
-    MixedPrecision,
-    OptimizerSettings,
-    RunSettings,
-    Schedule,
-    fill_sections,
-    read_config,
+from ..settings import EncoderChoice, RunSettings, fill_sections, read_config
+from .shared_settings import (
+    Check,
+    LinearOptimizer,
+    NameData,
+    SimilarityConstants,
+    UpdateBatch,
+    check_batch,
+    check_optimizer,
+    check_run,
+    check_similarities,
+    refuse,
+    split_languages,
 )
 
 RelationKind = Literal["none", "diagonal", "full", "transe", "transe_margin"]
@@ -42,33 +48,13 @@ class CoderPaths:
 
 
 @dataclass(frozen=True)
-class CoderData:
-    """Which names and triples are learned from.
+class CoderData(NameData):
+    """Which names and triples are learned from. See `NameData` for the others.
 
-    languages (str): LAT of the names, with commas between them; or "all".
-    lower_case (bool): Lower-case names.
     min_triples (int): Labels of relations with fewer triples are left out.
     """
 
-    languages: str = "ENG"
-    lower_case: bool = True
     min_triples: int = 2
-
-
-@dataclass(frozen=True)
-class SimilarityConstants:
-    """Constants of a Multi-Similarity loss and its miner (Yuan et al., JBI 2022, section 3). None: see `resolve`.
-
-    alpha (Optional[float]): Of positive pairs.
-    beta (Optional[float]): Of negative pairs.
-    base (Optional[float]): The similarity that is neither good nor bad: lambda.
-    margin (Optional[float]): The miner's: epsilon. Of "transe_margin": how much farther the random concept has to be.
-    """
-
-    alpha: float | None = None
-    beta: float | None = None
-    base: float | None = None
-    margin: float | None = None
 
 
 @dataclass(frozen=True)
@@ -100,42 +86,28 @@ class LossSettings:
 
 
 @dataclass(frozen=True)
-class CoderOptimizer(OptimizerSettings):
-    """How weights are changed: AdamW. As in the released code, biases and layer normalisation do not decay.
+class CoderOptimizer(LinearOptimizer):
+    """See `LinearOptimizer` for the others.
 
-    schedule (str): As the paper: up to the rate, then down to 0. Both count updates of the weights, not batches.
     relation_learning_rate (Optional[float]): Of relations, at its highest; None for the encoder's.
     """
 
-    schedule: Schedule = "linear"
     relation_learning_rate: float | None = None
 
 
 @dataclass(frozen=True)
-class CoderBatch:
-    """What a step sees.
+class CoderBatch(UpdateBatch):
+    """What a step sees. See `UpdateBatch` for the others.
 
     triplets (int): Triplets in a batch: k.
     repetitions (int): How often each distinct one is there, with other names each time: m.
-    accumulation (int): Batches, each with a loss of its own, in one update of the weights.
-    max_steps (int): Updates; 0 for no end but that of `max_minutes`.
-    max_minutes (float): Stop after so many minutes of training; 0 for no limit.
     label_balance (float): 0 to draw all triples alike; up to 1 to draw those of rare labels more often, at 1 all labels
         alike.
-    chunk_names (int): See `BatchSettings`, as for the next ones.
-    gradient_cache (bool): Compute chunks twice instead of keeping them.
-    dropout (Optional[float]): In place of the encoder's own.
     """
 
     triplets: int = 128
     repetitions: int = 8
-    accumulation: int = 8
-    max_steps: int = 100_000
-    max_minutes: float = 0.0
     label_balance: float = 0.0
-    chunk_names: int = 64
-    gradient_cache: bool = False
-    dropout: float | None = None
 
 
 @dataclass(frozen=True)
@@ -158,8 +130,7 @@ class CoderSettings:
 
         RETURNS (Optional[List[str]]): LAT; None for all.
         """
-        found = self.data.languages.replace(",", " ").split()
-        return None if found == ["all"] else found
+        return split_languages(self.data.languages)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings as plain JSON data.
@@ -246,9 +217,7 @@ def make_coder_settings(values: dict[str, dict[str, Any]]) -> CoderSettings:
     k, m = batch.triplets, batch.repetitions
     if m < 2 or m * m > k or k % m:
         raise ValueError(Errors.E800.format(k=k, m=m, allowed=_list_repetitions(k)))
-    for name, value, is_valid, allowed in (*_check_learning(settings), *_check_course(settings)):
-        if not is_valid:
-            raise ValueError(Errors.E624.format(name=name, value=value, allowed=allowed))
+    refuse(chain(_check_learning(settings), _check_course(settings)))
     return settings
 
 
@@ -256,7 +225,7 @@ def _list_repetitions(k: int) -> str:
     return ", ".join(str(m) for m in range(2, int(max(k, 0) ** 0.5) + 1) if k % m == 0) or "none"
 
 
-def _check_learning(settings: CoderSettings) -> Iterator[tuple[str, Any, bool, str]]:
+def _check_learning(settings: CoderSettings) -> Iterator[Check]:
     """Yield name, value, whether it is right, and what is, for what is learned from what."""
     loss, relations, data = settings.loss, settings.relations, settings.data
     kinds, starts = get_args(RelationKind), (None, *get_args(RelationStart))
@@ -265,38 +234,15 @@ def _check_learning(settings: CoderSettings) -> Iterator[tuple[str, Any, bool, s
     yield "loss.relations", loss.relations, loss.relations in kinds, f"one of {', '.join(kinds)}"
     yield "relations.start", relations.start, relations.start in starts, "null, identity or normal"
     yield "relations.weight", relations.weight, relations.weight is None or relations.weight > 0, "null, or more than 0"
-    for section, constants in (("terms", settings.terms), ("relations", relations)):
-        for name in ("alpha", "beta"):
-            value = getattr(constants, name)
-            yield f"{section}.{name}", value, value is None or value > 0, "null, or more than 0"
-        yield f"{section}.margin", constants.margin, (constants.margin or 0.0) >= 0, "null, or 0 or more"
+    yield from check_similarities("terms", settings.terms)
+    yield from check_similarities("relations", relations)
 
 
-def _check_course(settings: CoderSettings) -> Iterator[tuple[str, Any, bool, str]]:
+def _check_course(settings: CoderSettings) -> Iterator[Check]:
     """Yield the same for how the run goes."""
-    optimizer, batch, run = settings.optimizer, settings.batch, settings.run
-    precisions, schedules, rate = get_args(MixedPrecision), get_args(Schedule), optimizer.relation_learning_rate
-    yield "optimizer.learning_rate", optimizer.learning_rate, optimizer.learning_rate > 0, "more than 0"
+    batch, rate = settings.batch, settings.optimizer.relation_learning_rate
     yield "optimizer.relation_learning_rate", rate, rate is None or rate > 0, "null, or more than 0"
-    yield "optimizer.weight_decay", optimizer.weight_decay, optimizer.weight_decay >= 0, "0 or more"
-    yield "optimizer.schedule", optimizer.schedule, optimizer.schedule in schedules, f"one of {', '.join(schedules)}"
-    yield "optimizer.warmup_steps", optimizer.warmup_steps, optimizer.warmup_steps >= 0, "0 or more"
-    yield "optimizer.max_grad_norm", optimizer.max_grad_norm, optimizer.max_grad_norm >= 0, "0 or more"
-    yield "batch.accumulation", batch.accumulation, batch.accumulation >= 1, "1 or more"
-    yield "batch.max_minutes", batch.max_minutes, batch.max_minutes >= 0, "0 or more"
-    needs_steps = optimizer.schedule == "linear" or not batch.max_minutes
-    least, why = (
-        (1, "1 or more, unless the schedule is constant and max_minutes set") if needs_steps else (0, "0 or more")
-    )
-    yield "batch.max_steps", batch.max_steps, batch.max_steps >= least, why
     yield "batch.label_balance", batch.label_balance, 0.0 <= batch.label_balance <= 1.0, "0 to 1"
-    yield "batch.chunk_names", batch.chunk_names, batch.chunk_names >= 1, "1 or more"
-    dropout = batch.dropout
-    yield "batch.dropout", dropout, 0.0 <= (dropout or 0.0) < 1.0, "null, or 0 or more and less than 1"
-    yield "run.seed", run.seed, run.seed >= 0, "0 or more"
-    yield "run.precision", run.precision, run.precision in precisions, f"one of {', '.join(precisions)}"
-    yield "run.checkpoint_steps", run.checkpoint_steps, run.checkpoint_steps >= 1, "1 or more"
-    yield "run.evaluation_steps", run.evaluation_steps, run.evaluation_steps >= 0, "0 or more"
-    yield "run.base_share", run.base_share, 0.0 <= run.base_share < 1.0, "0 or more and less than 1"
-    is_stoppable = run.patience == 0 or (run.patience > 0 and run.evaluation_steps and settings.paths.held_out)
-    yield "run.patience", run.patience, bool(is_stoppable), "0 without run.evaluation_steps and paths.held_out"
+    yield from check_optimizer(settings.optimizer)
+    yield from check_batch(batch, settings.optimizer.schedule)
+    yield from check_run(settings.run, can_evaluate=bool(settings.paths.held_out))

@@ -44,17 +44,26 @@ class CoderModel(torch.nn.Module):
         settings (CoderOptimizer): Both.
         RETURNS (List[dict]): The groups.
         """
-        decaying: list[torch.nn.Parameter] = []
-        others: list[torch.nn.Parameter] = []
-        for module in self.transformer.modules():
-            for name, parameter in module.named_parameters(recurse=False):
-                is_spared = name == "bias" or isinstance(module, torch.nn.LayerNorm)
-                (others if is_spared else decaying).append(parameter)
-        groups: list[dict[str, Any]] = [{"params": decaying}, {"params": others, "weight_decay": 0.0}]
+        groups = group_by_decay(self.transformer)
         if self.relations is not None:
             rate = (settings.relation_learning_rate or settings.learning_rate) / settings.learning_rate
             groups.append({"params": list(self.relations.parameters()), "rate": rate})
         return groups
+
+
+def group_by_decay(transformer: torch.nn.Module) -> list[dict[str, Any]]:
+    """Group parameters for `AdamW`: as in the released code, biases and layer normalisation do not decay.
+
+    transformer (Module): The model.
+    RETURNS (List[dict]): The groups.
+    """
+    decaying: list[torch.nn.Parameter] = []
+    others: list[torch.nn.Parameter] = []
+    for module in transformer.modules():
+        for name, parameter in module.named_parameters(recurse=False):
+            is_spared = name == "bias" or isinstance(module, torch.nn.LayerNorm)
+            (others if is_spared else decaying).append(parameter)
+    return [{"params": decaying}, {"params": others, "weight_decay": 0.0}]
 
 
 class CoderLoop(StepLoop[int]):
