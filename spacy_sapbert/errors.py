@@ -580,8 +580,8 @@ class Errors(metaclass=_WithCodes):
     E741 = "{path} can't be read as a config: {reason}"
     E742 = (
         "{path}: {reason}. [sweep] has `config` (the config of a run), `seeds` (a list of different whole numbers), "
-        "and may have `base_shares` (a list of different numbers of 0 or more and less than 1) and `settings`; these, "
-        'and what [variants] has, are objects like {{"batch.pairs": 128}}.'
+        "and may have `method`, `base_shares` (a list of different numbers of 0 or more and less than 1) and "
+        '`settings`; these, and what [variants] has, are objects like {{"batch.pairs": 128}}.'
     )
     E743 = (
         "The run {path} has taken {step} steps, but its settings now ask for {wanted}. Its weights are not those of a "
@@ -764,6 +764,18 @@ class Errors(metaclass=_WithCodes):
         "encoder folder beside them."
     )
 
+    # E81x: CODER++
+    E810 = (
+        "There is nothing to learn from in {path}: {names} distinct names of {concepts} concepts, {anchors} of which "
+        "have synonyms, and each is to have {neighbours} neighbours. There have to be two concepts, a name with a "
+        "synonym, and more names than batch.neighbours. Give a larger terminology, or correct data.languages or "
+        "batch.neighbours."
+    )
+    E811 = (
+        "The neighbours of step {step} are not in {path}. They were looked for at step {start}, with the encoder as it "
+        "was then, and were probably deleted since. Put the folder back, or delete the checkpoints to begin anew."
+    )
+
     # E82x: languages
     E820 = (
         "Can't ask across languages: names in {target} are to be searched for others, and the terminology has names in "
@@ -788,4 +800,20 @@ class Errors(metaclass=_WithCodes):
     E824 = (
         "The split {path} does not ask for names by language. It was probably written by `split`: use "
         "`language-split`, or measure its held_out.json with `measure`."
+    )
+
+    # E83x: sweeps of several methods
+    E830 = (
+        "{path}: `method` of [sweep] is {method!r}, and a sweep can compare runs of {methods}. Correct it, or leave it "
+        "out for sapbert."
+    )
+    E831 = (
+        "{given} is given without {missing}. Relations are measured with --relations, a folder of triples, and "
+        "--relation-terminology, which has the names of their concepts; --unseen, the terminology that is trained on, "
+        "adds a column to theirs. Give what is missing."
+    )
+    E832 = (
+        "{n} of {triples} triples that are to be measured as unseen are not: runs are trained on both of their "
+        "concepts with the names in {path}. The first is that of {head} and {tail}. Give the terminology that these "
+        "runs are trained on as --unseen."
     )

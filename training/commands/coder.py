@@ -1,4 +1,4 @@
-"""The command that trains CODER."""
+"""The commands that train CODER and CODER++."""
 
 from __future__ import annotations
 
@@ -29,5 +29,25 @@ def coder(context: typer.Context, config: Path) -> None:
         typer.echo(
             f"{training['steps']:,} updates, {training['triplets_per_second']:.0f} triplets/s; {training['ended']}. "
             f"Batches are drawn {times:.0f} times as fast as learned."
+        )
+        echo_scores(report["held_out"])
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def coder_plusplus(context: typer.Context, config: Path) -> None:
+    """Train CODER++ on names beside their nearest ones. Settings are given as for `pretrain`."""
+    from ..coder_plusplus import read_coder_plusplus_settings, train_coder_plusplus
+
+    report = train_coder_plusplus(read_coder_plusplus_settings(config, read_overrides(context.args)))
+    if report:
+        training, data = report["training"], report["data"]
+        typer.echo(
+            f"{data['distinct_names']:,} names of {data['concepts']:,} concepts; no anchors: "
+            f"{data['names_without_synonyms']:,} without synonyms. {data['homonyms']:,} names have several concepts."
+        )
+        seconds = sum(refresh["seconds"] for refresh in training["refreshes"])
+        typer.echo(
+            f"{training['steps']:,} updates, {training['groups_per_second']} groups/s, {seconds:.0f} s of them looking "
+            f"for neighbours; {training['ended']}."
         )
         echo_scores(report["held_out"])

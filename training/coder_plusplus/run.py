@@ -1,0 +1,143 @@
+"""A run of CODER++ from settings to an encoder folder."""
+
+from __future__ import annotations
+
+import platform
+from pathlib import Path
+from typing import Any
+
+import torch
+from accelerate import Accelerator
+from accelerate.utils import set_seed
+
+from spacy_sapbert.compat import has_scann
+from spacy_sapbert.encoder import EncoderShim
+
+from ..adapters import count_trainable
+from ..bases import load_base
+from ..card import describe_base
+from ..export import as_encoder, finish_encoder
+from ..finishing import finish_run, make_gradient, measure_both
+from ..held_out import check_held_out, measure_held_out, read_held_out
+from ..runs import list_versions
+from ..sapbert import copy_transformer
+from ..step_loop import Ending
+from ..tensorboard import check_tensorboard
+from .data import NameTable, load_name_table
+from .settings import CoderPlusPlusSettings
+from .trainer import CoderPlusPlusLoop
+
+
+def train_coder_plusplus(settings: CoderPlusPlusSettings) -> dict[str, Any]:
+    """Train an encoder on names beside their nearest ones (CODER++: Zeng et al., BioNLP 2022), and export it.
+
+    settings (CoderPlusPlusSettings): All settings. The run goes on from the last checkpoint in its output folder.
+    RETURNS (dict): What happened, as saved in `report.json`: settings, counts, scores before and after, versions.
+    RAISES (OSError): If a file is missing or damaged.
+    RAISES (ValueError): If there is nothing to learn from, a concept is held out, or the output folder has a run with
+        other settings or names.
+    """
+    if settings.run.tensorboard:
+        check_tensorboard()
+    accelerator = Accelerator()
+    set_seed(settings.run.seed)
+    base = load_base(settings.paths.encoder, settings.encoder)
+    table = load_name_table(
+        settings.paths.terminology,
+        languages=settings.languages,
+        lower_case=settings.data.lower_case,
+        neighbours=settings.batch.neighbours,
+    )
+    task = read_held_out(settings.paths.held_out) if settings.paths.held_out else None
+    if task is not None:
+        check_held_out(task, table.concepts.to_list(), settings.paths.terminology)
+    transformer = copy_transformer(base.source, settings.batch.dropout).to(accelerator.device)
+    gradient = make_gradient(
+        transformer,
+        base,
+        accelerator,
+        precision=settings.run.precision,
+        chunk_names=settings.batch.chunk_names,
+        gradient_cache=settings.batch.gradient_cache,
+    )
+    description = describe_coder_plusplus_run(settings, table, base, transformer)
+    loop = CoderPlusPlusLoop(
+        settings,
+        transformer,
+        table,
+        gradient,
+        accelerator,
+        base,
+        None if task is None else lambda: measure_held_out(as_encoder(transformer, base), task),
+        description,
+    )
+    ending = loop.run()
+    if not accelerator.is_main_process:
+        return {}
+    share = settings.run.base_share
+    trained = finish_encoder(transformer, base, adapter=None, base_share=share)
+    return finish_run(
+        trained,
+        Path(settings.paths.output),
+        description,
+        training={**_describe_ending(settings, ending), "refreshes": loop.neighbours.refreshes},
+        scores=measure_both(base, trained, task),
+        base_share=share,
+        write_card=write_coder_plusplus_card,
+    )
+
+
+def describe_coder_plusplus_run(
+    settings: CoderPlusPlusSettings, table: NameTable, base: EncoderShim, transformer: torch.nn.Module
+) -> dict[str, Any]:
+    """Say what is known of a run before it starts.
+
+    settings (CoderPlusPlusSettings): All settings.
+    table (NameTable): What it trains on.
+    base (EncoderShim): What it starts from.
+    transformer (Module): What it trains.
+    RETURNS (dict): JSON data, which the report has too.
+    """
+    return {
+        "settings": settings.to_dict(),
+        "data": {**table.report, "sha256": table.identity},
+        "encoder": {"base": base.fingerprint, **base.settings.to_dict()},
+        "parameters": {"transformer": count_trainable(transformer)},
+        "versions": list_versions("accelerate", *(["scann"] if has_scann() else [])),
+        "machine": {"processor": platform.machine(), "threads": torch.get_num_threads()},
+    }
+
+
+def write_coder_plusplus_card(report: dict[str, Any]) -> str:
+    """Describe an encoder in few lines of Markdown.
+
+    report (dict): Of the run.
+    RETURNS (str): The text.
+    """
+    settings, data, training = report["settings"], report["data"], report["training"]
+    batch, encoder = settings["batch"], report["encoder"]
+    lines = [
+        f"Base: {describe_base(settings['paths']['encoder'])}, fingerprint {encoder['base'][:12]}...",
+        f"Data: {data['names']:,} names of {data['concepts']:,} concepts; languages: "
+        f"{', '.join(data['names_by_language'])}.",
+        f"Training: {training['steps']:,} updates of {batch['accumulation']} x {batch['groups']} groups (a name, "
+        f"{batch['neighbours']} neighbours, {batch['synonyms']} synonyms at most), neighbours looked for every "
+        f"{batch['refresh_steps']:,} updates; {training['seconds'] / 60:.0f} minutes, ended: {training['ended']}.",
+        f"Learning rate {settings['optimizer']['learning_rate']}; seed {settings['run']['seed']}.",
+        f"Pooling {encoder['pooling']}, {encoder['max_length']} tokens.",
+        f"Fingerprint: {encoder['trained']}.",
+    ]
+    return (
+        "# An encoder for biomedical names\n\nTrained with spacy-sapbert after CODER++ (Zeng et al., BioNLP 2022): "
+        "names are told from those that were nearest to them.\n\n" + "\n".join(f"- {line}" for line in lines) + "\n"
+    )
+
+
+def _describe_ending(settings: CoderPlusPlusSettings, ending: Ending) -> dict[str, Any]:
+    groups = ending.step * settings.batch.groups * settings.batch.accumulation
+    return {
+        "steps": ending.step,
+        "ended": ending.reason,
+        "seconds": round(ending.seconds, 1),
+        "groups_per_second": round(groups / max(ending.seconds, 1e-9), 2),
+    }
