@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import srsly
 
@@ -64,16 +64,31 @@ def _is_share(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0.0 <= value <= 1.0
 
 
-def write_card(report: dict[str, Any], notes: CardNotes | None = None) -> str:
+class Making(NamedTuple):
+    """How an encoder was trained, for its card.
+
+    tag (str): The method's name, in lower case.
+    method (str): Its name, source and purpose, which end a sentence.
+    lines (List[str]): Data, length, settings.
+    """
+
+    tag: str
+    method: str
+    lines: list[str]
+
+
+def write_card(report: dict[str, Any], making: Making, notes: CardNotes | None = None) -> str:
     """Describe an encoder in the form of a model card.
 
     report (dict): Of the run, with `export`: the share of the base and the type of the weights. `held_out` is None
         unless it was measured on these weights.
+    making (Making): How it was trained.
     notes (Optional[CardNotes]): What the run can't know.
     RETURNS (str): Markdown.
     """
     notes = notes or CardNotes()
-    parts = [_write_head(report, notes), _write_making(report)]
+    base = describe_base(report["settings"]["paths"]["encoder"])
+    parts = [_write_head(making, base, notes), _write_making(report, making, base)]
     if notes.command:
         parts.append(f"Made by:\n\n```bash\n{notes.command.strip()}\n```")
     if report["held_out"]:
@@ -99,44 +114,66 @@ def describe_base(name: str) -> str:
     return Path(name).resolve().name if Path(name).is_absolute() or Path(name).is_dir() else name
 
 
-def _write_head(report: dict[str, Any], notes: CardNotes) -> str:
-    base = describe_base(report["settings"]["paths"]["encoder"])
+def _write_head(making: Making, base: str, notes: CardNotes) -> str:
     head: dict[str, Any] = {"license": notes.licence} if notes.licence else {}
     if "/" in base:
         head["base_model"] = base
     head |= {
         "library_name": "sentence-transformers",
         "pipeline_tag": "sentence-similarity",
-        "tags": ["biomedical", "entity-linking", "sapbert", "spacy-sapbert"],
+        "tags": ["biomedical", "entity-linking", making.tag, "spacy-sapbert"],
     }
     return (
         f"---\n{srsly.yaml_dumps(head).strip()}\n---\n\n# An encoder for biomedical names\n\n"
-        "Trained with spacy-sapbert after SapBERT (Liu et al., NAACL 2021): names of one concept get similar vectors."
+        f"Trained with spacy-sapbert after {making.method}"
     )
 
 
-def _write_making(report: dict[str, Any]) -> str:
-    settings, data, training = report["settings"], report["data"], report["training"]
+def _write_making(report: dict[str, Any], making: Making, base: str) -> str:
     encoder, export = report["encoder"], report["export"]
-    base = describe_base(settings["paths"]["encoder"])
-    package = f" (from the package {PACKAGE})" if settings["paths"]["encoder"] in ("", SMALL) else ""
-    ended = f", ended: {training['ended']}" if "ended" in training else ""
-    adapter = f"; adapter {settings['adapter']['kind']}, merged" if settings["adapter"]["kind"] else ""
+    package = f" (from the package {PACKAGE})" if report["settings"]["paths"]["encoder"] in ("", SMALL) else ""
     share = export["base_share"]
     mixed = f"{share:g} of the base and {1 - share:g} of what was trained" if share else "as trained"
     lines = [
         f"Base: {base}{package}, fingerprint {encoder['base'][:12]}...",
-        f"Data: {data['pairs']:,} pairs of {data['names']:,} names (SHA-256 {data['sha256'][:12]}...).",
-        f"Training: {training['steps']:,} steps of {settings['batch']['pairs']} pairs, "
-        f"{training['seconds'] / 60:.0f} minutes{ended}.",
-        f"Objective: {settings['objective']['loss']} ({settings['objective']['preset']}), "
-        f"miner {settings['objective']['miner']}; learning rate {settings['optimizer']['learning_rate']}; "
-        f"seed {settings['run']['seed']}{adapter}.",
+        *making.lines,
         f"Weights: {mixed}, stored as {export['dtype']}.",
         f"Pooling {encoder['pooling']}, {encoder['max_length']} tokens.",
         f"Fingerprint: {encoder['trained']}.",
     ]
     return "\n".join(f"- {line}" for line in lines)
+
+
+def describe_sapbert(report: dict[str, Any]) -> Making:
+    """Say how SapBERT was trained.
+
+    report (dict): Of the run.
+    RETURNS (Making): For the card.
+    """
+    settings, data = report["settings"], report["data"]
+    adapter = f"; adapter {settings['adapter']['kind']}, merged" if settings["adapter"]["kind"] else ""
+    return Making(
+        "sapbert",
+        "SapBERT (Liu et al., NAACL 2021): names of one concept get similar vectors.",
+        [
+            f"Data: {data['pairs']:,} pairs of {data['names']:,} names (SHA-256 {data['sha256'][:12]}...).",
+            describe_length(report["training"], f"steps of {settings['batch']['pairs']} pairs"),
+            f"Objective: {settings['objective']['loss']} ({settings['objective']['preset']}), "
+            f"miner {settings['objective']['miner']}; learning rate {settings['optimizer']['learning_rate']}; "
+            f"seed {settings['run']['seed']}{adapter}.",
+        ],
+    )
+
+
+def describe_length(training: dict[str, Any], steps: str) -> str:
+    """Say how long a training was.
+
+    training (dict): Of the run's report.
+    steps (str): What a step is.
+    RETURNS (str): A line for the card.
+    """
+    ended = f", ended: {training['ended']}" if "ended" in training else ""
+    return f"Training: {training['steps']:,} {steps}, {training['seconds'] / 60:.0f} minutes{ended}."
 
 
 def _write_held_out(scores: dict[str, Any]) -> str:

@@ -14,7 +14,7 @@ from spacy_sapbert.encoder.folder import compute_fingerprint
 from spacy_sapbert.files import fill_folder
 
 from .adapters import merge_adapter
-from .card import CARD_FILE, CardNotes, write_card
+from .card import CARD_FILE
 from .settings import AdapterKind
 
 # Tells sentence-transformers how to pool; there only if it can.
@@ -77,21 +77,8 @@ def average_weights(trained: torch.nn.Module, base: torch.nn.Module, base_share:
     return mixed
 
 
-def export_encoder(
-    source: EncoderSource, folder: str | Path, report: dict[str, Any], notes: CardNotes | None = None
-) -> None:
-    """Write an encoder folder with a card.
-
-    source (EncoderSource): The encoder.
-    folder (str | Path): Where to; changed when all is written.
-    report (dict): Of the run, for the card.
-    notes (Optional[CardNotes]): For the card.
-    """
-    write_encoder_folder(source, folder, write_card(report, notes))
-
-
 def write_encoder_folder(source: EncoderSource, folder: str | Path, card: str) -> None:
-    """Write an encoder folder with a card that is made already.
+    """Write an encoder folder with a card.
 
     source (EncoderSource): The encoder.
     folder (str | Path): Where to; changed when all is written.

@@ -12,6 +12,7 @@ from accelerate import Accelerator
 from spacy_sapbert.encoder import EncoderShim
 from spacy_sapbert.encoder.precision import resolve_precision
 
+from .card import Making, write_card
 from .curves import try_to_draw
 from .evaluation import LinkingTask
 from .export import write_encoder_folder
@@ -88,7 +89,7 @@ def finish_run(
     training: dict[str, Any],
     scores: dict[str, Any] | None,
     base_share: float,
-    write_card: Callable[[dict[str, Any]], str] | None,
+    making: Callable[[dict[str, Any]], Making] | None,
 ) -> dict[str, Any]:
     """Write what a run leaves: the encoder, the curves, and last the report, which says that all is there.
 
@@ -98,7 +99,7 @@ def finish_run(
     training (dict): How the training went.
     scores (Optional[dict]): As `measure_both` gives them.
     base_share (float): Share of the base's weights in the encoder.
-    write_card (Optional[Callable]): Describes the encoder by the report; None to write no encoder.
+    making (Optional[Callable]): Says by the report how the encoder was trained; None to write no encoder.
     RETURNS (dict): The report.
     """
     report = {
@@ -108,8 +109,8 @@ def finish_run(
         "encoder": {**description["encoder"], "trained": trained.fingerprint},
         "export": {"base_share": base_share, "dtype": "fp32"},
     }
-    if write_card is not None:
-        write_encoder_folder(trained.source, output / ENCODER_FOLDER, write_card(report))
+    if making is not None:
+        write_encoder_folder(trained.source, output / ENCODER_FOLDER, write_card(report, making(report)))
     try_to_draw({output.resolve().name: output}, output / CURVES_FILE)
     write_json(output / REPORT_FILE, report)
     return report

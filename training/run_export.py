@@ -10,15 +10,15 @@ from spacy_sapbert.encoder import EncoderShim
 from spacy_sapbert.errors import Errors
 
 from .bases import load_base
-from .card import CardNotes, read_results
-from .checkpoint import list_checkpoints, load_weights
-from .data import load_pairs
-from .export import DTYPES, export_encoder, finish_encoder
-from .held_out import check_held_out, measure_held_out, read_held_out
+from .card import CardNotes, read_results, write_card
+from .checkpoint import list_checkpoints
+from .export import DTYPES, finish_encoder, write_encoder_folder
+from .finishing import measure_both
+from .held_out import check_held_out, read_held_out
 from .loop import CHECKPOINTS
+from .methods import TrainingData, find_method
 from .runs import read_description, read_report
-from .sapbert import make_trainable
-from .settings import TrainingSettings, make_settings
+from .settings import AdapterKind, TrainingSettings
 
 
 def export_run(
@@ -48,43 +48,46 @@ def export_run(
     RAISES (ValueError): If an argument has no meaning, or the base is not the one that the run started from.
     """
     description = read_description(run)
-    settings = make_settings(description["settings"])
+    method = find_method(description["settings"])
+    settings = method.make_settings(description["settings"])
+    adapter = settings.adapter.kind if isinstance(settings, TrainingSettings) else None
     share = settings.run.base_share if base_share is None else base_share
-    check_export(run, settings, share, dtype)
+    check_export(run, adapter, share, dtype)
     path = find_checkpoint(run, step)
     base = load_base(settings.paths.encoder, settings.encoder)
     if base.fingerprint != description["encoder"]["base"]:
         wanted = description["encoder"]["base"]
         raise ValueError(Errors.E663.format(name=settings.paths.encoder, found=base.fingerprint, wanted=wanted))
-    transformer = make_trainable(base.source, settings)
-    checkpoint = load_weights(path, transformer)
-    encoder = finish_encoder(transformer, base, adapter=settings.adapter.kind, base_share=share, dtype=dtype)
+    transformer, checkpoint = method.load_weights(path, base.source, settings)
+    encoder = finish_encoder(transformer, base, adapter=adapter, base_share=share, dtype=dtype)
     notes = notes or CardNotes()
     if results:
         notes = replace(notes, results=read_results(results, encoder.fingerprint))
     report = {
         **description,
         "training": {"steps": checkpoint["step"], "seconds": checkpoint["seconds"]},
-        "held_out": _find_scores(run, held_out, description, base, encoder),
+        "held_out": _find_scores(
+            run, held_out, method.data_of(settings), description["data"]["sha256"], (base, encoder)
+        ),
         "encoder": {**description["encoder"], "trained": encoder.fingerprint},
         "export": {"base_share": share, "dtype": dtype},
     }
-    export_encoder(encoder.source, output, report, notes)
+    write_encoder_folder(encoder.source, output, write_card(report, method.describe(report), notes))
     return report
 
 
-def check_export(run: str | Path, settings: TrainingSettings, base_share: float, dtype: str) -> None:
+def check_export(run: str | Path, adapter: AdapterKind | None, base_share: float, dtype: str) -> None:
     """Refuse what can't be exported.
 
     run (str | Path): The run's folder.
-    settings (TrainingSettings): The run's settings.
+    adapter (Optional[str]): The kind of adapter that the run has.
     base_share (float): Share of the base's weights.
     dtype (str): What to store weights as.
     RAISES (ValueError): Naming the value and what is allowed.
     """
     if dtype not in DTYPES:
         raise ValueError(Errors.E620.format(what="dtype", value=dtype, allowed=", ".join(DTYPES)))
-    if settings.adapter.kind == "bottleneck":
+    if adapter == "bottleneck":
         raise ValueError(Errors.E662.format(path=run))
     if not 0.0 <= base_share < 1.0:
         raise ValueError(Errors.E624.format(name="base_share", value=base_share, allowed="0 or more and less than 1"))
@@ -109,16 +112,20 @@ def find_checkpoint(run: str | Path, step: int | None = None) -> Path:
 
 
 def _find_scores(
-    run: str | Path, held_out: str, description: dict[str, Any], base: EncoderShim, encoder: EncoderShim
+    run: str | Path,
+    held_out: str,
+    learned: TrainingData,
+    sha256: str | dict[str, str],
+    encoders: tuple[EncoderShim, EncoderShim],
 ) -> dict[str, Any] | None:
     """Measure, or take the run's own scores if they are of the same weights."""
+    base, encoder = encoders
     if not held_out:
         report = read_report(run)
         is_same = report is not None and report["encoder"]["trained"] == encoder.fingerprint
         return report["held_out"] if report is not None and is_same else None
     task = read_held_out(held_out)
-    pairs = load_pairs(description["settings"]["paths"]["pairs"])
-    if pairs.sha256 != description["data"]["sha256"]:
-        raise ValueError(Errors.E669.format(path=description["settings"]["paths"]["pairs"], run=run))
-    check_held_out(task, pairs.concepts.to_list(), description["settings"]["paths"]["pairs"])
-    return {"before": measure_held_out(base, task), "after": measure_held_out(encoder, task)}
+    if learned.hash() != sha256:
+        raise ValueError(Errors.E669.format(path=learned.path, run=run))
+    check_held_out(task, learned.list_concepts(), learned.path)
+    return measure_both(base, encoder, task)

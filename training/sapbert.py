@@ -16,7 +16,7 @@ from spacy_sapbert.encoder import EncoderShim, EncoderSource
 from .adapters import add_adapter, count_trainable, save_adapter
 from .bases import load_base
 from .batches import make_batches
-from .card import write_card
+from .card import describe_sapbert
 from .data import PairData, Tokens, load_pairs
 from .export import as_encoder, finish_encoder
 from .finishing import find_autocast, finish_run, measure_both
@@ -81,7 +81,7 @@ def pretrain(settings: TrainingSettings) -> dict[str, Any]:
         training={**_describe_ending(settings, ending), "trainable_parameters": count_trainable(transformer)},
         scores=scores,
         base_share=share,
-        write_card=None if kind == "bottleneck" else write_card,
+        making=None if kind == "bottleneck" else describe_sapbert,
     )
 
 

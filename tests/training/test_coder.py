@@ -24,6 +24,7 @@ from training.coder.trainer import CoderLoop, CoderModel
 from training.commands import app
 from training.evaluation import LinkingTask
 from training.metrics import read_metrics
+from training.run_export import export_run
 from training.triples import write_triples
 
 WORDS = ["heart", "attack", "cold", "acute", "liver", "pain", "chronic", "failure", "b12", "mild"]
@@ -353,6 +354,29 @@ def test_held_out_concepts_are_measured_and_not_trained(make, tmp_path):
     LinkingTask(["fever"], [["C01"]], ["febris"], ["C01"]).to_disk(tmp_path / "seen.json")
     with pytest.raises(ValueError, match="E640.*C01"):
         train_coder(make("other", paths={"held_out": str(tmp_path / "seen.json")}))
+
+
+def test_runs_are_exported_as_those_of_sapbert_are(make, tmp_path):
+    report = train_coder(make())
+    assert export_run(tmp_path / "run", tmp_path / "same")["encoder"]["trained"] == report["encoder"]["trained"]
+    LinkingTask(["fever"], [["X1"]], ["febris", "cold"], ["X1", "X2"]).to_disk(tmp_path / "held_out.json")
+    made = export_run(
+        tmp_path / "run", tmp_path / "mixed", base_share=0.5, step=4, held_out=str(tmp_path / "held_out.json")
+    )
+    assert made["training"]["steps"] == 4 and set(made["held_out"]) == {"before", "after"}
+    card = (tmp_path / "mixed" / "README.md").read_text(encoding="utf8")
+    assert "after CODER" in card and "0.5 of the base" in card and "- coder\n" in card and "32 triples" in card
+    base, mixed = EncoderShim({}, "fp32"), EncoderShim({}, "fp32")
+    base.load(report["settings"]["paths"]["encoder"])
+    mixed.load(tmp_path / "mixed")
+    trained = load_file(tmp_path / "run" / "checkpoints" / "step-00000004" / "state.safetensors")
+    ours, start = dict(mixed.source.transformer.named_parameters()), dict(base.source.transformer.named_parameters())
+    for name, parameter in ours.items():
+        mean = (trained[f"weights.transformer.{name}"] + start[name]) / 2
+        torch.testing.assert_close(parameter.detach(), mean.detach(), rtol=1e-5, atol=1e-6, msg=name)
+    LinkingTask(["fever"], [["C01"]], ["febris"], ["C01"]).to_disk(tmp_path / "seen.json")
+    with pytest.raises(ValueError, match="E640.*C01"):
+        export_run(tmp_path / "run", tmp_path / "seen", held_out=str(tmp_path / "seen.json"))
 
 
 def test_a_run_does_not_go_on_with_other_relations_or_settings(make, folders, tmp_path):

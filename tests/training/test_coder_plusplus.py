@@ -23,6 +23,7 @@ from training.coder_plusplus.sampler import GroupSampler
 from training.coder_plusplus.trainer import CoderPlusPlusLoop
 from training.commands import app
 from training.metrics import read_metrics
+from training.run_export import export_run
 
 WORDS = ["heart", "attack", "cold", "acute", "liver", "pain", "chronic", "failure", "b12", "mild"]
 
@@ -342,3 +343,6 @@ def test_the_command_trains_by_the_config(terminology, encoder_folder, tmp_path)
     assert load_encoder(tmp_path / "run" / "encoder").fingerprint
     card = (tmp_path / "run" / "encoder" / "README.md").read_text(encoding="utf8")
     assert "CODER++" in card and "5 neighbours" in card
+    report = export_run(tmp_path / "run", tmp_path / "half", dtype="bf16", base_share=0.5)
+    assert load_encoder(tmp_path / "half").fingerprint == report["encoder"]["trained"]
+    assert "after CODER++" in (tmp_path / "half" / "README.md").read_text(encoding="utf8")

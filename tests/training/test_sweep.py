@@ -10,7 +10,8 @@ from spacy_sapbert.terminology import TerminologyBuilder
 from training.evaluation import LinkingTask, ScoreBook, format_scores, measure_accuracy
 from training.pairs import write_pairs
 from training.run_export import export_run
-from training.sweep import read_sweep, run_sweep
+from training.sweep import run_sweep
+from training.sweep_settings import read_sweep
 
 ROOT = Path(__file__).parents[2]
 SWEEP = """
@@ -75,7 +76,7 @@ def test_a_sweep_runs_measures_and_goes_on(config, corpora, tmp_path, monkeypatc
             encoder.load(str(Path(settings["paths"]["output"]) / "encoder"))
             assert measure_accuracy(encoder, corpora) == record["scores"]
     # All is done: nothing is trained or measured again, and the table is the same.
-    monkeypatch.setattr("training.sweep.pretrain", None)
+    monkeypatch.setattr("training.sapbert.pretrain", None)
     monkeypatch.setattr("training.evaluation.scores.measure_accuracy", None)
     assert run_sweep(sweep, tmp_path / "out", held_out={}, corpora=corpora) == table
     assert (tmp_path / "out" / "sweep.md").read_text() == table
@@ -91,7 +92,7 @@ def test_seeds_and_settings_that_have_changed_are_run(config, corpora, tmp_path,
         taken.append((Path(settings.paths.output).parent.name, settings.run.seed))
         return {"training": {"ended": "interrupted"}}
 
-    monkeypatch.setattr("training.sweep.pretrain", pretrain)
+    monkeypatch.setattr("training.sapbert.pretrain", pretrain)
     table = run_sweep(read_sweep(config, tmp_path / "out"), tmp_path / "out", held_out={}, corpora=corpora)
     # The first one was interrupted, and so is the sweep.
     assert taken == [("slow", 2)] and "| fast |" in table
@@ -197,7 +198,7 @@ def test_pairs_can_be_compared(config, tmp_path):
 
 def test_sweeps_that_come_with_it_can_be_read(tmp_path):
     paths = sorted((ROOT / "training" / "sweeps").glob("*.cfg"))
-    assert len(paths) == 4
+    assert len(paths) == 5
     for path in paths:
         assert len(read_sweep(path, tmp_path).variants) >= 3
     search = read_sweep(ROOT / "training" / "sweeps" / "search.cfg", tmp_path).variants

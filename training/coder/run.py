@@ -16,7 +16,7 @@ from spacy_sapbert.errors import Errors
 
 from ..adapters import count_trainable
 from ..bases import load_base
-from ..card import describe_base
+from ..card import Making, describe_length
 from ..data import Tokens
 from ..export import as_encoder, finish_encoder
 from ..finishing import finish_run, make_gradient, measure_both
@@ -99,7 +99,7 @@ def train_coder(settings: CoderSettings) -> dict[str, Any]:
         training={**_describe_ending(settings, ending), "batches_drawn_per_second": time_sampler(loop.sampler)},
         scores=measure_both(base, trained, task),
         base_share=share,
-        write_card=write_coder_card,
+        making=describe_coder,
     )
 
 
@@ -163,30 +163,25 @@ def time_sampler(sampler: TripletSampler) -> float:
     return round(TIMED_BATCHES / (time.perf_counter() - start), 1)
 
 
-def write_coder_card(report: dict[str, Any]) -> str:
-    """Describe an encoder in few lines of Markdown.
+def describe_coder(report: dict[str, Any]) -> Making:
+    """Say how CODER was trained.
 
     report (dict): Of the run.
-    RETURNS (str): The text.
+    RETURNS (Making): For the card.
     """
-    settings, data, training = report["settings"], report["data"], report["training"]
-    batch, encoder = settings["batch"], report["encoder"]
-    lines = [
-        f"Base: {describe_base(settings['paths']['encoder'])}, fingerprint {encoder['base'][:12]}...",
-        f"Data: {data['triples']:,} triples with {len(data['labels'])} labels, {data['names']:,} names of "
-        f"{data['concepts']:,} concepts; languages: {', '.join(data['names_by_language'])}.",
-        f"Training: {training['steps']:,} updates of {batch['accumulation']} x {batch['triplets']} triplets, "
-        f"{training['seconds'] / 60:.0f} minutes, ended: {training['ended']}.",
-        f"Relations: {settings['loss']['relations']}; learning rate {settings['optimizer']['learning_rate']}; "
-        f"seed {settings['run']['seed']}.",
-        f"Pooling {encoder['pooling']}, {encoder['max_length']} tokens.",
-        f"Fingerprint: {encoder['trained']}.",
-    ]
-    return (
-        "# An encoder for biomedical names\n\nTrained with spacy-sapbert after CODER (Yuan et al., JBI 2022): names of "
-        "one concept, and of concepts that a relation leads to, get similar vectors.\n\n"
-        + "\n".join(f"- {line}" for line in lines)
-        + "\n"
+    settings, data = report["settings"], report["data"]
+    batch = settings["batch"]
+    return Making(
+        "coder",
+        "CODER (Yuan et al., JBI 2022): names of one concept, and of concepts that a relation leads to, get similar "
+        "vectors.",
+        [
+            f"Data: {data['triples']:,} triples with {len(data['labels'])} labels, {data['names']:,} names of "
+            f"{data['concepts']:,} concepts; languages: {', '.join(data['names_by_language'])}.",
+            describe_length(report["training"], f"updates of {batch['accumulation']} x {batch['triplets']} triplets"),
+            f"Relations: {settings['loss']['relations']}; learning rate {settings['optimizer']['learning_rate']}; "
+            f"seed {settings['run']['seed']}.",
+        ],
     )
 
 

@@ -15,7 +15,7 @@ from spacy_sapbert.encoder import EncoderShim
 
 from ..adapters import count_trainable
 from ..bases import load_base
-from ..card import describe_base
+from ..card import Making, describe_length
 from ..export import as_encoder, finish_encoder
 from ..finishing import finish_run, make_gradient, measure_both
 from ..held_out import check_held_out, measure_held_out, read_held_out
@@ -83,7 +83,7 @@ def train_coder_plusplus(settings: CoderPlusPlusSettings) -> dict[str, Any]:
         training={**_describe_ending(settings, ending), "refreshes": loop.neighbours.refreshes},
         scores=measure_both(base, trained, task),
         base_share=share,
-        write_card=write_coder_plusplus_card,
+        making=describe_coder_plusplus,
     )
 
 
@@ -108,28 +108,25 @@ def describe_coder_plusplus_run(
     }
 
 
-def write_coder_plusplus_card(report: dict[str, Any]) -> str:
-    """Describe an encoder in few lines of Markdown.
+def describe_coder_plusplus(report: dict[str, Any]) -> Making:
+    """Say how CODER++ was trained.
 
     report (dict): Of the run.
-    RETURNS (str): The text.
+    RETURNS (Making): For the card.
     """
-    settings, data, training = report["settings"], report["data"], report["training"]
-    batch, encoder = settings["batch"], report["encoder"]
-    lines = [
-        f"Base: {describe_base(settings['paths']['encoder'])}, fingerprint {encoder['base'][:12]}...",
-        f"Data: {data['names']:,} names of {data['concepts']:,} concepts; languages: "
-        f"{', '.join(data['names_by_language'])}.",
-        f"Training: {training['steps']:,} updates of {batch['accumulation']} x {batch['groups']} groups (a name, "
-        f"{batch['neighbours']} neighbours, {batch['synonyms']} synonyms at most), neighbours looked for every "
-        f"{batch['refresh_steps']:,} updates; {training['seconds'] / 60:.0f} minutes, ended: {training['ended']}.",
-        f"Learning rate {settings['optimizer']['learning_rate']}; seed {settings['run']['seed']}.",
-        f"Pooling {encoder['pooling']}, {encoder['max_length']} tokens.",
-        f"Fingerprint: {encoder['trained']}.",
-    ]
-    return (
-        "# An encoder for biomedical names\n\nTrained with spacy-sapbert after CODER++ (Zeng et al., BioNLP 2022): "
-        "names are told from those that were nearest to them.\n\n" + "\n".join(f"- {line}" for line in lines) + "\n"
+    settings, data = report["settings"], report["data"]
+    batch = settings["batch"]
+    return Making(
+        "coder",
+        "CODER++ (Zeng et al., BioNLP 2022): names are told from those that were nearest to them.",
+        [
+            f"Data: {data['names']:,} names of {data['concepts']:,} concepts; languages: "
+            f"{', '.join(data['names_by_language'])}.",
+            describe_length(report["training"], f"updates of {batch['accumulation']} x {batch['groups']} groups"),
+            f"Groups: a name, {batch['neighbours']} neighbours, looked for every {batch['refresh_steps']:,} updates, "
+            f"{batch['synonyms']} synonyms at most; learning rate {settings['optimizer']['learning_rate']}; "
+            f"seed {settings['run']['seed']}.",
+        ],
     )
 
 

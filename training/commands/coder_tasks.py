@@ -91,6 +91,9 @@ def relations(
     ] = False,
     inverses: Annotated[bool, typer.Option("--inverses", help="Keep relations that are the inverse of others")] = False,
     split_seed: Annotated[int, typer.Option(help="Seed of the draw and the split")] = 72,
+    unseen: Annotated[
+        str, typer.Option(help="The terminology trained on: leave out triples of which it has both concepts")
+    ] = "",
 ) -> None:
     """Measure whether two vectors tell the relation between two concepts: a stand-in for the Diseases Database."""
     from dataclasses import asdict, replace
@@ -108,13 +111,8 @@ def relations(
     for option, value in (("standardise", standardise), ("vectors", vectors), ("word_vectors", word_vectors)):
         if fine_tune and value:
             raise ValueError(Errors.E776.format(name=option, value=value, allowed="left out where encoders learn"))
-    data = read_relations(triples, concepts, choice)
-    counts = data.report
-    left_out = ", ".join(f"{n:,} {reason.replace('_', ' ')}" for reason, n in counts["left_out"].items())
-    typer.echo(
-        f"{counts['triples']:,} triples with {len(data.names)} labels: {counts['train']:,} to learn, "
-        f"{counts['test']:,} to test on. Left out: {left_out}."
-    )
+    data = read_relations(triples, concepts, choice, seen=Terminology.from_disk(unseen) if unseen else None)
+    typer.echo(data.describe())
     results = _Results(output / "relations.json")
     typer.echo(_line("", ["accuracy", "sd", "macro F1", "of all", "majority"]))
     for name, found in _load_all(encoders, vectors, word_vectors):

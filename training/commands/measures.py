@@ -14,6 +14,7 @@ from .application import app, parse_files, read_overrides
 
 if TYPE_CHECKING:
     from ..evaluation import LinkingTask
+    from ..evaluation.relation_task import RelationTask
 
 EVALUATION = Path(__file__).parents[1] / "evaluation"
 CORPORA, ORIGINALS = EVALUATION / "corpora.cfg", EVALUATION / "originals.cfg"
@@ -112,6 +113,38 @@ def read_tasks(
     return names, corpora
 
 
+def read_relation_tasks(relations: str, terminology: str, unseen: str, max_triples: int) -> dict[str, RelationTask]:
+    """Read the triples whose labels encoders are to tell, and say what is there.
+
+    relations (str): The folder of triples; empty for none.
+    terminology (str): The folder of the names of their concepts.
+    unseen (str): The folder of the terminology that is trained on; empty for none.
+    max_triples (int): Triples of a label at most; 0 for all.
+    RETURNS (Dict[str, RelationTask]): All triples and, where wanted, unseen ones, by the name of their column.
+    RAISES (ValueError): If an option lacks another.
+    """
+    given = {"--relations": relations, "--relation-terminology": terminology, "--unseen": unseen}
+    missing = [option for option in ("--relations", "--relation-terminology") if not given[option]]
+    if any(given.values()) and missing:
+        there = next(option for option, value in given.items() if value)
+        raise ValueError(Errors.E831.format(given=there, missing=" and ".join(missing)))
+    if not relations:
+        return {}
+    from spacy_sapbert.terminology import Terminology
+
+    from ..evaluation.relation_data import RelationChoice, read_relations
+    from ..evaluation.relation_task import RELATIONS, UNSEEN_RELATIONS, RelationTask
+
+    names, choice = Terminology.from_disk(terminology), RelationChoice(max_triples=max_triples)
+    tasks = {RELATIONS: RelationTask(read_relations(relations, names, choice), names)}
+    if unseen:
+        data = read_relations(relations, names, choice, seen=Terminology.from_disk(unseen))
+        tasks[UNSEEN_RELATIONS] = RelationTask(data, names, is_unseen=True)
+    for name, task in tasks.items():
+        typer.echo(f"{name}: {task.data.describe()}")
+    return tasks
+
+
 HELD_OUT_OPTION = typer.Option(help="Files of held-out names, with commas between them")
 BENCHMARKS_OPTION = typer.Option(help="The folder of the corpora; empty for none")
 CORPORA_OPTION = typer.Option(help="Which corpora: test parts, or those of corpora_dev.cfg, to choose settings on")
@@ -168,10 +201,19 @@ def sweep(
     benchmarks: Annotated[str, BENCHMARKS_OPTION] = "",
     corpora: Annotated[Path, CORPORA_OPTION] = CORPORA,
     max_names: Annotated[int, MAX_NAMES_OPTION] = 0,
+    relations: Annotated[str, typer.Option(help="A folder of triples: also measure relation classification")] = "",
+    relation_terminology: Annotated[str, typer.Option(help="The names of the triples' concepts")] = "",
+    unseen: Annotated[
+        str, typer.Option(help="The terminology trained on: also measure on triples of which it lacks a concept")
+    ] = "",
+    max_triples: Annotated[int, typer.Option(help="Triples of a relation at most; 0 for all")] = 0,
 ) -> None:
     """Compare settings: many runs, and a table of their scores. Settings of all runs are given as for `pretrain`."""
-    from ..sweep import read_sweep, run_sweep
+    from ..sweep import run_sweep
+    from ..sweep_settings import read_sweep
 
     runs = read_sweep(config, output, read_overrides(context.args))
-    names, others = read_tasks(held_out, benchmarks, corpora, max_names)
-    typer.echo(run_sweep(runs, output, held_out=names, corpora=others))
+    tasks = read_relation_tasks(relations, relation_terminology, unseen, max_triples)
+    is_linking = bool(held_out or benchmarks or not tasks)
+    names, others = read_tasks(held_out, benchmarks, corpora, max_names) if is_linking else ({}, {})
+    typer.echo(run_sweep(runs, output, held_out=names, corpora=others, relations=tasks))

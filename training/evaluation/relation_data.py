@@ -82,13 +82,33 @@ class RelationData:
             digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()
 
+    def describe(self) -> str:
+        """Say what was chosen.
 
-def read_relations(path: str | Path, terminology: Terminology, choice: RelationChoice | None = None) -> RelationData:
+        RETURNS (str): Counts, in a line.
+        """
+        counts = self.report
+        left_out = ", ".join(f"{n:,} {reason.replace('_', ' ')}" for reason, n in counts["left_out"].items())
+        return (
+            f"{counts['triples']:,} triples with {len(self.names)} labels: {counts['train']:,} to learn, "
+            f"{counts['test']:,} to test on. Left out: {left_out}."
+        )
+
+
+def read_relations(
+    path: str | Path,
+    terminology: Terminology,
+    choice: RelationChoice | None = None,
+    *,
+    seen: Terminology | None = None,
+) -> RelationData:
     """Choose triples, and split them with the same shares of all labels (Yuan et al., JBI 2022, section 4.4).
 
     path (str | Path): A folder of triples as `write_triples` writes it.
     terminology (Terminology): Has the names of the concepts. Triples of others are left out.
     choice (Optional[RelationChoice]): Which triples are taken; None for the defaults.
+    seen (Optional[Terminology]): What an encoder was trained on. Triples of which it has both concepts are left out, so
+        that training had no names of one at least.
     RETURNS (RelationData): Triples, in an order that depends on nothing but them and the choice.
     RAISES (OSError): If the folder is not whole.
     RAISES (ValueError): If fewer than two labels are left.
@@ -108,6 +128,12 @@ def read_relations(path: str | Path, terminology: Terminology, choice: RelationC
         n_pairs = frame.select("head", "tail").n_unique()
         frame = _keep(frame, pl.len().over("head", "tail") == 1, "pair_of_several_labels", left_out)
         report["pairs_of_several_labels"] = n_pairs - frame.height
+    if seen is not None:
+        # Only now: which labels are inverses, and which pairs have several, does not depend on what was trained on.
+        is_seen = np.append(find_rows(ids, seen.concepts["id"]) >= 0, False)
+        both = is_seen[frame["head"].to_numpy()] & is_seen[frame["tail"].to_numpy()]
+        frame = _keep(frame, pl.lit(pl.Series(~both)), "seen", left_out)
+        report["seen"] = seen.fingerprint
     is_frequent = pl.len().over("relation") >= choice.min_triples
     report["rare_labels"] = frame.filter(~is_frequent)["relation"].n_unique()
     frame = _keep(frame, is_frequent, "rare_label", left_out)

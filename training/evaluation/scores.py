@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import mean, stdev
-from typing import Any
+from typing import Any, Protocol
 
 import srsly
 
@@ -17,17 +17,38 @@ from .accuracy import MEASUREMENT, RANKS, measure_accuracy
 from .task import LinkingTask
 
 Scores = dict[str, dict[str, Any]]
+# What tables show of a linking task, and of any other.
+LINKING_FIGURES, OTHER_FIGURES = tuple(f"acc_at_{rank}" for rank in RANKS), ("accuracy",)
+
+
+class EncoderTask(Protocol):
+    """Whatever encoders can be measured on that is no linking task."""
+
+    def hash(self) -> str:
+        """Hash all that decides the scores, but for the encoder.
+
+        RETURNS (str): Equal hashes, equal scores.
+        """
+        ...
+
+    def measure(self, encoder: EncoderShim) -> dict[str, Any]:
+        """Measure an encoder.
+
+        encoder (EncoderShim): The encoder.
+        RETURNS (dict): JSON data, with `accuracy` as a share.
+        """
+        ...
 
 
 class ScoreBook:
     """Measure encoders on tasks, and remember what came out, by the encoder's fingerprint and the task's hash.
 
-    tasks (Mapping[str, LinkingTask]): Tasks by name.
+    tasks (Mapping[str, LinkingTask | EncoderTask]): Tasks by name.
     path (str | Path): A file (JSON) that keeps the scores; made if missing.
     RAISES (ValueError): If there is such a file, and it holds something else.
     """
 
-    def __init__(self, tasks: Mapping[str, LinkingTask], path: str | Path) -> None:
+    def __init__(self, tasks: Mapping[str, LinkingTask | EncoderTask], path: str | Path) -> None:
         self.tasks = tasks
         self.path = Path(path)
         self._hashes = {name: task.hash() for name, task in tasks.items()}
@@ -37,18 +58,26 @@ class ScoreBook:
         """Measure an encoder on all tasks that it has not been measured on.
 
         encoder (EncoderShim): The encoder.
-        RETURNS (dict): For each task what `measure_accuracy` gives.
+        RETURNS (dict): For each task what `measure_accuracy` gives, or the task itself.
         """
         # Rounding differs between precisions.
         before = f"{MEASUREMENT} {encoder.fingerprint} {encoder.dtype}"
         keys = {name: f"{before} {digest}" for name, digest in self._hashes.items()}
         wanted = {name: self.tasks[name] for name, key in keys.items() if key not in self._kept}
-        if wanted:
-            for name, scores in measure_accuracy(encoder, wanted).items():
-                self._kept[keys[name]] = scores
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            write_json(self.path, self._kept)
+        linking = {name: task for name, task in wanted.items() if isinstance(task, LinkingTask)}
+        if linking:
+            # At once: they share strings.
+            measured = measure_accuracy(encoder, linking)
+            self._keep({keys[name]: scores for name, scores in measured.items()})
+        for name, task in wanted.items():
+            if not isinstance(task, LinkingTask):
+                self._keep({keys[name]: task.measure(encoder)})
         return {name: self._kept[key] for name, key in keys.items()}
+
+    def _keep(self, scores: Scores) -> None:
+        self._kept |= scores
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        write_json(self.path, self._kept)
 
 
 def _read_kept(path: Path) -> dict[str, dict[str, Any]]:
@@ -62,7 +91,7 @@ def _read_kept(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def format_scores(rows: Mapping[str, Sequence[Scores]], *, reference: str) -> str:
-    """Write a table of accuracies in percent: one line for each encoder, "acc@1/@5" of each task.
+    """Write a table of accuracies in percent: one line for each encoder, "acc@1/@5" of each linking task.
 
     Several scores of one encoder are those of seeds: their mean, and behind it their standard deviation. In brackets
     stands what it is more, or less, than the reference.
@@ -76,12 +105,12 @@ def format_scores(rows: Mapping[str, Sequence[Scores]], *, reference: str) -> st
     for label, scores in rows.items():
         cells = []
         for task in tasks:
-            values = [_summarise([100 * run[task][f"acc_at_{rank}"] for run in scores]) for rank in RANKS]
-            cell = "/".join(values)
+            figures = LINKING_FIGURES if LINKING_FIGURES[0] in rows[reference][0][task] else OTHER_FIGURES
+            cell = "/".join(_summarise([100 * run[task][figure] for run in scores]) for figure in figures)
             if label != reference:
                 gains = [
-                    mean(run[task][key] for run in scores) - mean(run[task][key] for run in rows[reference])
-                    for key in (f"acc_at_{rank}" for rank in RANKS)
+                    mean(run[task][figure] for run in scores) - mean(run[task][figure] for run in rows[reference])
+                    for figure in figures
                 ]
                 cell += f" ({'/'.join(f'{100 * gain:+.1f}' for gain in gains)})"
             cells.append(cell)
