@@ -629,6 +629,10 @@ class Errors(metaclass=_WithCodes):
         "{path} does not belong to the predictions and tasks that lie beside it: {reason}. A run was stopped, or "
         "another one has written there. Run `evaluate` again; what is measured already is kept."
     )
+    E755 = (
+        "There is no encoder in {path} (seen from {cwd}). It was probably not trained yet: train it first, or correct "
+        "the path."
+    )
 
     # E76x: BioSyn
     E760 = (

@@ -1,5 +1,6 @@
 """A run of systems on tasks: figures, predictions, and what is not done twice."""
 
+import dataclasses
 import gzip
 import json
 
@@ -210,6 +211,9 @@ def test_systems_without_files_are_listed(suite):
     missing = run_suite(systems, tasks, folder / "out", only=["biosyn"])["missing"]
     assert [(entry["system"], entry["task"]) for entry in missing] == [("biosyn", "small.strict")]
     assert "E752" in missing[0]["reason"] and "small/model" in missing[0]["reason"]
+    untrained = dataclasses.replace(systems["encoder"], options={**systems["encoder"].options, "encoder": "a/b/c"})
+    results = run_suite({**systems, "encoder": untrained}, tasks, folder / "out", only=["exact", "encoder"])
+    assert "E755" in results["missing"][0]["reason"] and {row["system"] for row in results["rows"]} == {"exact"}
 
 
 def test_a_run_that_fails_leaves_no_metrics_of_another(suite, monkeypatch):
