@@ -192,10 +192,19 @@ def test_data_and_lengths_can_be_compared(change, config, tmp_path):
 def test_the_ablation_that_comes_with_it_differs_in_relations_only():
     variants = read_sweep(ROOT / "training" / "sweeps" / "coder.cfg", "out").variants
     kinds = {name: runs[0].loss.relations for name, runs in variants.items()}
-    assert kinds == {"diagonal": "diagonal", "without_relations": "none", "translations": "transe"}
-    assert all(list(runs) == [0, 1, 2] and runs[2].batch.max_steps == 500 for runs in variants.values())
-    sections = [{**runs[0].to_dict(), "loss": None, "paths": None} for runs in variants.values()]
-    assert sections[0] == sections[1] == sections[2]
+    assert kinds == {
+        "full": "full",
+        "without_relations": "none",
+        "without_relations_as_long": "none",
+        "diagonal": "diagonal",
+        "translations": "transe",
+    }
+    assert all(list(runs) == [0, 1, 2] for runs in variants.values())
+    steps = {name: runs[0].batch.max_steps for name, runs in variants.items()}
+    assert steps.pop("without_relations_as_long") == 400 and set(steps.values()) == {250}
+    for runs in variants.values():
+        assert runs[1].batch.repetitions == 2 and runs[1].batch.label_balance == 1.0
+        assert runs[1].optimizer.learning_rate == variants["full"][1].optimizer.learning_rate
 
 
 def test_what_is_measured_as_unknown_must_not_be_learned(config, corpora, tmp_path):
