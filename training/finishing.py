@@ -20,6 +20,7 @@ from .held_out import measure_held_out
 from .runs import REPORT_FILE, write_json
 from .settings import MixedPrecision
 from .step import ChunkedGradient
+from .step_loop import Ending
 
 ENCODER_FOLDER = "encoder"
 CURVES_FILE = "curves.svg"
@@ -79,6 +80,21 @@ def measure_both(base: EncoderShim, trained: EncoderShim, task: LinkingTask | No
     if task is None:
         return None
     return {"before": measure_held_out(base, task), "after": measure_held_out(trained, task)}
+
+
+def measure_ending(
+    ending: Ending, base: EncoderShim, trained: EncoderShim, task: LinkingTask | None
+) -> dict[str, Any] | None:
+    """Measure an encoder before and after its training, unless that was interrupted: whoever stops a run does not want
+    to wait for minutes, and the run that goes on measures.
+
+    ending (Ending): How the training ended.
+    base (EncoderShim): The encoder that training started from.
+    trained (EncoderShim): What came out.
+    task (Optional[LinkingTask]): Held-out names; None for no scores.
+    RETURNS (Optional[dict]): Scores "before" and "after".
+    """
+    return None if ending.reason == "interrupted" else measure_both(base, trained, task)
 
 
 def finish_run(

@@ -19,7 +19,7 @@ from .batches import make_batches
 from .card import describe_sapbert
 from .data import PairData, Tokens, load_pairs
 from .export import as_encoder, finish_encoder
-from .finishing import find_autocast, finish_run, measure_both
+from .finishing import find_autocast, finish_run, measure_ending
 from .held_out import check_held_out, measure_held_out, read_held_out
 from .loop import Ending, TrainingLoop
 from .objectives import make_loss, make_miner
@@ -69,7 +69,7 @@ def pretrain(settings: TrainingSettings) -> dict[str, Any]:
         return {}
     share, kind = settings.run.base_share, settings.adapter.kind
     trained = finish_encoder(transformer, base, adapter=kind, base_share=share)
-    scores = measure_both(base, trained, task)
+    scores = measure_ending(ending, base, trained, task)
     output = Path(settings.paths.output)
     if kind == "bottleneck":
         # It can't be merged: whoever wants these vectors has to load the base and the adapter.

@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+import signal
 import warnings
 from pathlib import Path
 
@@ -377,6 +378,25 @@ def test_runs_are_exported_as_those_of_sapbert_are(make, tmp_path):
     LinkingTask(["fever"], [["C01"]], ["febris"], ["C01"]).to_disk(tmp_path / "seen.json")
     with pytest.raises(ValueError, match="E640.*C01"):
         export_run(tmp_path / "run", tmp_path / "seen", held_out=str(tmp_path / "seen.json"))
+
+
+def test_whoever_interrupts_a_run_does_not_wait_for_its_scores(make, monkeypatch, tmp_path):
+    LinkingTask(["fever"], [["X1"]], ["febris"], ["X1"]).to_disk(tmp_path / "held_out.json")
+    settings = make(paths={"held_out": str(tmp_path / "held_out.json")})
+    take_step = CoderLoop.take_step
+
+    def interrupt(self, batch):
+        loss = take_step(self, batch)
+        if batch == 2:
+            signal.raise_signal(signal.SIGINT)
+        return loss
+
+    with monkeypatch.context() as patch:
+        patch.setattr(CoderLoop, "take_step", interrupt)
+        report = train_coder(settings)
+    assert report["training"]["ended"] == "interrupted" and report["training"]["steps"] == 3
+    assert report["held_out"] is None
+    assert set(train_coder(settings)["held_out"]) == {"before", "after"}
 
 
 def test_a_run_does_not_go_on_with_other_relations_or_settings(make, folders, tmp_path):

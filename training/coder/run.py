@@ -19,7 +19,7 @@ from ..bases import load_base
 from ..card import Making, describe_length
 from ..data import Tokens
 from ..export import as_encoder, finish_encoder
-from ..finishing import finish_run, make_gradient, measure_both
+from ..finishing import finish_run, make_gradient, measure_ending
 from ..held_out import check_held_out, measure_held_out, read_held_out
 from ..runs import list_versions
 from ..sapbert import copy_transformer
@@ -97,7 +97,7 @@ def train_coder(settings: CoderSettings) -> dict[str, Any]:
         output,
         description,
         training={**_describe_ending(settings, ending), "batches_drawn_per_second": time_sampler(loop.sampler)},
-        scores=measure_both(base, trained, task),
+        scores=measure_ending(ending, base, trained, task),
         base_share=share,
         making=describe_coder,
     )

@@ -17,7 +17,7 @@ from ..adapters import count_trainable
 from ..bases import load_base
 from ..card import Making, describe_length
 from ..export import as_encoder, finish_encoder
-from ..finishing import finish_run, make_gradient, measure_both
+from ..finishing import finish_run, make_gradient, measure_ending
 from ..held_out import check_held_out, measure_held_out, read_held_out
 from ..runs import list_versions
 from ..sapbert import copy_transformer
@@ -81,7 +81,7 @@ def train_coder_plusplus(settings: CoderPlusPlusSettings) -> dict[str, Any]:
         Path(settings.paths.output),
         description,
         training={**_describe_ending(settings, ending), "refreshes": loop.neighbours.refreshes},
-        scores=measure_both(base, trained, task),
+        scores=measure_ending(ending, base, trained, task),
         base_share=share,
         making=describe_coder_plusplus,
     )
