@@ -15,17 +15,18 @@ from spacy_sapbert.terminology.editing import add_terminology
 OPEN_RELEASE = Path("../open_terminology/output/rrf")
 
 
-def main(rrf: Path, names: str, sentences: str, assets: Path) -> None:
+def main(rrf: Path, names: str, sentences: str, assets: Path, tradenames: str = "union") -> None:
     """Fill the assets folder.
 
     rrf (Path): A release in Rich Release Format.
     names (str): A file of names to add; empty for none.
     sentences (str): Files of mentions, with commas between them.
     assets (Path): The folder.
+    tradenames (str): See `read_rrf`.
     """
     if rrf == OPEN_RELEASE and not (rrf / "MRFILES.RRF").is_file():
         project_run(OPEN_RELEASE.parents[1], "all")
-    terminology = read_rrf(rrf, languages=None)
+    terminology = read_rrf(rrf, languages=None, tradenames=tradenames)  # type: ignore[arg-type]
     if names:
         terminology = add_names(terminology, Path(names))
     mentions = sorted({mention for sentence in read_sentences(sentences) for mention in sentence.meant})
