@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
@@ -13,6 +13,7 @@ from spacy_sapbert.errors import Errors
 from ..settings import EncoderChoice, RunSettings, fill_sections, read_config
 from .shared_settings import (
     Check,
+    FamilySettings,
     LinearOptimizer,
     NameData,
     SimilarityConstants,
@@ -22,7 +23,6 @@ from .shared_settings import (
     check_run,
     check_similarities,
     refuse,
-    split_languages,
 )
 
 RelationKind = Literal["none", "diagonal", "full", "transe", "transe_margin"]
@@ -111,7 +111,7 @@ class CoderBatch(UpdateBatch):
 
 
 @dataclass(frozen=True)
-class CoderSettings:
+class CoderSettings(FamilySettings):
     """All settings of a run, one section each."""
 
     paths: CoderPaths
@@ -123,33 +123,6 @@ class CoderSettings:
     optimizer: CoderOptimizer = field(default_factory=CoderOptimizer)
     batch: CoderBatch = field(default_factory=CoderBatch)
     run: RunSettings = field(default_factory=RunSettings)
-
-    @property
-    def languages(self) -> list[str] | None:
-        """Split the list of languages.
-
-        RETURNS (Optional[List[str]]): LAT; None for all.
-        """
-        return split_languages(self.data.languages)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the settings as plain JSON data.
-
-        RETURNS (dict): Section to settings.
-        """
-        return asdict(self)
-
-    def decisive(self) -> dict[str, Any]:
-        """Return what decides the course of the training, so what a checkpoint has to agree with.
-
-        RETURNS (dict): Section to settings, without paths, lengths of the run and what is done beside training.
-        """
-        data = self.to_dict()
-        del data["paths"], data["batch"]["max_minutes"], data["batch"]["gradient_cache"]
-        data["run"] = {name: data["run"][name] for name in ("seed", "precision")}
-        if self.optimizer.schedule == "constant":
-            del data["batch"]["max_steps"]
-        return data
 
 
 class ResolvedConstants(NamedTuple):

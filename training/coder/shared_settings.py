@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, get_args
 
 from spacy_sapbert.errors import Errors
@@ -70,6 +70,41 @@ class UpdateBatch:
     chunk_names: int = 64
     gradient_cache: bool = False
     dropout: float | None = None
+
+
+class FamilySettings:
+    """What the settings of a run have beside their sections."""
+
+    data: NameData
+    optimizer: LinearOptimizer
+
+    @property
+    def languages(self) -> list[str] | None:
+        """Split the list of languages.
+
+        RETURNS (Optional[List[str]]): LAT; None for all.
+        """
+        found = self.data.languages.replace(",", " ").split()
+        return None if found == ["all"] else found
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the settings as plain JSON data.
+
+        RETURNS (dict): Section to settings.
+        """
+        return asdict(self)  # type: ignore[call-overload]  # what is made of it is a dataclass
+
+    def decisive(self) -> dict[str, Any]:
+        """Return what decides the course of the training, so what a checkpoint has to agree with.
+
+        RETURNS (dict): Section to settings, without paths, lengths of the run and what is done beside training.
+        """
+        data = self.to_dict()
+        del data["paths"], data["batch"]["max_minutes"], data["batch"]["gradient_cache"]
+        data["run"] = {name: data["run"][name] for name in ("seed", "precision")}
+        if self.optimizer.schedule == "constant":
+            del data["batch"]["max_steps"]
+        return data
 
 
 def check_optimizer(optimizer: OptimizerSettings) -> Iterator[Check]:
@@ -143,13 +178,3 @@ def refuse(checks: Iterable[Check]) -> None:
     for name, value, is_valid, allowed in checks:
         if not is_valid:
             raise ValueError(Errors.E624.format(name=name, value=value, allowed=allowed))
-
-
-def split_languages(languages: str) -> list[str] | None:
-    """Split a list of languages.
-
-    languages (str): LAT with commas between them, or "all".
-    RETURNS (Optional[List[str]]): LAT; None for all.
-    """
-    found = languages.replace(",", " ").split()
-    return None if found == ["all"] else found

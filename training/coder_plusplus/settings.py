@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from ..coder.shared_settings import (
     Check,
+    FamilySettings,
     LinearOptimizer,
     NameData,
     SimilarityConstants,
@@ -19,7 +20,6 @@ from ..coder.shared_settings import (
     check_run,
     check_similarities,
     refuse,
-    split_languages,
 )
 from ..settings import EncoderChoice, RunSettings, fill_sections, read_config
 
@@ -57,7 +57,7 @@ class GroupBatch(UpdateBatch):
 
 
 @dataclass(frozen=True)
-class CoderPlusPlusSettings:
+class CoderPlusPlusSettings(FamilySettings):
     """All settings of a run, one section each."""
 
     paths: CoderPlusPlusPaths
@@ -67,33 +67,6 @@ class CoderPlusPlusSettings:
     optimizer: LinearOptimizer = field(default_factory=LinearOptimizer)
     batch: GroupBatch = field(default_factory=GroupBatch)
     run: RunSettings = field(default_factory=RunSettings)
-
-    @property
-    def languages(self) -> list[str] | None:
-        """Split the list of languages.
-
-        RETURNS (Optional[List[str]]): LAT; None for all.
-        """
-        return split_languages(self.data.languages)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the settings as plain JSON data.
-
-        RETURNS (dict): Section to settings.
-        """
-        return asdict(self)
-
-    def decisive(self) -> dict[str, Any]:
-        """Return what decides the course of the training, so what a checkpoint has to agree with.
-
-        RETURNS (dict): Section to settings, without paths, lengths of the run and what is done beside training.
-        """
-        data = self.to_dict()
-        del data["paths"], data["batch"]["max_minutes"], data["batch"]["gradient_cache"]
-        data["run"] = {name: data["run"][name] for name in ("seed", "precision")}
-        if self.optimizer.schedule == "constant":
-            del data["batch"]["max_steps"]
-        return data
 
 
 SECTIONS: dict[str, type] = {
