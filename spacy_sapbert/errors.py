@@ -777,7 +777,11 @@ class Errors(metaclass=_WithCodes):
     )
     E811 = (
         "The neighbours of step {step} are not in {path}. They were looked for at step {start}, with the encoder as it "
-        "was then, and were probably deleted since. Put the folder back, or delete the checkpoints to begin anew."
+        "was then, and were probably deleted since. Put the folder back, or set another output folder to begin anew."
+    )
+    E812 = (
+        "The neighbours in {path} are of other names or anchors, or of another number: probably of a run with other "
+        "settings or another terminology in the same folder. Set another output folder, or delete this one."
     )
 
     # E82x: languages

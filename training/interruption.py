@@ -11,6 +11,10 @@ from typing import Any
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
+class StepInterrupted(Exception):
+    """A step was given up before it changed anything, because somebody wants the run to end."""
+
+
 class Interruption:
     """Whether somebody wants the run to end."""
 

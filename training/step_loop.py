@@ -18,7 +18,7 @@ from tqdm import tqdm
 from spacy_sapbert.errors import Errors
 
 from .checkpoint import list_checkpoints, load_checkpoint, save_checkpoint
-from .interruption import watch_signals
+from .interruption import Interruption, StepInterrupted, watch_signals
 from .metrics import METRICS_FILE, forget_metrics
 from .runs import DESCRIPTION_FILE, write_json
 from .settings import OptimizerSettings, RunSettings
@@ -103,6 +103,7 @@ class StepLoop(ABC, Generic[Batch]):
         self.best = -math.inf
         self.evaluations_without_gain = 0
         self.board: Board | None = None
+        self.interruption = Interruption()
 
     @abstractmethod
     def iterate(self, start: int) -> Iterator[Batch]:
@@ -153,15 +154,19 @@ class StepLoop(ABC, Generic[Batch]):
         self._resume()
         reason = self._find_end() or "finished"
         bar = tqdm(total=self.n_steps, initial=self.step, desc="Training", unit="step", disable=None)
-        with bar as progress, watch_signals() as interruption, self._open_board() as self.board:
+        with bar as progress, watch_signals() as self.interruption, self._open_board() as self.board:
             if self.evaluate and self.how.evaluation_steps and self.step == 0:
                 self._evaluate()
             for batch in self.iterate(self.step):
-                end = self._agree(self._find_end() or ("interrupted" if interruption.is_wanted else None))
+                end = self._agree(self._find_end() or ("interrupted" if self.interruption.is_wanted else None))
                 if end:
                     reason = end
                     break
-                loss = self.take_step(batch)
+                try:
+                    loss = self.take_step(batch)
+                except StepInterrupted:
+                    reason = "interrupted"
+                    break
                 progress.update()
                 progress.set_postfix(loss=f"{loss:.4f}", **self.describe_speed(), refresh=False)
                 self._after_step()

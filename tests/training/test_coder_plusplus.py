@@ -2,6 +2,7 @@
 
 import math
 import shutil
+import signal
 import warnings
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from training.coder_plusplus.neighbours import Neighbours, search_neighbours
 from training.coder_plusplus.sampler import GroupSampler
 from training.coder_plusplus.trainer import CoderPlusPlusLoop
 from training.commands import app
+from training.evaluation.embeddings import Embeddings
 from training.metrics import read_metrics
 from training.run_export import export_run
 
@@ -169,6 +171,9 @@ def test_a_name_is_no_neighbour_of_itself_where_many_are_alike(monkeypatch):
         def __init__(self, *_):
             pass
 
+        def add(self, names):
+            pass
+
         def take(self, names):
             return np.ones((len(names), 2), dtype=np.float32) / math.sqrt(2)
 
@@ -263,14 +268,14 @@ def test_neighbours_are_looked_for_anew_with_the_weights_of_the_time(make, monke
     calls = []
     find = Neighbours._find
 
-    def watch(self, period, path):
-        calls.append((period, self.get_encoder().fingerprint))
-        find(self, period, path)
+    def watch(self, path, start, anchors):
+        calls.append((start, self.get_encoder().fingerprint))
+        find(self, path, start, anchors)
 
     monkeypatch.setattr(Neighbours, "_find", watch)
     settings = make(batch={"max_steps": 9})
     report = train_coder_plusplus(settings)
-    assert [period for period, _ in calls] == [0, 1, 2]
+    assert [start for start, _ in calls] == [0, 3, 6]
     assert len({fingerprint for _, fingerprint in calls}) == 3 and calls[0][1] == report["encoder"]["base"]
     refreshes = report["training"]["refreshes"]
     assert [refresh["step"] for refresh in refreshes] == [0, 3, 6]
@@ -280,6 +285,60 @@ def test_neighbours_are_looked_for_anew_with_the_weights_of_the_time(make, monke
     assert read_manifest(last / "neighbours.json", 1)["encoder"] == calls[2][1]
     with np.load(last / "neighbours.npz") as arrays:
         assert len(np.unique(arrays["anchors"])) == len(arrays["neighbours"]) == refreshes[2]["anchors"]
+
+
+def stop_at(monkeypatch, settings, step):
+    """End a run without a checkpoint, as `kill -9` does."""
+    take_step = CoderPlusPlusLoop.take_step
+
+    def fail(self, batch):
+        if batch == step:
+            raise KeyboardInterrupt
+        return take_step(self, batch)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(CoderPlusPlusLoop, "take_step", fail)
+        with pytest.raises(KeyboardInterrupt):
+            train_coder_plusplus(settings)
+
+
+@pytest.mark.parametrize("change", [{"run": {"seed": 1}}, {"batch": {"neighbours": 5}}, {"batch": {"groups": 3}}])
+def test_lists_that_a_killed_run_has_left_are_of_no_use_to_another(make, monkeypatch, change):
+    stop_at(monkeypatch, make("parts"), 1)
+    for output in ("whole", "parts"):
+        train_coder_plusplus(make(output, **change))
+    assert_same_course(make("whole", **change), make("parts", **change))
+
+
+@pytest.mark.parametrize(("checkpoint_steps", "stop"), [(5, 9), (50, 5), (5, 6)])
+def test_lists_are_kept_as_long_as_a_checkpoint_needs_them(make, monkeypatch, checkpoint_steps, stop):
+    sections = {"batch": {"max_steps": 11, "refresh_steps": 2}, "run": {"checkpoint_steps": checkpoint_steps}}
+    train_coder_plusplus(make("whole", **sections))
+    stop_at(monkeypatch, make("parts", **sections), stop)
+    report = train_coder_plusplus(make("parts", **sections))
+    assert_same_course(make("whole", **sections), make("parts", **sections))
+    # Also those of before the run was stopped.
+    assert [refresh["step"] for refresh in report["training"]["refreshes"]] == [0, 2, 4, 6, 8, 10]
+
+
+def test_whoever_interrupts_the_search_for_neighbours_does_not_wait_for_it(make, monkeypatch):
+    calls = []
+
+    def interrupt(self, strings):
+        calls.append(len(strings))
+        if len(calls) == 5:
+            signal.raise_signal(signal.SIGINT)
+        return add(self, strings)
+
+    add = Embeddings.add
+    train_coder_plusplus(make("whole"))
+    monkeypatch.setattr("training.coder_plusplus.neighbours.ENCODED_AT_ONCE", 10)
+    with monkeypatch.context() as patch:
+        patch.setattr(Embeddings, "add", interrupt)
+        report = train_coder_plusplus(make("parts"))
+    assert report["training"]["ended"] == "interrupted" and report["training"]["steps"] in (0, 3)
+    train_coder_plusplus(make("parts"))
+    assert_same_course(make("whole"), make("parts"))
 
 
 def test_neighbours_that_are_gone_are_not_replaced_by_others(make):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -60,6 +61,13 @@ class NameTable:
         parts = [self.name_rows[self.name_offsets[c] : self.name_offsets[c + 1]] for c in self.concepts_of(name)]
         together = np.unique(np.concatenate(parts))
         return together[together != name]
+
+    def hash_names(self) -> str:
+        """Hash the names.
+
+        RETURNS (str): SHA-256, hexadecimal.
+        """
+        return hashlib.sha256("\n".join(self.names).encode()).hexdigest()
 
 
 def load_name_table(

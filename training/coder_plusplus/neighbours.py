@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 import time
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tqdm import tqdm
 
 from spacy_sapbert.encoder import EncoderShim
 from spacy_sapbert.errors import Errors
@@ -23,8 +25,8 @@ LISTS_FILE = "neighbours.npz"
 LISTS_MANIFEST = "neighbours.json"
 VECTORS_FOLDER = "vectors"
 FORMAT_VERSION = 1
-# That of the present period, and of the one before: checkpoints of both are kept.
-KEPT = 2
+# So many are encoded before anybody is heard who wants the run to end: half a minute on two cores.
+ENCODED_AT_ONCE = 32_768
 
 
 class Neighbours:
@@ -39,6 +41,8 @@ class Neighbours:
     refresh_steps (int): Updates in a period.
     batches_per_step (int): Batches in an update.
     get_encoder (Callable): Gives an encoder of the present weights.
+    find_oldest (Callable): Gives the oldest step that the run may go on from: lists of periods before are deleted.
+    check (Callable): Called now and then while names are encoded; may raise an error to give up.
     """
 
     def __init__(
@@ -50,6 +54,8 @@ class Neighbours:
         refresh_steps: int,
         batches_per_step: int,
         get_encoder: Callable[[], EncoderShim],
+        find_oldest: Callable[[], int],
+        check: Callable[[], None],
     ) -> None:
         self.sampler = sampler
         self.folder = folder
@@ -57,7 +63,9 @@ class Neighbours:
         self.refresh_steps = refresh_steps
         self.batches_per_step = batches_per_step
         self.get_encoder = get_encoder
-        self.refreshes: list[dict[str, Any]] = []
+        self.find_oldest = find_oldest
+        self.check = check
+        self._names = sampler.table.hash_names()
         self._period = -1
         self._anchors = np.empty(0, dtype=np.int64)
         self._lists = np.empty((0, wanted), dtype=np.int64)
@@ -66,46 +74,50 @@ class Neighbours:
         """See `FindsNeighbours`: of the period of the last `prepare`."""
         return self._lists[np.searchsorted(self._anchors, anchors)]
 
-    def prepare(self, step: int, *, is_main: bool = True) -> bool:
+    def prepare(self, step: int, *, is_main: bool = True) -> dict[str, Any] | None:
         """Have the neighbours of an update at hand: look for them at the start of a period, else read them.
 
         step (int): The update, from 0.
         is_main (bool): Whether this process is the one that looks for them. Others have to wait for it before.
-        RETURNS (bool): Whether they were looked for.
+        RETURNS (Optional[dict]): How they were looked for, at the start of a period: `seconds`, `anchors`, `index` and
+            its `recall`; else None.
         RAISES (OSError): If the file of this period is missing or damaged, and its start is over.
+        RAISES (ValueError): If it is of another run.
         """
         period = step // self.refresh_steps
         if period == self._period:
-            return False
-        path = self.folder / f"step-{period * self.refresh_steps:08d}"
-        is_start = step % self.refresh_steps == 0 and is_main
-        if is_start:
-            self._find(period, path)
-        elif not (path / LISTS_MANIFEST).is_file():
-            raise FileNotFoundError(Errors.E811.format(path=path, step=step, start=period * self.refresh_steps))
-        self._read(path)
-        self._period = period
-        return is_start
-
-    def _find(self, period: int, path: Path) -> None:
-        """Look for the neighbours of all anchors of a period."""
-        encoder = self.get_encoder()
+            return None
         start = period * self.refresh_steps
+        path = self.folder / f"step-{start:08d}"
         # Also of updates after the last: a run may be told to go on.
         batches = start * self.batches_per_step, (start + self.refresh_steps) * self.batches_per_step
         anchors = np.unique(self.sampler.list_anchors(*batches))
+        is_start = step == start
+        if is_start and is_main:
+            self._find(path, start, anchors)
+        elif not (path / LISTS_MANIFEST).is_file():
+            raise FileNotFoundError(Errors.E811.format(path=path, step=step, start=start))
+        found = self._read(path, anchors)
+        self._period = period
+        return {name: found[name] for name in ("seconds", "anchors", "index", "recall")} if is_start else None
+
+    def _find(self, path: Path, start: int, anchors: np.ndarray) -> None:
+        """Look for the neighbours of all anchors of a period."""
+        encoder, wanted = self.get_encoder(), self._identify(anchors)
         if (path / LISTS_MANIFEST).is_file():
             known = read_manifest(path / LISTS_MANIFEST, FORMAT_VERSION)
             # The run was stopped after this, and has come here again.
-            if known["encoder"] == encoder.fingerprint and known["anchors"] == len(anchors):
+            if (known["encoder"], known["identity"]) == (encoder.fingerprint, wanted):
                 return
         began = time.perf_counter()
+        names = self.sampler.table.names.to_list()
         lists, report = search_neighbours(
-            encoder, self.sampler.table.names.to_list(), anchors, self.wanted, self.folder / VECTORS_FOLDER
+            encoder, names, anchors, self.wanted, self.folder / VECTORS_FOLDER, self.check
         )
         data = {
             "step": start,
             "encoder": encoder.fingerprint,
+            "identity": wanted,
             "anchors": len(anchors),
             "seconds": round(time.perf_counter() - began, 1),
             **report,
@@ -114,19 +126,34 @@ class Neighbours:
             np.savez(temporary / LISTS_FILE, anchors=anchors.astype(np.int32), neighbours=lists.astype(np.int32))
             write_manifest(temporary / LISTS_MANIFEST, FORMAT_VERSION, data)
         shutil.rmtree(self.folder / VECTORS_FOLDER, ignore_errors=True)
-        for old in sorted(self.folder.glob("step-*"))[:-KEPT]:
-            shutil.rmtree(old)
+        needed = self.find_oldest() // self.refresh_steps * self.refresh_steps
+        for old in self.folder.glob("step-*"):
+            if int(old.name.removeprefix("step-")) < needed:
+                shutil.rmtree(old)
 
-    def _read(self, path: Path) -> None:
+    def _read(self, path: Path, anchors: np.ndarray) -> dict[str, Any]:
         data = read_manifest(path / LISTS_MANIFEST, FORMAT_VERSION)
+        if data["identity"] != self._identify(anchors):
+            raise ValueError(Errors.E812.format(path=path))
         with np.load(path / LISTS_FILE) as arrays:
             self._anchors = arrays["anchors"].astype(np.int64)
             self._lists = arrays["neighbours"].astype(np.int64)
-        self.refreshes.append({name: data[name] for name in ("step", "anchors", "seconds", "index", "recall")})
+        return data
+
+    def _identify(self, anchors: np.ndarray) -> str:
+        """Hash what neighbours are of, apart from the encoder: names, anchors, how many are wanted."""
+        digest = hashlib.sha256(f"{self._names} {self.wanted} ".encode())
+        digest.update(np.ascontiguousarray(anchors, dtype=np.int64).data)
+        return digest.hexdigest()
 
 
 def search_neighbours(
-    encoder: EncoderShim, names: list[str], anchors: np.ndarray, wanted: int, folder: Path | None = None
+    encoder: EncoderShim,
+    names: list[str],
+    anchors: np.ndarray,
+    wanted: int,
+    folder: Path | None = None,
+    check: Callable[[], None] = lambda: None,
 ) -> tuple[np.ndarray, dict[str, Any]]:
     """Find the names nearest to some of them.
 
@@ -135,10 +162,18 @@ def search_neighbours(
     anchors (ndarray): Where those whose neighbours are wanted stand there, shape (n,).
     wanted (int): Neighbours of each; fewer than there are names.
     folder (Optional[Path]): Where vectors are kept meanwhile, so that a run that is stopped encodes no name again.
+    check (Callable): Called after some names each; may raise an error to give up.
     RETURNS (Tuple[ndarray, dict]): Other names, nearest first, shape (n, wanted), int64; and how the index searched,
         with its measured recall.
     """
-    vectors = Embeddings(encoder, folder).take(names)
+    embeddings = Embeddings(encoder, folder)
+    with tqdm(total=len(names), desc="Encoding names", unit=" names", disable=None) as bar:
+        for first in range(0, len(names), ENCODED_AT_ONCE):
+            check()
+            block = names[first : first + ENCODED_AT_ONCE]
+            embeddings.add(block)
+            bar.update(len(block))
+    vectors = embeddings.take(names)
     index = make_scann_index()
     index.build(vectors, fingerprint=encoder.fingerprint)
     rows, _ = index.search(vectors[anchors], wanted + 1)

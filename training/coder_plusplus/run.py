@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import platform
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import torch
 from accelerate import Accelerator
-from accelerate.utils import set_seed
+from accelerate.utils import InitProcessGroupKwargs, set_seed
 
 from spacy_sapbert.compat import has_scann
 from spacy_sapbert.encoder import EncoderShim
@@ -19,6 +20,7 @@ from ..card import Making, describe_length
 from ..export import as_encoder, finish_encoder
 from ..finishing import finish_run, make_gradient, measure_ending
 from ..held_out import check_held_out, measure_held_out, read_held_out
+from ..metrics import read_metrics
 from ..runs import list_versions
 from ..sapbert import copy_transformer
 from ..step_loop import Ending
@@ -39,7 +41,8 @@ def train_coder_plusplus(settings: CoderPlusPlusSettings) -> dict[str, Any]:
     """
     if settings.run.tensorboard:
         check_tensorboard()
-    accelerator = Accelerator()
+    # The others wait while one process encodes all names.
+    accelerator = Accelerator(kwargs_handlers=[InitProcessGroupKwargs(timeout=timedelta(hours=12))])
     set_seed(settings.run.seed)
     base = load_base(settings.paths.encoder, settings.encoder)
     table = load_name_table(
@@ -80,7 +83,7 @@ def train_coder_plusplus(settings: CoderPlusPlusSettings) -> dict[str, Any]:
         trained,
         Path(settings.paths.output),
         description,
-        training={**_describe_ending(settings, ending), "refreshes": loop.neighbours.refreshes},
+        training={**_describe_ending(settings, ending), "refreshes": _list_refreshes(settings)},
         scores=measure_ending(ending, base, trained, task),
         base_share=share,
         making=describe_coder_plusplus,
@@ -138,3 +141,9 @@ def _describe_ending(settings: CoderPlusPlusSettings, ending: Ending) -> dict[st
         "seconds": round(ending.seconds, 1),
         "groups_per_second": round(groups / max(ending.seconds, 1e-9), 2),
     }
+
+
+def _list_refreshes(settings: CoderPlusPlusSettings) -> list[dict[str, Any]]:
+    """List how neighbours were looked for, in all runs that were needed."""
+    entries = read_metrics(settings.paths.output)
+    return [{"step": entry["step"] - 1, **entry["refresh"]} for entry in entries if "refresh" in entry]

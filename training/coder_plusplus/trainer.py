@@ -12,14 +12,16 @@ from accelerate import Accelerator
 
 from spacy_sapbert.encoder import EncoderShim
 
+from ..checkpoint import list_checkpoints
 from ..coder.loss import SimilarityObjective
 from ..coder.settings import resolve
 from ..coder.trainer import group_by_decay
 from ..data import Tokens
 from ..export import as_encoder
+from ..interruption import StepInterrupted
 from ..objectives import Pairs, cosines_between
 from ..step import ChunkedGradient
-from ..step_loop import StepLoop
+from ..step_loop import CHECKPOINTS, StepLoop
 from .data import NameTable
 from .neighbours import NEIGHBOURS_FOLDER, Neighbours
 from .sampler import GroupedNames, GroupSampler
@@ -77,6 +79,8 @@ class CoderPlusPlusLoop(StepLoop[int]):
             refresh_steps=batch.refresh_steps,
             batches_per_step=batch.accumulation,
             get_encoder=self._freeze,
+            find_oldest=self._find_oldest,
+            check=self._check_interruption,
         )
 
     def iterate(self, start: int) -> Iterator[int]:
@@ -85,13 +89,13 @@ class CoderPlusPlusLoop(StepLoop[int]):
 
     def compute_gradients(self, batch: int, scale: float) -> dict[str, Any]:
         """See `StepLoop`. The gradient is the mean of those of the batches, each of which has a loss of its own."""
-        self._prepare(batch)
+        refresh = self._prepare(batch)
         drawn = self._draw(batch)
         entries = [self._learn(names, scale / len(drawn)) for names in drawn]
         n_names = sum(len(names.names) for names in drawn)
         loss = sum(entry["loss"] for entry in entries) / len(drawn)
         counts = {name: sum(entry[name] for entry in entries) for name in ("positives", "negatives")}
-        return {"loss": loss, "names": n_names, **counts}
+        return {"loss": loss, "names": n_names, **counts, **({"refresh": refresh} if refresh else {})}
 
     def describe_batch(self, batch: int) -> dict[str, Any]:
         """See `StepLoop`."""
@@ -129,14 +133,23 @@ class CoderPlusPlusLoop(StepLoop[int]):
         mined = self.objective(cosines_between(vectors, vectors), pairs)
         return mined.loss, {"positives": mined.positives, "negatives": mined.negatives}
 
-    def _prepare(self, step: int) -> None:
+    def _prepare(self, step: int) -> dict[str, Any] | None:
         """One process looks for neighbours, the others read what it has found."""
-        if self.accelerator.is_main_process:
-            self.neighbours.prepare(step)
+        is_main = self.accelerator.is_main_process
+        refresh = self.neighbours.prepare(step) if is_main else None
         if step % self.settings.batch.refresh_steps == 0:
             self.accelerator.wait_for_everyone()
-        if not self.accelerator.is_main_process:
-            self.neighbours.prepare(step, is_main=False)
+        return refresh if is_main else self.neighbours.prepare(step, is_main=False)
+
+    def _find_oldest(self) -> int:
+        """Find the oldest step that the run may go on from."""
+        checkpoints = list_checkpoints(self.output / CHECKPOINTS)
+        return int(checkpoints[0].name.removeprefix("step-")) if checkpoints else 0
+
+    def _check_interruption(self) -> None:
+        """Give up looking for neighbours: the step has changed nothing yet. Others wait for this process meanwhile."""
+        if self.interruption.is_wanted and self.accelerator.num_processes == 1:
+            raise StepInterrupted
 
     def _freeze(self) -> EncoderShim:
         encoder = as_encoder(self.model, self.base)
