@@ -764,8 +764,8 @@ class Errors(metaclass=_WithCodes):
         "relations.safetensors of a run of `python -m training coder`."
     )
     E807 = (
-        "The relations of {path} were trained with the encoder {trained}, and are to be used with {found}. Give the "
-        "encoder folder beside them."
+        "The relations of {path} belong to the encoder {trained}, and are to be used with {found}. Give the encoder "
+        "folder that the run has left beside them: encoders made by `export` have no relations."
     )
 
     # E81x: CODER++

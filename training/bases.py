@@ -53,6 +53,9 @@ def find_base(name: str) -> Base:
     RETURNS (Base): Its folder or hub name, and settings if it is one of the table.
     RAISES (FileNotFoundError): If it is in a package that is not installed, or has to be fetched by hand.
     """
+    # Names on the hub have one slash at most.
+    if name.count("/") > 1 and not Path(name).is_dir():
+        raise FileNotFoundError(Errors.E755.format(path=name, cwd=Path.cwd()))
     base = Base(name) if name and Path(name).is_dir() else read_bases().get(name or SMALL, Base(name))
     if base.package:
         return Base(_find_in_package(base.package), None, base.pooling, base.lower_case)

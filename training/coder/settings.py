@@ -205,6 +205,14 @@ def _check_learning(settings: CoderSettings) -> Iterator[Check]:
     yield "data.languages", data.languages, settings.languages != [], "LAT with commas between them, or all"
     yield "data.min_triples", data.min_triples, data.min_triples >= 1, "1 or more"
     yield "loss.relations", loss.relations, loss.relations in kinds, f"one of {', '.join(kinds)}"
+    has_weight, has_mask = loss.relations != "none", loss.relations in ("diagonal", "full", "transe")
+    yield "relations.weight", relations.weight, relations.weight is None or has_weight, "null without relations"
+    yield (
+        "relations.mask_known",
+        relations.mask_known,
+        has_mask or not relations.mask_known,
+        "false without such a loss",
+    )
     yield "relations.start", relations.start, relations.start in starts, "null, identity or normal"
     yield "relations.weight", relations.weight, relations.weight is None or relations.weight > 0, "null, or more than 0"
     yield from check_similarities("terms", settings.terms)

@@ -108,9 +108,6 @@ class SystemMaker:
                 settings[option] = options[option]
         key = (base.name, *sorted(settings.items(), key=str))
         if key not in self._embeddings:
-            # Names on the hub have one slash at most.
-            if base.name and base.name.count("/") > 1 and not Path(base.name).is_dir():
-                raise FileNotFoundError(Errors.E755.format(path=base.name, cwd=Path.cwd()))
             encoder = EncoderShim(settings, "auto")
             encoder.load(base.name or "")
             self._embeddings[key] = Embeddings(encoder, self.cache)
