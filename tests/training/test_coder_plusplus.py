@@ -214,6 +214,13 @@ def test_the_loss_is_that_of_naive_loops(make, encoder_folder, terminology):
     assert logged[0]["names"] == len(batch.names)
 
 
+def test_names_are_learned(make):
+    settings = make(batch={"max_steps": 80, "refresh_steps": 100, "dropout": 0.0}, optimizer={"schedule": "constant"})
+    train_coder_plusplus(settings)
+    found = losses(settings)
+    assert np.mean(found[-12:]) < 0.3 * np.mean(found[:12])
+
+
 def list_folders(settings):
     return sorted(path.name for path in (Path(settings.paths.output) / "neighbours").iterdir())
 

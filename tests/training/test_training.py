@@ -22,6 +22,7 @@ from training.batches import Batches
 from training.biosyn import read_biosyn_settings
 from training.checkpoint import STATE_FILE, list_checkpoints
 from training.coder import read_coder_settings
+from training.coder_plusplus import read_coder_plusplus_settings
 from training.data import load_pairs
 from training.evaluation import measure_accuracy
 from training.held_out import split_terminology
@@ -462,12 +463,19 @@ def test_settings_without_meaning_are_refused(make, section, values, message):
         make(**{section: values})
 
 
+READERS: dict = {
+    "biosyn": read_biosyn_settings,
+    "coder": read_coder_settings,
+    "coder_plusplus": read_coder_plusplus_settings,
+}
+
+
 def test_configs_that_come_with_it_can_be_read():
     configs = sorted((ROOT / "training" / "configs").glob("*.cfg"))
     assert len(configs) >= 2
     for path in configs:
-        kind = path.stem.partition("_")[0]
-        read = {"biosyn": read_biosyn_settings, "coder": read_coder_settings}.get(kind, read_settings)
+        kind = "coder_plusplus" if path.stem.startswith("coder_plusplus") else path.stem.partition("_")[0]
+        read = READERS.get(kind, read_settings)
         assert read(path, {"run.seed": 7}).run.seed == 7
     with pytest.raises(FileNotFoundError, match="E102"):
         read_settings("nowhere.cfg")
