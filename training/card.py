@@ -116,20 +116,25 @@ def describe_base(name: str) -> str:
         return name
     folder = Path(name).resolve()
     origin = find_origin(folder)
-    return folder.name if origin is None else f"{folder.parent.name}, a run that has started from {origin}"
+    if origin is None or Path(origin).resolve() == folder:
+        return folder.name
+    # One run back, and no farther: runs may go round in a circle.
+    is_folder = bool(origin) and (Path(origin).is_absolute() or Path(origin).is_dir())
+    start = Path(origin).resolve().parent.name if is_folder else describe_base(origin)
+    return f"{folder.parent.name}, a run that has started from {start}"
 
 
 def find_origin(folder: Path) -> str | None:
     """Find what the run started from that has made an encoder folder.
 
     folder (Path): The folder.
-    RETURNS (Optional[str]): As `describe_base` names it; None if no run's description lies beside the folder.
+    RETURNS (Optional[str]): As in the run's settings; None if no run's description lies beside the folder.
     """
     try:
-        description = read_description(folder.parent)
-    except FileNotFoundError:
+        return read_description(folder.parent)["settings"]["paths"]["encoder"]
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        # A card is not worth an error after hours of training.
         return None
-    return describe_base(description["settings"]["paths"]["encoder"])
 
 
 def _write_head(making: Making, base: str, notes: CardNotes) -> str:

@@ -240,23 +240,28 @@ def assert_same_course(first, second):
     assert set(ours) == set(theirs) and all(torch.equal(ours[name], theirs[name]) for name in ours)
 
 
+def stop_at(monkeypatch, settings, step):
+    """End a run without a checkpoint, as `kill -9` does."""
+    take_step = CoderPlusPlusLoop.take_step
+
+    def fail(self, batch):
+        if batch == step:
+            raise KeyboardInterrupt
+        return take_step(self, batch)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(CoderPlusPlusLoop, "take_step", fail)
+        with pytest.raises(KeyboardInterrupt):
+            train_coder_plusplus(settings)
+
+
 @pytest.mark.parametrize("stops", [(3,), (4,), (3, 4)])
 def test_a_run_goes_on_as_if_it_had_not_been_stopped(make, monkeypatch, stops):
     """Stopped at the start of a period of neighbours, or within one: the last checkpoint is one before."""
     whole, parts = make("whole"), make("parts")
     report = train_coder_plusplus(whole)
-    take_step = CoderPlusPlusLoop.take_step
     for stop in stops:
-
-        def fail(self, batch, stop=stop):
-            if batch == stop:
-                raise KeyboardInterrupt
-            return take_step(self, batch)
-
-        with monkeypatch.context() as patch:
-            patch.setattr(CoderPlusPlusLoop, "take_step", fail)
-            with pytest.raises(KeyboardInterrupt):
-                train_coder_plusplus(parts)
+        stop_at(monkeypatch, parts, stop)
     again = train_coder_plusplus(parts)
     assert_same_course(whole, parts)
     assert report["encoder"]["trained"] == again["encoder"]["trained"] != report["encoder"]["base"]
@@ -292,21 +297,6 @@ def test_neighbours_are_looked_for_anew_with_the_weights_of_the_time(make, monke
     assert read_manifest(last / "neighbours.json", 1)["encoder"] == calls[2][1]
     with np.load(last / "neighbours.npz") as arrays:
         assert len(np.unique(arrays["anchors"])) == len(arrays["neighbours"]) == refreshes[2]["anchors"]
-
-
-def stop_at(monkeypatch, settings, step):
-    """End a run without a checkpoint, as `kill -9` does."""
-    take_step = CoderPlusPlusLoop.take_step
-
-    def fail(self, batch):
-        if batch == step:
-            raise KeyboardInterrupt
-        return take_step(self, batch)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(CoderPlusPlusLoop, "take_step", fail)
-        with pytest.raises(KeyboardInterrupt):
-            train_coder_plusplus(settings)
 
 
 @pytest.mark.parametrize("change", [{"run": {"seed": 1}}, {"batch": {"neighbours": 5}}, {"batch": {"groups": 3}}])

@@ -329,3 +329,21 @@ def test_an_export_over_another_leaves_no_other_pooling(run, data, base_folder, 
         export_run(folder, tmp_path / "encoder")
         assert (tmp_path / "encoder" / "modules.json").is_file() == is_expressed
         assert load(tmp_path / "encoder").fingerprint == load(folder / "encoder").fingerprint
+
+
+def test_bases_that_runs_have_made_are_told_by_their_runs(tmp_path):
+    def write_run(name, encoder):
+        (tmp_path / name / "encoder").mkdir(parents=True)
+        data = {"settings": {"paths": {"encoder": encoder}}, "data": {}, "encoder": {}, "versions": {}}
+        (tmp_path / name / "settings.json").write_text(json.dumps(data))
+        return str(tmp_path / name / "encoder")
+
+    assert describe_base(write_run("first", "someone/some-encoder")) == (
+        "first, a run that has started from someone/some-encoder"
+    )
+    second = write_run("second", str(tmp_path / "first" / "encoder"))
+    assert describe_base(second) == "second, a run that has started from first"
+    # A run that has gone on with its own encoder.
+    assert describe_base(write_run("own", str(tmp_path / "own" / "encoder"))) == "encoder"
+    (tmp_path / "first" / "settings.json").write_text("{")
+    assert describe_base(str(tmp_path / "first" / "encoder")) == "encoder"
