@@ -6,7 +6,7 @@ import re
 
 import typer
 
-from spacy_sapbert.errors import Errors
+from training.errors import Errors
 
 from .commands import app
 

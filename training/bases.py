@@ -9,8 +9,8 @@ from pathlib import Path
 from thinc.api import Config
 
 from spacy_sapbert.encoder import EncoderShim
-from spacy_sapbert.errors import Errors
 from spacy_sapbert.types import Pooling
+from training.errors import Errors
 
 from .settings import EncoderChoice
 

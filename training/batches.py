@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from spacy_sapbert.encoder import EncoderShim
-from spacy_sapbert.errors import Errors
 from spacy_sapbert.index import make_scann_index
+from training.errors import Errors
 
 from .data import PairData
 from .settings import TrainingSettings

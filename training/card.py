@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import srsly
 
-from spacy_sapbert.errors import Errors
+from training.errors import Errors
 
 from .bases import SMALL, read_bases
 from .runs import read_description

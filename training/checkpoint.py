@@ -12,8 +12,8 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
-from spacy_sapbert.errors import Errors
 from spacy_sapbert.files import read_manifest, write_manifest
+from training.errors import Errors
 
 from .settings import describe_difference
 

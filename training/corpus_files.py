@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from spacy_sapbert.errors import Errors
 from spacy_sapbert.terminology.lines import SourceFile, invalid_utf8
+from training.errors import Errors
 
 EQUAL_IDS = "|"
 MENTION_FORM = '{"mention": "head cold", "ids": ["C0009443"]}'

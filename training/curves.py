@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spacy_sapbert.errors import Errors, Warnings
+from training.errors import Errors, Warnings
 
 from .loop import METRICS_FILE, read_metrics
 from .pictures import COLOURS, check_format, check_matplotlib, house_style, save_picture

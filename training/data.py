@@ -11,8 +11,8 @@ import numpy as np
 import polars as pl
 
 from spacy_sapbert.encoder import EncoderShim
-from spacy_sapbert.errors import Errors, Warnings
 from spacy_sapbert.terminology.rrf_tables import find_rows
+from training.errors import Errors, Warnings
 
 from .pairs import PAIRS_FILE, SOURCES_FILE, read_hashes, read_pairs
 

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import spacy_sapbert
-from spacy_sapbert.errors import Errors, Warnings
 from spacy_sapbert.files import fill_folder, write_manifest
 from spacy_sapbert.terminology.lines import SourceFile
+from training.errors import Errors, Warnings
 
 from .corpus_files import EQUAL_IDS, read_dictionary_rows, read_mentions
 from .pairs import FORMAT_VERSION, PAIRS_FILE, PAIRS_MANIFEST, SCHEMA

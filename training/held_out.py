@@ -10,12 +10,12 @@ import numpy as np
 import polars as pl
 
 from spacy_sapbert.encoder import EncoderShim
-from spacy_sapbert.errors import Errors
 from spacy_sapbert.files import fill_folder, read_manifest, write_manifest
 from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.editing import remove_concepts
 from spacy_sapbert.terminology.storage import FORMAT_VERSION as TERMINOLOGY_VERSION
 from spacy_sapbert.terminology.storage import MANIFEST as TERMINOLOGY_MANIFEST
+from training.errors import Errors
 
 from .evaluation import LinkingTask, measure_accuracy
 from .pairs import list_distinct_names

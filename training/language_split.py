@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from spacy_sapbert.errors import Errors
 from spacy_sapbert.files import read_manifest
 from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.editing import remove_concepts
+from training.errors import Errors
 
 from .evaluation import LinkingTask
 from .evaluation.languages import TARGET, count_languages, join_tasks, list_language_names, make_language_tasks

@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 from tqdm import tqdm
 
 import spacy_sapbert
-from spacy_sapbert.errors import Errors
 from spacy_sapbert.files import fill_folder, read_manifest, write_manifest
 from spacy_sapbert.terminology import Terminology
+from training.errors import Errors
 
 from .sampling import choose_pairs, make_keys
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 import spacy_sapbert
-from spacy_sapbert.errors import Errors
 from spacy_sapbert.terminology.lines import SourceFile, invalid_utf8
+from training.errors import Errors
 
 from .finetuning import write_pair_columns
 from .pairs import SEPARATOR

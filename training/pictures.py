@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spacy_sapbert.errors import Errors
+from training.errors import Errors
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

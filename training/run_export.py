@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from spacy_sapbert.encoder import EncoderShim
-from spacy_sapbert.errors import Errors
+from training.errors import Errors
 
 from .bases import load_base
 from .card import CardNotes, read_results, write_card

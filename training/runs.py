@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from spacy_sapbert.errors import Errors
+from training.errors import Errors
 
 DESCRIPTION_FILE = "settings.json"
 REPORT_FILE = "report.json"

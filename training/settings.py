@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from thinc.api import Config
 
-from spacy_sapbert.errors import Errors
+from training.errors import Errors
 
 from .objectives import LOSSES, make_loss, make_miner
 

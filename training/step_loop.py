@@ -15,7 +15,7 @@ import torch
 from accelerate import Accelerator
 from tqdm import tqdm
 
-from spacy_sapbert.errors import Errors
+from training.errors import Errors
 
 from .checkpoint import list_checkpoints, load_checkpoint, save_checkpoint
 from .interruption import Interruption, StepInterrupted, watch_signals

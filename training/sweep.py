@@ -11,8 +11,8 @@ from tqdm import tqdm
 
 from spacy_sapbert.encoder import ENCODER_FILE, EncoderShim
 from spacy_sapbert.encoder.folder import FORMAT_VERSION as ENCODER_VERSION
-from spacy_sapbert.errors import Errors
 from spacy_sapbert.files import read_manifest
+from training.errors import Errors
 
 from .bases import load_base
 from .curves import try_to_draw

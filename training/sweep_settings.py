@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from spacy_sapbert.errors import Errors
+from training.errors import Errors
 
 from .methods import METHODS, Method, MethodSettings
 from .settings import read_config

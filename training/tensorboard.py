@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from spacy_sapbert.errors import Errors
+from training.errors import Errors
 
 FOLDER = "tensorboard"
 OF_STEPS = {

@@ -12,7 +12,6 @@ import polars as pl
 import pyarrow.parquet as pq
 
 import spacy_sapbert
-from spacy_sapbert.errors import Errors
 from spacy_sapbert.files import fill_folder, read_manifest, write_manifest
 from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.checksums import verify
@@ -22,6 +21,7 @@ from spacy_sapbert.terminology.rrf_folder import RrfFolder
 from spacy_sapbert.terminology.rrf_sources import SourceFilter, read_sources
 from spacy_sapbert.terminology.rrf_tables import find_rows
 from spacy_sapbert.types import OnMalformed
+from training.errors import Errors
 
 TRIPLES_FILE = "triples.parquet"
 TRIPLES_MANIFEST = "triples.json"

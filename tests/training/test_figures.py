@@ -11,11 +11,11 @@ from PIL import Image
 from typer.testing import CliRunner
 
 import training.commands.figures  # noqa: F401  # registers its commands
-from spacy_sapbert.errors import Errors
 from spacy_sapbert.terminology import TerminologyBuilder
 from training.commands import app
 from training.commands import figures as figure_commands
 from training.data import load_pairs
+from training.errors import Errors
 from training.evaluation.figures import (
     NameBatch,
     compute_vectors,

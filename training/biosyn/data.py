@@ -9,8 +9,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from spacy_sapbert.errors import Errors
 from spacy_sapbert.terminology.lines import SourceFile
+from training.errors import Errors
 
 from ..corpus_files import EQUAL_IDS, read_dictionary_rows, read_records
 from ..evaluation.cleaning import group_by_name

@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, get_args
 
-from spacy_sapbert.errors import Errors
 from spacy_sapbert.types import Precision
+from training.errors import Errors
 
 from ..settings import EncoderChoice, check_types, read_config
 

@@ -16,7 +16,7 @@ import torch
 from tqdm import tqdm
 
 from spacy_sapbert.encoder import EncoderShim
-from spacy_sapbert.errors import Errors
+from training.errors import Errors
 
 from ..checkpoint import list_checkpoints, load_checkpoint, save_checkpoint
 from ..data import Tokens

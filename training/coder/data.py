@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from spacy_sapbert.errors import Errors, Warnings
 from spacy_sapbert.files import read_manifest
 from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.rrf_tables import find_rows
+from training.errors import Errors, Warnings
 
 from ..triples import FORMAT_VERSION, TRIPLES_FILE, TRIPLES_MANIFEST, read_triples
 

@@ -11,7 +11,7 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 
-from spacy_sapbert.errors import Errors
+from training.errors import Errors
 
 from ..objectives import cosines_between
 from .settings import RelationKind, RelationStart

@@ -12,7 +12,7 @@ from accelerate import Accelerator
 from accelerate.utils import set_seed
 
 from spacy_sapbert.encoder import EncoderShim
-from spacy_sapbert.errors import Errors
+from training.errors import Errors
 
 from ..adapters import count_trainable
 from ..bases import load_base

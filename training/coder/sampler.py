@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spacy_sapbert.errors import Errors
+from training.errors import Errors
 
 from .data import Graph
 

@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
-from spacy_sapbert.errors import Errors
+from training.errors import Errors
 
 from ..settings import EncoderChoice, RunSettings, fill_sections, read_config
 from .shared_settings import (

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, get_args
 
-from spacy_sapbert.errors import Errors
+from training.errors import Errors
 
 from ..settings import MixedPrecision, OptimizerSettings, RunSettings, Schedule
 

@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from accelerate import Accelerator
 
-from spacy_sapbert.errors import Errors
 from spacy_sapbert.files import read_manifest
+from training.errors import Errors
 
 from ..checkpoint import CHECKPOINT_FILE, list_checkpoints
 from ..checkpoint import FORMAT_VERSION as CHECKPOINT_VERSION

@@ -13,9 +13,9 @@ import numpy as np
 from tqdm import tqdm
 
 from spacy_sapbert.encoder import EncoderShim
-from spacy_sapbert.errors import Errors
 from spacy_sapbert.files import fill_folder, read_manifest, write_manifest
 from spacy_sapbert.index import make_scann_index
+from training.errors import Errors
 
 from ..evaluation.embeddings import Embeddings
 from .sampler import GroupSampler

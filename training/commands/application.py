@@ -6,7 +6,7 @@ from typing import Any
 
 import typer
 
-from spacy_sapbert.errors import Errors
+from training.errors import Errors
 
 app = typer.Typer(
     help="The commands: `python -m training --help`.",

@@ -11,9 +11,9 @@ from typing import Annotated
 
 import typer
 
-from spacy_sapbert.errors import Errors
 from spacy_sapbert.files import hash_file
 from spacy_sapbert.terminology.storage import MANIFEST as TERMINOLOGY_MANIFEST
+from training.errors import Errors
 
 from ..runs import write_json
 from .application import app, parse_files, parse_list

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spacy_sapbert.errors import Errors
 from spacy_sapbert.terminology import Terminology
+from training.errors import Errors
 
 from .application import app, parse_files
 

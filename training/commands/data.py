@@ -9,12 +9,12 @@ from typing import Annotated
 import srsly
 import typer
 
-from spacy_sapbert.errors import Errors
 from spacy_sapbert.terminology import Terminology, read_rrf
 from spacy_sapbert.terminology.checksums import verify
 from spacy_sapbert.terminology.rrf_folder import RrfFolder
 from spacy_sapbert.terminology.rrf_report import PUBLISHED, format_report
 from spacy_sapbert.terminology.rrf_write_columns import DESCRIPTIONS
+from training.errors import Errors
 
 from ..finetuning import write_finetuning_pairs
 from ..pairs import LIMIT, check_text_path, write_pairs, write_pairs_text

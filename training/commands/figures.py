@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import polars as pl
 import typer
 
-from spacy_sapbert.errors import Errors
 from spacy_sapbert.terminology import Terminology
+from training.errors import Errors
 
 from .application import app, parse_list
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spacy_sapbert.errors import Errors
+from training.errors import Errors
 
 from .application import app, parse_files, read_overrides
 

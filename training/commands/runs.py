@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from spacy_sapbert.errors import Errors
+from training.errors import Errors
 
 from .application import app, read_overrides
 

@@ -10,9 +10,9 @@ import numpy as np
 import polars as pl
 
 from spacy_sapbert.encoder import EncoderShim
-from spacy_sapbert.errors import Errors
 from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.rrf_tables import find_rows
+from training.errors import Errors
 
 from .vector_tables import read_vector_table
 

@@ -13,9 +13,9 @@ import numpy as np
 import polars as pl
 from thinc.api import Config
 
-from spacy_sapbert.errors import Errors
 from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.lines import SourceFile
+from training.errors import Errors
 
 from ..corpus_files import EQUAL_IDS, read_dictionary_rows
 from .cleaning import NCBI_SPELLING

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from spacy_sapbert.errors import Errors
 from spacy_sapbert.terminology import Terminology
+from training.errors import Errors
 
 from .accuracy import RANKS
 from .task import LinkingTask

@@ -8,10 +8,10 @@ import numpy as np
 import polars as pl
 from tqdm import tqdm
 
-from spacy_sapbert.errors import Errors
 from spacy_sapbert.index import exact_search
 from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.table import SOURCE_SEPARATOR
+from training.errors import Errors
 
 from .concept_vectors import VectorSource, find_vectors, scale_to_unit
 

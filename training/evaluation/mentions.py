@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from spacy_sapbert.errors import Errors
 from spacy_sapbert.terminology.lines import SourceFile
+from training.errors import Errors
 
 from ..corpus_files import read_records
 

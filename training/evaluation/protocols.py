@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from spacy_sapbert.errors import Errors
+from training.errors import Errors
 
 from ..corpus_files import EQUAL_IDS
 from .cleaning import clean, correct_spelling, group_by_name

@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
-from spacy_sapbert.errors import Errors
 from spacy_sapbert.terminology import Terminology
+from training.errors import Errors
 
 from .concept_vectors import VectorSource, find_vectors
 from .relation_data import RelationData

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from spacy_sapbert.errors import Errors
 from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.rrf_tables import find_rows
+from training.errors import Errors
 
 from ..triples import read_triples
 

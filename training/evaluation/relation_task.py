@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from spacy_sapbert.encoder import EncoderShim
-from spacy_sapbert.errors import Errors
 from spacy_sapbert.terminology import Terminology
+from training.errors import Errors
 
 from .concept_vectors import EncoderNames
 from .relation_classification import FEATURES, HeadSettings, classify_features

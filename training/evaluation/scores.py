@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import srsly
 
 from spacy_sapbert.encoder import EncoderShim
-from spacy_sapbert.errors import Errors
+from training.errors import Errors
 
 from ..runs import write_json
 from .accuracy import MEASUREMENT, RANKS, measure_accuracy

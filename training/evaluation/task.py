@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from spacy_sapbert.errors import Errors
+from training.errors import Errors
 
 from ..runs import write_text
 

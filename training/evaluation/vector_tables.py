@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from spacy_sapbert.errors import Errors
 from spacy_sapbert.terminology.lines import SourceFile, invalid_utf8
+from training.errors import Errors
 
 
 @dataclass(frozen=True)

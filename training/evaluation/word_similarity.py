@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from spacy_sapbert.errors import Errors
 from spacy_sapbert.terminology.lines import SourceFile, invalid_utf8
+from training.errors import Errors
 
 from .concept_vectors import ConceptVectors, VectorSource, scale_to_unit
 

@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol
 import torch
 from torch.nn.functional import relu, softplus
 
-from spacy_sapbert.errors import Errors
+from training.errors import Errors
 
 from .distances import cosines, distances
 from .miner import Pairs

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 import torch
 
-from spacy_sapbert.errors import Errors
+from training.errors import Errors
 
 from .distances import cosines, distances
 

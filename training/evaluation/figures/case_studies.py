@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from spacy_sapbert.errors import Errors
 from spacy_sapbert.index import exact_search
+from training.errors import Errors
 
 from .vectors import Vectors, compute_vectors
 

@@ -7,9 +7,9 @@ from collections.abc import Collection, Sequence
 import numpy as np
 import polars as pl
 
-from spacy_sapbert.errors import Errors
 from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.table import SOURCE_SEPARATOR
+from training.errors import Errors
 
 # The papers give no numbers. With fewer names a concept is no group to see, with more it hides the others.
 N_CONCEPTS, FEWEST_NAMES, MOST_NAMES = 30, 4, 20

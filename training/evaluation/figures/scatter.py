@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from spacy_sapbert.errors import Errors
+from training.errors import Errors
 
 from ...pictures import COLOURS, check_format, fix_layout, house_style, save_picture
 from .labels import Label, place_labels

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from spacy_sapbert.errors import Errors
+from training.errors import Errors
 
 Vectors = Callable[[Sequence[str]], np.ndarray]
 # Rounding of half precision changes the length of a unit vector by less.

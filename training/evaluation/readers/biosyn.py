@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import PurePosixPath
 
-from spacy_sapbert.errors import Errors
+from training.errors import Errors
 
 from .inputs import InputFile
 from .parts import match_files

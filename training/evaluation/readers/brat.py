@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from spacy_sapbert.errors import Errors
+from training.errors import Errors
 
 from .inputs import InputFile
 from .mantra import add_mentions, make_mention

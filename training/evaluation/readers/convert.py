@@ -13,9 +13,9 @@ from typing import Any
 import srsly
 
 import spacy_sapbert
-from spacy_sapbert.errors import Errors
 from spacy_sapbert.files import fill_folder
 from spacy_sapbert.terminology.lines import SourceFile
+from training.errors import Errors
 
 from ...corpus_files import EQUAL_IDS, read_dictionary_rows
 from .formats import FORMATS

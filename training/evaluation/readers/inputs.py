@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from spacy_sapbert.errors import Errors
 from spacy_sapbert.terminology.lines import BOM, GZIP_MAGIC
+from training.errors import Errors
 
 from .report import ReadingReport
 

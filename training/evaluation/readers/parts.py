@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from spacy_sapbert.errors import Errors
+from training.errors import Errors
 
 from .inputs import InputFile
 from .report import ReadingReport

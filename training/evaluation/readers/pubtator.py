@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from spacy_sapbert.errors import Errors
+from training.errors import Errors
 
 from .inputs import InputFile
 from .parts import PART_NAMES, find_parts, match_files

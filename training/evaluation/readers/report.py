@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal, get_args
 
-from spacy_sapbert.errors import Errors
+from training.errors import Errors
 
 OnErrors = Literal["raise", "skip"]
 EXAMPLES = 5

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from spacy_sapbert.errors import Errors
+from training.errors import Errors
 
 from ...corpus_files import EQUAL_IDS
 from ..accuracy import TIE

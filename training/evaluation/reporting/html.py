@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
-from spacy_sapbert.errors import Errors
+from training.errors import Errors
 
 from .document import Picture, Section, Table
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from thinc.api import Config
 
-from spacy_sapbert.errors import Errors
+from training.errors import Errors
 
 LITERATURE = Path(__file__).with_name("literature.tsv")
 SOURCES = Path(__file__).with_name("literature_sources.cfg")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spacy_sapbert.errors import Errors
+from training.errors import Errors
 
 METRICS_FILE = "metrics.json"
 NEEDED = ("versions", "systems", "tasks", "missing", "rows")

@@ -8,7 +8,7 @@ import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from spacy_sapbert.errors import Errors
+from training.errors import Errors
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
-from spacy_sapbert.errors import Errors
+from training.errors import Errors
 
 ONE_SAMPLE, PAIRED, WELCH = "one-sample t-test", "paired t-test", "Welch's t-test"
 MCNEMAR = "McNemar's exact test"

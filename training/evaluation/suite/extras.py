@@ -9,8 +9,8 @@ from typing import Any
 
 import polars as pl
 
-from spacy_sapbert.errors import Errors
 from spacy_sapbert.terminology import Terminology
+from training.errors import Errors
 
 from ...runs import write_json, write_text
 from ..figures import (

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from spacy_sapbert.encoder import EncoderShim
-from spacy_sapbert.errors import Errors
 from spacy_sapbert.files import hash_file
+from training.errors import Errors
 
 from ...bases import find_base
 from ..corpora import SPELLINGS, read_seen

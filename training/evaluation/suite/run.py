@@ -11,7 +11,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from spacy_sapbert.errors import Errors
+from training.errors import Errors
 
 from ...runs import list_versions, write_json, write_text
 from ..accuracy import MEASUREMENT, find, judge, summarise

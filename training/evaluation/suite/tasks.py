@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spacy_sapbert.errors import Errors
+from training.errors import Errors
 
 from ..corpora import Corpus, read_task
 from ..protocols import get_protocol

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from spacy_sapbert.encoder import EncoderShim
-from spacy_sapbert.errors import Errors
+from training.errors import Errors
 
 from .blocks import search_blocks
 from .sparse import SparseEncoder, score_sparse

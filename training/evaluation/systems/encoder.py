@@ -8,8 +8,8 @@ from typing import Literal
 import numpy as np
 
 from spacy_sapbert.encoder import EncoderShim
-from spacy_sapbert.errors import Errors
 from spacy_sapbert.index import exact_search
+from training.errors import Errors
 
 from ..embeddings import Embeddings
 

@@ -12,8 +12,8 @@ from spacy.language import Language
 from spacy.vectors import Vectors
 from spacy.vocab import Vocab
 
-from spacy_sapbert.errors import Errors
 from spacy_sapbert.index import exact_search
+from training.errors import Errors
 
 from ..concept_vectors import scale_to_unit
 from ..vector_tables import read_vector_table

