@@ -10,7 +10,7 @@ from spacy.tokens import Span
 from .types import Candidate
 
 if TYPE_CHECKING:
-    from .retriever import Hit
+    from .retrieval.retriever import Hit
     from .terminology import Terminology
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from wasabi import msg
 
-from .terminology.release_diff import diff_releases
+from .terminology.diff import diff_releases
 
 
 def main(

@@ -287,12 +287,14 @@ class Errors(metaclass=_WithCodes):
         "The linker '{name}' can't be initialized without {what}. Set [initialize.components.{name}.{key}] in the "
         'config, for example with @misc = "{example}", or pass `{key}=` to `initialize`.'
     )
-    E404 = "The linker's setting {key} is {value!r}, but it has to be {allowed}."
+    E404 = "The setting {name}{where} is {value!r}, but has to be {allowed}."
     E405 = (
         "The setting {key} of the linker '{name}' is of the type {found}, but has to be a {expected}. From a path, "
         "`spacy_sapbert.terminology.read_obo(path)` and its siblings make a terminology, and "
         "`spacy_sapbert.encoder.make_huggingface_loader(path)` makes an encoder's loader."
     )
+    E406 = "There is no setting {name}{where}.{hint} There are: {known}."
+    E407 = "The setting {name}{where} is missing, and has no default."
     E410 = (
         "None of the {n} names can be encoded: the encoder's vocabulary knows no token of any of them. The encoder is "
         "for another language or script than the terminology."

@@ -15,20 +15,20 @@ from spacy.vocab import Vocab
 from thinc.api import Optimizer
 
 from .annotations import DocLinks, write_links
-from .cache import LRUCache
 from .candidates import register_extensions
 from .errors import Errors
-from .licences import add_sources
 from .lookup import choose_candidates, find_candidates
 from .plan import LookUp, Planner
+from .retrieval.cache import LRUCache
 from .scorer import with_gold_ents
+from .terminology.licences import add_sources
 from .types import AbbreviationForms, Candidate
 from .validation import check_find, check_settings
 
 if TYPE_CHECKING:
     from .encoder import EncoderShim
     from .index import ExactIndex
-    from .retriever import Retriever
+    from .retrieval.retriever import Retriever
     from .terminology import Terminology
     from .types import NameEncoderModel
 
@@ -210,7 +210,7 @@ class SapbertLinker(TrainablePipe):
             on where it stopped, and a changed terminology costs its new names only. It may be deleted afterwards.
         RAISES (ValueError): If there is no terminology, or no encoder.
         """
-        from .retriever import Retriever
+        from .retrieval.retriever import Retriever
         from .terminology import Terminology
 
         if terminology is None and encoder is None and self._retriever is not None:
@@ -266,9 +266,9 @@ class SapbertLinker(TrainablePipe):
         RAISES (ValueError): If the linker has no concepts or another encoder than its index, or an id can't be used.
         RAISES (TypeError): If something is not a pair of strings.
         """
-        from .editing import with_names
+        from .retrieval.edits import with_names
         from .terminology import Terminology
-        from .terminology.editing import collect_names
+        from .terminology.edits import collect_names
 
         retriever = self.retriever
         self._check_encoder(retriever)
@@ -289,7 +289,7 @@ class SapbertLinker(TrainablePipe):
         RAISES (KeyError): If there is no concept with one of the ids.
         RAISES (ValueError): If the linker has no concepts, or none would be left.
         """
-        from .editing import without_concepts
+        from .retrieval.edits import without_concepts
 
         retriever = self.retriever
         self.set_retriever(without_concepts(retriever, ids))

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .cache import LRUCache
 from .candidates import make_candidates, merge_candidates
-from .filters import ConceptFilter
 from .plan import LookUp
+from .retrieval.cache import LRUCache
+from .retrieval.filters import ConceptFilter
 from .types import Candidate
 
 if TYPE_CHECKING:
     from .encoder import EncoderShim
-    from .retriever import Retriever
+    from .retrieval.retriever import Retriever
 
 
 def find_candidates(

@@ -6,7 +6,7 @@ import warnings
 
 from spacy.tokens import Span
 
-from .abbreviations import Abbreviations, expand_abbreviations
+from .abbreviations.component import Abbreviations, expand_abbreviations
 from .errors import Warnings
 from .types import AbbreviationForms
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from spacy.tokens import Doc, Span
 
-from .abbreviations import Abbreviations, abbreviations_by_start
-from .filters import ConceptFilter
+from .abbreviations.component import Abbreviations, abbreviations_by_start
 from .mentions import is_linkable, mention_forms
+from .retrieval.filters import ConceptFilter
 
 if TYPE_CHECKING:
     from .linker import SapbertLinker
-    from .retriever import Retriever
+    from .retrieval.retriever import Retriever
 
 ALLOW_LISTS = ("types", "sources", "languages", "ids")
 

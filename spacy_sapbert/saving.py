@@ -12,7 +12,7 @@ import srsly
 from .encoder import ENCODER_FILE, write_encoder
 from .errors import Errors
 from .files import fill_folder, read_manifest, write_manifest
-from .retriever import Retriever
+from .retrieval.retriever import Retriever
 from .terminology import Terminology
 
 if TYPE_CHECKING:

@@ -65,7 +65,7 @@ def check_find(texts: Any, k: Any, filters: Mapping[str, Any]) -> None:
 
 def _refuse_unless_valid(key: str, value: Any, is_valid: bool, allowed: str) -> None:
     if not is_valid:
-        raise ValueError(Errors.E404.format(key=key, value=value, allowed=allowed))
+        raise ValueError(Errors.E404.format(name=key, where=" of the linker", value=value, allowed=allowed))
 
 
 def _is_whole(value: Any, least: int) -> bool:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
-from spacy_sapbert.terminology.lines import SourceFile
-from training.corpus_files import read_dictionary_rows, read_mentions
-from training.evaluation.readers import InputFile, convert_corpus
+from spacy_sapbert.terminology.readers.lines import SourceFile
+from training.data.corpus_files import read_dictionary_rows, read_mentions
+from training.evaluation.corpora.readers import InputFile, convert_corpus
 
 PUBTATOR = """\
 11|t|Sore toes in gulls

@@ -2,7 +2,7 @@
 
 import gzip
 
-from spacy_sapbert.terminology.rrf_folder import COLUMNS
+from spacy_sapbert.terminology.rrf.folder import COLUMNS
 
 DEFAULTS = {
     "MRCONSO": {

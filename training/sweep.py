@@ -12,21 +12,21 @@ from tqdm import tqdm
 from spacy_sapbert.encoder import ENCODER_FILE, EncoderShim
 from spacy_sapbert.encoder.folder import FORMAT_VERSION as ENCODER_VERSION
 from spacy_sapbert.files import read_manifest
-from training.errors import Errors
 
-from .bases import load_base
-from .curves import try_to_draw
+from .data.run_folder import REPORT_FILE, read_report, write_json, write_text
+from .data.splits import check_held_out
+from .encoders.bases import load_base
+from .encoders.export import finish_encoder
+from .engine.finishing import ENCODER_FOLDER
+from .engine.settings import EncoderChoice
+from .errors import Errors
 from .evaluation import LinkingTask, ScoreBook, format_scores
-from .export import finish_encoder
-from .finishing import ENCODER_FOLDER
-from .held_out import check_held_out
-from .methods import Method, MethodSettings, TrainingData
-from .runs import REPORT_FILE, read_report, write_json, write_text
-from .settings import EncoderChoice
+from .figures.curves import try_to_draw
+from .methods.base import Method, MethodSettings, TrainingData
 from .sweep_settings import Sweep
 
 if TYPE_CHECKING:
-    from .evaluation.relation_task import RelationTask
+    from .evaluation.probes.relation_task import RelationTask
 
 SCORES_FILE, TABLE_FILE, RESULT_FILE, CURVES_FILE = "scores.json", "sweep.md", "sweep.json", "curves.svg"
 BASE = "before training"

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from training.errors import Errors
-
-from .methods import METHODS, Method, MethodSettings
-from .settings import read_config
+from .engine.settings import read_config
+from .errors import Errors
+from .methods.base import METHODS, Method, MethodSettings
 
 SECTIONS = {"sweep", "variants"}
 # What the sweep sets in each run, and where else it is said.

@@ -1,7 +1,7 @@
 """From vectors to the rows of their nearest neighbours. Knows neither strings nor concepts."""
 
 from .exact import INDEX_FILE, ExactIndex, exact_search, make_exact_index
-from .scann_index import ScannIndex, make_scann_index
+from .scann import ScannIndex, make_scann_index
 from .storage import read_index
 from .subset import Subset
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from ..errors import Errors
 from ..files import read_manifest
 from .exact import FORMAT_VERSION, INDEX_FILE, ExactIndex
-from .scann_index import ScannIndex
+from .scann import ScannIndex
 
 _KINDS: dict[str, type[ExactIndex]] = {cls.kind: cls for cls in (ExactIndex, ScannIndex)}
 

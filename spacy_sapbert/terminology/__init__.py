@@ -1,15 +1,15 @@
 """Terminologies: concepts and their names in one immutable table, and what reads them from files."""
 
 from .builder import TerminologyBuilder
-from .jsonl import read_jsonl
-from .merging import merge
-from .obo import read_obo
-from .release_diff import ReleaseDiff, diff_releases, diff_terminologies
-from .rrf import read_rrf
-from .rrf_writer import write_rrf
-from .saved import read_saved
+from .diff import ReleaseDiff, diff_releases, diff_terminologies
+from .merge import merge
+from .readers.jsonl import read_jsonl
+from .readers.obo import read_obo
+from .readers.saved import read_saved
+from .readers.table import read_table
+from .rrf.reader import read_rrf
+from .rrf.writer import write_rrf
 from .table import Concept, Terminology
-from .tabular import read_table
 
 __all__ = [
     "Concept",

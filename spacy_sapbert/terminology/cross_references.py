@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .malformed import MAX_EXAMPLES
+from .readers.malformed import MAX_EXAMPLES
 from .table import SOURCE_SEPARATOR, Terminology
 
 _CUI = re.compile(r"C\d{7}")

@@ -130,21 +130,21 @@ def test_rows_that_are_kept_are_arranged_anew(cls, kept):
 
 def test_an_index_is_worn_by_unused_rows_and_by_many_beside_the_tree(monkeypatch):
     pytest.importorskip("scann")
-    monkeypatch.setattr("spacy_sapbert.index.scann_index.ADDED_LIMIT", 7)
+    monkeypatch.setattr("spacy_sapbert.index.scann.ADDED_LIMIT", 7)
     for cls in (ExactIndex, ScannIndex):
         index, _ = make_index(cls)
         assert [index.is_worn(unused) for unused in (0, 6, 7)] == [False, False, True]
     more = fractions(1, 5)
     assert not make_index(ExactIndex)[0].extended(more).is_worn(0)
     assert make_index(ScannIndex)[0].extended(more).is_worn(0)
-    monkeypatch.setattr("spacy_sapbert.index.scann_index.has_scann", lambda: False)
+    monkeypatch.setattr("spacy_sapbert.index.scann.has_scann", lambda: False)
     assert not make_index(ScannIndex)[0].extended(more).is_worn(0)
 
 
 @pytest.fixture
 def tree(monkeypatch):
     pytest.importorskip("scann")
-    monkeypatch.setattr("spacy_sapbert.index.scann_index.EXACT_BELOW", 1000)
+    monkeypatch.setattr("spacy_sapbert.index.scann.EXACT_BELOW", 1000)
     index = ScannIndex(recall_target=0.9)
     index.build(fractions(1200) / 8)
     return index

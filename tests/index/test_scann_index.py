@@ -13,7 +13,7 @@ from spacy_sapbert.files import list_files
 from spacy_sapbert.index import ExactIndex, ScannIndex, exact_search, make_scann_index, read_index
 
 pytest.importorskip("scann")
-MODULE = "spacy_sapbert.index.scann_index"
+MODULE = "spacy_sapbert.index.scann"
 ROWS, WIDTH = 3000, 32
 
 

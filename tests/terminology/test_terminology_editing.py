@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_sapbert.terminology import Terminology, TerminologyBuilder
-from spacy_sapbert.terminology.editing import add_terminology, collect_names, remove_concepts
+from spacy_sapbert.terminology.edits import add_terminology, collect_names, remove_concepts
 
 TEXTS = st.sampled_from(["a", "b", "ä", "x y", "long enough for a buffer of its own", "😷"])
 IDS = st.sampled_from(["C1", "C2", "C3", "D1", "Ä1", "😷1"])

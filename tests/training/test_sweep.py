@@ -7,9 +7,9 @@ import srsly
 
 from spacy_sapbert.encoder import EncoderShim
 from spacy_sapbert.terminology import TerminologyBuilder
+from training.data.pairs import write_pairs
+from training.encoders.run_export import export_run
 from training.evaluation import LinkingTask, ScoreBook, format_scores, measure_accuracy
-from training.pairs import write_pairs
-from training.run_export import export_run
 from training.sweep import run_sweep
 from training.sweep_settings import read_sweep
 
@@ -76,8 +76,8 @@ def test_a_sweep_runs_measures_and_goes_on(config, corpora, tmp_path, monkeypatc
             encoder.load(str(Path(settings["paths"]["output"]) / "encoder"))
             assert measure_accuracy(encoder, corpora) == record["scores"]
     # All is done: nothing is trained or measured again, and the table is the same.
-    monkeypatch.setattr("training.sapbert.pretrain", None)
-    monkeypatch.setattr("training.evaluation.scores.measure_accuracy", None)
+    monkeypatch.setattr("training.methods.sapbert.run.pretrain", None)
+    monkeypatch.setattr("training.evaluation.linking.scores.measure_accuracy", None)
     assert run_sweep(sweep, tmp_path / "out", held_out={}, corpora=corpora) == table
     assert (tmp_path / "out" / "sweep.md").read_text() == table
     assert "slow" in (tmp_path / "out" / "curves.svg").read_text()
@@ -92,7 +92,7 @@ def test_seeds_and_settings_that_have_changed_are_run(config, corpora, tmp_path,
         taken.append((Path(settings.paths.output).parent.name, settings.run.seed))
         return {"training": {"ended": "interrupted"}}
 
-    monkeypatch.setattr("training.sapbert.pretrain", pretrain)
+    monkeypatch.setattr("training.methods.sapbert.run.pretrain", pretrain)
     table = run_sweep(read_sweep(config, tmp_path / "out"), tmp_path / "out", held_out={}, corpora=corpora)
     # The first one was interrupted, and so is the sweep.
     assert taken == [("slow", 2)] and "| fast |" in table
@@ -220,7 +220,7 @@ def test_scores_are_measured_once_for_an_encoder_and_a_task(encoder_folder, corp
     assert scores == measure_accuracy(encoder, corpora)
     measured = []
     monkeypatch.setattr(
-        "training.evaluation.scores.measure_accuracy",
+        "training.evaluation.linking.scores.measure_accuracy",
         lambda _, tasks: measured.extend(tasks) or measure_accuracy(_, tasks),
     )
     other = {**corpora, "other": LinkingTask(["part 3"], [["P3"]], ["part 3"], ["P3"])}

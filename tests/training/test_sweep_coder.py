@@ -12,15 +12,15 @@ from typer.testing import CliRunner
 from spacy_sapbert.encoder import EncoderShim
 from spacy_sapbert.files import write_manifest
 from spacy_sapbert.terminology import Terminology, TerminologyBuilder
-from training.commands import app
+from training.cli import app
+from training.data.triples import FORMAT_VERSION, TRIPLES_FILE, TRIPLES_MANIFEST
 from training.evaluation import LinkingTask, ScoreBook, format_scores
-from training.evaluation.concept_vectors import EncoderNames
-from training.evaluation.relation_classification import FEATURES, classify_features
-from training.evaluation.relation_data import RelationChoice, read_relations
-from training.evaluation.relation_task import RelationTask
+from training.evaluation.probes.concept_vectors import EncoderNames
+from training.evaluation.probes.relation_classification import FEATURES, classify_features
+from training.evaluation.probes.relation_data import RelationChoice, read_relations
+from training.evaluation.probes.relation_task import RelationTask
 from training.sweep import run_sweep
 from training.sweep_settings import read_sweep
-from training.triples import FORMAT_VERSION, TRIPLES_FILE, TRIPLES_MANIFEST
 
 ROOT = Path(__file__).parents[2]
 # Of 40 concepts 30 are trained on.
@@ -143,7 +143,7 @@ def test_runs_of_other_data_or_settings_are_taken_again(config, corpora, tmp_pat
         taken.append((Path(settings.paths.output).parent.name, settings.run.seed))
         return {"training": {"ended": "interrupted"}}
 
-    monkeypatch.setattr("training.coder.train_coder", train)
+    monkeypatch.setattr("training.methods.coder.train_coder", train)
 
     def go_on(text=SWEEP):
         config.write_text(text)

@@ -11,7 +11,8 @@ import srsly
 from tqdm import tqdm
 
 from spacy_sapbert.encoder import EncoderShim
-from training.errors import Errors
+
+from ..errors import Errors
 
 # So many are computed between two writes: about half a minute of work on two cores is lost at most.
 BLOCK = 32_768

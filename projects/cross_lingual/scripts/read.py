@@ -10,7 +10,7 @@ from weasel.cli.run import project_run
 
 from spacy_sapbert.files import fill_folder
 from spacy_sapbert.terminology import Terminology, TerminologyBuilder, read_rrf
-from spacy_sapbert.terminology.editing import add_terminology
+from spacy_sapbert.terminology.edits import add_terminology
 
 OPEN_RELEASE = Path("../open_terminology/output/rrf")
 

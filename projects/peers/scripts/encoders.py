@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import checkout  # noqa: F401  # before what it makes importable
 
-from training.bases import find_base
+from training.encoders.bases import find_base
 
 if TYPE_CHECKING:
     from spacy_sapbert.encoder import EncoderShim

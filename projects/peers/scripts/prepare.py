@@ -15,10 +15,10 @@ from knowledge_base import make_entities
 from measuring import QUERIES_FILE, SETTINGS_FILE
 
 from spacy_sapbert.files import fill_folder, hash_file
-from training.bases import SMALL, find_encoder
-from training.corpus_files import EQUAL_IDS
+from training.data.corpus_files import EQUAL_IDS
+from training.data.run_folder import write_json
+from training.encoders.bases import SMALL, find_encoder
 from training.evaluation import Corpus, LinkingTask, read_task
-from training.runs import write_json
 
 KNOWLEDGE_BASE_FILE = "knowledge_base.jsonl"
 # Nothing but the dictionary and the mentions as they are.

@@ -12,7 +12,7 @@ from machine import describe_machine
 from measuring import SETTINGS_FILE
 from peers import collect
 
-from training.runs import write_json, write_text
+from training.data.run_folder import write_json, write_text
 
 MEGABYTE = 1_000_000
 

@@ -19,10 +19,10 @@ from run import start, write_json
 from tqdm import tqdm
 from turns import median_ratio, take_turns
 
-from spacy_sapbert.filters import ConceptFilter
 from spacy_sapbert.index.recall import TOLERANCE
 from spacy_sapbert.linker import SapbertLinker
-from spacy_sapbert.retriever import Hit, Retriever
+from spacy_sapbert.retrieval.filters import ConceptFilter
+from spacy_sapbert.retrieval.retriever import Hit, Retriever
 from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.types import Candidate
 

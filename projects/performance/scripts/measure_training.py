@@ -18,12 +18,12 @@ from turns import median_ratio, take_turns
 
 from spacy_sapbert.encoder import EncoderShim
 from spacy_sapbert.encoder.precision import resolve_precision
-from training.bases import find_encoder
-from training.batches import Batches
-from training.data import Tokens, load_pairs
-from training.loop import TrainingLoop
-from training.sapbert import make_step, make_trainable
-from training.settings import make_settings
+from training.data.tokens import Tokens, load_pairs
+from training.encoders.bases import find_encoder
+from training.engine.batches import Batches
+from training.engine.loop import TrainingLoop
+from training.engine.settings import make_settings
+from training.methods.sapbert.run import make_step, make_trainable
 
 WARM_UP = 2
 

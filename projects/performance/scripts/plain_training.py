@@ -14,8 +14,8 @@ from transformers import AutoModel, AutoTokenizer
 
 from spacy_sapbert.encoder import EncoderSettings
 from spacy_sapbert.encoder.pooling import pool
-from training.objectives import make_loss, make_miner
-from training.step import Objective
+from training.engine.gradient import Objective
+from training.engine.objectives import make_loss, make_miner
 
 
 class PlainTrainer:

@@ -10,10 +10,10 @@ from typing import Any
 import polars as pl
 
 from spacy_sapbert.terminology import Terminology
-from training.errors import Errors
 
-from ...runs import write_json, write_text
-from ..figures import (
+from ...data.run_folder import write_json, write_text
+from ...errors import Errors
+from ...figures import (
     Vectors,
     draw_batch,
     draw_concepts,
@@ -25,7 +25,7 @@ from ..figures import (
     list_names,
     read_pair_data,
 )
-from ..reporting.measured import read_metrics
+from ..report.measured import read_metrics
 from .run import METRICS_FILE, RESULTS_FOLDER, read_result
 
 CODER_FOLDER = "coder_tasks"

@@ -9,12 +9,12 @@ from typing import Any
 
 from spacy_sapbert.encoder import EncoderShim
 from spacy_sapbert.files import hash_file
-from training.errors import Errors
 
-from ...bases import find_base
-from ..corpora import SPELLINGS, read_seen
+from ...encoders.bases import find_base
+from ...errors import Errors
+from ..corpora.listing import SPELLINGS, read_seen
 from ..embeddings import Embeddings
-from ..protocols import get_protocol, process_mentions
+from ..linking.protocols import get_protocol, process_mentions
 from ..systems import (
     BioSynSystem,
     CharacterTfidf,

@@ -11,8 +11,8 @@ from uuid import uuid4
 
 import numpy as np
 
-from ..accuracy import Found, Hits
-from ..task import LinkingTask
+from ...data.task import LinkingTask
+from ..linking.accuracy import Found, Hits
 
 # So many names of each query are kept.
 KEPT_NAMES = 10

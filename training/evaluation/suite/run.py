@@ -11,12 +11,11 @@ from typing import Any
 
 from tqdm import tqdm
 
-from training.errors import Errors
-
-from ...runs import list_versions, write_json, write_text
-from ..accuracy import MEASUREMENT, find, judge, summarise
-from ..corpora import read_seen
-from ..protocols import get_protocol, process_mentions
+from ...data.run_folder import list_versions, write_json, write_text
+from ...errors import Errors
+from ..corpora.listing import read_seen
+from ..linking.accuracy import MEASUREMENT, find, judge, summarise
+from ..linking.protocols import get_protocol, process_mentions
 from ..systems import DictionaryBackoff, LinkerSystem, System
 from .making import SystemMaker
 from .predictions import write_predictions

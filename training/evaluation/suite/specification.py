@@ -9,7 +9,7 @@ from typing import Any
 
 from thinc.api import Config
 
-from training.errors import Errors
+from ...errors import Errors
 
 # What each kind of system may be given besides, with the value where it isn't.
 ENCODER_OPTIONS: dict[str, Any] = {

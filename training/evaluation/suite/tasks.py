@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from training.errors import Errors
-
-from ..corpora import Corpus, read_task
-from ..protocols import get_protocol
-from ..task import LinkingTask
+from ...data.task import LinkingTask
+from ...errors import Errors
+from ..corpora.listing import Corpus, read_task
+from ..linking.protocols import get_protocol
 
 HELD_OUT = "held_out"
 # Under these, names are counted as they are in the papers, whatever the corpus.

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from ...corpus_files import EQUAL_IDS
+from ...data.corpus_files import EQUAL_IDS
 from .base import System
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from spacy_sapbert.encoder import EncoderShim
-from training.errors import Errors
 
+from ...errors import Errors
 from .blocks import search_blocks
 from .sparse import SparseEncoder, score_sparse
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from spacy_sapbert.encoder import EncoderShim
 from spacy_sapbert.index import exact_search
-from training.errors import Errors
 
+from ...errors import Errors
 from ..embeddings import Embeddings
 
 Similarity = Literal["cosine", "dot"]

@@ -13,10 +13,10 @@ from spacy.vectors import Vectors
 from spacy.vocab import Vocab
 
 from spacy_sapbert.index import exact_search
-from training.errors import Errors
 
-from ..concept_vectors import scale_to_unit
-from ..vector_tables import read_vector_table
+from ...errors import Errors
+from ..probes.concept_vectors import scale_to_unit
+from ..probes.vector_tables import read_vector_table
 from .base import pad
 
 

@@ -1,0 +1,1 @@
+"""Abbreviations that a text defines, and the component that finds them."""

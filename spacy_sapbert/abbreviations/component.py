@@ -1,0 +1,189 @@
+"""The component `schwartz_hearst`: abbreviations that a document defines, and their long forms in mentions."""
+
+import warnings
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from operator import itemgetter
+from typing import Any
+
+from spacy.language import Language
+from spacy.tokens import Doc, Span
+
+from ..errors import Warnings
+from .algorithm import Definition, find_definitions
+
+# Start token of a short form -> (end token, text of the long form).
+Abbreviations = dict[int, tuple[int, str]]
+
+
+@Language.factory("schwartz_hearst", assigns=["doc._.abbreviations", "span._.long_form"])
+def make_schwartz_hearst(nlp: Language, name: str) -> "SchwartzHearst":
+    """Create the abbreviation detector for a pipeline.
+
+    nlp (Language): The pipeline, which the detector does not need.
+    name (str): The name of the component in the pipeline.
+    RETURNS (SchwartzHearst): The component.
+    """
+    return SchwartzHearst(name)
+
+
+class SchwartzHearst:
+    """Find the abbreviations that a document defines, and all their occurrences in it.
+
+    Sets `doc._.abbreviations` (List[Span], the short forms in order) and `span._.long_form` (Optional[Span]).
+    Both are computed from `doc._.abbreviation_offsets`, plain numbers which every serialiser takes.
+    """
+
+    def __init__(self, name: str = "schwartz_hearst") -> None:
+        """Create the component.
+
+        name (str): The name of the component in the pipeline.
+        """
+        self.name = name
+        register_extensions()
+
+    def __call__(self, doc: Doc) -> Doc:
+        """Find the abbreviations of one document.
+
+        doc (Doc): The document.
+        RETURNS (Doc): The same document, with its abbreviations set.
+        """
+        definitions = list(find_definitions(doc))
+        doc._.abbreviation_offsets = _find_occurrences(doc, definitions) if definitions else []
+        return doc
+
+
+def register_extensions() -> None:
+    """Register the attributes of this component, except those which another library has registered already.
+
+    Call it to read the abbreviations of saved documents in a process without the component.
+    """
+    if not Doc.has_extension("abbreviation_offsets"):
+        Doc.set_extension("abbreviation_offsets", default=None)
+    getters: list[tuple[Any, str, Callable]] = [
+        (Doc, "abbreviations", get_abbreviations),
+        (Span, "long_form", get_long_form),
+    ]
+    for owner, attr, getter in getters:
+        if not owner.has_extension(attr):
+            owner.set_extension(attr, getter=getter)
+        elif owner.get_extension(attr)[2] is not getter:
+            warnings.warn(Warnings.W450.format(attr=f"{owner.__name__}._.{attr}"), stacklevel=2)
+
+
+def get_abbreviations(doc: Doc) -> list[Span]:
+    """Get the short forms in a document; the getter of `doc._.abbreviations`.
+
+    doc (Doc): The document.
+    RETURNS (List[Span]): The short forms, in the order of the text.
+    """
+    assigned = _get_assigned(doc, "abbreviations")
+    if assigned is not None:
+        return assigned
+    spans = (doc.char_span(start, end) for start, end, _, _ in doc._.abbreviation_offsets or ())
+    return [span for span in spans if span is not None]
+
+
+def get_long_form(span: Span) -> Span | None:
+    """Get the long form of a short form; the getter of `span._.long_form`.
+
+    span (Span): Any span of a document.
+    RETURNS (Optional[Span]): The long form, or None if the span is not exactly a known short form.
+    """
+    assigned = _get_assigned(span.doc, "long_form", span.start_char, span.end_char)
+    if assigned is not None:
+        return assigned
+    # Rows are lists or tuples, depending on how the document was stored.
+    rows = span.doc._.abbreviation_offsets or ()
+    at = bisect_left(rows, span.start_char, key=itemgetter(0))
+    if at == len(rows):
+        return None
+    start, end, long_start, long_end = rows[at]
+    is_same = start == span.start_char and end == span.end_char
+    return span.doc.char_span(long_start, long_end) if is_same else None
+
+
+def abbreviations_by_start(doc: Doc) -> Abbreviations:
+    """Collect the abbreviations of a document, of this component and of others that set the same attributes.
+
+    doc (Doc): The document.
+    RETURNS (Dict[int, Tuple[int, str]]): For the start token of a short form its end token and its long form;
+        the longest short form where several start.
+    """
+    found: Abbreviations = {}
+    for short, long_form in _iter_abbreviations(doc):
+        text = " ".join((long_form.text if isinstance(long_form, Span) else long_form).split())
+        known_end, _ = found.get(short.start, (0, ""))
+        if text and short.end > known_end:
+            found[short.start] = (short.end, text)
+    return found
+
+
+def expand_abbreviations(span: Span, abbreviations: Abbreviations) -> str | None:
+    """Spell out the abbreviations in a mention.
+
+    Each short form is replaced once and what replaces it is not looked at again, so that definitions which
+    refer to each other do no harm. A short form whose long form is in the mention too is left as it is.
+
+    span (Span): The mention.
+    abbreviations (Dict[int, Tuple[int, str]]): What `abbreviations_by_start` gave for the document.
+    RETURNS (Optional[str]): The text with long forms for short forms, or None if none is replaced.
+    """
+    if not abbreviations:
+        return None
+    present = " ".join(span.text.split()).lower()
+    pieces = []
+    expanded = False
+    i = span.start
+    while i < span.end:
+        end, piece = abbreviations.get(i, (0, ""))
+        if not piece or end > span.end or piece.lower() in present:
+            end, piece = i + 1, span.doc[i].text
+        else:
+            expanded = True
+        pieces.append(piece + span.doc[end - 1].whitespace_)
+        i = end
+    return "".join(pieces).strip() if expanded else None
+
+
+def _get_assigned(doc: Doc, attr: str, start: int | None = None, end: int | None = None) -> Any:
+    """Get what another component assigned to an attribute of ours: spaCy stores it in spite of the getter."""
+    user_data: dict[Any, Any] = doc.user_data
+    return user_data.get(("._.", attr, start, end))
+
+
+def _iter_abbreviations(doc: Doc) -> Iterator[tuple[Span, Span | str]]:
+    """Yield the short and long forms, read from the attributes that happen to be registered."""
+    if Doc.has_extension("abbreviation_offsets"):
+        for short_start, short_end, long_start, long_end in doc._.abbreviation_offsets or ():
+            short, long_form = doc.char_span(short_start, short_end), doc.char_span(long_start, long_end)
+            if short is not None and long_form is not None:
+                yield short, long_form
+    if Doc.has_extension("abbreviations") and Span.has_extension("long_form"):
+        # With the getters above this gives the same once more, otherwise what another component has found.
+        for short in doc._.abbreviations or ():
+            if isinstance(short, Span) and isinstance(short._.long_form, (Span, str)):
+                yield short, short._.long_form
+
+
+def _find_occurrences(doc: Doc, definitions: list[Definition]) -> list[list[int]]:
+    """Find the short forms in the tokens of a document, the longest first where they overlap."""
+    text = doc.text
+    by_short = defaultdict(list)
+    for definition in sorted(definitions):
+        by_short[text[definition.short_start : definition.short_end]].append(definition)
+    lengths = sorted({len(short) for short in by_short}, reverse=True)
+    token_ends = {token.idx + len(token) for token in doc}
+    rows = []
+    done = 0
+    for token in doc:
+        start = token.idx
+        for end in (start + length for length in lengths):
+            if start >= done and end in token_ends and text[start:end] in by_short:
+                known = by_short[text[start:end]]
+                # The latest definition at or before this place, else the first one.
+                at = max(0, bisect_right([d.short_start for d in known], start) - 1)
+                rows.append([start, end, known[at].long_start, known[at].long_end])
+                done = end
+    return rows

@@ -1,0 +1,87 @@
+"""Edit what a linker finds: a new retriever from an old one, without encoding what is encoded already.
+
+Retrievers and their parts are replaced, never changed: an edit that fails, and a search that goes on meanwhile, leave
+or find everything as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..errors import Errors
+from ..terminology.edits import Edit, add_terminology, remove_concepts
+from .retriever import Retriever
+from .token_rows import encode_groups, find_keys, group_by_tokens, make_row_table, warn_of_unsayable
+
+if TYPE_CHECKING:
+    from ..encoder import EncoderShim
+    from ..index import ExactIndex
+    from ..terminology import Terminology
+
+
+def with_names(retriever: Retriever, encoder: EncoderShim, added: Terminology, *, batch_size: int = 256) -> Retriever:
+    """Make a retriever that finds more names.
+
+    retriever (Retriever): The present one, which stays as it is.
+    encoder (EncoderShim): The encoder that it was built with.
+    added (Terminology): Names and concepts to add.
+    batch_size (int): Names in one forward pass.
+    RETURNS (Retriever): The new one.
+    """
+    edit = add_terminology(retriever.terminology, added)
+    row_of_name = _carry_over(retriever, edit)
+    is_new = np.ones(edit.terminology.n_names, dtype=bool)
+    is_new[edit.name_rows] = False
+    new = np.flatnonzero(is_new)
+    groups = group_by_tokens(edit.terminology.names["name"].gather(new), encoder)
+    warn_of_unsayable(groups)
+    index, keys = retriever.index, retriever.keys
+    # Names with the tokens of a row belong to that row, even if it lost its own names before.
+    index_rows = find_keys(keys, groups.keys)
+    unknown = np.flatnonzero(index_rows < 0)
+    if len(unknown):
+        index_rows[unknown] = np.arange(len(index), len(index) + len(unknown))
+        index = index.extended(encode_groups(groups.take(unknown), encoder, batch_size=batch_size))
+        keys = np.concatenate([keys, groups.keys[unknown]])
+    is_sayable = groups.row_of_name >= 0
+    row_of_name[new[is_sayable]] = index_rows[groups.row_of_name[is_sayable]]
+    return _make_retriever(edit.terminology, index, keys, row_of_name)
+
+
+def without_concepts(retriever: Retriever, ids: Iterable[str]) -> Retriever:
+    """Make a retriever that lacks some concepts.
+
+    retriever (Retriever): The present one, which stays as it is.
+    ids (Iterable[str]): The ids of the concepts.
+    RETURNS (Retriever): The new one.
+    RAISES (KeyError): If there is no concept with one of the ids.
+    RAISES (ValueError): If no concept that can be found would be left.
+    """
+    edit = remove_concepts(retriever.terminology, ids)
+    return _make_retriever(edit.terminology, retriever.index, retriever.keys, _carry_over(retriever, edit))
+
+
+def _carry_over(retriever: Retriever, edit: Edit) -> np.ndarray:
+    """Get the index row of each name of the new terminology, -1 for new names."""
+    row_of_name = np.full(edit.terminology.n_names, -1, dtype=np.int64)
+    is_kept = edit.name_rows >= 0
+    row_of_name[edit.name_rows[is_kept]] = retriever.row_of_name[is_kept]
+    return row_of_name
+
+
+def _make_retriever(
+    terminology: Terminology, index: ExactIndex, keys: np.ndarray, row_of_name: np.ndarray
+) -> Retriever:
+    """Put the parts together, and drop the rows without names where they have become many."""
+    is_used = np.zeros(len(index), dtype=bool)
+    is_used[row_of_name[row_of_name >= 0]] = True
+    if not is_used.any():
+        raise ValueError(Errors.E410.format(n=terminology.n_names))
+    used = np.flatnonzero(is_used)
+    if index.is_worn(len(index) - len(used)):
+        index, keys = index.rearranged(used), keys[used]
+        row_of_name = np.where(row_of_name < 0, -1, (np.cumsum(is_used) - 1)[row_of_name])
+    return Retriever(terminology, index, *make_row_table(row_of_name, len(index)), keys)

@@ -1,0 +1,135 @@
+"""From names to rows of an index: names with the same tokens share one, and equal tokens have an equal key."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from tqdm import tqdm
+
+from ..errors import Warnings
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from ..encoder import EncoderShim
+    from .vector_store import VectorStore
+
+# Names tokenised or encoded between two steps of the progress bar.
+CHUNK = 8192
+# 128 bits: among a billion token sequences, a chance of 1e-21 that two share a key.
+KEY_DTYPE = np.dtype("V16")
+
+
+class TokenGroups(NamedTuple):
+    """Names grouped by their tokens.
+
+    tokens (list): The distinct token sequences, in the order in which names bring them.
+    keys (ndarray): The key of each sequence, a hash of its token ids; `KEY_DTYPE`.
+    row_of_name (ndarray): Each name's sequence, or -1 where no token says something; int64.
+    """
+
+    tokens: list[np.ndarray]
+    keys: np.ndarray
+    row_of_name: np.ndarray
+
+    def take(self, rows: np.ndarray) -> TokenGroups:
+        """Take some of the sequences, without names.
+
+        rows (ndarray): Which of them.
+        RETURNS (TokenGroups): The sequences and their keys.
+        """
+        return TokenGroups([self.tokens[row] for row in rows], self.keys[rows], np.empty(0, dtype=np.int64))
+
+
+def group_by_tokens(names: pl.Series, encoder: EncoderShim) -> TokenGroups:
+    """Tokenise names and group those with the same tokens.
+
+    names (pl.Series): The names.
+    encoder (EncoderShim): The encoder.
+    RETURNS (TokenGroups): The groups.
+    """
+    row_of: dict[bytes, int] = {}
+    tokens: list[np.ndarray] = []
+    row_of_name = np.full(len(names), -1, dtype=np.int64)
+    with tqdm(total=len(names), desc="Tokenizing names", unit="name", disable=None) as progress:
+        for start in range(0, len(names), CHUNK):
+            chunk = encoder.tokenize(names[start : start + CHUNK].to_list())
+            for name_row, ids in enumerate(chunk, start):
+                if encoder.is_informative(ids):
+                    compact = np.array(ids, dtype="<i4")
+                    key = hashlib.blake2b(compact.tobytes(), digest_size=KEY_DTYPE.itemsize).digest()
+                    row = row_of.setdefault(key, len(tokens))
+                    if row == len(tokens):
+                        tokens.append(compact)
+                    row_of_name[name_row] = row
+            progress.update(len(chunk))
+    return TokenGroups(tokens, np.frombuffer(b"".join(row_of), dtype=KEY_DTYPE), row_of_name)
+
+
+def warn_of_unsayable(groups: TokenGroups) -> None:
+    """Warn of names of which the encoder knows no token.
+
+    groups (TokenGroups): The names.
+    """
+    missing = int((groups.row_of_name < 0).sum())
+    if missing:
+        warnings.warn(Warnings.W410.format(missing=missing, n=len(groups.row_of_name)), stacklevel=3)
+
+
+def encode_groups(
+    groups: TokenGroups, encoder: EncoderShim, *, batch_size: int, store: VectorStore | None = None
+) -> np.ndarray:
+    """Encode token sequences, except for those whose vectors have been kept.
+
+    groups (TokenGroups): The sequences and their keys.
+    encoder (EncoderShim): The encoder.
+    batch_size (int): Sequences in one forward pass.
+    store (Optional[VectorStore]): Where vectors of this encoder are kept; what is new is added chunk by chunk.
+    RETURNS (ndarray): Shape (sequences, width), float32.
+    """
+    vectors = np.empty((len(groups.tokens), encoder.width), dtype=np.float32)
+    is_known = np.zeros(len(vectors), dtype=bool) if store is None else store.read(groups.keys, vectors)
+    missing = np.flatnonzero(~is_known)
+    done = len(vectors) - len(missing)
+    with tqdm(total=len(vectors), initial=done, desc="Encoding names", unit="name", disable=None) as progress:
+        for start in range(0, len(missing), CHUNK):
+            rows = missing[start : start + CHUNK]
+            vectors[rows] = encoder.encode_tokens([groups.tokens[row] for row in rows], batch_size=batch_size)
+            if store is not None:
+                store.add(groups.keys[rows], vectors[rows])
+            progress.update(len(rows))
+    return vectors
+
+
+def make_row_table(row_of_name: np.ndarray, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """List the names of each index row.
+
+    row_of_name (ndarray): Each name's index row, or -1.
+    n_rows (int): Rows of the index. Some may have no names.
+    RETURNS (Tuple[ndarray, ndarray]): Where each row's names start, shape (n_rows + 1,); and the names, ascending
+        within a row. int64.
+    """
+    order = np.argsort(row_of_name, kind="stable")
+    name_rows = order[np.searchsorted(row_of_name[order], 0) :]
+    offsets = np.searchsorted(row_of_name[name_rows], np.arange(n_rows + 1))
+    return offsets.astype(np.int64), name_rows.astype(np.int64)
+
+
+def find_keys(keys: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Find keys among many others.
+
+    keys (ndarray): Distinct keys.
+    wanted (ndarray): The keys to find.
+    RETURNS (ndarray): Where each of them is in `keys`, or -1; int64.
+    """
+    # Numbers can be compared all at once, and half a key tells nearly all of them apart.
+    likely = np.flatnonzero(np.isin(_first_halves(keys), _first_halves(wanted)))
+    place = dict(zip(keys[likely].tolist(), likely.tolist(), strict=True))
+    return np.array([place.get(key, -1) for key in wanted.tolist()], dtype=np.int64)
+
+
+def _first_halves(keys: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(keys).view(np.uint64)[::2]

@@ -1,0 +1,106 @@
+"""A folder that keeps encoded vectors, so that a build that was interrupted goes on where it stopped."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..errors import Errors, Warnings
+from ..files import fill_folder, hash_file
+from .token_rows import KEY_DTYPE, find_keys
+
+if TYPE_CHECKING:
+    from ..encoder import EncoderShim
+
+# Strict, because what fits is deleted when it is of no use: encoder, content.
+FILE_NAME = re.compile(r"vectors-([0-9a-f]{16})-([0-9a-f]{16})\.npy")
+
+
+class VectorStore:
+    """Keep the vectors of one encoder, found by the keys of their token sequences.
+
+    A vector depends on nothing but encoder and tokens. So what an interrupted build has encoded serves the next one,
+    and so do the names that a new release of a terminology shares with the last one.
+
+    Each chunk is a file of keys and vectors that appears whole or not at all. Its name holds the encoder's hash and
+    its own, so no vector of another encoder and no damaged one is ever used.
+
+    path (str | Path): The folder, made if missing. Other files in it are left alone.
+    encoder (EncoderShim): The encoder. Files of another one are deleted, with a warning.
+    RAISES (ValueError): If the path is not a folder.
+    """
+
+    def __init__(self, path: str | Path, encoder: EncoderShim) -> None:
+        if not isinstance(path, str | Path) or not str(path):
+            raise ValueError(Errors.E442.format(path=path, reason="which is no path"))
+        self.path = Path(path)
+        if self.path.exists() and not self.path.is_dir():
+            raise ValueError(Errors.E442.format(path=str(path), reason="which is a file"))
+        self.path.mkdir(parents=True, exist_ok=True)
+        # Precision is no part of the fingerprint: any can search, but one index should hold one.
+        identity = f"{encoder.fingerprint} {encoder.dtype} {encoder.width}"
+        self._encoder = hashlib.sha256(identity.encode()).hexdigest()[:16]
+        self._dtype = np.dtype([("key", KEY_DTYPE), ("vector", np.float32, (encoder.width,))])
+        self._drop_others()
+
+    def add(self, keys: np.ndarray, vectors: np.ndarray) -> None:
+        """Keep vectors. When this returns, they are in the folder.
+
+        keys (ndarray): The keys of the token sequences.
+        vectors (ndarray): Their vectors. If some are not finite, none is kept: the index is going to refuse them.
+        """
+        if not np.isfinite(vectors).all():
+            return
+        chunk = np.empty(len(keys), dtype=self._dtype)
+        chunk["key"], chunk["vector"] = keys, vectors
+        with fill_folder(self.path) as folder:
+            unnamed = folder / "chunk.npy"
+            with unnamed.open("wb") as file_:
+                np.save(file_, chunk)
+                file_.flush()
+                os.fsync(file_.fileno())
+            unnamed.rename(folder / f"vectors-{self._encoder}-{hash_file(unnamed)[:16]}.npy")
+
+    def read(self, keys: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+        """Fill in the vectors that have been kept. Damaged files are deleted, with a warning.
+
+        keys (ndarray): Distinct keys of token sequences.
+        vectors (ndarray): Their vectors, to be filled in.
+        RETURNS (ndarray): Which of them were there; bool.
+        """
+        is_known = np.zeros(len(keys), dtype=bool)
+        damaged = []
+        for path, _, content in self._files():
+            if hash_file(path)[:16] != content:
+                damaged.append(path)
+                continue
+            chunk = np.load(path, mmap_mode="r")
+            rows = find_keys(keys, chunk["key"])
+            is_wanted = rows >= 0
+            vectors[rows[is_wanted]] = chunk["vector"][is_wanted]
+            is_known[rows[is_wanted]] = True
+        if damaged:
+            warnings.warn(Warnings.W441.format(n=len(damaged), path=self.path, file=damaged[0].name), stacklevel=2)
+        for path in damaged:
+            path.unlink()
+        return is_known
+
+    def _drop_others(self) -> None:
+        others = [path for path, encoder, _ in self._files() if encoder != self._encoder]
+        if others:
+            warnings.warn(Warnings.W440.format(n=len(others), path=self.path), stacklevel=2)
+        for path in others:
+            path.unlink()
+
+    def _files(self) -> Iterator[tuple[Path, str, str]]:
+        """List the files of vectors with the hashes of encoder and content that their names hold."""
+        for path in sorted(self.path.iterdir()):
+            if match := FILE_NAME.fullmatch(path.name):
+                yield path, match[1], match[2]

@@ -1,0 +1,1 @@
+"""Readers of ontologies, tables and JSON lines."""

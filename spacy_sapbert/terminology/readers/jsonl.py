@@ -1,0 +1,124 @@
+"""Read concepts from JSON lines, the form of scispaCy's knowledge bases."""
+
+import json
+from collections import Counter
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ...types import OnMalformed, TerminologyReader
+from ..builder import TerminologyBuilder
+from ..table import Terminology
+from .lines import SourceFile, invalid_utf8
+from .malformed import MalformedLog, finish
+
+_KEYS = ("concept_id", "canonical_name", "aliases", "types", "definition")
+
+
+def make_jsonl_reader(
+    path: str, *, language: str = "ENG", source: str = "", errors: OnMalformed = "raise"
+) -> TerminologyReader:
+    """Make a reader of a JSONL file, for use in a config.
+
+    path (str): The file, gzipped or not.
+    language (str): The language of its names.
+    source (str): The vocabulary they come from.
+    errors (OnMalformed): Whether to "raise" an error for a malformed record, or to "skip" and count it.
+    RETURNS (TerminologyReader): The reader, which opens the file when it is called.
+    """
+    return partial(read_jsonl, path, language=language, source=source, errors=errors)
+
+
+def read_jsonl(
+    path: str | Path, *, language: str = "ENG", source: str = "", errors: OnMalformed = "raise"
+) -> Terminology:
+    """Read a file of one JSON object per concept.
+
+    An object has a "concept_id", a "canonical_name", a list of "aliases" and, if known, a list of "types" and
+    a "definition". The canonical name counts as the preferred name.
+
+    path (str | Path): The file, gzipped or not.
+    language (str): The language of its names.
+    source (str): The vocabulary they come from.
+    errors (OnMalformed): Whether to "raise" an error for a malformed record, or to "skip" and count it.
+    RETURNS (Terminology): The terminology.
+    RAISES (ValueError): If a record is malformed and `errors` is "raise", or if there is none.
+    RAISES (FileNotFoundError): If there is no such file.
+    """
+    file = SourceFile(path)
+    malformed = MalformedLog(file.path, errors)
+    builder = TerminologyBuilder()
+    first_lines: dict[str, int] = {}
+    ignored: Counter[str] = Counter()
+    n_records = 0
+    for number, text in file.lines():
+        if not text.strip():
+            continue
+        n_records += 1
+        try:
+            record = _parse(text)
+            concept_id = record["concept_id"]
+            if concept_id in first_lines:
+                raise ValueError(f"the concept '{concept_id}' is on line {first_lines[concept_id]} already")
+            _add(builder, record, language, source)
+        except ValueError as error:
+            malformed.add(number, error)
+            continue
+        first_lines[concept_id] = number
+        ignored.update(record.keys() - set(_KEYS))
+    read = {"records": n_records}
+    return finish(builder, file, malformed, read=read, ignored_keys=dict(sorted(ignored.items())))
+
+
+def _add(builder: TerminologyBuilder, record: dict[str, Any], language: str, source: str) -> None:
+    concept_id, canonical_name = record["concept_id"], record["canonical_name"]
+    builder.add_concept(
+        concept_id,
+        canonical_name=canonical_name,
+        types=record.get("types") or (),
+        definition=record.get("definition"),
+    )
+    builder.add_name(concept_id, canonical_name, language=language, source=source, preferred=True)
+    for alias in record["aliases"]:
+        builder.add_name(concept_id, alias, language=language, source=source)
+
+
+def _parse(text: str) -> dict[str, Any]:
+    """Parse one line, raising a ValueError with the reason if it is not a concept."""
+    reason = invalid_utf8(text)
+    if reason:
+        raise ValueError(reason)
+    try:
+        record = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"not valid JSON ({error})") from None
+    if not isinstance(record, dict):
+        raise ValueError(f"a JSON object is needed, but this is a {type(record).__name__}")
+    missing = [key for key in _KEYS[:3] if key not in record]
+    if missing:
+        raise ValueError(f"the object has no {', '.join(map(repr, missing))}")
+    for key in ("concept_id", "canonical_name"):
+        if not isinstance(record[key], str):
+            raise ValueError(f"'{key}' needs to be a string, but is {record[key]!r:.80}")
+    if not isinstance(record.get("definition"), str | None):
+        raise ValueError(f"'definition' needs to be a string or null, but is {record['definition']!r:.80}")
+    for key in ("aliases", "types"):
+        _check_strings(key, record[key] if key == "aliases" else record.get(key) or [])
+    _check_surrogates(text, record)
+    return record
+
+
+def _check_strings(key: str, value: object) -> None:
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise ValueError(f"'{key}' needs to be a list of strings, but is {value!r:.80}")
+
+
+def _check_surrogates(text: str, record: dict[str, Any]) -> None:
+    # JSON can spell half a character ("\ud83d"), which no file can hold. It is looked for here, before any
+    # name of the concept is kept.
+    if "\\ud" not in text.lower():
+        return
+    try:
+        json.dumps(record, ensure_ascii=False).encode("utf8")
+    except UnicodeEncodeError as error:
+        raise ValueError(f"it holds a lone surrogate ({error.object[error.start : error.end]!r})") from None

@@ -1,0 +1,208 @@
+"""Read the terms of an ontology in OBO format."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+from ...errors import Errors
+from ...types import OnMalformed, TerminologyReader
+from ..builder import TerminologyBuilder
+from ..table import Terminology
+from .lines import SourceFile, invalid_utf8
+from .malformed import MalformedLog, check_choice, finish
+from .obo_term import OboTerm, parse_term
+
+_SCOPES = ("EXACT", "BROAD", "NARROW", "RELATED")
+
+
+def make_obo_reader(
+    path: str,
+    *,
+    id_prefix: str | None = None,
+    synonym_scopes: Sequence[str] = ("EXACT",),
+    language: str = "ENG",
+    source: str | None = None,
+    errors: OnMalformed = "raise",
+) -> TerminologyReader:
+    """Make a reader of an OBO file, for use in a config.
+
+    The arguments are those of `read_obo`.
+
+    RETURNS (TerminologyReader): The reader, which opens the file when it is called.
+    """
+    return partial(
+        read_obo,
+        path,
+        id_prefix=id_prefix,
+        synonym_scopes=synonym_scopes,
+        language=language,
+        source=source,
+        errors=errors,
+    )
+
+
+def read_obo(
+    path: str | Path,
+    *,
+    id_prefix: str | None = None,
+    synonym_scopes: Sequence[str] = ("EXACT",),
+    language: str = "ENG",
+    source: str | None = None,
+    errors: OnMalformed = "raise",
+) -> Terminology:
+    """Read the terms of an OBO file that are not obsolete.
+
+    path (str | Path): The file, gzipped or not.
+    id_prefix (str | None): The prefix of the cross-references to use as concept ids, such as "UMLS" for CUIs.
+        The first one of a term is taken, terms that share it are merged, and terms without keep their own id.
+    synonym_scopes (Sequence[str]): The scopes of the synonyms to keep: EXACT, BROAD, NARROW, RELATED.
+    language (str): The language of its names.
+    source (str | None): The vocabulary they come from. By default the header's `ontology`, or else the prefix
+        of the term's id.
+    errors (OnMalformed): Whether to "raise" an error for a malformed term, or to "skip" and count it.
+    RETURNS (Terminology): The terminology.
+    RAISES (ValueError): If a term is malformed and `errors` is "raise", if there is none, or if no term has a
+        cross-reference with the prefix.
+    RAISES (FileNotFoundError): If there is no such file.
+    """
+    if isinstance(synonym_scopes, str):
+        raise ValueError(Errors.E113.format(setting="synonym_scopes", value=synonym_scopes, allowed="a list"))
+    for scope in synonym_scopes:
+        check_choice("synonym_scopes", scope, _SCOPES)
+    file = SourceFile(path)
+    malformed = MalformedLog(file.path, errors)
+    stanzas = _stanzas(file)
+    header = _parse_header(*next(stanzas), malformed)
+    reading = _Reading(
+        id_prefix=id_prefix,
+        scopes=frozenset(synonym_scopes),
+        language=language,
+        source=source if source is not None else header.get("ontology", "").removesuffix(".obo"),
+    )
+    for start, lines in stanzas:
+        reading.add_stanza(start, lines, malformed)
+    reading.add_parents()
+    if id_prefix and not reading.prefixes[reading.id_prefix]:
+        found = ", ".join(str(prefix) for prefix, _ in reading.prefixes.most_common(10)) or "none"
+        raise ValueError(Errors.E116.format(file=file.path, prefix=id_prefix, found=found))
+    return finish(
+        reading.builder,
+        file,
+        malformed,
+        read=reading.read,
+        dropped=reading.dropped,
+        version=header.get("data-version"),
+        **({"id_prefix": id_prefix, "ids": dict(reading.ids)} if id_prefix else {}),
+    )
+
+
+class _Reading:
+    """The state of reading one file."""
+
+    def __init__(self, *, id_prefix: str | None, scopes: frozenset[str], language: str, source: str) -> None:
+        self.id_prefix = id_prefix.removesuffix(":") if id_prefix else None
+        self.prefixes: Counter[str | None] = Counter()
+        self.scopes = scopes
+        self.language = language
+        self.source = source
+        self.builder = TerminologyBuilder()
+        self.read = Counter(terms=0, other_stanzas=0)
+        self.dropped = Counter(obsolete_terms=0, synonyms_of_other_scopes=0)
+        self.ids = Counter(terms_with_several_xrefs=0, terms_without_xref=0, terms_merged_into_another=0)
+        self._first_lines: dict[str, int] = {}
+        # Parents are set last: only then is it known which id the term that they point to was given.
+        self._concept_ids: dict[str, str] = {}
+        self._parents: list[tuple[str, list[str]]] = []
+
+    def add_stanza(self, start: int, lines: list[str], malformed: MalformedLog) -> None:
+        """Add one stanza, if it is a term to keep."""
+        kind = lines[0].strip()
+        if kind in ("[Typedef]", "[Instance]"):
+            self.read["other_stanzas"] += 1
+            return
+        if kind != "[Term]":
+            malformed.add(start, f"{kind!r:.80} is not a kind of stanza")
+            return
+        self.read["terms"] += 1
+        if not _is_utf8(start, lines, malformed):
+            return
+        try:
+            term = parse_term(lines)
+            first = self._first_lines.setdefault(term.id, start)
+            if first != start:
+                raise ValueError(f"the term '{term.id}' is defined on line {first} already")
+            self._add_term(term)
+        except SyntaxError as error:
+            malformed.add(start + (error.lineno or 1) - 1, f"not valid OBO ({error.msg})")
+        except ValueError as error:
+            malformed.add(start, error)
+
+    def add_parents(self) -> None:
+        """Add every concept's parents, by the ids that they were given."""
+        for concept_id, parents in self._parents:
+            self.builder.add_concept(concept_id, parents=[self._concept_ids.get(p, p) for p in parents])
+
+    def _add_term(self, term: OboTerm) -> None:
+        if term.obsolete:
+            self.dropped["obsolete_terms"] += 1
+            return
+        concept_id, codes = self._choose_id(term)
+        merged = concept_id in self.builder
+        self.builder.add_concept(concept_id, canonical_name=term.name, definition=term.definition, codes=codes)
+        self.ids["terms_merged_into_another"] += merged
+        self._concept_ids[term.id] = concept_id
+        self._parents.append((concept_id, term.parents))
+        source = self.source or term.id.partition(":")[0]
+        add_name = partial(self.builder.add_name, concept_id, language=self.language, source=source)
+        add_name(term.name, term_type="name", preferred=True)
+        for synonym in term.synonyms:
+            if synonym.scope not in self.scopes:
+                self.dropped["synonyms_of_other_scopes"] += 1
+                continue
+            term_type = f"{synonym.scope} {synonym.type}" if synonym.type else synonym.scope
+            add_name(synonym.text, term_type=term_type)
+
+    def _choose_id(self, term: OboTerm) -> tuple[str, list[str]]:
+        """Choose the id of a term's concept and list its other codes."""
+        self.prefixes.update(xref.split(":", 1)[0] for xref in term.xrefs)
+        start = f"{self.id_prefix}:"
+        xrefs = dict.fromkeys(x for x in term.xrefs if self.id_prefix and x.startswith(start) and x != start)
+        chosen = next(iter(xrefs), None)
+        if self.id_prefix:
+            self.ids["terms_with_several_xrefs"] += len(xrefs) > 1
+            self.ids["terms_without_xref"] += not xrefs
+        codes = [code for code in (*term.alt_ids, *term.xrefs) if code != chosen]
+        if chosen is None:
+            return term.id, codes
+        return chosen.removeprefix(start), [term.id, *codes]
+
+
+def _stanzas(file: SourceFile) -> Iterator[tuple[int, list[str]]]:
+    """Split a file into its header and stanzas, each with the number of its first line."""
+    start = 1
+    lines: list[str] = []
+    for number, text in file.lines():
+        if text.startswith("["):
+            yield start, lines
+            start, lines = number, []
+        lines.append(text)
+    yield start, lines
+
+
+def _is_utf8(start: int, lines: list[str], malformed: MalformedLog) -> bool:
+    for number, line in enumerate(lines, start):
+        reason = invalid_utf8(line)
+        if reason:
+            malformed.add(number, reason)
+            return False
+    return True
+
+
+def _parse_header(start: int, lines: list[str], malformed: MalformedLog) -> dict[str, str]:
+    """Read the header's tags. Not with fastobo: two of them are needed, and headers in use are often off."""
+    if not _is_utf8(start, lines, malformed):
+        return {}
+    # In reverse, so that the first line of a tag wins.
+    pairs = (line.partition(":") for line in reversed(lines))
+    return {key.strip(): value.strip() for key, _, value in pairs}

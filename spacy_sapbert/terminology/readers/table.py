@@ -1,0 +1,239 @@
+"""Read names from a table with one name per row, tab- or comma-separated."""
+
+import csv
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from ...errors import Errors
+from ...types import OnMalformed, TerminologyReader
+from ..builder import TerminologyBuilder
+from ..table import Terminology
+from .lines import SourceFile, invalid_utf8
+from .malformed import MalformedLog, finish
+
+_DELIMITERS = {".tsv": "\t", ".csv": ","}
+_TRUE = frozenset(("1", "t", "true", "y", "yes"))
+_FALSE = frozenset(("", "0", "f", "false", "n", "no"))
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """Which columns of the file hold what."""
+
+    id: str
+    name: str
+    canonical_name: str | None
+    types: str | None
+    definition: str | None
+    language: str | None
+    source: str | None
+    term_type: str | None
+    preferred: str | None
+
+
+def make_table_reader(
+    path: str,
+    *,
+    id_column: str = "id",
+    name_column: str = "name",
+    canonical_name_column: str | None = None,
+    types_column: str | None = None,
+    definition_column: str | None = None,
+    language_column: str | None = None,
+    source_column: str | None = None,
+    term_type_column: str | None = None,
+    preferred_column: str | None = None,
+    list_separator: str = "|",
+    delimiter: str | None = None,
+    header: Sequence[str] | None = None,
+    errors: OnMalformed = "raise",
+) -> TerminologyReader:
+    """Make a reader of a table, for use in a config.
+
+    The arguments are those of `read_table`.
+
+    RETURNS (TerminologyReader): The reader, which opens the file when it is called.
+    """
+    return partial(
+        read_table,
+        path,
+        id_column=id_column,
+        name_column=name_column,
+        canonical_name_column=canonical_name_column,
+        types_column=types_column,
+        definition_column=definition_column,
+        language_column=language_column,
+        source_column=source_column,
+        term_type_column=term_type_column,
+        preferred_column=preferred_column,
+        list_separator=list_separator,
+        delimiter=delimiter,
+        header=header,
+        errors=errors,
+    )
+
+
+def read_table(
+    path: str | Path,
+    *,
+    id_column: str = "id",
+    name_column: str = "name",
+    canonical_name_column: str | None = None,
+    types_column: str | None = None,
+    definition_column: str | None = None,
+    language_column: str | None = None,
+    source_column: str | None = None,
+    term_type_column: str | None = None,
+    preferred_column: str | None = None,
+    list_separator: str = "|",
+    delimiter: str | None = None,
+    header: Sequence[str] | None = None,
+    errors: OnMalformed = "raise",
+) -> Terminology:
+    r"""Read a table with one name per row. The rows of a concept need not stand together.
+
+    A tab-separated file has no quoting: every tab separates. Any other one has fields in double quotes where
+    needed, which may hold delimiters and line ends.
+
+    path (str | Path): The file, gzipped or not.
+    id_column (str): The column of concept ids.
+    name_column (str): The column of names.
+    canonical_name_column (str | None): The column of names to show. It is not searched: that takes a row.
+    types_column (str | None): The column of semantic types.
+    definition_column (str | None): The column of definitions.
+    language_column (str | None): The column of languages. Empty or none means "ENG".
+    source_column (str | None): The column of source vocabularies.
+    term_type_column (str | None): The column of term types.
+    preferred_column (str | None): The column that says whether a name is preferred: 1/0, true/false, yes/no.
+    list_separator (str): What separates several semantic types.
+    delimiter (str | None): What separates columns. By default a tab for .tsv and a comma for .csv.
+    header (Sequence[str] | None): The columns' names, if the file's first line does not give them.
+    errors (OnMalformed): Whether to "raise" an error for a malformed row, or to "skip" and count it.
+    RETURNS (Terminology): The terminology.
+    RAISES (ValueError): If settings and file don't fit, a row is malformed and `errors` is "raise", or there
+        is none.
+    RAISES (FileNotFoundError): If there is no such file.
+    """
+    columns = _Columns(
+        id=id_column,
+        name=name_column,
+        canonical_name=canonical_name_column,
+        types=types_column,
+        definition=definition_column,
+        language=language_column,
+        source=source_column,
+        term_type=term_type_column,
+        preferred=preferred_column,
+    )
+    file = SourceFile(path)
+    malformed = MalformedLog(file.path, errors)
+    delimiter = _find_delimiter(file.path, delimiter)
+    builder = TerminologyBuilder()
+    n_rows = 0
+    names = list(header) if header is not None else None
+    positions = _find_columns(file.path, columns, names, delimiter) if names is not None else {}
+    for number, fields in _rows(file, delimiter, malformed):
+        if names is None:
+            names = [field.strip() for field in fields]
+            positions = _find_columns(file.path, columns, names, delimiter)
+            continue
+        n_rows += 1
+        try:
+            _add(builder, fields, positions, len(names), list_separator)
+        except ValueError as error:
+            malformed.add(number, error)
+    return finish(builder, file, malformed, read={"rows": n_rows})
+
+
+def _add(builder: TerminologyBuilder, fields: list[str], positions: dict[str, int], width: int, separator: str) -> None:
+    """Add one row, raising a ValueError with the reason if it is malformed."""
+    if len(fields) != width:
+        raise ValueError(f"{len(fields)} fields were found, but there are {width} columns")
+    reason = next(filter(None, map(invalid_utf8, fields)), None)
+    if reason:
+        raise ValueError(reason)
+    row = {what: fields[position].strip() for what, position in positions.items()}
+    if not row["name"]:
+        raise ValueError(f"the name of '{row['id']}' is empty")
+    if "\n" in row["name"] or "\n" in row["id"]:
+        raise ValueError(f"the name of '{row['id']:.40}' runs over several lines, so a quote is probably not closed")
+    flag = row.get("preferred", "").lower()
+    if flag not in _TRUE | _FALSE:
+        raise ValueError(f"{row['preferred']!r} does not say whether the name is preferred (use 1 or 0)")
+    builder.add_concept(
+        row["id"],
+        canonical_name=row.get("canonical_name"),
+        types=[part.strip() for part in row.get("types", "").split(separator)],
+        definition=row.get("definition"),
+    )
+    builder.add_name(
+        row["id"],
+        row["name"],
+        language=row.get("language") or "ENG",
+        source=row.get("source", ""),
+        term_type=row.get("term_type", ""),
+        preferred=flag in _TRUE,
+    )
+
+
+def _rows(file: SourceFile, delimiter: str, malformed: MalformedLog) -> Iterator[tuple[int, list[str]]]:
+    """Iterate over the rows with the number of the line each begins on, passing over empty lines."""
+    if delimiter != "\t":
+        yield from _quoted_rows(file, delimiter, malformed)
+        return
+    for number, text in file.lines():
+        if text:
+            yield number, text.split("\t")
+
+
+def _quoted_rows(file: SourceFile, delimiter: str, malformed: MalformedLog) -> Iterator[tuple[int, list[str]]]:
+    last = 0
+
+    def feed() -> Iterator[str]:
+        nonlocal last
+        for number, text in file.lines(keep_ends=True):
+            last = number
+            yield text
+
+    rows = csv.reader(feed(), delimiter=delimiter, strict=True)
+    while True:
+        start = last + 1
+        try:
+            fields = next(rows)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            malformed.add(start, f"{error} (the row ends on line {last})")
+            continue
+        if fields:
+            yield start, fields
+
+
+def _find_delimiter(path: Path, delimiter: str | None) -> str:
+    if delimiter is not None:
+        if len(delimiter) != 1 or delimiter in '"\r\n':
+            raise ValueError(Errors.E113.format(setting="delimiter", value=delimiter, allowed="one character"))
+        return delimiter
+    suffix = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
+    if suffix.lower() not in _DELIMITERS:
+        raise ValueError(Errors.E112.format(file=path))
+    return _DELIMITERS[suffix.lower()]
+
+
+def _find_columns(path: Path, columns: _Columns, found: list[str], delimiter: str) -> dict[str, int]:
+    positions = {}
+    for what, column in vars(columns).items():
+        if column is None:
+            continue
+        if column not in found:
+            text = ", ".join(map(repr, found))
+            setting = f"{what}_column"
+            raise ValueError(
+                Errors.E111.format(file=path, column=column, setting=setting, found=text, delimiter=delimiter)
+            )
+        if found.count(column) > 1:
+            raise ValueError(Errors.E114.format(file=path, column=column, n=found.count(column)))
+        positions[what] = found.index(column)
+    return positions

@@ -1,0 +1,1 @@
+"""Rich Release Format, the form of UMLS: reading and writing."""

@@ -1,0 +1,202 @@
+"""Read the atoms of MRCONSO, keeping those that a filter lets through and counting all."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from ...errors import Errors
+from .folder import RrfFolder
+from .settings import RrfSettings
+from .sources import parse_level
+
+COLUMNS = ("CUI", "LAT", "TS", "STT", "ISPREF", "SAB", "TTY", "CODE", "STR", "SRL", "SUPPRESS")
+# What atoms are counted by, and the columns of names that these become.
+LABELS = {"SAB": "source", "LAT": "language", "TTY": "term_type"}
+# Longer names exist (laboratory tests, chemicals), but an encoder sees their beginning only.
+LONG = 1000
+# What `str.strip` removes. polars' own list leaves the separators U+001C to U+001F where they are.
+WHITE_SPACE = "\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
+    map(chr, range(0x2000, 0x200B))
+)
+# As the builder: white space and control characters.
+NOT_IN_ID = r"[\s\x00-\x1f\x7f-\x9f]"
+
+
+@dataclass
+class AtomCounts:
+    """What was read from MRCONSO.
+
+    ids (pl.Series): All concepts of the release.
+    labels (pl.DataFrame): Columns SAB, LAT, TTY, SRL and `rows`.
+    dropped (Counter[str]): Atoms left out, by reason.
+    """
+
+    ids: pl.Series
+    labels: pl.DataFrame
+    dropped: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def levels(self) -> dict[str, int | None]:
+        """The restriction level of each source, as its atoms give it: the strictest, None where one has none."""
+        levels: dict[str, int | None] = {}
+        for source, text in self.labels.select("SAB", "SRL").unique().sort("SAB", "SRL").iter_rows():
+            level, other = parse_level(text), levels.get(source, -1)
+            levels[source] = None if level is None or other is None else max(level, other)
+        return levels
+
+    def by(self, column: str) -> dict[str, int]:
+        """Count rows by the values of a label.
+
+        column (str): "SAB", "LAT" or "TTY".
+        RETURNS (dict[str, int]): Rows by value, the most frequent first.
+        """
+        totals = self.labels.group_by(column).agg(pl.sum("rows")).sort("rows", column, descending=[True, False])
+        return dict(totals.iter_rows())
+
+    def by_kept(self, column: str, atoms: pl.DataFrame) -> dict[str, dict[str, int]]:
+        """Count rows, and those that were kept, by the values of a label.
+
+        column (str): "SAB", "LAT" or "TTY".
+        atoms (pl.DataFrame): What was kept.
+        RETURNS (dict[str, dict[str, int]]): `rows` and `kept` by value, the most frequent first.
+        """
+        kept = dict(atoms[LABELS[column]].value_counts().iter_rows())
+        return {value: {"rows": rows, "kept": kept.get(value, 0)} for value, rows in self.by(column).items()}
+
+
+def read_atoms(folder: RrfFolder, settings: RrfSettings) -> tuple[pl.DataFrame, AtomCounts]:
+    """Read MRCONSO.
+
+    folder (RrfFolder): The release.
+    settings (RrfSettings): Which atoms to keep.
+    RETURNS (tuple[pl.DataFrame, AtomCounts]): The atoms, in the order of the file, with the columns CUI, name,
+        language, source, term_type, preferred, code and rank (0 for the best name to show); and counts.
+    RAISES (ValueError): If the file is damaged or empty, a setting names what it does not have, or no atom is left.
+    """
+    kept, ids, labels = [], [], []
+    dropped: Counter[str] = Counter()
+    conditions = _make_conditions(settings)
+    for block in folder.tables("MRCONSO", COLUMNS):
+        n = block.height
+        block = _with_good_ids(block, folder)
+        dropped["bad_id"] += n - block.height
+        ids.append(block["CUI"].unique())
+        labels.append(block.group_by(*LABELS, "SRL").len("rows"))
+        for reason, condition in conditions.items():
+            n = block.height
+            block = block.filter(condition)
+            dropped[reason] += n - block.height
+        n = block.height
+        kept.append(_as_atoms(block, settings.lower_case))
+        dropped["empty_name"] += n - kept[-1].height
+    counts = AtomCounts(pl.concat(ids).unique(), pl.concat(labels), dropped)
+    atoms = pl.concat(kept)
+    _check(folder, settings, counts, atoms)
+    return atoms, counts
+
+
+def keep_semantic_types(
+    atoms: pl.DataFrame, types: pl.DataFrame, wanted: Collection[str] | None, folder: RrfFolder, counts: AtomCounts
+) -> pl.DataFrame:
+    """Keep the atoms of concepts that have one of some semantic types, and count the others.
+
+    atoms (pl.DataFrame): What `read_atoms` gave.
+    types (pl.DataFrame): The columns CUI and TUI.
+    wanted (Collection[str] | None): The types (TUI); None for all.
+    folder (RrfFolder): Where they were read.
+    counts (AtomCounts): Takes the count.
+    RETURNS (pl.DataFrame): The atoms that are left.
+    RAISES (ValueError): If a type does not occur, or no atom is left.
+    """
+    if wanted is None:
+        return atoms
+    known = types["TUI"].value_counts(sort=True)["TUI"].to_list()
+    _check_values(folder, "MRSTY", "semantic type", wanted, known)
+    allowed = types.filter(pl.col("TUI").is_in(sorted(wanted))).select("CUI").unique()
+    left = atoms.join(allowed, on="CUI", how="semi", maintain_order="left")
+    counts.dropped["semantic_type"] = atoms.height - left.height
+    _check_any(folder, counts, left)
+    return left
+
+
+def _make_conditions(settings: RrfSettings) -> dict[str, pl.Expr]:
+    """Write the settings as conditions, by the reason for which an atom that fails one is dropped."""
+    conditions = {}
+    labels = {
+        "language": ("LAT", settings.languages),
+        "source": ("SAB", settings.sources),
+        "term_type": ("TTY", settings.term_types),
+    }
+    for reason, (column, values) in labels.items():
+        if values is not None:
+            conditions[reason] = pl.col(column).is_in(sorted(values))
+    if settings.suppressed == "drop":
+        conditions["suppressed"] = pl.col("SUPPRESS") == "N"
+    if settings.max_restriction_level is not None:
+        # A level that is not a number counts as the strictest: what is not known to be free is not passed on.
+        level = pl.col("SRL").cast(pl.Int16(), strict=False).fill_null(9)
+        conditions["restriction_level"] = level <= settings.max_restriction_level
+    return conditions
+
+
+def _with_good_ids(block: pl.DataFrame, folder: RrfFolder) -> pl.DataFrame:
+    """Leave out, or refuse, atoms whose concept id could not be written to a document."""
+    is_bad = (pl.col("CUI") == "") | pl.col("CUI").str.contains(NOT_IN_ID)
+    bad = block.filter(is_bad)
+    if not bad.height:
+        return block
+    if folder.errors == "raise":
+        raise ValueError(Errors.E126.format(file=folder.path / "MRCONSO", id=bad["CUI"][0], name=bad["STR"][0]))
+    return block.filter(~is_bad)
+
+
+def _as_atoms(block: pl.DataFrame, lower_case: bool) -> pl.DataFrame:
+    name = pl.col("STR").str.strip_chars(WHITE_SPACE)
+    is_best = {column: pl.col(column) == best for column, best in (("TS", "P"), ("STT", "PF"), ("ISPREF", "Y"))}
+    # The name to show: English, not suppressed, and the one that UMLS prefers.
+    faults = (pl.col("LAT") != "ENG", pl.col("SUPPRESS") != "N", *(~best for best in is_best.values()))
+    rank = sum((fault.cast(pl.UInt8()) * 2**place for place, fault in enumerate(reversed(faults))), start=pl.lit(0))
+    return block.select(
+        "CUI",
+        name=name.str.to_lowercase() if lower_case else name,
+        language="LAT",
+        source="SAB",
+        term_type="TTY",
+        preferred=pl.all_horizontal(is_best.values()),
+        code="CODE",
+        rank=rank.cast(pl.UInt8()),
+    ).filter(pl.col("name") != "")
+
+
+def _check(folder: RrfFolder, settings: RrfSettings, counts: AtomCounts, atoms: pl.DataFrame) -> None:
+    """Refuse an empty file, values that do not occur, which would be spelled wrongly, and an empty result."""
+    if not folder.read["MRCONSO"]:
+        raise ValueError(Errors.E128.format(file=folder.path / "MRCONSO"))
+    wanted = {"LAT": settings.languages, "SAB": settings.sources, "TTY": settings.term_types}
+    for column, values in wanted.items():
+        _check_values(folder, "MRCONSO", column, values, list(counts.by(column)))
+    _check_any(folder, counts, atoms)
+
+
+def _check_values(
+    folder: RrfFolder, file: str, what: str, wanted: Collection[str] | None, known: Collection[str]
+) -> None:
+    for value in sorted(set(wanted or ()) - set(known)):
+        found = ", ".join(list(known)[:30]) + (", ..." if len(known) > 30 else "") or "none at all"
+        raise ValueError(Errors.E125.format(file=folder.path / file, what=what, value=value, found=found))
+
+
+def _check_any(folder: RrfFolder, counts: AtomCounts, atoms: pl.DataFrame) -> None:
+    if not atoms.height:
+        raise ValueError(
+            Errors.E124.format(
+                file=folder.path / "MRCONSO",
+                filters=", ".join(f"{reason}: {n} dropped" for reason, n in counts.dropped.items() if n) or "none",
+                languages=", ".join(list(counts.by("LAT"))[:30]),
+                sources=", ".join(list(counts.by("SAB"))[:30]),
+            )
+        )

@@ -1,0 +1,174 @@
+"""Find the files of a release in Rich Release Format, know their columns, and read them as tables."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from string import ascii_lowercase
+from typing import Any
+
+import polars as pl
+
+from ...errors import Errors, Warnings
+from ...types import OnMalformed
+from ..readers.malformed import MalformedLog
+from .lines import RrfLines
+
+# Standard columns, for folders without MRFILES (UMLS Reference Manual, chapter 3).
+COLUMNS = {
+    "MRCONSO": "CUI LAT TS LUI STT SUI ISPREF AUI SAUI SCUI SDUI SAB TTY CODE STR SRL SUPPRESS CVF",
+    "MRREL": "CUI1 AUI1 STYPE1 REL CUI2 AUI2 STYPE2 RELA RUI SRUI SAB SL RG DIR SUPPRESS CVF",
+    "MRSTY": "CUI TUI STN STY ATUI CVF",
+    "MRDEF": "CUI AUI ATUI SATUI SAB DEF SUPPRESS CVF",
+    "MRSAB": "VCUI RCUI VSAB RSAB SON SF SVER VSTART VEND IMETA RMETA SLC SCC SRL TFR CFR CXTY TTYL ATNL LAT CENC "
+    "CURVER SABIN SSN SCIT",
+    "MRCUI": "CUI1 VER REL RELA MAPREASON CUI2 MAPIN",
+    "MRSAT": "CUI LUI SUI METAUI STYPE CODE ATUI SATUI ATN SAB ATV SUPPRESS CVF",
+    "MRFILES": "FIL DES FMT CLS RWS BTS",
+}
+# A whole file, or one of the parts that a full release is cut into: MRCONSO.RRF.aa.gz, MRCONSO.RRF.ab.gz, ...
+_PART = re.compile(r"\.RRF(?P<part>\.(?!gz$)[a-z]{2})?(?P<packed>\.gz)?$")
+
+
+class RrfFolder:
+    """A folder with the files of one release."""
+
+    def __init__(self, path: str | Path, *, errors: OnMalformed = "raise") -> None:
+        """Look into the folder.
+
+        path (str | Path): The folder of MRCONSO.RRF and its siblings, or the one above with META in it.
+        errors (OnMalformed): Whether to "raise" an error for a malformed line, or to "skip" and count it.
+        RAISES (FileNotFoundError): If there is no MRCONSO.
+        RAISES (ValueError): If a file is there twice.
+        """
+        self.path = Path(path)
+        self.errors = errors
+        self.read: dict[str, int] = {}
+        self.repaired: Counter[str] = Counter()
+        self.malformed_count = 0
+        self.malformed_examples: list[str] = []
+        self._described: list[dict[str, Any]] = []
+        self._formats: dict[str, tuple[list[str], int | None]] = {}
+        if not find_parts(self.path, "MRCONSO") and find_parts(self.path / "META", "MRCONSO"):
+            self.path = self.path / "META"
+        if not find_parts(self.path, "MRCONSO"):
+            raise FileNotFoundError(Errors.E120.format(folder=self.path, cwd=Path.cwd()))
+        self._formats = self._read_formats()
+        self._check_present()
+
+    def __contains__(self, name: str) -> bool:
+        return bool(find_parts(self.path, name))
+
+    def tables(self, name: str, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+        """Read a file in blocks.
+
+        name (str): The file without its ending, such as "MRCONSO".
+        columns (Sequence[str]): The columns wanted.
+        YIELDS (pl.DataFrame): The next lines; all columns are strings without nulls.
+        RAISES (ValueError): If a column is missing, the file is damaged, or a line is malformed and not to be skipped.
+        """
+        header, rows = self._formats.get(name, (COLUMNS[name].split(), None))
+        parts = find_parts(self.path, name)
+        missing = [column for column in columns if column not in header]
+        if missing:
+            raise ValueError(Errors.E121.format(file=parts[0], column=missing[0], found=", ".join(header)))
+        malformed = MalformedLog(parts[0], self.errors)
+        lines = RrfLines(parts, len(header), malformed)
+        for block in lines.blocks():
+            yield parse_block(block.data, header, columns)
+        if not lines.rows:
+            yield pl.DataFrame(schema={column: pl.String() for column in columns})
+        self._account(name, lines, rows)
+
+    def table(self, name: str, columns: Sequence[str]) -> pl.DataFrame:
+        """Read a file as a whole.
+
+        name (str): The file without its ending.
+        columns (Sequence[str]): The columns wanted.
+        RETURNS (pl.DataFrame): All lines; without any if there is no such file.
+        RAISES (ValueError): As `tables`.
+        """
+        if name not in self:
+            return pl.DataFrame(schema={column: pl.String() for column in columns})
+        return pl.concat(self.tables(name, columns))
+
+    def describe(self) -> list[dict[str, Any]]:
+        """Describe the files read so far.
+
+        RETURNS (list[dict[str, Any]]): Name and SHA-256 of each.
+        """
+        return sorted(self._described, key=lambda file: file["name"])
+
+    def _read_formats(self) -> dict[str, tuple[list[str], int | None]]:
+        """Read from MRFILES the columns and the number of rows of each file."""
+        formats = {}
+        # The columns of MRFILES itself are the standard ones: no formats are known yet.
+        for name, columns, rows in self.table("MRFILES", ("FIL", "FMT", "RWS")).iter_rows():
+            formats[Path(name).stem] = columns.split(","), int(rows) if rows.isdigit() else None
+        return formats
+
+    def _check_present(self) -> None:
+        """Refuse a folder without a file that MRFILES says has rows, as far as it would be read."""
+        for name in ("MRSTY", "MRDEF", "MRREL", "MRSAB"):
+            _, rows = self._formats.get(name, ([], None))
+            if rows and name not in self:
+                if self.errors == "raise":
+                    raise ValueError(Errors.E129.format(folder=self.path, file=name, rows=rows))
+                warnings.warn(Warnings.W105.format(folder=self.path, file=name, rows=rows), UserWarning, stacklevel=3)
+
+    def _account(self, name: str, lines: RrfLines, expected: int | None) -> None:
+        """Keep the counts of a file that was read to its end, and compare them with what MRFILES says."""
+        self.read[name] = lines.rows
+        self._described += lines.describe()
+        self.repaired.update(lines.repaired)
+        self.malformed_count += lines.malformed.count
+        self.malformed_examples += lines.malformed.examples
+        if lines.malformed.count:
+            message = Warnings.W101.format(
+                file=lines.paths[0], n=lines.malformed.count, example=lines.malformed.examples[0]
+            )
+            warnings.warn(message, UserWarning, stacklevel=4)
+        if expected is not None and expected != lines.rows:
+            if self.errors == "raise":
+                raise ValueError(Errors.E122.format(file=lines.paths[0], found=lines.rows, expected=expected))
+            message = Warnings.W103.format(file=lines.paths[0], found=lines.rows, expected=expected)
+            warnings.warn(message, UserWarning, stacklevel=4)
+
+
+def find_parts(folder: Path, name: str) -> list[Path]:
+    """Find a file of a release.
+
+    folder (Path): The folder.
+    name (str): The file without its ending, such as "MRCONSO".
+    RETURNS (list[Path]): The file, or its parts in order; empty if there is none.
+    RAISES (ValueError): If it is there both whole and in parts, or both packed and not, or a part is missing.
+    """
+    if not folder.is_dir():
+        return []
+    found = [path for path in sorted(folder.glob(f"{name}.RRF*")) if _PART.search(path.name)]
+    kinds = {(bool(match["part"]), match["packed"]) for path in found if (match := _PART.search(path.name))}
+    if len(kinds) > 1:
+        raise ValueError(Errors.E123.format(folder=folder, files=", ".join(path.name for path in found)))
+    parts = [match["part"][1:] for path in found if (match := _PART.search(path.name)) and match["part"]]
+    if parts != [first + second for first in ascii_lowercase for second in ascii_lowercase][: len(parts)]:
+        raise ValueError(Errors.E119.format(folder=folder, files=", ".join(path.name for path in found)))
+    return found
+
+
+def parse_block(data: bytes, header: Sequence[str], columns: Sequence[str]) -> pl.DataFrame:
+    """Parse lines that are known to have the right number of fields.
+
+    data (bytes): The lines.
+    header (Sequence[str]): The names of all columns.
+    columns (Sequence[str]): Those wanted.
+    RETURNS (pl.DataFrame): The columns wanted, in this order, as strings.
+    """
+    wanted = sorted(header.index(column) for column in columns)
+    frame = pl.read_csv(
+        data, separator="|", has_header=False, quote_char=None, columns=wanted, infer_schema=False, raise_if_empty=True
+    )
+    frame.columns = [header[position] for position in wanted]
+    return frame.select(pl.col(column).fill_null("") for column in columns)

@@ -1,0 +1,127 @@
+"""What was read from a release, kept and dropped, as data and as readable tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from .atoms import LONG, AtomCounts
+from .folder import RrfFolder
+
+BINS = ((1, 1), (2, 2), (3, 3), (4, 4), (5, 9), (10, 19), (20, 49), (50, 199), (200, 999), (1000, None))
+# Published for UMLS 2020AA: SapBERT (Liu et al., NAACL 2021), section 2.1. Only licence holders can compare.
+PUBLISHED = {"names": 9_712_959, "pairs": 11_792_953}
+
+
+def make_report(
+    folder: RrfFolder,
+    counts: AtomCounts,
+    atoms: pl.DataFrame,
+    concepts: pl.DataFrame,
+    names: pl.DataFrame,
+    settings: dict[str, Any],
+) -> dict[str, Any]:
+    """Report what was read, kept and dropped.
+
+    folder (RrfFolder): The release, read.
+    counts (AtomCounts): Of its atoms.
+    atoms (pl.DataFrame): Those that were kept.
+    concepts (pl.DataFrame): Of the terminology.
+    names (pl.DataFrame): Of the terminology.
+    settings (dict[str, Any]): Of the reader.
+    RETURNS (dict[str, Any]): Plain JSON data.
+    """
+    distinct = list_distinct(names)
+    return {
+        "files": folder.describe(),
+        "settings": settings,
+        "read": folder.read,
+        "repaired": dict(sorted(folder.repaired.items())),
+        "kept": {"concepts": concepts.height, "names": names.height, "atoms": atoms.height},
+        "dropped": {
+            **counts.dropped,
+            "concepts_without_names": len(counts.ids) - concepts.height,
+            "malformed": folder.malformed_count,
+        },
+        "malformed_examples": folder.malformed_examples,
+        "long_names": int((atoms["name"].str.len_chars() > LONG).sum()),
+        "by_source": counts.by_kept("SAB", atoms),
+        "by_language": counts.by_kept("LAT", atoms),
+        "by_term_type": counts.by_kept("TTY", atoms),
+        "names_per_concept": count_names_per_concept(distinct),
+        "homonyms": count_homonyms(distinct),
+    }
+
+
+def list_distinct(names: pl.DataFrame) -> pl.DataFrame:
+    """List the distinct names of each concept, whatever their language and case.
+
+    names (pl.DataFrame): Of a terminology.
+    RETURNS (pl.DataFrame): The columns `concept` and `name`.
+    """
+    return names.select("concept", pl.col("name").str.to_lowercase()).unique()
+
+
+def count_names_per_concept(distinct: pl.DataFrame) -> dict[str, int]:
+    """Count concepts by how many distinct names they have.
+
+    distinct (pl.DataFrame): What `list_distinct` gave.
+    RETURNS (dict[str, int]): Concepts by number of names, such as "5-9"; and the most under "largest".
+    """
+    n = distinct.group_by("concept").len()["len"]
+    counts = {}
+    for low, high in BINS:
+        label = f"{low}+" if high is None else str(low) if low == high else f"{low}-{high}"
+        counts[label] = int(((n >= low) & (n <= high if high is not None else n >= low)).sum())
+    return {**counts, "largest": int(n.to_numpy().max(initial=0))}
+
+
+def count_homonyms(distinct: pl.DataFrame) -> dict[str, int]:
+    """Count names that belong to several concepts.
+
+    distinct (pl.DataFrame): What `list_distinct` gave.
+    RETURNS (dict[str, int]): Such `names`, and the `concepts` that have one.
+    """
+    shared = distinct.filter(pl.col("name").is_duplicated())
+    return {"names": shared["name"].n_unique(), "concepts": shared["concept"].n_unique()}
+
+
+def format_report(report: dict[str, Any]) -> str:
+    """Write a report as readable tables.
+
+    report (dict[str, Any]): That of a terminology read from a release.
+    RETURNS (str): Markdown.
+    """
+    kept, read = report["kept"], report["read"]
+    given = report.get("tradenames")
+    tradenames = "{links:,} links gave {names:,} names to {concepts:,} concepts".format(**given) if given else "off"
+    unknown = ", ".join(f"{n:,} of {file}" for file, n in report["unknown_concepts"].items())
+    parts = [
+        f"{kept['concepts']:,} concepts with {kept['names']:,} names (distinct by concept and language), from "
+        f"{kept['atoms']:,} of {read['MRCONSO']:,} atoms.",
+        _format_table("file", ("rows",), {file: {"rows": n} for file, n in read.items()}),
+        _format_table("dropped", ("rows",), {reason: {"rows": n} for reason, n in report["dropped"].items() if n}),
+        _format_table("put right", ("lines",), {slip: {"lines": n} for slip, n in report["repaired"].items()}),
+        *(
+            _format_table(title, ("rows", "kept"), report[key])
+            for title, key in (("source", "by_source"), ("language", "by_language"), ("term type", "by_term_type"))
+        ),
+        _format_table(
+            "names", ("concepts",), {label: {"concepts": n} for label, n in report["names_per_concept"].items()}
+        ),
+        f"Homonyms: {report['homonyms']['names']:,} names that {report['homonyms']['concepts']:,} concepts share.",
+        f"Tradenames: {tradenames}. Rows about concepts that MRCONSO does not have: {unknown}.",
+        f"For comparison, UMLS 2020AA, English, as published: {PUBLISHED['names']:,} names.",
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _format_table(title: str, columns: tuple[str, ...], rows: dict[str, dict[str, int]]) -> str:
+    if not rows:
+        return ""
+    lines = [f"| {title} | {' | '.join(columns)} |", f"| --- |{' ---: |' * len(columns)}"]
+    lines += [
+        f"| {label or '(none)'} | {' | '.join(f'{n[column]:,}' for column in columns)} |" for label, n in rows.items()
+    ]
+    return "\n".join(lines)

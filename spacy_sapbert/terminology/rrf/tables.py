@@ -1,0 +1,108 @@
+"""Turn the atoms of a release into the concepts and names of a terminology, column by column."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from ..table import CONCEPT_SCHEMA, NAME_SCHEMA, SOURCE_SEPARATOR
+
+NAME_KEY = ["concept", "name", "language"]
+
+
+def number_concepts(atoms: pl.DataFrame) -> tuple[pl.Series, pl.DataFrame]:
+    """Replace the column CUI by the row that the concept will have, and sort by it.
+
+    atoms (pl.DataFrame): Atoms with the column CUI.
+    RETURNS (tuple[pl.Series, pl.DataFrame]): The ids in order, and the atoms with the column `concept`; those of a
+        concept in the order they came in.
+    """
+    ids = atoms["CUI"].unique().sort().alias("id")
+    # A release is nearly sorted by concept: looking up each run of equal ids once spares most of the work.
+    runs = atoms["CUI"].rle().struct.unnest()
+    rows = find_rows(runs["value"], ids)
+    concept = pl.Series("concept", np.repeat(rows, runs["len"].to_numpy()), dtype=pl.UInt32())
+    atoms = atoms.drop("CUI").with_columns(concept)
+    if not concept.is_sorted():
+        atoms = atoms.sort("concept", maintain_order=True)
+    return ids, atoms
+
+
+def find_rows(wanted: pl.Series, ids: pl.Series) -> np.ndarray:
+    """Look up ids in a sorted column.
+
+    wanted (pl.Series): Ids.
+    ids (pl.Series): Distinct ids in order.
+    RETURNS (np.ndarray): The row of each, int64; -1 where there is none.
+    """
+    known = pl.DataFrame({"id": ids, "row": np.arange(len(ids), dtype=np.int64)})
+    found = pl.DataFrame({"id": wanted}).join(known, on="id", how="left", maintain_order="left")
+    return found["row"].fill_null(-1).to_numpy()
+
+
+def place(table: pl.DataFrame, ids: pl.Series, *columns: str) -> pl.DataFrame:
+    """Keep the rows of a table that are about concepts of the terminology.
+
+    table (pl.DataFrame): With the column CUI.
+    ids (pl.Series): The concepts of the terminology, in order.
+    *columns (str): The columns to keep.
+    RETURNS (pl.DataFrame): These columns and `concept`, the concept's row.
+    """
+    placed = table.select(pl.Series("concept", find_rows(table["CUI"], ids)), *columns).filter(pl.col("concept") >= 0)
+    return placed.cast({"concept": pl.UInt32()})
+
+
+def make_names(atoms: pl.DataFrame) -> pl.DataFrame:
+    """Make the table of distinct names.
+
+    atoms (pl.DataFrame): Sorted by concept, with the columns of a terminology's names.
+    RETURNS (pl.DataFrame): One row for each concept, name and language, in the order of their first atoms. The sources
+        that give it are joined by "|", the term type is that of the first, and it is preferred if any atom is.
+    """
+    names = (
+        atoms.with_row_index("atom")
+        .group_by(NAME_KEY)
+        .agg(pl.first("atom", "source", "term_type"), pl.any("preferred"), pl.n_unique("source").alias("n_sources"))
+        .sort("atom")
+    )
+    several = names.filter(pl.col("n_sources") > 1).select(NAME_KEY)
+    if several.height:
+        joined = (
+            atoms.join(several, on=NAME_KEY, how="semi", maintain_order="left")
+            .group_by(NAME_KEY)
+            .agg(pl.col("source").unique(maintain_order=True))
+            .with_columns(joined=pl.col("source").list.join(SOURCE_SEPARATOR))
+            .select(*NAME_KEY, "joined")
+        )
+        names = names.join(joined, on=NAME_KEY, how="left", maintain_order="left")
+        names = names.with_columns(source=pl.coalesce("joined", "source"))
+    return names.select(NAME_SCHEMA.names()).cast(NAME_SCHEMA)
+
+
+def make_concepts(ids: pl.Series, atoms: pl.DataFrame, columns: dict[str, pl.DataFrame]) -> pl.DataFrame:
+    """Make the table of concepts.
+
+    ids (pl.Series): Their ids, in order.
+    atoms (pl.DataFrame): Sorted by concept, with `name`, and `rank`: how far it is from being the name to show.
+    columns (dict[str, pl.DataFrame]): The other columns by name: tables of `concept` and one more, several rows for a
+        concept where the column holds lists. A `canonical_name` replaces that of the best rank.
+    RETURNS (pl.DataFrame): The concepts.
+    """
+    best = atoms.select("concept", "name", "rank").sort("concept", "rank", maintain_order=True)
+    concepts = best.unique("concept", keep="first", maintain_order=True).select(
+        ids, pl.col("name").alias("canonical_name"), "concept"
+    )
+    columns = dict(columns)
+    shown = columns.pop("canonical_name", None)
+    if shown is not None:
+        first = shown.unique("concept", keep="first", maintain_order=True)
+        concepts = concepts.update(first, on="concept", maintain_order="left")
+    for name, values in columns.items():
+        if isinstance(CONCEPT_SCHEMA[name], pl.List):
+            values = values.group_by("concept", maintain_order=True).agg(pl.col(name).unique(maintain_order=True))
+        else:
+            values = values.unique("concept", keep="first", maintain_order=True)
+        concepts = concepts.join(values, on="concept", how="left", maintain_order="left")
+        if isinstance(CONCEPT_SCHEMA[name], pl.List):
+            concepts = concepts.with_columns(pl.col(name).fill_null([]))
+    return concepts.select(CONCEPT_SCHEMA.names()).cast(CONCEPT_SCHEMA)

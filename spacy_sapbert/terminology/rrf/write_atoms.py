@@ -1,0 +1,119 @@
+"""Turn names into atoms: one for each source that gives a name, with the codes of its concept."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import polars as pl
+
+from ..table import SOURCE_SEPARATOR
+from .concepts import NO_CODE, NO_SOURCE
+
+
+class Atoms(NamedTuple):
+    """Names as atoms.
+
+    table (pl.DataFrame): The atoms in order: the columns of MRCONSO that are used, and the row of the concept.
+    codes (list[tuple[int, str, str]]): Concept row, source and code of the codes that no atom has, in order.
+    """
+
+    table: pl.DataFrame
+    codes: list[tuple[int, str, str]]
+
+
+def make_atoms(concepts: pl.DataFrame, names: pl.DataFrame) -> Atoms:
+    """Make the atoms of a terminology.
+
+    concepts (pl.DataFrame): Its concepts.
+    names (pl.DataFrame): Its names.
+    RETURNS (Atoms): The atoms, and what could not be put into them.
+    """
+    table = (
+        names.with_row_index("name_row")
+        .with_columns(SAB=pl.col("source").replace("", NO_SOURCE).str.split(SOURCE_SEPARATOR))
+        .explode("SAB")
+        .with_row_index("atom")
+    )
+    codes = _place_codes(concepts["codes"], table["concept"], table["SAB"].to_list())
+    table = _add_codes(table, codes)
+    canonical = concepts["canonical_name"].gather(table["concept"])
+    # The flags of a name that its source does not prefer, but that is shown, are above those of any other such name.
+    shown = (pl.col("name") == canonical) & ~pl.col("preferred")
+    table = table.with_columns(
+        CUI=concepts["id"].gather(table["concept"]),
+        TS=pl.when(shown | pl.col("preferred")).then(pl.lit("P")).otherwise(pl.lit("S")),
+        STT=pl.when(shown).then(pl.lit("VO")).otherwise(pl.lit("PF")),
+        ISPREF=pl.when(pl.col("name_row").is_first_distinct()).then(pl.lit("Y")).otherwise(pl.lit("N")),
+        AUI=number("A", pl.int_range(1, pl.len() + 1)),
+        LUI=number("L", pl.struct("language", pl.col("name").str.to_lowercase()).rank("dense")),
+        SUI=number("S", pl.struct("language", "name").rank("dense")),
+        # The source's own identifier of the concept, as ontologies have it.
+        SCUI=pl.when(pl.col("CODE") != NO_CODE).then("CODE").otherwise(pl.lit("")),
+    )
+    return Atoms(table.rename({"name": "STR", "language": "LAT", "term_type": "TTY"}), codes.rest)
+
+
+def number(prefix: str, values: pl.Expr) -> pl.Expr:
+    """Write numbers as identifiers.
+
+    prefix (str): What they begin with.
+    values (pl.Expr): The numbers.
+    RETURNS (pl.Expr): The identifiers: the prefix and eight digits or more.
+    """
+    return pl.lit(prefix) + values.cast(pl.String()).str.zfill(8)
+
+
+class _Codes(NamedTuple):
+    """Where codes go: to atoms, to repetitions of atoms, or to none. Code and source are apart."""
+
+    placed: list[tuple[int, str]]
+    repeated: list[tuple[int, str]]
+    rest: list[tuple[int, str, str]]
+
+
+def _place_codes(lists: pl.Series, concepts: pl.Series, sources: list[str]) -> _Codes:
+    """Distribute each concept's codes over its atoms such that they are read back in the same order."""
+    result = _Codes([], [], [])
+    offsets = concepts.search_sorted(pl.Series(range(len(lists) + 1), dtype=pl.UInt32())).to_list()
+    for concept, codes in enumerate(lists.to_list()):
+        start, end = offsets[concept : concept + 2]
+        if codes:
+            _place(concept, codes, start, sources[start:end], result)
+    return result
+
+
+def _place(concept: int, codes: list[str], start: int, sources: list[str], result: _Codes) -> None:
+    position = 0
+    in_atoms = True
+    for whole in codes:
+        source, separator, code = whole.partition(":")
+        if not source or not code or code == NO_CODE or source == NO_SOURCE:
+            source, code = NO_SOURCE, whole
+        # Codes of atoms are read first: behind one that is in no atom, no other may be in one.
+        in_atoms = in_atoms and source != NO_SOURCE and source in sources
+        if not in_atoms:
+            result.rest.append((concept, source, code))
+            continue
+        found = next((i for i in range(position, len(sources)) if sources[i] == source), None)
+        if found is None:
+            # More codes than atoms, or in another order: the source's first atom again, behind all of the concept.
+            position = len(sources)
+            result.repeated.append((start + sources.index(source), code))
+        else:
+            position = found + 1
+            result.placed.append((start + found, code))
+
+
+def _add_codes(table: pl.DataFrame, codes: _Codes) -> pl.DataFrame:
+    schema = {"atom": pl.UInt32(), "CODE": pl.String()}
+    placed = pl.DataFrame(codes.placed, schema, orient="row")
+    repeated = pl.DataFrame(codes.repeated, schema, orient="row")
+    # Atoms without a code of their own take the one that an atom of the same source before them has.
+    own = table.join(placed, on="atom", how="left", maintain_order="left").with_columns(
+        pl.col("CODE").forward_fill().over("concept", "SAB").fill_null(NO_CODE)
+    )
+    if not repeated.height:
+        return own
+    again = repeated.join(table, on="atom", how="left", maintain_order="left")
+    both = pl.concat([own, again.select(own.columns)])
+    return both.sort("concept", maintain_order=True)

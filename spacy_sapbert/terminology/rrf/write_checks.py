@@ -1,0 +1,105 @@
+"""What cannot be written in Rich Release Format: find it, name it, or replace it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from ...errors import Errors
+from .atoms import NOT_IN_ID, WHITE_SPACE
+from .concepts import NO_SOURCE
+
+# Fields end at a pipe and rows at a line end; there is no way to write either inside of a field.
+_BREAKS = r"[|\n\r]"
+_TEXTS = {"concepts": ("canonical_name", "definition", "codes"), "names": ("name", "term_type")}
+
+
+def replace_unwritable(
+    concepts: pl.DataFrame, names: pl.DataFrame
+) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, int]]:
+    """Replace pipes by "/" and line ends by a space, in texts but not in what is matched exactly, such as ids.
+
+    concepts (pl.DataFrame): The concepts of a terminology.
+    names (pl.DataFrame): Its names.
+    RETURNS (tuple[pl.DataFrame, pl.DataFrame, dict[str, int]]): Both with writable texts, and how many were replaced
+        by column.
+    """
+    counts = {}
+    frames = {"concepts": concepts, "names": names}
+    for what, columns in _TEXTS.items():
+        for column in columns:
+            frame = frames[what]
+            n = sum(1 for _ in _find(frame, column, _BREAKS))
+            if n:
+                counts[column] = n
+                is_list = isinstance(frame.schema[column], pl.List)
+                mended = pl.col(column).list.eval(_mend(pl.element())) if is_list else _mend(pl.col(column))
+                frames[what] = frame.with_columns(mended)
+    # Names that differed in nothing else have become the same.
+    key = ["concept", "name", "language"]
+    return frames["concepts"], frames["names"].unique(key, keep="first", maintain_order=True), counts
+
+
+def check_writable(concepts: pl.DataFrame, names: pl.DataFrame) -> None:
+    """Refuse what would not be read back as it is.
+
+    concepts (pl.DataFrame): The concepts of a terminology.
+    names (pl.DataFrame): Its names.
+    RAISES (ValueError): If there is any such thing, with an example.
+    """
+    ids = concepts["id"]
+    for what, frame in (("concepts", concepts), ("names", names)):
+        for column in frame.columns:
+            if column in ("concept", "preferred"):
+                continue
+            # A pipe in a source separates several.
+            broken = next(_find(frame, column, r"[\n\r]" if column == "source" else _BREAKS), None)
+            if broken is not None:
+                row, value = broken
+                owner = ids[row] if what == "concepts" else ids[names["concept"][row]]
+                raise ValueError(Errors.E140.format(what=column, value=value, id=owner))
+    for reason, faulty in _faults(concepts, names):
+        if faulty.height:
+            raise ValueError(Errors.E141.format(reason=reason, n=faulty.height, example=faulty.row(0)))
+
+
+def _faults(concepts: pl.DataFrame, names: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
+    row = pl.int_range(pl.len(), dtype=pl.UInt32())
+    yield "concepts have no name", concepts.filter(~row.is_in(names["concept"].unique().implode())).select("id")
+    bad = (pl.col("id") == "") | pl.col("id").str.contains(NOT_IN_ID)
+    yield "ids are empty or hold white space or a control character", concepts.filter(bad).select("id")
+    bom = pl.col("id").str.starts_with("\ufeff")
+    yield "ids begin with a byte order mark, which readers take off a file", concepts.filter(bom).select("id")
+    yield "names have an empty language", names.filter(pl.col("language") == "")
+    for column, frame in (("name", names), ("definition", concepts)):
+        blank = (pl.col(column) != pl.col(column).str.strip_chars(WHITE_SPACE)) | (pl.col(column) == "")
+        yield f"texts ({column}) are empty or have white space around them", frame.filter(blank)
+    for column in ("types", "codes", "parents"):
+        several = (pl.col(column).list.n_unique() < pl.col(column).list.len()) | pl.col(column).list.contains("")
+        yield f"lists of {column} hold an empty text, or the same twice", concepts.filter(several).select("id", column)
+    itself = pl.col("parents").list.contains(pl.col("id"))
+    yield "concepts are parents of themselves", concepts.filter(itself).select("id", "parents")
+    key = ["concept", "name", "language"]
+    yield "names stand twice in the same concept and language", names.filter(pl.struct(key).is_duplicated())
+    labels = names.select(pl.col("source").unique(maintain_order=True)).with_columns(
+        part=pl.col("source").str.split("|")
+    )
+    several = pl.col("part").list.len() > 1
+    empty = several & pl.col("part").list.contains("")
+    repeated = pl.col("part").list.n_unique() < pl.col("part").list.len()
+    yield "sources joined by '|' have an empty part or the same part twice", labels.filter(empty | repeated)
+    reserved = pl.col("part").list.contains(NO_SOURCE)
+    yield f"names have the source {NO_SOURCE}, which stands for names without one", labels.filter(reserved)
+
+
+def _find(frame: pl.DataFrame, column: str, pattern: str) -> Iterator[tuple[int, str]]:
+    """Find the texts of a column that match, with their rows."""
+    texts = frame.select(column).with_row_index("row")
+    if isinstance(texts.schema[column], pl.List):
+        texts = texts.explode(column)
+    yield from texts.filter(pl.col(column).str.contains(pattern)).rows()
+
+
+def _mend(text: pl.Expr) -> pl.Expr:
+    return text.str.replace_all("|", "/", literal=True).str.replace_all(r"\s*[\n\r]+\s*", " ")

@@ -1,0 +1,214 @@
+"""Write a terminology in Rich Release Format, the form of UMLS."""
+
+from __future__ import annotations
+
+import gzip as gzip_format
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import polars as pl
+
+from ...files import fill_folder
+from ..readers.malformed import check_choice
+from ..table import Terminology
+from .concepts import CANONICAL_NAME, NO_SOURCE, XREF
+from .write_atoms import Atoms, make_atoms, number
+from .write_checks import check_writable, replace_unwritable
+from .write_columns import DESCRIPTIONS, FILES
+
+# Files that tell what is in the others, and so are never packed.
+_PLAIN = ("MRSAB", "MRFILES", "MRCOLS")
+
+
+def write_rrf(
+    terminology: Terminology,
+    folder: str | Path,
+    *,
+    gzip: bool = False,
+    unwritable: Literal["raise", "replace"] = "raise",
+) -> dict[str, Any]:
+    """Write MRCONSO, MRSTY, MRDEF, MRREL, MRSAT and MRSAB, and MRFILES and MRCOLS that describe them.
+
+    `read_rrf(folder, languages=None, xrefs=True)` gives the same concepts and names again. To this end, what UMLS has
+    no place for is written as follows:
+
+    - A name of several sources, "HPO|MSH", is one atom for each. Names without a source are of the source "NOSAB".
+    - A concept's codes are the CODE of its atoms as long as their order allows it, and rows of MRSAT with the attribute
+      "XREF" otherwise. There, a code without a prefix has the source "NOSAB".
+    - Preferred names are P, PF, Y. The name to show is the first of them; if it is another one that no flag can point
+      to, a row of MRSAT with the attribute "CANONICAL_NAME" holds it.
+
+    Parents that are not in the terminology have no atoms, so they cannot be written: they are counted. The numbers of
+    LUI, SUI, AUI, RUI and ATUI count rows: the same terminology gives the same files, but the next release of it other
+    numbers.
+
+    terminology (Terminology): What to write.
+    folder (str | Path): The folder, made if missing. Other files in it stay.
+    gzip (bool): Pack all files but MRSAB, MRFILES and MRCOLS.
+    unwritable (Literal["raise", "replace"]): Whether to "raise" an error for texts with a "|" or a line end, or to
+        "replace" these by "/" and a space, and count them.
+    RETURNS (dict[str, Any]): The rows of each file, `dangling_parents`, and `replaced`: counts by column.
+    RAISES (ValueError): If something cannot be written, before anything is.
+    """
+    check_choice("unwritable", unwritable, ("raise", "replace"))
+    concepts, names = terminology.concepts, terminology.names
+    replaced: dict[str, int] = {}
+    if unwritable == "replace":
+        concepts, names, replaced = replace_unwritable(concepts, names)
+    check_writable(concepts, names)
+    report = terminology.report
+    tables, dangling = _make_tables(concepts, make_atoms(concepts, names), report)
+    folder = Path(folder)
+    with fill_folder(folder, last="MRFILES.RRF") as temporary:
+        sizes = {name: _write(temporary, name, frame, gzip) for name, frame in tables.items()}
+        _write(temporary, "MRCOLS", _make_columns(tables), False)
+        _write(temporary, "MRFILES", _make_files(tables, sizes), False)
+    for name in tables:
+        # A file of both forms would leave open which of them is meant.
+        other = f"{name}.RRF" if gzip and name not in _PLAIN else f"{name}.RRF.gz"
+        (folder / other).unlink(missing_ok=True)
+    rows = {name: frame.height for name, frame in tables.items()}
+    return {"rows": rows, "dangling_parents": dangling, "replaced": replaced}
+
+
+def _make_tables(
+    concepts: pl.DataFrame, atoms: Atoms, report: Mapping[str, Any]
+) -> tuple[dict[str, pl.DataFrame], int]:
+    """Make the tables of all files but MRFILES and MRCOLS, and count the parents that are not in them."""
+    sources, types = report.get("sources") or {}, report.get("semantic_types") or {}
+    levels = {sab: str(source.get("restriction_level") or 0) for sab, source in sources.items()}
+    first = atoms.table.unique("concept", keep="first", maintain_order=True).select("concept", "AUI", "SAB")
+    concepts = concepts.rename({"id": "CUI", "definition": "DEF"}).with_row_index("concept")
+    concepts = concepts.join(first, on="concept", how="left", maintain_order="left")
+    relations, dangling = _make_relations(concepts)
+    tables = {
+        "MRCONSO": atoms.table.with_columns(SRL=_look_up("SAB", levels, pl.lit("0"))),
+        "MRSTY": _explode(concepts, "types", "TUI").with_columns(STY=_look_up("TUI", types, pl.col("TUI"))),
+        "MRDEF": concepts.filter(pl.col("DEF").is_not_null()),
+        "MRREL": relations,
+        "MRSAT": _make_attributes(concepts, atoms),
+        "MRSAB": _make_sources(atoms.table, sources),
+    }
+    used = 0
+    for name in ("MRSTY", "MRDEF", "MRSAT"):
+        tables[name] = tables[name].with_columns(ATUI=number("AT", pl.int_range(used + 1, used + 1 + pl.len())))
+        used += tables[name].height
+    return {name: _complete(name, frame) for name, frame in tables.items()}, dangling
+
+
+def _make_relations(concepts: pl.DataFrame) -> tuple[pl.DataFrame, int]:
+    """Make the rows that begin with the child, then those with the parent: 2 has the relation to 1."""
+    pairs = _explode(concepts, "parents", "parent")
+    known = pairs.filter(pl.col("parent").is_in(concepts["CUI"].implode()))
+    common = {"STYPE1": pl.lit("CUI"), "STYPE2": pl.lit("CUI"), "SL": pl.col("SAB")}
+    up = known.select("SAB", CUI1="CUI", CUI2="parent", REL=pl.lit("PAR"), RELA=pl.lit("inverse_isa"))
+    down = known.select("SAB", CUI1="parent", CUI2="CUI", REL=pl.lit("CHD"), RELA=pl.lit("isa"))
+    both = pl.concat([up, down]).with_columns(**common, RUI=number("R", pl.int_range(1, pl.len() + 1)))
+    return both, pairs.height - known.height
+
+
+def _make_attributes(concepts: pl.DataFrame, atoms: Atoms) -> pl.DataFrame:
+    schema = {"concept": pl.UInt32(), "SAB": pl.String(), "ATV": pl.String()}
+    codes = pl.DataFrame(atoms.codes, schema, orient="row").with_columns(ATN=pl.lit(XREF))
+    shown = _find_shown_names(atoms.table).join(concepts.select("concept", "canonical_name"), on="concept")
+    others = shown.filter(pl.col("STR") != pl.col("canonical_name")).sort("concept")
+    names = others.select("concept", SAB=pl.lit(NO_SOURCE), ATV="canonical_name", ATN=pl.lit(CANONICAL_NAME))
+    rows = pl.concat([codes, names]).join(concepts.select("concept", "CUI"), on="concept", how="left")
+    return rows.sort("concept", maintain_order=True).with_columns(METAUI="CUI", STYPE=pl.lit("CUI"))
+
+
+def _find_shown_names(atoms: pl.DataFrame) -> pl.DataFrame:
+    """Find the name that a reader shows for each concept, by the flags."""
+    flags = [pl.col("LAT") != "ENG", pl.col("TS") != "P", pl.col("STT") != "PF", pl.col("ISPREF") != "Y"]
+    rank = sum(flag.cast(pl.UInt8()) * (8 >> place) for place, flag in enumerate(flags))
+    ranked = atoms.select("concept", "STR", rank=rank).sort("concept", "rank", maintain_order=True)
+    return ranked.unique("concept", keep="first", maintain_order=True)
+
+
+def _make_sources(atoms: pl.DataFrame, sources: Mapping[str, Mapping[str, Any]]) -> pl.DataFrame:
+    rows = []
+    counts = atoms.group_by("SAB").agg(
+        pl.len(), pl.col("CUI").n_unique(), pl.col("LAT").unique().sort(), pl.col("TTY").unique().sort()
+    )
+    for sab, n_atoms, n_concepts, languages, term_types in counts.sort("SAB").iter_rows():
+        source = {key: _one_line(value) for key, value in sources.get(sab, {}).items()}
+        name, version = source.get("name") or sab, source.get("version", "")
+        rows.append(
+            {
+                "VSAB": "_".join([sab, *version.split()]) if version else sab,
+                "RSAB": sab,
+                "SON": name,
+                "SF": sab,
+                "SVER": version,
+                "SLC": source.get("licence", ""),
+                "SRL": source.get("restriction_level") or "0",
+                "TFR": str(n_atoms),
+                "CFR": str(n_concepts),
+                "TTYL": ",".join(filter(None, term_types)),
+                "LAT": languages[0] if len(languages) == 1 else "",
+                "CENC": "UTF-8",
+                "CURVER": "Y",
+                "SABIN": "Y",
+                "SSN": name,
+                "SCIT": name,
+            }
+        )
+    return pl.DataFrame(rows)
+
+
+def _make_columns(tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+    rows = []
+    for name, frame in tables.items():
+        for column, description in FILES[name].items():
+            lengths = frame[column].str.len_chars().to_numpy()
+            least, most = lengths.min() if len(lengths) else 0, lengths.max(initial=0)
+            mean = lengths.mean() if len(lengths) else 0.0
+            row = {"COL": column, "DES": description, "MIN": str(least), "AV": f"{mean:.2f}", "MAX": str(most)}
+            rows.append({**row, "FIL": f"{name}.RRF", "DTY": f"varchar({max(1, most)})"})
+    return _complete("MRCOLS", pl.DataFrame(rows))
+
+
+def _make_files(tables: Mapping[str, pl.DataFrame], sizes: Mapping[str, int]) -> pl.DataFrame:
+    rows = []
+    for name, frame in tables.items():
+        columns = list(FILES[name])
+        row = {"FIL": f"{name}.RRF", "DES": DESCRIPTIONS[name], "FMT": ",".join(columns), "CLS": str(len(columns))}
+        rows.append({**row, "RWS": str(frame.height), "BTS": str(sizes[name])})
+    return _complete("MRFILES", pl.DataFrame(rows))
+
+
+def _explode(concepts: pl.DataFrame, column: str, name: str) -> pl.DataFrame:
+    return concepts.select("CUI", "SAB", pl.col(column).alias(name)).explode(name).drop_nulls(name)
+
+
+def _look_up(column: str, values: Mapping[str, str], default: pl.Expr) -> pl.Expr:
+    return pl.col(column).replace_strict(dict(values), default=default, return_dtype=pl.String())
+
+
+def _one_line(value: object) -> str:
+    """Write a word about a source, which nothing is matched with, into one field."""
+    return " ".join(str("" if value is None else value).replace("|", "/").split())
+
+
+def _complete(name: str, frame: pl.DataFrame) -> pl.DataFrame:
+    """Bring a table into the columns of its file; those that it does not have are empty."""
+    missing = {column: pl.lit("") for column in FILES[name] if column not in frame.columns}
+    if "SUPPRESS" in missing:
+        missing["SUPPRESS"] = pl.lit("N")
+    return frame.with_columns(**missing).select(list(FILES[name]))
+
+
+def _write(folder: Path, name: str, frame: pl.DataFrame, gzip: bool) -> int:
+    """Write one file, and return its size before packing."""
+    path = folder / f"{name}.RRF"
+    frame.write_csv(path, include_header=False, separator="|", line_terminator="|\n", quote_style="never")
+    size = path.stat().st_size
+    if gzip and name not in _PLAIN:
+        # Without name and time, so that the same content gives the same bytes.
+        with path.open("rb") as plain, path.with_name(f"{name}.RRF.gz").open("wb") as raw:
+            with gzip_format.GzipFile("", "wb", 6, raw, mtime=0) as packed:
+                shutil.copyfileobj(plain, packed, 1 << 20)
+        path.unlink()
+    return size

@@ -1,0 +1,373 @@
+import pickle
+import subprocess
+import sys
+
+import pytest
+import spacy
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from spacy.tokenizer import Tokenizer
+from spacy.tokens import Doc, DocBin, Span
+
+from spacy_sapbert.abbreviations.component import (
+    abbreviations_by_start,
+    expand_abbreviations,
+    get_abbreviations,
+    get_long_form,
+    register_extensions,
+)
+
+
+@pytest.fixture(scope="module")
+def nlp():
+    nlp = spacy.blank("en")
+    nlp.add_pipe("schwartz_hearst")
+    return nlp
+
+
+@pytest.fixture
+def foreign_extensions():
+    """The attributes as scispaCy registers them."""
+    Doc.set_extension("abbreviations", default=[], force=True)
+    Span.set_extension("long_form", default=None, force=True)
+    yield
+    Doc.set_extension("abbreviations", getter=get_abbreviations, force=True)
+    Span.set_extension("long_form", getter=get_long_form, force=True)
+
+
+def pairs(doc):
+    return [(short.text, short._.long_form.text) for short in doc._.abbreviations]
+
+
+def expand(doc):
+    return expand_abbreviations(doc[:], abbreviations_by_start(doc))
+
+
+@pytest.mark.parametrize(
+    "text,short,long_form",
+    [
+        ("The heat shock protein (HSP) is induced.", "HSP", "heat shock protein"),
+        ("Patients with multiple sclerosis (MS) relapse.", "MS", "multiple sclerosis"),
+        ("exposed to methyl methanesulfonate sulfate (MMS).", "MMS", "methyl methanesulfonate sulfate"),
+        ("Colorectal carcinoma: CRC (colorectal cancer) is common.", "CRC", "colorectal cancer"),
+        ("the American College of Rheumatology (ACR) criteria", "ACR", "American College of Rheumatology"),
+        ("We gave 5-fluorouracil (5-FU) twice.", "5-FU", "5-fluorouracil"),
+        ("interleukin-2 (IL-2)", "IL-2", "interleukin-2"),
+        ("two base pairs (bp) apart", "bp", "base pairs"),
+        ("poly(ADP-ribose) polymerase (PARP) inhibitors", "PARP", "poly(ADP-ribose) polymerase"),
+        ("heat shock protein [HSP]", "HSP", "heat shock protein"),
+        ("heat shock protein ('HSP')", "HSP", "heat shock protein"),
+        ("heat shock protein (HSP; 70 kDa, see below)", "HSP", "heat shock protein"),
+        ("HSP (heat shock protein, 70 kDa)", "HSP", "heat shock protein"),
+        ("CKM (creatine kinase, muscle)", "CKM", "creatine kinase, muscle"),
+        ("PD-1 (programmed cell death protein 1)", "PD-1", "programmed cell death protein 1"),
+        ("a boy (Duchenne muscular dystrophy [DMD])", "DMD", "Duchenne muscular dystrophy"),
+        ("Escherichia coli K12 (E. coli)", "E. coli", "Escherichia coli K12"),
+        ("das Überlebenszeit-Ödem (ÜÖ)", "ÜÖ", "Überlebenszeit-Ödem"),
+        ("la sclérose en plaques (SEP)", "SEP", "sclérose en plaques"),
+        ("ab cd ef gh ij kl mn op qr st (ACEGIKMOQS)", "ACEGIKMOQS", "ab cd ef gh ij kl mn op qr st"),
+        ("рассеянный склероз (РС)", "РС", "рассеянный склероз"),
+    ],
+)
+def test_definition(nlp, text, short, long_form):
+    assert pairs(nlp(text)) == [(short, long_form)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "   ",
+        "()",
+        "no brackets here",
+        "a mild effect (see Figure 1)",
+        "one two three (123)",
+        "samples 1 and 3 (13)",
+        "one two three (1)",
+        "ab cd ef gh ij kl mn op qr st uv (ACEGIKMOQSU)",
+        "the hsp (HSP)",
+        "poly(vinyl alcohol) extract (AE)",
+        "which is (in serum) low",
+        "heart (H)",
+        "heat shock protein (-HSP)",
+        "heat shock protein (HSP",
+        "heat shock protein HSP)",
+        "heat shock protein (HSP]",
+        "[heat shock protein (HSP]",
+        "heat shock protein (HSP [)",
+        f"a{'c' * 450}b (AB)",
+        f"AB (a{'c' * 450} b)",
+        "MS patients (MS)",
+        "mouse (mouse)",
+        "in (interleukin-2 treated)",
+        "lower extremity of the foot (left)",
+        "MS (mean age 45 years)",
+        "MS (a mean score)",
+        "alpha beta carotene (A b c)",
+        "myosin (NSM)",
+        "heat shock protein(HSP)x",
+        "heat went up. Shock protein (HSP)",
+        "heat (at first) shock protein (HSP)",
+        "heat a b c d e f shock protein (HSP)",
+    ],
+)
+def test_no_definition(nlp, text):
+    assert pairs(nlp(text)) == []
+
+
+def test_first_character_starts_a_word(nlp):
+    assert pairs(nlp("the samples had permanent wave solution (WS)")) == [("WS", "wave solution")]
+    assert pairs(nlp("the tumour necrosis (UN)")) == []
+
+
+def test_shortest_long_form_wins(nlp):
+    assert pairs(nlp("heat and heat shock protein (HSP)")) == [("HSP", "heat shock protein")]
+
+
+def test_sentences_bound_the_long_form():
+    doc = spacy.blank("en")("heat . shock protein (HSP)")
+    component = spacy.blank("en").add_pipe("schwartz_hearst")
+    assert pairs(component(doc)) == []
+    for token in doc:
+        token.is_sent_start = token.i == 0
+    assert pairs(component(doc)) == [("HSP", "heat . shock protein")]
+    for token in doc:
+        token.is_sent_start = token.i in (0, 2)
+    assert pairs(component(doc)) == []
+
+
+@pytest.mark.parametrize("noise", ["((( ", ")) ", "[( ", "1) ", "(a] ", "( [ ) ] "])
+def test_unbalanced_brackets_are_harmless(nlp, noise):
+    text = f"{noise}heat shock protein (HSP) {noise}multiple sclerosis [MS] {noise}"
+    assert pairs(nlp(text)) == [("HSP", "heat shock protein"), ("MS", "multiple sclerosis")]
+
+
+def test_deep_brackets_and_unbroken_text_are_quick(nlp):
+    for text in ("(" * 20_000 + "A" * 10 + ")" * 20_000, "acgt" * 20_000 + "(TGX)" * 2_000):
+        doc = Doc(nlp.vocab, words=[text])
+        assert pairs(nlp.get_pipe("schwartz_hearst")(doc)) == []
+
+
+def test_all_occurrences_as_whole_tokens(nlp):
+    doc = nlp("MS first. Multiple sclerosis (MS) is not MSH, ms, MSs or DMS, but MS-like MS/x MS.")
+    assert [short.start_char for short in doc._.abbreviations] == [0, 30, 66, 74, 79]
+    assert {short.text for short in doc._.abbreviations} == {"MS"}
+    assert {short._.long_form.start_char for short in doc._.abbreviations} == {10}
+    assert doc[0:2]._.long_form is None
+
+
+def test_longest_short_form_wins(nlp):
+    doc = nlp("tumour necrosis factor (TNF) and tumour necrosis factor alfa (TNF-A): TNF-A, TNF")
+    assert [(s.text, s._.long_form.text) for s in doc._.abbreviations[1:]] == [
+        ("TNF-A", "tumour necrosis factor alfa"),
+        ("TNF-A", "tumour necrosis factor alfa"),
+        ("TNF", "tumour necrosis factor"),
+    ]
+
+
+def test_repeated_definitions(nlp):
+    doc = nlp("MS. Mitral stenosis (MS) is MS. Multiple sclerosis (MS) is MS. MS (mass spectrometry) is MS")
+    assert [short._.long_form.text for short in doc._.abbreviations] == (
+        ["Mitral stenosis"] * 3 + ["Multiple sclerosis"] * 2 + ["mass spectrometry"] * 2
+    )
+
+
+def test_whole_tokens_only(nlp):
+    """A definition in glued tokens counts, but only whole tokens are reported."""
+    doc = nlp("multiple sclerosis (MS)-related lesions in MS")
+    assert "MS)-related" in [token.text for token in doc]
+    assert [short.start for short in doc._.abbreviations] == [len(doc) - 1]
+    assert pairs(nlp("Duchenne muscular dystrophy(DMD) and DMD")) == []
+
+
+def test_whitespace_tokenizer():
+    nlp = spacy.blank("en")
+    nlp.tokenizer = Tokenizer(nlp.vocab)
+    nlp.add_pipe("schwartz_hearst")
+    doc = nlp("heat  shock\nprotein (HSP) and (HSP) or HSP")
+    assert [(short.start, short._.long_form.text) for short in doc._.abbreviations] == [
+        (len(doc) - 1, "heat  shock\nprotein")
+    ]
+    assert expand_abbreviations(doc[-2:], abbreviations_by_start(doc)) == "or heat shock protein"
+    assert pairs(nlp("'heat shock protein (HSP) HSP")) == pairs(nlp("heat shock protein' (HSP) HSP")) == []
+
+
+def test_rerun_replaces_results(nlp):
+    doc = nlp("multiple sclerosis (MS)")
+    component = nlp.get_pipe("schwartz_hearst")
+    assert len(component(component(doc))._.abbreviations) == 1
+
+
+def roundtrip_bytes(doc):
+    return Doc(doc.vocab).from_bytes(doc.to_bytes())
+
+
+def roundtrip_docbin(doc):
+    data = DocBin(docs=[doc], store_user_data=True).to_bytes()
+    return next(iter(DocBin().from_bytes(data).get_docs(doc.vocab)))
+
+
+def roundtrip_pickle(doc):
+    return pickle.loads(pickle.dumps(doc))
+
+
+@pytest.mark.parametrize("roundtrip", [roundtrip_bytes, roundtrip_docbin, roundtrip_pickle])
+def test_results_survive(nlp, roundtrip):
+    doc = nlp("CRC (colorectal cancer), multiple sclerosis (MS), MS and CRC")
+    loaded = roundtrip(doc)
+    assert loaded is not doc
+    assert pairs(loaded) == pairs(doc) and len(pairs(doc)) == 4
+    assert expand(loaded[-3:].as_doc()) is None
+    assert (
+        expand_abbreviations(loaded[-3:], abbreviations_by_start(loaded)) == "multiple sclerosis and colorectal cancer"
+    )
+
+
+def test_component_survives_pickle_and_disk(nlp, tmp_path):
+    text = "multiple sclerosis (MS)"
+    assert pairs(pickle.loads(pickle.dumps(nlp.get_pipe("schwartz_hearst")))(nlp.make_doc(text)))
+    nlp.to_disk(tmp_path)
+    assert pairs(spacy.load(tmp_path)(text)) == [("MS", "multiple sclerosis")]
+
+
+def test_offsets_are_plain_numbers(nlp):
+    doc = nlp("multiple sclerosis (MS)")
+    assert doc._.abbreviation_offsets == [[20, 22, 0, 18]]
+    assert doc.user_data == {("._.", "abbreviation_offsets", None, None): [[20, 22, 0, 18]]}
+
+
+@pytest.mark.parametrize(
+    "text,mention,expected",
+    [
+        ("multiple sclerosis (MS) and severe MS here", "severe MS", "severe multiple sclerosis"),
+        ("multiple sclerosis (MS) and MS patients", "MS patients", "multiple sclerosis patients"),
+        ("multiple sclerosis (MS) and MS-like", "MS-like", "multiple sclerosis-like"),
+        ("multiple sclerosis (MS) and MS, MS", "MS, MS", "multiple sclerosis, multiple sclerosis"),
+        ("multiple sclerosis (MS) and severe pain", "severe pain", None),
+        ("multiple sclerosis (MS)", "multiple sclerosis (MS)", None),
+        ("Multiple\nsclerosis (MS) or multiple  sclerosis MS", "multiple  sclerosis MS", None),
+        (
+            "heat shock (HS), multiple sclerosis (MS), heat shock MS",
+            "heat shock MS",
+            "heat shock multiple sclerosis",
+        ),
+        ("Escherichia coli K12 (E. coli) in E. coli DNA", "in E.", None),
+        ("Escherichia coli K12 (E. coli) in E. coli DNA", "E. coli DNA", "Escherichia coli K12 DNA"),
+    ],
+)
+def test_expand(nlp, text, mention, expected):
+    doc = nlp(text)
+    start = text.rindex(mention)
+    span = doc.char_span(start, start + len(mention))
+    assert expand_abbreviations(span, abbreviations_by_start(doc)) == expected
+
+
+def test_expand_without_extensions():
+    """The linker may run without this component: nothing is registered, and nothing breaks."""
+    code = (
+        "import spacy\n"
+        "from spacy.tokens import Doc, Span\n"
+        "from spacy_sapbert.abbreviations import abbreviations_by_start, expand_abbreviations\n"
+        "doc = Doc(spacy.vocab.Vocab(), words=['MS'])\n"
+        "assert not Doc.has_extension('abbreviations') and not Span.has_extension('long_form')\n"
+        "assert abbreviations_by_start(doc) == {}\n"
+        "assert expand_abbreviations(doc[:], {}) is None\n"
+        "import sys\n"
+        "assert not {'spacy_transformers', 'scann', 'polars'} & set(sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("as_text", [False, True])
+def test_foreign_component(foreign_extensions, as_text):
+    """Another component's results are used, even if its definitions refer to each other."""
+    doc = Doc(spacy.blank("en").vocab, words=["AA", "BB", "CC", "x"])
+    first, second, third = doc[0:1], doc[1:2], doc[2:3]
+    first._.long_form = second.text if as_text else second
+    second._.long_form = first.text if as_text else first
+    doc._.abbreviations = [first, second, third, {"short_text": "x"}]
+    assert expand_abbreviations(doc[0:1], abbreviations_by_start(doc)) == "BB"
+    assert expand_abbreviations(doc[1:], abbreviations_by_start(doc)) == "AA CC x"
+    assert expand_abbreviations(doc[0:2], abbreviations_by_start(doc)) is None
+    assert expand_abbreviations(doc[2:], abbreviations_by_start(doc)) is None
+
+
+def test_foreign_overlaps(foreign_extensions):
+    """Of several short forms at one place the longest is spelt out, in whatever order they come."""
+    doc = Doc(spacy.blank("en").vocab, words=["A", "B", "C"])
+    for n, long_form in ((1, "one"), (3, "three"), (2, "two")):
+        doc[:n]._.long_form = long_form
+        doc._.abbreviations.append(doc[:n])
+    assert expand(doc) == "three"
+
+
+def test_foreign_attributes_stay(foreign_extensions):
+    nlp = spacy.blank("en")
+    with pytest.warns(UserWarning, match="W450"):
+        nlp.add_pipe("schwartz_hearst")
+    doc = nlp("multiple sclerosis (MS) or MS")
+    assert Doc.get_extension("abbreviations") == ([], None, None, None)
+    assert doc._.abbreviations == []
+    assert expand_abbreviations(doc[-2:], abbreviations_by_start(doc)) == "or multiple sclerosis"
+
+
+def test_assigned_values_win(nlp):
+    """A component that finds our attributes registered and assigns to them is not ignored."""
+    doc = nlp("multiple sclerosis (MS) or AB")
+    doc[-1:]._.long_form = doc[0:1]
+    doc._.abbreviations = [doc[-1:]]
+    assert pairs(doc) == [("AB", "multiple")]
+    assert expand_abbreviations(doc[-2:], abbreviations_by_start(doc)) == "or multiple"
+
+
+def test_register_twice_is_silent(nlp, recwarn):
+    register_extensions()
+    assert not recwarn.list
+
+
+def is_subsequence(short, long_form):
+    chars = iter(char.lower() for char in long_form)
+    return all(char.lower() in chars for char in short if char.isalnum())
+
+
+def check(doc):
+    end = 0
+    shorts = set()
+    covered = set()
+    for row in doc._.abbreviation_offsets:
+        short, long_form = doc.char_span(*row[:2]), doc.char_span(*row[2:])
+        assert short is not None and long_form is not None
+        assert short.start_char >= end
+        assert short._.long_form == long_form
+        assert 2 <= len(short.text) <= 10 and len(short.text) < len(long_form.text)
+        assert is_subsequence(short.text, long_form.text)
+        end = short.end_char
+        shorts.add(short.text)
+        covered.update(range(short.start, short.end))
+    assert len(doc._.abbreviations) == len(doc._.abbreviation_offsets)
+    assert all(token.i in covered for token in doc if token.text in shorts)
+    expand(doc)
+
+
+PIECES = "( ) [ ] (HS) [HSP] (sp) heat shock protein HS HSP hs-p 1 β .".split()
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.text() | st.lists(st.sampled_from(PIECES + [" "] * 10) | st.text(max_size=3)).map("".join))
+def test_random_text(nlp, text):
+    check(nlp(text))
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.sampled_from(PIECES), max_size=15).map(" ".join),
+    st.lists(st.sampled_from("bcdfgklmnpqrvwxz"), min_size=2, max_size=10, unique=True),
+    st.data(),
+)
+def test_initials_are_always_found(nlp, noise, initials, data):
+    words = [char + data.draw(st.text("eiou", min_size=2, max_size=8)) for char in initials]
+    short, long_form = "".join(initials).upper(), " ".join(words)
+    text = data.draw(st.sampled_from([f"{long_form} ({short})", f"{short} [{long_form}]"]))
+    doc = nlp(f"{noise} . {text} {short}")
+    check(doc)
+    assert pairs(doc)[-2:] == [(short, long_form)] * 2

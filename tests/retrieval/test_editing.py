@@ -1,0 +1,333 @@
+"""Edited linkers against linkers that were built from scratch."""
+
+import pickle
+import shutil
+
+import numpy as np
+import pytest
+import spacy
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from spacy.tokens import Doc, Span
+
+from spacy_sapbert.encoder import EncoderShim
+from spacy_sapbert.index import ExactIndex, ScannIndex
+from spacy_sapbert.retrieval.edits import with_names, without_concepts
+from spacy_sapbert.retrieval.filters import ConceptFilter
+from spacy_sapbert.retrieval.retriever import Retriever
+from spacy_sapbert.terminology import Terminology, TerminologyBuilder
+from spacy_sapbert.terminology.edits import collect_names
+
+WORDS = ["heart", "cold", "acute", "a", "b"]
+NAMES = [f"{first}{blank}{second}" for first in WORDS for second in WORDS for blank in (" ", "  ")] + ["Heart", "感冒"]
+PAIRS = st.tuples(st.sampled_from([f"C{i}" for i in range(12)]), st.sampled_from(NAMES))
+ADDING = st.tuples(st.just("add"), st.lists(PAIRS, min_size=1, max_size=12))
+REMOVING = st.tuples(st.just("remove"), st.lists(st.integers(0, 11), max_size=4))
+COPYING = st.tuples(st.sampled_from(["disk", "bytes", "pickle"]), st.none())
+
+
+class ExactEncoder(EncoderShim):
+    """Gives each token sequence a vector of small fractions, whose products have no rounding errors."""
+
+    encoded = 0
+
+    def encode_tokens(self, tokens, *, batch_size=256):
+        self.encoded += len(tokens)
+        vectors = np.empty((len(tokens), self.width), dtype=np.float32)
+        for row, ids in enumerate(tokens):
+            seed = [int(token) for token in ids]
+            vectors[row] = np.random.default_rng(seed).integers(-256, 257, size=self.width) / 256
+        return vectors
+
+
+@pytest.fixture(scope="module")
+def encoder(encoder_folder):
+    shim = ExactEncoder({}, "fp32")
+    shim.load(encoder_folder)
+    return shim
+
+
+def build_terminology(pairs):
+    builder = TerminologyBuilder()
+    for concept_id, name in pairs:
+        builder.add_name(concept_id, name)
+    return builder.build()
+
+
+def copy_retriever(retriever, how, folder):
+    if how == "pickle":
+        return pickle.loads(pickle.dumps(retriever))
+    if how == "bytes":
+        terminology = Terminology.from_bytes(retriever.terminology.to_bytes())
+        return Retriever.from_bytes(retriever.to_bytes(), terminology)
+    # Over the folder that it is mapped from, if it comes from there.
+    retriever.terminology.to_disk(folder / "terminology")
+    retriever.to_disk(folder / "retriever")
+    return Retriever.from_disk(folder / "retriever", Terminology.from_disk(folder / "terminology"))
+
+
+def described_hits(retriever, encoder, texts, k, allowed=None):
+    """Say what is found, and of each name only what decides between names with equal scores."""
+    names = retriever.terminology.names
+    found = retriever.search(texts, encoder.encode(texts), k, allowed)
+    return [
+        [(hit.concept, hit.score, names["name"][hit.name] == text, names["concept"][hit.name]) for hit in hits]
+        for text, hits in zip(texts, found, strict=True)
+    ]
+
+
+def assert_like_from_scratch(retriever, encoder):
+    scratch = Retriever.build(retriever.terminology, encoder, ExactIndex())
+    texts = [*NAMES[::7], "heart", "b b", "zzz"]
+    for k in (1, 3, 20):
+        assert described_hits(retriever, encoder, texts, k) == described_hits(scratch, encoder, texts, k)
+    some = ConceptFilter(ids=frozenset(retriever.terminology.concepts["id"].to_list()[::2]))
+    assert described_hits(retriever, encoder, texts, 3, some) == described_hits(scratch, encoder, texts, 3, some)
+    used = np.diff(retriever._offsets) > 0
+    assert used.sum() == len(scratch.index)
+    assert sorted(retriever.keys[used].tolist()) == sorted(scratch.keys.tolist())
+    assert len(retriever.keys) == len(retriever.index) == len(retriever.index.vectors)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@settings(deadline=None, max_examples=40, suppress_health_check=list(HealthCheck))
+@given(
+    st.lists(PAIRS, max_size=15),
+    st.lists(st.one_of(ADDING, REMOVING, COPYING), min_size=1, max_size=7),
+    st.sampled_from([0.0, 0.25, 1.0]),
+)
+def test_any_edits_give_what_building_from_scratch_gives(encoder, tmp_path_factory, pairs, steps, unused_share):
+    folder = tmp_path_factory.mktemp("edits")
+    pairs = [("C0", "heart"), *pairs]
+    retriever = Retriever.build(build_terminology(pairs), encoder, ExactIndex())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("spacy_sapbert.index.exact.UNUSED_SHARE", unused_share)
+        for what, argument in steps:
+            before = retriever, retriever.terminology, retriever.index, len(retriever.index)
+            if what == "add":
+                pairs += argument
+                retriever = with_names(retriever, encoder, collect_names(argument))
+            elif what == "remove":
+                known = sorted({concept_id for concept_id, _ in pairs})
+                # Never the first one, whose name can always be found.
+                ids = {known[i % len(known)] for i in argument} - {"C0"}
+                pairs = [pair for pair in pairs if pair[0] not in ids]
+                retriever = without_concepts(retriever, ids)
+            else:
+                retriever = copy_retriever(retriever, what, folder)
+            assert before == (before[0], before[0].terminology, before[0].index, len(before[0].index))
+            assert retriever.terminology == build_terminology(pairs)
+            assert retriever.terminology.fingerprint == build_terminology(pairs).fingerprint
+    assert_like_from_scratch(retriever, encoder)
+    shutil.rmtree(folder)
+
+
+def test_names_with_known_tokens_are_not_encoded_and_share_a_row(encoder, monkeypatch):
+    monkeypatch.setattr("spacy_sapbert.index.exact.UNUSED_SHARE", 1.0)
+    retriever = Retriever.build(build_terminology([("C1", "heart"), ("C2", "cold")]), encoder, ExactIndex())
+    encoder.encoded = 0
+    edited = with_names(retriever, encoder, collect_names([("C2", "HEART"), ("C3", "hea rt"), ("C3", "hea  rt")]))
+    assert encoder.encoded == 1 and len(edited.index) == 3
+    removed = without_concepts(edited, ["C3"])
+    again = with_names(removed, encoder, collect_names([("C4", "Hea Rt")]))
+    assert encoder.encoded == 1 and len(again.index) == len(removed.index) == 3
+    assert_like_from_scratch(again, encoder)
+
+
+def test_many_removed_names_in_front_do_not_hide_the_others(encoder, monkeypatch):
+    monkeypatch.setattr("spacy_sapbert.index.exact.UNUSED_SHARE", 1.0)
+    pairs = [(f"X{a}{b}", f"{a} {b}") for a in "cdefghijklmnop" for b in "abcdefghijklmnop"]
+    retriever = Retriever.build(build_terminology([*pairs, ("C1", "heart"), ("C2", "cold")]), encoder, ExactIndex())
+    edited = without_concepts(retriever, [concept_id for concept_id, _ in pairs])
+    assert len(edited.index) == len(pairs) + 2
+    assert_like_from_scratch(edited, encoder)
+
+
+def test_rows_without_names_are_dropped_when_they_are_many(encoder):
+    retriever = Retriever.build(build_terminology([(f"C{i}", f"a {i}") for i in range(8)]), encoder, ExactIndex())
+    retriever = without_concepts(retriever, ["C0", "C1"])
+    assert len(retriever.index) == 8
+    retriever = without_concepts(retriever, ["C2"])
+    assert len(retriever.index) == 5 and retriever.index.fingerprint == encoder.fingerprint
+    assert_like_from_scratch(retriever, encoder)
+
+
+def test_a_small_edit_copies_no_mapped_vectors(encoder, tmp_path):
+    retriever = Retriever.build(build_terminology([(f"C{i}", f"a {i}") for i in range(9)]), encoder, ExactIndex())
+    loaded = copy_retriever(retriever, "disk", tmp_path)
+    edited = without_concepts(with_names(loaded, encoder, collect_names([("C1", "b")])), ["C0"])
+    assert isinstance(loaded.index.vectors, np.memmap)
+    assert edited.index._arranged is loaded.index.vectors
+
+
+def test_many_added_names_are_arranged_with_scann(encoder, monkeypatch):
+    pytest.importorskip("scann")
+    monkeypatch.setattr("spacy_sapbert.index.scann.EXACT_BELOW", 1000)
+    monkeypatch.setattr("spacy_sapbert.index.scann.ADDED_LIMIT", 300)
+    monkeypatch.setattr("spacy_sapbert.index.scann.BUDGETS", ((1.0, 1000),))
+    pairs = [(f"C{i}", f"a {i}") for i in range(1600)]
+    retriever = Retriever.build(build_terminology(pairs[:1000]), encoder, ScannIndex())
+    edited = with_names(retriever, encoder, collect_names(pairs[1000:1300]))
+    assert edited.index._searcher is retriever.index._searcher and len(edited.index._arranged) == 1000
+    assert_like_from_scratch(without_concepts(edited, [f"C{i}" for i in range(5, 200)]), encoder)
+    edited = with_names(edited, encoder, collect_names(pairs[1300:]))
+    assert len(edited.index._arranged) == len(edited.index) == 1600
+    assert edited.index.configuration["scoring"] == "tree_ah"
+    assert_like_from_scratch(edited, encoder)
+
+
+def link(linker, text):
+    doc = Doc(linker.vocab, words=text.split())
+    doc.ents = [Span(doc, 0, len(doc), label="X")]
+    return [(c["id"], c["name"]) for c in linker(doc).ents[0]._.kb_candidates]
+
+
+def test_added_names_are_found_at_once_and_saved_with_the_pipeline(make_nlp, tmp_path):
+    nlp = make_nlp(k=1)
+    linker = nlp.get_pipe("sapbert_linker")
+    assert link(linker, "head cold") != [("C0009443", "head cold")]
+    n_names = linker.terminology.n_names
+    assert linker.add_names([("C0009443", "head cold"), ("C0009443", " cold "), ("X1", "odd sniffles")]) == 2
+    nlp.to_disk(tmp_path / "p")
+    for twin in (nlp, pickle.loads(pickle.dumps(nlp)), spacy.load(tmp_path / "p")):
+        other = twin.get_pipe("sapbert_linker")
+        assert link(other, "head cold") == [("C0009443", "head cold")]
+        assert link(other, "Odd Sniffles") == [("X1", "odd sniffles")]
+        assert other.terminology["X1"].canonical_name == "odd sniffles"
+        assert other.terminology.n_names == n_names + 2
+        assert other.terminology.report["edits"]["duplicate_names"] == 1
+
+
+def test_removed_concepts_are_not_found_any_more(make_nlp):
+    linker = make_nlp(k=1).get_pipe("sapbert_linker")
+    assert {concept_id for concept_id, _ in link(linker, "cold")} == {"C0009443", "C0009264"}
+    assert linker.remove_concepts(["C0009264"]) == 2
+    assert link(linker, "cold") == [("C0009443", "cold")]
+    assert "C0009264" not in linker.terminology
+    assert link(make_nlp().get_pipe("sapbert_linker").from_bytes(linker.to_bytes()), "cold")[0][0] == "C0009443"
+
+
+def test_a_loaded_linker_can_be_edited_and_saved_over_itself(make_nlp, tmp_path):
+    make_nlp(k=1).to_disk(tmp_path / "p")
+    nlp = spacy.load(tmp_path / "p")
+    linker = nlp.get_pipe("sapbert_linker")
+    for i in range(3):
+        linker.add_names([(f"X{i}", f"odd sniffles {i}")])
+        linker.remove_concepts([sorted(set(linker.terminology.concepts["id"]) - {"C0009443"})[0]])
+        nlp.to_disk(tmp_path / "p")
+        for twin in (nlp, spacy.load(tmp_path / "p")):
+            twin = twin.get_pipe("sapbert_linker")
+            assert link(twin, f"odd sniffles {i}") == [(f"X{i}", f"odd sniffles {i}")]
+            assert twin.terminology == linker.terminology
+    assert [path.name for path in (tmp_path / "p").rglob(".*")] == []
+
+
+def test_a_terminology_can_be_added_with_types_and_definitions(make_nlp):
+    linker = make_nlp(k=1).get_pipe("sapbert_linker")
+    builder = TerminologyBuilder()
+    builder.add_concept("X1", canonical_name="Sniffles", types=["T184"], definition="A running nose.")
+    builder.add_name("X1", "odd sniffles")
+    builder.add_concept("C0009443", canonical_name="Other", types=["T184"], definition="A cold.")
+    builder.add_name("C0009443", "head cold")
+    assert linker.add_names(builder.build()) == 2
+    assert linker.terminology["X1"].definition == "A running nose."
+    assert linker.terminology["C0009443"].canonical_name == "Common Cold"
+    assert linker.terminology["C0009443"].types == ("T047", "T184")
+    assert linker.terminology["C0009443"].definition == "A cold."
+    assert link(linker, "odd sniffles") == [("X1", "odd sniffles")]
+
+
+def assert_refused(linker, call, error, match):
+    before = linker.retriever, linker.terminology, linker.index, linker.retriever.row_of_name.tolist()
+    expected = link(linker, "cold")
+    with pytest.raises(error, match=match):
+        call()
+    assert before == (linker.retriever, linker.terminology, linker.index, linker.retriever.row_of_name.tolist())
+    assert link(linker, "cold") == expected
+
+
+def test_refused_edits_change_nothing(make_nlp):
+    linker = make_nlp().get_pipe("sapbert_linker")
+    everything = linker.terminology.concepts["id"].to_list()
+    for call, error, match in (
+        (lambda: linker.add_names([("C1", "a"), ("C 2", "b")]), ValueError, r"\[E109\]"),
+        (lambda: linker.add_names([("C1", "a"), ("C2", "\ud800")]), ValueError, r"\[E110\]"),
+        (lambda: linker.add_names([("C1", "a"), ("C2", None)]), TypeError, r"\[E440\] Item 1"),
+        (lambda: linker.add_names({"C1": "a"}), TypeError, r"\[E440\] Item 0"),
+        (lambda: linker.add_names("C1"), TypeError, r"\[E440\] Item 0"),
+        (lambda: linker.add_names(None), TypeError, r"\[E645\].*None"),
+        (lambda: linker.remove_concepts(["C0009443", "C1"]), KeyError, r"\[E105\].*C1"),
+        (lambda: linker.remove_concepts("C0009443"), TypeError, r"\[E441\]"),
+        (lambda: linker.remove_concepts(everything), ValueError, r"\[E150\].* 6 concepts"),
+    ):
+        assert_refused(linker, call, error, match)
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "spacy_sapbert.retrieval.edits.encode_groups",
+        "spacy_sapbert.retrieval.edits.make_row_table",
+        "spacy_sapbert.index.exact.ExactIndex.extended",
+        "spacy_sapbert.linker.SapbertLinker.set_retriever",
+    ],
+)
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+def test_an_edit_that_fails_half_way_changes_nothing(make_nlp, monkeypatch, where, error):
+    linker = make_nlp().get_pipe("sapbert_linker")
+
+    def fail(*args, **kwargs):
+        raise error("half-way")
+
+    monkeypatch.setattr(where, fail)
+    assert_refused(linker, lambda: linker.add_names([("C1", "odd sniffles")]), error, "half-way")
+
+
+def test_an_empty_linker_and_one_with_another_encoder_refuse_edits(make_nlp, encoder_folder):
+    nlp = spacy.blank("en")
+    linker = nlp.add_pipe("sapbert_linker")
+    for call in (lambda: linker.add_names([("C1", "a")]), lambda: linker.remove_concepts(["C1"])):
+        with pytest.raises(ValueError, match=r"^\[E401\]"):
+            call()
+    linker = make_nlp().get_pipe("sapbert_linker")
+    linker.encoder.requested = {"pooling": "mean"}
+    linker.encoder.load(encoder_folder)
+    with pytest.raises(ValueError, match=r"^\[E402\]"):
+        linker.add_names([("C1", "a")])
+    with pytest.raises(ValueError, match=r"^\[E402\]"):
+        linker.remove_concepts(["C0009443"])
+
+
+def test_empty_duplicate_and_unsayable_names_are_counted(make_nlp):
+    linker = make_nlp().get_pipe("sapbert_linker")
+    assert linker.add_names([]) == 0
+    assert linker.add_names([("C1", " "), ("C1", "")]) == 0
+    assert linker.add_names([("C0009443", "cold"), ("C1", "new"), ("C1", "new"), ("C1", "")]) == 1
+    with pytest.warns(UserWarning, match=r"\[W410\] 1 of 2 names"):
+        assert linker.add_names([("C0009443", "感冒"), ("C0009443", "chill")]) == 2
+    edits = linker.terminology.report["edits"]
+    assert edits == {"concepts_added": 1, "names_added": 3, "duplicate_names": 2, "empty_names": 3}
+    assert "感冒" in linker.terminology["C0009443"].names
+
+
+def test_what_can_be_found_can_not_be_removed_altogether(make_nlp):
+    linker = make_nlp().get_pipe("sapbert_linker")
+    everything = linker.terminology.concepts["id"].to_list()
+    with pytest.warns(UserWarning, match=r"\[W410\]"):
+        linker.add_names([("C1", "感冒")])
+    assert_refused(linker, lambda: linker.remove_concepts(everything), ValueError, r"\[E410\]")
+
+
+def test_a_search_that_goes_on_during_an_edit_leaves_nothing_stale_in_the_cache(make_nlp, monkeypatch):
+    linker = make_nlp(k=1).get_pipe("sapbert_linker")
+    search = Retriever.search
+
+    def edit_meanwhile(self, *args):
+        found = search(self, *args)
+        monkeypatch.setattr(Retriever, "search", search)
+        linker.remove_concepts(["C0009264"])
+        return found
+
+    monkeypatch.setattr(Retriever, "search", edit_meanwhile)
+    assert {concept_id for concept_id, _ in link(linker, "cold")} == {"C0009443", "C0009264"}
+    assert link(linker, "cold") == [("C0009443", "cold")]

@@ -1,0 +1,143 @@
+"""Filters against a loop over all names."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spacy_sapbert.retrieval.filters import ConceptFilter, FilterTable
+from spacy_sapbert.terminology import Terminology, TerminologyBuilder
+
+TYPES = ["T1", "T2", "T3"]
+SOURCES = ["A", "B", "AB", "A|B", "B|AB", ""]
+LANGUAGES = ["ENG", "FRE"]
+CODES = ["A:1", "A:2", "B:A:1", "AB:x", "C:"]
+
+concepts = st.tuples(
+    st.lists(st.sampled_from(TYPES), max_size=3),
+    st.lists(st.sampled_from(CODES), max_size=3),
+    st.lists(st.tuples(st.sampled_from(SOURCES), st.sampled_from(LANGUAGES)), min_size=1, max_size=4),
+)
+wanted = {
+    "types": st.none() | st.sets(st.sampled_from(TYPES)),
+    "label_types": st.none() | st.sets(st.sampled_from(TYPES)),
+    "sources": st.none() | st.sets(st.sampled_from(["A", "B", "AB"])),
+    "languages": st.none() | st.sets(st.sampled_from(LANGUAGES)),
+    "ids": st.none() | st.sets(st.sampled_from(["C0", "C1", "C2"])),
+    "coded_in": st.none() | st.sampled_from(["A", "B", "AB"]),
+}
+
+
+def build(rows):
+    builder = TerminologyBuilder()
+    for i, (types, codes, names) in enumerate(rows):
+        builder.add_concept(f"C{i}", types=types, codes=codes)
+        for j, (source, language) in enumerate(names):
+            builder.add_name(f"C{i}", f"name {i} {j}", source=source, language=language)
+    return builder.build()
+
+
+# Holds each value somewhere, so that no filter asks for what is unknown.
+EVERYTHING = (TYPES, CODES, [(source, language) for source in SOURCES for language in LANGUAGES])
+
+
+def naive_match(terminology: Terminology, allowed: ConceptFilter):
+    matched = []
+    for name in terminology.names.iter_rows(named=True):
+        concept = terminology.concept(name["concept"])
+        has_code = any(code.split(":", 1)[0] == allowed.coded_in and code.split(":", 1)[1] for code in concept.codes)
+        matched.append(
+            (allowed.types is None or any(kind in allowed.types for kind in concept.types))
+            and (allowed.label_types is None or any(kind in allowed.label_types for kind in concept.types))
+            and (allowed.ids is None or concept.id in allowed.ids)
+            and (allowed.coded_in is None or has_code)
+            and (allowed.sources is None or any(source in allowed.sources for source in name["source"].split("|")))
+            and (allowed.languages is None or name["language"] in allowed.languages)
+        )
+    return matched
+
+
+@given(st.lists(concepts, min_size=2, max_size=6), st.fixed_dictionaries(wanted))
+def test_matching_equals_a_loop_over_all_names(rows, fields):
+    terminology = build([EVERYTHING, *rows])
+    allowed = ConceptFilter(**fields)
+    found = FilterTable(terminology).match(allowed)
+    assert found.dtype == bool and found.tolist() == naive_match(terminology, allowed)
+
+
+def test_a_loaded_terminology_is_matched_alike(tmp_path):
+    terminology = build([EVERYTHING, (["T2"], [], [("B", "FRE")])])
+    terminology.to_disk(tmp_path / "t")
+    loaded = Terminology.from_disk(tmp_path / "t")
+    for allowed in (
+        ConceptFilter(types=["T1"], sources=["AB"]),
+        ConceptFilter(ids=["C1"]),
+        ConceptFilter(coded_in="B"),
+    ):
+        assert (FilterTable(loaded).match(allowed) == FilterTable(terminology).match(allowed)).all()
+
+
+def test_equal_filters_are_one_key_whatever_order_and_kind_of_list():
+    assert len({ConceptFilter(types=["A", "B"]), ConceptFilter(types=("B", "A")), ConceptFilter(types={"A", "B"})}) == 1
+    assert ConceptFilter(types=["A"]) != ConceptFilter(sources=["A"]) != ConceptFilter()
+    assert ConceptFilter().is_open and not ConceptFilter(ids=[]).is_open
+
+
+def test_a_string_in_place_of_a_list_is_refused():
+    with pytest.raises(ValueError, match=r"^\[E404\].*types"):
+        ConceptFilter(types="T047")
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"types": ["T1", "T9"]}, r"^\[E430\] The filter types allows 'T9', .* 3 types: 'T1', 'T2', 'T3'\."),
+        ({"label_types": ["t1"]}, r"^\[E430\].*label_types allows 't1'"),
+        ({"sources": ["A|B"]}, r"^\[E430\].*sources allows 'A\|B', .*'AB', 'B'"),
+        ({"languages": ["EN"]}, r"^\[E430\].*languages allows 'EN', .* 2 languages: 'ENG', 'FRE'\."),
+        ({"ids": ["C0", "D1", "C"]}, r"^\[E430\].*ids allows 'C', 'D1', .* 1 ids: 'C0'\."),
+        ({"coded_in": "C"}, r"^\[E431\].*'C'.* 4 sources: 'A', 'AB', 'B', 'C'\."),
+        ({"coded_in": "B:A"}, r"^\[E431\].*'B:A'"),
+    ],
+)
+def test_values_that_occur_nowhere_are_refused_and_those_that_do_are_named(fields, message):
+    with pytest.raises(ValueError, match=message):
+        FilterTable(build([EVERYTHING])).match(ConceptFilter(**fields))
+
+
+def test_of_many_values_only_some_are_named():
+    terminology = build([([f"T{i:02d}"], [], [("A", "ENG")]) for i in range(40)])
+    with pytest.raises(ValueError, match=r"40 types: 'T00', .*'T09', \.\.\.\.$"):
+        FilterTable(terminology).match(ConceptFilter(types=["X"]))
+
+
+def test_a_terminology_without_types_says_so():
+    with pytest.raises(ValueError, match=r"0 types: none\."):
+        FilterTable(build([([], [], [("A", "ENG")])])).match(ConceptFilter(types=["T047"]))
+
+
+def test_an_empty_list_allows_nothing():
+    table = FilterTable(build([EVERYTHING]))
+    for key in ("types", "label_types", "sources", "languages", "ids"):
+        assert not table.match(ConceptFilter(**{key: []})).any()
+
+
+def test_applying_counts_rows_and_concepts_of_names_that_are_in_the_index():
+    terminology = build([([], [], [("A", "ENG"), ("B", "ENG")]), ([], [], [("A", "ENG")]), ([], [], [("A", "ENG")])])
+    # Row 0 holds names 0 and 2, row 1 holds name 1; name 3 could not be encoded.
+    offsets, name_rows = np.array([0, 2, 3]), np.array([0, 2, 1])
+    allowed = FilterTable(terminology).apply(ConceptFilter(sources=["A"]), offsets, name_rows)
+    assert allowed.names.tolist() == [True, False, True, True]
+    assert allowed.rows.tolist() == [True, False] and (allowed.n_rows, allowed.n_concepts) == (1, 2)
+
+
+def test_codes_of_one_source_come_without_it_and_those_of_all_as_stored():
+    codes = ["MSH:D003920", "HPO:HP:0000001", "MSH:D9", "MSHX:1", "MSH:", "bare"]
+    terminology = build([([], codes, [("A", "ENG")]), ([], [], [("A", "ENG")])])
+    assert terminology.codes("C0") == tuple(codes) and terminology.codes("C1") == ()
+    assert terminology.codes("C0", "MSH") == ("D003920", "D9")
+    assert terminology.codes("C0", "HPO") == ("HP:0000001",)
+    for source in ("msh", "HPO:HP", "", "bare", "ICD10"):
+        assert terminology.codes("C0", source) == ()
+    with pytest.raises(KeyError, match="E105"):
+        terminology.codes("C9", "MSH")

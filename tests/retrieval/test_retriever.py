@@ -1,0 +1,383 @@
+"""Concepts found against a comparison of the mention with every name of every concept."""
+
+import copy
+import json
+import pickle
+import random
+
+import numpy as np
+import pytest
+
+from spacy_sapbert.encoder import EncoderShim
+from spacy_sapbert.files import list_files
+from spacy_sapbert.index import ExactIndex, ScannIndex
+from spacy_sapbert.retrieval.filters import ConceptFilter
+from spacy_sapbert.retrieval.retriever import Retriever
+from spacy_sapbert.terminology import TerminologyBuilder
+
+WORDS = ["heart", "cold", "acute", "attack", "skin", "type", "one", "two", "pain", "a", "b"]
+SOURCES = ["A", "B", "A|B", "B", "B|C"]
+
+
+@pytest.fixture(scope="module")
+def encoder(encoder_folder):
+    shim = EncoderShim({}, "fp32")
+    shim.load(encoder_folder)
+    return shim
+
+
+def make_terminology(names):
+    """Build a terminology from (concept, name, preferred)."""
+    builder = TerminologyBuilder()
+    for i, (concept, name, preferred) in enumerate(names):
+        builder.add_name(concept, name, preferred=preferred, source=SOURCES[i % len(SOURCES)])
+    return builder.build()
+
+
+def random_terminology(rng, concepts=40, names=160):
+    """Few words and many names: homonyms, case variants and names that differ in blanks only abound."""
+    rows = []
+    for i in range(names):
+        name = " ".join(rng.choice(WORDS) for _ in range(rng.randrange(1, 4)))
+        name = rng.choice([str.lower, str.upper, str.title, lambda text: text.replace(" ", "  ")])(name)
+        concept = i if i < concepts else min(rng.randrange(concepts), rng.randrange(concepts))
+        rows.append((f"C{concept:03d}", name, rng.random() < 0.3))
+    return make_terminology(rows)
+
+
+def naive_search(terminology, encoder, text, k, allowed=None):
+    """Compare with all names, or with those in the mask `allowed`.
+
+    Give (score, rank, concept, rows of the names that may be reported), best first.
+    """
+    strings = terminology.names["name"].to_list()
+    preferred = terminology.names["preferred"].to_list()
+    owners = terminology.names["concept"].to_list()
+    # The encoder is uncased and ignores blanks; written alike, strings have one vector in this reference.
+    plain = [" ".join(string.lower().split()) for string in strings]
+    distinct = sorted(set(plain))
+    cosines = dict(zip(distinct, (encoder.encode(distinct) @ encoder.encode([text])[0]).tolist(), strict=True))
+    best = {}
+    for row, owner in enumerate(owners):
+        if allowed is not None and not allowed[row]:
+            continue
+        best[owner] = max(best.get(owner, -2.0), cosines[plain[row]])
+    ranked = []
+    for owner, score in best.items():
+        rows = [row for row in range(len(strings)) if owners[row] == owner and cosines[plain[row]] > score - 1e-6]
+        rows = [row for row in rows if allowed is None or allowed[row]]
+        ranks = {row: (strings[row] != text, not preferred[row]) for row in rows}
+        top = min(ranks.values())
+        ranked.append((score, top, owner, [row for row in rows if ranks[row] == top]))
+    ranked.sort(key=lambda item: -item[0])
+    groups = []
+    for item in ranked:
+        if groups and groups[-1][-1][0] - item[0] < 1e-6:
+            groups[-1].append(item)
+        else:
+            if sum(map(len, groups)) >= k:
+                break
+            groups.append([item])
+    return [item for group in groups for item in sorted(group, key=lambda item: item[1:3])]
+
+
+def assert_equals_naive(retriever, encoder, texts, k, concept_filter=None):
+    found = retriever.search(texts, encoder.encode(texts), k, concept_filter)
+    allowed = None if concept_filter is None else retriever.allow(concept_filter).names
+    assert len(found) == len(texts)
+    for text, hits in zip(texts, found, strict=True):
+        expected = naive_search(retriever.terminology, encoder, text, k, allowed)
+        assert [hit.concept for hit in hits] == [owner for _, _, owner, _ in expected], text
+        np.testing.assert_allclose([hit.score for hit in hits], [item[0] for item in expected], atol=1e-5)
+        for hit, (_, _, _, rows) in zip(hits, expected, strict=True):
+            assert hit.name in rows
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_search_equals_comparing_with_every_name(encoder, seed):
+    rng = random.Random(seed)
+    terminology = random_terminology(rng)
+    retriever = Retriever.build(terminology, encoder, ExactIndex())
+    assert len(retriever.index) < terminology.n_names  # equal tokens share a row
+    strings = terminology.names["name"].to_list()
+    texts = rng.sample(strings, 12) + [" ".join(rng.sample(WORDS, 2)) for _ in range(8)] + ["zzz", ""]
+    for k in (1, 5, 39, 40, 60):
+        assert_equals_naive(retriever, encoder, texts, k)
+
+
+@pytest.fixture(params=["exact at once", "fetching first", "fetching only", "subset gathered at each search"])
+def strategy(request, monkeypatch):
+    """The ways of searching with a filter, which are chosen by size."""
+    monkeypatch.setattr(
+        "spacy_sapbert.retrieval.fetching.FREE_ROWS", 10**6 if request.param == "exact at once" else -(10**6)
+    )
+    monkeypatch.setattr(
+        "spacy_sapbert.retrieval.fetching.MOST_FETCHED", 10**6 if request.param == "fetching only" else 100
+    )
+    if request.param == "subset gathered at each search":
+        monkeypatch.setattr("spacy_sapbert.retrieval.fetching.FREE_ROWS", 10**6)
+        monkeypatch.setattr("spacy_sapbert.index.subset.COPIED_BYTES", 0)
+        monkeypatch.setattr("spacy_sapbert.index.exact.ROW_BLOCK", 7)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"sources": ["A"]},
+        {"sources": ["C"]},
+        {"ids": [f"C{i:03d}" for i in range(0, 40, 4)], "sources": ["B"]},
+        {"ids": ["C003"]},
+        {"languages": ["ENG"]},
+    ],
+    ids=str,
+)
+def test_search_with_a_filter_equals_comparing_with_every_allowed_name(encoder, strategy, seed, fields):
+    rng = random.Random(seed)
+    terminology = random_terminology(rng)
+    retriever = Retriever.build(terminology, encoder, ExactIndex())
+    strings = terminology.names["name"].to_list()
+    texts = rng.sample(strings, 8) + [" ".join(rng.sample(WORDS, 2)) for _ in range(4)] + ["zzz", ""]
+    for k in (1, 5, 60):
+        assert_equals_naive(retriever, encoder, texts, k, ConceptFilter(**fields))
+
+
+def test_a_row_of_names_of_several_concepts_gives_the_allowed_ones(encoder, strategy):
+    rows = [("C1", "Cold", True), ("C2", "cold", True), ("C1", "COLD", False), ("C3", "cold", False)]
+    terminology = make_terminology(rows)
+    retriever = Retriever.build(terminology, encoder, ExactIndex())
+    assert len(retriever.index) == 1
+    (hits,) = retriever.search(["cold"], encoder.encode(["cold"]), 5, ConceptFilter(sources=["B"], ids=["C1", "C3"]))
+    assert [(hit.concept, terminology.names["name"][hit.name]) for hit in hits] == [(2, "cold"), (0, "COLD")]
+
+
+def test_k_concepts_survive_a_filter_however_far_they_are(encoder, strategy):
+    near = [("C0", f"heart attack {a}{b}", False) for a in "abcdefghij" for b in "abcdefghij"]
+    far = [(f"D{i}", f"skin {word}", False) for i, word in enumerate(WORDS)]
+    retriever = Retriever.build(make_terminology([*near, *far]), encoder, ExactIndex())
+    allowed = ConceptFilter(ids=[f"D{i}" for i in range(7)])
+    for k in (1, 6, 7, 50):
+        (hits,) = retriever.search(["heart attack bb"], encoder.encode(["heart attack bb"]), k, allowed)
+        assert len(hits) == min(k, 7)
+    assert_equals_naive(retriever, encoder, ["heart attack bb", "skin one"], 3, allowed)
+
+
+def test_a_filter_that_allows_no_name_finds_nothing(encoder, built):
+    for fields in ({"sources": []}, {"ids": ["C000"], "sources": []}):
+        assert built.search(["cold", "x"], encoder.encode(["cold", "x"]), 3, ConceptFilter(**fields)) == [[], []]
+    assert built.search([], np.empty((0, 32), dtype=np.float32), 3, ConceptFilter(sources=["A"])) == []
+
+
+def test_an_open_filter_is_none(encoder, built):
+    vectors = encoder.encode(WORDS)
+    assert built.search(WORDS, vectors, 4, ConceptFilter()) == built.search(WORDS, vectors, 4)
+
+
+def test_an_approximate_index_with_a_filter_gives_what_exact_search_gives(monkeypatch):
+    pytest.importorskip("scann")
+    rng = np.random.default_rng(0)
+    vectors = rng.standard_normal((3000, 16)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    names = [(f"C{i // 3:04d}", f"name {i}", False) for i in range(3000)]
+    monkeypatch.setattr("spacy_sapbert.index.scann.EXACT_BELOW", 0)
+    monkeypatch.setattr("spacy_sapbert.retrieval.fetching.FREE_ROWS", 0)
+    monkeypatch.setattr("spacy_sapbert.retrieval.fetching.ROWS_PER_FETCHED", 5)
+    retrievers = []
+    for index in (ExactIndex(), ScannIndex(recall_target=0.95)):
+        index.build(vectors)
+        retrievers.append(
+            Retriever(make_terminology(names), index, np.arange(3001), np.arange(3000), np.zeros((3000, 2)))
+        )
+    # The half that is farthest from the queries, where the index has to look in other leaves than it would.
+    queries = vectors[np.argsort(vectors[:, 0])[:100]]
+    far = {f"C{row // 3:04d}" for row in np.argsort(-vectors[:, 0])[:1000]}
+    for allowed in (ConceptFilter(ids=far), ConceptFilter(sources=["A"])):
+        exact, approximate = (retriever.search([""] * 100, queries, 5, allowed) for retriever in retrievers)
+        found = [a[0].score > e[0].score - 1e-5 for a, e in zip(approximate, exact, strict=True)]
+        assert sum(found) >= 95 and all(len(hits) == 5 for hits in approximate)
+        assert {hit.name for hits in approximate for hit in hits} <= set(
+            np.flatnonzero(retrievers[0].allow(allowed).names)
+        )
+
+
+def test_a_filter_is_applied_once(encoder, built, monkeypatch):
+    vectors = encoder.encode(["cold"])
+    built.search(["cold"], vectors, 3, ConceptFilter(sources=["A", "C"]))
+    monkeypatch.setattr("spacy_sapbert.retrieval.filters.FilterTable.apply", None)
+    assert built.search(["cold"], vectors, 3, ConceptFilter(sources=["C", "A"]))
+
+
+def test_vectors_that_are_not_finite_are_refused_with_a_filter_too(built):
+    with pytest.raises(ValueError, match=r"^\[E306\]"):
+        built.search(["x"], np.full((1, 32), np.nan, dtype=np.float32), 3, ConceptFilter(ids=["C001"]))
+
+
+def test_many_synonyms_of_one_concept_do_not_crowd_out_others(encoder):
+    variants = [f"heart attack {a}{b}" for a in "abcdefghij" for b in "abcdefghij"]
+    others = [(f"C{i}", name, False) for i, name in enumerate(["skin", "acute pain", "cold", "b type two"], 1)]
+    terminology = make_terminology([("C0", name, False) for name in variants] + others)
+    retriever = Retriever.build(terminology, encoder, ExactIndex())
+    assert len(retriever.index) == 104
+    (hits,) = retriever.search(["heart attack aa"], encoder.encode(["heart attack aa"]), 5)
+    assert sorted(terminology.concepts["id"][hit.concept] for hit in hits) == ["C0", "C1", "C2", "C3", "C4"]
+    assert_equals_naive(retriever, encoder, ["heart attack aa", "skin", "heart attack zz"], 3)
+
+
+def test_only_unfinished_mentions_are_searched_again(encoder):
+    variants = [("C0", f"heart attack {a}{b}", False) for a in "abcdefghij" for b in "abcdefghij"]
+    terminology = make_terminology([*variants, *((f"C{i}", f"skin {w}", False) for i, w in enumerate(WORDS, 1))])
+    index = ExactIndex()
+    retriever = Retriever.build(terminology, encoder, index)
+    asked = []
+    search = index.search
+    index.search = lambda queries, k: asked.append((len(queries), k)) or search(queries, k)
+    retriever.search(["heart attack bb", "skin one"], encoder.encode(["heart attack bb", "skin one"]), 2)
+    assert asked[0] == (2, 12) and asked[1:] and all(n == 1 for n, _ in asked[1:])
+
+
+def test_equal_scores_are_ordered_by_spelling_then_preference_then_id(encoder):
+    terminology = make_terminology(
+        [
+            ("C1", "Cold", False),
+            ("C2", "cold", True),
+            ("C3", "COLD", False),
+            ("C4", "cold", False),
+            ("C5", "CoLd", True),
+            ("C6", "COLD", True),
+            ("C7", "heart attack", True),
+        ]
+    )
+    retriever = Retriever.build(terminology, encoder, ExactIndex())
+
+    def ids(text, k):
+        (hits,) = retriever.search([text], encoder.encode([text]), k)
+        return [terminology.concepts["id"][hit.concept] for hit in hits]
+
+    assert ids("COLD", 1) == ["C6", "C3", "C2", "C5", "C1", "C4"]
+    assert ids("cold", 6) == ["C2", "C4", "C5", "C6", "C1", "C3"]
+    assert ids("cOlD", 2) == ["C2", "C5", "C6", "C1", "C3", "C4"]
+    assert ids("cOlD", 7)[-1] == "C7"
+
+
+def test_name_written_like_the_mention_is_reported(encoder):
+    terminology = make_terminology([("C1", "COLD", True), ("C1", "cold", False), ("C1", "Cold", False)])
+    retriever = Retriever.build(terminology, encoder, ExactIndex())
+    for text, expected in (("Cold", "Cold"), ("cold", "cold"), ("colD", "COLD")):
+        ((hit,),) = retriever.search([text], encoder.encode([text]), 1)
+        assert terminology.names["name"][hit.name] == expected
+
+
+def test_no_mentions_give_no_results(encoder, terminology):
+    retriever = Retriever.build(terminology, encoder, ExactIndex())
+    assert retriever.search([], np.empty((0, 32), dtype=np.float32), 3) == []
+
+
+def test_names_in_an_unknown_script_are_counted_and_never_found(encoder):
+    terminology = make_terminology([("C1", "cold", False), ("C1", "感冒", False), ("C2", "心筋梗塞", False)])
+    with pytest.warns(UserWarning, match=r"\[W410\] 2 of 3 names"):
+        retriever = Retriever.build(terminology, encoder, ExactIndex())
+    assert len(retriever.index) == 1
+    (hits,) = retriever.search(["感冒"], encoder.encode(["感冒"]), 5)
+    assert [terminology.names["name"][hit.name] for hit in hits] == ["cold"]
+
+
+def test_terminology_in_an_unknown_script_is_refused(encoder):
+    terminology = make_terminology([("C1", "感冒", False), ("C2", "心筋梗塞", False)])
+    with pytest.raises(ValueError, match=r"^\[E410\].* 2 names"):
+        Retriever.build(terminology, encoder, ExactIndex())
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 159])
+def test_results_do_not_depend_on_chunks_and_batches(encoder, monkeypatch, chunk):
+    terminology = random_terminology(random.Random(3))
+    texts = ["cold", "acute pain", "heart"]
+    expected = Retriever.build(terminology, encoder, ExactIndex()).search(texts, encoder.encode(texts), 6)
+    monkeypatch.setattr("spacy_sapbert.retrieval.token_rows.CHUNK", chunk)
+    retriever = Retriever.build(terminology, encoder, ExactIndex(), batch_size=3)
+    found = retriever.search(texts, encoder.encode(texts), 6)
+    assert [[hit[:2] for hit in hits] for hits in found] == [[hit[:2] for hit in hits] for hits in expected]
+
+
+@pytest.fixture(scope="module")
+def built(encoder):
+    return Retriever.build(random_terminology(random.Random(1)), encoder, ExactIndex())
+
+
+@pytest.mark.parametrize(
+    "copy_of",
+    [
+        lambda r: Retriever.from_bytes(r.to_bytes(), r.terminology),
+        lambda r: pickle.loads(pickle.dumps(r)),
+        copy.deepcopy,
+    ],
+    ids=["bytes", "pickle", "deepcopy"],
+)
+def test_copies_find_the_same(built, encoder, copy_of):
+    vectors = encoder.encode(WORDS)
+    assert copy_of(built).search(WORDS, vectors, 4) == built.search(WORDS, vectors, 4)
+
+
+@pytest.mark.parametrize("memory_map", [True, False])
+def test_disk_round_trip_finds_the_same_also_saved_over_itself(built, encoder, tmp_path, memory_map):
+    vectors = encoder.encode(WORDS)
+    built.to_disk(tmp_path / "a")
+    for _ in range(2):
+        loaded = Retriever.from_disk(tmp_path / "a", built.terminology, memory_map=memory_map)
+        assert loaded.search(WORDS, vectors, 4) == built.search(WORDS, vectors, 4)
+        assert loaded.index.fingerprint == encoder.fingerprint
+        loaded.to_disk(tmp_path / "a")
+    assert loaded.search(WORDS, vectors, 4) == built.search(WORDS, vectors, 4)
+
+
+def test_kind_of_the_index_is_kept(terminology, encoder, tmp_path):
+    Retriever.build(terminology, encoder, ScannIndex()).to_disk(tmp_path / "a")
+    assert type(Retriever.from_disk(tmp_path / "a", terminology).index) is ScannIndex
+
+
+def test_another_terminology_is_refused(built, terminology, tmp_path):
+    built.to_disk(tmp_path / "a")
+    with pytest.raises(ValueError, match=r"^\[E412\]"):
+        Retriever.from_disk(tmp_path / "a", terminology)
+    with pytest.raises(ValueError, match=r"^\[E412\]"):
+        Retriever.from_bytes(built.to_bytes(), terminology)
+
+
+def test_whole_index_of_another_retriever_is_refused(built, terminology, encoder, tmp_path):
+    built.to_disk(tmp_path / "a")
+    Retriever.build(terminology, encoder, ExactIndex()).index.to_disk(tmp_path / "a" / "index")
+    with pytest.raises(ValueError, match=r"^\[E413\].*index"):
+        Retriever.from_disk(tmp_path / "a", built.terminology)
+    twin = ExactIndex()
+    twin.build(built.index.vectors, fingerprint="another encoder")
+    twin.to_disk(tmp_path / "a" / "index")
+    with pytest.raises(ValueError, match=r"^\[E413\].*index"):
+        Retriever.from_disk(tmp_path / "a", built.terminology)
+
+
+def test_damage_in_any_file_is_noticed(built, tmp_path):
+    built.to_disk(tmp_path / "a")
+    rng = random.Random(0)
+    names = list_files(tmp_path / "a")
+    assert {"retriever.json", "offsets.npy", "name_rows.npy", "index/index.json"} < set(names)
+    for name in names:
+        path = tmp_path / "a" / name
+        original = path.read_bytes()
+        damages = [b"", original[:-1]]
+        for _ in range(8):
+            damaged = bytearray(original)
+            damaged[rng.randrange(len(damaged))] ^= 1 << rng.randrange(8)
+            damages.append(bytes(damaged))
+        for damage in damages:
+            path.write_bytes(damage)
+            with pytest.raises(OSError, match=r"^\[E(305|50\d)\]"):
+                Retriever.from_disk(tmp_path / "a", built.terminology)
+        path.unlink()
+        with pytest.raises(FileNotFoundError, match=r"^\[E503\]"):
+            Retriever.from_disk(tmp_path / "a", built.terminology)
+        path.write_bytes(original)
+
+
+def test_saved_manifest_names_terminology_and_encoder(built, encoder, tmp_path):
+    built.to_disk(tmp_path / "a")
+    data = json.loads((tmp_path / "a" / "retriever.json").read_text())
+    assert data["terminology"] == built.terminology.fingerprint and data["encoder"] == encoder.fingerprint

@@ -1,0 +1,172 @@
+"""Builds that were interrupted go on, and never with vectors of something else."""
+
+import random
+
+import numpy as np
+import pytest
+import spacy
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from spacy_sapbert.encoder import EncoderShim, make_huggingface_loader
+from spacy_sapbert.index import ExactIndex
+from spacy_sapbert.retrieval.retriever import Retriever
+from spacy_sapbert.retrieval.token_rows import KEY_DTYPE, find_keys
+from spacy_sapbert.terminology import TerminologyBuilder
+
+CHUNK = 7
+N_NAMES = 60
+
+
+class CountingEncoder(EncoderShim):
+    """Counts what it encodes, and is interrupted before it has encoded too much."""
+
+    encoded = 0
+    limit = float("inf")
+
+    def encode_tokens(self, tokens, *, batch_size=256):
+        if self.encoded + len(tokens) > self.limit:
+            raise KeyboardInterrupt
+        self.encoded += len(tokens)
+        return super().encode_tokens(tokens, batch_size=batch_size)
+
+
+def make_encoder(folder, precision="fp32", **requested):
+    shim = CountingEncoder(requested, precision)
+    shim.load(folder)
+    return shim
+
+
+@pytest.fixture
+def encoder(encoder_folder):
+    return make_encoder(encoder_folder)
+
+
+@pytest.fixture(autouse=True)
+def small_chunks(monkeypatch):
+    monkeypatch.setattr("spacy_sapbert.retrieval.token_rows.CHUNK", CHUNK)
+
+
+def make_terminology(names=range(N_NAMES)):
+    builder = TerminologyBuilder()
+    for i in names:
+        builder.add_name(f"C{i:03d}", f"name {i}")
+        builder.add_name(f"C{i:03d}", f"NAME {i}")
+    return builder.build()
+
+
+def build_vectors(encoder, path, terminology=None):
+    encoder.encoded = 0
+    retriever = Retriever.build(terminology or make_terminology(), encoder, ExactIndex(), vectors_path=path)
+    return retriever.index.vectors
+
+
+@settings(deadline=None, max_examples=15, suppress_health_check=list(HealthCheck))
+@given(st.lists(st.integers(0, 70), max_size=5))
+def test_an_interrupted_build_goes_on_where_it_stopped(encoder, tmp_path_factory, limits):
+    expected = build_vectors(encoder, None)
+    path = tmp_path_factory.mktemp("kept") / "below" / "vectors"
+    kept = 0
+    for limit in limits:
+        encoder.limit = limit
+        if kept + limit < N_NAMES:
+            with pytest.raises(KeyboardInterrupt):
+                build_vectors(encoder, path)
+            kept += encoder.encoded
+            assert encoder.encoded == limit // CHUNK * CHUNK
+    encoder.limit = float("inf")
+    assert (build_vectors(encoder, path) == expected).all()
+    assert encoder.encoded == N_NAMES - kept
+    assert (build_vectors(encoder, path) == expected).all()
+    assert encoder.encoded == 0
+    assert not list(path.glob(".*"))
+
+
+def test_a_changed_terminology_costs_its_new_names_only(encoder, tmp_path):
+    build_vectors(encoder, tmp_path)
+    changed = make_terminology(range(20, N_NAMES + 5))
+    found = build_vectors(encoder, tmp_path, changed)
+    assert encoder.encoded == 5
+    np.testing.assert_allclose(found, build_vectors(encoder, None, changed), atol=1e-5)
+    build_vectors(encoder, tmp_path)
+    assert encoder.encoded == 0
+
+
+@pytest.mark.parametrize("other", [{"pooling": "mean"}, {"max_length": 5}, {"precision": "bf16"}])
+def test_vectors_of_another_encoder_are_replaced(encoder, encoder_folder, tmp_path, other):
+    mine = ["vectors-of-mine-own.npy", "vectors-1-2.npy", "notes.txt"]
+    for name in mine:
+        (tmp_path / name).write_text("mine")
+    build_vectors(encoder, tmp_path)
+    another = make_encoder(encoder_folder, **other)
+    with pytest.warns(UserWarning, match=r"\[W440\].* holds 9 files"):
+        found = build_vectors(another, tmp_path)
+    assert another.encoded == len(found) and (found == build_vectors(another, None)).all()
+    build_vectors(another, tmp_path)
+    assert another.encoded == 0
+    assert all((tmp_path / name).read_text() == "mine" for name in mine)
+
+
+def test_damaged_files_are_encoded_again(encoder, tmp_path):
+    expected = build_vectors(encoder, tmp_path)
+    rng = random.Random(0)
+    files = sorted(tmp_path.glob("vectors-*"))
+    for damage in ("bit", "half", "nothing", "gone"):
+        path = rng.choice(files)
+        data = bytearray(path.read_bytes())
+        lost = len(np.load(path))
+        if damage == "bit":
+            data[rng.randrange(len(data))] ^= 1
+        if damage == "gone":
+            path.unlink()
+        else:
+            path.write_bytes({"bit": bytes(data), "half": bytes(data[: len(data) // 2]), "nothing": b""}[damage])
+            with pytest.warns(UserWarning, match=r"\[W441\] 1 files .*" + path.name):
+                np.testing.assert_allclose(build_vectors(encoder, tmp_path), expected, atol=1e-5)
+            assert encoder.encoded == lost
+        np.testing.assert_allclose(build_vectors(encoder, tmp_path), expected, atol=1e-5)
+        assert encoder.encoded == (lost if damage == "gone" else 0)
+        files = sorted(tmp_path.glob("vectors-*"))
+
+
+def test_vectors_that_are_not_finite_are_not_kept(encoder, tmp_path, monkeypatch):
+    encode = CountingEncoder.encode_tokens
+    monkeypatch.setattr(CountingEncoder, "encode_tokens", lambda *args, **kwargs: encode(*args, **kwargs) * np.nan)
+    with pytest.raises(ValueError, match=r"^\[E306\]"):
+        build_vectors(encoder, tmp_path)
+    monkeypatch.setattr(CountingEncoder, "encode_tokens", encode)
+    assert (build_vectors(encoder, tmp_path) == build_vectors(encoder, None)).all()
+
+
+def test_a_path_that_is_no_folder_is_refused(encoder, tmp_path):
+    (tmp_path / "file").touch()
+    for path, reason in ((tmp_path / "file", "which is a file"), ("", "which is no path"), (3, "which is no path")):
+        with pytest.raises(ValueError, match=rf"^\[E442\].*{reason}"):
+            build_vectors(encoder, path)
+
+
+def test_the_folder_can_be_set_in_the_config(encoder_folder, terminology, tmp_path):
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sapbert_linker")
+    terminology.to_disk(tmp_path / "terminology")
+    nlp.config["initialize"]["components"]["sapbert_linker"] = {
+        "terminology": {"@misc": "spacy-sapbert.SavedTerminology.v1", "path": str(tmp_path / "terminology")},
+        "encoder": {"@misc": "spacy-sapbert.HuggingFaceEncoder.v1", "name": str(encoder_folder)},
+        "vectors_path": str(tmp_path / "vectors"),
+    }
+    nlp.initialize()
+    assert list((tmp_path / "vectors").glob("vectors-*.npy"))
+    linker = nlp.get_pipe("sapbert_linker")
+    linker.initialize(
+        terminology=terminology, encoder=make_huggingface_loader(encoder_folder), vectors_path=tmp_path / "vectors"
+    )
+    assert linker.is_ready
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.lists(st.binary(min_size=1, max_size=2), unique=True), st.lists(st.binary(min_size=1, max_size=2)))
+def test_keys_are_found_where_they_are(keys, wanted):
+    # Halves agree often, wholes do not.
+    keys, wanted = (np.array([key[:1] * 8 + key.ljust(8) for key in some], dtype=KEY_DTYPE) for some in (keys, wanted))
+    places = {key: place for place, key in enumerate(keys.tolist())}
+    assert find_keys(keys, wanted).tolist() == [places.get(key, -1) for key in wanted.tolist()]

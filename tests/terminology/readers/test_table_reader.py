@@ -1,0 +1,169 @@
+"""The TSV and CSV reader."""
+
+import csv
+import gzip
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from spacy_sapbert.terminology.readers.table import make_table_reader, read_table
+
+ALL_COLUMNS = {
+    f"{c}_column": c for c in ("canonical_name", "types", "definition", "language", "source", "term_type", "preferred")
+}
+
+
+def test_reads_every_column(tmp_path):
+    path = tmp_path / "names.tsv"
+    header = ["preferred", "id", "name", *list(ALL_COLUMNS.values())[:-1]]
+    rows = [
+        ["Y", "C2", 'a "quoted" name', "Shown", "T1|T2|", "What it is.", "GER", "MSH", "MH"],
+        ["0", "C1", "other", "", "", "", "", "", ""],
+        ["n", "C2", "again, with comma", "", "T3", "", "", "SNOMED", "PT"],
+    ]
+    path.write_bytes("\ufeff".encode() + "\r\n".join("\t".join(r) for r in [header, *rows]).encode())
+    terminology = make_table_reader(str(path), **ALL_COLUMNS)()
+    concept = terminology["C2"]
+    assert concept.canonical_name == "Shown" and concept.definition == "What it is."
+    assert concept.types == ("T1", "T2", "T3")
+    assert terminology.names.rows() == [
+        ("other", 0, "ENG", "", "", False),
+        ('a "quoted" name', 1, "GER", "MSH", "MH", True),
+        ("again, with comma", 1, "ENG", "SNOMED", "PT", False),
+    ]
+    assert terminology.report["read"] == {"rows": 3}
+
+
+def test_headerless_file_and_other_separators(tmp_path):
+    path = tmp_path / "names.txt"
+    path.write_text("x;C1;a;T1+T2\n")
+    settings = {"header": ["skip", "id", "name", "types"], "types_column": "types"}
+    terminology = read_table(path, delimiter=";", list_separator="+", **settings)
+    assert terminology["C1"].types == ("T1", "T2")
+    assert terminology.report["read"] == {"rows": 1}
+
+
+def in_file(forbidden):
+    return st.text(st.characters(exclude_categories=("Cs",), exclude_characters=forbidden), max_size=10)
+
+
+def check_round_trip(path, pairs):
+    naive = {}
+    for concept_id, name in pairs:
+        naive.setdefault(concept_id, {})[name.strip()] = None
+    terminology = read_table(path)
+    found = {i: terminology[i].names for i in terminology.concepts["id"]}
+    assert found == {concept_id: tuple(names) for concept_id, names in naive.items()}
+
+
+def pairs(names):
+    return st.lists(st.tuples(st.text("C012", min_size=1), names.filter(str.strip)), min_size=1)
+
+
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(pairs(in_file("\t\n")))
+def test_tsv_gives_back_what_went_in(tmp_path, pairs):
+    path = tmp_path / "names.tsv"
+    path.write_bytes("".join(f"{i}\t{n}\n" for i, n in [("id", "name"), *pairs]).encode())
+    check_round_trip(path, pairs)
+
+
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(pairs(in_file("\x00\n")))
+def test_csv_gives_back_what_went_in(tmp_path, pairs):
+    path = tmp_path / "names.csv"
+    with path.open("w", encoding="utf8", newline="") as file:
+        csv.writer(file, quoting=csv.QUOTE_ALL).writerows([("id", "name"), *pairs])
+    check_round_trip(path, pairs)
+
+
+MALFORMED = [
+    (b"C2", "1 fields were found, but there are 2 columns"),
+    (b"C2\ta\tb", "3 fields were found"),
+    (b"\ta", "E109"),
+    (b"C 2\ta", "E109"),
+    (b"C2\t  ", "the name of 'C2' is empty"),
+    (b"C2\tgr\xfcn", "0xfc"),
+]
+
+
+@pytest.mark.parametrize("row, reason", MALFORMED)
+@pytest.mark.parametrize("suffix", [".tsv", ".csv"])
+def test_malformed_rows_raise_or_are_counted(tmp_path, suffix, row, reason):
+    path = tmp_path / f"names{suffix}"
+    data = b"id\tname\n\nC1\ta\n" + row + b"\nC3\tc\n"
+    path.write_bytes(data if suffix == ".tsv" else data.replace(b"\t", b","))
+    with pytest.raises(ValueError, match=rf"E101.*names{suffix}, line 4: .*{reason}"):
+        read_table(path)
+    with pytest.warns(UserWarning, match="W101.*1 malformed"):
+        terminology = read_table(path, errors="skip")
+    assert terminology.concepts["id"].to_list() == ["C1", "C3"]
+    assert terminology.report["dropped"]["malformed"] == 1 and terminology.report["read"] == {"rows": 3}
+    (example,) = terminology.report["malformed_examples"]
+    assert example.startswith(f"names{suffix}:4: ") and reason in example
+
+
+def test_csv_line_numbers_with_fields_over_lines(tmp_path):
+    path = tmp_path / "names.csv"
+    path.write_text('definition,id,name\n"a\n\nb",C1,n\nx,C2,"c"d\nx,C3,"e""e"\nC4\n')
+    with pytest.raises(ValueError, match="E101.*line 5: "):
+        read_table(path, definition_column="definition")
+    with pytest.warns(UserWarning, match="2 malformed"):
+        terminology = read_table(path, definition_column="definition", errors="skip")
+    assert terminology["C1"].definition == "a\n\nb" and terminology["C3"].names == ('e"e',)
+    assert [e.split()[0] for e in terminology.report["malformed_examples"]] == [
+        "names.csv:5:",
+        "names.csv:7:",
+    ]
+
+
+def test_unclosed_quote_does_not_swallow_the_rest_silently(tmp_path):
+    path = tmp_path / "names.csv"
+    path.write_text('id,name\nC1,a\nC2,"b\nC3,c\nC4,d\n')
+    with pytest.raises(ValueError, match=r"E101.*line 3: .*the row ends on line 5"):
+        read_table(path)
+
+
+def test_quotes_that_join_rows_into_one_name_are_noticed(tmp_path):
+    path = tmp_path / "names.csv"
+    path.write_text('id,name\nC1,"Fever\nC2,cough\nC3,pain"\nC4,ache\n')
+    with pytest.raises(ValueError, match="E101.*line 2: .*several lines"):
+        read_table(path)
+    with pytest.warns(UserWarning, match="1 malformed"):
+        assert [*read_table(path, errors="skip").concepts["id"]] == ["C4"]
+
+
+def test_flag_that_says_nothing(tmp_path):
+    path = tmp_path / "names.tsv"
+    path.write_text("id\tname\tp\nC1\ta\tmaybe\n")
+    with pytest.raises(ValueError, match="E101.*line 2: 'maybe'"):
+        read_table(path, preferred_column="p")
+
+
+def test_settings_that_do_not_fit_the_file(tmp_path):
+    path = tmp_path / "names.tsv"
+    path.write_text("cui\tname\tname\nC1\ta\tb\n")
+    with pytest.raises(ValueError, match="E111.*'id'.*id_column.*'cui', 'name', 'name'"):
+        read_table(path)
+    with pytest.raises(ValueError, match="E111.*types_column"):
+        read_table(path, id_column="cui", name_column="cui", types_column="types")
+    with pytest.raises(ValueError, match="E114.*'name'.*2 times"):
+        read_table(path, id_column="cui")
+    with pytest.raises(ValueError, match="E113.*delimiter"):
+        read_table(path, delimiter="||")
+    path = path.rename(tmp_path / "names.txt")
+    with pytest.raises(ValueError, match="E112.*names.txt"):
+        read_table(path)
+    path.write_text("")
+    with pytest.raises(ValueError, match="E104.*names.txt"):
+        read_table(path, delimiter="\t")
+    with pytest.raises(FileNotFoundError, match="E102"):
+        read_table(tmp_path / "nowhere.tsv")
+
+
+def test_gzip_gives_the_same(tmp_path):
+    path = tmp_path / "names.tsv"
+    path.write_text("id\tname\nC1\ta\nC1\tb\n")
+    (tmp_path / "names.tsv.gz").write_bytes(gzip.compress(path.read_bytes()))
+    assert read_table(tmp_path / "names.tsv.gz").fingerprint == read_table(path).fingerprint

@@ -1,0 +1,474 @@
+"""The RRF reader against a plain line-by-line one, and on every slip that a file can have."""
+
+import gzip
+import hashlib
+import sys
+import warnings
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from rrf_files import atom, rrf_line, write_release
+
+from spacy_sapbert.terminology import read_rrf
+from spacy_sapbert.terminology.rrf import lines as rrf_lines
+from spacy_sapbert.terminology.rrf.atoms import WHITE_SPACE
+from spacy_sapbert.terminology.rrf.folder import COLUMNS
+from spacy_sapbert.terminology.rrf.report import format_report
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*W102")
+ALL = {"languages": None, "tradenames": "off"}
+
+
+def read(folder, **options):
+    return read_rrf(folder, **{**ALL, **options})
+
+
+def names_of(terminology):
+    return {concept_id: terminology[concept_id].names for concept_id in terminology.concepts["id"]}
+
+
+def naive_names(lines, languages=None, sources=None, suppressed="keep", lower_case=False):
+    """Names by concept, as a plain loop over lines finds them: name and language to its sources."""
+    found = {}
+    for line in lines:
+        row = dict(zip(COLUMNS["MRCONSO"].split(), line.split("|")[:-1], strict=True))
+        name = row["STR"].strip()
+        if lower_case:
+            name = name.lower()
+        if languages and row["LAT"] not in languages or sources and row["SAB"] not in sources or not name:
+            continue
+        if suppressed == "drop" and row["SUPPRESS"] != "N":
+            continue
+        given_by = found.setdefault(row["CUI"], {}).setdefault((name, row["LAT"]), [])
+        if row["SAB"] not in given_by:
+            given_by.append(row["SAB"])
+    return found
+
+
+# Names with everything that a line can hold: no pipe and no newline; a carriage return is taken for a line end.
+texts = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="|\n\r"), max_size=8)
+atoms = st.builds(
+    lambda cui, name, lat, sab, suppress: atom(f"C{cui}", name, LAT=lat, SAB=sab, SUPPRESS=suppress),
+    st.integers(1, 5),
+    texts,
+    st.sampled_from(["ENG", "GER"]),
+    st.sampled_from(["MSH", "HPO", "NCI"]),
+    st.sampled_from("NOY"),
+)
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(atoms, min_size=1, max_size=25), st.sampled_from(["keep", "drop"]), st.booleans(), st.booleans())
+def test_names_are_those_of_a_plain_loop(tmp_path, lines, suppressed, lower_case, packed):
+    for old in tmp_path.glob("MRCONSO*"):
+        old.unlink()
+    folder = write_release(tmp_path, **{"MRCONSO_gz" if packed else "MRCONSO": lines})
+    expected = naive_names(lines, suppressed=suppressed, lower_case=lower_case)
+    if not expected:
+        with pytest.raises(ValueError, match="E124"):
+            read(folder, suppressed=suppressed, lower_case=lower_case)
+        return
+    terminology = read(folder, suppressed=suppressed, lower_case=lower_case)
+    ids = terminology.concepts["id"].to_list()
+    assert ids == sorted(expected)
+    found = {i: {} for i in ids}
+    for name, row, language, source, _, _ in terminology.names.iter_rows():
+        found[ids[row]][name, language] = source.split("|")
+    assert found == expected
+    assert [list(found[i]) for i in ids] == [list(expected[i]) for i in ids]  # in the order of the file
+
+
+@pytest.mark.parametrize("size", [1, 7, 64, 1000])
+def test_blocks_and_parts_may_be_cut_anywhere(tmp_path, monkeypatch, size):
+    lines = [atom(f"C{i % 7}", f"näme {i}") for i in range(40)]
+    data = "".join(f"{line}\n" for line in lines).encode()
+    monkeypatch.setattr(rrf_lines, "BLOCK_SIZE", size)
+    whole = read(write_release(tmp_path / "whole", MRCONSO=lines))
+    parts = tmp_path / "parts"
+    parts.mkdir()
+    for letter, start, end in (("a", 0, 501), ("b", 501, 777), ("c", 777, None)):
+        (parts / f"MRCONSO.RRF.a{letter}.gz").write_bytes(gzip.compress(data[start:end]))
+    assert (
+        names_of(read(parts)) == names_of(whole) == {k: tuple(n for n, _ in v) for k, v in naive_names(lines).items()}
+    )
+    assert read(parts).report["read"]["MRCONSO"] == 40
+
+
+def test_what_a_release_says_of_a_concept(tmp_path):
+    folder = write_release(
+        tmp_path,
+        MRCONSO=[
+            atom("C2", "Fieber", LAT="GER", TS="P", SAB="MSHGER", CODE="D1"),
+            atom("C2", "obsolete fever", TS="P", SUPPRESS="O", CODE="D1"),
+            atom("C2", "fever, NOS", SAB="HPO", CODE="HP:1"),
+            atom("C2", "Fever", TS="P", CODE="D1"),
+            atom("C2", "Fever", SAB="HPO", TTY="SY", CODE="NOCODE"),
+            atom("C1", "parent", TS="P"),
+            atom("C3", "child", TS="P", STT="VO"),
+        ],
+        MRSTY=[
+            rrf_line("MRSTY", CUI="C2", TUI=t, STY=s)
+            for t, s in (("T184", "Sign"), ("T033", "Finding"), ("T184", "Sign"))
+        ],
+        MRDEF_gz=[
+            rrf_line("MRDEF", CUI="C2", SAB="X", DEF="by X"),
+            rrf_line("MRDEF", CUI="C2", SAB="NCI", DEF="suppressed", SUPPRESS="Y"),
+            rrf_line("MRDEF", CUI="C2", SAB="MSH", DEF="by MeSH"),
+        ],
+        MRREL=[
+            rrf_line("MRREL", CUI1="C2", REL="PAR", CUI2="C1"),
+            rrf_line("MRREL", CUI1="C2", REL="CHD", RELA="isa", CUI2="C3"),
+            rrf_line("MRREL", CUI1="C3", REL="RO", RELA="inverse_isa", CUI2="C1"),
+            rrf_line("MRREL", CUI1="C2", REL="PAR", CUI2="C2"),
+            rrf_line("MRREL", CUI1="C2", REL="PAR", CUI2="C9"),
+        ],
+        MRSAB=[
+            rrf_line("MRSAB", RSAB="MSH", SON="Medical Subject Headings", SVER="2025", SRL="0", SLC="free", CURVER="Y")
+        ],
+    )
+    with pytest.warns(UserWarning, match=r"W104.*1 of 5 rows of MRREL"):
+        terminology = read(folder)
+    fever = terminology["C2"]
+    assert fever.canonical_name == "Fever"
+    assert fever.names == ("Fieber", "obsolete fever", "fever, NOS", "Fever")
+    assert fever.types == ("T184", "T033")
+    assert fever.definition == "by MeSH"
+    assert fever.codes == ("MSHGER:D1", "MSH:D1", "HPO:HP:1")
+    assert fever.parents == ("C1",)
+    assert terminology["C3"].parents == ("C1", "C2")
+    names = {row[0]: row[2:] for row in terminology.names.iter_rows()}
+    assert names["Fever"] == ("ENG", "MSH|HPO", "PT", True)
+    assert names["child"] == ("ENG", "MSH", "PT", False)
+    report = terminology.report
+    assert report["unknown_concepts"] == {"MRREL": 1, "MRSTY": 0, "MRDEF": 0}
+    assert report["semantic_types"] == {"T184": "Sign", "T033": "Finding"}
+    assert report["sources"]["MSH"] == {
+        "name": "Medical Subject Headings",
+        "version": "2025",
+        "licence": "free",
+        "language": "",
+        "restriction_level": 0,
+    }
+    # MRSAB does not tell of the others; their level is that of their atoms.
+    assert report["sources"]["HPO"]["restriction_level"] == 0 and report["sources"]["HPO"]["name"] == "HPO"
+    assert report["by_language"] == {"ENG": {"rows": 6, "kept": 6}, "GER": {"rows": 1, "kept": 1}}
+    assert report["names_per_concept"]["4"] == 1 and report["names_per_concept"]["largest"] == 4
+    assert [file["name"] for file in report["files"]] == [
+        "MRCONSO.RRF",
+        "MRDEF.RRF.gz",
+        "MRREL.RRF",
+        "MRSAB.RRF",
+        "MRSTY.RRF",
+    ]
+    assert "| MSH | 4 | 4 |" in format_report(report)
+
+
+FILTERED = [
+    ({"languages": ["ENG"]}, {"C1": ("a", "A", "old"), "C2": ("c",)}, {"language": 1}),
+    ({"sources": ["HPO"]}, {"C1": ("A",), "C2": ("b",)}, {"source": 3}),
+    ({"term_types": ["SY"]}, {"C2": ("c",)}, {"term_type": 4, "concepts_without_names": 1}),
+    ({"suppressed": "drop"}, {"C1": ("a", "A"), "C2": ("b", "c")}, {"suppressed": 1}),
+    ({"max_restriction_level": 0}, {"C1": ("a", "A", "old"), "C2": ("b",)}, {"restriction_level": 1}),
+    ({"semantic_types": ["T1"]}, {"C1": ("a", "A", "old")}, {"semantic_type": 2, "concepts_without_names": 1}),
+    ({"lower_case": True}, {"C1": ("a", "old"), "C2": ("b", "c")}, {}),
+]
+
+
+@pytest.mark.parametrize("options, expected, dropped", FILTERED)
+def test_filters_count_what_they_drop(tmp_path, options, expected, dropped):
+    folder = write_release(
+        tmp_path,
+        MRCONSO=[
+            atom("C1", "a"),
+            atom("C1", "A", SAB="HPO"),
+            atom("C1", "old", SUPPRESS="O"),
+            atom("C2", "b", LAT="GER", SAB="HPO"),
+            atom("C2", "c", TTY="SY", SRL="3"),
+        ],
+        MRSTY=[rrf_line("MRSTY", CUI="C1", TUI="T1"), rrf_line("MRSTY", CUI="C2", TUI="T2")],
+    )
+    terminology = read(folder, **options)
+    assert names_of(terminology) == expected
+    assert {reason: n for reason, n in terminology.report["dropped"].items() if n} == dropped
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"languages": ["GER"]}, r"E125.*LAT 'GER'.*: ENG"),
+        ({"sources": ["msh"]}, r"E125.*SAB 'msh'.*: MSH"),
+        ({"semantic_types": ["T9"]}, r"E125.*semantic type 'T9'.*T1"),
+        ({"suppressed": "no"}, r"E113.*suppressed"),
+        ({"tradenames": "all"}, r"E113.*tradenames"),
+        ({"tradename_direction": "up"}, r"E113.*tradename_direction"),
+        ({"errors": "ignore"}, r"E113.*errors"),
+        ({"languages": "ENG"}, r"E127.*languages is 'ENG'.*list of strings"),
+        ({"sources": [1]}, r"E127.*sources"),
+        ({"definition_sources": "MSH"}, r"E127.*definition_sources"),
+        ({"definition_sources": None}, r"E127.*definition_sources"),
+        ({"max_restriction_level": "0"}, r"E127.*max_restriction_level is '0'"),
+        ({"max_restriction_level": 0.5}, r"E127.*max_restriction_level"),
+        ({"lower_case": "no"}, r"E127.*lower_case"),
+        ({"suppressed": "drop"}, r"E124.*suppressed: 1 dropped"),
+    ],
+)
+def test_settings_that_fit_nothing_are_refused(tmp_path, options, message):
+    lines = [atom("C1", "a", SUPPRESS="O")]
+    folder = write_release(tmp_path, MRCONSO=lines, MRSTY=[rrf_line("MRSTY", CUI="C1", TUI="T1")])
+    with pytest.raises(ValueError, match=message):
+        read(folder, **options)
+
+
+BRANDS = {
+    "MRCONSO": [atom("C1", "ibuprofen"), atom("C2", "Advil"), atom("C3", "Nurofen"), atom("C3", "ibuprofen")],
+    "MRREL": [
+        rrf_line("MRREL", CUI1="C1", REL="RO", RELA="tradename_of", CUI2="C2"),
+        rrf_line("MRREL", CUI1="C2", REL="RO", RELA="has_tradename", CUI2="C1"),
+        rrf_line("MRREL", CUI1="C1", REL="RO", RELA="tradename_of", CUI2="C3"),
+        rrf_line("MRREL", CUI1="C3", REL="RO", RELA="has_tradename", CUI2="C1"),
+        rrf_line("MRREL", CUI1="C1", REL="RO", RELA="tradename_of", CUI2="C1"),
+        rrf_line("MRREL", CUI1="C1", REL="RO", RELA="contains has_tradename", CUI2="C2"),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    "mode, direction, expected",
+    [
+        ("off", "both", [{"ibuprofen"}, {"Advil"}, {"Nurofen", "ibuprofen"}]),
+        # One step far: Advil is not given Nurofen, whatever the generic concept is given.
+        ("union", "both", [{"ibuprofen", "Advil", "Nurofen"}, {"Advil", "ibuprofen"}, {"Nurofen", "ibuprofen"}]),
+        ("last", "both", [{"ibuprofen", "Nurofen"}, {"Advil", "ibuprofen"}, {"Nurofen", "ibuprofen"}]),
+        ("union", "generic", [{"ibuprofen", "Advil", "Nurofen"}, {"Advil"}, {"Nurofen", "ibuprofen"}]),
+        ("union", "brand", [{"ibuprofen"}, {"Advil", "ibuprofen"}, {"Nurofen", "ibuprofen"}]),
+    ],
+)
+def test_tradenames(tmp_path, mode, direction, expected):
+    folder = write_release(tmp_path, **BRANDS)
+    terminology = read(folder, tradenames=mode, tradename_direction=direction)
+    found = names_of(terminology)
+    assert [set(found[f"C{i}"]) for i in (1, 2, 3)] == expected
+    assert all(len(set(names)) == len(names) for names in found.values())
+
+
+def test_columns_and_rows_are_those_of_mrfiles(tmp_path):
+    columns = ["STR", "CUI", *(c for c in COLUMNS["MRCONSO"].split() if c not in ("STR", "CUI", "CVF"))]
+    lines = [rrf_line("MRCONSO", columns, CUI="C1", STR=name) for name in "ab"]
+
+    def write(rows):
+        line = rrf_line("MRFILES", FIL="MRCONSO.RRF", FMT=",".join(columns), CLS=str(len(columns)), RWS=str(rows))
+        return write_release(tmp_path, MRCONSO=lines, MRFILES=[line])
+
+    assert names_of(read(write(2))) == {"C1": ("a", "b")}
+    with pytest.raises(ValueError, match=r"E122.*has 2 lines, but MRFILES says 3"):
+        read(write(3))
+    with pytest.warns(UserWarning, match="W103"):
+        read(write(3), errors="skip")
+    columns.remove("SAB")
+    lines = [rrf_line("MRCONSO", columns, CUI="C1", STR=name) for name in "ab"]
+    with pytest.raises(ValueError, match="E121.*no column SAB"):
+        read(write(2))
+
+
+def test_retired_concepts_are_followed_on_request(tmp_path):
+    def moved(old, new, relation="SY"):
+        return rrf_line("MRCUI", CUI1=old, REL=relation, CUI2=new, MAPIN="Y")
+
+    folder = write_release(
+        tmp_path,
+        MRCONSO=[atom("C1", "a"), atom("C9", "b")],
+        MRSTY=[rrf_line("MRSTY", CUI=cui, TUI=tui) for cui, tui in (("C7", "T7"), ("C5", "T5"), ("C4", "T4"))],
+        MRREL=[rrf_line("MRREL", CUI1="C7", REL="PAR", CUI2="C9")],
+        MRCUI=[moved("C7", "C8"), moved("C8", "C1"), moved("C9", "C1"), moved("C5", "C1", "RB"), moved("C4", "C4")],
+    )
+    with pytest.warns(UserWarning, match="W104"):
+        assert read(folder)["C1"].types == ()
+    with pytest.warns(UserWarning, match="W104"):
+        terminology = read(folder, remap_retired=True)
+    # C9 has a name, so it lives, whatever MRCUI says.
+    assert names_of(terminology) == {"C1": ("a",), "C9": ("b",)}
+    assert terminology["C1"].types == ("T7",) and terminology["C1"].parents == ("C9",)
+    assert terminology.report["retired_concepts"] == 2
+    with pytest.warns(UserWarning, match="W104"):
+        assert names_of(read(folder, remap_retired=True, semantic_types=["T7"])) == {"C1": ("a",)}
+
+
+def restricted_release(folder):
+    return write_release(
+        folder,
+        MRCONSO=[
+            atom("C1", "fever"),
+            atom("C2", "pyrexia"),
+            atom("C2", "licensed name", SAB="SNOMEDCT_US", SRL="9"),
+            atom("C3", "brand"),
+            atom("C4", "unknown", SAB="NEW", SRL=""),
+        ],
+        MRDEF=[
+            rrf_line("MRDEF", CUI="C1", SAB="SNOMEDCT_US", DEF="licensed"),
+            rrf_line("MRDEF", CUI="C1", SAB="NEW", DEF="of unknown licence"),
+            rrf_line("MRDEF", CUI="C2", SAB="MSHSPA", DEF="en español"),
+        ],
+        MRREL=[
+            rrf_line("MRREL", CUI1="C1", REL="PAR", CUI2="C2", SAB="SNOMEDCT_US"),
+            rrf_line("MRREL", CUI1="C1", REL="RO", RELA="tradename_of", CUI2="C3", SUPPRESS="O"),
+        ],
+        MRSAB=[
+            rrf_line("MRSAB", RSAB="MSH", SRL="0", LAT="ENG", CURVER="Y"),
+            rrf_line("MRSAB", RSAB="MSHSPA", SRL="0", LAT="SPA", CURVER="Y"),
+            rrf_line("MRSAB", RSAB="SNOMEDCT_US", SRL="9", LAT="ENG", CURVER="Y"),
+        ],
+    )
+
+
+def test_restricted_sources_give_neither_names_nor_definitions_nor_relations(tmp_path):
+    folder = restricted_release(tmp_path)
+    whole = read(folder, languages=["ENG"], tradenames="union")
+    assert whole["C1"].definition == "licensed" and whole["C1"].parents == ("C2",)
+    assert set(whole["C1"].names) == {"fever", "brand"}
+    assert set(whole.report["sources"]) == {"MSH", "NEW", "SNOMEDCT_US"}
+    assert whole.report["sources"]["NEW"]["restriction_level"] is None
+    free = read(folder, max_restriction_level=0)
+    assert names_of(free) == {"C1": ("fever",), "C2": ("pyrexia",), "C3": ("brand",)}
+    assert free["C1"].definition is None and free["C1"].parents == ()
+    assert free["C2"].definition == "en español"  # all languages are wanted
+    assert set(free.report["sources"]) == {"MSH", "MSHSPA"}
+
+
+def test_sources_languages_and_suppression_hold_for_definitions_and_relations(tmp_path):
+    folder = restricted_release(tmp_path)
+    some = read(folder, languages=["ENG"], sources=["MSH"])
+    assert some["C1"].definition is None and some["C1"].parents == ()
+    assert read(folder, languages=["ENG"])["C2"].definition is None
+    dropped = read(folder, suppressed="drop", tradenames="union")
+    assert dropped["C1"].names == ("fever",) and dropped["C1"].parents == ("C2",)
+
+
+def test_a_list_of_checksums_beside_the_files_is_heeded(tmp_path):
+    folder = write_release(tmp_path, MRCONSO=[atom("C1", "a")])
+    sums = tmp_path / "SHA256SUMS"
+    sums.write_text("0" * 64 + "  MRCONSO.RRF\n")
+    with pytest.raises(ValueError, match="E607.*MRCONSO.RRF"):
+        read(folder)
+    sums.write_text("0" * 64 + "  other.txt\n")
+    with pytest.raises(ValueError, match="E608.*MRCONSO.RRF"):
+        read(folder)
+    sums.write_text(hashlib.sha256((tmp_path / "MRCONSO.RRF").read_bytes()).hexdigest() + " *MRCONSO.RRF\n")
+    assert read(folder).report["verified"] == 1
+
+
+def test_missing_files_and_parts_are_noticed(tmp_path):
+    described = [rrf_line("MRFILES", FIL="MRSTY.RRF", FMT=",".join(COLUMNS["MRSTY"].split()), RWS="3")]
+    folder = write_release(tmp_path / "a", MRCONSO=[atom("C1", "a")], MRFILES=described)
+    with pytest.raises(ValueError, match="E129.*MRSTY.*3 rows"):
+        read(folder)
+    with pytest.warns(UserWarning, match="W105.*MRSTY"):
+        assert names_of(read(folder, errors="skip")) == {"C1": ("a",)}
+    for parts in (("aa", "ac"), ("ab",)):
+        folder = tmp_path / "-".join(parts)
+        folder.mkdir()
+        for part in parts:
+            (folder / f"MRCONSO.RRF.{part}").write_text(atom("C1", part) + "\n")
+        with pytest.raises(ValueError, match="E119"):
+            read(folder)
+
+
+GOOD = atom("C1", "good")
+SLIPS = [
+    (b"\xef\xbb\xbf" + GOOD.encode() + b"\n", "byte order mark"),
+    (GOOD.encode() + b"\r\n", "carriage return"),
+    (atom("C1", "good", CVF="256")[:-1].encode() + b"\n", "missing trailing pipe"),
+    (GOOD.encode() + b"\n\n", "empty line"),
+]
+
+
+@pytest.mark.parametrize("data, slip", SLIPS)
+def test_slips_are_put_right_and_counted(tmp_path, data, slip):
+    terminology = read(write_release(tmp_path, MRCONSO=data + atom("C2", "other").encode()))
+    assert names_of(terminology) == {"C1": ("good",), "C2": ("other",)}
+    assert terminology.report["repaired"] == {slip: 1}
+
+
+FAULTS = [
+    (b"C1|ENG|too short|", "3 fields were found, but there are 18"),
+    (GOOD.encode() + b"more|", "19 fields were found"),
+    (GOOD.encode() + b"more", "19 fields were found"),
+    (atom("C1", "x").encode().replace(b"x", b"gr\xfcn"), "0xfc"),
+    (b"\x00\x01\x02", "1 fields were found"),
+]
+
+
+@pytest.mark.parametrize("fault, reason", FAULTS)
+def test_malformed_lines_are_refused_with_their_number_or_counted(tmp_path, fault, reason):
+    good = [atom("C1", f"n{i}").encode() for i in range(3)]
+    folder = write_release(tmp_path, MRCONSO=b"\n".join([*good[:2], fault, good[2], b""]))
+    with pytest.raises(ValueError, match=rf"E101.*MRCONSO.RRF, line 3: .*{reason}"):
+        read(folder)
+    with pytest.warns(UserWarning, match=r"W101.*1 malformed.*MRCONSO.RRF:3"):
+        terminology = read(folder, errors="skip")
+    assert names_of(terminology) == {"C1": ("n0", "n1", "n2")}
+    assert terminology.report["dropped"]["malformed"] == 1
+
+
+def test_two_faults_that_cancel_out_are_both_found(tmp_path):
+    lines = [atom("C1", "a")[:-2], atom("C1", "b") + "|", atom("C1", "c")]
+    with pytest.warns(UserWarning, match="W101.*2 malformed"):
+        terminology = read(write_release(tmp_path, MRCONSO=lines), errors="skip")
+    assert names_of(terminology) == {"C1": ("c",)}
+
+
+def test_names_with_unusual_line_ends_quotes_and_words_for_nothing(tmp_path):
+    names = ['"quoted', "a\u2028b", "c\x85d", "NA", "null", "x" * 5000, "#5", "a,b;c", "\u0130"]
+    terminology = read(write_release(tmp_path, MRCONSO=[atom("C1", name) for name in names]))
+    assert terminology["C1"].names == tuple(names)
+    assert terminology.report["long_names"] == 1
+
+
+def test_ids_that_no_document_can_hold(tmp_path):
+    folder = write_release(tmp_path, MRCONSO=[atom("", "a"), atom("C 1", "b"), atom("C1", "c"), atom("C1", " ")])
+    with pytest.raises(ValueError, match=r"E126.*'a'"):
+        read(folder)
+    terminology = read(folder, errors="skip")
+    assert names_of(terminology) == {"C1": ("c",)}
+    assert terminology.report["dropped"]["bad_id"] == 2 and terminology.report["dropped"]["empty_name"] == 1
+
+
+def test_white_space_is_what_python_strips():
+    assert set(WHITE_SPACE) == {character for character in map(chr, range(sys.maxunicode + 1)) if character.isspace()}
+
+
+def test_a_concept_with_twenty_thousand_names(tmp_path):
+    terminology = read(write_release(tmp_path, MRCONSO=[atom("C1", f"name {i}") for i in range(20_000)]))
+    assert len(terminology["C1"].names) == terminology.report["names_per_concept"]["1000+"] * 20_000 == 20_000
+
+
+def test_damaged_or_doubled_files(tmp_path):
+    packed = gzip.compress(b"".join(atom(f"C{i}", f"name {i}").encode() + b"\n" for i in range(1000)))
+    cut = tmp_path / "cut"
+    cut.mkdir()
+    (cut / "MRCONSO.RRF.gz").write_bytes(packed[: len(packed) // 2])
+    with pytest.raises(ValueError, match="E103.*MRCONSO.RRF.gz"):
+        read(cut)
+    (cut / "MRCONSO.RRF").write_bytes(b"")
+    with pytest.raises(ValueError, match="E123.*MRCONSO.RRF, MRCONSO.RRF.gz"):
+        read(cut)
+    (cut / "MRCONSO.RRF.gz").unlink()
+    with pytest.raises(ValueError, match="E128.*is empty"):
+        read(cut)
+    with pytest.raises(FileNotFoundError, match="E120.*UMLS.*licensed"):
+        read(tmp_path / "nowhere")
+
+
+def test_folder_above_meta_is_taken_and_missing_relations_are_told(tmp_path):
+    write_release(tmp_path / "META", MRCONSO=[atom("C1", "a")])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert names_of(read_rrf(tmp_path)) == {"C1": ("a",)}
+    assert ["W102" in str(w.message) and "tradenames" in str(w.message) for w in caught] == [True]
+
+
+def test_order_of_rows_changes_the_order_of_names_only(tmp_path):
+    lines = [atom(f"C{i % 3}", f"name {i}", SAB=("A", "B")[i % 2]) for i in range(12)]
+    forwards = read(write_release(tmp_path / "a", MRCONSO=lines))
+    backwards = read(write_release(tmp_path / "b", MRCONSO=lines[::-1]))
+    assert {k: v[::-1] for k, v in names_of(forwards).items()} == names_of(backwards)

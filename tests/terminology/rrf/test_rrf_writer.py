@@ -1,0 +1,257 @@
+"""What is written in Rich Release Format reads back as it was, by the reader and by a naive one."""
+
+import gzip
+import re
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spacy_sapbert.terminology import Terminology, TerminologyBuilder, read_rrf, write_rrf
+from spacy_sapbert.terminology.rrf.folder import COLUMNS
+from spacy_sapbert.terminology.rrf.write_columns import FILES
+
+
+def read_back(folder: Path) -> Terminology:
+    return read_rrf(folder, languages=None, xrefs=True)
+
+
+def rows(folder: Path, name: str) -> list[dict[str, str]]:
+    text = (folder / f"{name}.RRF").read_text(encoding="utf8")
+    lines = text.split("\n")
+    assert lines.pop() == ""
+    split = [line.split("|") for line in lines]
+    assert all(len(fields) == len(FILES[name]) + 1 and fields[-1] == "" for fields in split)
+    return [dict(zip(FILES[name], fields, strict=False)) for fields in split]
+
+
+def without_unknown_parents(terminology: Terminology) -> Terminology:
+    ids = terminology.concepts["id"].to_list()
+    parents = pl.col("parents").list.eval(pl.element().filter(pl.element().is_in(ids)))
+    return Terminology(terminology.concepts.with_columns(parents), terminology.names)
+
+
+@pytest.fixture
+def terminology() -> Terminology:
+    builder = TerminologyBuilder()
+    builder.add_concept(
+        "C1",
+        types=["T047", "T191"],
+        codes=["HPO:HP:1", "MSH:D1", "MSH:D2", "MSH:D3", "HPO:HP:2", "ICD10:X", "HPO:HP:3", "plain", "NOSAB:1"],
+        parents=["C2", "C9"],
+        definition="A disease.",
+    )
+    builder.add_name("C1", "second", source="HPO", term_type="EXACT")
+    builder.add_name("C1", "first", source="MSH", term_type="MH", preferred=True)
+    builder.add_name("C1", "Second", source="HPO")
+    builder.add_name("C1", "second", source="MSH", term_type="ET")
+    builder.add_name("C1", "zweiter", language="GER", preferred=True)
+    builder.add_name("C2", "root")
+    terminology = builder.build()
+    sources = {"HPO": {"name": "Human | Phenotype", "version": "1 2", "restriction_level": 3, "licence": "its own"}}
+    return Terminology(
+        terminology.concepts, terminology.names, report={"sources": sources, "semantic_types": {"T047": "Disease"}}
+    )
+
+
+def test_files_have_the_form_of_umls(terminology, tmp_path):
+    report = write_rrf(terminology, tmp_path)
+    assert report == {
+        "rows": {"MRCONSO": 8, "MRSTY": 2, "MRDEF": 1, "MRREL": 2, "MRSAT": 4, "MRSAB": 3},
+        "dangling_parents": 1,
+        "replaced": {},
+    }
+    atoms = rows(tmp_path, "MRCONSO")
+    keys = ("CUI", "LAT", "TS", "STT", "ISPREF", "SAB", "TTY", "CODE", "STR", "SRL")
+    assert [tuple(atom[key] for key in keys) for atom in atoms] == [
+        ("C1", "ENG", "S", "PF", "Y", "HPO", "EXACT", "HP:1", "second", "3"),
+        ("C1", "ENG", "S", "PF", "N", "MSH", "EXACT", "D1", "second", "0"),
+        ("C1", "ENG", "P", "PF", "Y", "MSH", "MH", "D2", "first", "0"),
+        ("C1", "ENG", "S", "PF", "Y", "HPO", "", "HP:1", "Second", "3"),
+        ("C1", "GER", "P", "PF", "Y", "NOSAB", "", "NOCODE", "zweiter", "0"),
+        ("C1", "ENG", "S", "PF", "N", "MSH", "EXACT", "D3", "second", "0"),
+        ("C1", "ENG", "S", "PF", "N", "HPO", "EXACT", "HP:2", "second", "3"),
+        ("C2", "ENG", "P", "VO", "Y", "NOSAB", "", "NOCODE", "root", "0"),
+    ]
+    assert len({atom["AUI"] for atom in atoms}) == 8
+    assert len({atom["SUI"] for atom in atoms}) == 5 and len({atom["LUI"] for atom in atoms}) == 4
+    attributes = [(row["CUI"], row["ATN"], row["SAB"], row["ATV"]) for row in rows(tmp_path, "MRSAT")]
+    assert attributes == [
+        ("C1", "XREF", "ICD10", "X"),
+        ("C1", "XREF", "HPO", "HP:3"),
+        ("C1", "XREF", "NOSAB", "plain"),
+        ("C1", "XREF", "NOSAB", "NOSAB:1"),
+    ]
+    relations = [(row["CUI1"], row["REL"], row["CUI2"], row["RELA"]) for row in rows(tmp_path, "MRREL")]
+    assert relations == [("C1", "PAR", "C2", "inverse_isa"), ("C2", "CHD", "C1", "isa")], "2 is REL of 1"
+    assert [(row["TUI"], row["STY"]) for row in rows(tmp_path, "MRSTY")] == [("T047", "Disease"), ("T191", "T191")]
+    hpo = next(row for row in rows(tmp_path, "MRSAB") if row["RSAB"] == "HPO")
+    assert (hpo["VSAB"], hpo["SON"], hpo["SRL"], hpo["SLC"]) == ("HPO_1_2", "Human / Phenotype", "3", "its own")
+    assert len({row["ATUI"] for name in ("MRSTY", "MRDEF", "MRSAT") for row in rows(tmp_path, name)}) == 7
+
+
+def test_files_are_described(terminology, tmp_path):
+    write_rrf(terminology, tmp_path)
+    assert {name: " ".join(columns) for name, columns in FILES.items() if name in COLUMNS} == {
+        name: columns for name, columns in COLUMNS.items() if name in FILES
+    }
+    columns = rows(tmp_path, "MRCOLS")
+    for file in rows(tmp_path, "MRFILES"):
+        name = file["FIL"].removesuffix(".RRF")
+        found = rows(tmp_path, name)
+        assert file["FMT"] == ",".join(FILES[name]) and int(file["CLS"]) == len(FILES[name])
+        assert int(file["RWS"]) == len(found) and int(file["BTS"]) == (tmp_path / file["FIL"]).stat().st_size
+        for column in FILES[name]:
+            (described,) = [row for row in columns if row["FIL"] == file["FIL"] and row["COL"] == column]
+            lengths = [len(row[column]) for row in found] or [0]
+            assert (int(described["MIN"]), int(described["MAX"])) == (min(lengths), max(lengths))
+            assert described["AV"] == f"{sum(lengths) / len(lengths):.2f}"
+
+
+def test_it_reads_back_and_the_same_bytes_are_written_again(terminology, tmp_path):
+    write_rrf(terminology, tmp_path / "a")
+    again = read_back(tmp_path / "a")
+    assert again == without_unknown_parents(terminology)
+    assert again.report["sources"]["HPO"]["restriction_level"] == 3
+    assert again.report["sources"]["HPO"]["version"] == "1 2"
+    write_rrf(again, tmp_path / "b")
+    for path in (tmp_path / "a").iterdir():
+        if path.name not in ("MRSAB.RRF", "MRCOLS.RRF", "MRFILES.RRF"):
+            assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes()
+
+
+def test_packed_and_plain_files_replace_each_other(terminology, tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    write_rrf(terminology, tmp_path)
+    plain = (tmp_path / "MRCONSO.RRF").read_bytes()
+    for _ in range(2):
+        write_rrf(terminology, tmp_path, gzip=True)
+        packed = (tmp_path / "MRCONSO.RRF.gz").read_bytes()
+        assert gzip.decompress(packed) == plain and not (tmp_path / "MRCONSO.RRF").exists()
+        assert read_back(tmp_path) == without_unknown_parents(terminology)
+    write_rrf(terminology, tmp_path)
+    assert not list(tmp_path.glob("*.gz")) and read_back(tmp_path) == without_unknown_parents(terminology)
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize("column", ["name", "term_type", "language", "id", "types", "codes", "definition", "canonical"])
+@pytest.mark.parametrize("text", ["a|b", "a\nb", "a\rb"])
+def test_fields_that_cannot_be_written_are_refused_or_replaced(tmp_path, column, text):
+    builder = TerminologyBuilder()
+    if column == "id":
+        if text != "a|b":
+            return
+        builder.add_name(text, "name")
+    else:
+        lists = {column: [text]} if column in ("types", "codes") else {}
+        definition = text if column == "definition" else None
+        canonical_name = text if column == "canonical" else None
+        builder.add_concept("C1", definition=definition, canonical_name=canonical_name, **lists)
+        labels = {column: text} if column in ("term_type", "language") else {}
+        builder.add_name("C1", text if column == "name" else "name", **labels)
+    terminology = builder.build()
+    with pytest.raises(ValueError, match="E140"):
+        write_rrf(terminology, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    if column in ("id", "language", "types"):
+        with pytest.raises(ValueError, match="E140"):
+            write_rrf(terminology, tmp_path / "out", unwritable="replace")
+        return
+    report = write_rrf(terminology, tmp_path / "out", unwritable="replace")
+    assert list(report["replaced"].values())[0] == 1
+    again = read_back(tmp_path / "out")
+    replaced = "a/b" if "|" in text else "a b"
+    found = str(again.concepts.rows()) + str(again.names.rows())
+    assert replaced in found
+
+
+WRONG = [
+    ("have no name", {"id": ["C1", "C2"]}, {}),
+    ("byte order mark", {"id": ["\ufeffC1"]}, {}),
+    ("white space or a control", {"id": ["C 1"]}, {}),
+    ("(name) are empty", {}, {"name": [""]}),
+    ("(name) are empty", {}, {"name": ["a\x1c"]}),
+    ("(definition) are empty", {"definition": [" a"]}, {}),
+    ("types hold", {"types": [["T1", "T1"]]}, {}),
+    ("codes hold", {"codes": [["A:1", ""]]}, {}),
+    ("parents of themselves", {"parents": [["C1"]]}, {}),
+    ("empty language", {}, {"language": [""]}),
+    ("stand twice", {}, {"name": ["a", "a"]}),
+    ("part twice", {}, {"source": ["A|A"]}),
+    ("empty part", {}, {"source": ["A|"]}),
+    ("NOSAB", {}, {"source": ["A|NOSAB"]}),
+]
+
+
+@pytest.mark.parametrize("reason, concept, name", WRONG)
+def test_tables_that_would_not_read_back_are_refused(tmp_path, reason, concept, name):
+    n = max(len(values) for values in {"": [1], **concept}.values())
+    lists = {column: [[]] * n for column in ("types", "codes", "parents")}
+    concepts = {"id": ["C1"], "canonical_name": ["a"] * n, "definition": [None] * n, **lists, **concept}
+    n = max(len(values) for values in {"": [1], **name}.values())
+    texts = {column: ["x"] * n for column in ("name", "language", "source", "term_type")}
+    names = {"concept": [0] * n, "preferred": [False] * n, **texts, **name}
+    builder = TerminologyBuilder()
+    builder.add_name("C1", "a")
+    like = builder.build()
+    terminology = Terminology(
+        pl.DataFrame(concepts, schema_overrides=like.concepts.schema).select(like.concepts.columns),
+        pl.DataFrame(names, schema_overrides=like.names.schema).select(like.names.columns),
+    )
+    with pytest.raises(ValueError, match=f"E141.*{re.escape(reason)}"):
+        write_rrf(terminology, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_setting_is_checked(terminology, tmp_path):
+    with pytest.raises(ValueError, match="E113"):
+        write_rrf(terminology, tmp_path, unwritable="skip")
+
+
+# Everything but what fields and lines end at, and half characters, which no file can hold.
+texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="|\n\r"), max_size=4)
+ids = st.sampled_from(["C0000001", "C0000002", "HP:1", "é", "\u200b1"])
+labels = st.sampled_from(["", "HPO", "MSH", "X"])
+codes = st.lists(
+    st.builds("{}:{}".format, labels, st.sampled_from(["1", "2", "", "NOCODE", "a:b", '"'])) | texts, max_size=6
+)
+records = st.lists(
+    st.tuples(
+        ids,
+        texts,
+        st.sampled_from(["ENG", "GER"]),
+        labels,
+        texts,
+        st.booleans(),
+        codes,
+        st.lists(ids, max_size=2),
+        st.none() | texts,
+        st.none() | texts,
+        st.lists(st.sampled_from(["T047", "T1", '"']), max_size=2),
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+@settings(deadline=None, max_examples=40)
+@given(records, st.booleans())
+def test_whatever_is_written_reads_back_unchanged(records, packed):
+    builder = TerminologyBuilder()
+    builder.add_name("C0000001", "a name")
+    for id_, name, language, source, kind, preferred, codes, parents, definition, canonical, types in records:
+        builder.add_concept(
+            id_, types=types, codes=codes, parents=parents, definition=definition, canonical_name=canonical
+        )
+        builder.add_name(id_, name, language=language, source=source, term_type=kind, preferred=preferred)
+    terminology = builder.build()
+    with TemporaryDirectory() as folder:
+        report = write_rrf(terminology, folder, gzip=packed)
+        again = read_back(Path(folder))
+    assert report["dangling_parents"] == terminology.report["dangling_parents"]
+    expected = without_unknown_parents(terminology)
+    assert again.names.rows() == expected.names.rows()
+    assert again.concepts.rows() == expected.concepts.rows()

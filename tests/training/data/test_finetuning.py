@@ -1,0 +1,196 @@
+"""Pairs of mentions and names against a naive loop, files of other forms, and a short training on them."""
+
+import gzip
+import itertools
+import json
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from training.cli import app
+from training.data.mention_pairs import read_dictionary, write_finetuning_pairs
+from training.data.pairs import PAIRS_MANIFEST, read_pairs
+from training.data.tokens import load_pairs
+from training.engine.settings import make_settings
+from training.methods.sapbert.run import pretrain
+
+DICTIONARY = "C1\tFever\nC1\tPyrexia\nC1\tfever\nC2|OM:2\tHeart attack\nC2|OM:2\tMI\nC3\tmi\n"
+MENTIONS = [
+    {"mention": "High temperature ", "ids": ["C1"], "doc_id": "7"},
+    {"mention": "fever", "ids": ["C1"]},
+    {"mention": "MI", "ids": ["OM:2", "C2"]},
+    {"mention": "hot and sick", "ids": ["C1", "C3"]},
+    {"mention": "fever", "ids": ["C1"]},
+    {"mention": "who knows", "ids": []},
+    {"mention": "gone", "ids": ["C9"]},
+    {"mention": "gone too", "ids": ["C9", "C8", "C1 C2"]},
+]
+
+
+def write(path, mentions, dictionary=DICTIONARY):
+    text = "".join(json.dumps(mention, ensure_ascii=False) + "\n" for mention in mentions)
+    (path / "mentions.jsonl").write_text(text, encoding="utf8", newline="\n")
+    (path / "dictionary.tsv").write_text(dictionary, encoding="utf8", newline="\n")
+    return path / "mentions.jsonl", path / "dictionary.tsv"
+
+
+def read(path):
+    return [row for chunk in read_pairs(path) for row in chunk.iter_rows()]
+
+
+@pytest.mark.filterwarnings("ignore:.W650")
+def test_mentions_are_paired_with_all_names_of_their_concepts(tmp_path):
+    data = write_finetuning_pairs(*write(tmp_path, MENTIONS), tmp_path / "pairs")
+    assert read(tmp_path / "pairs") == [
+        ("C1", "high temperature", "fever"),
+        ("C1", "high temperature", "pyrexia"),
+        ("C1", "fever", "pyrexia"),
+        ("C2|OM:2", "mi", "heart attack"),
+        ("C1", "hot and sick", "fever"),
+        ("C1", "hot and sick", "pyrexia"),
+        ("C3", "hot and sick", "mi"),
+        ("C1", "fever", "pyrexia"),
+    ]
+    assert data["counts"] == {
+        "mentions": 8,
+        "without_ids": 1,
+        "without_concept": 2,
+        "identical": 3,
+        "repeated": 1,
+        "ids_not_in_dictionary": 3,
+        "concepts": 3,
+        "concepts_with_pairs": 3,
+        "pairs": 8,
+    }
+    assert data["not_in_dictionary"] == ["C9", "C8", "C1 C2"]
+    distinct = write_finetuning_pairs(*write(tmp_path, MENTIONS), tmp_path / "distinct", distinct=True)
+    assert read(tmp_path / "distinct") == read(tmp_path / "pairs")[:-1] and distinct["counts"]["repeated"] == 1
+    write_finetuning_pairs(*write(tmp_path, MENTIONS), tmp_path / "cased", lower_case=False)
+    assert ("C1", "fever", "Fever") in read(tmp_path / "cased") and len(load_pairs(tmp_path / "pairs")) == 8
+
+
+ids = st.lists(st.sampled_from("ABCDE"), min_size=1, max_size=3)
+strings = st.text(st.characters(codec="utf8", exclude_categories=["Cc"]), min_size=1, max_size=3).filter(str.strip)
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(st.tuples(strings, st.lists(st.sampled_from("ABCDEFG"), max_size=3)), max_size=6),
+    st.lists(st.tuples(ids, strings), max_size=8),
+    st.booleans(),
+    st.booleans(),
+)
+@pytest.mark.filterwarnings("ignore:.W650")
+def test_pairs_are_those_of_a_naive_loop(tmp_path, mentions, rows, lower_case, distinct):
+    def clean(text):
+        return text.strip().lower() if lower_case else text.strip()
+
+    # Two ids are equal if each row has both or none.
+    fields = {"|".join(dict.fromkeys(found)) for found, _ in rows}
+    rows = [({*found}, clean(name)) for found, name in rows]
+
+    def is_equal(a, b):
+        return all((a in field.split("|")) == (b in field.split("|")) for field in fields)
+
+    expected = []
+    for mention, gold in mentions:
+        concepts = []
+        for a in dict.fromkeys(gold):
+            names = {name for found, name in rows if a in found}
+            equal = {b for b in "ABCDE" if names and is_equal(a, b)}
+            if equal and equal not in concepts:
+                concepts.append(equal)
+                expected += [(equal, clean(mention), name) for name in sorted(names) if name != clean(mention)]
+    if distinct:
+        expected = [pair for number, pair in enumerate(expected) if pair not in expected[:number]]
+    text = "".join("|".join(found) + "\t" + name + "\n" for found, name in rows)
+    files = write(tmp_path, [{"mention": mention, "ids": gold} for mention, gold in mentions], text)
+    if not expected:
+        with pytest.raises(ValueError, match="E651"):
+            write_finetuning_pairs(*files, tmp_path / "none", lower_case=lower_case, distinct=distinct)
+        assert not (tmp_path / "none").exists()
+        return
+    data = write_finetuning_pairs(*files, tmp_path / "pairs", lower_case=lower_case, distinct=distinct)
+    found = read(tmp_path / "pairs")
+    assert [({*label.split("|")}, *pair) for label, *pair in found] == expected
+    assert data["counts"]["pairs"] == len(expected)
+    # One concept, one label.
+    assert len({label for label, *_ in found}) == len({frozenset(label.split("|")) for label, *_ in found})
+
+
+def test_a_shared_name_does_not_join_concepts(tmp_path):
+    # As dictionaries have it that group rows by name: a chain of homonyms is not one concept.
+    files = write(tmp_path, [{"mention": "x", "ids": ["A"]}], "A\tone\nA|B\tshared\nB|C\tshared too\nC\ttwo\n")
+    dictionary = read_dictionary(files[1])
+    assert dictionary.names == {"A": ["one", "shared"], "B": ["shared", "shared too"], "C": ["shared too", "two"]}
+    write_finetuning_pairs(*files, tmp_path / "pairs")
+    assert read(tmp_path / "pairs") == [("A", "x", "one"), ("A", "x", "shared")]
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ('{"mention": "a"', "no valid JSON"),
+        ("[1]", "'mention' has to be text, but is None"),
+        ('{"mention": " ", "ids": ["C1"]}', "'mention' has to be text, but is ' '"),
+        ('{"mention": "a"}', "'ids' has to be a list"),
+        ('{"mention": "a", "ids": "C1"}', "'ids' has to be a list"),
+        ('{"mention": "a", "ids": [108367008]}', "in quotation marks"),
+        ('{"mention": "a", "ids": [" "]}', "'ids' has to be a list"),
+        ('{"mention": "a\\ud83d", "ids": ["C1"]}', "lone surrogate"),
+        (b'{"mention": "a\xff", "ids": ["C1"]}', "0xff at character 15 is not UTF-8"),
+    ],
+)
+def test_mentions_of_another_form_are_refused(tmp_path, line, reason):
+    mentions, dictionary = write(tmp_path, MENTIONS[:1])
+    with mentions.open("ab") as file:
+        file.write(b"\n" + (line if isinstance(line, bytes) else line.encode()))
+    with pytest.raises(ValueError, match=rf"E650.*mentions.jsonl, line 3: .*{reason}"):
+        write_finetuning_pairs(mentions, dictionary, tmp_path / "pairs")
+    assert not (tmp_path / "pairs").exists()
+
+
+@pytest.mark.parametrize("line", ["C1", "C1\t ", "\tfever", "C1\tfever\tMSH\tENG", "C1||C2\tfever", "C1 fever"])
+def test_dictionaries_of_another_form_are_refused(tmp_path, line):
+    files = write(tmp_path, MENTIONS[:1], DICTIONARY + line + "\n")
+    with pytest.raises(ValueError, match="E650.*dictionary.tsv, line 7: "):
+        write_finetuning_pairs(*files, tmp_path / "pairs")
+
+
+def test_gzip_marks_of_byte_order_and_several_files(tmp_path):
+    mentions, dictionary = write(tmp_path, MENTIONS[:1], "\ufeff" + DICTIONARY.replace("\n", "\r\n"))
+    (tmp_path / "more.jsonl.gz").write_bytes(gzip.compress(json.dumps(MENTIONS[1]).encode()))
+    data = write_finetuning_pairs([mentions, tmp_path / "more.jsonl.gz"], dictionary, tmp_path / "pairs")
+    assert data["counts"]["pairs"] == 3
+    assert [source["name"] for source in data["sources"]["mentions"]] == ["mentions.jsonl", "more.jsonl.gz"]
+    (tmp_path / "more.jsonl.gz").write_bytes(gzip.compress(b"{}" * 99)[:-9])
+    with pytest.raises(ValueError, match="E103.*more.jsonl.gz"):
+        write_finetuning_pairs(tmp_path / "more.jsonl.gz", dictionary, tmp_path / "pairs")
+    with pytest.raises(FileNotFoundError, match="E102"):
+        write_finetuning_pairs(tmp_path / "none.jsonl", dictionary, tmp_path / "pairs")
+
+
+def test_files_that_do_not_belong_together(tmp_path):
+    strangers = [{"mention": "fever", "ids": ["MESH:D1"]}]
+    with pytest.raises(ValueError, match="E651.*of 1 mentions, 0 have no id and 1 none .*MESH:D1"):
+        write_finetuning_pairs(*write(tmp_path, strangers), tmp_path / "pairs")
+    with pytest.warns(UserWarning, match="W650.*2 of 4 mentions"):
+        write_finetuning_pairs(*write(tmp_path, strangers * 2 + MENTIONS[:2]), tmp_path / "pairs")
+
+
+def test_command_and_training(tmp_path, encoder_folder):
+    files = write(tmp_path, list(itertools.islice(itertools.cycle(MENTIONS[:4]), 12)))
+    (tmp_path / "a b.jsonl").write_text(json.dumps(MENTIONS[0]))
+    command = ["finetuning-pairs", f"{files[0]},{tmp_path / 'a b.jsonl'}", str(files[1]), str(tmp_path / "pairs")]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 0, result.exception
+    assert "of 13 mentions with the names of 3 of 3 concepts" in result.output
+    assert (tmp_path / "pairs" / PAIRS_MANIFEST).is_file()
+    for arguments in (["finetuning-pairs", " ,", str(files[1])], ["finetuning-pairs", str(files[0]), ""]):
+        assert "E654" in str(CliRunner().invoke(app, [*arguments, str(tmp_path / "p")]).exception)
+    paths = {"encoder": str(encoder_folder), "pairs": str(tmp_path / "pairs"), "output": str(tmp_path / "run")}
+    batch = {"pairs": 4, "max_steps": 2}
+    report = pretrain(make_settings({"paths": paths, "batch": batch, "run": {"precision": "fp32"}}))
+    assert report["training"]["steps"] == 2 and report["data"]["pairs"] == len(read(tmp_path / "pairs"))

@@ -1,0 +1,158 @@
+"""Pairs against itertools, the draw against uniformity, the files both ways."""
+
+from itertools import combinations
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from spacy_sapbert.terminology import TerminologyBuilder
+from training.data.pairs import PAIRS_FILE, read_pairs, read_pairs_text, write_pairs, write_pairs_text
+from training.data.sampling import choose_pairs, make_keys, sample_without_replacement, unrank_pairs
+
+
+def build(concepts):
+    builder = TerminologyBuilder()
+    for concept_id, names in concepts.items():
+        for name in names:
+            builder.add_name(concept_id, name)
+    return builder.build()
+
+
+def read(path):
+    return [row for chunk in read_pairs(path) for row in chunk.iter_rows()]
+
+
+names = st.lists(st.text(st.characters(codec="utf8", exclude_characters="|\r\n"), min_size=1, max_size=4), max_size=14)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.dictionaries(st.sampled_from(["C1", "C2", "C3", "C4"]), names, min_size=1), st.integers(1, 60), st.booleans())
+def test_pairs_are_combinations_or_as_many_as_allowed(tmp_path, concepts, limit, lower_case):
+    concepts = {i: kept for i, names in concepts.items() if (kept := [name for name in names if name.strip()])}
+    distinct = {i: {(n.strip().lower() if lower_case else n.strip()) for n in names} for i, names in concepts.items()}
+    every = {(i, *sorted(pair)) for i, names in distinct.items() for pair in combinations(names, 2)}
+    if not every:
+        return
+    data = write_pairs(build(concepts), tmp_path, limit=limit, lower_case=lower_case)
+    found = read(tmp_path)
+    assert len(set(found)) == len(found) == data["counts"]["pairs"]
+    assert data["counts"]["all_pairs"] == len(every)
+    assert {(i, *sorted(pair)) for i, *pair in found} <= every
+    for concept_id, names in distinct.items():
+        n = len(names) * (len(names) - 1) // 2
+        assert sum(row[0] == concept_id for row in found) == min(n, limit)
+
+
+@pytest.mark.parametrize("n", [2, 3, 11, 100])
+def test_ranks_are_places_in_the_list_of_combinations(n):
+    i, j = unrank_pairs(np.arange(n * (n - 1) // 2), np.array(n))
+    assert list(zip(i.tolist(), j.tolist(), strict=True)) == list(combinations(range(n), 2))
+
+
+@pytest.mark.parametrize("n", [20_000, 1_000_000, 60_000_000])
+def test_ranks_of_large_groups_are_exact(n):
+    total = n * (n - 1) // 2
+    ranks = np.array([0, n - 2, n - 1, total // 2, total - 2, total - 1])
+    i, j = (found.astype(object) for found in unrank_pairs(ranks, np.array(n)))
+    assert (i < j).all() and (j < n).all()
+    assert (i * n - i * (i + 1) // 2 + j - i - 1 == ranks).all()
+
+
+def test_a_concept_with_twenty_thousand_names(tmp_path):
+    data = write_pairs(build({"C1": [f"name {i}" for i in range(20_000)]}), tmp_path)
+    assert data["counts"]["all_pairs"] == 199_990_000 and len(set(read(tmp_path))) == 50
+
+
+def test_every_pair_is_as_likely():
+    groups, n, limit = 20_000, 12, 50
+    offsets = np.arange(groups + 1) * n
+    first, second = choose_pairs(offsets, make_keys([f"C{i}" for i in range(groups)], seed=3), limit)
+    assert len(first) == groups * limit
+    counts = np.zeros((n, n))
+    np.add.at(counts, (first % n, second % n), 1)
+    drawn = counts[np.triu_indices(n, 1)]
+    share = limit / len(drawn)
+    # Five standard errors of a share: a fair draw fails once in a million.
+    assert abs(drawn / groups - share).max() < 5 * (share * (1 - share) / groups) ** 0.5
+
+
+def test_every_subset_is_as_likely():
+    keys = make_keys([str(i) for i in range(30_000)], seed=0)
+    drawn = sample_without_replacement(np.full(len(keys), 5), 3, keys)
+    subsets, counts = np.unique(drawn, axis=0, return_counts=True)
+    assert len(subsets) == 10
+    assert abs(counts / len(keys) - 0.1).max() < 5 * (0.09 / len(keys)) ** 0.5
+
+
+def test_draw_depends_on_concept_names_and_seed_only(tmp_path):
+    names = [f"Name {i}" for i in range(30)]
+    others = {f"C{i}": ["x", "y"] for i in range(5)}
+    write_pairs(build({"C9": names, **others}), tmp_path / "a", seed=1)
+    write_pairs(build({**others, "C0": names, "C9": names[::-1]}), tmp_path / "b", seed=1)
+    write_pairs(build({"C9": names}), tmp_path / "c", seed=2)
+    first, again, other = ([row for row in read(tmp_path / name) if row[0] == "C9"] for name in "abc")
+    assert first == again and len(first) == 50
+    assert first != other
+    # Concepts with the same names are not drawn alike.
+    assert [row[1:] for row in read(tmp_path / "b") if row[0] == "C0"] != [row[1:] for row in first]
+
+
+def test_text_form_both_ways(tmp_path):
+    write_pairs(build({"C1": ["a b", "c", "ü\u2028x"], "C2": ["d", "e"]}), tmp_path / "pairs")
+    assert write_pairs_text(tmp_path / "pairs", tmp_path / "pairs.txt") == 4
+    lines = (tmp_path / "pairs.txt").read_text(encoding="utf8").split("\n")
+    assert lines == ["C1||a b||c", "C1||a b||ü\u2028x", "C1||c||ü\u2028x", "C2||d||e", ""]
+    data = read_pairs_text(tmp_path / "pairs.txt", tmp_path / "again")
+    assert read(tmp_path / "again") == read(tmp_path / "pairs")
+    assert data["counts"] == {"pairs": 4, "concepts_with_pairs": 2}
+
+
+def test_text_of_windows_is_read_as_any_other(tmp_path):
+    (tmp_path / "pairs.txt").write_bytes("\ufeffC1||a||b\r\nC1||a||ü\r\n".encode())
+    read_pairs_text(tmp_path / "pairs.txt", tmp_path / "pairs")
+    assert read(tmp_path / "pairs") == [("C1", "a", "b"), ("C1", "a", "ü")]
+
+
+def test_what_can_not_be_written_as_text_leaves_nothing(tmp_path):
+    write_pairs(build({"C1": ["a|b", "c"]}), tmp_path / "pairs")
+    with pytest.raises(ValueError, match="E603"):
+        write_pairs_text(tmp_path / "pairs", tmp_path / "pairs.txt")
+    assert [path.name for path in tmp_path.iterdir()] == ["pairs"]
+
+
+@pytest.mark.parametrize("line", ["C1||a", "C1||a||b||c", "C1|| ||b", "C1|a|b", ""])
+def test_lines_of_another_form_are_refused(tmp_path, line):
+    (tmp_path / "pairs.txt").write_text(f"C1||a||b\n{line}\nC1||a||c\n")
+    with pytest.raises(ValueError, match="E604.*line 2"):
+        read_pairs_text(tmp_path / "pairs.txt", tmp_path / "pairs")
+    assert not (tmp_path / "pairs").exists()
+
+
+def test_what_cannot_be_paired_or_written_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="E602.*1 concepts with 1 distinct names"):
+        write_pairs(build({"C1": ["A", "a"]}), tmp_path / "pairs")
+    with pytest.raises(ValueError, match="E601"):
+        write_pairs(build({"C1": ["a", "b"]}), tmp_path / "pairs", limit=0)
+    with pytest.raises(ValueError, match="E601"):
+        write_pairs(build({"C1": ["a", "b"]}), tmp_path / "pairs", seed=-1)
+    assert not (tmp_path / "pairs").exists()
+    write_pairs(build({"C1": ["a|b", "c"]}), tmp_path / "pairs")
+    with pytest.raises(ValueError, match="E603.*'C1'"):
+        write_pairs_text(tmp_path / "pairs", tmp_path / "pairs.txt")
+    assert not (tmp_path / "pairs.txt").exists()
+
+
+def test_damaged_pairs_are_not_read(tmp_path):
+    write_pairs(build({"C1": ["a", "b"]}), tmp_path)
+    path = tmp_path / PAIRS_FILE
+    path.write_bytes(path.read_bytes()[:-1] + b"x")
+    with pytest.raises(OSError, match="E504"):
+        list(read_pairs(tmp_path))
+
+
+def test_parquet_is_plain(tmp_path):
+    write_pairs(build({"C1": ["a", "b"]}), tmp_path)
+    assert pl.read_parquet(tmp_path / PAIRS_FILE).rows() == [("C1", "a", "b")]

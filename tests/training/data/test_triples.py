@@ -1,0 +1,102 @@
+"""Triples: direction, labels, and what is left out."""
+
+import pytest
+from rrf_files import atom, rrf_line, write_release
+
+from spacy_sapbert.terminology import read_rrf
+from spacy_sapbert.terminology.edits import remove_concepts
+from training.data import triples as module
+from training.data.triples import read_triples, write_triples
+
+RELATIONS = [
+    # Aspirin may treat headache: concept 2 has the relation to concept 1.
+    {"CUI1": "C2", "REL": "RO", "RELA": "may_treat", "CUI2": "C1"},
+    {"CUI1": "C1", "REL": "RO", "RELA": "may_be_treated_by", "CUI2": "C2"},
+    {"CUI1": "C2", "REL": "RO", "RELA": "may_treat", "CUI2": "C1", "SAB": "NCI"},
+    {"CUI1": "C2", "REL": "PAR", "CUI2": "C3"},
+    {"CUI1": "C2", "REL": "SY", "CUI2": "C2"},
+    {"CUI1": "C2", "REL": "PAR", "CUI2": "C9"},
+]
+
+
+@pytest.fixture
+def release(tmp_path):
+    names = {"C1": "aspirin", "C2": "headache", "C3": "pain"}
+    return write_release(
+        tmp_path / "rrf",
+        MRCONSO=[atom(cui, name) for cui, name in names.items()],
+        MRREL=[rrf_line("MRREL", **row) for row in RELATIONS],
+    )
+
+
+@pytest.fixture
+def terminology(release):
+    return read_rrf(release, tradenames="off")
+
+
+@pytest.mark.filterwarnings("ignore:.*W104")
+@pytest.mark.parametrize(
+    "label, expected",
+    [
+        ("REL+RELA", {("C1", "RO may_treat", "C2"), ("C2", "RO may_be_treated_by", "C1"), ("C3", "PAR", "C2")}),
+        ("REL", {("C1", "RO", "C2"), ("C2", "RO", "C1"), ("C3", "PAR", "C2")}),
+        ("RELA", {("C1", "may_treat", "C2"), ("C2", "may_be_treated_by", "C1"), ("C3", "", "C2")}),
+    ],
+)
+@pytest.mark.parametrize("rows_at_once", [1, 1000])
+def test_triples(release, terminology, tmp_path, monkeypatch, label, expected, rows_at_once):
+    monkeypatch.setattr(module, "ROWS_AT_ONCE", rows_at_once)
+    data = write_triples(release, terminology, tmp_path / "triples", label=label)
+    assert set(read_triples(tmp_path / "triples").iter_rows()) == expected
+    assert data["counts"] == {"rows": 6, "triples": 3, "relations": len({t[1] for t in expected})}
+    dropped = {reason: n for reason, n in data["dropped"].items() if n}
+    assert dropped == {"self_loop": 1, "unnamed_concept": 1, "duplicate": 1}
+
+
+@pytest.mark.filterwarnings("ignore:.*W104")
+def test_sources_of_relations_can_be_chosen(release, terminology, tmp_path):
+    data = write_triples(release, terminology, tmp_path / "triples", sources=["NCI"])
+    assert read_triples(tmp_path / "triples").rows() == [("C1", "RO may_treat", "C2")]
+    assert data["dropped"]["source"] == 5
+
+
+@pytest.mark.filterwarnings("ignore:.*W104")
+def test_what_gives_no_triples_is_refused(release, terminology, tmp_path):
+    with pytest.raises(ValueError, match="E125.*SAB 'X'.*MSH, NCI"):
+        write_triples(release, terminology, tmp_path / "triples", sources=["X"])
+    with pytest.raises(ValueError, match="E606.*6 rows"):
+        write_triples(release, remove_concepts(terminology, ["C1", "C3"]).terminology, tmp_path / "triples")
+    with pytest.raises(ValueError, match="E113.*label"):
+        write_triples(release, terminology, tmp_path / "triples", label="rel")
+    (release / "MRREL.RRF").unlink()
+    with pytest.raises(FileNotFoundError, match="E605"):
+        write_triples(release, terminology, tmp_path / "triples")
+    assert not (tmp_path / "triples").exists()
+
+
+def test_what_the_reader_leaves_out_gives_no_triples(tmp_path):
+    folder = write_release(
+        tmp_path / "rrf",
+        MRCONSO=[atom("C1", "a"), atom("C2", "b")],
+        MRREL=[
+            rrf_line("MRREL", CUI1="C1", REL="PAR", CUI2="C2", SAB="SNOMEDCT_US"),
+            rrf_line("MRREL", CUI1="C1", REL="RB", CUI2="C2", SUPPRESS="O"),
+            rrf_line("MRREL", CUI1="C9", REL="RN", CUI2="C2"),
+            rrf_line("MRREL", CUI1="C1", REL="SIB", CUI2="C2"),
+        ],
+        MRSAB=[
+            rrf_line("MRSAB", RSAB=sab, SRL=level, CURVER="Y") for sab, level in (("MSH", "0"), ("SNOMEDCT_US", "9"))
+        ],
+        MRCUI=[rrf_line("MRCUI", CUI1="C9", REL="SY", CUI2="C1")],
+    )
+
+    def labels(**options):
+        terminology = read_rrf(folder, tradenames="off", **options)
+        write_triples(folder, terminology, tmp_path / "triples")
+        return set(read_triples(tmp_path / "triples")["relation"])
+
+    assert labels() == {"PAR", "RB", "SIB"}
+    assert labels(max_restriction_level=0) == {"RB", "SIB"}
+    assert labels(sources=["MSH"]) == {"RB", "SIB"}
+    assert labels(suppressed="drop") == {"PAR", "SIB"}
+    assert labels(remap_retired=True) == {"PAR", "RB", "SIB", "RN"}

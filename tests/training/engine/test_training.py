@@ -1,0 +1,489 @@
+"""Training: gradients against a plain loop, runs that stop and go on, what comes out."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from accelerate import Accelerator
+from safetensors.torch import load_file
+from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel
+
+from spacy_sapbert.encoder import EncoderShim, read_encoder
+from spacy_sapbert.terminology import TerminologyBuilder
+from training.data.pairs import read_pairs_text, write_pairs
+from training.data.splits import split_terminology
+from training.data.tokens import load_pairs
+from training.engine.adapters import add_adapter, count_trainable
+from training.engine.batches import Batches
+from training.engine.checkpoint import STATE_FILE, list_checkpoints
+from training.engine.gradient import GradientStep, Objective
+from training.engine.loop import TrainingLoop, learning_rate, read_metrics
+from training.engine.objectives import make_loss, make_miner
+from training.engine.settings import AdapterSettings, OptimizerSettings, make_settings, read_settings
+from training.evaluation import measure_accuracy
+from training.methods.biosyn import read_biosyn_settings
+from training.methods.coder import read_coder_settings
+from training.methods.coder_plusplus import read_coder_plusplus_settings
+from training.methods.sapbert.run import pretrain
+
+ROOT = Path(__file__).parents[3]
+WORDS = ["heart", "attack", "cold", "acute", "liver", "pain", "of the", "chronic", "failure", "b12"]
+
+
+@pytest.fixture(scope="module")
+def terminology():
+    rng = np.random.default_rng(0)
+    builder = TerminologyBuilder()
+    for concept in range(40):
+        for _ in range(int(rng.integers(1, 6))):
+            builder.add_name(f"C{concept:03d}", " ".join(rng.choice(WORDS, size=int(rng.integers(1, 5)))))
+    return builder.build()
+
+
+@pytest.fixture(scope="module")
+def pairs(terminology, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pairs")
+    write_pairs(terminology, folder)
+    return folder
+
+
+@pytest.fixture
+def make(pairs, encoder_folder, tmp_path):
+    """Make settings of a small run; values by section."""
+
+    def make_run(output="run", **sections):
+        values = {
+            "paths": {"encoder": str(encoder_folder), "pairs": str(pairs), "output": str(tmp_path / output)},
+            "optimizer": {"learning_rate": 1e-3},
+            "batch": {"pairs": 8, "max_steps": 6, "chunk_names": 5},
+            "run": {"precision": "fp32", "checkpoint_steps": 2},
+        }
+        for section, settings in sections.items():
+            values.setdefault(section, {}).update(settings)
+        return make_settings(values)
+
+    return make_run
+
+
+def final_weights(settings):
+    return load_file(list_checkpoints(Path(settings.paths.output) / "checkpoints")[-1] / STATE_FILE)
+
+
+def losses(settings):
+    return [entry["loss"] for entry in read_metrics(settings.paths.output) if "loss" in entry]
+
+
+def assert_same(first, second, atol=0.0):
+    assert set(first) == set(second)
+    for name in first:
+        if not name.startswith("random."):
+            torch.testing.assert_close(first[name].double(), second[name].double(), rtol=0.0, atol=atol, msg=name)
+
+
+def make_gradients(encoder, tokens, labels, **how):
+    transformer = read_encoder(encoder).transformer.float().requires_grad_(True).train()
+    for module in transformer.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = how.get("dropout", 0.0)
+    torch.manual_seed(5)
+    step = GradientStep(
+        transformer,
+        read_encoder(encoder).settings,
+        Objective(make_loss("multi_similarity"), make_miner("sapbert")),
+        Accelerator(cpu=True),
+        pad_id=0,
+        chunk_names=how.get("chunk_names", 1000),
+        gradient_cache=how.get("gradient_cache", False),
+        autocast=None,
+    )
+    result = step(tokens, labels)
+    return result.loss, {name: p.grad for name, p in transformer.named_parameters() if p.grad is not None}
+
+
+@pytest.fixture(scope="module")
+def batch(pairs, encoder_folder):
+    data = load_pairs(pairs)
+    shim = EncoderShim({}, "fp32")
+    shim.load(encoder_folder)
+    rows = next(Batches(data.labels, 12, 1).iterate())
+    names = np.concatenate([data.left[rows], data.right[rows]])
+    tokens = [np.array(ids) for ids in shim.tokenize(data.names.gather(names).to_list())]
+    return tokens, np.concatenate([data.labels[rows]] * 2), data.names.gather(names).to_list()
+
+
+def test_gradients_are_those_of_a_plain_loop(encoder_folder, batch):
+    tokens, labels, names = batch
+    # As the reference code: two passes, all names padded to 25 tokens, the loss on both together.
+    model = AutoModel.from_pretrained(encoder_folder, add_pooling_layer=False)
+    tokenizer = AutoTokenizer.from_pretrained(encoder_folder)
+    embedded = []
+    for side in (names[:12], names[12:]):
+        encoded = tokenizer(side, padding="max_length", max_length=25, truncation=True, return_tensors="pt")
+        embedded.append(model.eval()(**encoded)[0][:, 0])
+    plain, _, _ = Objective(make_loss("multi_similarity"), make_miner("sapbert"))(
+        torch.cat(embedded), torch.from_numpy(labels), None
+    )
+    plain.backward()
+    loss, gradients = make_gradients(encoder_folder, tokens, labels, chunk_names=5)
+    assert loss == pytest.approx(plain.item(), rel=1e-5)
+    theirs = {name: p.grad for name, p in model.named_parameters() if p.grad is not None}
+    assert set(theirs) == set(gradients)
+    for name, gradient in gradients.items():
+        torch.testing.assert_close(gradient, theirs[name], rtol=1e-3, atol=1e-6, msg=name)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+@pytest.mark.parametrize("chunk_names", [1, 5, 1000])
+def test_gradient_cache_changes_nothing(encoder_folder, batch, chunk_names, dropout):
+    tokens, labels, _ = batch
+    how = {"chunk_names": chunk_names, "dropout": dropout}
+    loss, gradients = make_gradients(encoder_folder, tokens, labels, **how)
+    cached_loss, cached = make_gradients(encoder_folder, tokens, labels, gradient_cache=True, **how)
+    assert loss == pytest.approx(cached_loss, rel=1e-6)
+    for name, gradient in gradients.items():
+        torch.testing.assert_close(gradient, cached[name], rtol=1e-4, atol=1e-7, msg=name)
+
+
+@pytest.mark.parametrize("schedule", ["constant", "linear"])
+def test_a_run_that_was_stopped_goes_on_as_if_it_had_not(make, schedule, monkeypatch):
+    optimizer = {"schedule": schedule, "warmup_steps": 2}
+    whole = make("whole", optimizer=optimizer)
+    pretrain(whole)
+    assert len(losses(whole)) == 6
+    stopped = make("stopped", optimizer=optimizer)
+    calls = []
+
+    def fail(self, *arguments):
+        calls.append(1)
+        if len(calls) == 4:
+            raise RuntimeError("out of memory")
+        return take_step(self, *arguments)
+
+    take_step = TrainingLoop.take_step
+    with monkeypatch.context() as patch:
+        patch.setattr("training.engine.loop.TrainingLoop.take_step", fail)
+        with pytest.raises(RuntimeError):
+            pretrain(stopped)
+    assert len(losses(stopped)) == 3  # the third step is after the last checkpoint, and is taken again
+    pretrain(stopped)
+    assert losses(stopped) == losses(whole)
+    assert_same(final_weights(stopped), final_weights(whole))
+    pretrain(stopped)  # there is nothing left to do
+    assert losses(stopped) == losses(whole)
+
+
+def start(settings, tmp_path, *launcher):
+    """Start a run in a process of its own."""
+    path = tmp_path / "run.cfg"
+    lines = []
+    for section, values in settings.to_dict().items():
+        lines += [f"[{section}]", *(f"{name} = {json.dumps(value)}" for name, value in values.items())]
+    path.write_text("\n".join(lines))
+    command = [sys.executable, *launcher, "-m", "training", "pretrain", str(path)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "ACCELERATE_USE_CPU": "1"}
+    return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+
+def wait_for_steps(settings, n):
+    for _ in range(600):
+        path = Path(settings.paths.output) / "metrics.jsonl"
+        if path.exists() and len(path.read_text().splitlines()) >= n:
+            return
+        time.sleep(0.1)
+    raise AssertionError("no steps")
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_killed_and_interrupted_runs_go_on(make, tmp_path, number):
+    steps = {"batch": {"max_steps": 400}}
+    settings = make("killed", **steps)
+    process = start(settings, tmp_path)
+    wait_for_steps(settings, 7)
+    process.send_signal(number)
+    output, _ = process.communicate(timeout=60)
+    done = len(losses(settings))
+    assert done < 400
+    if number == signal.SIGINT:
+        assert process.returncode == 0 and b"interrupted" in output
+        assert (
+            json.loads((Path(settings.paths.output) / "report.json").read_text())["training"]["ended"] == "interrupted"
+        )
+    end = {"batch": {"max_steps": done + 3}}
+    whole = make("whole", **end)
+    pretrain(make("killed", **end))
+    pretrain(whole)
+    assert losses(settings) == losses(whole)
+    assert_same(final_weights(settings), final_weights(whole))
+
+
+def test_two_processes_give_the_weights_of_one(make, tmp_path):
+    # Batches of an odd number of names on each side, and a last one that does not divide by two.
+    settings = {"batch": {"pairs": 7, "dropout": 0.0, "max_steps": 12}, "objective": {"ignore_homonyms": True}}
+    one, two = make("one", **settings), make("two", **settings)
+    process = start(two, tmp_path, "-m", "torch.distributed.run", "--nproc_per_node", "2")
+    pretrain(one)
+    output, _ = process.communicate(timeout=120)
+    assert process.returncode == 0, output.decode()
+    assert losses(two) == pytest.approx(losses(one), rel=1e-4)
+    # The softmax of attention does not depend on the keys' biases: their gradients are rounding errors around 0, which
+    # Adam blows up to full steps.
+    weights, others = (
+        {k: v for k, v in final_weights(run).items() if k.startswith("weights.") and not k.endswith("key.bias")}
+        for run in (one, two)
+    )
+    assert_same(weights, others, atol=1e-5)
+
+
+def test_training_learns_and_exports_what_it_measured(make, terminology, tmp_path):
+    rest, task = split_terminology(terminology, held_out=5, dictionary=30, seed=1)
+    write_pairs(rest, tmp_path / "pairs")
+    task.to_disk(tmp_path / "held_out.json")
+    settings = make(
+        paths={"pairs": str(tmp_path / "pairs"), "held_out": str(tmp_path / "held_out.json")},
+        batch={"max_steps": 0, "epochs": 6},
+        run={"evaluation_steps": 10},
+    )
+    report = pretrain(settings)
+    first, last = np.mean(losses(settings)[:5]), np.mean(losses(settings)[-5:])
+    assert last < first
+    folder = Path(settings.paths.output) / "encoder"
+    shim = EncoderShim({}, "auto")
+    shim.load(folder)
+    assert shim.fingerprint == report["encoder"]["trained"] != report["encoder"]["base"]
+    assert measure_accuracy(shim, {"": task})[""] == report["held_out"]["after"]
+    evaluated = [entry["step"] for entry in read_metrics(settings.paths.output) if "evaluation" in entry]
+    assert evaluated[:3] == [0, 10, 20]
+    text = "acute heart failure"
+    encoded = AutoTokenizer.from_pretrained(folder)(text, return_tensors="pt")
+    vector = AutoModel.from_pretrained(folder).eval()(**encoded)[0][0, 0].detach().numpy()
+    fp32 = EncoderShim({}, "fp32")
+    fp32.load(folder)
+    np.testing.assert_allclose(fp32.encode([text])[0], vector / np.linalg.norm(vector), atol=1e-5)
+    assert f"{report['data']['pairs']:,} pairs" in (folder / "README.md").read_text()
+
+
+def test_bottleneck_adapters_have_the_published_numbers_of_weights():
+    def count(**settings):
+        transformer = BertModel(BertConfig(), add_pooling_layer=False)
+        add_adapter(transformer, AdapterSettings(kind="bottleneck", **settings))
+        return count_trainable(transformer)
+
+    # 13.22 % and 1.09 % of BERT-base in table 7 of the paper, whose "0.60 M" for the second one is a slip.
+    assert count(reduction=1) == 14_470_272
+    assert count(reduction=16) == 1_190_592
+    assert count(reduction=16, invertible=False) == 894_528
+
+
+@pytest.mark.parametrize("kind", ["lora", "bottleneck"])
+def test_adapters_leave_the_base_alone_and_are_exported(make, encoder_folder, kind):
+    pytest.importorskip("adapters")
+    settings = make(adapter={"kind": kind, "reduction": 2, "rank": 2}, batch={"max_steps": 8})
+    report = pretrain(settings)
+    assert report["encoder"]["trained"] != report["encoder"]["base"]
+    saved = final_weights(settings)
+    for name, tensor in read_encoder(encoder_folder).transformer.state_dict().items():
+        torch.testing.assert_close(saved[f"weights.{name}"], tensor, rtol=0, atol=0, msg=name)
+    output = Path(settings.paths.output)
+    if kind == "bottleneck":
+        assert (output / "adapter" / "adapter_config.json").is_file() and not (output / "encoder").exists()
+        return
+    merged, base = EncoderShim({}, "fp32"), EncoderShim({}, "fp32")
+    merged.load(output / "encoder")
+    base.load(encoder_folder)
+    assert merged.fingerprint == report["encoder"]["trained"]
+    assert set(merged.source.transformer.state_dict()) == set(base.source.transformer.state_dict())
+    assert abs(merged.encode(["heart attack"]) - base.encode(["heart attack"])).max() > 1e-4
+
+
+def test_exported_weights_can_be_averaged_with_those_of_the_base(make, encoder_folder):
+    def weights(folder):
+        return read_encoder(folder).transformer.state_dict()
+
+    settings = make("full"), make("half", run={"base_share": 0.5})
+    for run in settings:
+        pretrain(run)
+    base = weights(encoder_folder)
+    full, half = (weights(Path(run.paths.output) / "encoder") for run in settings)
+    for name, tensor in half.items():
+        if tensor.is_floating_point():
+            torch.testing.assert_close(tensor, (full[name] + base[name]) / 2, rtol=0, atol=1e-6)
+
+
+def test_pairs_of_held_out_concepts_are_not_trained_on(make, terminology, tmp_path):
+    task = split_terminology(terminology, held_out=2, dictionary=9)[1]
+    task.to_disk(tmp_path / "held_out.json")
+    with pytest.raises(ValueError, match=rf"E640.*2 concepts.*{min(task.gold)[0]}"):
+        pretrain(make(paths={"held_out": str(tmp_path / "held_out.json")}))
+    assert not list_checkpoints(tmp_path / "run" / "checkpoints")
+
+
+@pytest.mark.parametrize("step, rate", [(0, 0.5), (1, 1.0), (2, 1.0), (6, 0.5), (9, 0.125)])
+def test_learning_rate_rises_and_falls(step, rate):
+    settings = OptimizerSettings(learning_rate=1.0, schedule="linear", warmup_steps=2)
+    assert learning_rate(settings, step, 10) == rate
+    constant = OptimizerSettings(learning_rate=1.0)
+    assert learning_rate(constant, step, 10) == 1.0
+
+
+@pytest.mark.parametrize("batch, reason", [({"max_minutes": 1e-6, "max_steps": 0}, "max_minutes"), ({}, "max_steps")])
+def test_a_run_that_has_ended_stays_as_it_is(make, batch, reason):
+    settings = make(batch=batch)
+    first = pretrain(settings)
+    again = pretrain(settings)
+    assert first["training"]["ended"] == again["training"]["ended"] == reason
+    assert first["training"]["steps"] == again["training"]["steps"] == (1 if reason == "max_minutes" else 6)
+    assert first["encoder"] == again["encoder"]
+
+
+def test_a_longer_run_is_no_shorter_one(make):
+    pretrain(make())
+    with pytest.raises(ValueError, match="E743.*taken 6 steps.*ask for 5"):
+        pretrain(make(batch={"max_steps": 5}))
+
+
+def test_all_processes_end_at_the_same_step(make, monkeypatch):
+    class Two:
+        num_processes, device, is_main_process = 2, torch.device("cpu"), True
+
+        def gather(self, own):
+            return torch.cat([own, torch.tensor([self.other])])
+
+    loop = TrainingLoop.__new__(TrainingLoop)
+    loop.accelerator = Two()
+    for own, other, agreed in [(None, 0, None), (None, 2, "max_minutes"), ("interrupted", 0, "interrupted")]:
+        loop.accelerator.other = other
+        assert loop._agree(own) == agreed
+
+
+def test_half_precision_changes_the_weights_as_single_precision_would(make):
+    single, half = (
+        make(precision, run={"precision": precision}, batch={"dropout": 0.0, "max_steps": 12})
+        for precision in ("fp32", "fp16")
+    )
+    for settings in (single, half):
+        pretrain(settings)
+    assert losses(half) == pytest.approx(losses(single), abs=0.05)
+    first, second = final_weights(single), final_weights(half)
+    name = "weights.encoder.layer.0.output.dense.weight"
+    start = read_encoder(single.paths.encoder).transformer.state_dict()[name.removeprefix("weights.")]
+    moved, moved_half = (first[name] - start).flatten(), (second[name] - start).flatten()
+    assert torch.nn.functional.cosine_similarity(moved, moved_half, dim=0) > 0.9
+
+
+def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_batch(make, monkeypatch):
+    settings = make()
+    monkeypatch.setattr(
+        "training.engine.gradient.Objective.__call__", lambda self, e, *_: (e.sum() * float("nan"), 0, 0)
+    )
+    with pytest.raises(FloatingPointError, match="E633.*step 1"):
+        pretrain(settings)
+    batch = json.loads((Path(settings.paths.output) / "failed_batch.json").read_text())
+    assert len(batch["names"]) == len(batch["labels"]) == 16 and all(isinstance(name, str) for name in batch["names"])
+
+
+def test_a_checkpoint_of_another_run_is_refused_by_name(make):
+    pretrain(make())
+    with pytest.raises(ValueError, match=r"E631.*optimizer.learning_rate: 0.001, not 0.5"):
+        pretrain(make(optimizer={"learning_rate": 0.5}))
+
+
+def test_a_checkpoint_of_another_base_is_refused(make, tmp_path):
+    settings = make()
+    pretrain(settings)
+    # What comes out of a run is an encoder to start from, with other weights.
+    other = str(Path(settings.paths.output) / "encoder")
+    with pytest.raises(ValueError, match="E631.*base.fingerprint"):
+        pretrain(make(paths={"encoder": other}))
+
+
+def test_a_full_disk_leaves_the_former_checkpoint(make, monkeypatch):
+    settings = make(batch={"max_steps": 2})
+    pretrain(settings)
+
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("training.engine.checkpoint.save_file", fail)
+        with pytest.raises(OSError, match="No space"):
+            pretrain(make(batch={"max_steps": 4}))
+    kept = list_checkpoints(Path(settings.paths.output) / "checkpoints")
+    assert [path.name for path in kept] == ["step-00000002"]
+    assert not list((Path(settings.paths.output) / "checkpoints").glob(".saving*"))
+    pretrain(make(batch={"max_steps": 4}))
+    assert len(losses(settings)) == 4
+
+
+@pytest.mark.parametrize("lines", ["C1||a||b\nC1||a||c\n", "C1||a||a\nC2||b||b\n", "C1||a||b\nC2||c||c\n"])
+@pytest.mark.filterwarnings("ignore:.*W601")
+def test_data_without_anything_to_tell_apart_are_refused(tmp_path, lines):
+    (tmp_path / "pairs.txt").write_text(lines)
+    read_pairs_text(tmp_path / "pairs.txt", tmp_path / "pairs")
+    with pytest.raises(ValueError, match="E630"):
+        load_pairs(tmp_path / "pairs")
+
+
+def test_identical_strings_are_left_out_and_told(tmp_path):
+    (tmp_path / "pairs.txt").write_text("C1||a||a\nC1||a||b\nC2||c||d\n")
+    read_pairs_text(tmp_path / "pairs.txt", tmp_path / "pairs")
+    with pytest.warns(UserWarning, match="W601.*1 pairs"):
+        assert len(load_pairs(tmp_path / "pairs")) == 2
+
+
+@pytest.mark.parametrize(
+    "section, values, message",
+    [
+        ("batch", {"pairs": 1}, "E624.*batch.pairs"),
+        ("batch", {"size": 1}, "E622.*size.*pairs"),
+        ("objective", {"loss": "ms"}, "E624.*objective.loss"),
+        ("run", {"precision": "fp8"}, "E624.*run.precision"),
+        ("run", {"base_share": 1.0}, "E624.*run.base_share"),
+        ("optimizer", {"learning_rate": 0.0}, "E624.*learning_rate"),
+        ("optimizer", {"learning_rate": "high"}, "E624.*learning_rate is 'high'.*a number"),
+        ("optimizer", {"learning_rate": float("nan")}, "E624.*learning_rate"),
+        ("batch", {"pairs": 8.0}, "E624.*batch.pairs is 8.0.*a whole number"),
+        ("batch", {"epochs": True}, "E624.*batch.epochs"),
+        ("batch", {"max_minutes": -1}, "E624.*batch.max_minutes"),
+        ("batch", {"dropout": 1.5}, "E624.*batch.dropout"),
+        ("run", {"tensorboard": "yes"}, "E624.*true or false"),
+        ("run", {"patience": -1}, "E624.*run.patience"),
+        ("run", {"patience": 3}, "E624.*run.patience.*evaluation_steps"),
+        ("encoder", {"max_length": "25"}, "E624.*encoder.max_length.*a whole number or null"),
+        ("objective", {"constants": {"alpha": "x"}}, "E624.*objective.constants"),
+        ("paths", {"output": 2024}, "E624.*paths.output.*text"),
+    ],
+)
+def test_settings_without_meaning_are_refused(make, section, values, message):
+    with pytest.raises(ValueError, match=message):
+        make(**{section: values})
+
+
+READERS: dict = {
+    "biosyn": read_biosyn_settings,
+    "coder": read_coder_settings,
+    "coder_plusplus": read_coder_plusplus_settings,
+}
+
+
+def test_configs_that_come_with_it_can_be_read():
+    configs = sorted((ROOT / "training" / "configs").glob("*.cfg"))
+    assert len(configs) >= 2
+    for path in configs:
+        kind = "coder_plusplus" if path.stem.startswith("coder_plusplus") else path.stem.partition("_")[0]
+        read = READERS.get(kind, read_settings)
+        assert read(path, {"run.seed": 7}).run.seed == 7
+    with pytest.raises(FileNotFoundError, match="E102"):
+        read_settings("nowhere.cfg")
+
+
+def test_a_file_of_another_form_is_no_config(tmp_path):
+    (tmp_path / "run.cfg").write_text("paths = here")
+    with pytest.raises(ValueError, match="E741.*run.cfg"):
+        read_settings(tmp_path / "run.cfg")

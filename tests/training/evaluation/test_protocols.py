@@ -1,0 +1,228 @@
+"""What protocols do to mentions and dictionaries."""
+
+import json
+import string
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from training.evaluation import (
+    PROTOCOLS,
+    EvaluationProtocol,
+    ExactMatch,
+    Mention,
+    get_protocol,
+    make_task,
+    measure_system,
+    read_corpus_mentions,
+)
+from training.evaluation.linking.cleaning import clean, correct_spelling, group_by_name
+from training.evaluation.linking.composites import resolve_composite
+from training.evaluation.linking.long_forms import find_long_forms, spell_out
+
+PUBLISHED = PROTOCOLS["published"]
+DICTIONARY = [
+    ("D1|OMIM:1", "Lip fever"),
+    ("D2", "palate-fever"),
+    ("D3", "FEVER, lip"),
+    ("D4", "Lip Fever"),
+    ("D5", "!"),
+]
+SEEN = [Mention("knee fever", ["D2"]), Mention("lip fever", ["D9"]), Mention("knee and lip fever", ["D2", "D1"])]
+WORDS = st.text(string.ascii_lowercase, min_size=1, max_size=5).filter(
+    lambda word: word not in {"and", "or", "of", "the"}
+)
+
+
+@pytest.mark.parametrize(
+    "mention, parts",
+    [
+        ("fever of the lip and palate", ["fever of lip", "fever of palate"]),
+        ("fever of lip or the palate", ["fever of lip", "fever of palate"]),
+        ("fever of the upper lip and palate", ["fever of upper lip", "fever of palate"]),
+        ("fever of L1 and L2", None),
+        ("L1 and L2 fever", None),
+        ("lip, chin2 and knee fever", None),
+        ("rare fever of lip and palate", None),
+        ("lip, chin and/or knee or toe fever", ["lip fever", "chin fever", "knee fever", "toe fever"]),
+        ("lip and chin fever", ["lip fever", "chin fever"]),
+        ("upper lip, chin, or knee joint fever", ["upper lip joint fever", "chin joint fever", "knee joint fever"]),
+        ("lip and the chin fever", ["lip fever", "the chin fever"]),
+        ("hot or cold lip and chin fever", ["hot or cold lip fever", "chin fever"]),
+        ("lip fever and ache", None),
+        ("lip, or other, fevers", None),
+        ("cold lip/chin fever", ["cold lip fever", "cold chin fever"]),
+        ("lip/", None),
+        ("lip and/or fever", None),
+        ("feverish lip", ["feverish", "lip"]),
+    ],
+)
+def test_composites_are_taken_apart(mention, parts):
+    n = len(parts) if parts else 2
+    assert resolve_composite(mention, n) == (parts or [mention])
+    assert resolve_composite(mention, 1) == resolve_composite(mention, 17) == [mention]
+
+
+@settings(deadline=None)
+@given(st.lists(WORDS, min_size=2, max_size=5), st.sampled_from(["and", "or", "and/or"]), WORDS)
+def test_a_list_of_names_gives_each_of_them(names, conjunction, ending):
+    mention = f"{', '.join(names[:-1])} {conjunction} {names[-1]} {ending}"
+    assert resolve_composite(mention, len(names)) == [f"{name} {ending}" for name in names]
+
+
+@settings(deadline=None)
+@given(st.text(st.sampled_from("ab ,/"), max_size=12).map(lambda text: f"{text} and of"), st.integers(0, 4))
+def test_there_are_as_many_parts_as_concepts_or_one(mention, n):
+    parts = resolve_composite(mention, n)
+    assert parts == [mention] or (len(parts) == n and all(parts))
+
+
+@pytest.mark.parametrize(
+    "mention, expected",
+    [
+        ("LF", "lip fever"),
+        ("LF, severe", "lip fever, severe"),
+        ("mild  LF/CF", "mild lip fever/chin heat"),
+        ("(LF)", "(LF)"),
+        ("LF-like", "LF-like"),
+        ("X1", "type 1 chin heat"),
+        ("A", "B of A"),
+        ("lf", "lf"),
+    ],
+)
+def test_abbreviations_are_spelled_out_until_none_is_left(mention, expected):
+    long_forms = {"LF": "lip fever", "CF": "chin heat", "X1": "type 1 CF", "A": "B of A", "B": "B"}
+    assert spell_out(mention, long_forms) == expected
+
+
+@settings(deadline=None)
+@given(st.dictionaries(st.sampled_from("ABCDE"), st.lists(st.sampled_from("ABCDEx"), max_size=2).map(" ".join)))
+def test_circles_of_definitions_end(long_forms):
+    spell_out("A B/C D,", long_forms)
+
+
+def test_abbreviations_are_found_in_texts_or_in_windows_of_them():
+    text = "Lip fever syndrome (LFS) is rare. LFS may stay; low back fever (LFS) may not."
+    mentions = [
+        Mention("LFS", ["D1"], "1", text[34:50]),
+        Mention("LFS", ["D1"], "2", text[:40]),
+        Mention("LFS", ["D1"], "", text),
+    ]
+    forms = find_long_forms(mentions, {"1": text})
+    assert forms == {"1": {"LFS": "Lip fever syndrome"}, "2": {"LFS": "Lip fever syndrome"}}
+    assert find_long_forms(mentions, {})["1"] == {}
+
+
+def test_cleaning():
+    assert clean(" Non-Lip\tFEVER, (type_2)'s") == "non lip fever type 2 s"
+    assert correct_spelling("fievre of fievre-kind", {"fievre": "fever"}) == "fever of fievre-kind"
+    assert clean("--") == ""
+    assert group_by_name([("D1|D2", "a"), ("D3", "b"), ("D2", "a"), ("D4", "a")]) == {"a": "D1|D2|D4", "b": "D3"}
+
+
+@settings(deadline=None)
+@given(st.text())
+def test_what_is_clean_stays_as_it_is(text):
+    once = clean(text)
+    assert clean(once) == once or not text.isascii()
+    assert not set(once) & set(string.punctuation) and "  " not in once
+
+
+def test_the_published_protocol():
+    mentions = [
+        Mention("Lip or palate fever", ["D1", "D2"], "7"),
+        Mention("LF", ["OMIM:1"], "7", "A lip fever (LF) is mild."),
+        Mention("lip fievre", ["OMIM:8", "D3"]),
+        Mention("?", []),
+        Mention("lips", ["D1", "D2"], parts=["lip fever", "toe fever"]),
+    ]
+    task = make_task(mentions, DICTIONARY, PUBLISHED, seen=SEEN, spelling={"fievre": "fever"})
+    assert task.queries == ["lip fever", "palate fever", "lip fever", "lip fever", "?", "lip fever", "toe fever"]
+    assert task.mention_of == [0, 0, 1, 2, 3, 4, 4]
+    assert task.gold == [["D1", "D2"], ["D1", "D2"], ["1"], ["D3"], [], ["D1", "D2"], ["D1", "D2"]]
+    assert dict(zip(task.names, task.ids, strict=True)) == {
+        "lip fever": "D1|1|D4|D9",
+        "palate fever": "D2",
+        "fever lip": "D3",
+        "knee fever": "D2",
+        "knee fever lip fever": "D2|D1",
+    }
+    assert task.report == {
+        "mentions": 5,
+        "unanswerable": 1,
+        "names": 5,
+        "names_of_dictionary": 5,
+        "names_before": 3,
+        "empty_names": 1,
+        "left_out": 0,
+        "spelled_out": 1,
+        "composites": 2,
+        "unresolved_composites": 0,
+    }
+    # Of the parts, "toe fever" is not in the dictionary; "lip fever" with another id is not what the third means.
+    assert measure_system(ExactMatch(), {"a": task})["a"]["acc_at_1"] == 2 / 5
+
+
+def test_the_strict_protocol_leaves_everything_as_it_is():
+    mentions = [Mention("Lip and  palate Fever", ["D1", "OMIM:1"])]
+    task = make_task(mentions, [*DICTIONARY, DICTIONARY[1]], get_protocol("strict"), seen=SEEN)
+    assert task.queries == ["Lip and  palate Fever"] and task.gold == [["D1", "1"]] and not task.mention_of
+    assert task.names == [name for _, name in DICTIONARY] and task.ids[0] == "D1|1"
+
+
+def test_the_refined_protocol_asks_only_for_what_is_new():
+    mentions = [Mention(text, ["D1"]) for text in ("Knee-fever", "new", "lip fever", "New", "newer")]
+    task = make_task(mentions, DICTIONARY, get_protocol("refined"), seen=SEEN)
+    assert task.queries == ["new", "newer"] and task.report["left_out"] == 3
+
+
+def test_the_parts_of_a_protocol_are_independent():
+    floor = replace(PUBLISHED, abbreviations=False, composites=False, augmented=False)
+    task = make_task([Mention("Lip/palate", ["D1", "D2"])], DICTIONARY, floor)
+    assert task.queries == ["lip palate"] and task.ids == ["D1|1|D4", "D2", "D3"]
+    plain = make_task([Mention("x", ["D1"])], DICTIONARY, EvaluationProtocol(augmented=True), seen=SEEN)
+    assert plain.names[5:] == ["knee fever", "lip fever", "knee and lip fever"] and plain.ids[-1] == "D2|D1"
+
+
+def test_what_can_not_be_measured_is_refused():
+    with pytest.raises(ValueError, match="E720"):
+        make_task([Mention("x", ["D1"])], DICTIONARY, PUBLISHED)
+    with pytest.raises(ValueError, match="E721"):
+        make_task(SEEN, DICTIONARY, get_protocol("refined"), seen=SEEN)
+    with pytest.raises(ValueError, match="E721"):
+        make_task(SEEN, [], get_protocol("strict"))
+    with pytest.raises(ValueError, match="E620.*refined"):
+        get_protocol("loose")
+
+
+def test_mentions_are_read_with_what_stands_beside_them(tmp_path):
+    lines = [
+        {"mention": " LF ", "ids": ["D1"], "doc_id": 7, "text": "the LF", "start": 4, "parts": ["l", "f"]},
+        {"mention": "x", "ids": []},
+    ]
+    path = tmp_path / "test.jsonl"
+    path.write_text("\n".join(map(json.dumps, lines)))
+    assert read_corpus_mentions(path) == [Mention("LF", ["D1"], "7", "the LF", ["l", "f"]), Mention("x", [])]
+    path.write_text('{"mention": "x"}')
+    with pytest.raises(ValueError, match="E650.*line 1"):
+        read_corpus_mentions(path)
+    path.write_text('{"mention": "x and y", "ids": ["D1", "D2"], "parts": "x|y"}')
+    with pytest.raises(ValueError, match="E722.*'x and y'"):
+        read_corpus_mentions(path)
+
+
+def test_folds_stay_with_their_mentions():
+    mentions = [Mention("lip fever", ["D1"]), Mention("knee|lip fever", ["D2", "D1"], fold=1)]
+    task = make_task(mentions, DICTIONARY, PROTOCOLS["processed"])
+    assert task.queries == ["lip fever", "knee", "lip fever"]
+    assert task.folds == [0, 1, 1] and task.mention_of == [0, 1, 1] and task.report["composites"] == 1
+    assert make_task(mentions[:1], DICTIONARY, PROTOCOLS["strict"]).folds == []
+
+
+def test_spelling_is_corrected_but_beside_the_sign_between_parts():
+    mention = Mention("pineal and retinal tumours", ["D1", "D2"])
+    task = make_task([mention], DICTIONARY, PROTOCOLS["published"], seen=SEEN, spelling={"tumours": "tumors"})
+    # As in BioSyn's file of NCBI disease (9400934).
+    assert task.queries == ["pineal tumours", "retinal tumors"]

@@ -1,0 +1,266 @@
+"""BioSyn: candidates, loss and search against naive loops; training that goes on where it was stopped; bad input."""
+
+import itertools
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from spacy_sapbert.encoder import EncoderShim
+from training.cli import app
+from training.engine.checkpoint import list_checkpoints, load_file
+from training.evaluation.systems.biosyn import BioSynSystem
+from training.evaluation.systems.sparse import SparseEncoder
+from training.methods.biosyn import make_biosyn_settings, train_biosyn
+from training.methods.biosyn.candidates import find_sparse, join_candidates
+from training.methods.biosyn.data import read_biosyn_data
+from training.methods.biosyn.loss import find_positives, marginal_loss
+from training.methods.biosyn.model import BioSynModel
+
+DICTIONARY = (
+    "C1\tFever\nC1\tpyrexia\nC2|OM:2\theart attack\nC2|OM:2\tmi\nC3\tmi\nC4\tcommon cold\nC4\tcoryza\nC5\tinsomnia\n"
+    "C5\tsleeplessness\nC6\thypertension\nC6\thigh blood pressure\nC12\thigh temperature\n"
+)
+MENTIONS = [
+    {"mention": "Feverish", "ids": ["C1"]},
+    {"mention": "feverish", "ids": ["C1"]},
+    {"mention": "heart attacks", "ids": ["OM:2", "C2"]},
+    {"mention": "cold|fever", "ids": ["C4", "C1"]},
+    {"mention": "cold and fever", "ids": ["C4", "C1"], "parts": ["cold", "fever"]},
+    {"mention": "who knows", "ids": []},
+    {"mention": "a cold", "ids": ["C4"]},
+    {"mention": "sleepless nights", "ids": ["C5"]},
+    {"mention": "high pressure", "ids": ["C6"]},
+    {"mention": "hyper tension", "ids": ["C6"]},
+    {"mention": "gone", "ids": ["C9"]},
+]
+
+
+def write(path, mentions=MENTIONS, dictionary=DICTIONARY):
+    (path / "mentions.jsonl").write_text("".join(json.dumps(m) + "\n" for m in mentions), encoding="utf8", newline="\n")
+    (path / "dictionary.tsv").write_text(dictionary, encoding="utf8", newline="\n")
+    return {"mentions": str(path / "mentions.jsonl"), "dictionary": str(path / "dictionary.tsv")}
+
+
+def make(path, encoder_folder, output="run", **sections):
+    files = {"encoder": str(encoder_folder), "output": str(path / output), **write(path)}
+    values = {
+        "paths": files,
+        "candidates": {"total": 6, "sparse": 3},
+        "optimizer": {"learning_rate": 1e-3},
+        "batch": {"mentions": 2, "epochs": 3, "chunk_names": 5},
+        "run": {"precision": "fp32"},
+    }
+    return make_biosyn_settings({name: {**values.get(name, {}), **sections.get(name, {})} for name in values})
+
+
+@pytest.fixture(scope="module")
+def encoder(encoder_folder):
+    shim = EncoderShim({}, "fp32")
+    shim.load(encoder_folder)
+    return shim
+
+
+def test_mentions_are_chosen_and_names_joined(tmp_path):
+    files = write(tmp_path)
+    data = read_biosyn_data([files["mentions"]], files["dictionary"])
+    assert data.mentions == [
+        "feverish",
+        "heart attacks",
+        "a cold",
+        "sleepless nights",
+        "high pressure",
+        "hyper tension",
+        "gone",
+    ]
+    assert data.gold[1] == {"C2", "OM:2"} and data.ids[data.names.index("mi")] == {"C2", "OM:2", "C3"}
+    assert len(data.names) == len(set(data.names)) == 11 and data.names[0] == "fever"
+    counts = {name: data.report[name] for name in ("read", "composites", "without_ids", "repeated", "mentions")}
+    assert counts == {"read": 11, "composites": 2, "without_ids": 1, "repeated": 1, "mentions": 7}
+    assert data.report["not_in_dictionary"] == 1
+
+
+def test_candidates_are_those_of_a_naive_loop(tmp_path, encoder):
+    files = write(tmp_path)
+    data = read_biosyn_data([files["mentions"]], files["dictionary"])
+    sparse = SparseEncoder.fit(data.names)
+    left, right = encoder.encode_unscaled(data.mentions), encoder.encode_unscaled(data.names)
+    for n_sparse, total in itertools.product([0, 3, 5], [5, 8, 11]):
+        found = join_candidates(find_sparse(data, sparse, n_sparse), left, right, total)
+        shared = (sparse.encode(data.mentions) @ sparse.encode(data.names).T).toarray()
+        for mention, rows in enumerate(found.tolist()):
+            expected = sorted(range(11), key=lambda row: (-shared[mention, row], row))[:n_sparse]
+            for row in np.argsort(-(right @ left[mention]), kind="stable").tolist():
+                if row not in expected and len(expected) < total:
+                    expected.append(row)
+            assert rows == expected
+
+
+def test_a_candidate_is_right_if_it_covers_all_ids():
+    gold = [frozenset({"C1"}), frozenset({"C1", "C2"})]
+    ids = [frozenset({"C1", "C2"}), frozenset({"C12"}), frozenset({"C1"})]
+    found = find_positives(gold, ids, np.array([[0, 1, 2], [0, 1, 2]]))
+    assert found.tolist() == [[True, False, True], [True, False, False]]
+
+
+def test_loss_and_gradient_are_those_of_a_naive_loop():
+    torch.manual_seed(0)
+    scores = torch.randn(4, 5, dtype=torch.float32).mul(3).requires_grad_()
+    positives = torch.tensor([[1, 0, 1, 0, 0], [0, 0, 0, 0, 0], [0, 1, 0, 0, 0], [1, 1, 1, 1, 1]], dtype=torch.bool)
+    losses = []
+    for row, right in zip(scores, positives, strict=True):
+        exponents = [torch.exp(score) for score in row]
+        chosen = [exponent for exponent, is_right in zip(exponents, right, strict=True) if is_right]
+        if chosen:
+            losses.append(-torch.log(sum(chosen) / sum(exponents)))
+    expected = sum(losses) / len(losses)
+    loss = marginal_loss(scores, positives)
+    torch.testing.assert_close(loss, expected)
+    torch.testing.assert_close(*(torch.autograd.grad(value, scores)[0] for value in (loss, expected)))
+    assert not torch.autograd.grad(marginal_loss(scores, positives), scores)[0][1].any()
+    assert marginal_loss(scores, torch.zeros_like(positives)).item() == 0
+    # Far below what single precision holds as a probability.
+    assert marginal_loss(torch.tensor([[0.0, 500.0]]), torch.tensor([[True, False]])).item() == 500
+
+
+def test_scores_in_training_are_those_of_search(encoder):
+    names, queries = ["heart attack", "cold", "fever", "heart"], ["heart failure", "cold"]
+    sparse = SparseEncoder.fit(names)
+    shared = (sparse.encode(queries) @ sparse.encode(names).T).toarray()
+    model = BioSynModel(encoder, torch.device("cpu"), precision="fp32", chunk_names=2).eval()
+    model.sparse_weight.data.fill_(3.0)
+    tokens = encoder.tokenize(names)
+    scores = model(encoder.tokenize(queries), [tokens, tokens], torch.from_numpy(shared)).detach().numpy()
+    dense = encoder.encode_unscaled(queries) @ encoder.encode_unscaled(names).T
+    np.testing.assert_allclose(scores, 3.0 * shared + dense, rtol=1e-4)
+    rows, found = BioSynSystem(encoder, sparse, 3.0).search(names, queries, 3)
+    assert rows.tolist() == np.argsort(-scores, axis=1, kind="stable")[:, :3].tolist()
+    np.testing.assert_allclose(found, -np.sort(-scores, axis=1)[:, :3], rtol=1e-4)
+
+
+def test_vectors_may_come_from_a_store(encoder):
+    vectors = {"a": [1.0, 0.0], "b": [0.0, 1.0], "ab": [2.0, 3.0]}
+    system = BioSynSystem(
+        encoder, SparseEncoder.fit(["a", "b"]), 0.0, vectors=lambda s: np.float32([vectors[x] for x in s])
+    )
+    rows, scores = system.search(["a", "b", "a"], ["ab"], 3)
+    assert rows.tolist() == [[1, 0, 2]] and scores.tolist() == [[3, 2, 2]]
+
+
+def test_what_was_trained_is_loaded_and_learns(tmp_path, encoder_folder):
+    report = train_biosyn(make(tmp_path, encoder_folder, batch={"epochs": 8}))
+    epochs = report["training"]["of_epochs"]
+    assert report["training"]["ended"] == "finished" and report["training"]["epochs"] == 8 == len(epochs)
+    assert epochs[-1]["loss"] < epochs[0]["loss"] / 2
+    assert report["sparse_weight"] == epochs[-1]["sparse_weight"] != 0
+    assert report == json.loads((tmp_path / "run" / "report.json").read_text(encoding="utf8"))
+    system = BioSynSystem.from_disk(tmp_path / "run")
+    assert system.weight == report["sparse_weight"] and system.encoder.fingerprint == report["encoder"]["trained"]
+    data = read_biosyn_data([tmp_path / "mentions.jsonl"], tmp_path / "dictionary.tsv")
+    rows, _ = system.search(data.names, data.mentions, 1)
+    is_right = [gold <= data.ids[row] for gold, (row,) in zip(data.gold, rows.tolist(), strict=True)]
+    assert sum(is_right) >= 5
+
+
+def test_a_run_goes_on_as_if_it_had_not_been_stopped(tmp_path, encoder_folder):
+    whole = train_biosyn(make(tmp_path, encoder_folder, "whole"))
+    stopped = train_biosyn(make(tmp_path, encoder_folder, "parts", batch={"max_minutes": 1e-9}))
+    assert stopped["training"]["ended"] == "max_minutes"
+    assert stopped["training"]["epochs"] == 1 / 4 and stopped["training"]["of_epochs"][0]["steps"] == 1
+    # Stopped as it is, it stays so.
+    again = train_biosyn(make(tmp_path, encoder_folder, "parts", batch={"max_minutes": 1e-9}))
+    assert again["training"] == stopped["training"] and again["encoder"] == stopped["encoder"]
+    train_biosyn(make(tmp_path, encoder_folder, "parts", batch={"epochs": 2}))
+    ended = train_biosyn(make(tmp_path, encoder_folder, "parts"))
+    assert ended["encoder"]["trained"] == whole["encoder"]["trained"]
+    assert ended["training"]["of_epochs"] == whole["training"]["of_epochs"]
+    states = [
+        load_file(list_checkpoints(tmp_path / name / "checkpoints")[-1] / "state.safetensors")
+        for name in ("whole", "parts")
+    ]
+    assert all(torch.equal(states[0][name], states[1][name]) for name in states[0])
+
+
+def test_a_run_does_not_go_on_with_other_settings_or_files(tmp_path, encoder_folder):
+    stop = {"max_minutes": 1e-9}
+    train_biosyn(make(tmp_path, encoder_folder, batch=stop))
+    with pytest.raises(ValueError, match=r"E631.*run\.seed: 0, not 1"):
+        train_biosyn(make(tmp_path, encoder_folder, run={"seed": 1}))
+    with pytest.raises(ValueError, match=r"E631.*encoder\.pooling: 'cls', not 'mean'"):
+        other = make(tmp_path, encoder_folder)
+        train_biosyn(make_biosyn_settings({**other.to_dict(), "encoder": {"pooling": "mean"}}))
+    with pytest.raises(ValueError, match=r"E631.*base\.fingerprint"):
+        train_biosyn(make(tmp_path, tmp_path / "run" / "encoder"))
+    np.save(tmp_path / "run" / "candidates.npy", np.zeros((7, 6), dtype=np.int64))
+    with pytest.raises(OSError, match="E764.*hash"):
+        train_biosyn(make(tmp_path, encoder_folder))
+    (tmp_path / "run" / "candidates.npy").unlink()
+    with pytest.raises(OSError, match="E764"):
+        train_biosyn(make(tmp_path, encoder_folder))
+
+
+def test_nothing_to_learn_from_is_an_error(tmp_path, encoder_folder):
+    settings = make(tmp_path, encoder_folder)
+    write(tmp_path, dictionary="\n")
+    with pytest.raises(ValueError, match="E761"):
+        train_biosyn(settings)
+    write(tmp_path, mentions=MENTIONS[3:6])
+    with pytest.raises(ValueError, match="E760.*of 3 mentions, 2 are composite, 1 have no id"):
+        train_biosyn(settings)
+    write(tmp_path, mentions=MENTIONS[-1:])
+    with pytest.raises(ValueError, match="E762.*1 have an id that"):
+        train_biosyn(settings)
+
+
+def test_a_loss_that_is_no_number_ends_the_run(tmp_path, encoder_folder, monkeypatch):
+    monkeypatch.setattr("training.methods.biosyn.trainer.marginal_loss", lambda scores, _: scores.sum() * math.nan)
+    with pytest.raises(FloatingPointError, match="E763.*step 1 is nan"):
+        train_biosyn(make(tmp_path, encoder_folder))
+
+
+def test_folders_of_something_else_are_refused(tmp_path, encoder_folder):
+    with pytest.raises(FileNotFoundError, match="E102"):
+        BioSynSystem.from_disk(tmp_path)
+    train_biosyn(make(tmp_path, encoder_folder, batch={"max_minutes": 1e-9}))
+    path = tmp_path / "run" / "biosyn.json"
+    data = json.loads(path.read_text(encoding="utf8"))
+    path.write_text(json.dumps({**data, "encoder": "0"}), encoding="utf8")
+    with pytest.raises(ValueError, match="E766"):
+        BioSynSystem.from_disk(tmp_path / "run")
+    for bad in ("{", "[]", json.dumps({**data, "sparse": {"vocabulary": ["a"], "idf": []}})):
+        path.write_text(bad, encoding="utf8")
+        with pytest.raises(ValueError, match="E765"):
+            BioSynSystem.from_disk(tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("section", "values", "message"),
+    [
+        ("candidates", {"sparse": 21}, "E624.*candidates.sparse is 21"),
+        ("batch", {"epochs": 0}, "E624.*batch.epochs"),
+        ("paths", {"mentions": " , "}, "E624.*paths.mentions"),
+        ("run", {"precision": "fp16"}, "E624.*run.precision"),
+        ("run", {"sead": 1}, "E622.*sead"),
+        ("losses", {}, "E680.*losses"),
+        ("batch", {"mentions": "16"}, "E624.*batch.mentions"),
+    ],
+)
+def test_settings_without_meaning_are_refused(section, values, message):
+    paths = {"encoder": "", "mentions": "a", "dictionary": "b", "output": "c"}
+    given_values = {"paths": paths, section: values if section != "paths" else {**paths, **values}}
+    with pytest.raises(ValueError, match=message):
+        make_biosyn_settings(given_values)
+    with pytest.raises(ValueError, match="E623"):
+        make_biosyn_settings({"paths": {"encoder": ""}})
+
+
+def test_the_command_trains_by_the_config(tmp_path, encoder_folder):
+    values = {f"paths.{name}": value for name, value in write(tmp_path).items()}
+    values |= {"paths.encoder": str(encoder_folder), "paths.output": str(tmp_path / "run"), "batch.epochs": "1"}
+    arguments = [part for name, value in values.items() for part in (f"--{name}", value)]
+    result = CliRunner().invoke(app, ["biosyn", "training/configs/biosyn.cfg", *arguments], catch_exceptions=False)
+    assert result.exit_code == 0 and "1 steps, 1.00 epochs" in result.stdout
+    assert BioSynSystem.from_disk(tmp_path / "run").encoder.settings.pooling == "cls"

@@ -1,0 +1,404 @@
+"""CODER++: groups, neighbours against naive search, the loss against naive loops, runs that stop and go on."""
+
+import math
+import shutil
+import signal
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from rrf_files import atom, write_release
+from safetensors.torch import load_file
+from typer.testing import CliRunner
+
+from spacy_sapbert.encoder import EncoderShim
+from spacy_sapbert.files import read_manifest
+from spacy_sapbert.terminology import read_rrf
+from training.cli import app
+from training.encoders.run_export import export_run
+from training.engine.checkpoint import list_checkpoints
+from training.engine.metrics import read_metrics
+from training.evaluation.embeddings import Embeddings
+from training.methods.coder_plusplus import make_coder_plusplus_settings, train_coder_plusplus
+from training.methods.coder_plusplus.data import load_name_table
+from training.methods.coder_plusplus.neighbours import Neighbours, search_neighbours
+from training.methods.coder_plusplus.sampler import GroupSampler
+from training.methods.coder_plusplus.trainer import CoderPlusPlusLoop
+
+WORDS = ["heart", "attack", "cold", "acute", "liver", "pain", "chronic", "failure", "b12", "mild"]
+
+
+def write_terminology(path, names):
+    release = write_release(path / "rrf", MRCONSO=[atom(concept, name) for concept, name in names])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        read_rrf(release, tradenames="off").to_disk(path / "terminology")
+    return path / "terminology"
+
+
+@pytest.fixture(scope="module")
+def terminology(tmp_path_factory):
+    """12 concepts with few names each, some of them homonyms, and one concept with a single name of its own."""
+    rng = np.random.default_rng(0)
+    names = [(f"C{c:02d}", " ".join(rng.choice(WORDS, size=int(rng.integers(1, 3))))) for c in range(12) for _ in "abc"]
+    return write_terminology(tmp_path_factory.mktemp("names"), [*names, ("C99", "nothing else")])
+
+
+@pytest.fixture
+def make(terminology, encoder_folder, tmp_path):
+    """Make settings of a small run; values by section."""
+
+    def make_run(output="run", **sections):
+        values = {
+            "paths": {
+                "encoder": str(encoder_folder),
+                "terminology": str(terminology),
+                "output": str(tmp_path / output),
+            },
+            "optimizer": {"learning_rate": 1e-3, "warmup_steps": 2},
+            "batch": {
+                "groups": 2,
+                "neighbours": 3,
+                "synonyms": 2,
+                "accumulation": 2,
+                "max_steps": 6,
+                "refresh_steps": 3,
+                "chunk_names": 5,
+            },
+            "run": {"precision": "fp32", "checkpoint_steps": 2},
+        }
+        for section, settings in sections.items():
+            values.setdefault(section, {}).update(settings)
+        return make_coder_plusplus_settings(values)
+
+    return make_run
+
+
+class Fixed:
+    """Neighbours that are known beforehand."""
+
+    def __init__(self, lists):
+        self.lists = lists
+
+    def take(self, anchors):
+        return self.lists[anchors]
+
+
+def concepts_by_name(table):
+    found = {name: set() for name in range(len(table.names))}
+    for concept in range(len(table.concepts)):
+        for name in table.name_rows[table.name_offsets[concept] : table.name_offsets[concept + 1]].tolist():
+            found[name].add(concept)
+    return found
+
+
+def test_names_keep_all_their_concepts(terminology):
+    table = load_name_table(terminology, languages=["ENG"])
+    found = concepts_by_name(table)
+    assert any(len(concepts) > 1 for concepts in found.values())
+    assert table.report["homonyms"] == sum(len(concepts) > 1 for concepts in found.values())
+    for name, concepts in found.items():
+        assert set(table.concepts_of(name).tolist()) == concepts
+        synonyms = {other for other, theirs in found.items() if other != name and theirs & concepts}
+        assert set(table.synonyms_of(name).tolist()) == synonyms
+        assert (name in table.anchors.tolist()) == bool(synonyms)
+    assert table.report["names_without_synonyms"] == len(table.names) - len(table.anchors) >= 1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_each_anchor_comes_once_before_any_comes_again(terminology, seed):
+    table = load_name_table(terminology, languages=["ENG"])
+    sampler = GroupSampler(table, 3, 2, seed=seed)
+    n = len(table.anchors)
+    epochs = sampler.list_anchors(0, n)[: 3 * n].reshape(3, n)
+    assert all(sorted(epoch) == table.anchors.tolist() for epoch in epochs.tolist())
+    assert not np.array_equal(epochs[0], epochs[1])
+    # The same, whether asked for at once or batch by batch, in any order.
+    again = GroupSampler(table, 3, 2, seed=seed)
+    for number in (n - 1, 0, n // 2):
+        np.testing.assert_array_equal(
+            again.list_anchors(number, number + 1), sampler.list_anchors(0, n)[3 * number :][:3]
+        )
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_batch_has_anchors_neighbours_and_synonyms(terminology, seed):
+    table = load_name_table(terminology, languages=["ENG"])
+    concepts = concepts_by_name(table)
+    lists = np.random.default_rng(seed).integers(0, len(table.names), size=(len(table.names), 4))
+    sampler = GroupSampler(table, 3, 2, seed=seed)
+    for number in range(20):
+        batch = sampler.draw(number, Fixed(lists))
+        anchors = sampler.list_anchors(number, number + 1)
+        names = set(batch.names.tolist())
+        assert len(names) == len(batch.names)
+        certain = {*anchors.tolist(), *lists[anchors].ravel().tolist()}
+        assert certain <= names
+        allowed = {name for anchor in anchors for name in table.synonyms_of(anchor).tolist()}
+        assert names - certain <= allowed and len(names - certain) <= 3 * 2
+        for anchor in anchors.tolist():
+            assert len(names & set(table.synonyms_of(anchor).tolist())) >= min(2, len(table.synonyms_of(anchor)))
+        naive = [[bool(concepts[a] & concepts[b]) for b in batch.names.tolist()] for a in batch.names.tolist()]
+        assert batch.same.tolist() == naive
+        again = GroupSampler(table, 3, 2, seed=seed).draw(number, Fixed(lists))
+        np.testing.assert_array_equal(again.names, batch.names)
+
+
+def load_encoder(folder):
+    encoder = EncoderShim({}, "fp32")
+    encoder.load(folder)
+    return encoder
+
+
+def test_neighbours_are_those_of_a_naive_search(terminology, encoder_folder, tmp_path):
+    encoder, names = load_encoder(encoder_folder), load_name_table(terminology, languages=["ENG"]).names.to_list()
+    anchors = np.array([0, 3, len(names) - 1])
+    found, report = search_neighbours(encoder, names, anchors, 4, tmp_path / "vectors")
+    vectors = encoder.encode(names)
+    for anchor, rows in zip(anchors.tolist(), found.tolist(), strict=True):
+        others = [row for row in range(len(names)) if row != anchor]
+        cosines = {row: float(vectors[anchor] @ vectors[row]) for row in others}
+        wanted = sorted(cosines.values(), reverse=True)[:4]
+        assert anchor not in rows and len(set(rows)) == 4
+        assert [cosines[row] for row in rows] == pytest.approx(wanted, abs=1e-5)
+    assert report["index"] == {"scoring": "exact"}
+
+
+def test_a_name_is_no_neighbour_of_itself_where_many_are_alike(monkeypatch):
+    class Alike:
+        def __init__(self, *_):
+            pass
+
+        def add(self, names):
+            pass
+
+        def take(self, names):
+            return np.ones((len(names), 2), dtype=np.float32) / math.sqrt(2)
+
+    monkeypatch.setattr("training.methods.coder_plusplus.neighbours.Embeddings", Alike)
+    monkeypatch.setattr(EncoderShim, "fingerprint", "x")
+    found, _ = search_neighbours(EncoderShim({}), [str(i) for i in range(50)], np.arange(50), 3)
+    assert found.shape == (50, 3)
+    assert all(anchor not in rows for anchor, rows in enumerate(found.tolist()))
+
+
+def naive_loss(similarities, same, alpha=2.0, beta=50.0, base=0.5, epsilon=0.1):
+    total, n = 0.0, len(similarities)
+    for i in range(n):
+        positives = [similarities[i][j] for j in range(n) if j != i and same[i][j]]
+        negatives = [similarities[i][j] for j in range(n) if not same[i][j]]
+        if not positives or not negatives:
+            continue
+        hard_negatives = [s for s in negatives if s >= min(positives) - epsilon]
+        hard_positives = [s for s in positives if s <= max(negatives) + epsilon]
+        if hard_positives:
+            total += math.log(1 + sum(math.exp(-alpha * (s - base)) for s in hard_positives)) / alpha
+        if hard_negatives:
+            total += math.log(1 + sum(math.exp(beta * (s - base)) for s in hard_negatives)) / beta
+    return total / n
+
+
+def test_the_loss_is_that_of_naive_loops(make, encoder_folder, terminology):
+    settings = make(batch={"accumulation": 1, "max_steps": 1, "dropout": 0.0})
+    train_coder_plusplus(settings)
+    logged = list(read_metrics(settings.paths.output))
+    encoder, table = load_encoder(encoder_folder), load_name_table(terminology, languages=["ENG"], neighbours=3)
+    # Neighbours of the untrained encoder, of all names.
+    lists, _ = search_neighbours(encoder, table.names.to_list(), np.arange(len(table.names)), 3)
+    batch = GroupSampler(table, 2, 2, seed=0).draw(0, Fixed(lists))
+    vectors = encoder.encode(table.names.gather(batch.names).to_list()).astype(float)
+    expected = naive_loss((vectors @ vectors.T).tolist(), batch.same.tolist())
+    assert logged[0]["loss"] == pytest.approx(expected, rel=1e-4)
+    assert logged[0]["names"] == len(batch.names)
+
+
+def test_names_are_learned(make):
+    settings = make(batch={"max_steps": 80, "refresh_steps": 100, "dropout": 0.0}, optimizer={"schedule": "constant"})
+    train_coder_plusplus(settings)
+    found = losses(settings)
+    assert np.mean(found[-12:]) < 0.3 * np.mean(found[:12])
+
+
+def list_folders(settings):
+    return sorted(path.name for path in (Path(settings.paths.output) / "neighbours").iterdir())
+
+
+def final_state(settings):
+    checkpoints = list_checkpoints(Path(settings.paths.output) / "checkpoints")
+    return load_file(checkpoints[-1] / "state.safetensors")
+
+
+def losses(settings):
+    return [entry["loss"] for entry in read_metrics(settings.paths.output)]
+
+
+def assert_same_course(first, second):
+    assert losses(first) == losses(second)
+    ours, theirs = final_state(first), final_state(second)
+    assert set(ours) == set(theirs) and all(torch.equal(ours[name], theirs[name]) for name in ours)
+
+
+def stop_at(monkeypatch, settings, step):
+    """End a run without a checkpoint, as `kill -9` does."""
+    take_step = CoderPlusPlusLoop.take_step
+
+    def fail(self, batch):
+        if batch == step:
+            raise KeyboardInterrupt
+        return take_step(self, batch)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(CoderPlusPlusLoop, "take_step", fail)
+        with pytest.raises(KeyboardInterrupt):
+            train_coder_plusplus(settings)
+
+
+@pytest.mark.parametrize("stops", [(3,), (4,), (3, 4)])
+def test_a_run_goes_on_as_if_it_had_not_been_stopped(make, monkeypatch, stops):
+    """Stopped at the start of a period of neighbours, or within one: the last checkpoint is one before."""
+    whole, parts = make("whole"), make("parts")
+    report = train_coder_plusplus(whole)
+    for stop in stops:
+        stop_at(monkeypatch, parts, stop)
+    again = train_coder_plusplus(parts)
+    assert_same_course(whole, parts)
+    assert report["encoder"]["trained"] == again["encoder"]["trained"] != report["encoder"]["base"]
+    assert list_folders(whole) == list_folders(parts) == ["step-00000000", "step-00000003"]
+
+
+def test_a_run_that_is_told_to_go_on_has_the_neighbours_of_its_anchors(make):
+    whole, parts = make("whole", optimizer={"schedule": "constant"}), make("parts", optimizer={"schedule": "constant"})
+    train_coder_plusplus(whole)
+    train_coder_plusplus(make("parts", optimizer={"schedule": "constant"}, batch={"max_steps": 4}))
+    train_coder_plusplus(parts)
+    assert_same_course(whole, parts)
+
+
+def test_neighbours_are_looked_for_anew_with_the_weights_of_the_time(make, monkeypatch):
+    calls = []
+    find = Neighbours._find
+
+    def watch(self, path, start, anchors):
+        calls.append((start, self.get_encoder().fingerprint))
+        find(self, path, start, anchors)
+
+    monkeypatch.setattr(Neighbours, "_find", watch)
+    settings = make(batch={"max_steps": 9})
+    report = train_coder_plusplus(settings)
+    assert [start for start, _ in calls] == [0, 3, 6]
+    assert len({fingerprint for _, fingerprint in calls}) == 3 and calls[0][1] == report["encoder"]["base"]
+    refreshes = report["training"]["refreshes"]
+    assert [refresh["step"] for refresh in refreshes] == [0, 3, 6]
+    # Those of before the last checkpoints are not needed.
+    assert list_folders(settings) == ["step-00000003", "step-00000006"]
+    last = Path(settings.paths.output) / "neighbours" / "step-00000006"
+    assert read_manifest(last / "neighbours.json", 1)["encoder"] == calls[2][1]
+    with np.load(last / "neighbours.npz") as arrays:
+        assert len(np.unique(arrays["anchors"])) == len(arrays["neighbours"]) == refreshes[2]["anchors"]
+
+
+@pytest.mark.parametrize("change", [{"run": {"seed": 1}}, {"batch": {"neighbours": 5}}, {"batch": {"groups": 3}}])
+def test_lists_that_a_killed_run_has_left_are_of_no_use_to_another(make, monkeypatch, change):
+    stop_at(monkeypatch, make("parts"), 1)
+    for output in ("whole", "parts"):
+        train_coder_plusplus(make(output, **change))
+    assert_same_course(make("whole", **change), make("parts", **change))
+
+
+@pytest.mark.parametrize(("checkpoint_steps", "stop"), [(5, 9), (50, 5), (5, 6)])
+def test_lists_are_kept_as_long_as_a_checkpoint_needs_them(make, monkeypatch, checkpoint_steps, stop):
+    sections = {"batch": {"max_steps": 11, "refresh_steps": 2}, "run": {"checkpoint_steps": checkpoint_steps}}
+    train_coder_plusplus(make("whole", **sections))
+    stop_at(monkeypatch, make("parts", **sections), stop)
+    report = train_coder_plusplus(make("parts", **sections))
+    assert_same_course(make("whole", **sections), make("parts", **sections))
+    # Also those of before the run was stopped.
+    assert [refresh["step"] for refresh in report["training"]["refreshes"]] == [0, 2, 4, 6, 8, 10]
+
+
+def test_whoever_interrupts_the_search_for_neighbours_does_not_wait_for_it(make, monkeypatch):
+    calls = []
+
+    def interrupt(self, strings):
+        calls.append(len(strings))
+        if len(calls) == 5:
+            signal.raise_signal(signal.SIGINT)
+        return add(self, strings)
+
+    add = Embeddings.add
+    train_coder_plusplus(make("whole"))
+    monkeypatch.setattr("training.methods.coder_plusplus.neighbours.ENCODED_AT_ONCE", 10)
+    with monkeypatch.context() as patch:
+        patch.setattr(Embeddings, "add", interrupt)
+        report = train_coder_plusplus(make("parts"))
+    assert report["training"]["ended"] == "interrupted" and report["training"]["steps"] in (0, 3)
+    train_coder_plusplus(make("parts"))
+    assert_same_course(make("whole"), make("parts"))
+
+
+def test_neighbours_that_are_gone_are_not_replaced_by_others(make):
+    settings = make(batch={"max_minutes": 1e-9})
+    assert train_coder_plusplus(settings)["training"]["steps"] == 1
+    shutil.rmtree(Path(settings.paths.output) / "neighbours")
+    with pytest.raises(FileNotFoundError, match=r"E811.*step 1 .*step 0"):
+        train_coder_plusplus(make())
+
+
+def test_a_run_does_not_go_on_with_other_settings(make):
+    train_coder_plusplus(make())
+    with pytest.raises(ValueError, match=r"E631.*batch\.neighbours: 3, not 4"):
+        train_coder_plusplus(make(batch={"neighbours": 4}))
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ([("C1", "cold"), ("C1", "heart attack"), ("C1", "pain")], "3 distinct names of 1 concepts"),
+        ([("C1", "cold"), ("C2", "heart attack"), ("C3", "pain"), ("C4", "liver")], "0 of which have synonyms"),
+        ([("C1", "cold"), ("C1", "heart attack"), ("C2", "pain")], "each is to have 3 neighbours"),
+    ],
+)
+def test_names_with_nothing_to_learn_are_refused(make, tmp_path, names, message):
+    path = write_terminology(tmp_path / "few", names)
+    with pytest.raises(ValueError, match=f"E810.*{message}"):
+        train_coder_plusplus(make(paths={"terminology": str(path)}))
+
+
+@pytest.mark.parametrize(
+    ("section", "values", "message"),
+    [
+        ("batch", {"neighbours": 0}, r"E624.*batch\.neighbours is 0"),
+        ("batch", {"refresh_steps": 0}, r"E624.*batch\.refresh_steps is 0"),
+        ("batch", {"triplets": 4}, "E622.*triplets"),
+        ("terms", {"beta": 0.0}, r"E624.*terms\.beta"),
+        ("data", {"languages": ""}, r"E624.*data\.languages"),
+        ("relations", {}, "E680.*relations"),
+    ],
+)
+def test_settings_without_meaning_are_refused(section, values, message):
+    paths = {"encoder": "", "terminology": "a", "output": "c"}
+    with pytest.raises(ValueError, match=message):
+        make_coder_plusplus_settings({"paths": paths, section: values})
+
+
+def test_the_command_trains_by_the_config(terminology, encoder_folder, tmp_path):
+    values = {
+        "paths.encoder": encoder_folder,
+        "paths.terminology": terminology,
+        "paths.output": tmp_path / "run",
+        "batch.neighbours": 5,
+        "batch.max_steps": 3,
+    }
+    arguments = [part for name, value in values.items() for part in (f"--{name}", str(value))]
+    config = "training/configs/coder_plusplus_cpu.cfg"
+    result = CliRunner().invoke(app, ["coder-plusplus", config, *arguments], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    assert "3 updates" in result.stdout and "without synonyms" in result.stdout
+    assert load_encoder(tmp_path / "run" / "encoder").fingerprint
+    card = (tmp_path / "run" / "encoder" / "README.md").read_text(encoding="utf8")
+    assert "CODER++" in card and "5 neighbours" in card
+    report = export_run(tmp_path / "run", tmp_path / "half", dtype="bf16", base_share=0.5)
+    assert load_encoder(tmp_path / "half").fingerprint == report["encoder"]["trained"]
+    assert "after CODER++" in (tmp_path / "half" / "README.md").read_text(encoding="utf8")

@@ -1,0 +1,166 @@
+"""The command that measures systems on corpora, for the report of the benchmarks."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spacy_sapbert.files import hash_file
+from spacy_sapbert.terminology.storage import MANIFEST as TERMINOLOGY_MANIFEST
+
+from ..data.run_folder import write_json
+from ..errors import Errors
+from .application import app, parse_files, parse_list
+from .coder_tasks import mcsm, relations
+from .figures import ENCODER_OPTION, SEED_OPTION, load_vectors
+from .measures import BENCHMARKS_OPTION, CORPORA, HELD_OUT_OPTION, MAX_NAMES_OPTION
+
+# So that all corpora are listed as missing.
+NOWHERE = "corpus/benchmarks"
+
+
+@app.command()
+def evaluate(
+    systems: Annotated[Path, typer.Argument(help="A config file that lists the systems")],
+    output: Annotated[Path, typer.Argument(help="A folder for metrics.json, predictions and what the report needs")],
+    held_out: Annotated[str, HELD_OUT_OPTION] = "",
+    benchmarks: Annotated[str, BENCHMARKS_OPTION] = "",
+    terminology: Annotated[str, typer.Option(help="A folder with the names for corpora without a dictionary")] = "",
+    corpora: Annotated[Path, typer.Option(help="A config file that lists the corpora and their protocols")] = CORPORA,
+    cache: Annotated[str, typer.Option(help="A folder for vectors of strings; empty for none")] = "",
+    only: Annotated[str, typer.Option(help="Systems to measure and report on; empty for all")] = "",
+    max_names: Annotated[int, MAX_NAMES_OPTION] = 0,
+) -> None:
+    """Measure systems on all corpora that are there, under each of their protocols."""
+    from ..data.splits import read_held_out
+    from ..evaluation import read_corpora
+    from ..evaluation.suite import make_tasks, read_systems, run_suite
+
+    specifications = read_systems(systems)
+    chosen = parse_list(only) or list(specifications)
+    unknown = [name for name in chosen if name not in specifications]
+    if unknown:
+        raise ValueError(Errors.E620.format(what="system", value=", ".join(unknown), allowed=", ".join(specifications)))
+    found, lacking = read_corpora(corpora, benchmarks or NOWHERE, terminology=terminology or None)
+    files = parse_files(held_out)
+    twice = [stem for stem, n in Counter(Path(file).stem for file in files).items() if n > 1]
+    if twice:
+        raise ValueError(Errors.E745.format(name=twice[0]))
+    names = {Path(file).stem: read_held_out(file) for file in files}
+    tasks = make_tasks(found, names, max_names=max_names)
+    if not tasks:
+        raise ValueError(Errors.E678.format(benchmarks=benchmarks, path=corpora))
+    for name, task in tasks.items():
+        typer.echo(f"{name}: {len(task.task.queries):,} queries, {len(task.task.names):,} names.")
+    missing = [
+        {"corpus": name, "title": corpus.title, "reason": reason, "obtain": corpus.obtain}
+        for name, (corpus, reason) in lacking.items()
+    ]
+    metrics = run_suite(
+        specifications,
+        tasks,
+        output,
+        only=chosen,
+        cache=cache or None,
+        missing=missing,
+        settings={
+            "systems": hash_file(systems),
+            "corpora": hash_file(corpora),
+            "held_out": [hash_file(Path(file)) for file in files],
+            "only": chosen,
+            "max_names": max_names,
+        },
+    )
+    for row in metrics["rows"]:
+        typer.echo(
+            f"{row['system']} on {row['task']}: {row['acc_at_1']:.1%} right at rank 1, {row['acc_at_5']:.1%} at 5."
+        )
+    for entry in metrics["missing"]:
+        typer.echo(
+            f"Not measured: {entry.get('corpus') or entry['system'] + ' on ' + entry['task']}: {entry['reason']}"
+        )
+
+
+@app.command(name="coder-tasks")
+def measure_coder_tasks(
+    output: Annotated[Path, typer.Argument(help="The folder that `evaluate` has written to")],
+    encoders: Annotated[str, typer.Argument(help="Folders or hub names, with commas between; empty for the small one")],
+    terminology: Annotated[Path, typer.Argument(help="A folder as `preprocess` writes it")],
+    triples: Annotated[Path, typer.Argument(help="A folder as `triples` writes it")],
+    max_concepts: Annotated[int, typer.Option(help="Concepts to draw for MCSM; 0 for all")] = 0,
+    max_triples: Annotated[int, typer.Option(help="Triples of each relation to draw; 0 for all")] = 0,
+) -> None:
+    """Measure semantic types and relations as `mcsm` and `relations` do, if the terminology has them."""
+    from ..data.triples import TRIPLES_MANIFEST
+    from ..evaluation.suite import CODER_FOLDER, CURRENT_FILE
+
+    settings = [hash_file(terminology / TERMINOLOGY_MANIFEST), hash_file(triples / TRIPLES_MANIFEST)]
+    settings += [str(max_concepts), str(max_triples)]
+    # Results of other settings can't stand beside these.
+    folder = output / CODER_FOLDER / hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:12]
+    folder.mkdir(parents=True, exist_ok=True)
+    write_json(output / CODER_FOLDER / CURRENT_FILE, {"folder": folder.name})
+    measurements = {
+        "mcsm": partial(mcsm, encoders, terminology, folder, max_concepts=max_concepts),
+        "relations": partial(relations, encoders, terminology, triples, folder, max_triples=max_triples),
+    }
+    for name, measure in measurements.items():
+        # What an earlier run has measured may be of another terminology.
+        (folder / f"{name}.skipped.json").unlink(missing_ok=True)
+        try:
+            measure()
+        except ValueError as error:
+            # Too few concepts of the types, too few relations: an ontology may well have none.
+            if not str(error).startswith(("[E772]", "[E773]")):
+                raise
+            typer.echo(f"Not measured: {name}: {error}")
+            write_json(folder / f"{name}.skipped.json", {"corpus": name, "title": name, "reason": str(error)})
+
+
+@app.command()
+def illustrate(
+    output: Annotated[Path, typer.Argument(help="The folder that `evaluate` has written to")],
+    terminology: Annotated[Path, typer.Argument(help="A folder as `preprocess` writes it")],
+    encoder: Annotated[list[str], ENCODER_OPTION],
+    cache: Annotated[str, typer.Option(help="A folder for vectors of strings; empty for none")] = "",
+    concepts: Annotated[int, typer.Option(help="Concepts to draw by t-SNE")] = 30,
+    batch: Annotated[int, typer.Option(help="Pairs of the batch whose cosines are drawn")] = 256,
+    max_names: Annotated[int, typer.Option(help="English names of case studies at most; 0 for all")] = 50_000,
+    seed: Annotated[int, SEED_OPTION] = 0,
+) -> None:
+    """Draw the figures of the report, and list its case studies."""
+    from spacy_sapbert.terminology import Terminology
+
+    from ..evaluation import suite
+
+    suite.illustrate(
+        output,
+        Terminology.from_disk(terminology),
+        load_vectors(encoder, cache=cache or None),
+        concepts=concepts,
+        batch=batch,
+        max_names=max_names,
+        seed=seed,
+    )
+
+
+@app.command()
+def report(
+    output: Annotated[Path, typer.Argument(help="The folder that `evaluate` has written to")],
+    peers: Annotated[str, typer.Option(help="The peers.json of the project peers, if it has been run")] = "",
+) -> None:
+    """Write report.md and report.html of all that has been measured."""
+    from ..evaluation.report import make_report
+    from ..evaluation.suite import gather_extras
+
+    if peers and not Path(peers).is_file():
+        typer.echo(f"Without other tools: {peers} is not there.")
+    gather_extras(output, peers=peers or None)
+    make_report(output)
+    typer.echo(f"{output / 'report.md'} and {output / 'report.html'} are written.")

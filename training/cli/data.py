@@ -1,0 +1,235 @@
+"""Commands that make what encoders are trained on: names, pairs, triples, splits."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+import srsly
+import typer
+
+from spacy_sapbert.terminology import Terminology, read_rrf
+from spacy_sapbert.terminology.readers.checksums import verify
+from spacy_sapbert.terminology.rrf.folder import RrfFolder
+from spacy_sapbert.terminology.rrf.report import PUBLISHED, format_report
+from spacy_sapbert.terminology.rrf.write_columns import DESCRIPTIONS
+
+from ..data.mention_pairs import write_finetuning_pairs
+from ..data.pairs import LIMIT, check_text_path, write_pairs, write_pairs_text
+from ..data.translation_pairs import write_parallel_pairs
+from ..data.triples import write_triples
+from ..errors import Errors
+from .application import app, parse_list, split_files
+
+# Where the project open_terminology writes its release.
+OPEN_RELEASE = Path("projects/open_terminology/output/rrf")
+REPORT_JSON, REPORT_MARKDOWN = "report.json", "report.md"
+
+
+def is_written_by_us(rrf_dir: Path) -> bool:
+    """Tell whether MRSAT of a release is one of `write_rrf`: that is small, and all of it is wanted.
+
+    rrf_dir (Path): The release.
+    RETURNS (bool): Whether MRFILES describes it with the writer's words.
+    """
+    files = RrfFolder(rrf_dir, errors="skip").table("MRFILES", ("FIL", "DES"))
+    return ("MRSAT.RRF", DESCRIPTIONS["MRSAT"]) in files.rows()
+
+
+@app.command()
+def preprocess(
+    rrf_dir: Path,
+    output: Path,
+    languages: Annotated[str, typer.Option(help="LAT of the names to keep, with commas between them; or all")] = "ENG",
+    sources: Annotated[str, typer.Option(help="SAB to keep; empty for all")] = "",
+    term_types: Annotated[str, typer.Option(help="TTY to keep; empty for all")] = "",
+    semantic_types: Annotated[str, typer.Option(help="TUI of which a concept needs one; empty for all")] = "",
+    suppressed: Annotated[str, typer.Option(help="keep, or drop what is suppressible or obsolete")] = "keep",
+    level_0_only: Annotated[
+        bool, typer.Option("--level-0-only/--all-levels", help="Only sources without restrictions")
+    ] = False,
+    lower_case: Annotated[bool, typer.Option("--lower-case", help="Lower-case names")] = False,
+    tradenames: Annotated[str, typer.Option(help="union, last or off")] = "union",
+    tradename_direction: Annotated[str, typer.Option(help="both, generic or brand")] = "both",
+    remap_retired: Annotated[bool, typer.Option("--remap-retired", help="Follow MRCUI")] = False,
+    xrefs: Annotated[
+        bool | None,
+        typer.Option("--xrefs/--no-xrefs", help="Read the codes that write_rrf keeps in MRSAT; unset: if it wrote it"),
+    ] = None,
+    checksums: Annotated[str, typer.Option(help="A list in the form of sha256sum; else SHA256SUMS of the folder")] = "",
+    errors: Annotated[str, typer.Option(help="raise, or skip malformed lines")] = "raise",
+) -> None:
+    """Read a release in Rich Release Format into a saved terminology, and report what was kept."""
+    if not re.search(r"[^\s,]", languages):
+        raise ValueError(Errors.E643)
+    if output.resolve().is_relative_to(rrf_dir.resolve()):
+        raise ValueError(Errors.E641.format(output=output, folder=rrf_dir))
+    terminology = read_rrf(
+        rrf_dir,
+        languages=parse_list(languages),
+        sources=parse_list(sources),
+        term_types=parse_list(term_types),
+        semantic_types=parse_list(semantic_types),
+        suppressed=suppressed,  # type: ignore[arg-type]  # checked by the reader, as the next ones
+        max_restriction_level=0 if level_0_only else None,
+        lower_case=lower_case,
+        tradenames=tradenames,  # type: ignore[arg-type]
+        tradename_direction=tradename_direction,  # type: ignore[arg-type]
+        remap_retired=remap_retired,
+        xrefs=is_written_by_us(rrf_dir) if xrefs is None else xrefs,
+        errors=errors,  # type: ignore[arg-type]
+    )
+    report = terminology.report
+    verified = verify(report["files"], rrf_dir, checksums) if checksums else report["verified"]
+    terminology.to_disk(output)
+    srsly.write_json(output / REPORT_JSON, report)
+    text = format_report(report)
+    (output / REPORT_MARKDOWN).write_text(text, encoding="utf8")
+    typer.echo(text)
+    if verified:
+        typer.echo(f"{verified} of {len(report['files'])} files are as the list of checksums says.")
+    typer.echo(f"Written to {output}.")
+
+
+@app.command()
+def pairs(
+    terminology: Path,
+    output: Path,
+    limit: Annotated[int, typer.Option(help="Pairs of a concept at most")] = LIMIT,
+    seed: Annotated[int, typer.Option(help="Seed of the draw")] = 0,
+    cased: Annotated[
+        bool, typer.Option("--cased", help="Leave names as they are instead of lower-casing them")
+    ] = False,
+    text: Annotated[str, typer.Option(help="Also write lines CUI||name||name to this file")] = "",
+) -> None:
+    """Write pairs of names of one concept, for SapBERT."""
+    if text:
+        check_text_path(text)
+    data = write_pairs(Terminology.from_disk(terminology), output, lower_case=not cased, limit=limit, seed=seed)
+    counts = data["counts"]
+    typer.echo(
+        f"{counts['pairs']:,} pairs of {counts['all_pairs']:,} possible ones; {counts['names']:,} distinct names, "
+        f"{counts['concepts_with_pairs']:,} of {counts['concepts']:,} concepts have two or more; "
+        f"{counts['concepts_cut']:,} were cut to {limit} pairs."
+    )
+    published = f"{PUBLISHED['names']:,} names and {PUBLISHED['pairs']:,} pairs"
+    typer.echo(f"For comparison, UMLS 2020AA, English, as published: {published}.")
+    if text:
+        typer.echo(f"{write_pairs_text(output, text):,} lines written to {text}.")
+
+
+@app.command()
+def finetuning_pairs(
+    mentions: Annotated[str, typer.Argument(help="JSONL of training parts; several with commas between them")],
+    dictionary: Annotated[str, typer.Argument(help="Lines of an id, a tab and a name")],
+    output: Path,
+    cased: Annotated[
+        bool, typer.Option("--cased", help="Leave mentions and names as they are instead of lower-casing them")
+    ] = False,
+    distinct: Annotated[
+        bool, typer.Option("--distinct", help="Write the pairs of mentions that are repeated once")
+    ] = False,
+) -> None:
+    """Write pairs of mentions and all names of their concepts, for fine-tuning."""
+    files = split_files(mentions, "mentions", "vars.training_mentions")
+    if not dictionary:
+        raise ValueError(Errors.E654.format(what="dictionary", variable="vars.training_dictionary"))
+    data = write_finetuning_pairs(files, dictionary, output, lower_case=not cased, distinct=distinct)
+    counts = data["counts"]
+    typer.echo(
+        f"{counts['pairs']:,} pairs of {counts['mentions']:,} mentions with the names of "
+        f"{counts['concepts_with_pairs']:,} of {counts['concepts']:,} concepts; {counts['repeated']:,} are repeated"
+        f"{' and left out' if distinct else ''}."
+    )
+    typer.echo(
+        f"Left out: {counts['identical']:,} pairs written alike, {counts['without_ids']:,} mentions without an id, "
+        f"{counts['without_concept']:,} whose ids the dictionary does not have."
+    )
+    if data["not_in_dictionary"]:
+        examples = ", ".join(data["not_in_dictionary"][:3])
+        typer.echo(f"The dictionary lacks {counts['ids_not_in_dictionary']:,} ids, such as {examples}.")
+
+
+@app.command()
+def parallel_pairs(
+    files: Annotated[str, typer.Argument(help="Lines of a word and its translation; several with commas between them")],
+    output: Path,
+    cased: Annotated[bool, typer.Option("--cased", help="Leave words as they are")] = False,
+    label: Annotated[str, typer.Option(help="word: of the left language; pair: each its own, as published")] = "word",
+) -> None:
+    """Write pairs of translations, for a second stage across languages."""
+    data = write_parallel_pairs(
+        split_files(files, "translations", "vars.translations"),
+        output,
+        lower_case=not cased,
+        label=label,  # type: ignore[arg-type]  # checked by the writer
+    )
+    counts = data["counts"]
+    typer.echo(
+        f"{counts['pairs']:,} pairs with {counts['concepts_with_pairs']:,} labels; left out: {counts['identical']:,} "
+        f"written alike and {counts['repeated']:,} repeated of {counts['lines']:,} lines. "
+        f"{counts['translations_of_several_words']:,} words translate several."
+    )
+
+
+@app.command()
+def triples(
+    rrf_dir: Path,
+    terminology: Path,
+    output: Path,
+    label: Annotated[str, typer.Option(help="REL+RELA, REL or RELA")] = "REL+RELA",
+    sources: Annotated[str, typer.Option(help="SAB of relations to keep; empty for all")] = "",
+    errors: Annotated[str, typer.Option(help="raise, or skip malformed lines")] = "raise",
+) -> None:
+    """Write the relations between concepts that have names, for CODER."""
+    data = write_triples(
+        rrf_dir,
+        Terminology.from_disk(terminology),
+        output,
+        label=label,  # type: ignore[arg-type]  # checked by the writer, as the next one
+        sources=parse_list(sources),
+        errors=errors,  # type: ignore[arg-type]
+    )
+    counts = data["counts"]
+    typer.echo(f"{counts['triples']:,} triples with {counts['relations']:,} labels, of {counts['rows']:,} rows.")
+    typer.echo("Left out: " + ", ".join(f"{n:,} {reason.replace('_', ' ')}" for reason, n in data["dropped"].items()))
+
+
+@app.command()
+def release(rrf_dir: Path) -> None:
+    """Make a release of open ontologies with the project open_terminology, if it is that one which is wanted."""
+    from weasel.cli.run import project_run
+
+    if rrf_dir != OPEN_RELEASE:
+        typer.echo(f"The release is {rrf_dir}.")
+    elif not (rrf_dir / "MRFILES.RRF").is_file():
+        project_run(OPEN_RELEASE.parents[1], "all")
+
+
+@app.command()
+def split(
+    terminology: Path,
+    output: Path,
+    held_out: Annotated[int, typer.Option(help="Concepts to hold out; one name of each is asked for")] = 2000,
+    dictionary: Annotated[int, typer.Option(help="Concepts to search among, the held-out ones included")] = 30_000,
+    sources: Annotated[str, typer.Option(help="SAB of which all concepts are held out besides, each a task")] = "",
+    seed: Annotated[int, typer.Option(help="Seed of all choices")] = 0,
+) -> None:
+    """Hold concepts out of a terminology, for an evaluation that training cannot leak into."""
+    from ..data.splits import HELD_OUT_FILE, write_split
+
+    rest, tasks = write_split(
+        Terminology.from_disk(terminology),
+        output,
+        held_out=held_out,
+        dictionary=dictionary,
+        seed=seed,
+        sources=parse_list(sources) or (),
+    )
+    for name, task in tasks.items():
+        typer.echo(
+            f"{name}: {len(task.queries):,} queries, {len(task.names):,} names of {task.report['concepts']:,} concepts "
+            f"to search{f', of {dictionary:,} asked for' if name == HELD_OUT_FILE else ''}."
+        )
+    typer.echo(f"{len(rest):,} concepts are left for training.")

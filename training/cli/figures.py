@@ -1,0 +1,139 @@
+"""Commands that draw what vectors look like, and list what is near to what."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import polars as pl
+import typer
+
+from spacy_sapbert.terminology import Terminology
+
+from ..errors import Errors
+from .application import app, parse_list
+
+if TYPE_CHECKING:
+    from ..figures import Vectors
+
+TARGET = "ENG"
+ENCODER_OPTION = typer.Option(
+    "--encoder", help="LABEL=ENCODER, a folder or hub name; nothing behind = for the small one. Once for each"
+)
+SEED_OPTION = typer.Option(help="Seed of all choices")
+PICTURES_ARGUMENT = typer.Argument(help="The picture: .svg, .pdf or .png; or several of the same")
+
+
+def load_vectors(encoders: list[str], *, cache: str | None = None) -> dict[str, Vectors]:
+    """Load encoders for figures.
+
+    encoders (List[str]): LABEL=ENCODER. Without a label, an encoder is called by its name.
+    cache (Optional[str]): A folder for vectors of strings; None keeps them in memory.
+    RETURNS (Dict[str, Callable]): Functions from strings to vectors, by label.
+    RAISES (ValueError): If two have one label.
+    """
+    from ..encoders.bases import load_base
+    from ..engine.settings import EncoderChoice
+    from ..evaluation.embeddings import Embeddings
+
+    named = [
+        (label, name) if equals else (label, label) for label, equals, name in (e.partition("=") for e in encoders)
+    ]
+    labels = [label for label, _ in named]
+    if len(set(labels)) < len(labels):
+        raise ValueError(Errors.E793.format(labels=", ".join(labels)))
+    return {
+        label: Embeddings(load_base(name.strip(), EncoderChoice(max_length=None)), cache).take for label, name in named
+    }
+
+
+@app.command()
+def tsne(
+    terminology: Path,
+    output: Annotated[list[Path], PICTURES_ARGUMENT],
+    encoder: Annotated[list[str], ENCODER_OPTION],
+    concepts: Annotated[int, typer.Option(help="Concepts to draw at random, of 4 to 20 names")] = 30,
+    ids: Annotated[str, typer.Option(help="The concepts to take instead, with commas between them")] = "",
+    languages: Annotated[str, typer.Option(help="LAT of the names, with commas between them; or all")] = "ENG",
+    labelled: Annotated[int, typer.Option(help="Concepts to label with their names")] = 8,
+    perplexity: Annotated[float | None, typer.Option(help="Of t-SNE; unset: 30, or less for few names")] = None,
+    seed: Annotated[int, SEED_OPTION] = 0,
+) -> None:
+    """Draw the names of some concepts in the plane, one panel for each encoder."""
+    from ..figures import draw_concepts, draw_scatter, list_names
+
+    names = list_names(Terminology.from_disk(terminology), languages=parse_list(languages))
+    chosen = draw_concepts(names, concepts, seed=seed, ids=parse_list(ids))
+    vectors = load_vectors(encoder)
+    typer.echo(draw_scatter(vectors, chosen, output, seed=seed, perplexity=perplexity, labelled=labelled))
+
+
+@app.command()
+def histograms(
+    pairs: Annotated[Path, typer.Argument(help="A folder of pairs, or a terminology to make them of")],
+    output: Annotated[list[Path], PICTURES_ARGUMENT],
+    encoder: Annotated[list[str], ENCODER_OPTION],
+    batch: Annotated[int, typer.Option(help="Pairs in the batch")] = 256,
+    margin: Annotated[float, typer.Option(help="Of the miner")] = 0.2,
+    seed: Annotated[int, SEED_OPTION] = 0,
+) -> None:
+    """Draw the cosines of positive and negative pairs of a batch: of all, and of those that are mined."""
+    from ..data.pairs import PAIRS_MANIFEST
+    from ..figures import draw_batch, draw_histograms, read_pair_data
+
+    data = read_pair_data(pairs if (pairs / PAIRS_MANIFEST).is_file() else Terminology.from_disk(pairs), seed=seed)
+    typer.echo(draw_histograms(load_vectors(encoder), draw_batch(data, batch, seed=seed), output, margin=margin))
+
+
+def choose_names(
+    terminology: Terminology, queries: list[str], concepts: list[str], *, sources: str, max_names: int, seed: int
+) -> pl.DataFrame:
+    """Choose the names of case studies. Concepts that are asked for are among them.
+
+    terminology (Terminology): Concepts and names.
+    queries (List[str]): Strings to look up.
+    concepts (List[str]): Ids of concepts whose names are to be looked up.
+    sources (str): SAB of the English names, with commas between them; empty for all.
+    max_names (int): English names at most; 0 for all.
+    seed (int): Of the draw.
+    RETURNS (pl.DataFrame): English names to search, and all names of the concepts in other languages.
+    """
+    from ..figures import limit_names, list_names
+
+    english = list_names(terminology, languages=[TARGET], sources=parse_list(sources))
+    written = english.filter(pl.col("name").is_in([query.lower() for query in queries]))
+    searched = limit_names(english, max_names, seed=seed, keep=[*concepts, *written["id"]])
+    others = list_names(terminology).filter(pl.col("id").is_in(concepts), pl.col("language") != TARGET)
+    return pl.concat([searched, others])
+
+
+@app.command()
+def neighbours(
+    terminology: Path,
+    output: Annotated[Path, typer.Argument(help="A folder for neighbours.md and neighbours.json")],
+    encoder: Annotated[list[str], ENCODER_OPTION],
+    query: Annotated[list[str] | None, typer.Option(help="A string to look up; once for each")] = None,
+    concept: Annotated[
+        list[str] | None, typer.Option(help="A concept's id, to look up its names in other languages; once for each")
+    ] = None,
+    k: Annotated[int, typer.Option(help="Names to show for each string")] = 5,
+    sources: Annotated[str, typer.Option(help="SAB of the English names to search; empty for all")] = "",
+    max_names: Annotated[int, typer.Option(help="English names to search about at most; 0 for all")] = 50_000,
+    seed: Annotated[int, SEED_OPTION] = 0,
+) -> None:
+    """List the English names that are nearest to strings and to names in other languages, encoders side by side."""
+    from ..data.run_folder import write_json, write_text
+    from ..figures import find_neighbours, find_translations, format_table
+
+    queries, concepts = query or [], concept or []
+    names = choose_names(
+        Terminology.from_disk(terminology), queries, concepts, sources=sources, max_names=max_names, seed=seed
+    )
+    vectors = load_vectors(encoder)
+    tables = find_neighbours(vectors, names.filter(language=TARGET), queries, k=k) if queries or not concepts else []
+    tables += [find_translations(vectors, names, single, target=TARGET) for single in concepts]
+    output.mkdir(parents=True, exist_ok=True)
+    text = "\n".join(map(format_table, tables))
+    write_json(output / "neighbours.json", {"tables": tables})
+    write_text(output / "neighbours.md", text)
+    typer.echo(text)

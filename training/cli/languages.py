@@ -1,0 +1,75 @@
+"""Commands that tell how far an encoder goes across languages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spacy_sapbert.terminology import Terminology
+
+from .application import app
+
+
+@app.command()
+def language_split(
+    terminology: Annotated[Path, typer.Argument(help="One of all languages: `preprocess --languages all`")],
+    output: Annotated[Path, typer.Argument(help="A folder for terminology/ and a task of each language")],
+    held_out: Annotated[int, typer.Option(help="Concepts to hold out, with their names in all languages")] = 2000,
+    dictionary: Annotated[int, typer.Option(help="Concepts to search among, the held-out ones included; 0: all")] = 0,
+    target: Annotated[str, typer.Option(help="LAT of the names to search")] = "ENG",
+    max_queries: Annotated[int, typer.Option(help="Queries of a language at most; 0: one of each concept")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of all choices")] = 0,
+) -> None:
+    """Hold concepts out of a terminology, to look for their names in each language among the English ones."""
+    from ..data.language_split import name_task_file, write_language_split
+
+    rest, tasks = write_language_split(
+        Terminology.from_disk(terminology),
+        output,
+        held_out=held_out,
+        dictionary=dictionary,
+        target=target,
+        max_queries=max_queries,
+        seed=seed,
+    )
+    for language, task in tasks.items():
+        counts = task.report
+        typer.echo(
+            f"{name_task_file(language)}: {len(task.queries):,} queries of {counts['names']:,} names; left out: "
+            f"{counts['identical']:,} written as in {target}, {counts['shared']:,} that another concept has too, "
+            f"{counts['not_drawn']:,} not drawn."
+        )
+    first = next(iter(tasks.values()))
+    typer.echo(f"{len(first.names):,} names of {first.report['concepts']:,} concepts to search.")
+    typer.echo(f"{len(rest):,} concepts are left for training.")
+
+
+@app.command()
+def languages(
+    encoders: Annotated[
+        str, typer.Argument(help="Folders or hub names, with commas between; the first is the reference")
+    ],
+    split: Annotated[Path, typer.Argument(help="What `language-split` has written")],
+    output: Annotated[
+        Path, typer.Argument(help="A folder for scores.json, so that nothing is measured twice, and languages.md")
+    ],
+) -> None:
+    """Measure encoders on held-out concepts' names in each language: a table beside the numbers of names."""
+    from ..data.language_split import read_language_split
+    from ..data.run_folder import write_json, write_text
+    from ..encoders.bases import SMALL, load_base
+    from ..engine.settings import EncoderChoice
+    from ..evaluation import ScoreBook
+    from ..evaluation.probes.languages import format_languages
+
+    counts, tasks = read_language_split(split)
+    book = ScoreBook(tasks, output / "scores.json")
+    rows = {}
+    for name in encoders.split(","):
+        rows[name.strip() or SMALL] = book.measure(load_base(name.strip(), EncoderChoice(max_length=None)))
+    table = format_languages(counts, rows)
+    write_json(output / "languages.json", {"languages": counts, "scores": rows})
+    write_text(output / "languages.md", table)
+    typer.echo(table)

@@ -1,0 +1,218 @@
+"""Commands that weigh encoders and settings, and bring corpora to the form that they are read in."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..errors import Errors
+from .application import app, parse_files, read_overrides
+
+if TYPE_CHECKING:
+    from ..evaluation import LinkingTask
+    from ..evaluation.probes.relation_task import RelationTask
+
+EVALUATION = Path(__file__).parents[1] / "evaluation" / "corpora"
+CORPORA, ORIGINALS = EVALUATION / "corpora.cfg", EVALUATION / "originals.cfg"
+
+
+@app.command()
+def corpus(
+    format_name: Annotated[str, typer.Argument(metavar="FORMAT", help="Such as ncbi-disease; another word lists all")],
+    source: Annotated[Path, typer.Argument(metavar="INPUT", help="The original file, folder or archive")],
+    output: Annotated[Path, typer.Argument(help="A folder for <part>.jsonl.gz, dictionary.tsv.gz and <format>.json")],
+    dictionary: Annotated[str, typer.Option(help="A dictionary.tsv.gz in which to look the ids up, to count")] = "",
+    keep_nil: Annotated[bool, typer.Option("--keep-nil", help="Keep mentions with nothing to link to")] = False,
+    errors: Annotated[str, typer.Option(help="raise, or skip malformed records")] = "raise",
+) -> None:
+    """Bring an original corpus or dictionary to the form that `measure` and `finetuning-pairs` read."""
+    from ..evaluation.corpora.readers import convert_corpus
+
+    data = convert_corpus(
+        format_name,
+        source,
+        output,
+        dictionary=dictionary or None,
+        keep_nil=keep_nil,
+        errors=errors,  # type: ignore[arg-type]  # checked by the reader
+    )
+    for kind in ("parts", "dictionaries"):
+        for name, counts in data[kind].items():
+            listed = ", ".join(f"{n:,} {what.replace('_', ' ')}" for what, n in counts.items())
+            typer.echo(f"{name}: {listed}.")
+    for title, kind in (("Left out", "left_out"), ("Odd", "odd")):
+        for what, entry in data[kind].items():
+            typer.echo(f"{title}: {entry['count']:,} {what}; the first: {entry['first'][0]}")
+
+
+@app.command()
+def corpora(
+    assets: Annotated[Path, typer.Argument(help="The folder of the original files")],
+    output: Annotated[Path, typer.Argument(help="A folder for one folder of each corpus")],
+    originals: Annotated[Path, typer.Option(help="A config file that says which files are which")] = ORIGINALS,
+    errors: Annotated[str, typer.Option(help="raise, or skip malformed records")] = "raise",
+) -> None:
+    """Bring all corpora whose original files are there to the form that `evaluate` reads, and list the others."""
+    from thinc.api import Config
+
+    from ..evaluation.corpora.readers import convert_corpus
+
+    if not originals.is_file():
+        raise FileNotFoundError(Errors.E102.format(file=originals, cwd=Path.cwd()))
+    for name, section in Config().from_disk(originals)["originals"].items():
+        source = assets / section["input"]
+        if not source.exists() or (source.is_dir() and not any(source.iterdir())):
+            typer.echo(f"{name}: not there ({source}).")
+            continue
+        data = convert_corpus(
+            section["format"],
+            source,
+            output / section["output"],
+            errors=errors,  # type: ignore[arg-type]  # checked by the reader
+        )
+        n_mentions = sum(part["mentions"] for part in data["parts"].values())
+        n_names = sum(part["names"] for part in data["dictionaries"].values())
+        n_left_out = sum(entry["count"] for entry in data["left_out"].values())
+        report = output / section["output"] / f"{section['format']}.json"
+        typer.echo(f"{name}: {n_mentions:,} mentions, {n_names:,} names, {n_left_out:,} left out; see {report}.")
+
+
+def read_tasks(
+    held_out: str, benchmarks: str, corpora_file: Path, max_names: int
+) -> tuple[dict[str, LinkingTask], dict[str, LinkingTask]]:
+    """Read what encoders are to be measured on, and say what is there.
+
+    held_out (str): Files of held-out names, with commas between them.
+    benchmarks (str): The folder of the corpora; empty for none.
+    corpora_file (Path): The config file that lists them.
+    max_names (int): Names of a corpus's dictionary to search about at most; 0 for all.
+    RETURNS (Tuple[dict, dict]): Held-out names and corpora, by name.
+    RAISES (ValueError): If there is nothing to measure on, or two tasks have one name.
+    """
+    from ..data.splits import read_held_out
+    from ..evaluation import read_corpora, read_task
+
+    files = parse_files(held_out)
+    found, missing = read_corpora(corpora_file, benchmarks) if benchmarks else ({}, {})
+    twice = [name for name, n in Counter([*(Path(file).stem for file in files), *found]).items() if n > 1]
+    if twice:
+        raise ValueError(Errors.E745.format(name=twice[0]))
+    names = {Path(file).stem: read_held_out(file) for file in files}
+    corpora = {name: read_task(corpus, max_names=max_names) for name, corpus in found.items()}
+    if not names and not corpora:
+        raise ValueError(Errors.E678.format(benchmarks=benchmarks, path=corpora_file))
+    for name, task in {**names, **corpora}.items():
+        counts = ", ".join(f"{key.replace('_', ' ')} {n:,}" for key, n in task.report.items())
+        typer.echo(f"{name}: {len(task.queries):,} queries, {len(task.names):,} names ({counts}).")
+    if missing:
+        typer.echo(f"Not in {benchmarks}: {', '.join(missing)}.")
+    return names, corpora
+
+
+def read_relation_tasks(relations: str, terminology: str, unseen: str, max_triples: int) -> dict[str, RelationTask]:
+    """Read the triples whose labels encoders are to tell, and say what is there.
+
+    relations (str): The folder of triples; empty for none.
+    terminology (str): The folder of the names of their concepts.
+    unseen (str): The folder of the terminology that is trained on; empty for none.
+    max_triples (int): Triples of a label at most; 0 for all.
+    RETURNS (Dict[str, RelationTask]): All triples and, where wanted, unseen ones, by the name of their column.
+    RAISES (ValueError): If an option lacks another.
+    """
+    given = {"--relations": relations, "--relation-terminology": terminology, "--unseen": unseen}
+    missing = [option for option in ("--relations", "--relation-terminology") if not given[option]]
+    if any(given.values()) and missing:
+        there = next(option for option, value in given.items() if value)
+        raise ValueError(Errors.E831.format(given=there, missing=" and ".join(missing)))
+    if not relations:
+        return {}
+    from spacy_sapbert.terminology import Terminology
+
+    from ..evaluation.probes.relation_data import RelationChoice, read_relations
+    from ..evaluation.probes.relation_task import RELATIONS, UNSEEN_RELATIONS, RelationTask
+
+    names, choice = Terminology.from_disk(terminology), RelationChoice(max_triples=max_triples)
+    tasks = {RELATIONS: RelationTask(read_relations(relations, names, choice), names)}
+    if unseen:
+        data = read_relations(relations, names, choice, seen=Terminology.from_disk(unseen))
+        tasks[UNSEEN_RELATIONS] = RelationTask(data, names, is_unseen=True)
+    for name, task in tasks.items():
+        typer.echo(f"{name}: {task.data.describe()}")
+    return tasks
+
+
+HELD_OUT_OPTION = typer.Option(help="Files of held-out names, with commas between them")
+BENCHMARKS_OPTION = typer.Option(help="The folder of the corpora; empty for none")
+CORPORA_OPTION = typer.Option(help="Which corpora: test parts, or those of corpora_dev.cfg, to choose settings on")
+MAX_NAMES_OPTION = typer.Option(help="Names of each dictionary to search about at most; 0 for all")
+
+
+@app.command()
+def measure(
+    encoders: Annotated[
+        str, typer.Argument(help="Folders or hub names, with commas between; the first is the reference")
+    ],
+    output: Annotated[
+        Path, typer.Argument(help="A folder for scores.json, so that nothing is measured twice, and scores.md")
+    ],
+    held_out: Annotated[str, HELD_OUT_OPTION] = "",
+    benchmarks: Annotated[str, BENCHMARKS_OPTION] = "",
+    corpora: Annotated[Path, CORPORA_OPTION] = CORPORA,
+    max_names: Annotated[int, MAX_NAMES_OPTION] = 0,
+    results: Annotated[
+        str,
+        typer.Option(
+            help="Also write the scores of the last encoder, and of the first as those before, for `export --results`"
+        ),
+    ] = "",
+) -> None:
+    """Measure encoders side by side: how often the right concept is found."""
+    from ..data.run_folder import write_json, write_text
+    from ..encoders.bases import SMALL, load_base
+    from ..engine.settings import EncoderChoice
+    from ..evaluation import ScoreBook, describe_results, format_scores
+
+    names, others = read_tasks(held_out, benchmarks, corpora, max_names)
+    book = ScoreBook({**names, **others}, output / "scores.json")
+    rows = {}
+    for name in encoders.split(","):
+        encoder = load_base(name.strip(), EncoderChoice(max_length=None))
+        rows[name.strip() or SMALL] = [book.measure(encoder)]
+    table = format_scores(rows, reference=next(iter(rows)))
+    write_text(output / "scores.md", table)
+    if results:
+        Path(results).parent.mkdir(parents=True, exist_ok=True)
+        scores = [scores for scores, *_ in rows.values()]
+        described = describe_results(scores[0] if len(scores) > 1 else None, scores[-1])
+        write_json(Path(results), {"fingerprint": encoder.fingerprint, "scores": described})
+    typer.echo(table)
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def sweep(
+    context: typer.Context,
+    config: Path,
+    output: Path,
+    held_out: Annotated[str, HELD_OUT_OPTION] = "",
+    benchmarks: Annotated[str, BENCHMARKS_OPTION] = "",
+    corpora: Annotated[Path, CORPORA_OPTION] = CORPORA,
+    max_names: Annotated[int, MAX_NAMES_OPTION] = 0,
+    relations: Annotated[str, typer.Option(help="A folder of triples: also measure relation classification")] = "",
+    relation_terminology: Annotated[str, typer.Option(help="The names of the triples' concepts")] = "",
+    unseen: Annotated[
+        str, typer.Option(help="The terminology trained on: also measure on triples of which it lacks a concept")
+    ] = "",
+    max_triples: Annotated[int, typer.Option(help="Triples of a relation at most; 0 for all")] = 0,
+) -> None:
+    """Compare settings: many runs, and a table of their scores. Settings of all runs are given as for `pretrain`."""
+    from ..sweep import run_sweep
+    from ..sweep_settings import read_sweep
+
+    runs = read_sweep(config, output, read_overrides(context.args))
+    tasks = read_relation_tasks(relations, relation_terminology, unseen, max_triples)
+    is_linking = bool(held_out or benchmarks or not tasks)
+    names, others = read_tasks(held_out, benchmarks, corpora, max_names) if is_linking else ({}, {})
+    typer.echo(run_sweep(runs, output, held_out=names, corpora=others, relations=tasks))

@@ -1,0 +1,1 @@
+"""Training data: splits, pairs, triples, and the folders of runs."""

@@ -1,0 +1,115 @@
+"""Concepts that training never sees in any language: names in other languages, looked for among English ones."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from spacy_sapbert.files import read_manifest
+from spacy_sapbert.terminology import Terminology
+from spacy_sapbert.terminology.edits import remove_concepts
+
+from ..errors import Errors
+from ..evaluation import LinkingTask
+from ..evaluation.probes.languages import TARGET, count_languages, join_tasks, list_language_names, make_language_tasks
+from .splits import FORMAT_VERSION, HELD_OUT_FILE, SPLIT_MANIFEST, read_held_out, save_split
+
+
+def split_languages(
+    terminology: Terminology,
+    *,
+    held_out: int,
+    dictionary: int = 0,
+    target: str = TARGET,
+    max_queries: int = 0,
+    seed: int = 0,
+) -> tuple[Terminology, dict[str, LinkingTask]]:
+    """Hold concepts out whole, with their names in all languages, before anything is paired.
+
+    terminology (Terminology): Concepts and names of all languages.
+    held_out (int): Concepts to hold out, drawn from those with a name in the target and one that can be asked for in
+        another language.
+    dictionary (int): As for `make_language_tasks`, as the next ones.
+    target (str): The language (LAT) of the names to search.
+    max_queries (int): Queries of a language at most; 0 for all.
+    seed (int): Of all choices.
+    RETURNS (Tuple[Terminology, Dict[str, LinkingTask]]): What is left for training, and the tasks by LAT.
+    RAISES (ValueError): If there are not enough such concepts, or there is one language only.
+    """
+    eligible = list_language_names(terminology, target).askable()["concept"].unique().sort().to_numpy()
+    if held_out < 1 or len(eligible) < held_out or len(terminology) <= held_out or 0 < dictionary < held_out:
+        message = Errors.E822.format(held_out=held_out, dictionary=dictionary, eligible=len(eligible), target=target)
+        raise ValueError(message)
+    rows = np.sort(np.random.default_rng(seed).permutation(eligible)[:held_out])
+    ids = terminology.concepts["id"].gather(rows).to_list()
+    tasks = make_language_tasks(
+        terminology, ids, dictionary=dictionary, target=target, max_queries=max_queries, seed=seed
+    )
+    return remove_concepts(terminology, ids).terminology, tasks
+
+
+def write_language_split(
+    terminology: Terminology,
+    path: str | Path,
+    *,
+    held_out: int,
+    dictionary: int = 0,
+    target: str = TARGET,
+    max_queries: int = 0,
+    seed: int = 0,
+) -> tuple[Terminology, dict[str, LinkingTask]]:
+    """Split a terminology as `split_languages` does, and write all parts to a folder as one.
+
+    terminology (Terminology): Concepts and names of all languages.
+    path (str | Path): The folder, for `terminology/`, `held_out_<LAT>.json`, `held_out.json` with the queries of all
+        languages, and the manifest `split.json`, which counts names and concepts of each language before the split.
+    held_out (int): As for `split_languages`, as all others.
+    dictionary (int): Concepts to search among; 0 for all.
+    target (str): The language (LAT) of the names to search.
+    max_queries (int): Queries of a language at most; 0 for all.
+    seed (int): Of all choices.
+    RETURNS (Tuple[Terminology, Dict[str, LinkingTask]]): What is left for training, and the tasks by LAT.
+    RAISES (ValueError): As `split_languages`, and if a language can't be part of a file's name.
+    """
+    settings: dict[str, Any] = {"dictionary": dictionary, "target": target, "max_queries": max_queries, "seed": seed}
+    rest, tasks = split_languages(terminology, held_out=held_out, **settings)
+    odd = [language for language in tasks if not re.fullmatch(r"[\w-]+", language)]
+    if odd:
+        raise ValueError(Errors.E823.format(language=odd[0]))
+    files = {name_task_file(language): task for language, task in tasks.items()}
+    files[HELD_OUT_FILE] = join_tasks(tasks)
+    data = {
+        "settings": {"held_out": held_out, **settings},
+        "terminology": terminology.fingerprint,
+        "languages": count_languages(terminology),
+        "tasks": list(tasks),
+    }
+    save_split(path, rest, files, data)
+    return rest, tasks
+
+
+def read_language_split(path: str | Path) -> tuple[dict[str, dict[str, Any]], dict[str, LinkingTask]]:
+    """Load what `write_language_split` has written, but for the terminology.
+
+    path (str | Path): The folder.
+    RETURNS (Tuple[Dict[str, dict], Dict[str, LinkingTask]]): Counts of languages, and tasks, by LAT.
+    RAISES (OSError): If there is no split, or it is damaged.
+    RAISES (ValueError): If it is a split of another kind.
+    """
+    data = read_manifest(Path(path) / SPLIT_MANIFEST, FORMAT_VERSION)
+    if not {"languages", "tasks"} <= set(data):
+        raise ValueError(Errors.E824.format(path=path))
+    tasks = {language: read_held_out(Path(path) / name_task_file(language)) for language in data["tasks"]}
+    return data["languages"], tasks
+
+
+def name_task_file(language: str) -> str:
+    """Name the file of a language's task.
+
+    language (str): The language (LAT).
+    RETURNS (str): The file's name.
+    """
+    return f"{Path(HELD_OUT_FILE).stem}_{language}{Path(HELD_OUT_FILE).suffix}"

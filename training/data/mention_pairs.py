@@ -1,0 +1,171 @@
+"""Pairs of a mention and the names of what it means, for fine-tuning (Liu et al., NAACL 2021, section 4)."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import spacy_sapbert
+from spacy_sapbert.files import fill_folder, write_manifest
+from spacy_sapbert.terminology.readers.lines import SourceFile
+
+from ..errors import Errors, Warnings
+from .corpus_files import EQUAL_IDS, read_dictionary_rows, read_mentions
+from .pairs import FORMAT_VERSION, PAIRS_FILE, PAIRS_MANIFEST, SCHEMA
+
+# Of the gold ids that the dictionary lacks, so many are named.
+EXAMPLES = 20
+# Share of the mentions without a concept from which on the two files probably do not belong together.
+MANY = 0.1
+
+
+@dataclass(frozen=True)
+class Dictionary:
+    """The names that mentions are linked to.
+
+    concepts (Dict[str, str]): The concept of each id. Equal ids have the same: all of them, with "|" between.
+    names (Dict[str, List[str]]): The distinct names of each concept, sorted.
+    source (dict): Name and SHA-256 of the file.
+    """
+
+    concepts: dict[str, str]
+    names: dict[str, list[str]]
+    source: dict[str, Any]
+
+
+def read_dictionary(path: str | Path, *, lower_case: bool = True) -> Dictionary:
+    """Read lines of an id, a tab and a name.
+
+    Ids with "|" between them either are equal, or belong to different concepts that share this name. They are equal if
+    the dictionary has none of them without the others. Chains are not followed: one shared name would lead to the next.
+
+    path (str | Path): The file, gzipped or not.
+    lower_case (bool): Lower-case names.
+    RETURNS (Dictionary): Concepts and names.
+    RAISES (ValueError): If a line is of another form.
+    """
+    file = SourceFile(path)
+    rows: dict[str, dict[str, None]] = {}
+    for joined, name, _ in read_dictionary_rows(file):
+        rows.setdefault(joined, {})[name.lower() if lower_case else name] = None
+    ids = {text: list(dict.fromkeys(part.strip() for part in text.split(EQUAL_IDS))) for text in rows}
+    concepts = _join_equal(ids)
+    names: dict[str, set[str]] = {}
+    for text, found in rows.items():
+        for concept in {concepts[part] for part in ids[text]}:
+            names.setdefault(concept, set()).update(found)
+    return Dictionary(concepts, {concept: sorted(found) for concept, found in names.items()}, file.describe())
+
+
+def _join_equal(ids: dict[str, list[str]]) -> dict[str, str]:
+    """Join ids that stand in the same fields, and give each its concept."""
+    places: dict[str, list[int]] = {}
+    for place, parts in enumerate(ids.values()):
+        for part in parts:
+            places.setdefault(part, []).append(place)
+    together: dict[tuple[int, ...], list[str]] = {}
+    for part, where in places.items():
+        together.setdefault(tuple(where), []).append(part)
+    return {part: EQUAL_IDS.join(parts) for parts in together.values() for part in parts}
+
+
+def write_finetuning_pairs(
+    mentions: str | Path | Sequence[str | Path],
+    dictionary: str | Path,
+    path: str | Path,
+    *,
+    lower_case: bool = True,
+    distinct: bool = False,
+) -> dict[str, Any]:
+    """Write a pair of each mention and each name of its concept to a folder like that of `write_pairs`.
+
+    A mention with several concepts is paired with the names of each. Nothing is trimmed. Mentions that are repeated are
+    paired again, as in the paper: what is frequent in the corpus is learned more often, and the paper's numbers of
+    epochs count them.
+
+    mentions (str | Path | Sequence): JSONL files, gzipped or not: those of training parts only.
+    dictionary (str | Path): The file of ids and names, gzipped or not.
+    path (str | Path): The folder.
+    lower_case (bool): Lower-case mentions and names, as SapBERT was trained.
+    distinct (bool): Write equal pairs once.
+    RETURNS (dict): What the manifest says: counts, settings, sources, and the first of the ids that are not in the
+        dictionary.
+    RAISES (ValueError): If a line is of another form, or there is nothing to pair.
+    """
+    files = [SourceFile(file) for file in ([mentions] if isinstance(mentions, str | Path) else mentions)]
+    known = read_dictionary(dictionary, lower_case=lower_case)
+    counts, missing = Counter[str](), dict[str, None]()
+    columns = _pair(files, known, lower_case, distinct, counts, missing)
+    names = ("mentions", "without_ids", "without_concept", "identical", "repeated")
+    data: dict[str, Any] = {
+        "counts": {
+            **{name: counts[name] for name in names},
+            "ids_not_in_dictionary": len(missing),
+            "concepts": len(known.names),
+            "concepts_with_pairs": len(set(columns[0])),
+            "pairs": len(columns[0]),
+        },
+        "settings": {"lower_case": lower_case, "distinct": distinct},
+        "sources": {"mentions": [file.describe() for file in files], "dictionary": known.source},
+        "not_in_dictionary": list(missing)[:EXAMPLES],
+        "spacy_sapbert": spacy_sapbert.__version__,
+    }
+    details = {**data["counts"], "dictionary": dictionary, "examples": ", ".join(list(missing)[:3]) or "none"}
+    if not columns[0]:
+        raise ValueError(Errors.E651.format(**details))
+    if counts["without_concept"] > MANY * counts["mentions"]:
+        warnings.warn(Warnings.W650.format(**details), stacklevel=2)
+    write_pair_columns(columns, path, data)
+    return data
+
+
+def _pair(
+    files: Sequence[SourceFile],
+    known: Dictionary,
+    lower_case: bool,
+    distinct: bool,
+    counts: Counter[str],
+    missing: dict[str, None],
+) -> tuple[list[str], list[str], list[str]]:
+    """Pair mentions with names, counting what is left out on the way."""
+    columns: tuple[list[str], list[str], list[str]] = ([], [], [])
+    seen: set[tuple[str, str]] = set()
+    for mention, ids in chain.from_iterable(map(read_mentions, files)):
+        text = mention.lower() if lower_case else mention
+        concepts = dict.fromkeys(known.concepts[part] for part in ids if part in known.concepts)
+        missing |= dict.fromkeys(part for part in ids if part not in known.concepts)
+        counts["mentions"] += 1
+        counts["without_concept" if ids else "without_ids"] += not concepts
+        for concept in concepts:
+            names = [name for name in known.names[concept] if name != text]
+            counts["identical"] += len(known.names[concept]) - len(names)
+            if (concept, text) in seen:
+                counts["repeated"] += len(names)
+                if distinct:
+                    continue
+            seen.add((concept, text))
+            columns[0].extend([concept] * len(names))
+            columns[1].extend([text] * len(names))
+            columns[2].extend(names)
+    return columns
+
+
+def write_pair_columns(columns: Sequence[list[str]], path: str | Path, data: dict[str, Any]) -> None:
+    """Write a folder of pairs.
+
+    columns (Sequence[List[str]]): `id`, `name_1` and `name_2` of each pair.
+    path (str | Path): The folder.
+    data (dict): For the manifest.
+    """
+    table = pa.table(dict(zip(SCHEMA.names, columns, strict=True)), schema=SCHEMA)
+    with fill_folder(Path(path), last=PAIRS_MANIFEST) as folder:
+        pq.write_table(table, folder / PAIRS_FILE, compression="zstd")
+        write_manifest(folder / PAIRS_MANIFEST, FORMAT_VERSION, data)

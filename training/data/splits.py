@@ -1,0 +1,202 @@
+"""Concepts that training never sees: one name of each is looked for among the names of many."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from spacy_sapbert.encoder import EncoderShim
+from spacy_sapbert.files import fill_folder, read_manifest, write_manifest
+from spacy_sapbert.terminology import Terminology
+from spacy_sapbert.terminology.edits import remove_concepts
+from spacy_sapbert.terminology.storage import FORMAT_VERSION as TERMINOLOGY_VERSION
+from spacy_sapbert.terminology.storage import MANIFEST as TERMINOLOGY_MANIFEST
+
+from ..errors import Errors
+from ..evaluation import LinkingTask, measure_accuracy
+from .pairs import list_distinct_names
+
+TERMINOLOGY_FOLDER, HELD_OUT_FILE, SPLIT_MANIFEST = "terminology", "held_out.json", "split.json"
+FORMAT_VERSION = 2
+
+
+def read_held_out(path: str | Path) -> LinkingTask:
+    """Load a task. If it lies in a folder written by `write_split`, that is checked as a whole.
+
+    path (str | Path): The file.
+    RETURNS (LinkingTask): Queries and dictionary.
+    RAISES (OSError): If there is no such file, or the split that it belongs to is damaged.
+    RAISES (ValueError): If it holds something else, or lies with a split that it does not belong to.
+    """
+    manifest = Path(path).with_name(SPLIT_MANIFEST)
+    if Path(path).is_file() and manifest.is_file() and Path(path).name not in _list_files(manifest):
+        raise ValueError(Errors.E744.format(path=path))
+    return LinkingTask.from_disk(path)
+
+
+def _list_files(manifest: Path) -> dict[str, str]:
+    return read_manifest(manifest, FORMAT_VERSION)["files"]
+
+
+def split_terminology(
+    terminology: Terminology, *, held_out: int, dictionary: int, seed: int = 0
+) -> tuple[Terminology, LinkingTask]:
+    """Hold concepts out whole, before anything is paired.
+
+    Queries are names of held-out concepts with two or more names, one of each; a name that another concept has too is
+    not asked for, because no vector could tell the two apart. Concepts without any other name are not held out.
+
+    terminology (Terminology): Concepts and names.
+    held_out (int): Concepts to hold out.
+    dictionary (int): Concepts to search among, the held-out ones included; the others are drawn from the training ones,
+        and are fewer if there are not so many.
+    seed (int): Of all choices.
+    RETURNS (Tuple[Terminology, LinkingTask]): What is left for training, and the task.
+    RAISES (ValueError): If there are not enough concepts with two names, one of them nobody else's.
+    """
+    rng = np.random.default_rng(seed)
+    names = list_distinct_names(terminology)
+    paired, is_eligible = _find_paired(names, len(terminology))
+    paired = rng.permutation(paired)
+    eligible = paired[is_eligible[paired]]
+    if held_out < 1 or len(eligible) < held_out or len(paired) <= held_out or dictionary < held_out:
+        raise ValueError(
+            Errors.E632.format(held_out=held_out, paired=len(paired), eligible=len(eligible), dictionary=dictionary)
+        )
+    asked = np.sort(eligible[:held_out])
+    others = np.setdiff1d(np.arange(len(terminology)), asked)
+    rest = rng.permutation(others)[: dictionary - len(asked)]
+    task = _make_task(names, terminology.concepts["id"], asked, np.concatenate([asked, rest]), rng)
+    return _without(terminology, asked), task
+
+
+def hold_out_source(terminology: Terminology, source: str, *, seed: int = 0) -> tuple[Terminology, LinkingTask]:
+    """Hold out all concepts that have a name of a source: what is left knows nothing of its field.
+
+    Queries are chosen as by `split_terminology`, one name of each of these concepts, and searched among all of them.
+
+    terminology (Terminology): Concepts and names.
+    source (str): The source (SAB).
+    seed (int): Of the choice of names.
+    RETURNS (Tuple[Terminology, LinkingTask]): What is left for training, and the task.
+    RAISES (ValueError): If the source has no concept to ask for, or nothing is left.
+    """
+    has_source = terminology.names["source"].cast(pl.String).str.split("|").list.contains(source)
+    concepts = terminology.names.filter(has_source)["concept"].unique().sort().to_numpy()
+    names = list_distinct_names(terminology)
+    # A name that a concept left for training has as well is no question: it has been seen.
+    paired, is_eligible = _find_paired(names, len(terminology))
+    asked = paired[is_eligible[paired] & np.isin(paired, concepts)]
+    if not len(asked) or len(concepts) == len(terminology):
+        raise ValueError(Errors.E674.format(source=source, concepts=len(concepts), eligible=len(asked)))
+    task = _make_task(names, terminology.concepts["id"], asked, concepts, np.random.default_rng(seed))
+    return _without(terminology, concepts), task
+
+
+def _find_paired(names: pl.DataFrame, n_concepts: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the concepts with two names or more, and for each concept whether it has a name that no other one has."""
+    concept = names["concept"].to_numpy()
+    counts = np.bincount(concept, minlength=n_concepts)
+    n_shared = np.bincount(concept[names["name"].is_duplicated().to_numpy()], minlength=n_concepts)
+    # A concept of which every name is another one's too would leave nothing to ask for.
+    return np.flatnonzero(counts >= 2), counts > n_shared
+
+
+def _make_task(
+    names: pl.DataFrame, ids: pl.Series, asked: np.ndarray, searched: np.ndarray, rng: np.random.Generator
+) -> LinkingTask:
+    dictionary = names.filter(pl.col("concept").is_in(searched.astype(np.uint32)))
+    own = names.filter(pl.col("concept").is_in(asked.astype(np.uint32)), ~pl.col("name").is_duplicated())
+    chosen = own.with_columns(key=pl.Series(rng.random(own.height))).sort("concept", "key")
+    chosen = chosen.unique("concept", keep="first", maintain_order=True).select("concept", "name")
+    dictionary = dictionary.join(chosen, on=["concept", "name"], how="anti", maintain_order="left")
+    return LinkingTask(
+        chosen["name"].to_list(),
+        [[gold] for gold in ids.gather(chosen["concept"]).to_list()],
+        dictionary["name"].to_list(),
+        ids.gather(dictionary["concept"]).to_list(),
+        report={"concepts": len(searched)},
+    )
+
+
+def _without(terminology: Terminology, rows: np.ndarray) -> Terminology:
+    return remove_concepts(terminology, terminology.concepts["id"].gather(rows).to_list()).terminology
+
+
+def write_split(
+    terminology: Terminology,
+    path: str | Path,
+    *,
+    held_out: int,
+    dictionary: int,
+    seed: int = 0,
+    sources: Sequence[str] = (),
+) -> tuple[Terminology, dict[str, LinkingTask]]:
+    """Split a terminology, and write all parts to a folder as one.
+
+    terminology (Terminology): Concepts and names.
+    path (str | Path): The folder, for `terminology/`, `held_out.json`, `held_out_<source>.json` and the manifest
+        `split.json`.
+    held_out (int): As for `split_terminology`.
+    dictionary (int): As for `split_terminology`.
+    seed (int): As for `split_terminology`.
+    sources (Sequence[str]): Sources to hold out whole besides.
+    RETURNS (Tuple[Terminology, Dict[str, LinkingTask]]): What is left for training, and the tasks by file name.
+    RAISES (ValueError): As `split_terminology` and `hold_out_source`.
+    """
+    rest, tasks = terminology, {}
+    for source in sources:
+        rest, tasks[f"held_out_{source}.json"] = hold_out_source(rest, source, seed=seed)
+    rest, tasks[HELD_OUT_FILE] = split_terminology(rest, held_out=held_out, dictionary=dictionary, seed=seed)
+    data: dict[str, Any] = {
+        "settings": {"held_out": held_out, "dictionary": dictionary, "seed": seed, "sources": list(sources)},
+        "terminology": terminology.fingerprint,
+    }
+    save_split(path, rest, tasks, data)
+    return rest, tasks
+
+
+def save_split(path: str | Path, rest: Terminology, tasks: Mapping[str, LinkingTask], data: Mapping[str, Any]) -> None:
+    """Write the parts of a split to a folder as one.
+
+    path (str | Path): The folder, for `terminology/`, the tasks and the manifest `split.json`.
+    rest (Terminology): What is left for training.
+    tasks (Mapping[str, LinkingTask]): The tasks by file name.
+    data (Mapping[str, Any]): What the manifest says besides.
+    """
+    with fill_folder(Path(path), last=SPLIT_MANIFEST) as temporary:
+        for name, task in tasks.items():
+            task.to_disk(temporary / name)
+        rest.to_disk(temporary / TERMINOLOGY_FOLDER)
+        saved = read_manifest(
+            temporary / TERMINOLOGY_FOLDER / TERMINOLOGY_MANIFEST, TERMINOLOGY_VERSION, check_files=False
+        )
+        hashes = {f"{TERMINOLOGY_FOLDER}/{name}": digest for name, digest in saved["files"].items()}
+        write_manifest(temporary / SPLIT_MANIFEST, FORMAT_VERSION, dict(data), hashes=hashes)
+
+
+def check_held_out(task: LinkingTask, concepts: Collection[str], path: str | Path) -> None:
+    """Refuse pairs of concepts that are held out.
+
+    task (LinkingTask): What is asked for.
+    concepts (Collection[str]): The ids of the concepts with pairs.
+    path (str | Path): Where the pairs lie.
+    RAISES (ValueError): If a concept is in both.
+    """
+    seen = {gold for ids in task.gold for gold in ids} & set(concepts)
+    if seen:
+        raise ValueError(Errors.E640.format(n=len(seen), path=path, id=min(seen)))
+
+
+def measure_held_out(encoder: EncoderShim, task: LinkingTask) -> dict[str, Any]:
+    """Measure how often the right concept is found.
+
+    encoder (EncoderShim): The encoder.
+    task (LinkingTask): Queries and dictionary.
+    RETURNS (dict): As `measure_accuracy` gives of a task.
+    """
+    return measure_accuracy(encoder, {"held_out": task})["held_out"]

@@ -1,0 +1,105 @@
+"""Pairs of translations, for a second stage of training across languages (Liu et al., ACL 2021)."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import spacy_sapbert
+from spacy_sapbert.terminology.readers.lines import SourceFile, invalid_utf8
+
+from ..errors import Errors
+from .mention_pairs import write_pair_columns
+from .pairs import SEPARATOR
+
+ParallelLabel = Literal["word", "pair"]
+SPACES = re.compile(r"[ \t]+")
+FORMS = {
+    SEPARATOR: "id||word||translation",
+    "\t": "title, tab, title",
+    " ": "word, space, word",
+}
+
+
+def read_translations(file: SourceFile) -> Iterator[tuple[str, str]]:
+    """Read lines of a word and its translation.
+
+    The first line decides between three forms: `id||word||translation`, as the authors of SapBERT give them; with a tab
+    between titles, in which spaces may stand; with a space between words, as MUSE has them.
+
+    file (SourceFile): The file, gzipped or not.
+    YIELDS (Tuple[str, str]): Word and translation, without spaces around them.
+    RAISES (ValueError): If a line is not of the form of the first.
+    """
+    separator = ""
+    for number, text in file.lines():
+        if not text.strip():
+            continue
+        separator = separator or next(found for found in (SEPARATOR, "\t", " ", "") if found in text)
+        fields = SPACES.split(text.strip()) if separator == " " else text.split(separator or None)
+        fields = [field.strip() for field in fields]
+        expected = 3 if separator == SEPARATOR else 2
+        reason = invalid_utf8(text)
+        if not reason and (len(fields) != expected or not all(fields)):
+            reason = f"{len(fields)} fields instead of {expected} with text"
+        if reason:
+            form = FORMS.get(separator, " or ".join(FORMS.values()))
+            raise ValueError(Errors.E650.format(file=file.path, line=number, reason=reason, form=form))
+        yield fields[-2], fields[-1]
+
+
+def write_parallel_pairs(
+    files: str | Path | Sequence[str | Path],
+    path: str | Path,
+    *,
+    lower_case: bool = True,
+    label: ParallelLabel = "word",
+) -> dict[str, Any]:
+    """Write pairs of translations to a folder like that of `write_pairs`.
+
+    By default, all translations of one left word, in all files, have that word as their concept, and so are not pushed
+    apart. Files of several languages therefore need the same language on the left. Words are not joined through their
+    translations: German "sie" is "they", "she" and "you", so that chains of translations soon join most of a
+    dictionary. What is left of that, one word with several concepts, `objective.ignore_homonyms` takes care of.
+
+    files (str | Path | Sequence): The files, gzipped or not.
+    path (str | Path): The folder.
+    lower_case (bool): Lower-case words.
+    label (str): "word": the left word is the concept. "pair": each pair is a concept of its own, as published.
+    RETURNS (dict): What the manifest says: counts, settings, sources.
+    RAISES (ValueError): If a line is of another form, or there is nothing to pair.
+    """
+    if label not in get_args(ParallelLabel):
+        raise ValueError(Errors.E620.format(what="label", value=label, allowed=", ".join(get_args(ParallelLabel))))
+    sources = [SourceFile(file) for file in ([files] if isinstance(files, str | Path) else files)]
+    counts = Counter[str]()
+    pairs: dict[tuple[str, str], None] = {}
+    for source in sources:
+        for word, translation in read_translations(source):
+            pair = (word.lower(), translation.lower()) if lower_case else (word, translation)
+            counts["lines"] += 1
+            counts["identical"] += pair[0] == pair[1]
+            if pair[0] != pair[1]:
+                counts["repeated"] += pair in pairs
+                pairs[pair] = None
+    if not pairs:
+        found = ", ".join(str(source.path) for source in sources)
+        raise ValueError(Errors.E652.format(files=found, lines=counts["lines"], identical=counts["identical"]))
+    left, right = (list(side) for side in zip(*pairs, strict=True))
+    ids = left if label == "word" else [f"pair {number}" for number in range(len(left))]
+    data = {
+        "counts": {
+            **{name: counts[name] for name in ("lines", "identical", "repeated")},
+            "pairs": len(pairs),
+            "concepts_with_pairs": len(set(ids)),
+            "translations_of_several_words": sum(n > 1 for n in Counter(right).values()),
+        },
+        "settings": {"lower_case": lower_case, "label": label},
+        "sources": [source.describe() for source in sources],
+        "spacy_sapbert": spacy_sapbert.__version__,
+    }
+    write_pair_columns((ids, left, right), path, data)
+    return data

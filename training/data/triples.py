@@ -1,0 +1,173 @@
+"""Triples (head, relation, tail), which CODER learns from (Yuan et al., JBI 2022, section 3)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+import polars as pl
+import pyarrow.parquet as pq
+
+import spacy_sapbert
+from spacy_sapbert.files import fill_folder, read_manifest, write_manifest
+from spacy_sapbert.terminology import Terminology
+from spacy_sapbert.terminology.readers.checksums import verify
+from spacy_sapbert.terminology.readers.malformed import check_choice
+from spacy_sapbert.terminology.rrf.concepts import read_retired, remap
+from spacy_sapbert.terminology.rrf.folder import RrfFolder
+from spacy_sapbert.terminology.rrf.sources import SourceFilter, read_sources
+from spacy_sapbert.terminology.rrf.tables import find_rows
+from spacy_sapbert.types import OnMalformed
+
+from ..errors import Errors
+
+TRIPLES_FILE = "triples.parquet"
+TRIPLES_MANIFEST = "triples.json"
+FORMAT_VERSION = 1
+# The paper joins the names of relation and attribute; the released code takes the attribute alone.
+RelationLabel = Literal["REL+RELA", "REL", "RELA"]
+# Looking up concepts costs the same for few rows as for many.
+ROWS_AT_ONCE = 4_000_000
+COLUMNS = ("CUI1", "REL", "CUI2", "RELA", "SAB", "SUPPRESS")
+
+
+def write_triples(
+    rrf_path: str | Path,
+    terminology: Terminology,
+    path: str | Path,
+    *,
+    label: RelationLabel = "REL+RELA",
+    sources: Collection[str] | None = None,
+    errors: OnMalformed = "raise",
+) -> dict[str, Any]:
+    """Write the distinct triples of MRREL to a folder.
+
+    A row of MRREL says: concept 2 has the relation to concept 1. So concept 2 is the head and concept 1 the tail.
+    Relations of a concept with itself and relations of concepts without names are left out, and so is what the reader
+    of the terminology was told to leave out: sources, restricted sources, suppressed rows. Retired concepts are
+    followed if it followed them.
+
+    rrf_path (str | Path): The release.
+    terminology (Terminology): The concepts with names.
+    path (str | Path): The folder to write.
+    label (RelationLabel): What the label is made of: REL and RELA ("RO may_treat"; REL alone where there is no RELA),
+        REL, or RELA (empty where there is none).
+    sources (Collection[str] | None): Sources (SAB) of relations to keep; None for those of the terminology.
+    errors (OnMalformed): Whether to "raise" an error for a malformed line, or to "skip" and count it.
+    RETURNS (dict[str, Any]): What the manifest says: counts, labels, settings, input hashes.
+    RAISES (FileNotFoundError): If there is no MRREL.
+    RAISES (ValueError): If it is damaged, or no triple is left.
+    """
+    check_choice("label", label, get_args(RelationLabel))
+    folder = RrfFolder(rrf_path, errors=errors)
+    if "MRREL" not in folder:
+        raise FileNotFoundError(Errors.E605.format(folder=folder.path))
+    settings = terminology.report.get("settings", {})
+    wanted = settings.get("sources") if sources is None else sources
+    conditions = _make_conditions(folder, terminology, wanted)
+    ids = terminology.concepts["id"]
+    retired = read_retired(folder, ids) if settings.get("remap_retired") else None
+    dropped: Counter[str] = Counter({**dict.fromkeys(conditions, 0), "unnamed_concept": 0, "duplicate": 0})
+    parts, found_sources = [], set()
+    for rows in _batches(folder):
+        found_sources |= set(rows["SAB"].unique())
+        parts.append(_keep_triples(remap(rows, ("CUI1", "CUI2"), retired), ids, label, conditions, dropped))
+    for source in sorted(set(sources or ()) - found_sources):
+        known = ", ".join(sorted(found_sources)[:30])
+        raise ValueError(Errors.E125.format(file=folder.path / "MRREL", what="SAB", value=source, found=known))
+    together = pl.concat(parts)
+    triples = together.unique().with_columns(pl.col("relation").cast(pl.String()))
+    triples = triples.sort("relation", "head", "tail")
+    dropped["duplicate"] += together.height - triples.height
+    if not triples.height:
+        raise ValueError(Errors.E606.format(folder=folder.path, rows=folder.read["MRREL"], dropped=dict(dropped)))
+    labels = triples["relation"].value_counts(sort=True)
+    data = {
+        "counts": {"rows": folder.read["MRREL"], "triples": triples.height, "relations": labels.height},
+        "dropped": {**dropped, "malformed": folder.malformed_count},
+        "relations": dict(sorted(labels.iter_rows(), key=lambda item: (-item[1], item[0]))),
+        "settings": {
+            "label": label,
+            "sources": None if wanted is None else sorted(wanted),
+            **{name: settings.get(name) for name in ("max_restriction_level", "suppressed", "remap_retired")},
+        },
+        "inputs": folder.describe(),
+        "verified": verify(folder.describe(), folder.path),
+        "terminology": terminology.fingerprint,
+        "spacy_sapbert": spacy_sapbert.__version__,
+    }
+    with fill_folder(Path(path), last=TRIPLES_MANIFEST) as temporary:
+        named = triples.with_columns(ids.gather(triples[end]).alias(end) for end in ("head", "tail"))
+        named.write_parquet(temporary / TRIPLES_FILE, compression="zstd")
+        write_manifest(temporary / TRIPLES_MANIFEST, FORMAT_VERSION, data)
+    return data
+
+
+def read_triples(path: str | Path) -> pl.DataFrame:
+    """Read triples, after checking that the folder is whole.
+
+    path (str | Path): A folder written by `write_triples`.
+    RETURNS (pl.DataFrame): The columns `head` (id), `relation` and `tail` (id).
+    RAISES (OSError): If a file is missing or damaged.
+    """
+    path = Path(path)
+    read_manifest(path / TRIPLES_MANIFEST, FORMAT_VERSION)
+    frame = pl.from_arrow(pq.read_table(path / TRIPLES_FILE))
+    assert isinstance(frame, pl.DataFrame)
+    return frame
+
+
+def _make_conditions(folder: RrfFolder, terminology: Terminology, wanted: Collection[str] | None) -> dict[str, pl.Expr]:
+    """Write what the terminology was read with as conditions, by the reason for which a row that fails is dropped."""
+    settings = terminology.report.get("settings", {})
+    told = {name: source for name, source in read_sources(folder).items() if source["restriction_level"] is not None}
+    levels = {**terminology.report.get("sources", {}), **told}
+    return {
+        "source": SourceFilter(wanted).condition(),
+        "restriction_level": SourceFilter(None, settings.get("max_restriction_level"), levels).condition(),
+        "suppressed": (pl.col("SUPPRESS") == "N") | pl.lit(settings.get("suppressed") != "drop"),
+        "self_loop": pl.col("CUI1") != pl.col("CUI2"),
+    }
+
+
+def _keep_triples(
+    rows: pl.DataFrame,
+    ids: pl.Series,
+    label: RelationLabel,
+    conditions: Mapping[str, pl.Expr],
+    dropped: Counter[str],
+) -> pl.DataFrame:
+    """Make distinct triples of the rows that meet all conditions, counting the others."""
+    for reason, condition in conditions.items():
+        n = rows.height
+        rows = rows.filter(condition)
+        dropped[reason] += n - rows.height
+    named = rows.select(
+        pl.Series("head", find_rows(rows["CUI2"], ids).astype(np.int32)),
+        _make_label(label).cast(pl.Categorical()).alias("relation"),
+        pl.Series("tail", find_rows(rows["CUI1"], ids).astype(np.int32)),
+    ).filter(pl.col("head") >= 0, pl.col("tail") >= 0)
+    dropped["unnamed_concept"] += rows.height - named.height
+    distinct = named.unique(maintain_order=True)
+    dropped["duplicate"] += named.height - distinct.height
+    return distinct
+
+
+def _batches(folder: RrfFolder) -> Iterator[pl.DataFrame]:
+    waiting: list[pl.DataFrame] = []
+    for block in folder.tables("MRREL", COLUMNS):
+        waiting.append(block)
+        if sum(frame.height for frame in waiting) >= ROWS_AT_ONCE:
+            yield pl.concat(waiting)
+            waiting = []
+    if waiting:
+        yield pl.concat(waiting)
+
+
+def _make_label(label: RelationLabel) -> pl.Expr:
+    if label != "REL+RELA":
+        return pl.col(label)
+    return pl.concat_str("REL", "RELA", separator=" ").str.strip_chars_end()

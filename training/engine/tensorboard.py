@@ -1,0 +1,73 @@
+"""The metrics of a run for TensorBoard, beside those in `metrics.jsonl`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ..errors import Errors
+
+FOLDER = "tensorboard"
+OF_STEPS = {
+    "loss": "training/loss",
+    "term_loss": "training/loss of terms",
+    "relation_loss": "training/loss of relations",
+    "learning_rate": "training/learning rate",
+    "positives": "mined pairs/positive",
+    "negatives": "mined pairs/negative",
+}
+
+
+def check_tensorboard() -> None:
+    """Refuse early, before anything takes long, if the library is missing.
+
+    RAISES (ImportError): If it is.
+    """
+    try:
+        import torch.utils.tensorboard  # noqa: F401
+    except ImportError as error:
+        what = "run.tensorboard is true"
+        raise ImportError(Errors.E667.format(what=what, library="tensorboard", reason=error)) from error
+
+
+class Board:
+    """Write metrics for TensorBoard. To be used in a `with` block, which closes the file.
+
+    output (Path): The run's folder.
+    step (int): The step that the run goes on from, whose later ones are written again: TensorBoard is told to forget
+        those that a run which was stopped has written.
+    """
+
+    def __init__(self, output: Path, step: int) -> None:
+        check_tensorboard()
+        from torch.utils.tensorboard import SummaryWriter
+
+        # Before the first step there may have been an evaluation, which is repeated.
+        self.writer = SummaryWriter(str(output / FOLDER), purge_step=step + 1 if step else 0)
+
+    def __enter__(self) -> Board:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.writer.close()
+
+    def write(self, entry: dict[str, Any]) -> None:
+        """Write an entry of the metrics.
+
+        entry (dict): Of a step or of an evaluation.
+        """
+        scalars = {label: entry[name] for name, label in OF_STEPS.items() if name in entry}
+        # Seconds are rounded, and 0 in the smallest of tests.
+        if entry.get("seconds"):
+            for what in {"pairs", "triplets"} & set(entry):
+                scalars[f"training/{what} per second"] = entry[what] / entry["seconds"]
+        for name, value in entry.get("evaluation", {}).items():
+            # The others are counts, which are the same each time.
+            if isinstance(value, float):
+                scalars[f"held-out names/{name}"] = value
+        for label, value in scalars.items():
+            self.writer.add_scalar(label, value, entry["step"])
+
+    def flush(self) -> None:
+        """Put all that was written on the disk: what comes before a checkpoint is not written a second time."""
+        self.writer.flush()

@@ -1,0 +1,238 @@
+"""Corpora of mentions with their concepts, and the dictionaries that belong to them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from thinc.api import Config
+
+from spacy_sapbert.terminology import Terminology
+from spacy_sapbert.terminology.readers.lines import SourceFile
+
+from ...data.corpus_files import EQUAL_IDS, read_dictionary_rows
+from ...data.task import LinkingTask
+from ...errors import Errors
+from ..linking.cleaning import NCBI_SPELLING
+from ..linking.protocols import get_protocol, make_task
+from .mentions import Mention, read_corpus_mentions
+
+# A dictionary that is not of the corpus: the names of the terminology that encoders are trained on.
+TERMINOLOGY = "terminology"
+MENTION_ENDINGS = (".jsonl", ".jsonl.gz")
+SPELLINGS: dict[str, Mapping[str, str]] = {"": {}, "ncbi_disease": NCBI_SPELLING}
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Where a corpus is, and how it is measured.
+
+    mentions (List[Path]): Files of mentions in JSONL, one of each fold: `mention` and `ids` of each.
+    dictionary (Path): A table of ids and names, with tabs between them; an id "A|B" is one concept with two equal ids.
+        Or the folder of a terminology.
+    sources (List[str]): Of the dictionary's third column, or of the terminology's names, the sources to keep; empty for
+        all.
+    languages (List[str]): Of a terminology's names, the languages to keep; empty for all.
+    ids (str): A pattern that the ids of a terminology's concepts have to fit; empty for all.
+    seen (List[Path]): The mentions of the parts that a system may learn from.
+    spelling (str): Which corrections the corpus needs where mentions are cleaned, of `SPELLINGS`.
+    protocols (List[str]): The protocols to measure it under.
+    published (str): The one that published figures were taken under; empty if none can be compared.
+    literature (str): The corpus under which figures are published; empty for its own name.
+    ranks (List[int]): The ranks that are published.
+    title (str): Its name in reports.
+    names_from (str): What the dictionary is, in words.
+    note (str): What a reader of its figures has to know.
+    obtain (str): Where it is to be had.
+    """
+
+    mentions: list[Path]
+    dictionary: Path
+    sources: list[str] = field(default_factory=list)
+    languages: list[str] = field(default_factory=list)
+    ids: str = ""
+    seen: list[Path] = field(default_factory=list)
+    spelling: str = ""
+    protocols: list[str] = field(default_factory=lambda: ["strict"])
+    published: str = ""
+    literature: str = ""
+    ranks: list[int] = field(default_factory=lambda: [1, 5])
+    title: str = ""
+    names_from: str = ""
+    note: str = ""
+    obtain: str = ""
+
+
+def read_corpora(
+    path: str | Path, folder: str | Path, *, terminology: str | Path | None = None
+) -> tuple[dict[str, Corpus], dict[str, tuple[Corpus, str]]]:
+    """Read which corpora there are.
+
+    path (str | Path): A config file with a section [corpora.<name>] for each: `mentions` (a glob pattern, or
+        several of which the first counts that files fit), `dictionary` (likewise, or "terminology" for the names of the
+        one given), and what else `Corpus` has.
+    folder (str | Path): Where the files are.
+    terminology (Optional[str | Path]): A folder with the terminology for corpora that have no dictionary of their own.
+    RETURNS (Tuple[dict, dict]): The corpora by name, and the others with what is not there.
+    RAISES (OSError): If there is no such config file.
+    RAISES (ValueError): If a section is malformed.
+    """
+    if not Path(path).is_file():
+        raise FileNotFoundError(Errors.E102.format(file=path, cwd=Path.cwd()))
+    found, missing = {}, {}
+    for name, section in Config().from_disk(path)["corpora"].items():
+        try:
+            corpus, reason = _find_corpus(section, Path(folder), terminology)
+        except (TypeError, ValueError, KeyError) as error:
+            raise ValueError(Errors.E751.format(path=path, section=f"corpora.{name}", reason=error)) from error
+        if reason:
+            missing[name] = corpus, reason
+        else:
+            found[name] = corpus
+    return found, missing
+
+
+def _find_corpus(section: dict[str, Any], folder: Path, terminology: str | Path | None) -> tuple[Corpus, str]:
+    values = dict(section)
+    mentions, dictionary = values.pop("mentions"), values.pop("dictionary")
+    names = [Path(terminology or "")] if dictionary == TERMINOLOGY else _glob(folder, dictionary)
+    parts = [(patterns, _glob_mentions(folder, patterns)) for patterns in values.pop("seen", [])]
+    is_seen_whole = all(paths for _, paths in parts)
+    # Half of what a system may learn from is not what its description says.
+    seen = [path for _, paths in parts for path in paths] if is_seen_whole else []
+    corpus = Corpus(_glob_mentions(folder, mentions), names[0] if names else folder, seen=seen, **values)
+    if corpus.spelling not in SPELLINGS:
+        raise ValueError(f"spelling {corpus.spelling!r} is none of {', '.join(filter(None, SPELLINGS))}")
+    needs_seen = any(get_protocol(name).needs_seen for name in corpus.protocols)
+    if parts and len(corpus.mentions) > 1:
+        # Each fold has learned from other mentions, among which are those that another one is tested on.
+        raise ValueError(f"mentions seen before are not for corpora of several folds: {_list_names(corpus.mentions)}")
+    lacking = [_join(mentions)] if not corpus.mentions else []
+    if dictionary == TERMINOLOGY and terminology is None:
+        lacking.append("terminology")
+    elif not names or not names[0].exists():
+        lacking.append(str(names[0]) if names else _join(dictionary))
+    if needs_seen and not is_seen_whole:
+        lacking += [_join(patterns) for patterns, paths in parts if not paths]
+    elif needs_seen and not parts:
+        raise ValueError("its protocols need mentions seen before: give `seen`")
+    return corpus, f"no {', no '.join(lacking)}" if lacking else ""
+
+
+def _glob(folder: Path, patterns: str | list[str]) -> list[Path]:
+    """Find the files that fit the first pattern that any file fits."""
+    for pattern in [patterns] if isinstance(patterns, str) else patterns:
+        paths = sorted(folder.glob(pattern))
+        if paths:
+            return paths
+    return []
+
+
+def _glob_mentions(folder: Path, patterns: str | list[str]) -> list[Path]:
+    """Find files of mentions, and leave out what else fits: copies that an editor has made, for example."""
+    paths = [path for path in _glob(folder, patterns) if path.name.endswith(MENTION_ENDINGS)]
+    if len({path.name.removesuffix(".gz") for path in paths}) < len(paths):
+        raise ValueError(f"a file is there compressed and as it is, and would count twice: {_list_names(paths)}")
+    return paths
+
+
+def _list_names(paths: list[Path]) -> str:
+    return ", ".join(path.name for path in paths)
+
+
+def _join(patterns: str | list[str]) -> str:
+    return patterns if isinstance(patterns, str) else " or ".join(patterns)
+
+
+def read_task(corpus: Corpus, *, protocol: str = "strict", max_names: int = 0, seed: int = 0) -> LinkingTask:
+    """Read mentions and dictionary. Mentions whose concept the dictionary lacks stay, and count as wrong.
+
+    corpus (Corpus): Where they are.
+    protocol (str): What is done to them, of `PROTOCOLS`.
+    max_names (int): Names to search about at most, for a quick look: all names of gold concepts, and others drawn at
+        random, whole concepts at a time. 0 for all names.
+    seed (int): Of the draw.
+    RETURNS (LinkingTask): The task. Its report counts mentions, those that the dictionary can't answer, and names.
+    RAISES (ValueError): If a line is malformed: with the file and the line.
+    """
+    rules = get_protocol(protocol)
+    folds = [read_corpus_mentions(path, fold=fold) for fold, path in enumerate(corpus.mentions)]
+    for path, fold in zip(corpus.mentions, folds, strict=True):
+        if not fold:
+            raise ValueError(Errors.E753.format(path=path))
+    task = make_task(
+        [mention for fold in folds for mention in fold],
+        read_names(corpus),
+        rules,
+        seen=read_seen(corpus) if rules.needs_seen else (),
+        spelling=SPELLINGS[corpus.spelling],
+    )
+    return _limit(task, max_names, seed) if max_names and len(task.names) > max_names else task
+
+
+def read_seen(corpus: Corpus) -> list[Mention]:
+    """Read the mentions of the parts that a system may learn from.
+
+    corpus (Corpus): Where they are.
+    RETURNS (List[Mention]): The mentions; none if there are no such files.
+    RAISES (ValueError): If a line is malformed: with the file and the line.
+    """
+    return [mention for path in corpus.seen for mention in read_corpus_mentions(path)]
+
+
+def read_names(corpus: Corpus) -> list[tuple[str, str]]:
+    """Read the dictionary of a corpus.
+
+    corpus (Corpus): Where it is.
+    RETURNS (List[Tuple[str, str]]): Ids and names, in order; a row that occurs twice is kept once.
+    RAISES (ValueError): If a line is malformed, with the file and the line; or no name is left.
+    """
+    if corpus.dictionary.is_dir():
+        rows = _read_terminology(corpus)
+    else:
+        read = read_dictionary_rows(SourceFile(corpus.dictionary))
+        rows = [(joined, name) for joined, name, source in read if not corpus.sources or source in corpus.sources]
+    if not rows:
+        raise ValueError(Errors.E672.format(file=corpus.dictionary, sources=", ".join(corpus.sources) or "all"))
+    return list(dict.fromkeys(rows))
+
+
+def _read_terminology(corpus: Corpus) -> list[tuple[str, str]]:
+    terminology = Terminology.from_disk(corpus.dictionary)
+    names = terminology.names.with_columns(pl.col("name", "source", "language").cast(pl.String))
+    if corpus.languages:
+        names = names.filter(pl.col("language").is_in(corpus.languages))
+    if corpus.sources:
+        names = names.filter(pl.col("source").str.split("|").list.set_intersection(corpus.sources).list.len() > 0)
+    ids = terminology.concepts["id"].gather(names["concept"]).to_list()
+    fits = re.compile(corpus.ids).fullmatch if corpus.ids else bool
+    return [(joined, name) for joined, name in zip(ids, names["name"].to_list(), strict=True) if fits(joined)]
+
+
+def _limit(task: LinkingTask, max_names: int, seed: int) -> LinkingTask:
+    kept = _choose_names(task.ids, {gold for ids in task.gold for gold in ids}, max_names, seed)
+    return replace(
+        task,
+        ids=[task.ids[row] for row in kept],
+        names=[task.names[row] for row in kept],
+        report={**task.report, "names": len(kept), "limited_to": max_names},
+    )
+
+
+def _choose_names(ids: list[str], gold: set[str], max_names: int, seed: int) -> list[int]:
+    counts = Counter(ids)
+    chosen = {joined for joined in counts if not gold.isdisjoint(joined.split(EQUAL_IDS))}
+    n = sum(counts[joined] for joined in chosen)
+    others = [joined for joined in counts if joined not in chosen]
+    for place in np.random.default_rng(seed).permutation(len(others)):
+        if n >= max_names:
+            break
+        chosen.add(others[place])
+        n += counts[others[place]]
+    return [row for row, joined in enumerate(ids) if joined in chosen]

@@ -1,0 +1,217 @@
+"""PubTator's form: title, abstract, and a line with offsets for each mention."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ....errors import Errors
+from .inputs import InputFile
+from .parts import PART_NAMES, find_parts, match_files
+from .records import ID_SEPARATOR, CorpusParts, Mention, cut_window, plain_text, split_ids, trim_span
+from .report import ReadingReport
+
+FORM = "PMID|t|title, PMID|a|abstract, then lines of PMID, start, end, mention, type and ids with tabs between them"
+TEXT_LINE = re.compile(r"([^|\t]+)\|([ta])\|(.*)")
+MEDMENTIONS = r"(?:.*/)?corpus_pubtator(?:_pmids_(?P<part>trng|train|dev|test))?\.txt"
+RELATION_FIELDS = 4
+
+
+@dataclass
+class Document:
+    """A document as it stands in the file.
+
+    doc_id (str): Its PMID.
+    place (str): Where it begins.
+    title (str | None): Its title.
+    abstract (str | None): Its abstract.
+    lines (List[Tuple[int, List[str]]]): The numbers and fields of the lines below.
+    """
+
+    doc_id: str
+    place: str
+    title: str | None = None
+    abstract: str | None = None
+    lines: list[tuple[int, list[str]]] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        """What offsets count in: title, one character between, abstract."""
+        return plain_text(" ".join(part for part in (self.title, self.abstract) if part is not None))
+
+
+def read_documents(file: InputFile, report: ReadingReport) -> Iterator[Document]:
+    """Read the documents of a file. Empty lines end them, and so does another PMID.
+
+    file (InputFile): The file.
+    report (ReadingReport): Where goes what is malformed.
+    YIELDS (Document): The documents in their order.
+    """
+    document: Document | None = None
+    for number, line in file.lines(report):
+        place = f"{file.label}, line {number}"
+        found = TEXT_LINE.fullmatch(line)
+        fields = line.split("\t")
+        doc_id = found[1].strip() if found else fields[0].strip()
+        if document and (not line.strip() or (found and doc_id != document.doc_id)):
+            yield document
+            document = None
+        if not line.strip():
+            continue
+        if found:
+            document = document or Document(doc_id, place)
+            kind = "title" if found[2] == "t" else "abstract"
+            if getattr(document, kind) is not None or document.lines:
+                report.refuse(f"{place}, document {doc_id}", f"a second {kind}, or one below mentions", FORM)
+                continue
+            setattr(document, kind, found[3])
+        elif document is None or doc_id != document.doc_id:
+            report.refuse(f"{place}, document {doc_id:.40}", "a line that belongs to no title above it", FORM)
+        else:
+            document.lines.append((number, fields))
+    if document:
+        yield document
+
+
+def read_mentions(document: Document, file: InputFile, types: Sequence[str], report: ReadingReport) -> list[Mention]:
+    """Read the mentions of a document.
+
+    document (Document): The document.
+    file (InputFile): The file, for messages.
+    types (Sequence[str]): The types of mentions to keep; empty for all.
+    report (ReadingReport): Where goes what is left out.
+    RETURNS (List[Mention]): The mentions in their order.
+    """
+    text, mentions = document.text, []
+    for number, fields in document.lines:
+        place = f"{file.label}, line {number}, document {document.doc_id}"
+        if len(fields) == RELATION_FIELDS:
+            report.leave_out("relations", place)
+        elif len(fields) not in (5, 6, 7):
+            report.refuse(place, f"{len(fields)} fields between tabs", FORM)
+        elif types and fields[4].strip() not in types:
+            report.leave_out("mentions of other types", place)
+        elif reason := _find_fault(text, fields):
+            report.refuse(place, reason, FORM)
+        else:
+            mentions.append(_make_mention(document.doc_id, text, fields, place))
+            if mentions[-1].mention != plain_text(fields[3]):
+                report.note_odd("mentions with other spaces than their text, which is taken", place)
+    return mentions
+
+
+def _find_fault(text: str, fields: list[str]) -> str | None:
+    if not (fields[1].strip().isdecimal() and fields[2].strip().isdecimal()):
+        return f"the offsets {fields[1]!r:.20} and {fields[2]!r:.20} are not both numbers"
+    start, end = int(fields[1]), int(fields[2])
+    if not fields[3].strip():
+        return "an empty mention"
+    # Spaces may differ: NCBI-disease has a mention with two at its end that the text does not have.
+    if text[start:end].split() != fields[3].split():
+        return f"the text from {start} to {end} is {text[start:end]!r:.80}, but the mention is {fields[3]!r:.80}"
+    return None
+
+
+def _make_mention(doc_id: str, text: str, fields: list[str], place: str) -> Mention:
+    start, end = trim_span(text, int(fields[1]), int(fields[2]))
+    window, window_start = cut_window(text, start, end)
+    raw_id = fields[5].strip() if len(fields) > 5 else ""
+    parts = [part.strip() for part in fields[6].split("|")] if len(fields) > 6 else []
+    return Mention(
+        text[start:end],
+        split_ids(raw_id),
+        place,
+        doc_id,
+        start,
+        end,
+        type=fields[4].strip(),
+        raw_id=raw_id,
+        # Where the counts differ, nobody can tell which part has which id.
+        parts=parts if len(parts) == len(ID_SEPARATOR.split(raw_id)) and all(parts) else [],
+        text=window,
+        text_start=window_start,
+    )
+
+
+def read_pubtator(
+    files: list[InputFile], report: ReadingReport, *, pattern: str, types: Sequence[str] = ()
+) -> CorpusParts:
+    """Read a corpus of which each part is a file.
+
+    files (List[InputFile]): The files.
+    report (ReadingReport): Where goes what is left out.
+    pattern (str): The names of files to read, with a group `part`.
+    types (Sequence[str]): The types of mentions to keep; empty for all.
+    RETURNS (CorpusParts): The mentions of each part. A document that the corpus has twice in a part is read once.
+    """
+    parts = find_parts(files, pattern, report)
+    collector = _Collector(parts, types, report)
+    for part, file in parts.items():
+        for document in read_documents(file, report):
+            collector.add(part, document, file)
+    return collector.corpus
+
+
+def read_medmentions(files: list[InputFile], report: ReadingReport) -> CorpusParts:
+    """Read MedMentions: one file with all documents, and lists of the PMIDs of each part.
+
+    files (List[InputFile]): corpus_pubtator.txt, and corpus_pubtator_pmids_trng.txt, _dev.txt and _test.txt.
+    report (ReadingReport): Where goes what is left out.
+    RETURNS (CorpusParts): The mentions of the parts.
+    RAISES (ValueError): If the documents or all lists are missing.
+    """
+    matched = match_files(files, MEDMENTIONS, report)
+    texts = [file for found, file in matched if not found["part"]]
+    lists = [(PART_NAMES.get(found["part"], found["part"]), file) for found, file in matched if found["part"]]
+    if len(texts) != 1 or not lists:
+        raise ValueError(Errors.E703.format(pattern=MEDMENTIONS, found=", ".join(file.label for _, file in matched)))
+    part_of = _read_lists(lists, report)
+    collector = _Collector((part for part, _ in lists), (), report)
+    for document in read_documents(texts[0], report):
+        if document.doc_id in part_of:
+            collector.add(part_of[document.doc_id], document, texts[0])
+        else:
+            report.leave_out("documents that no list has", f"{document.place}, document {document.doc_id}")
+    for pmid, part in part_of.items():
+        if pmid not in collector.seen:
+            report.note_odd("PMIDs of a list without a document", f"{part}: {pmid}")
+    return collector.corpus
+
+
+def _read_lists(lists: list[tuple[str, InputFile]], report: ReadingReport) -> Mapping[str, str]:
+    part_of: dict[str, str] = {}
+    for part, file in lists:
+        for number, line in file.lines(report):
+            pmid = line.strip()
+            if pmid and part_of.setdefault(pmid, part) != part:
+                reason = f"the list of {part_of[pmid]} has this PMID as well"
+                report.refuse(f"{file.label}, line {number}, document {pmid}", reason, "a PMID, which one list has")
+    return part_of
+
+
+class _Collector:
+    """Add documents to the parts of a corpus, each once to a part."""
+
+    def __init__(self, parts: Iterable[str], types: Sequence[str], report: ReadingReport) -> None:
+        names = list(parts)
+        self.corpus = CorpusParts({part: [] for part in names}, {part: 0 for part in names})
+        self.seen: dict[str, set[str]] = {}
+        self._types = types
+        self._report = report
+
+    def add(self, part: str, document: Document, file: InputFile) -> None:
+        place = f"{document.place}, document {document.doc_id}"
+        parts = self.seen.setdefault(document.doc_id, set())
+        if part in parts:
+            n = sum(len(fields) > RELATION_FIELDS for _, fields in document.lines)
+            self._report.leave_out("documents that a part has twice", place)
+            self._report.leave_out("mentions in documents that a part has twice", place, n)
+            return
+        if parts:
+            self._report.note_odd("documents that two parts have", place)
+        if document.title is None or document.abstract is None:
+            self._report.note_odd("documents without a title or without an abstract", place)
+        parts.add(part)
+        self.corpus.documents[part] += 1
+        self.corpus.mentions[part].extend(read_mentions(document, file, self._types, self._report))

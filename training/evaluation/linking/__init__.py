@@ -1,0 +1,1 @@
+"""Entity linking: protocols, accuracy and scores."""

@@ -1,0 +1,1 @@
+"""Tasks that look at the vectors themselves: semantic types, relations, words, languages."""

@@ -1,0 +1,83 @@
+"""What BioSyn learns from: mentions with their concepts, and the names of a dictionary."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from spacy_sapbert.terminology.readers.lines import SourceFile
+
+from ...data.corpus_files import EQUAL_IDS, read_dictionary_rows, read_records
+from ...errors import Errors
+from ...evaluation.linking.cleaning import group_by_name
+
+COMPOSITE = "|"
+
+
+@dataclass(frozen=True)
+class BioSynData:
+    """Mentions and names, lower-cased.
+
+    mentions (List[str]): The mentions to train on.
+    gold (List[FrozenSet[str]]): The ids of each.
+    names (List[str]): The names of the dictionary, each once.
+    ids (List[FrozenSet[str]]): The ids of all concepts of each.
+    report (dict): Counts: what was read, left out and why; names and SHA-256 of the files.
+    """
+
+    mentions: list[str]
+    gold: list[frozenset[str]]
+    names: list[str]
+    ids: list[frozenset[str]]
+    report: dict[str, Any]
+
+
+def read_biosyn_data(mentions: Sequence[str | Path], dictionary: str | Path) -> BioSynData:
+    """Read mentions and dictionary. Composite, repeated and id-less mentions are left out, as BioSyn does.
+
+    mentions (Sequence[str | Path]): JSONL files, gzipped or not.
+    dictionary (str | Path): Lines of ids, a tab and a name, gzipped or not.
+    RETURNS (BioSynData): What is left.
+    RAISES (FileNotFoundError): If a file is missing.
+    RAISES (ValueError): If a line is of another form, no mention is left, or there is no name.
+    """
+    files, file = [SourceFile(path) for path in mentions], SourceFile(dictionary)
+    rows = ((joined, name.lower()) for joined, name, _ in read_dictionary_rows(file))
+    names = {name: frozenset(joined.split(EQUAL_IDS)) for name, joined in group_by_name(rows).items()}
+    if not names:
+        raise ValueError(Errors.E761.format(path=dictionary))
+    counts: Counter[str] = Counter()
+    kept = _choose_mentions(files, counts)
+    read = {name: counts[name] for name in ("read", "composites", "without_ids", "repeated")}
+    if not kept:
+        raise ValueError(Errors.E760.format(files=", ".join(map(str, mentions)), **read))
+    known = frozenset(chain.from_iterable(names.values()))
+    report = {
+        **read,
+        "mentions": len(kept),
+        "not_in_dictionary": sum(not gold <= known for _, gold in kept),
+        "names": len(names),
+        "sources": {"mentions": [source.describe() for source in files], "dictionary": file.describe()},
+    }
+    return BioSynData([text for text, _ in kept], [gold for _, gold in kept], list(names), list(names.values()), report)
+
+
+def _choose_mentions(files: Sequence[SourceFile], counts: Counter[str]) -> list[tuple[str, frozenset[str]]]:
+    kept: dict[tuple[str, frozenset[str]], None] = {}
+    for mention, ids, record in chain.from_iterable(map(read_records, files)):
+        counts["read"] += 1
+        parts = record.get("parts")
+        entry = (mention.lower(), frozenset(ids))
+        if COMPOSITE in mention or (isinstance(parts, list) and len(parts) > 1):
+            counts["composites"] += 1
+        elif not ids:
+            counts["without_ids"] += 1
+        elif entry in kept:
+            counts["repeated"] += 1
+        else:
+            kept[entry] = None
+    return list(kept)

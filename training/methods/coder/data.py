@@ -1,0 +1,169 @@
+"""What CODER learns from: triples, and the names of their heads and tails."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from spacy_sapbert.files import read_manifest
+from spacy_sapbert.terminology import Terminology
+from spacy_sapbert.terminology.rrf.tables import find_rows
+
+from ...data.triples import FORMAT_VERSION, TRIPLES_FILE, TRIPLES_MANIFEST, read_triples
+from ...errors import Errors, Warnings
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Triples and names as numbers.
+
+    names (Series): The distinct names, in order.
+    concepts (Series): The ids of the concepts of the triples, in order. Each has a name.
+    labels (List[str]): The labels of relations, in order.
+    name_rows (ndarray): Where the names of the concepts stand in `names`, concept by concept; int64.
+    offsets (ndarray): Where the names of each concept start in `name_rows`, and the last ones end; shape (concepts +
+        1,), int64.
+    heads, tails (ndarray): Where they stand in `concepts`, shape (triples,), int64.
+    relations (ndarray): Where they stand in `labels`, shape (triples,), int64.
+    report (dict): Counts: what was read and left out, names by language.
+    identity (dict): Hashes of what it was made of.
+    """
+
+    names: pl.Series
+    concepts: pl.Series
+    labels: list[str]
+    name_rows: np.ndarray
+    offsets: np.ndarray
+    heads: np.ndarray
+    tails: np.ndarray
+    relations: np.ndarray
+    report: dict[str, Any]
+    identity: dict[str, str]
+
+    def __len__(self) -> int:
+        """Return the number of triples.
+
+        RETURNS (int): Triples.
+        """
+        return len(self.heads)
+
+
+def load_graph(
+    terminology_path: str | Path,
+    triples_path: str | Path,
+    *,
+    languages: Sequence[str] | None = None,
+    lower_case: bool = True,
+    min_triples: int = 2,
+) -> Graph:
+    """Load triples and names. What can't be used is left out and counted.
+
+    terminology_path (str | Path): The folder of the terminology.
+    triples_path (str | Path): A folder written by `write_triples`. The terminology need not be the one that it was
+        written with: concepts may be held out.
+    languages (Optional[Sequence[str]]): LAT of the names; None for all.
+    lower_case (bool): Lower-case names. Those of a concept that are written alike then are one.
+    min_triples (int): Labels with fewer usable triples are left out.
+    RETURNS (Graph): The rest.
+    RAISES (OSError): If a file is missing or damaged.
+    RAISES (ValueError): If there are no names in a language, or no triple is left.
+    """
+    terminology = Terminology.from_disk(terminology_path)
+    names = choose_names(terminology, languages, lower_case, terminology_path)
+    triples = read_triples(triples_path)
+    report: dict[str, Any] = {"triples_read": triples.height}
+    frame = _place(triples, terminology, names, report)
+    counts = frame["relation"].value_counts().filter(pl.col("count") < min_triples)
+    report["rare_labels"] = dict(sorted(counts.iter_rows()))
+    frame = frame.filter(~pl.col("relation").is_in(counts["relation"].implode()))
+    if not frame.height:
+        left_out = {name: value for name, value in report.items() if name != "triples_read" and value}
+        raise ValueError(
+            Errors.E802.format(path=triples_path, n=triples.height, terminology=terminology_path, left_out=left_out)
+        )
+    graph = _number(frame, names, terminology.concepts["id"])
+    hashes = read_manifest(Path(triples_path) / TRIPLES_MANIFEST, FORMAT_VERSION, check_files=False)["files"]
+    used = names.filter(pl.col("concept").is_in(pl.concat([frame["head"], frame["tail"]]).unique().implode()))
+    report |= {
+        "triples": frame.height,
+        "labels": {label: n for label, n in sorted(frame["relation"].value_counts().iter_rows())},
+        "concepts": len(graph["concepts"]),
+        "names": len(graph["name_rows"]),
+        "distinct_names": len(graph["names"]),
+        "names_by_language": dict(sorted(used["language"].value_counts().iter_rows())),
+    }
+    if languages is None and len(report["names_by_language"]) == 1:
+        (language,) = report["names_by_language"]
+        warnings.warn(Warnings.W800.format(path=terminology_path, language=language), stacklevel=2)
+    return Graph(
+        **graph, report=report, identity={"terminology": terminology.fingerprint, "triples": hashes[TRIPLES_FILE]}
+    )
+
+
+def choose_names(
+    terminology: Terminology, languages: Sequence[str] | None, lower_case: bool, path: str | Path
+) -> pl.DataFrame:
+    """List the distinct names of each concept, with their languages.
+
+    terminology (Terminology): The names.
+    languages (Optional[Sequence[str]]): LAT to keep; None for all.
+    lower_case (bool): Lower-case names. Those of a concept that are written alike then are one.
+    path (str | Path): Where the terminology is from, for the error.
+    RETURNS (pl.DataFrame): The columns `concept` (row), `name` and `language`, sorted. A name in two languages is
+        there twice.
+    RAISES (ValueError): If there are no names in a language.
+    """
+    names = terminology.names.select("concept", "name", "language")
+    if languages is not None:
+        known = set(names["language"].unique())
+        missing = sorted(set(languages) - known)
+        if missing:
+            found = ", ".join(sorted(known)) or "none"
+            raise ValueError(Errors.E801.format(path=path, missing=", ".join(missing), found=found))
+        names = names.filter(pl.col("language").is_in(list(languages)))
+    if lower_case:
+        names = names.with_columns(pl.col("name").str.to_lowercase())
+    return names.unique().sort("concept", "name", "language")
+
+
+def _place(
+    triples: pl.DataFrame, terminology: Terminology, names: pl.DataFrame, report: dict[str, Any]
+) -> pl.DataFrame:
+    """Put rows of concepts in the place of ids, and leave out triples of which a side has no names."""
+    ids = terminology.concepts["id"]
+    has_names = np.zeros(len(ids) + 1, dtype=bool)
+    has_names[names["concept"].unique().to_numpy()] = True
+    heads, tails = find_rows(triples["head"], ids), find_rows(triples["tail"], ids)
+    # An unknown concept is row -1, which is the last one here and has no names.
+    is_known, is_named = (heads >= 0) & (tails >= 0), has_names[heads] & has_names[tails]
+    report["unknown_concept"] = int((~is_known).sum())
+    report["head_without_names"] = int((is_known & ~has_names[heads]).sum())
+    report["tail_without_names"] = int((is_known & ~has_names[tails]).sum())
+    placed = pl.DataFrame({"head": heads, "relation": triples["relation"], "tail": tails})
+    return placed.filter(pl.Series(is_named)).cast({"head": pl.UInt32(), "tail": pl.UInt32()})
+
+
+def _number(frame: pl.DataFrame, names: pl.DataFrame, ids: pl.Series) -> dict[str, Any]:
+    """Number concepts, labels and names of the triples that are left."""
+    concepts = pl.concat([frame["head"], frame["tail"]]).unique().sort()
+    labels = frame["relation"].unique().sort()
+    own = names.filter(pl.col("concept").is_in(concepts.implode())).select("concept", "name")
+    own = own.unique().sort("concept", "name")
+    distinct = own["name"].unique().sort()
+    concept_of_name = find_rows(own["concept"], concepts)
+    return {
+        "names": distinct,
+        "concepts": ids.gather(concepts),
+        "labels": labels.to_list(),
+        "name_rows": find_rows(own["name"], distinct),
+        "offsets": np.searchsorted(concept_of_name, np.arange(len(concepts) + 1)).astype(np.int64),
+        "heads": find_rows(frame["head"], concepts),
+        "tails": find_rows(frame["tail"], concepts),
+        "relations": find_rows(frame["relation"], labels),
+    }

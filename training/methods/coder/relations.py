@@ -1,0 +1,146 @@
+"""What relations do to heads, and how similar these are to tails then (Yuan et al., JBI 2022, section 3)."""
+
+from __future__ import annotations
+
+import json
+from abc import abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+
+from ...engine.objectives import cosines_between
+from ...errors import Errors
+from .settings import RelationKind, RelationStart
+
+RELATIONS_FILE = "relations.safetensors"
+WEIGHTS = "relations"
+
+
+class Relations(torch.nn.Module):
+    """Weights of relations, one entry for each label.
+
+    weights (Tensor): Their first values, shape (labels, ...).
+    """
+
+    def __init__(self, weights: torch.Tensor) -> None:
+        super().__init__()
+        self.weights = torch.nn.Parameter(weights)
+
+    @abstractmethod
+    def forward(self, heads: torch.Tensor, labels: torch.Tensor, tails: torch.Tensor) -> torch.Tensor:
+        """Compare each head, as its relation turns it, with all tails.
+
+        heads (Tensor): Shape (n, width).
+        labels (Tensor): The label of each head's relation, shape (n,), int64.
+        tails (Tensor): Shape (m, width).
+        RETURNS (Tensor): Similarities, shape (n, m).
+        """
+
+
+class DiagonalRelations(Relations):
+    """Cosines of M_r^T h and t with a diagonal M_r, as in DistMult: one vector of `width` numbers for each label."""
+
+    def forward(self, heads: torch.Tensor, labels: torch.Tensor, tails: torch.Tensor) -> torch.Tensor:
+        """See `Relations`."""
+        return cosines_between(self.weights[labels] * heads, tails)
+
+
+class FullRelations(Relations):
+    """Cosines of M_r^T h and t with any M_r: `width` x `width` numbers for each label, so for few labels only."""
+
+    def forward(self, heads: torch.Tensor, labels: torch.Tensor, tails: torch.Tensor) -> torch.Tensor:
+        """See `Relations`."""
+        # A batch has few labels: to copy a matrix for each head would cost more than all else.
+        parts = [(labels == label).nonzero()[:, 0] for label in labels.unique()]
+        turned = torch.cat([heads[rows] @ self.weights[labels[rows[0]]] for rows in parts])
+        return cosines_between(turned[torch.cat(parts).argsort()], tails)
+
+
+class TranslationRelations(Relations):
+    """Negative distances between h + r and t, of vectors as long as they are (TransE: Bordes et al., NIPS 2013)."""
+
+    def forward(self, heads: torch.Tensor, labels: torch.Tensor, tails: torch.Tensor) -> torch.Tensor:
+        """See `Relations`."""
+        # Not by a matrix product, which rounds small distances off.
+        return -torch.cdist(heads + self.weights[labels], tails, compute_mode="donot_use_mm_for_euclid_dist")
+
+
+KINDS: dict[str, type[Relations]] = {
+    "diagonal": DiagonalRelations,
+    "full": FullRelations,
+    "transe": TranslationRelations,
+}
+TRANSLATIONS = ("transe", "transe_margin")
+
+
+def make_relations(
+    kind: RelationKind, labels: int, width: int, *, start: RelationStart | None = None, seed: int = 0
+) -> Relations | None:
+    """Make relations to train.
+
+    The papers do not say how matrices start. The identity lets training begin where heads and tails are; the released
+    code draws the vectors of its translations from N(0, 1), which the constants of their loss suppose.
+
+    kind (str): As in `LossSettings`.
+    labels (int): Labels.
+    width (int): Of the vectors.
+    start (Optional[str]): "identity" or "normal"; None for "normal" of translations, "identity" of the others.
+    seed (int): Of "normal".
+    RETURNS (Optional[Relations]): The relations; None for "none".
+    """
+    if kind == "none":
+        return None
+    shape = (labels, width, width) if kind == "full" else (labels, width)
+    if (start or ("normal" if kind in TRANSLATIONS else "identity")) == "normal":
+        weights = torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+        # Of a vector of numbers drawn so, a matrix then gives one of the same length.
+        weights = weights / width**0.5 if kind == "full" else weights
+    elif kind == "full":
+        weights = torch.eye(width).repeat(labels, 1, 1)
+    else:
+        weights = torch.full(shape, 0.0 if kind in TRANSLATIONS else 1.0)
+    return TranslationRelations(weights) if kind in TRANSLATIONS else KINDS[kind](weights)
+
+
+def save_relations(relations: Relations, labels: Sequence[str], fingerprint: str, path: Path) -> None:
+    """Save relations with their labels.
+
+    relations (Relations): The relations.
+    labels (Sequence[str]): Their labels, in order.
+    fingerprint (str): Of the encoder that they were trained with.
+    path (Path): The file.
+    """
+    kind = next(name for name, made in KINDS.items() if isinstance(relations, made))
+    metadata = {"kind": kind, "labels": json.dumps(list(labels)), "encoder": fingerprint}
+    temporary = path.with_name(path.name + ".part")
+    save_file({WEIGHTS: relations.weights.detach().cpu().contiguous()}, temporary, metadata)
+    temporary.replace(path)
+
+
+def load_relations(path: str | Path, fingerprint: str | None = None) -> tuple[Relations, list[str]]:
+    """Load relations.
+
+    path (str | Path): What `save_relations` has written.
+    fingerprint (Optional[str]): Of the encoder that they are to be used with; None to take any.
+    RETURNS (Tuple[Relations, List[str]]): The relations, and their labels.
+    RAISES (FileNotFoundError): If there is no such file.
+    RAISES (ValueError): If it holds something else, or was trained with another encoder.
+    """
+    if not Path(path).is_file():
+        raise FileNotFoundError(Errors.E102.format(file=path, cwd=Path.cwd()))
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata, weights = file.metadata(), file.get_tensor(WEIGHTS)
+        relations, labels = KINDS[metadata["kind"]](weights), json.loads(metadata["labels"])
+        trained = metadata["encoder"]
+    # Safetensors has an error of its own, which is no other one.
+    except Exception as error:
+        raise ValueError(Errors.E806.format(path=path, reason=repr(error))) from error
+    if len(labels) != len(weights):
+        raise ValueError(Errors.E806.format(path=path, reason=f"{len(labels)} labels for {len(weights)} relations"))
+    if fingerprint is not None and fingerprint != trained:
+        raise ValueError(Errors.E807.format(path=path, trained=trained, found=fingerprint))
+    return relations, labels

@@ -1,0 +1,134 @@
+"""The triplets of a batch, with other names each time (Yuan et al., JBI 2022, section 3)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ...errors import Errors
+from .data import Graph
+
+
+class TripletBatch(NamedTuple):
+    """k triplets: k / m distinct ones, each m times in a row.
+
+    names (ndarray): Where the names stand in the graph's: those of k heads, then of k tails, and of k random concepts
+        if they are wanted; shape (2k,) or (3k,), int64.
+    concepts (ndarray): Their concepts, of the same shape.
+    relations (ndarray): The label of each triplet, shape (k,), int64.
+    triples (ndarray): Which triple of the graph each is, shape (k,), int64.
+    """
+
+    names: np.ndarray
+    concepts: np.ndarray
+    relations: np.ndarray
+    triples: np.ndarray
+
+
+class TripletSampler:
+    """Draw batches of triplets. A batch depends on its number and the seed alone, so that a run can go on at any.
+
+    graph (Graph): Triples and names.
+    triplets (int): Triplets in a batch: k.
+    repetitions (int): How often each distinct one is there: m, of which k is a multiple.
+    seed (int): Of all draws.
+    label_balance (float): 0 to draw all triples alike. Else a label is drawn first, in proportion to its number of
+        triples to the power of 1 - balance, and then any of its triples.
+    random_concepts (bool): Add a name of a random concept for each triplet, one that is not its tail.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        triplets: int,
+        repetitions: int,
+        *,
+        seed: int = 0,
+        label_balance: float = 0.0,
+        random_concepts: bool = False,
+    ) -> None:
+        self.graph = graph
+        self.random_concepts = random_concepts
+        self.repetitions = repetitions
+        self.seed = seed
+        self.n_distinct = triplets // repetitions
+        if len(graph) < self.n_distinct:
+            raise ValueError(
+                Errors.E803.format(n=len(graph), wanted=self.n_distinct, triplets=triplets, repetitions=repetitions)
+            )
+        self._cumulative: np.ndarray | None = None
+        if label_balance:
+            counts = np.bincount(graph.relations, minlength=len(graph.labels))
+            self._by_label = np.argsort(graph.relations, kind="stable")
+            self._counts, self._starts = counts, counts.cumsum() - counts
+            rates = counts.astype(np.float64) ** (1.0 - label_balance)
+            self._cumulative = rates.cumsum() / rates.sum()
+        self._known: np.ndarray | None = None
+
+    def draw(self, number: int) -> TripletBatch:
+        """Draw a batch.
+
+        number (int): Which one, from 0.
+        RETURNS (TripletBatch): The batch.
+        """
+        rng = np.random.default_rng([self.seed, number])
+        distinct = self._draw_triples(rng)
+        ends = np.concatenate([self.graph.heads[distinct], self.graph.tails[distinct]])
+        names = np.concatenate([self._draw_names(concept, rng) for concept in ends.tolist()])
+        concepts, triples = np.repeat(ends, self.repetitions), np.repeat(distinct, self.repetitions)
+        if self.random_concepts:
+            others = self._draw_others(self.graph.tails[triples], rng)
+            starts, counts = self.graph.offsets[others], np.diff(self.graph.offsets)[others]
+            names = np.concatenate([names, self.graph.name_rows[starts + rng.integers(0, counts)]])
+            concepts = np.concatenate([concepts, others])
+        return TripletBatch(names, concepts, self.graph.relations[triples], triples)
+
+    def _draw_others(self, tails: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Draw another concept for each tail, all others alike."""
+        others = rng.integers(0, len(self.graph.concepts) - 1, size=len(tails))
+        return others + (others >= tails)
+
+    def find_known(self, batch: TripletBatch) -> np.ndarray:
+        """Tell which tails of a batch the relation of a head leads to in the graph, whichever triplet they are from.
+
+        batch (TripletBatch): The batch.
+        RETURNS (ndarray): Shape (k, k), bool: (head i, relation i, tail j) is a triple.
+        """
+        if self._known is None:
+            graph = self.graph
+            self._known = np.sort(self._make_keys(graph.heads, graph.relations, graph.tails))
+        ends = batch.concepts[: 2 * len(batch.relations) : self.repetitions]
+        heads, tails = np.split(ends, 2)
+        relations = batch.relations[:: self.repetitions]
+        keys = self._make_keys(heads[:, None], relations[:, None], tails[None, :])
+        found = self._known[np.searchsorted(self._known, keys).clip(max=len(self._known) - 1)] == keys
+        return found.repeat(self.repetitions, axis=0).repeat(self.repetitions, axis=1)
+
+    def _make_keys(self, heads: np.ndarray, relations: np.ndarray, tails: np.ndarray) -> np.ndarray:
+        # One number for each triple. That of the largest release, 4 million concepts, is far below 2 ** 63.
+        return (heads * len(self.graph.labels) + relations) * len(self.graph.concepts) + tails
+
+    def _draw_triples(self, rng: np.random.Generator) -> np.ndarray:
+        """Draw distinct triples."""
+        if self._cumulative is None:
+            return rng.choice(len(self.graph), size=self.n_distinct, replace=False)
+        chosen: dict[int, None] = {}
+        while len(chosen) < self.n_distinct:
+            labels = np.searchsorted(self._cumulative, rng.random(self.n_distinct), side="right")
+            labels = labels.clip(max=len(self._counts) - 1)
+            places = self._starts[labels] + rng.integers(0, self._counts[labels])
+            chosen.update(dict.fromkeys(self._by_label[places].tolist()))
+        return np.array(list(chosen)[: self.n_distinct], dtype=np.int64)
+
+    def _draw_names(self, concept: int, rng: np.random.Generator) -> np.ndarray:
+        """Draw a name for each repetition: none a second time before all others of the concept were drawn."""
+        start, end = self.graph.offsets[concept], self.graph.offsets[concept + 1]
+        n, wanted = int(end - start), self.repetitions
+        if n == 1:
+            return np.repeat(self.graph.name_rows[start:end], wanted)
+        whole, rest = divmod(wanted, n)
+        parts = [rng.permutation(n) for _ in range(whole)]
+        if rest:
+            parts.append(rng.choice(n, size=rest, replace=False))
+        return self.graph.name_rows[start + np.concatenate(parts)]

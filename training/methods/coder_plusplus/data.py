@@ -1,0 +1,122 @@
+"""What CODER++ learns from: names, and the concepts that each of them has."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from spacy_sapbert.terminology import Terminology
+from spacy_sapbert.terminology.rrf.tables import find_rows
+
+from ...errors import Errors, Warnings
+from ..coder.data import choose_names
+
+
+@dataclass(frozen=True)
+class NameTable:
+    """Names and concepts as numbers. A name may have several concepts: a homonym keeps them all.
+
+    names (Series): The distinct names, in order.
+    concepts (Series): The ids of the concepts that have a name, in order.
+    name_rows (ndarray): Where the names of the concepts stand in `names`, concept by concept; int64.
+    name_offsets (ndarray): Where those of each concept start, and the last ones end; shape (concepts + 1,), int64.
+    concept_rows (ndarray): Where the concepts of the names stand in `concepts`, name by name; int64.
+    concept_offsets (ndarray): Where those of each name start, and the last ones end; shape (names + 1,), int64.
+    anchors (ndarray): Names whose concepts have another name, ascending; int64.
+    report (dict): Counts.
+    identity (dict): Hashes of what it was made of.
+    """
+
+    names: pl.Series
+    concepts: pl.Series
+    name_rows: np.ndarray
+    name_offsets: np.ndarray
+    concept_rows: np.ndarray
+    concept_offsets: np.ndarray
+    anchors: np.ndarray
+    report: dict[str, Any]
+    identity: dict[str, str]
+
+    def concepts_of(self, name: int) -> np.ndarray:
+        """Return the concepts of a name.
+
+        name (int): Where it stands in `names`.
+        RETURNS (ndarray): Where they stand in `concepts`, ascending.
+        """
+        return self.concept_rows[self.concept_offsets[name] : self.concept_offsets[name + 1]]
+
+    def synonyms_of(self, name: int) -> np.ndarray:
+        """Return the other names of a name's concepts.
+
+        name (int): Where it stands in `names`.
+        RETURNS (ndarray): Where they stand there, ascending.
+        """
+        parts = [self.name_rows[self.name_offsets[c] : self.name_offsets[c + 1]] for c in self.concepts_of(name)]
+        together = np.unique(np.concatenate(parts))
+        return together[together != name]
+
+    def hash_names(self) -> str:
+        """Hash the names.
+
+        RETURNS (str): SHA-256, hexadecimal.
+        """
+        return hashlib.sha256("\n".join(self.names).encode()).hexdigest()
+
+
+def load_name_table(
+    path: str | Path, *, languages: Sequence[str] | None = None, lower_case: bool = True, neighbours: int = 1
+) -> NameTable:
+    """Load the names of a terminology.
+
+    path (str | Path): The folder of the terminology.
+    languages (Optional[Sequence[str]]): LAT of the names; None for all.
+    lower_case (bool): Lower-case names. Those that are written alike then are one.
+    neighbours (int): Other names that each name has to have.
+    RETURNS (NameTable): The names.
+    RAISES (OSError): If a file is missing or damaged.
+    RAISES (ValueError): If there are no names in a language, too few, no synonyms, or names of one concept only.
+    """
+    terminology = Terminology.from_disk(path)
+    frame = choose_names(terminology, languages, lower_case, path)
+    counts = dict(sorted(frame["language"].value_counts().iter_rows()))
+    if languages is None and len(counts) == 1:
+        warnings.warn(Warnings.W800.format(path=path, language=next(iter(counts))), stacklevel=2)
+    atoms = frame.select("concept", "name").unique().sort("concept", "name")
+    concepts, names = atoms["concept"].unique().sort(), atoms["name"].unique().sort()
+    concept_of, name_of = find_rows(atoms["concept"], concepts), find_rows(atoms["name"], names)
+    by_name = np.lexsort((concept_of, name_of))
+    # A name has a synonym if any of its concepts has two names.
+    is_shared = np.bincount(concept_of)[concept_of] > 1
+    anchors = np.unique(name_of[is_shared])
+    if len(concepts) < 2 or not len(anchors) or len(names) <= neighbours:
+        raise ValueError(
+            Errors.E810.format(
+                path=path, names=len(names), concepts=len(concepts), anchors=len(anchors), neighbours=neighbours
+            )
+        )
+    report = {
+        "concepts": len(concepts),
+        "names": len(atoms),
+        "distinct_names": len(names),
+        "names_without_synonyms": len(names) - len(anchors),
+        "homonyms": int((np.bincount(name_of) > 1).sum()),
+        "names_by_language": counts,
+    }
+    return NameTable(
+        names,
+        terminology.concepts["id"].gather(concepts),
+        name_of,
+        np.searchsorted(concept_of, np.arange(len(concepts) + 1)).astype(np.int64),
+        concept_of[by_name],
+        np.searchsorted(name_of[by_name], np.arange(len(names) + 1)).astype(np.int64),
+        anchors,
+        report,
+        {"terminology": terminology.fingerprint},
+    )

@@ -1,0 +1,1 @@
+"""SapBERT: an encoder that has learned which names mean the same (Liu et al., NAACL 2021)."""
