@@ -10,6 +10,7 @@ import numpy as np
 
 from ..compat import has_scann, import_scann
 from ..errors import Errors, Warnings
+from ..progress import show_phase
 from .exact import ExactIndex, exact_search
 from .recall import RecallTest
 
@@ -108,8 +109,10 @@ class ScannIndex(ExactIndex):
         builder = builder.tree(leaves, leaves, training_sample_size=sample, spherical=True, soar_lambda=SOAR_LAMBDA)
         builder = builder.score_ah(2, anisotropic_quantization_threshold=ANISOTROPIC_THRESHOLD)
         # Rescoring in full precision makes the scores true cosines.
-        self._searcher = builder.reorder(BUDGETS[0][1]).build()
-        self._choose_budget(leaves)
+        with show_phase(f"Arranging the index of {len(self):,} rows"):
+            self._searcher = builder.reorder(BUDGETS[0][1]).build()
+        with show_phase(f"Tuning the index of {len(self):,} rows"):
+            self._choose_budget(leaves)
 
     def _choose_budget(self, leaves: int) -> None:
         """Take the cheapest budget that meets the target by more than the error of the sample."""

@@ -7,9 +7,9 @@ import warnings
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from tqdm import tqdm
 
 from ..errors import Warnings
+from ..progress import show_progress
 
 if TYPE_CHECKING:
     import polars as pl
@@ -54,7 +54,7 @@ def group_by_tokens(names: pl.Series, encoder: EncoderShim) -> TokenGroups:
     row_of: dict[bytes, int] = {}
     tokens: list[np.ndarray] = []
     row_of_name = np.full(len(names), -1, dtype=np.int64)
-    with tqdm(total=len(names), desc="Tokenizing names", unit="name", disable=None) as progress:
+    with show_progress(total=len(names), description="Tokenizing names", unit="names") as progress:
         for start in range(0, len(names), CHUNK):
             chunk = encoder.tokenize(names[start : start + CHUNK].to_list())
             for name_row, ids in enumerate(chunk, start):
@@ -94,7 +94,7 @@ def encode_groups(
     is_known = np.zeros(len(vectors), dtype=bool) if store is None else store.read(groups.keys, vectors)
     missing = np.flatnonzero(~is_known)
     done = len(vectors) - len(missing)
-    with tqdm(total=len(vectors), initial=done, desc="Encoding names", unit="name", disable=None) as progress:
+    with show_progress(total=len(vectors), initial=done, description="Encoding names", unit="names") as progress:
         for start in range(0, len(missing), CHUNK):
             rows = missing[start : start + CHUNK]
             vectors[rows] = encoder.encode_tokens([groups.tokens[row] for row in rows], batch_size=batch_size)

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from tqdm import tqdm
 
 from ...errors import Errors
+from ...progress import show_progress
 from ..readers.lines import BOM, GZIP_MAGIC, HashingReader, invalid_utf8
 from ..readers.malformed import MalformedLog
 
@@ -104,9 +104,7 @@ class RrfLines:
 
     def _raw(self) -> Iterator[bytes]:
         size = sum(path.stat().st_size for path in self.paths)
-        with tqdm(
-            total=size, desc=f"Reading {self.paths[0].name}", unit="B", unit_scale=True, disable=None
-        ) as progress:
+        with show_progress(total=size, description=f"Reading {self.paths[0].name}", unit="B") as progress:
             for path in self.paths:
                 sha256 = hashlib.sha256()
                 with path.open("rb", buffering=0) as raw:
