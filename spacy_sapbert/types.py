@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from thinc.api import Model
     from thinc.types import Floats2d
 
-    from .terminology import Terminology
+    from .terminology.table import Terminology
 
     NameEncoderModel = Model[list[str], Floats2d]
 

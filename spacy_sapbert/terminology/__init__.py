@@ -1,28 +1,43 @@
 """Terminologies: concepts and their names in one immutable table, and what reads them from files."""
 
-from .builder import TerminologyBuilder
-from .diff import ReleaseDiff, diff_releases, diff_terminologies
-from .merge import merge
-from .readers.jsonl import read_jsonl
-from .readers.obo import read_obo
-from .readers.saved import read_saved
-from .readers.table import read_table
-from .rrf.reader import read_rrf
-from .rrf.writer import write_rrf
-from .table import Concept, Terminology
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__all__ = [
-    "Concept",
-    "ReleaseDiff",
-    "Terminology",
-    "TerminologyBuilder",
-    "diff_releases",
-    "diff_terminologies",
-    "merge",
-    "read_jsonl",
-    "read_obo",
-    "read_rrf",
-    "read_saved",
-    "read_table",
-    "write_rrf",
-]
+if TYPE_CHECKING:
+    from .builder import TerminologyBuilder as TerminologyBuilder
+    from .diff import ReleaseDiff as ReleaseDiff
+    from .diff import diff_releases as diff_releases
+    from .diff import diff_terminologies as diff_terminologies
+    from .merging import merge as merge
+    from .readers.jsonl import read_jsonl as read_jsonl
+    from .readers.obo import read_obo as read_obo
+    from .readers.saved import read_saved as read_saved
+    from .readers.table import read_table as read_table
+    from .rrf.reader import read_rrf as read_rrf
+    from .rrf.writer import write_rrf as write_rrf
+    from .table import Concept as Concept
+    from .table import Terminology as Terminology
+
+_MODULES = {
+    "Concept": "table",
+    "ReleaseDiff": "diff",
+    "Terminology": "table",
+    "TerminologyBuilder": "builder",
+    "diff_releases": "diff",
+    "diff_terminologies": "diff",
+    "merge": "merging",
+    "read_jsonl": "readers.jsonl",
+    "read_obo": "readers.obo",
+    "read_rrf": "rrf.reader",
+    "read_saved": "readers.saved",
+    "read_table": "readers.table",
+    "write_rrf": "rrf.writer",
+}
+__all__ = list(_MODULES)
+
+
+def __getattr__(name: str) -> Any:
+    # Lazy: spaCy imports the linker for every pipeline, and polars takes half a second.
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{_MODULES[name]}", __name__), name)

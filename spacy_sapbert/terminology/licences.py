@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from . import Terminology
+    from .table import Terminology
 
 # Marks the entries of the meta that stand for a linker's sources, so that they can be replaced.
 COMPONENT = "component"
