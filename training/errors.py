@@ -8,7 +8,9 @@ class Warnings(PluginWarnings):
     """Messages for situations that are survivable but that a user would want to know of."""
 
     # W6xx: training data
-    W601 = "{n} pairs in {path} were of two names written alike, and are left out: there is nothing to learn from them."
+    W601 = (
+        "{n} pairs in {path} are left out: their two names are written alike, so there is nothing to learn from them."
+    )
     W650 = (
         "{without_concept} of {mentions} mentions have no id that {dictionary} has (it lacks {examples}), and are left "
         "out. It is probably of another release, or writes ids in another way: compare prefixes and case."
@@ -31,7 +33,7 @@ class Errors(PluginErrors):
     )
     E603 = (
         "The names {names} of the concept '{id}' hold a pipe or a line end, which lines of the form CUI||name||name "
-        "can't say ({path}). Use the Parquet file, or rename the concept's names."
+        "can't say ({path}). Use the folder of pairs itself, or rename the concept's names."
     )
     E604 = (
         "{file}, line {line}: {found} fields were found between '||' where three are needed, each with text: "
@@ -44,6 +46,15 @@ class Errors(PluginErrors):
     E606 = (
         "No triple is left of the {rows} rows of MRREL in {folder} (dropped: {dropped}). The terminology is probably "
         "of another release, or filtered to few concepts."
+    )
+
+    E610 = (
+        "There is no {file} in {path}, so this is no complete folder of training data. Such folders are written by "
+        "{commands} of `python -m training`: run the command, or correct the path."
+    )
+    E611 = (
+        "{path} has format {found}, and this version reads format {expected}. It was written by another version: write "
+        "it again with {commands} of `python -m training`, in the same way as before."
     )
 
     # E62x: training
@@ -162,9 +173,8 @@ class Errors(PluginErrors):
         "written as in SAB), or choose a smaller source."
     )
     E675 = (
-        "batch.source_balance is set, but the folder of pairs does not say which sources name its concepts: pairs read "
-        "from text, and those written by older versions, have no sources. Make them anew with `python -m training "
-        "pairs`, or set batch.source_balance to 0."
+        "batch.source_balance is set, but the folder of pairs does not say which sources name its concepts: only "
+        "`python -m training pairs` writes the sources. Make the pairs with it, or set batch.source_balance to 0."
     )
     E676 = (
         "{path} is no sweep: it needs the sections [sweep] and [variants] with at least one line "

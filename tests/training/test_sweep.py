@@ -7,7 +7,7 @@ import srsly
 
 from spacy_sapbert.encoder import EncoderShim
 from spacy_sapbert.terminology import TerminologyBuilder
-from training.data.pairs import write_pairs
+from training.data.synonym_pairs import write_pairs
 from training.encoders.run_export import export_run
 from training.evaluation import LinkingTask, ScoreBook, format_scores, measure_accuracy
 from training.sweep import run_sweep

@@ -16,7 +16,8 @@ from spacy_sapbert.terminology.rrf.report import PUBLISHED, format_report
 from spacy_sapbert.terminology.rrf.write_columns import DESCRIPTIONS
 
 from ..data.mention_pairs import write_finetuning_pairs
-from ..data.pairs import LIMIT, check_text_path, write_pairs, write_pairs_text
+from ..data.pairs import check_text_path, write_pairs_text
+from ..data.synonym_pairs import LIMIT, write_pairs
 from ..data.translation_pairs import write_parallel_pairs
 from ..data.triples import write_triples
 from ..errors import Errors

@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from spacy_sapbert.files import read_manifest
 from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.edits import remove_concepts
 
 from ..errors import Errors
 from ..evaluation import LinkingTask
 from ..evaluation.probes.languages import TARGET, count_languages, join_tasks, list_language_names, make_language_tasks
-from .splits import FORMAT_VERSION, HELD_OUT_FILE, SPLIT_MANIFEST, read_held_out, save_split
+from .splits import FOLDER, HELD_OUT_FILE, read_held_out, save_split
 
 
 def split_languages(
@@ -99,7 +98,7 @@ def read_language_split(path: str | Path) -> tuple[dict[str, dict[str, Any]], di
     RAISES (OSError): If there is no split, or it is damaged.
     RAISES (ValueError): If it is a split of another kind.
     """
-    data = read_manifest(Path(path) / SPLIT_MANIFEST, FORMAT_VERSION)
+    data = FOLDER.read(path)
     if not {"languages", "tasks"} <= set(data):
         raise ValueError(Errors.E824.format(path=path))
     tasks = {language: read_held_out(Path(path) / name_task_file(language)) for language in data["tasks"]}

@@ -10,16 +10,11 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
-import spacy_sapbert
-from spacy_sapbert.files import fill_folder, write_manifest
 from spacy_sapbert.terminology.readers.lines import SourceFile
 
 from ..errors import Errors, Warnings
 from .corpus_files import EQUAL_IDS, read_dictionary_rows, read_mentions
-from .pairs import FORMAT_VERSION, PAIRS_FILE, PAIRS_MANIFEST, SCHEMA
+from .pairs import index_pairs, save_pairs
 
 # Of the gold ids that the dictionary lacks, so many are named.
 EXAMPLES = 20
@@ -116,14 +111,13 @@ def write_finetuning_pairs(
         "settings": {"lower_case": lower_case, "distinct": distinct},
         "sources": {"mentions": [file.describe() for file in files], "dictionary": known.source},
         "not_in_dictionary": list(missing)[:EXAMPLES],
-        "spacy_sapbert": spacy_sapbert.__version__,
     }
     details = {**data["counts"], "dictionary": dictionary, "examples": ", ".join(list(missing)[:3]) or "none"}
     if not columns[0]:
         raise ValueError(Errors.E651.format(**details))
     if counts["without_concept"] > MANY * counts["mentions"]:
         warnings.warn(Warnings.W650.format(**details), stacklevel=2)
-    write_pair_columns(columns, path, data)
+    save_pairs(index_pairs(*columns), path, data)
     return data
 
 
@@ -156,16 +150,3 @@ def _pair(
             columns[1].extend([text] * len(names))
             columns[2].extend(names)
     return columns
-
-
-def write_pair_columns(columns: Sequence[list[str]], path: str | Path, data: dict[str, Any]) -> None:
-    """Write a folder of pairs.
-
-    columns (Sequence[List[str]]): `id`, `name_1` and `name_2` of each pair.
-    path (str | Path): The folder.
-    data (dict): For the manifest.
-    """
-    table = pa.table(dict(zip(SCHEMA.names, columns, strict=True)), schema=SCHEMA)
-    with fill_folder(Path(path), last=PAIRS_MANIFEST) as folder:
-        pq.write_table(table, folder / PAIRS_FILE, compression="zstd")
-        write_manifest(folder / PAIRS_MANIFEST, FORMAT_VERSION, data)

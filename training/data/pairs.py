@@ -1,139 +1,208 @@
-"""Pairs of names of one concept, which SapBERT learns from (Liu et al., NAACL 2021, section 3)."""
+"""Pairs of names of one concept, as numbers over a table of names: in memory, in a folder, and as lines of text."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
-import pyarrow.parquet as pq
-from tqdm import tqdm
 
-import spacy_sapbert
-from spacy_sapbert.files import fill_folder, read_manifest, write_manifest
-from spacy_sapbert.terminology import Terminology
+from spacy_sapbert.terminology.rrf.tables import find_rows
 
-from ..errors import Errors
-from .sampling import choose_pairs, make_keys
+from ..errors import Errors, Warnings
+from .data_folder import DataFolder
 
-PAIRS_FILE = "pairs.parquet"
-SOURCES_FILE = "sources.parquet"
+PAIRS_FILE, NAMES_FILE, CONCEPTS_FILE = "pairs.parquet", "names.parquet", "concepts.parquet"
 PAIRS_MANIFEST = "pairs.json"
-FORMAT_VERSION = 1
-LIMIT = 50
+FOLDER = DataFolder(PAIRS_MANIFEST, 2, "`pairs`, `finetuning-pairs` and `parallel-pairs`")
 SEPARATOR = "||"
 CHUNK = 500_000
-SCHEMA = pa.schema([("id", pa.string()), ("name_1", pa.string()), ("name_2", pa.string())])
 
 
-def list_distinct_names(terminology: Terminology, *, lower_case: bool = True) -> pl.DataFrame:
-    """List the distinct names of each concept, whatever their language.
+@dataclass(frozen=True)
+class PairData:
+    """Pairs of names of one concept.
 
-    terminology (Terminology): Concepts and names.
-    lower_case (bool): Lower-case them first.
-    RETURNS (pl.DataFrame): The columns `concept` (row) and `name`, sorted by both, so that nothing depends on the order
-        in which names were read.
+    names (pl.Series): The distinct names, in order.
+    left, right (np.ndarray): The rows of each pair's names; shape (pairs,), int64.
+    labels (np.ndarray): The row of each pair's concept in `concepts`; shape (pairs,), int64.
+    concepts (pl.Series): The ids of the concepts, in order.
+    sha256 (str): Of the content.
+    sources (list[str] | None): The sources of each concept, joined by "|"; None if they are not known.
     """
-    name = pl.col("name").str.to_lowercase() if lower_case else pl.col("name")
-    # Names stand sorted by concept, so only those of a concept need sorting among each other.
-    return terminology.names.select("concept", name).unique().sort("concept", "name")
+
+    names: pl.Series
+    left: np.ndarray
+    right: np.ndarray
+    labels: np.ndarray
+    concepts: pl.Series
+    sha256: str
+    sources: list[str] | None = None
+
+    def __len__(self) -> int:
+        """Return the number of pairs.
+
+        RETURNS (int): Pairs.
+        """
+        return len(self.labels)
 
 
-def list_sources(terminology: Terminology) -> pl.DataFrame:
-    """List the sources that name each concept.
+def make_pair_data(
+    names: pl.Series,
+    left: np.ndarray,
+    right: np.ndarray,
+    concepts: pl.Series,
+    labels: np.ndarray,
+    sources: pl.Series | None = None,
+) -> PairData:
+    """Bring pairs to their one form: the names and concepts that occur, each once and sorted, and rows of these tables.
 
-    terminology (Terminology): Concepts and names.
-    RETURNS (pl.DataFrame): The columns `id` and `sources`, joined by "|", in the order of the concepts.
+    names (pl.Series): Names, possibly repeated.
+    left (np.ndarray): The row of each pair's first name.
+    right (np.ndarray): The row of each pair's second name.
+    concepts (pl.Series): Ids of concepts, possibly repeated.
+    labels (np.ndarray): The row of each pair's concept.
+    sources (pl.Series | None): The sources of each concept, joined by "|".
+    RETURNS (PairData): The pairs, in the same order.
     """
-    rows = terminology.names.select("concept", pl.col("source").str.split("|")).unique().explode("source").unique()
-    sources = (
-        rows.sort("concept", "source").group_by("concept", maintain_order=True).agg(pl.col("source").str.join("|"))
-    )
-    concepts = pl.DataFrame({"concept": np.arange(len(terminology), dtype=np.uint32), "id": terminology.concepts["id"]})
-    joined = concepts.join(sources, on="concept", how="left", maintain_order="left")
-    return joined.select("id", sources=pl.col("source").fill_null(""))
+    table, places = _number(names, left, right)
+    ids, concept_places = _number(concepts, labels)
+    listed = None
+    if sources is not None:
+        row_of = np.empty(len(ids), dtype=np.int64)
+        row_of[concept_places[labels]] = labels
+        listed = sources.gather(row_of).to_list()
+    columns = places[left], places[right], concept_places[labels]
+    return PairData(table, *columns, ids, _hash_content(table, ids, listed, columns), listed)
 
 
-def write_pairs(
-    terminology: Terminology, path: str | Path, *, lower_case: bool = True, limit: int = LIMIT, seed: int = 0
-) -> dict[str, Any]:
-    """Write pairs of names to a folder: all unordered pairs of a concept's names, or `limit` drawn uniformly.
+def index_pairs(ids: list[str], first: list[str], second: list[str]) -> PairData:
+    """Bring columns of strings to the form of `PairData`.
 
-    terminology (Terminology): Concepts and names.
+    ids (list[str]): The concept of each pair.
+    first (list[str]): Its first name.
+    second (list[str]): Its second name.
+    RETURNS (PairData): The pairs, in the same order.
+    """
+    rows = np.arange(len(ids))
+    names = pl.Series([*first, *second], dtype=pl.String())
+    return make_pair_data(names, rows, rows + len(ids), pl.Series(ids, dtype=pl.String()), rows)
+
+
+def _number(values: pl.Series, *rows: np.ndarray) -> tuple[pl.Series, np.ndarray]:
+    """Return the values that rows refer to, each once and sorted, and for each old row the row of its value there."""
+    is_used = np.zeros(len(values), dtype=bool)
+    for column in rows:
+        is_used[column] = True
+    used = np.flatnonzero(is_used)
+    kept = values.gather(used)
+    table = kept.unique().sort()
+    places = np.full(len(values), -1, dtype=np.int64)
+    places[used] = find_rows(kept, table)
+    return table, places
+
+
+def _hash_content(
+    names: pl.Series, concepts: pl.Series, sources: list[str] | None, columns: tuple[np.ndarray, ...]
+) -> str:
+    """Hash what pairs say, whatever the form of the files that they are written to."""
+    digest = hashlib.sha256()
+    for strings in (names, concepts, pl.Series(sources or [], dtype=pl.String())):
+        digest.update(strings.str.len_bytes().to_numpy().astype("<i8").tobytes())
+        for start in range(0, len(strings), CHUNK):
+            digest.update("".join(strings[start : start + CHUNK]).encode("utf8"))
+    for column in columns:
+        digest.update(column.astype("<i8").tobytes())
+    return digest.hexdigest()
+
+
+def save_pairs(pairs: PairData, path: str | Path, data: Mapping[str, Any]) -> None:
+    """Write pairs to a folder: a table of names, one of concepts, and the pairs as rows of these.
+
+    pairs (PairData): The pairs.
     path (str | Path): The folder.
-    lower_case (bool): Lower-case names, as SapBERT was trained.
-    limit (int): Pairs of a concept at most; 50 in the paper.
-    seed (int): Of the draw. What is drawn for a concept depends on its id, its names and the seed only.
-    RETURNS (dict[str, Any]): What the manifest says: counts, settings, the terminology's fingerprint.
-    RAISES (ValueError): If no concept has two names, or a setting has no meaning.
+    data (Mapping[str, Any]): What the manifest says besides the hash of the content.
     """
-    if limit < 1 or seed < 0:
-        raise ValueError(Errors.E601.format(limit=limit, seed=seed))
-    names = list_distinct_names(terminology, lower_case=lower_case)
-    offsets = np.searchsorted(names["concept"].to_numpy(), np.arange(len(terminology) + 1, dtype=np.uint32))
-    offsets = offsets.astype(np.int64)
-    n = np.diff(offsets)
-    keys = np.zeros(len(n), dtype=np.uint64)
-    is_large = n * (n - 1) // 2 > limit
-    ids = terminology.concepts["id"]
-    keys[is_large] = make_keys(ids.filter(pl.Series(is_large)).to_list(), seed)
-    first, second = choose_pairs(offsets, keys, limit)
-    if not len(first):
-        raise ValueError(Errors.E602.format(concepts=len(terminology), names=names.height))
-    counts = {
-        "concepts": len(terminology),
-        "names": names.height,
-        "concepts_with_pairs": int((n > 1).sum()),
-        "all_pairs": int((n * (n - 1) // 2).sum()),
-        "pairs": len(first),
-        "concepts_cut": int(is_large.sum()),
-    }
-    data = {
-        "counts": counts,
-        "settings": {"lower_case": lower_case, "limit": limit, "seed": seed},
-        "terminology": terminology.fingerprint,
-        "spacy_sapbert": spacy_sapbert.__version__,
-    }
-    with fill_folder(Path(path), last=PAIRS_MANIFEST) as folder:
-        with pq.ParquetWriter(folder / PAIRS_FILE, SCHEMA, compression="zstd") as writer:
-            for start in tqdm(range(0, len(first), CHUNK), desc="Writing pairs", unit="chunk", disable=None):
-                left = names[first[start : start + CHUNK]]
-                right = names["name"].gather(second[start : start + CHUNK])
-                chunk = pl.DataFrame({"id": ids.gather(left["concept"]), "name_1": left["name"], "name_2": right})
-                writer.write_table(chunk.to_arrow().cast(SCHEMA))
-        list_sources(terminology).filter(pl.Series(n > 1)).write_parquet(folder / SOURCES_FILE)
-        write_manifest(folder / PAIRS_MANIFEST, FORMAT_VERSION, data)
-    return data
+    with FOLDER.write(path, {**data, "sha256": pairs.sha256}) as folder:
+        columns = {"left": pairs.left, "right": pairs.right, "label": pairs.labels}
+        sources = {} if pairs.sources is None else {"sources": pl.Series(pairs.sources, dtype=pl.String())}
+        pl.DataFrame({"name": pairs.names}).write_parquet(folder / NAMES_FILE)
+        pl.DataFrame({"id": pairs.concepts, **sources}).write_parquet(folder / CONCEPTS_FILE)
+        pl.DataFrame(columns).cast(pl.UInt32()).write_parquet(folder / PAIRS_FILE)
 
 
-def read_pairs(path: str | Path, *, columns: list[str] | None = None) -> Iterator[pl.DataFrame]:
-    """Read pairs in chunks, after checking that the folder is whole.
+def load_pairs(path: str | Path) -> PairData:
+    """Load pairs to train on.
 
-    path (str | Path): A folder written by `write_pairs`.
-    columns (list[str] | None): Of `id`, `name_1` and `name_2`, those wanted; None for all.
-    YIELDS (pl.DataFrame): The next pairs.
-    RAISES (OSError): If a file is missing or damaged.
+    path (str | Path): A folder of pairs.
+    RETURNS (PairData): The pairs.
+    RAISES (OSError): If a file is missing, damaged or of an older version.
+    RAISES (ValueError): If all pairs are of one concept.
     """
-    path = Path(path)
-    read_manifest(path / PAIRS_MANIFEST, FORMAT_VERSION)
-    with pq.ParquetFile(path / PAIRS_FILE) as file:
-        for batch in file.iter_batches(columns=columns):
-            frame = pl.from_arrow(batch)
-            assert isinstance(frame, pl.DataFrame)
-            yield frame
+    pairs = _load(path)
+    if len(pairs.concepts) < 2:
+        raise ValueError(Errors.E630.format(path=path, pairs=len(pairs), concepts=len(pairs.concepts)))
+    return pairs
 
 
-def read_hashes(path: str | Path) -> dict[str, str]:
-    """Tell which files belong to a folder of pairs, after checking that it is whole.
+def _load(path: str | Path) -> PairData:
+    manifest, folder = FOLDER.read(path), Path(path)
+    concepts = pl.read_parquet(folder / CONCEPTS_FILE)
+    rows = pl.read_parquet(folder / PAIRS_FILE).cast(pl.Int64())
+    return PairData(
+        pl.read_parquet(folder / NAMES_FILE)["name"],
+        rows["left"].to_numpy(),
+        rows["right"].to_numpy(),
+        rows["label"].to_numpy(),
+        concepts["id"],
+        manifest["sha256"],
+        concepts["sources"].to_list() if "sources" in concepts.columns else None,
+    )
 
-    path (str | Path): A folder written by `write_pairs`.
-    RETURNS (Dict[str, str]): The SHA-256 of each file, by name.
-    RAISES (OSError): If a file is missing or damaged.
+
+def hash_pairs(path: str | Path) -> str:
+    """Read the hash of the content of a folder of pairs, after checking that the folder is whole.
+
+    path (str | Path): The folder.
+    RETURNS (str): SHA-256, hexadecimal.
+    RAISES (OSError): If a file is missing, damaged or of an older version.
     """
-    return read_manifest(Path(path) / PAIRS_MANIFEST, FORMAT_VERSION)["files"]
+    return str(FOLDER.read(path)["sha256"])
+
+
+def list_pair_concepts(path: str | Path) -> set[str]:
+    """List the concepts that have pairs in a folder, after checking that the folder is whole.
+
+    path (str | Path): The folder.
+    RETURNS (set[str]): Their ids.
+    RAISES (OSError): If a file is missing, damaged or of an older version.
+    """
+    FOLDER.read(path)
+    return set(pl.read_parquet(Path(path) / CONCEPTS_FILE)["id"])
+
+
+def read_pairs(path: str | Path) -> Iterator[pl.DataFrame]:
+    """Read pairs as strings, in chunks, after checking that the folder is whole.
+
+    path (str | Path): A folder of pairs.
+    YIELDS (pl.DataFrame): The columns `id`, `name_1` and `name_2` of the next pairs.
+    RAISES (OSError): If a file is missing, damaged or of an older version.
+    """
+    pairs = _load(path)
+    for start in range(0, len(pairs), CHUNK):
+        part = slice(start, start + CHUNK)
+        yield pl.DataFrame(
+            {
+                "id": pairs.concepts.gather(pairs.labels[part]),
+                "name_1": pairs.names.gather(pairs.left[part]),
+                "name_2": pairs.names.gather(pairs.right[part]),
+            }
+        )
 
 
 def check_text_path(text_path: str | Path) -> None:
@@ -153,7 +222,7 @@ def check_text_path(text_path: str | Path) -> None:
 def write_pairs_text(path: str | Path, text_path: str | Path) -> int:
     """Write pairs as lines `CUI||name||name`, the form in which SapBERT's reference code takes them.
 
-    path (str | Path): A folder written by `write_pairs`.
+    path (str | Path): A folder of pairs.
     text_path (str | Path): The file to write.
     RETURNS (int): Lines written.
     RAISES (OSError): If the file cannot be written.
@@ -167,7 +236,7 @@ def write_pairs_text(path: str | Path, text_path: str | Path) -> int:
     try:
         with temporary.open("wb") as file:
             for chunk in read_pairs(path):
-                fields = pl.concat_str(SCHEMA.names, separator=SEPARATOR)
+                fields = pl.concat_str(pl.all(), separator=SEPARATOR)
                 bad = chunk.filter(pl.any_horizontal(pl.all().str.contains(r"[|\n\r]")))
                 if bad.height:
                     raise ValueError(Errors.E603.format(id=bad["id"][0], names=bad.row(0)[1:], path=text_path))
@@ -180,28 +249,31 @@ def write_pairs_text(path: str | Path, text_path: str | Path) -> int:
 
 
 def read_pairs_text(text_path: str | Path, path: str | Path) -> dict[str, Any]:
-    """Read lines `CUI||name||name` into a folder like that of `write_pairs`.
+    """Read lines `CUI||name||name` into a folder of pairs. Pairs of two names written alike are left out.
 
     text_path (str | Path): The file.
     path (str | Path): The folder to write.
-    RETURNS (dict[str, Any]): What the manifest says.
-    RAISES (ValueError): If a line is of another form.
+    RETURNS (dict[str, Any]): The counts and settings that the manifest has.
+    RAISES (ValueError): If a line is of another form, or no pair is left.
     """
-    columns: list[list[str]] = [[], [], []]
+    rows: list[tuple[str, ...]] = []
     # Windows' editors put a mark before the first id, which is none of its letters.
     with Path(text_path).open(encoding="utf-8-sig", newline="\n") as file:
         for number, line in enumerate(file, start=1):
-            fields = line.rstrip("\r\n").split(SEPARATOR)
-            if len(fields) != 3 or not all(field.strip() for field in fields):
+            fields = tuple(field.strip() for field in line.rstrip("\r\n").split(SEPARATOR))
+            if len(fields) != 3 or not all(fields):
                 raise ValueError(Errors.E604.format(file=text_path, line=number, found=len(fields), text=line[:80]))
-            for column, field in zip(columns, fields, strict=True):
-                column.append(field.strip())
-    if not columns[0]:
-        raise ValueError(Errors.E602.format(concepts=0, names=0))
-    table = pa.table(dict(zip(SCHEMA.names, columns, strict=True)), schema=SCHEMA)
-    counts = {"pairs": table.num_rows, "concepts_with_pairs": len(set(columns[0]))}
-    data = {"counts": counts, "settings": {"file": Path(text_path).name}, "spacy_sapbert": spacy_sapbert.__version__}
-    with fill_folder(Path(path), last=PAIRS_MANIFEST) as folder:
-        pq.write_table(table, folder / PAIRS_FILE, compression="zstd")
-        write_manifest(folder / PAIRS_MANIFEST, FORMAT_VERSION, data)
+            rows.append(fields)
+    kept = [row for row in rows if row[1] != row[2]]
+    if len(kept) < len(rows):
+        warnings.warn(Warnings.W601.format(n=len(rows) - len(kept), path=text_path), stacklevel=2)
+    if not kept:
+        counts = {"concepts": len({row[0] for row in rows}), "names": len({row[1] for row in rows})}
+        raise ValueError(Errors.E602.format(**counts))
+    pairs = index_pairs(*(list(column) for column in zip(*kept, strict=True)))
+    data = {
+        "counts": {"pairs": len(pairs), "concepts_with_pairs": len(pairs.concepts)},
+        "settings": {"file": Path(text_path).name},
+    }
+    save_pairs(pairs, path, data)
     return data

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from spacy_sapbert.encoder import EncoderShim
-from spacy_sapbert.files import fill_folder, read_manifest, write_manifest
+from spacy_sapbert.files import read_manifest
 from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.edits import remove_concepts
 from spacy_sapbert.terminology.storage import FORMAT_VERSION as TERMINOLOGY_VERSION
@@ -18,10 +18,11 @@ from spacy_sapbert.terminology.storage import MANIFEST as TERMINOLOGY_MANIFEST
 
 from ..errors import Errors
 from ..evaluation import LinkingTask, measure_accuracy
-from .pairs import list_distinct_names
+from .data_folder import DataFolder
+from .synonym_pairs import list_distinct_names
 
 TERMINOLOGY_FOLDER, HELD_OUT_FILE, SPLIT_MANIFEST = "terminology", "held_out.json", "split.json"
-FORMAT_VERSION = 2
+FOLDER = DataFolder(SPLIT_MANIFEST, 2, "`split` and `language-split`")
 
 
 def read_held_out(path: str | Path) -> LinkingTask:
@@ -33,13 +34,9 @@ def read_held_out(path: str | Path) -> LinkingTask:
     RAISES (ValueError): If it holds something else, or lies with a split that it does not belong to.
     """
     manifest = Path(path).with_name(SPLIT_MANIFEST)
-    if Path(path).is_file() and manifest.is_file() and Path(path).name not in _list_files(manifest):
+    if Path(path).is_file() and manifest.is_file() and Path(path).name not in FOLDER.read(manifest.parent)["files"]:
         raise ValueError(Errors.E744.format(path=path))
     return LinkingTask.from_disk(path)
-
-
-def _list_files(manifest: Path) -> dict[str, str]:
-    return read_manifest(manifest, FORMAT_VERSION)["files"]
 
 
 def split_terminology(
@@ -168,15 +165,14 @@ def save_split(path: str | Path, rest: Terminology, tasks: Mapping[str, LinkingT
     tasks (Mapping[str, LinkingTask]): The tasks by file name.
     data (Mapping[str, Any]): What the manifest says besides.
     """
-    with fill_folder(Path(path), last=SPLIT_MANIFEST) as temporary:
+    hashes: dict[str, str] = {}
+    with FOLDER.write(path, data, hashes=hashes) as temporary:
         for name, task in tasks.items():
             task.to_disk(temporary / name)
         rest.to_disk(temporary / TERMINOLOGY_FOLDER)
-        saved = read_manifest(
-            temporary / TERMINOLOGY_FOLDER / TERMINOLOGY_MANIFEST, TERMINOLOGY_VERSION, check_files=False
-        )
-        hashes = {f"{TERMINOLOGY_FOLDER}/{name}": digest for name, digest in saved["files"].items()}
-        write_manifest(temporary / SPLIT_MANIFEST, FORMAT_VERSION, dict(data), hashes=hashes)
+        manifest = temporary / TERMINOLOGY_FOLDER / TERMINOLOGY_MANIFEST
+        saved = read_manifest(manifest, TERMINOLOGY_VERSION, check_files=False)
+        hashes |= {f"{TERMINOLOGY_FOLDER}/{name}": digest for name, digest in saved["files"].items()}
 
 
 def check_held_out(task: LinkingTask, concepts: Collection[str], path: str | Path) -> None:

@@ -8,12 +8,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-import spacy_sapbert
 from spacy_sapbert.terminology.readers.lines import SourceFile, invalid_utf8
 
 from ..errors import Errors
-from .mention_pairs import write_pair_columns
-from .pairs import SEPARATOR
+from .pairs import SEPARATOR, index_pairs, save_pairs
 
 ParallelLabel = Literal["word", "pair"]
 SPACES = re.compile(r"[ \t]+")
@@ -99,7 +97,6 @@ def write_parallel_pairs(
         },
         "settings": {"lower_case": lower_case, "label": label},
         "sources": [source.describe() for source in sources],
-        "spacy_sapbert": spacy_sapbert.__version__,
     }
-    write_pair_columns((ids, left, right), path, data)
+    save_pairs(index_pairs(ids, left, right), path, data)
     return data

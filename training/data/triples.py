@@ -9,10 +9,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import polars as pl
-import pyarrow.parquet as pq
 
-import spacy_sapbert
-from spacy_sapbert.files import fill_folder, read_manifest, write_manifest
 from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.readers.checksums import verify
 from spacy_sapbert.terminology.readers.malformed import check_choice
@@ -23,10 +20,12 @@ from spacy_sapbert.terminology.rrf.tables import find_rows
 from spacy_sapbert.types import OnMalformed
 
 from ..errors import Errors
+from .data_folder import DataFolder
 
 TRIPLES_FILE = "triples.parquet"
 TRIPLES_MANIFEST = "triples.json"
 FORMAT_VERSION = 1
+FOLDER = DataFolder(TRIPLES_MANIFEST, FORMAT_VERSION, "`triples`")
 # The paper joins the names of relation and attribute; the released code takes the attribute alone.
 RelationLabel = Literal["REL+RELA", "REL", "RELA"]
 # Looking up concepts costs the same for few rows as for many.
@@ -97,12 +96,10 @@ def write_triples(
         "inputs": folder.describe(),
         "verified": verify(folder.describe(), folder.path),
         "terminology": terminology.fingerprint,
-        "spacy_sapbert": spacy_sapbert.__version__,
     }
-    with fill_folder(Path(path), last=TRIPLES_MANIFEST) as temporary:
+    with FOLDER.write(path, data) as temporary:
         named = triples.with_columns(ids.gather(triples[end]).alias(end) for end in ("head", "tail"))
         named.write_parquet(temporary / TRIPLES_FILE, compression="zstd")
-        write_manifest(temporary / TRIPLES_MANIFEST, FORMAT_VERSION, data)
     return data
 
 
@@ -113,11 +110,18 @@ def read_triples(path: str | Path) -> pl.DataFrame:
     RETURNS (pl.DataFrame): The columns `head` (id), `relation` and `tail` (id).
     RAISES (OSError): If a file is missing or damaged.
     """
-    path = Path(path)
-    read_manifest(path / TRIPLES_MANIFEST, FORMAT_VERSION)
-    frame = pl.from_arrow(pq.read_table(path / TRIPLES_FILE))
-    assert isinstance(frame, pl.DataFrame)
-    return frame
+    FOLDER.read(path)
+    return pl.read_parquet(Path(path) / TRIPLES_FILE)
+
+
+def hash_triples(path: str | Path) -> str:
+    """Read the hash of a folder of triples, after checking that the folder is whole.
+
+    path (str | Path): A folder written by `write_triples`.
+    RETURNS (str): SHA-256, hexadecimal.
+    RAISES (OSError): If a file is missing or damaged.
+    """
+    return str(FOLDER.read(path)["files"][TRIPLES_FILE])
 
 
 def _make_conditions(folder: RrfFolder, terminology: Terminology, wanted: Collection[str] | None) -> dict[str, pl.Expr]:

@@ -10,7 +10,7 @@ import numpy as np
 from spacy_sapbert.encoder import EncoderShim
 from spacy_sapbert.index import make_scann_index
 
-from ..data.tokens import PairData
+from ..data.pairs import PairData
 from ..errors import Errors
 from .settings import TrainingSettings
 

@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from accelerate import Accelerator
 
-from ..data.tokens import PairData, Tokens
+from ..data.pairs import PairData
+from ..data.tokens import Tokens
 from .batches import Batches
 from .gradient import GradientStep
 from .metrics import METRICS_FILE, read_metrics

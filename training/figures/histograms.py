@@ -13,8 +13,8 @@ import torch
 
 from spacy_sapbert.terminology import Terminology
 
-from ..data.pairs import write_pairs
-from ..data.tokens import PairData, load_pairs
+from ..data.pairs import PairData, load_pairs
+from ..data.synonym_pairs import write_pairs
 from ..engine.batches import Batches
 from ..engine.objectives import list_pairs, make_miner
 from ..engine.objectives.distances import cosines

@@ -12,9 +12,8 @@ from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.storage import FORMAT_VERSION as TERMINOLOGY_VERSION
 from spacy_sapbert.terminology.storage import MANIFEST as TERMINOLOGY_MANIFEST
 
-from ..data.pairs import PAIRS_FILE, read_hashes, read_pairs
-from ..data.triples import FORMAT_VERSION as TRIPLES_VERSION
-from ..data.triples import TRIPLES_FILE, TRIPLES_MANIFEST, read_triples
+from ..data.pairs import hash_pairs, list_pair_concepts
+from ..data.triples import hash_triples, read_triples
 from ..encoders.card import Making, describe_sapbert
 from ..engine.checkpoint import load_weights
 from ..engine.settings import EncoderChoice, TrainingSettings, make_settings
@@ -168,11 +167,11 @@ class PairFolder:
 
     def hash(self) -> str:
         """Tell data apart. See `TrainingData.hash`."""
-        return read_hashes(self.path)[PAIRS_FILE]
+        return hash_pairs(self.path)
 
     def list_concepts(self) -> set[str]:
         """List the concepts with pairs. See `TrainingData.list_concepts`."""
-        return {concept for chunk in read_pairs(self.path, columns=["id"]) for concept in chunk["id"].unique()}
+        return list_pair_concepts(self.path)
 
 
 @dataclass(frozen=True)
@@ -188,8 +187,7 @@ class GraphFolders:
 
     def hash(self) -> dict[str, str]:
         """Tell data apart. See `TrainingData.hash`."""
-        triples = read_manifest(Path(self.triples) / TRIPLES_MANIFEST, TRIPLES_VERSION)
-        return {**NameFolder(self.path).hash(), "triples": triples["files"][TRIPLES_FILE]}
+        return {**NameFolder(self.path).hash(), "triples": hash_triples(self.triples)}
 
     def list_concepts(self) -> set[str]:
         """List the concepts with triples, also where a run leaves them out. See `TrainingData.list_concepts`."""

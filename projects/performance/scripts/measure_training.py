@@ -18,7 +18,8 @@ from turns import median_ratio, take_turns
 
 from spacy_sapbert.encoder import EncoderShim
 from spacy_sapbert.encoder.precision import resolve_precision
-from training.data.tokens import Tokens, load_pairs
+from training.data.pairs import load_pairs
+from training.data.tokens import Tokens
 from training.encoders.bases import find_encoder
 from training.engine.batches import Batches
 from training.engine.loop import TrainingLoop

@@ -11,8 +11,7 @@ from typer.testing import CliRunner
 
 from training.cli import app
 from training.data.mention_pairs import read_dictionary, write_finetuning_pairs
-from training.data.pairs import PAIRS_MANIFEST, read_pairs
-from training.data.tokens import load_pairs
+from training.data.pairs import PAIRS_MANIFEST, load_pairs, read_pairs
 from training.engine.settings import make_settings
 from training.methods.sapbert.run import pretrain
 

@@ -1,5 +1,6 @@
 """Pairs against itertools, the draw against uniformity, the files both ways."""
 
+import json
 from itertools import combinations
 
 import numpy as np
@@ -9,8 +10,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spacy_sapbert.terminology import TerminologyBuilder
-from training.data.pairs import PAIRS_FILE, read_pairs, read_pairs_text, write_pairs, write_pairs_text
+from training.data.pairs import (
+    PAIRS_FILE,
+    PAIRS_MANIFEST,
+    hash_pairs,
+    index_pairs,
+    list_pair_concepts,
+    load_pairs,
+    read_pairs,
+    read_pairs_text,
+    write_pairs_text,
+)
 from training.data.sampling import choose_pairs, make_keys, sample_without_replacement, unrank_pairs
+from training.data.synonym_pairs import write_pairs
 
 
 def build(concepts):
@@ -153,6 +165,55 @@ def test_damaged_pairs_are_not_read(tmp_path):
         list(read_pairs(tmp_path))
 
 
-def test_parquet_is_plain(tmp_path):
+def test_files_are_tables_of_names_and_concepts_and_rows_of_them(tmp_path):
+    write_pairs(build({"C2": ["b", "a", "only here"], "C1": ["b", "c"], "C3": ["unpaired"]}), tmp_path)
+    assert pl.read_parquet(tmp_path / "names.parquet")["name"].to_list() == ["a", "b", "c", "only here"]
+    assert pl.read_parquet(tmp_path / "concepts.parquet").rows() == [("C1", ""), ("C2", "")]
+    assert pl.read_parquet(tmp_path / PAIRS_FILE).rows() == [(1, 2, 0), (0, 1, 1), (0, 3, 1), (1, 3, 1)]
+    data = load_pairs(tmp_path)
+    assert (data.left.dtype, data.right.dtype, data.labels.dtype) == (np.int64,) * 3
+    assert data.sources == ["", ""] and data.sha256 == hash_pairs(tmp_path)
+    assert list_pair_concepts(tmp_path) == {"C1", "C2"}
+
+
+def test_the_hash_is_one_of_the_content(tmp_path):
+    terminology = build({"C1": ["a", "b"], "C2": ["c", "d"]})
+    hashes = []
+    for number, options in enumerate(({}, {"limit": 7}, {"lower_case": False})):
+        write_pairs(terminology, tmp_path / str(number), **options)
+        hashes.append(hash_pairs(tmp_path / str(number)))
+    # Other settings that change nothing in the pairs leave the identity of the data as it is.
+    assert len(set(hashes)) == 1
+    others = [{"C1": ["a", "b"], "C2": ["c", "e"]}, {"C1": ["a", "b"], "C3": ["c", "d"]}, {"C1": ["ab", "b", "cd"]}]
+    for number, concepts in enumerate(others):
+        write_pairs(build(concepts), tmp_path / f"other {number}")
+        hashes.append(hash_pairs(tmp_path / f"other {number}"))
+    assert len(set(hashes)) == 4
+
+
+rows = st.lists(st.tuples(st.sampled_from("CBA"), st.sampled_from("xyzab"), st.sampled_from("xyzab")), min_size=1)
+
+
+@settings(max_examples=60, deadline=None)
+@given(rows)
+def test_numbers_stand_for_the_strings_they_were_made_of(rows):
+    data = index_pairs(*(list(column) for column in zip(*rows, strict=True)))
+    names, concepts = data.names.to_list(), data.concepts.to_list()
+    assert names == sorted({name for _, *pair in rows for name in pair})
+    assert concepts == sorted({concept for concept, *_ in rows})
+    numbers = zip(data.labels.tolist(), data.left.tolist(), data.right.tolist(), strict=True)
+    assert [(concepts[label], names[left], names[right]) for label, left, right in numbers] == rows
+
+
+def test_folders_of_other_versions_and_other_folders_are_refused(tmp_path):
+    with pytest.raises(FileNotFoundError, match="E610.*`finetuning-pairs`.*run the command"):
+        load_pairs(tmp_path)
     write_pairs(build({"C1": ["a", "b"]}), tmp_path)
-    assert pl.read_parquet(tmp_path / PAIRS_FILE).rows() == [("C1", "a", "b")]
+    manifest = json.loads((tmp_path / PAIRS_MANIFEST).read_text())
+    (tmp_path / PAIRS_MANIFEST).write_text(json.dumps({**manifest, "format": 1}))
+    for read in (load_pairs, hash_pairs, list_pair_concepts, lambda path: list(read_pairs(path))):
+        with pytest.raises(OSError, match="E611.*format 1.*format 2.*write it again with `pairs`"):
+            read(tmp_path)
+    (tmp_path / PAIRS_MANIFEST).write_text("{")
+    with pytest.raises(OSError, match="E501"):
+        load_pairs(tmp_path)

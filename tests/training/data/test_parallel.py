@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from training.cli import app
-from training.data.pairs import read_pairs
-from training.data.tokens import load_pairs
+from training.data.pairs import load_pairs, read_pairs
 from training.data.translation_pairs import write_parallel_pairs
 
 

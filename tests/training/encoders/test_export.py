@@ -16,8 +16,8 @@ from spacy_sapbert.encoder import EncoderShim, read_encoder
 from spacy_sapbert.encoder.folder import compute_fingerprint
 from spacy_sapbert.terminology import TerminologyBuilder
 from training.cli import app
-from training.data.pairs import write_pairs
 from training.data.splits import measure_held_out, split_terminology
+from training.data.synonym_pairs import write_pairs
 from training.encoders.card import CardNotes, describe_base, describe_sapbert, read_results, write_card
 from training.encoders.export import average_weights
 from training.encoders.run_export import export_run, find_checkpoint

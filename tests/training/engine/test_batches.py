@@ -8,8 +8,8 @@ import pytest
 
 from spacy_sapbert.encoder import EncoderShim
 from spacy_sapbert.terminology import TerminologyBuilder
-from training.data.pairs import read_pairs_text, write_pairs
-from training.data.tokens import PairData, load_pairs
+from training.data.pairs import PairData, load_pairs, read_pairs_text
+from training.data.synonym_pairs import write_pairs
 from training.engine.batches import Batches, balance_sources, find_neighbours
 
 

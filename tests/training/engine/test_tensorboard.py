@@ -6,8 +6,8 @@ from types import ModuleType
 import pytest
 
 from spacy_sapbert.terminology import TerminologyBuilder
-from training.data.pairs import write_pairs
 from training.data.splits import split_terminology
+from training.data.synonym_pairs import write_pairs
 from training.engine.loop import TrainingLoop, read_metrics
 from training.engine.settings import make_settings
 from training.methods.sapbert.run import pretrain

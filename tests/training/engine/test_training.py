@@ -17,9 +17,9 @@ from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel
 
 from spacy_sapbert.encoder import EncoderShim, read_encoder
 from spacy_sapbert.terminology import TerminologyBuilder
-from training.data.pairs import read_pairs_text, write_pairs
+from training.data.pairs import load_pairs, read_pairs_text
 from training.data.splits import split_terminology
-from training.data.tokens import load_pairs
+from training.data.synonym_pairs import write_pairs
 from training.engine.adapters import add_adapter, count_trainable
 from training.engine.batches import Batches
 from training.engine.checkpoint import STATE_FILE, list_checkpoints
@@ -421,20 +421,29 @@ def test_a_full_disk_leaves_the_former_checkpoint(make, monkeypatch):
     assert len(losses(settings)) == 4
 
 
-@pytest.mark.parametrize("lines", ["C1||a||b\nC1||a||c\n", "C1||a||a\nC2||b||b\n", "C1||a||b\nC2||c||c\n"])
-@pytest.mark.filterwarnings("ignore:.*W601")
-def test_data_without_anything_to_tell_apart_are_refused(tmp_path, lines):
-    (tmp_path / "pairs.txt").write_text(lines)
+def test_pairs_of_one_concept_are_refused(tmp_path):
+    (tmp_path / "pairs.txt").write_text("C1||a||b\nC1||a||c\n")
     read_pairs_text(tmp_path / "pairs.txt", tmp_path / "pairs")
     with pytest.raises(ValueError, match="E630"):
         load_pairs(tmp_path / "pairs")
 
 
+@pytest.mark.filterwarnings("ignore:.*W601")
+def test_identical_strings_leave_nothing_to_tell_apart(tmp_path):
+    (tmp_path / "pairs.txt").write_text("C1||a||b\nC2||c||c\n")
+    read_pairs_text(tmp_path / "pairs.txt", tmp_path / "pairs")
+    with pytest.raises(ValueError, match="E630"):
+        load_pairs(tmp_path / "pairs")
+    (tmp_path / "pairs.txt").write_text("C1||a||a\nC2||b||b\n")
+    with pytest.raises(ValueError, match="E602"):
+        read_pairs_text(tmp_path / "pairs.txt", tmp_path / "other")
+
+
 def test_identical_strings_are_left_out_and_told(tmp_path):
     (tmp_path / "pairs.txt").write_text("C1||a||a\nC1||a||b\nC2||c||d\n")
-    read_pairs_text(tmp_path / "pairs.txt", tmp_path / "pairs")
     with pytest.warns(UserWarning, match="W601.*1 pairs"):
-        assert len(load_pairs(tmp_path / "pairs")) == 2
+        read_pairs_text(tmp_path / "pairs.txt", tmp_path / "pairs")
+    assert len(load_pairs(tmp_path / "pairs")) == 2
 
 
 @pytest.mark.parametrize(

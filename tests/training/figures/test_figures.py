@@ -14,8 +14,8 @@ import training.cli.figures  # noqa: F401  # registers its commands
 from spacy_sapbert.terminology import TerminologyBuilder
 from training.cli import app
 from training.cli import figures as figure_commands
-from training.data.pairs import write_pairs
-from training.data.tokens import load_pairs
+from training.data.pairs import load_pairs
+from training.data.synonym_pairs import write_pairs
 from training.errors import Errors
 from training.figures import (
     NameBatch,

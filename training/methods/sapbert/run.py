@@ -13,9 +13,10 @@ from accelerate.utils import set_seed
 
 from spacy_sapbert.encoder import EncoderShim, EncoderSource
 
+from ...data.pairs import PairData, load_pairs
 from ...data.run_folder import list_versions
 from ...data.splits import check_held_out, measure_held_out, read_held_out
-from ...data.tokens import PairData, Tokens, load_pairs
+from ...data.tokens import Tokens
 from ...encoders.bases import load_base
 from ...encoders.card import describe_sapbert
 from ...encoders.export import as_encoder, finish_encoder

@@ -8,8 +8,9 @@ from typer.testing import CliRunner
 from spacy_sapbert.terminology import Terminology, TerminologyBuilder
 from training.cli.application import app
 from training.data.language_split import read_language_split, split_languages, write_language_split
-from training.data.pairs import read_pairs, write_pairs
+from training.data.pairs import read_pairs
 from training.data.splits import check_held_out, read_held_out, split_terminology
+from training.data.synonym_pairs import write_pairs
 from training.evaluation import CharacterTfidf, measure_system
 from training.evaluation.probes.languages import (
     count_languages,

@@ -1,0 +1,65 @@
+"""Folders of training data: written as a whole, with a manifest of their files, and checked when they are read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import spacy_sapbert
+from spacy_sapbert.files import fill_folder, read_manifest, write_manifest
+
+from ..errors import Errors
+
+
+@dataclass(frozen=True)
+class DataFolder:
+    """A kind of folder.
+
+    manifest (str): The manifest's file name.
+    version (int): The format that is written and read.
+    commands (str): The commands that write such folders, for messages.
+    """
+
+    manifest: str
+    version: int
+    commands: str
+
+    @contextmanager
+    def write(
+        self, path: str | Path, data: Mapping[str, Any], *, hashes: Mapping[str, str] | None = None
+    ) -> Iterator[Path]:
+        """Give a temporary folder for the files. They are moved into place, the manifest last, if all goes well.
+
+        path (str | Path): The folder. Its other files stay.
+        data (Mapping[str, Any]): What the manifest says besides the files, their hashes and the versions.
+        hashes (Mapping[str, str] | None): The SHA-256 of files that are hashed while they are written. It may be filled
+            within the block.
+        YIELDS (Path): The temporary folder.
+        """
+        with fill_folder(Path(path), last=self.manifest) as temporary:
+            yield temporary
+            content = {**data, "spacy_sapbert": spacy_sapbert.__version__}
+            write_manifest(temporary / self.manifest, self.version, content, hashes=hashes)
+
+    def read(self, path: str | Path) -> dict[str, Any]:
+        """Read the manifest of a folder, and check the files that it lists.
+
+        path (str | Path): The folder.
+        RETURNS (dict[str, Any]): The manifest, with the SHA-256 of each file under "files".
+        RAISES (OSError): If the folder is missing, damaged or of another version.
+        """
+        manifest = Path(path) / self.manifest
+        if not manifest.is_file():
+            raise FileNotFoundError(Errors.E610.format(path=path, file=self.manifest, commands=self.commands))
+        try:
+            found = json.loads(manifest.read_text(encoding="utf8"))["format"]
+        except (ValueError, KeyError, TypeError):
+            found = self.version  # `read_manifest` tells what is damaged
+        if found != self.version:
+            details = {"path": path, "found": found, "expected": self.version, "commands": self.commands}
+            raise OSError(Errors.E611.format(**details))
+        return read_manifest(manifest, self.version)
