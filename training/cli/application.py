@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
 from ..errors import Errors
+
+TRAINING = Path(__file__).parents[1]
 
 app = typer.Typer(
     help="The commands: `python -m training --help`.",
@@ -14,6 +18,30 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+
+def find_config(folder: str) -> Callable[[str], Path]:
+    """Make a parser of the names of config files.
+
+    folder (str): Where those are that come with the package, such as "configs".
+    RETURNS (Callable): Gives the file of a path; or of a name, such as "quick", that of the package.
+    """
+
+    def find(name: str) -> Path:
+        shipped = TRAINING / folder / f"{name}.cfg"
+        return shipped if shipped.is_file() and not Path(name).is_file() else Path(name)
+
+    return find
+
+
+ConfigPath = Annotated[
+    Path,
+    typer.Argument(
+        parser=find_config("configs"),
+        metavar="CONFIG",
+        help="A file, or one of training/configs by name: quick",
+    ),
+]
 
 
 def parse_list(values: str) -> list[str] | None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import typer
 
-from .application import app, read_overrides
+from .application import ConfigPath, app, read_overrides
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
-def biosyn(context: typer.Context, config: Path) -> None:
+def biosyn(context: typer.Context, config: ConfigPath) -> None:
     """Train BioSyn on the mentions of a corpus. Settings are given as for `pretrain`, over those of the config file."""
     from ..methods.biosyn import read_biosyn_settings, train_biosyn
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import typer
 
-from .application import app, read_overrides
+from .application import ConfigPath, app, read_overrides
 from .runs import echo_scores
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
-def coder(context: typer.Context, config: Path) -> None:
+def coder(context: typer.Context, config: ConfigPath) -> None:
     """Train CODER on names and triples. Settings are given as for `pretrain`, over those of the config file."""
     from ..methods.coder import read_coder_settings, train_coder
 
@@ -34,7 +32,7 @@ def coder(context: typer.Context, config: Path) -> None:
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
-def coder_plusplus(context: typer.Context, config: Path) -> None:
+def coder_plusplus(context: typer.Context, config: ConfigPath) -> None:
     """Train CODER++ on names beside their nearest ones. Settings are given as for `pretrain`."""
     from ..methods.coder_plusplus import read_coder_plusplus_settings, train_coder_plusplus
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import Errors
-from .application import app, parse_files, read_overrides
+from .application import app, find_config, parse_files, read_overrides
 
 if TYPE_CHECKING:
     from ..evaluation import LinkingTask
@@ -146,7 +146,17 @@ def read_relation_tasks(relations: str, terminology: str, unseen: str, max_tripl
 
 HELD_OUT_OPTION = typer.Option(help="Files of held-out names, with commas between them")
 BENCHMARKS_OPTION = typer.Option(help="The folder of the corpora; empty for none")
-CORPORA_OPTION = typer.Option(help="Which corpora: test parts, or those of corpora_dev.cfg, to choose settings on")
+CORPORA_OPTION = typer.Option(
+    parser=find_config("evaluation/corpora"),
+    metavar="CONFIG",
+    help="Which corpora: test parts, or those of corpora_dev, to choose settings on",
+)
+SweepPath = Annotated[
+    Path,
+    typer.Argument(
+        parser=find_config("sweeps"), metavar="CONFIG", help="A file, or one of training/sweeps by name, such as mining"
+    ),
+]
 MAX_NAMES_OPTION = typer.Option(help="Names of each dictionary to search about at most; 0 for all")
 
 
@@ -194,7 +204,7 @@ def measure(
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def sweep(
     context: typer.Context,
-    config: Path,
+    config: SweepPath,
     output: Path,
     held_out: Annotated[str, HELD_OUT_OPTION] = "",
     benchmarks: Annotated[str, BENCHMARKS_OPTION] = "",

@@ -8,11 +8,11 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import Errors
-from .application import app, read_overrides
+from .application import ConfigPath, app, read_overrides
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
-def pretrain(context: typer.Context, config: Path) -> None:
+def pretrain(context: typer.Context, config: ConfigPath) -> None:
     """Train an encoder on pairs of names. Settings are given as `--batch.pairs 128`, over those of the config file."""
     from ..engine.settings import read_settings
     from ..methods.sapbert.run import pretrain as train

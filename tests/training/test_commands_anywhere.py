@@ -1,0 +1,28 @@
+"""The commands run from any folder, and know the configs that come with the package by name."""
+
+import subprocess
+import sys
+
+import pytest
+
+from training.cli.application import TRAINING, find_config
+
+
+def test_the_commands_run_from_any_folder(tmp_path):
+    done = subprocess.run([sys.executable, "-m", "training", "--help"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0 and "Commands" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("folder", "name"), [("configs", "quick"), ("sweeps", "mining"), ("evaluation/corpora", "corpora_dev")]
+)
+def test_a_config_of_the_package_is_found_by_its_name(tmp_path, monkeypatch, folder, name):
+    monkeypatch.chdir(tmp_path)
+    assert find_config(folder)(name) == TRAINING / folder / f"{name}.cfg"
+
+
+def test_a_file_comes_before_a_config_of_the_package(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "quick").write_text("[paths]")
+    assert str(find_config("configs")("quick")) == "quick"
+    assert str(find_config("configs")("mine.cfg")) == "mine.cfg"
