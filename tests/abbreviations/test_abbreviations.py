@@ -267,7 +267,7 @@ def test_expand_without_extensions():
     code = (
         "import spacy\n"
         "from spacy.tokens import Doc, Span\n"
-        "from spacy_sapbert.abbreviations import abbreviations_by_start, expand_abbreviations\n"
+        "from spacy_sapbert.abbreviations.component import abbreviations_by_start, expand_abbreviations\n"
         "doc = Doc(spacy.vocab.Vocab(), words=['MS'])\n"
         "assert not Doc.has_extension('abbreviations') and not Span.has_extension('long_form')\n"
         "assert abbreviations_by_start(doc) == {}\n"

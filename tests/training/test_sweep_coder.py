@@ -126,9 +126,9 @@ def test_a_sweep_of_coder_trains_measures_and_goes_on(config, corpora, tmp_path,
             assert cell.startswith(f"{sum(accuracies[label, name]) / 2:.1f}±") and "/" not in cell
     # All is done: nothing is trained or measured again, and the table is the same.
     for name in (
-        "coder.train_coder",
-        "evaluation.scores.measure_accuracy",
-        "evaluation.relation_task.classify_features",
+        "methods.coder.train_coder",
+        "evaluation.linking.scores.measure_accuracy",
+        "evaluation.probes.relation_task.classify_features",
     ):
         monkeypatch.setattr(f"training.{name}", None)
     assert run_sweep(sweep, tmp_path / "out", held_out={}, corpora=corpora, relations=tasks) == table
