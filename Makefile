@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test lint performance clean
+.PHONY: demo test lint docs performance clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python -m spacy project run demo
@@ -17,6 +17,10 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+docs: $(VENV)/.training $(VENV)/.docs
+	$(BIN)/python docs/tables.py --check
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
 performance: $(VENV)/.demo
 	$(BIN)/python -m spacy project run performance
 
@@ -26,4 +30,4 @@ $(VENV)/.%: setup.cfg constraints.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

