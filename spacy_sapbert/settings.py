@@ -28,13 +28,18 @@ KINDS: dict[Any, str] = {
 }
 
 
-def _as_tuple(value: Any) -> Any:
+def as_tuple(value: Any) -> Any:
+    """Make a tuple of any collection but a string, for fields that hold lists.
+
+    value (Any): What was given.
+    RETURNS (Any): The tuple; anything else as it is, for the type to refuse.
+    """
     is_list = isinstance(value, Collection) and not isinstance(value, str | bytes | Mapping)
     return tuple(value) if is_list else value
 
 
 # Lists, sets and spaCy's frozen lists alike. A string is a collection of strings too, each a letter: it is refused.
-Strings = Annotated[tuple[str, ...], BeforeValidator(_as_tuple)]
+Strings = Annotated[tuple[str, ...], BeforeValidator(as_tuple)]
 
 
 class Settings(BaseModel):
@@ -152,7 +157,8 @@ def describe_values(annotation: Any, metadata: Collection[Any] = ()) -> str:
     if origin is Literal:
         return ", ".join(json.dumps(value) for value in arguments)
     if origin in (tuple, list):
-        return "a list of strings"
+        one_of = get_origin(arguments[0]) is Literal
+        return f"a list of any of {describe_values(arguments[0])}" if one_of else "a list of strings"
     if origin is dict or origin in (Mapping, dict):
         return "a map from names to " + ("lists of strings" if get_origin(arguments[1]) else "numbers")
     return KINDS.get(annotation, getattr(annotation, "__name__", str(annotation))) + _describe_bounds(metadata)

@@ -12,7 +12,6 @@ import polars as pl
 
 from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.readers.checksums import verify
-from spacy_sapbert.terminology.readers.malformed import check_choice
 from spacy_sapbert.terminology.rrf.concepts import read_retired, remap
 from spacy_sapbert.terminology.rrf.folder import RrfFolder
 from spacy_sapbert.terminology.rrf.sources import SourceFilter, read_sources
@@ -60,7 +59,8 @@ def write_triples(
     RAISES (FileNotFoundError): If there is no MRREL.
     RAISES (ValueError): If it is damaged, or no triple is left.
     """
-    check_choice("label", label, get_args(RelationLabel))
+    if label not in get_args(RelationLabel):
+        raise ValueError(Errors.E620.format(what="label", value=label, allowed=", ".join(get_args(RelationLabel))))
     folder = RrfFolder(rrf_path, errors=errors)
     if "MRREL" not in folder:
         raise FileNotFoundError(Errors.E605.format(folder=folder.path))

@@ -2,51 +2,46 @@
 
 import json
 from collections import Counter
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ...types import OnMalformed, TerminologyReader
+from ...settings import Settings
+from ...types import OnMalformed
 from ..builder import TerminologyBuilder
 from ..table import Terminology
 from .lines import SourceFile, invalid_utf8
 from .malformed import MalformedLog, finish
+from .settings import make_factory, takes_settings
 
 _KEYS = ("concept_id", "canonical_name", "aliases", "types", "definition")
 
 
-def make_jsonl_reader(
-    path: str, *, language: str = "ENG", source: str = "", errors: OnMalformed = "raise"
-) -> TerminologyReader:
-    """Make a reader of a JSONL file, for use in a config.
+class JsonlSettings(Settings):
+    """How to read a file of JSON lines."""
 
-    path (str): The file, gzipped or not.
-    language (str): The language of its names.
-    source (str): The vocabulary they come from.
-    errors (OnMalformed): Whether to "raise" an error for a malformed record, or to "skip" and count it.
-    RETURNS (TerminologyReader): The reader, which opens the file when it is called.
-    """
-    return partial(read_jsonl, path, language=language, source=source, errors=errors)
+    language: str = "ENG"
+    """The language of its names, as in UMLS."""
+    source: str = ""
+    """The vocabulary that its names come from."""
+    errors: OnMalformed = "raise"
+    """Whether to "raise" an error for a malformed record, or to "skip" and count it."""
 
 
-def read_jsonl(
-    path: str | Path, *, language: str = "ENG", source: str = "", errors: OnMalformed = "raise"
-) -> Terminology:
+@takes_settings(JsonlSettings)
+def read_jsonl(path: Path, settings: JsonlSettings) -> Terminology:
     """Read a file of one JSON object per concept.
 
     An object has a "concept_id", a "canonical_name", a list of "aliases" and, if known, a list of "types" and
     a "definition". The canonical name counts as the preferred name.
 
     path (str | Path): The file, gzipped or not.
-    language (str): The language of its names.
-    source (str): The vocabulary they come from.
-    errors (OnMalformed): Whether to "raise" an error for a malformed record, or to "skip" and count it.
+    settings (JsonlSettings): Given as keyword arguments: `read_jsonl(path, language="GER")`.
     RETURNS (Terminology): The terminology.
     RAISES (ValueError): If a record is malformed and `errors` is "raise", or if there is none.
     RAISES (FileNotFoundError): If there is no such file.
     """
     file = SourceFile(path)
-    malformed = MalformedLog(file.path, errors)
+    malformed = MalformedLog(file.path, settings.errors)
     builder = TerminologyBuilder()
     first_lines: dict[str, int] = {}
     ignored: Counter[str] = Counter()
@@ -60,7 +55,7 @@ def read_jsonl(
             concept_id = record["concept_id"]
             if concept_id in first_lines:
                 raise ValueError(f"the concept '{concept_id}' is on line {first_lines[concept_id]} already")
-            _add(builder, record, language, source)
+            _add(builder, record, settings.language, settings.source)
         except ValueError as error:
             malformed.add(number, error)
             continue
@@ -68,6 +63,9 @@ def read_jsonl(
         ignored.update(record.keys() - set(_KEYS))
     read = {"records": n_records}
     return finish(builder, file, malformed, read=read, ignored_keys=dict(sorted(ignored.items())))
+
+
+make_jsonl_reader = make_factory("make_jsonl_reader", read_jsonl, JsonlSettings)
 
 
 def _add(builder: TerminologyBuilder, record: dict[str, Any], language: str, source: str) -> None:

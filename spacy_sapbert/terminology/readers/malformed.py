@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from ...errors import Errors, Warnings
 from ...types import OnMalformed
@@ -22,9 +22,7 @@ class MalformedLog:
 
         path (Path): The file that is read.
         errors (OnMalformed): "raise" or "skip".
-        RAISES (ValueError): If it is neither.
         """
-        check_choice("errors", errors, get_args(OnMalformed))
         self.path = path
         self.errors = errors
         self.count = 0
@@ -78,17 +76,5 @@ def finish(
     if malformed.count:
         first = malformed.examples[0]
         message = Warnings.W101.format(file=source.path, n=malformed.count, example=first)
-        warnings.warn(message, UserWarning, stacklevel=3)
+        warnings.warn(message, UserWarning, stacklevel=4)
     return builder.build(report)
-
-
-def check_choice(setting: str, value: object, allowed: tuple[str, ...]) -> None:
-    """Refuse a setting that is not one of a few words.
-
-    setting (str): The setting's name.
-    value (object): Its value.
-    allowed (tuple[str, ...]): The words.
-    RAISES (ValueError): If the value is not among them.
-    """
-    if value not in allowed:
-        raise ValueError(Errors.E113.format(setting=setting, value=value, allowed=", ".join(allowed)))

@@ -1,88 +1,67 @@
 """Read the terms of an ontology in OBO format."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import BeforeValidator
 
 from ...errors import Errors
-from ...types import OnMalformed, TerminologyReader
+from ...settings import Settings, as_tuple
+from ...types import OnMalformed
 from ..builder import TerminologyBuilder
 from ..table import Terminology
 from .lines import SourceFile, invalid_utf8
-from .malformed import MalformedLog, check_choice, finish
+from .malformed import MalformedLog, finish
 from .obo_term import OboTerm, parse_term
+from .settings import Texts, make_factory, takes_settings
 
-_SCOPES = ("EXACT", "BROAD", "NARROW", "RELATED")
-
-
-def make_obo_reader(
-    path: str,
-    *,
-    id_prefix: str | None = None,
-    synonym_scopes: Sequence[str] = ("EXACT",),
-    language: str = "ENG",
-    source: str | None = None,
-    errors: OnMalformed = "raise",
-) -> TerminologyReader:
-    """Make a reader of an OBO file, for use in a config.
-
-    The arguments are those of `read_obo`.
-
-    RETURNS (TerminologyReader): The reader, which opens the file when it is called.
-    """
-    return partial(
-        read_obo,
-        path,
-        id_prefix=id_prefix,
-        synonym_scopes=synonym_scopes,
-        language=language,
-        source=source,
-        errors=errors,
-    )
+Scope = Literal["EXACT", "BROAD", "NARROW", "RELATED"]
+if TYPE_CHECKING:
+    Scopes = Texts
+else:
+    Scopes = Annotated[tuple[Scope, ...], BeforeValidator(as_tuple)]
 
 
-def read_obo(
-    path: str | Path,
-    *,
-    id_prefix: str | None = None,
-    synonym_scopes: Sequence[str] = ("EXACT",),
-    language: str = "ENG",
-    source: str | None = None,
-    errors: OnMalformed = "raise",
-) -> Terminology:
+class OboSettings(Settings):
+    """How to read an OBO file."""
+
+    id_prefix: str | None = None
+    """The prefix of the cross-references to use as concept ids, such as "UMLS" for CUIs. The first one of a term is
+    taken, terms that share it are merged, and terms without keep their own id."""
+    synonym_scopes: Scopes = ("EXACT",)
+    """The scopes of the synonyms to keep."""
+    language: str = "ENG"
+    """The language of its names, as in UMLS."""
+    source: str | None = None
+    """The vocabulary that its names come from. By default the header's `ontology`, or else the prefix of the term's
+    id."""
+    errors: OnMalformed = "raise"
+    """Whether to "raise" an error for a malformed term, or to "skip" and count it."""
+
+
+@takes_settings(OboSettings)
+def read_obo(path: Path, settings: OboSettings) -> Terminology:
     """Read the terms of an OBO file that are not obsolete.
 
     path (str | Path): The file, gzipped or not.
-    id_prefix (str | None): The prefix of the cross-references to use as concept ids, such as "UMLS" for CUIs.
-        The first one of a term is taken, terms that share it are merged, and terms without keep their own id.
-    synonym_scopes (Sequence[str]): The scopes of the synonyms to keep: EXACT, BROAD, NARROW, RELATED.
-    language (str): The language of its names.
-    source (str | None): The vocabulary they come from. By default the header's `ontology`, or else the prefix
-        of the term's id.
-    errors (OnMalformed): Whether to "raise" an error for a malformed term, or to "skip" and count it.
+    settings (OboSettings): Given as keyword arguments: `read_obo(path, id_prefix="UMLS")`.
     RETURNS (Terminology): The terminology.
     RAISES (ValueError): If a term is malformed and `errors` is "raise", if there is none, or if no term has a
         cross-reference with the prefix.
     RAISES (FileNotFoundError): If there is no such file.
     """
-    if isinstance(synonym_scopes, str):
-        raise ValueError(Errors.E113.format(setting="synonym_scopes", value=synonym_scopes, allowed="a list"))
-    for scope in synonym_scopes:
-        check_choice("synonym_scopes", scope, _SCOPES)
     file = SourceFile(path)
-    malformed = MalformedLog(file.path, errors)
+    malformed = MalformedLog(file.path, settings.errors)
     stanzas = _stanzas(file)
     header = _parse_header(*next(stanzas), malformed)
-    reading = _Reading(
-        id_prefix=id_prefix,
-        scopes=frozenset(synonym_scopes),
-        language=language,
-        source=source if source is not None else header.get("ontology", "").removesuffix(".obo"),
-    )
+    reading = _Reading(settings, header.get("ontology", "").removesuffix(".obo"))
     for start, lines in stanzas:
         reading.add_stanza(start, lines, malformed)
     reading.add_parents()
+    id_prefix = settings.id_prefix
     if id_prefix and not reading.prefixes[reading.id_prefix]:
         found = ", ".join(str(prefix) for prefix, _ in reading.prefixes.most_common(10)) or "none"
         raise ValueError(Errors.E116.format(file=file.path, prefix=id_prefix, found=found))
@@ -97,15 +76,18 @@ def read_obo(
     )
 
 
+make_obo_reader = make_factory("make_obo_reader", read_obo, OboSettings)
+
+
 class _Reading:
     """The state of reading one file."""
 
-    def __init__(self, *, id_prefix: str | None, scopes: frozenset[str], language: str, source: str) -> None:
-        self.id_prefix = id_prefix.removesuffix(":") if id_prefix else None
+    def __init__(self, settings: OboSettings, ontology: str) -> None:
+        self.id_prefix = settings.id_prefix.removesuffix(":") if settings.id_prefix else None
         self.prefixes: Counter[str | None] = Counter()
-        self.scopes = scopes
-        self.language = language
-        self.source = source
+        self.scopes = frozenset(settings.synonym_scopes)
+        self.language = settings.language
+        self.source = settings.source if settings.source is not None else ontology
         self.builder = TerminologyBuilder()
         self.read = Counter(terms=0, other_stanzas=0)
         self.dropped = Counter(obsolete_terms=0, synonyms_of_other_scopes=0)

@@ -1,150 +1,99 @@
 """Read names from a table with one name per row, tab- or comma-separated."""
 
 import csv
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
 
+from pydantic import Field, field_validator
+
 from ...errors import Errors
-from ...types import OnMalformed, TerminologyReader
+from ...settings import Settings
+from ...types import OnMalformed
 from ..builder import TerminologyBuilder
 from ..table import Terminology
 from .lines import SourceFile, invalid_utf8
 from .malformed import MalformedLog, finish
+from .settings import Texts, make_factory, takes_settings
 
+COLUMNS = ("id", "name", "canonical_name", "types", "definition", "language", "source", "term_type", "preferred")
 _DELIMITERS = {".tsv": "\t", ".csv": ","}
 _TRUE = frozenset(("1", "t", "true", "y", "yes"))
 _FALSE = frozenset(("", "0", "f", "false", "n", "no"))
 
 
-@dataclass(frozen=True)
-class _Columns:
-    """Which columns of the file hold what."""
+class TableSettings(Settings):
+    """How to read a table."""
 
-    id: str
-    name: str
-    canonical_name: str | None
-    types: str | None
-    definition: str | None
-    language: str | None
-    source: str | None
-    term_type: str | None
-    preferred: str | None
+    id_column: str = "id"
+    """The column of concept ids."""
+    name_column: str = "name"
+    """The column of names."""
+    canonical_name_column: str | None = None
+    """The column of names to show. It is not searched: that takes a row."""
+    types_column: str | None = None
+    """The column of semantic types."""
+    definition_column: str | None = None
+    """The column of definitions."""
+    language_column: str | None = None
+    """The column of languages. Empty or none means "ENG"."""
+    source_column: str | None = None
+    """The column of source vocabularies."""
+    term_type_column: str | None = None
+    """The column of term types."""
+    preferred_column: str | None = None
+    """The column that says whether a name is preferred: 1/0, true/false, yes/no."""
+    list_separator: str = Field(default="|", min_length=1)
+    """What separates several semantic types."""
+    delimiter: str | None = None
+    """What separates columns. By default a tab for .tsv and a comma for .csv."""
+    header: Texts | None = None
+    """The columns' names, if the file's first line does not give them."""
+    errors: OnMalformed = "raise"
+    """Whether to "raise" an error for a malformed row, or to "skip" and count it."""
 
-
-def make_table_reader(
-    path: str,
-    *,
-    id_column: str = "id",
-    name_column: str = "name",
-    canonical_name_column: str | None = None,
-    types_column: str | None = None,
-    definition_column: str | None = None,
-    language_column: str | None = None,
-    source_column: str | None = None,
-    term_type_column: str | None = None,
-    preferred_column: str | None = None,
-    list_separator: str = "|",
-    delimiter: str | None = None,
-    header: Sequence[str] | None = None,
-    errors: OnMalformed = "raise",
-) -> TerminologyReader:
-    """Make a reader of a table, for use in a config.
-
-    The arguments are those of `read_table`.
-
-    RETURNS (TerminologyReader): The reader, which opens the file when it is called.
-    """
-    return partial(
-        read_table,
-        path,
-        id_column=id_column,
-        name_column=name_column,
-        canonical_name_column=canonical_name_column,
-        types_column=types_column,
-        definition_column=definition_column,
-        language_column=language_column,
-        source_column=source_column,
-        term_type_column=term_type_column,
-        preferred_column=preferred_column,
-        list_separator=list_separator,
-        delimiter=delimiter,
-        header=header,
-        errors=errors,
-    )
+    @field_validator("delimiter")
+    @classmethod
+    def _check_delimiter(cls, delimiter: str | None) -> str | None:
+        if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
+            raise ValueError("one character other than a double quote and a line end")
+        return delimiter
 
 
-def read_table(
-    path: str | Path,
-    *,
-    id_column: str = "id",
-    name_column: str = "name",
-    canonical_name_column: str | None = None,
-    types_column: str | None = None,
-    definition_column: str | None = None,
-    language_column: str | None = None,
-    source_column: str | None = None,
-    term_type_column: str | None = None,
-    preferred_column: str | None = None,
-    list_separator: str = "|",
-    delimiter: str | None = None,
-    header: Sequence[str] | None = None,
-    errors: OnMalformed = "raise",
-) -> Terminology:
-    r"""Read a table with one name per row. The rows of a concept need not stand together.
+@takes_settings(TableSettings)
+def read_table(path: Path, settings: TableSettings) -> Terminology:
+    """Read a table with one name per row. The rows of a concept need not stand together.
 
     A tab-separated file has no quoting: every tab separates. Any other one has fields in double quotes where
     needed, which may hold delimiters and line ends.
 
     path (str | Path): The file, gzipped or not.
-    id_column (str): The column of concept ids.
-    name_column (str): The column of names.
-    canonical_name_column (str | None): The column of names to show. It is not searched: that takes a row.
-    types_column (str | None): The column of semantic types.
-    definition_column (str | None): The column of definitions.
-    language_column (str | None): The column of languages. Empty or none means "ENG".
-    source_column (str | None): The column of source vocabularies.
-    term_type_column (str | None): The column of term types.
-    preferred_column (str | None): The column that says whether a name is preferred: 1/0, true/false, yes/no.
-    list_separator (str): What separates several semantic types.
-    delimiter (str | None): What separates columns. By default a tab for .tsv and a comma for .csv.
-    header (Sequence[str] | None): The columns' names, if the file's first line does not give them.
-    errors (OnMalformed): Whether to "raise" an error for a malformed row, or to "skip" and count it.
+    settings (TableSettings): Given as keyword arguments: `read_table(path, id_column="cui")`.
     RETURNS (Terminology): The terminology.
     RAISES (ValueError): If settings and file don't fit, a row is malformed and `errors` is "raise", or there
         is none.
     RAISES (FileNotFoundError): If there is no such file.
     """
-    columns = _Columns(
-        id=id_column,
-        name=name_column,
-        canonical_name=canonical_name_column,
-        types=types_column,
-        definition=definition_column,
-        language=language_column,
-        source=source_column,
-        term_type=term_type_column,
-        preferred=preferred_column,
-    )
     file = SourceFile(path)
-    malformed = MalformedLog(file.path, errors)
-    delimiter = _find_delimiter(file.path, delimiter)
+    malformed = MalformedLog(file.path, settings.errors)
+    delimiter = settings.delimiter or _find_delimiter(file.path)
     builder = TerminologyBuilder()
     n_rows = 0
-    names = list(header) if header is not None else None
-    positions = _find_columns(file.path, columns, names, delimiter) if names is not None else {}
+    names = list(settings.header) if settings.header is not None else None
+    positions = _find_columns(file.path, settings, names, delimiter) if names is not None else {}
     for number, fields in _rows(file, delimiter, malformed):
         if names is None:
             names = [field.strip() for field in fields]
-            positions = _find_columns(file.path, columns, names, delimiter)
+            positions = _find_columns(file.path, settings, names, delimiter)
             continue
         n_rows += 1
         try:
-            _add(builder, fields, positions, len(names), list_separator)
+            _add(builder, fields, positions, len(names), settings.list_separator)
         except ValueError as error:
             malformed.add(number, error)
     return finish(builder, file, malformed, read={"rows": n_rows})
+
+
+make_table_reader = make_factory("make_table_reader", read_table, TableSettings)
 
 
 def _add(builder: TerminologyBuilder, fields: list[str], positions: dict[str, int], width: int, separator: str) -> None:
@@ -211,25 +160,22 @@ def _quoted_rows(file: SourceFile, delimiter: str, malformed: MalformedLog) -> I
             yield start, fields
 
 
-def _find_delimiter(path: Path, delimiter: str | None) -> str:
-    if delimiter is not None:
-        if len(delimiter) != 1 or delimiter in '"\r\n':
-            raise ValueError(Errors.E113.format(setting="delimiter", value=delimiter, allowed="one character"))
-        return delimiter
+def _find_delimiter(path: Path) -> str:
     suffix = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
     if suffix.lower() not in _DELIMITERS:
         raise ValueError(Errors.E112.format(file=path))
     return _DELIMITERS[suffix.lower()]
 
 
-def _find_columns(path: Path, columns: _Columns, found: list[str], delimiter: str) -> dict[str, int]:
+def _find_columns(path: Path, settings: TableSettings, found: list[str], delimiter: str) -> dict[str, int]:
     positions = {}
-    for what, column in vars(columns).items():
+    for what in COLUMNS:
+        setting = f"{what}_column"
+        column = getattr(settings, setting)
         if column is None:
             continue
         if column not in found:
             text = ", ".join(map(repr, found))
-            setting = f"{what}_column"
             raise ValueError(
                 Errors.E111.format(file=path, column=column, setting=setting, found=text, delimiter=delimiter)
             )

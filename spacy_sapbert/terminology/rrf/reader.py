@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Sequence
-from functools import partial
 from pathlib import Path
 
 import polars as pl
 
 from ...errors import Warnings
-from ...types import OnMalformed, Suppressed, TerminologyReader, TradenameDirection, Tradenames
 from ..readers.checksums import verify
+from ..readers.settings import make_factory, takes_settings
 from ..table import Terminology
 from .atoms import keep_semantic_types, read_atoms
 from .concepts import NO_CODE, NO_SOURCE, read_definitions, read_retired, read_types, read_xrefs
 from .folder import RrfFolder
 from .relations import add_tradenames, find_parents, read_relations
 from .report import make_report
-from .settings import DEFINITION_SOURCES, RrfSettings
+from .settings import RrfSettings
 from .sources import SourceFilter, describe_used, read_sources
 from .tables import make_concepts, make_names, number_concepts, place
 
@@ -26,115 +24,29 @@ from .tables import make_concepts, make_names, number_concepts, place
 UNKNOWN_SHARE = 0.05
 
 
-def make_rrf_reader(
-    path: str,
-    languages: Sequence[str] | None = ("ENG",),
-    sources: Sequence[str] | None = None,
-    term_types: Sequence[str] | None = None,
-    semantic_types: Sequence[str] | None = None,
-    suppressed: Suppressed = "keep",
-    max_restriction_level: int | None = None,
-    lower_case: bool = False,
-    tradenames: Tradenames = "union",
-    tradename_direction: TradenameDirection = "both",
-    definition_sources: Sequence[str] = DEFINITION_SOURCES,
-    remap_retired: bool = False,
-    xrefs: bool = False,
-    errors: OnMalformed = "raise",
-) -> TerminologyReader:
-    """Make a reader of a release in RRF, registered as `spacy-sapbert.RrfTerminology.v1`.
-
-    The arguments are those of `read_rrf`.
-    RETURNS (TerminologyReader): The reader, which reads the folder when it is called.
-    """
-    return partial(
-        read_rrf,
-        path,
-        languages=languages,
-        sources=sources,
-        term_types=term_types,
-        semantic_types=semantic_types,
-        suppressed=suppressed,
-        max_restriction_level=max_restriction_level,
-        lower_case=lower_case,
-        tradenames=tradenames,
-        tradename_direction=tradename_direction,
-        definition_sources=definition_sources,
-        remap_retired=remap_retired,
-        xrefs=xrefs,
-        errors=errors,
-    )
-
-
-def read_rrf(
-    path: str | Path,
-    *,
-    languages: Collection[str] | None = ("ENG",),
-    sources: Collection[str] | None = None,
-    term_types: Collection[str] | None = None,
-    semantic_types: Collection[str] | None = None,
-    suppressed: Suppressed = "keep",
-    max_restriction_level: int | None = None,
-    lower_case: bool = False,
-    tradenames: Tradenames = "union",
-    tradename_direction: TradenameDirection = "both",
-    definition_sources: Sequence[str] = DEFINITION_SOURCES,
-    remap_retired: bool = False,
-    xrefs: bool = False,
-    errors: OnMalformed = "raise",
-) -> Terminology:
+@takes_settings(RrfSettings)
+def read_rrf(path: Path, settings: RrfSettings) -> Terminology:
     """Read MRCONSO and, as far as they are there, MRSTY, MRDEF, MRREL, MRSAB and MRCUI, plain or gzipped, whole or in
     parts. Columns are those that MRFILES tells, else the standard ones.
 
-    A concept has one name for each distinct string and language, in the order of the file; the defaults keep what
-    SapBERT was trained on (Liu et al., NAACL 2021, section 2.1).
+    A concept has one name for each distinct string and language, in the order of the file.
 
     path (str | Path): The folder, or the one above its META.
-    languages (Collection[str] | None): Languages (LAT) of the names to keep; None for all.
-    sources (Collection[str] | None): Sources (SAB) of the names, definitions and relations to keep; None for all.
-    term_types (Collection[str] | None): Term types (TTY) to keep; None for all.
-    semantic_types (Collection[str] | None): Types (TUI) of which a concept needs one; None for all concepts.
-    suppressed (Suppressed): Whether to "keep" suppressible and obsolete names and relations, or to "drop" what has a
-        SUPPRESS other than N. Suppressed definitions are never kept.
-    max_restriction_level (int | None): Keep names, definitions and relations of sources with at most this restriction
-        level (SRL); 0 for what may be passed on, None for all. A level that is not known counts as the strictest.
-    lower_case (bool): Lower-case names, so that names that differ in case become one.
-    tradenames (Tradenames): Give brands and what they are brands of each other's names: "union" of all partners, the
-        "last" partner in MRREL only, as the released SapBERT code does, or "off".
-    tradename_direction (TradenameDirection): Give names to "both", to the "generic" or to the "brand" only.
-    definition_sources (Sequence[str]): Sources whose definitions are preferred, best first. Definitions of sources in
-        other languages than those wanted are left out, as far as MRSAB tells the language.
-    remap_retired (bool): Take what other files say of concepts that MRCONSO no longer has for what they say of those
-        that MRCUI says they were merged into.
-    xrefs (bool): Read from MRSAT the codes of sources without names, and the names to show that no flag points to,
-        where the writer of this package puts them.
-    errors (OnMalformed): Whether to "raise" an error for a malformed line, or to "skip" and count it.
+    settings (RrfSettings): Given as keyword arguments: `read_rrf(path, languages=["ENG", "GER"])`.
     RETURNS (Terminology): The terminology. Its report has counts by reason, source, language and term type.
     RAISES (FileNotFoundError): If there is no MRCONSO.
     RAISES (ValueError): If files are damaged or do not fit, or nothing passes the filters.
     """
-    settings = RrfSettings(
-        languages,
-        sources,
-        term_types,
-        semantic_types,
-        suppressed,
-        max_restriction_level,
-        lower_case,
-        tradenames,
-        tradename_direction,
-        definition_sources,
-        remap_retired,
-        xrefs,
-        errors,
-    )
-    return _read(RrfFolder(path, errors=errors), settings)
+    return _read(RrfFolder(path, errors=settings.errors), settings)
+
+
+make_rrf_reader = make_factory("make_rrf_reader", read_rrf, RrfSettings)
 
 
 def _read(folder: RrfFolder, settings: RrfSettings) -> Terminology:
     if "MRREL" not in folder:
         what = "parents" if settings.tradenames == "off" else "parents and tradenames"
-        warnings.warn(Warnings.W102.format(folder=folder.path, file="MRREL", what=what), stacklevel=3)
+        warnings.warn(Warnings.W102.format(folder=folder.path, file="MRREL", what=what), stacklevel=4)
     atoms, counts = read_atoms(folder, settings)
     retired = read_retired(folder, counts.ids) if settings.remap_retired else None
     sources = read_sources(folder)
@@ -189,5 +101,5 @@ def _count_unknown(tables: dict[str, pl.DataFrame], ids: pl.Series) -> dict[str,
         counts[file] = table.height - table.filter(is_known).height
         if counts[file] > UNKNOWN_SHARE * table.height:
             message = Warnings.W104.format(n=counts[file], total=table.height, file=file)
-            warnings.warn(message, stacklevel=4)
+            warnings.warn(message, stacklevel=5)
     return counts

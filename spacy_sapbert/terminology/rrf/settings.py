@@ -2,68 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, get_args
+from typing import Any
 
-from ...errors import Errors
+from pydantic import Field
+
+from ...settings import Settings
 from ...types import OnMalformed, Suppressed, TradenameDirection, Tradenames
-from ..readers.malformed import check_choice
-
-# Sources whose definitions are written for readers, best first; others follow in the order of the file.
-DEFINITION_SOURCES = ("NCI_BRIDG", "NCI_NCI-GLOSS", "NCI", "GO", "MSH", "NCI_FDA")
-LISTS = ("languages", "sources", "term_types", "semantic_types", "definition_sources")
-FLAGS = ("lower_case", "remap_retired", "xrefs")
+from ..readers.settings import Texts
 
 
-@dataclass(frozen=True)
-class RrfSettings:
-    """The arguments of `read_rrf`, which describes them."""
+class RrfSettings(Settings):
+    """What to keep of a release. By default what SapBERT was trained on (Liu et al., NAACL 2021, section 2.1)."""
 
-    languages: Collection[str] | None = ("ENG",)
-    sources: Collection[str] | None = None
-    term_types: Collection[str] | None = None
-    semantic_types: Collection[str] | None = None
+    languages: Texts | None = ("ENG",)
+    """Languages (LAT) of the names to keep; null for all."""
+    sources: Texts | None = None
+    """Sources (SAB) of the names, definitions and relations to keep; null for all."""
+    term_types: Texts | None = None
+    """Term types (TTY) to keep; null for all."""
+    semantic_types: Texts | None = None
+    """Types (TUI) of which a concept needs one; null for all concepts."""
     suppressed: Suppressed = "keep"
-    max_restriction_level: int | None = None
+    """Whether to "keep" suppressible and obsolete names and relations, or to "drop" what has a SUPPRESS other than N.
+    Suppressed definitions are never kept."""
+    max_restriction_level: int | None = Field(default=None, ge=0, le=9)
+    """Keep names, definitions and relations of sources with at most this restriction level (SRL); 0 for what may be
+    passed on, null for all. A level that is not known counts as the strictest."""
     lower_case: bool = False
+    """Lower-case names, so that names that differ in case become one."""
     tradenames: Tradenames = "union"
+    """Give brands and what they are brands of each other's names: "union" of all partners, the "last" partner in MRREL
+    only, as the released SapBERT code does, or "off"."""
     tradename_direction: TradenameDirection = "both"
-    definition_sources: Sequence[str] = DEFINITION_SOURCES
+    """Give names to "both", to the "generic" or to the "brand" only."""
+    definition_sources: Texts = ("NCI_BRIDG", "NCI_NCI-GLOSS", "NCI", "GO", "MSH", "NCI_FDA")
+    """Sources whose definitions are preferred, best first; by default those that write them for readers. Others follow
+    in the order of the file. Definitions of sources in other languages than those wanted are left out, as far as MRSAB
+    tells the language."""
     remap_retired: bool = False
+    """Move what other files say of concepts that MRCONSO no longer has to those that MRCUI says they were merged
+    into."""
     xrefs: bool = False
+    """Read from MRSAT the codes of sources without names, and the names to show that no flag points to, where
+    `write_rrf` puts them."""
     errors: OnMalformed = "raise"
-
-    def __post_init__(self) -> None:
-        check_choice("suppressed", self.suppressed, get_args(Suppressed))
-        check_choice("tradenames", self.tradenames, get_args(Tradenames))
-        check_choice("tradename_direction", self.tradename_direction, get_args(TradenameDirection))
-        check_choice("errors", self.errors, get_args(OnMalformed))
-        for name in LISTS:
-            value = getattr(self, name)
-            if value is None and name != "definition_sources":
-                continue
-            if not _is_list_of_strings(value):
-                raise ValueError(Errors.E127.format(name=name, value=value, allowed='a list of strings, as ["ENG"]'))
-        for name in FLAGS:
-            if not isinstance(getattr(self, name), bool):
-                raise ValueError(Errors.E127.format(name=name, value=getattr(self, name), allowed="true or false"))
-        level = self.max_restriction_level
-        if level is not None and (isinstance(level, bool) or not isinstance(level, int) or not 0 <= level <= 9):
-            allowed = "a whole number from 0 to 9, or null"
-            raise ValueError(Errors.E127.format(name="max_restriction_level", value=level, allowed=allowed))
+    """Whether to "raise" an error for a malformed line, or to "skip" and count it."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings as plain JSON data.
 
-        RETURNS (dict[str, Any]): The settings by name; what has no order is sorted.
+        RETURNS (dict[str, Any]): Values by name; what has no order is sorted.
         """
-        values = asdict(self)
-        for name in LISTS[:-1]:
+        values = super().to_dict()
+        for name in ("languages", "sources", "term_types", "semantic_types"):
             values[name] = None if values[name] is None else sorted(values[name])
-        return {**values, "definition_sources": list(self.definition_sources)}
-
-
-def _is_list_of_strings(value: Any) -> bool:
-    is_list = isinstance(value, Collection) and not isinstance(value, str | bytes)
-    return is_list and all(isinstance(item, str) for item in value)
+        return values

@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 import polars as pl
 
+from ...errors import Errors
 from ...files import fill_folder
-from ..readers.malformed import check_choice
 from ..table import Terminology
 from .concepts import CANONICAL_NAME, NO_SOURCE, XREF
 from .write_atoms import Atoms, make_atoms, number
@@ -52,7 +52,11 @@ def write_rrf(
     RETURNS (dict[str, Any]): The rows of each file, `dangling_parents`, and `replaced`: counts by column.
     RAISES (ValueError): If something cannot be written, before anything is.
     """
-    check_choice("unwritable", unwritable, ("raise", "replace"))
+    if unwritable not in ("raise", "replace"):
+        allowed = '"raise" or "replace"'
+        raise ValueError(
+            Errors.E404.format(name="unwritable", where=" of `write_rrf`", value=unwritable, allowed=allowed)
+        )
     concepts, names = terminology.concepts, terminology.names
     replaced: dict[str, int] = {}
     if unwritable == "replace":

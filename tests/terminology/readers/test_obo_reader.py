@@ -154,9 +154,9 @@ def test_malformed_header(tmp_path):
 
 
 def test_settings_and_other_files(tmp_path, path):
-    with pytest.raises(ValueError, match="E113.*'CLOSE'"):
+    with pytest.raises(ValueError, match="E404.*'CLOSE'"):
         read_obo(path, synonym_scopes=["EXACT", "CLOSE"])
-    with pytest.raises(ValueError, match="E113"):
+    with pytest.raises(ValueError, match="E404"):
         read_obo(path, synonym_scopes="EXACT")
     (tmp_path / "page.obo").write_text("<html>\n<p>Not found</p>\n")
     with pytest.raises(ValueError, match=r"E104.*page\.obo"):

@@ -207,7 +207,7 @@ def test_tables_that_would_not_read_back_are_refused(tmp_path, reason, concept, 
 
 
 def test_setting_is_checked(terminology, tmp_path):
-    with pytest.raises(ValueError, match="E113"):
+    with pytest.raises(ValueError, match="E404"):
         write_rrf(terminology, tmp_path, unwritable="skip")
 
 

@@ -66,7 +66,7 @@ def test_what_gives_no_triples_is_refused(release, terminology, tmp_path):
         write_triples(release, terminology, tmp_path / "triples", sources=["X"])
     with pytest.raises(ValueError, match="E606.*6 rows"):
         write_triples(release, remove_concepts(terminology, ["C1", "C3"]).terminology, tmp_path / "triples")
-    with pytest.raises(ValueError, match="E113.*label"):
+    with pytest.raises(ValueError, match="E620.*label"):
         write_triples(release, terminology, tmp_path / "triples", label="rel")
     (release / "MRREL.RRF").unlink()
     with pytest.raises(FileNotFoundError, match="E605"):
