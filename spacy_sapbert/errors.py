@@ -16,9 +16,9 @@ class Warnings(metaclass=_WithCodes):
 
     # W1xx: terminologies
     W101 = (
-        "{file}: {n} malformed records were skipped because errors = 'skip', the first at {example}. What"
-        " they hold is not in the terminology. The first 20 are in `terminology.report`; correct the "
-        "file, or set errors = 'raise' to stop at the first."
+        "{file}: {n} malformed records were skipped because errors = 'skip', the first at {example}. What they hold is "
+        "not in the terminology. The first 20 are in `terminology.report`; correct the file, or set errors = 'raise' "
+        "to stop at the first."
     )
     W102 = (
         "{folder} has no {file}, so the terminology is without {what}. Copy the file there if the release has it; a "
@@ -37,8 +37,8 @@ class Warnings(metaclass=_WithCodes):
         "unless a concept has their id as a code. Copy MRCUI.RRF there if the release has it."
     )
     W105 = (
-        "{folder} has no {file}, but MRFILES says that it has {rows} rows. The copy of the release is incomplete, and"
-        " the terminology lacks what that file says."
+        "{folder} has no {file}, but MRFILES says that it has {rows} rows. The copy of the release is incomplete, and "
+        "the terminology lacks what that file says."
     )
 
     # W3xx: index
@@ -69,9 +69,9 @@ class Warnings(metaclass=_WithCodes):
         "went down while they were written. They are deleted, and their names are encoded again."
     )
     W450 = (
-        "`{attr}` is already registered by another library (scispaCy's abbreviation detector, for one), so it "
-        "does not show what the component 'schwartz_hearst' finds. The linker uses that all the same; read it "
-        "from `doc._.abbreviation_offsets`, or use one of the two components only."
+        "`{attr}` is already registered by another library (scispaCy's abbreviation detector, for one), so it does not "
+        "show what the component 'schwartz_hearst' finds. The linker uses that all the same; read it from "
+        "`doc._.abbreviation_offsets`, or use one of the two components only."
     )
 
 
@@ -80,57 +80,50 @@ class Errors(metaclass=_WithCodes):
 
     # E1xx: terminologies
     E101 = (
-        "{file}, line {line}: {reason}. The file is damaged, is not of the kind that this reader expects,"
-        " or was edited by hand. Correct the line, or set errors = 'skip' to leave such records out and "
-        "have them counted in the terminology's report."
+        "{file}, line {line}: {reason}. The file is damaged, is not of the kind that this reader expects, or was "
+        "edited by hand. Correct the line, or set errors = 'skip' to leave such records out and have them counted in "
+        "the terminology's report."
     )
     E102 = "Can't find the file {file}. Check the path: a relative one starts from the folder you run in ({cwd})."
     E103 = (
-        "{file}: the gzip data end early or are damaged ({reason}). The download was probably cut short. "
-        "Fetch the file again."
+        "{file}: the gzip data end early or are damaged ({reason}). The download was probably cut short. Fetch the "
+        "file again."
     )
     E104 = (
-        "The terminology is empty: {files} gave no concept with a name (read: {read}; dropped: "
-        "{dropped}). The file is probably of another kind than the reader expects, or its settings name "
-        "the wrong columns."
+        "The terminology is empty: {files} gave no concept with a name (read: {read}; dropped: {dropped}). The file is "
+        "probably of another kind than the reader expects, or its settings name the wrong columns."
     )
     E105 = (
-        "No concept with the id '{id}' is in the terminology of {n} concepts. Ids are matched exactly, "
-        "case and prefix included. Test with `id in terminology` first."
+        "No concept with the id '{id}' is in the terminology of {n} concepts. Ids are matched exactly, case and prefix "
+        "included. Test with `id in terminology` first."
     )
     E106 = (
-        "Row {row} is outside the {n} {what} of the terminology. An index built from another terminology,"
-        " or its padding of -1, gives such rows."
+        "Row {row} is outside the {n} {what} of the terminology. An index built from another terminology, or its "
+        "padding of -1, gives such rows."
     )
     E109 = (
-        "Can't use {id!r} as the id of a concept: {reason}. Ids end up in `token.ent_kb_id_` and in files"
-        " of one record per line, so they need to be visible text without spaces."
+        "Can't use {id!r} as the id of a concept: {reason}. Ids end up in `token.ent_kb_id_` and in files of one "
+        "record per line, so they need to be visible text without spaces."
     )
     E110 = (
-        "The {what} {text!r} of the concept '{id}' holds a lone surrogate, which is not valid Unicode. It"
-        " was probably cut in the middle of a character or decoded with the wrong encoding. Repair the "
-        "text first."
+        "The {what} {text!r} of the concept '{id}' holds a lone surrogate, which is not valid Unicode. It was probably "
+        "cut in the middle of a character or decoded with the wrong encoding. Repair the text first."
     )
     E111 = (
-        "{file} has no column '{column}', which the reader's setting {setting} names. Its columns are: "
-        "{found}. Correct the setting, the delimiter ({delimiter!r}), or give `header` if the file has "
-        "none."
+        "{file} has no column '{column}', which the reader's setting {setting} names. Its columns are: {found}. "
+        "Correct the setting, the delimiter ({delimiter!r}), or give `header` if the file has none."
     )
     E112 = (
-        "Can't tell the delimiter of {file} from its name, which ends neither in .tsv nor in .csv. Set "
-        "`delimiter` to the character between its columns."
-    )
-    E113 = (
-        "The setting {setting} is {value!r}, but needs to be one of: {allowed}. Correct it in the "
-        "reader's block of the config."
+        "Can't tell the delimiter of {file} from its name, which ends neither in .tsv nor in .csv. Set `delimiter` to "
+        "the character between its columns."
     )
     E114 = (
-        "{file}: the header names the column '{column}' {n} times, so it is open which of them is meant. "
-        "Rename one, or give `header` to name the columns yourself."
+        "{file}: the header names the column '{column}' {n} times, so it is open which of them is meant. Rename one, "
+        "or give `header` to name the columns yourself."
     )
     E115 = (
-        "The tables given to Terminology don't fit together: {reason}. Use TerminologyBuilder, which "
-        "sorts and checks them."
+        "The tables given to Terminology don't fit together: {reason}. Use TerminologyBuilder, which sorts and checks "
+        "them."
     )
     E116 = (
         "No term of {file} has a cross-reference with the prefix '{prefix}', so none would get such an id. Prefixes "
@@ -149,8 +142,8 @@ class Errors(metaclass=_WithCodes):
     )
     E121 = "{file} has no column {column}. According to MRFILES, its columns are: {found}."
     E122 = (
-        "{file} has {found} lines, but MRFILES says {expected}. The copy is incomplete, or the file comes from "
-        "another release than MRFILES. Copy the release again, or set errors = 'skip' to go on with what is there."
+        "{file} has {found} lines, but MRFILES says {expected}. The copy is incomplete, or the file comes from another "
+        "release than MRFILES. Copy the release again, or set errors = 'skip' to go on with what is there."
     )
     E123 = (
         "{folder} holds the same file in several forms: {files}. They may be of different releases. Leave one of the "
@@ -162,8 +155,8 @@ class Errors(metaclass=_WithCodes):
     )
     E125 = "{file} names no {what} {value!r}. Those it has are: {found}. Values are matched exactly, case included."
     E126 = (
-        "{file} has an atom {name!r} of a concept with the id {id!r}, which is empty or holds white space or a "
-        "control character. Correct the line, or set errors = 'skip' to have such lines counted."
+        "{file} has an atom {name!r} of a concept with the id {id!r}, which is empty or holds white space or a control "
+        "character. Correct the line, or set errors = 'skip' to have such lines counted."
     )
     E140 = (
         "Can't write the {what} {value!r:.80} of the concept '{id}' in Rich Release Format: fields end at '|' and rows "
@@ -180,11 +173,10 @@ class Errors(metaclass=_WithCodes):
         "Can't remove all {n} concepts: nothing would be left to link to. Take the linker out of the pipeline instead "
         "(`nlp.remove_pipe`), or give it another terminology with `initialize(terminology=...)`."
     )
-    E127 = "The reader's setting {name} is {value!r}, but has to be {allowed}."
     E128 = "{file} is empty. The copy was probably interrupted; copy the release again."
     E129 = (
-        "{folder} has no {file}, but MRFILES says that it has {rows} rows. The copy of the release is incomplete. "
-        "Copy the file there, or set errors = 'skip' to go on without it."
+        "{folder} has no {file}, but MRFILES says that it has {rows} rows. The copy of the release is incomplete. Copy "
+        "the file there, or set errors = 'skip' to go on without it."
     )
 
     # E2xx: encoder
@@ -206,16 +198,16 @@ class Errors(metaclass=_WithCodes):
     )
     E206 = "Unknown precision '{value}'. Choose one of: {allowed}."
     E210 = (
-        "Can't read an encoder from '{name}': {reason}\nIf it is a folder, check the path (relative paths start at "
-        "the working directory); if it is a Hugging Face name, check its spelling, the revision and the network."
+        "Can't read an encoder from '{name}': {reason}\nIf it is a folder, check the path (relative paths start at the "
+        "working directory); if it is a Hugging Face name, check its spelling, the revision and the network."
     )
     E211 = (
         "The encoder '{name}' lacks {n} weights ({keys}, ...), which would stay random and give meaningless vectors. "
         "It was probably saved from another architecture than its config.json names."
     )
     E212 = (
-        "pooling is 'pooler', but the encoder '{name}' has no trained pooler, so its vectors would be random. "
-        "Use 'cls' or 'mean'."
+        "pooling is 'pooler', but the encoder '{name}' has no trained pooler, so its vectors would be random. Use "
+        "'cls' or 'mean'."
     )
     E213 = (
         "The encoder '{name}' has only a slow tokenizer ({tokenizer}). Save it with a fast one (tokenizer.json), for "
@@ -226,16 +218,16 @@ class Errors(metaclass=_WithCodes):
         "pad_to_length."
     )
     E215 = (
-        "'{name}' is a sentence-transformers folder with modules that a name encoder does not have: {modules}. "
-        "Leaving them out would give other vectors than the model was trained for. Use an encoder without them."
+        "'{name}' is a sentence-transformers folder with modules that a name encoder does not have: {modules}. Leaving "
+        "them out would give other vectors than the model was trained for. Use an encoder without them."
     )
     E216 = (
         "The sentence-transformers folder '{name}' pools by: {found}. Supported are exactly one of cls and mean; set "
         "`pooling` and remove modules.json from a copy of the folder if you know better."
     )
     E220 = (
-        "The name encoder has no weights yet. Call the linker's `initialize(terminology=..., "
-        "encoder=...)`, build the pipeline from a config with `spacy assemble`, or load a saved one with `spacy.load`."
+        "The name encoder has no weights yet. Call the linker's `initialize(terminology=..., encoder=...)`, build the "
+        "pipeline from a config with `spacy assemble`, or load a saved one with `spacy.load`."
     )
     E221 = (
         "The name encoder can't be trained with `nlp.update`. Train it outside of spaCy, then load the resulting "
@@ -278,10 +270,10 @@ class Errors(metaclass=_WithCodes):
         "encoder=...)`, build the pipeline from a config with `spacy assemble`, or load a saved one with `spacy.load`."
     )
     E402 = (
-        "The index of the linker '{name}' was built with another encoder (fingerprint {index}...) than the one "
-        "loaded ({encoder}...), so its neighbours would be meaningless. It was replaced, or its pooling or length was "
-        "set otherwise. Put the original encoder and settings back, or call `nlp.get_pipe('{name}').initialize("
-        "encoder=...)`, which encodes all names again."
+        "The index of the linker '{name}' was built with another encoder (fingerprint {index}...) than the one loaded "
+        "({encoder}...), so its neighbours would be meaningless. It was replaced, or its pooling or length was set "
+        "otherwise. Put the original encoder and settings back, or call "
+        "`nlp.get_pipe('{name}').initialize(encoder=...)`, which encodes all names again."
     )
     E403 = (
         "The linker '{name}' can't be initialized without {what}. Set [initialize.components.{name}.{key}] in the "
@@ -317,16 +309,13 @@ class Errors(metaclass=_WithCodes):
     )
     E432 = "`find` takes a list of strings to look up, not {found}. Pass [text] for a single one."
     E440 = (
-        "Item {item} of the names to add is {value!r}, but has to be a pair of two strings: the concept's id and the "
-        'name, as in [("C0009443", "head cold")]. For types, definitions or several languages, give a Terminology.'
+        "{found}, but the names to add have to be a Terminology, or a list of pairs of the concept's id and the name, "
+        'as in [("C0009443", "head cold")]. A Terminology can have types, definitions and several languages.'
     )
-    E441 = (
-        "The concepts to remove are given as one string, {value!r}. Its characters would be taken for ids: pass a list "
-        "of ids."
-    )
+    E441 = "`{function}` takes a list of {what}, but {found}. Pass a list for a single one as well."
     E442 = "The vectors_path is {path!r}, {reason}. Give it the path of a folder, which is made if it is missing."
 
-    # E5xx: saved pipelines, terminologies and training data
+    # E5xx and E6xx: saved pipelines, terminologies and training data, lists of checksums
     E501 = (
         "Can't read '{path}': {reason}. The file is damaged; write it again (save the pipeline, or run the command "
         "that made it), or reinstall its package."
@@ -346,19 +335,11 @@ class Errors(metaclass=_WithCodes):
     )
     E505 = "Can't unpack these bytes: {reason}. Pass what `to_bytes` returned, complete and unchanged."
 
-    # E6xx: training data
     E607 = (
-        "'{file}' in {folder} is not the file that {path} lists: its SHA-256 is {found}, not {expected}. The download"
-        " is damaged, or it is another release. Fetch it again, or correct the list."
+        "'{file}' in {folder} is not the file that {path} lists: its SHA-256 is {found}, not {expected}. The download "
+        "is damaged, or it is another release. Fetch it again, or correct the list."
     )
     E608 = (
         "The list of checksums {path} does not name all files that were read: {files} is missing. It belongs to "
         "another folder, is out of date, or is not in the form that `sha256sum` writes."
-    )
-
-    # E64x: what commands and functions are given
-    E644 = "`merge` takes a list of terminologies, but {found}. Pass [terminology] for a single one."
-    E645 = (
-        "The names to add are {value!r}, but have to be a Terminology or a list of pairs of the concept's id and the "
-        'name, as in [("C0009443", "head cold")].'
     )

@@ -274,7 +274,7 @@ class SapbertLinker(TrainablePipe):
         self._check_encoder(retriever)
         if not isinstance(names, Terminology):
             if not isinstance(names, Iterable):
-                raise TypeError(Errors.E645.format(value=names))
+                raise TypeError(Errors.E440.format(found=f"{names!r:.80} was given"))
             names = collect_names(names, language=language, source=source, term_type=term_type)
         self.set_retriever(with_names(retriever, self.encoder, names, batch_size=self.batch_size))
         if nlp is not None:

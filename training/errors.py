@@ -347,7 +347,6 @@ class Errors(PluginErrors):
         "{file}, line {line}: {reason}. A list of word pairs is a CSV file with a header: TERM1, TERM2, one or more of "
         "{ratings}, and perhaps CUI1 and CUI2. Take the file as its authors published it, or correct the line."
     )
-    E776 = "The setting {name} is {value!r}, but has to be {allowed}."
     E777 = (
         "{name} has no word vectors. Small spaCy pipelines are without them: take one whose name ends in md or lg, or "
         "a file of word vectors as text."

@@ -45,7 +45,7 @@ def collect_names(
     n_empty = n_names = 0
     for item, pair in enumerate(names):
         if not isinstance(pair, tuple | list) or len(pair) != 2 or not all(isinstance(text, str) for text in pair):
-            raise TypeError(Errors.E440.format(item=item, value=pair))
+            raise TypeError(Errors.E440.format(found=f"Item {item} is {pair!r:.80}"))
         concept_id, name = pair
         builder.add_name(concept_id, name, language=language, source=source, term_type=term_type)
         n_names += 1
@@ -97,7 +97,7 @@ def remove_concepts(terminology: Terminology, ids: Iterable[str]) -> Edit:
     RAISES (TypeError): If the ids are one string.
     """
     if isinstance(ids, str):
-        raise TypeError(Errors.E441.format(value=ids))
+        raise TypeError(Errors.E441.format(function="remove_concepts", what="ids", found=f"{ids!r:.80} was given"))
     is_kept = np.ones(len(terminology), dtype=bool)
     is_kept[[terminology.row(concept_id) for concept_id in ids]] = False
     if not is_kept.any():

@@ -71,11 +71,13 @@ def merge(terminologies: Iterable[Terminology], *, cross_references: bool = True
 
 def _list_inputs(terminologies: object) -> list[Terminology]:
     if isinstance(terminologies, Terminology) or not isinstance(terminologies, Iterable):
-        raise TypeError(Errors.E644.format(found=f"a {type(terminologies).__name__} was given"))
+        found = f"a {type(terminologies).__name__} was given"
+        raise TypeError(Errors.E441.format(function="merge", what="terminologies", found=found))
     inputs = list(terminologies)
     for item, terminology in enumerate(inputs):
         if not isinstance(terminology, Terminology):
-            raise TypeError(Errors.E644.format(found=f"item {item} is {terminology!r:.80}"))
+            found = f"item {item} is {terminology!r:.80}"
+            raise TypeError(Errors.E441.format(function="merge", what="terminologies", found=found))
     return inputs
 
 

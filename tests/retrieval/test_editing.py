@@ -255,7 +255,7 @@ def test_refused_edits_change_nothing(make_nlp):
         (lambda: linker.add_names([("C1", "a"), ("C2", None)]), TypeError, r"\[E440\] Item 1"),
         (lambda: linker.add_names({"C1": "a"}), TypeError, r"\[E440\] Item 0"),
         (lambda: linker.add_names("C1"), TypeError, r"\[E440\] Item 0"),
-        (lambda: linker.add_names(None), TypeError, r"\[E645\].*None"),
+        (lambda: linker.add_names(None), TypeError, r"\[E440\].*None"),
         (lambda: linker.remove_concepts(["C0009443", "C1"]), KeyError, r"\[E105\].*C1"),
         (lambda: linker.remove_concepts("C0009443"), TypeError, r"\[E441\]"),
         (lambda: linker.remove_concepts(everything), ValueError, r"\[E150\].* 6 concepts"),
