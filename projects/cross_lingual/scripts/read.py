@@ -6,13 +6,10 @@ import srsly
 import typer
 from sentences import read_sentences
 from wasabi import msg
-from weasel.cli.run import project_run
 
 from spacy_sapbert.files import fill_folder
 from spacy_sapbert.terminology import Terminology, TerminologyBuilder, read_rrf
 from spacy_sapbert.terminology.edits import add_terminology
-
-OPEN_RELEASE = Path("../open_terminology/output/rrf")
 
 
 def main(rrf: Path, names: str, sentences: str, assets: Path, tradenames: str = "union") -> None:
@@ -24,8 +21,9 @@ def main(rrf: Path, names: str, sentences: str, assets: Path, tradenames: str = 
     assets (Path): The folder.
     tradenames (str): See `read_rrf`.
     """
-    if rrf == OPEN_RELEASE and not (rrf / "MRFILES.RRF").is_file():
-        project_run(OPEN_RELEASE.parents[1], "all")
+    if not rrf.is_dir():
+        advice = "Run the project open_terminology first, or give the folder of a release: --vars.rrf path/to/META"
+        msg.fail(f"There is no release in {rrf}", advice, exits=1)
     terminology = read_rrf(rrf, languages=None, tradenames=tradenames)  # type: ignore[arg-type]
     if names:
         terminology = add_names(terminology, Path(names))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import checkout  # noqa: F401  # before what it makes importable
-
 from training.evaluation import LinkingTask
 
 TASKS_FOLDER = "tasks"

@@ -5,8 +5,6 @@ from __future__ import annotations
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
-import checkout  # noqa: F401  # before what it makes importable
-
 from training.encoders.bases import find_base
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-import checkout  # noqa: F401  # before what it makes importable
 from measuring import Ranking
 from rankings import StoredRankings, read_rankings, share_of_equal_firsts
 

@@ -7,7 +7,6 @@ import os
 from pathlib import Path
 from typing import Any
 
-import checkout  # noqa: F401  # before what it makes importable
 import srsly
 import typer
 from dictionary import TASKS_FOLDER

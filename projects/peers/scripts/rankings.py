@@ -6,7 +6,6 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-import checkout  # noqa: F401  # before what it makes importable
 import numpy as np
 from measuring import Ranking
 

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import checkout  # noqa: F401  # before what it makes importable
 import typer
 from machine import describe_machine
 from measuring import SETTINGS_FILE

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import checkout  # noqa: F401  # before what it makes importable
 import typer
 from measuring import Ranking, measure_tasks, peak_memory, start, write_measurement
 

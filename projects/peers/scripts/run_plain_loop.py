@@ -6,7 +6,6 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-import checkout  # noqa: F401  # before what it makes importable
 import typer
 from measuring import Ranking, measure_tasks, peak_memory, start, write_measurement
 

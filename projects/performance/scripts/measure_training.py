@@ -8,7 +8,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated
 
-import checkout  # noqa: F401 - for `training`
 import torch
 import typer
 from plain_training import PlainTrainer

@@ -14,14 +14,12 @@ from terminology_input import find_package_file, list_inputs, read_names, sample
 
 from spacy_sapbert.files import fill_folder, hash_file
 
-OPEN_ENCODER = Path(__file__).parents[2] / "open_encoder" / "model"
-
 
 def main(
     run: Path,
     names: str = "",
     mentions: str = "",
-    encoder: str = "",
+    encoder: str = "../open_encoder/model",
     limit: int = 0,
     encoder_names: int = 0,
     seed: int = 0,
@@ -32,7 +30,7 @@ def main(
     run (Path): The folder of the run; replaced if it exists.
     names (str): A table of names, a folder in RRF or a saved terminology; empty for the Human Phenotype Ontology.
     mentions (str): Files of mentions with commas between them; empty for held-out names.
-    encoder (str): Encoder folder or hub name; empty for the one of the project open_encoder.
+    encoder (str): Encoder folder or hub name.
     limit (int): Names to take at random; 0 for all.
     encoder_names (int): Names for the comparison of encoders; 0 for all.
     seed (int): Seed of all random choices.
@@ -52,7 +50,7 @@ def main(
     if not found:
         raise ValueError(f"There are no mentions in '{mentions}', or too few names to hold some out.")
     settings = Settings(
-        encoder=encoder or str(OPEN_ENCODER),
+        encoder=encoder,
         limit=limit,
         encoder_names=encoder_names,
         seed=seed,

@@ -16,7 +16,6 @@ from subprocesses import run_script
 
 from spacy_sapbert.terminology.table import NAMES_FILE
 
-ROOT = Path(__file__).resolve().parents[3]
 CHUNK = 1 << 24
 TRIPLES_FILE = "triples.parquet"
 
@@ -99,7 +98,7 @@ def run_steps(steps: list[Step]) -> dict[str, dict[str, Any]]:
     RETURNS (Dict[str, dict]): Seconds and peak memory by step.
     RAISES (CalledProcessError): If a step failed.
     """
-    return {step.name: run_script("time_once.py", *step.command, cwd=ROOT) for step in steps}
+    return {step.name: run_script("time_once.py", *step.command) for step in steps}
 
 
 def count_lines(path: Path) -> int:

@@ -1,0 +1,164 @@
+"""All project.yml files: projects own their commands, and each command of the root is a line or two into projects."""
+
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+import typer
+from weasel.cli.document import project_document
+from weasel.util import load_project_config
+
+from training.cli import app
+from training.cli.application import TRAINING
+
+ROOT = Path(__file__).parents[2]
+PROJECTS = sorted(path.parent for path in (ROOT / "projects").glob("*/project.yml"))
+ALL = [ROOT, *PROJECTS]
+COMMANDS = typer.main.get_command(app).commands
+RUN_PROJECT = ["python", "-m", "spacy", "project", "run"]
+
+by_folder = pytest.mark.parametrize("folder", ALL, ids=lambda folder: folder.name if folder != ROOT else "root")
+by_project = pytest.mark.parametrize("folder", PROJECTS, ids=lambda folder: folder.name)
+
+
+def read_lines(folder):
+    """Give the command lines of a project with their variables filled in, by command."""
+    for command in load_project_config(folder)["commands"]:
+        for line in command.get("script", []):
+            yield command, shlex.split(line)
+
+
+def list_names(folder):
+    config = load_project_config(folder)
+    return {*config.get("workflows", {}), *(command["name"] for command in config["commands"])}
+
+
+def find_tracked(paths):
+    """Find which of some paths git would not ignore."""
+    paths = [str(path) for path in paths]
+    asked = "\0".join(paths)
+    done = subprocess.run(
+        ["git", "check-ignore", "-z", "--stdin"], cwd=ROOT, input=asked, capture_output=True, text=True
+    )
+    assert done.returncode in (0, 1), done.stderr
+    return sorted(set(paths) - set(done.stdout.split("\0")))
+
+
+def test_the_root_is_short():
+    text = (ROOT / "project.yml").read_text(encoding="utf8")
+    assert len(text.splitlines()) <= 150
+    assert len(load_project_config(ROOT)["vars"]) <= 12
+
+
+def test_the_root_only_runs_projects():
+    for _, words in read_lines(ROOT):
+        assert words[:5] == RUN_PROJECT
+        name, project = words[5], ROOT / words[6]
+        assert name in list_names(project)
+        given = [word.removeprefix("--vars.") for word in words[7:] if word.startswith("--vars.")]
+        assert set(given) <= set(load_project_config(project)["vars"])
+
+
+@by_project
+def test_a_project_runs_neither_the_root_nor_another_project(folder):
+    text = (folder / "project.yml").read_text(encoding="utf8")
+    assert "../.." not in text
+    for _, words in read_lines(folder):
+        assert words[1:4] != ["-m", "spacy", "project"]
+    for script in folder.glob("scripts/*.py"):
+        assert not re.search(r"project_run|sys\.path\.append", script.read_text(encoding="utf8")), script
+
+
+@by_folder
+def test_every_variable_is_used(folder):
+    text = (folder / "project.yml").read_text(encoding="utf8")
+    for name in load_project_config(folder).get("vars", {}):
+        assert f"${{vars.{name}}}" in text, name
+
+
+@by_folder
+def test_every_command_is_helped_and_every_name_means_one_thing(folder):
+    config = load_project_config(folder)
+    commands = [command["name"] for command in config["commands"]]
+    assert len(commands) == len(set(commands))
+    assert not set(commands) & set(config.get("workflows", {}))
+    assert all(command.get("help") for command in config["commands"])
+    assert all(len(command["help"]) <= 120 for command in config["commands"])
+    for steps in config.get("workflows", {}).values():
+        assert set(steps) <= set(commands)
+
+
+@by_project
+def test_commands_and_options_of_training_exist(folder):
+    for _, words in read_lines(folder):
+        if words[:3] != ["python", "-m", "training"]:
+            continue
+        command = COMMANDS[words[3]]
+        known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
+        # Settings of a config have a section: `--run.seed`.
+        options = [word.split("=")[0] for word in words[4:] if word.startswith("--") and "." not in word]
+        assert set(options) <= known, words
+
+
+@by_project
+def test_configs_of_training_exist(folder):
+    for _, words in read_lines(folder):
+        if words[:3] == ["python", "-m", "training"]:
+            command = COMMANDS[words[3]]
+            if [parameter.name for parameter in command.params if parameter.param_type_name == "argument"][
+                0
+            ] == "config":
+                places = [TRAINING / part / f"{words[4]}.cfg" for part in ("configs", "sweeps")]
+                assert any(place.is_file() for place in places), words
+
+
+@by_project
+def test_scripts_and_configs_exist_and_are_dependencies(folder):
+    for command, words in read_lines(folder):
+        files = [word for word in words if re.match(r"(scripts|configs)/", word)]
+        for file in files:
+            assert (folder / file).is_file(), file
+        assert {file for file in files if file.startswith("scripts/")} <= set(command.get("deps", [])), command["name"]
+
+
+@by_project
+def test_outputs_are_ignored_by_git(folder):
+    config = load_project_config(folder)
+    made = [output for command in config["commands"] for output in command.get("outputs", [])]
+    made += config.get("directories", [])
+    made += [
+        value
+        for name, value in config.get("vars", {}).items()
+        if name.endswith(("output", "run", "report")) and not value.startswith("../")
+    ]
+    assert find_tracked(folder / path for path in made) == []
+    assert (folder / ".gitignore").is_file()
+
+
+@by_project
+def test_the_generated_part_of_the_readme_is_up_to_date(folder, tmp_path):
+    readme = tmp_path / "README.md"
+    text = (folder / "README.md").read_text(encoding="utf8")
+    readme.write_text(text, encoding="utf8")
+    project_document(folder, readme)
+    assert readme.read_text(encoding="utf8") == text
+
+
+def test_assets_are_verified():
+    for folder in PROJECTS:
+        assets = load_project_config(folder).get("assets", [])
+        assert find_tracked(folder / asset["dest"] for asset in assets) == []
+        for asset in assets:
+            # Ontologies change every month at their address.
+            if "url" in asset and folder.name != "open_terminology":
+                assert re.fullmatch(r"[0-9a-f]{32}", asset["checksum"])
+
+
+def test_systems_are_seen_from_their_project():
+    for config in (ROOT / "projects").glob("*/configs/systems.cfg"):
+        text = config.read_text(encoding="utf8")
+        places = re.findall(r'^(?:encoder|model) = "(.*/.*)"$', text, flags=re.MULTILINE)
+        assert places
+        assert all(re.match(r"(output/|\.\./[a-z_]+/(output|model))", place) for place in places), places
