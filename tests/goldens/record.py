@@ -200,9 +200,8 @@ def read_systems(output: Path) -> dict[str, Any]:
 
 
 def read_results(path: Path) -> dict[str, Any]:
-    """Read results that are kept by hashes of what they are of: figures, by what was measured."""
-    results = read_json(path).values()
-    return {f"{Path(result['name']).name} {result.get('set', '')}".strip(): keep_figures(result) for result in results}
+    """Read results that are kept by hashes of what they are of: figures, in the order of what was measured."""
+    return {str(number): keep_figures(result) for number, result in enumerate(read_json(path).values())}
 
 
 def read_sweep(output: Path) -> dict[str, Any]:
@@ -401,8 +400,8 @@ def write_release(folder: Path) -> Path:
         if rng.random() < 0.3:
             text = f"A {finding[0]} of the {place[0]}."
             rows["MRDEF"].append({"CUI": cui, "SAB": "MSH", "DEF": text, "SUPPRESS": "N"})
-    for (qualifier, place, finding), cui in cuis.items():
-        for target, relation, attribute in _relate(qualifier, place, finding):
+    for words, cui in cuis.items():
+        for target, relation, attribute in _relate(*words):
             if target in cuis and cuis[target] != cui and rng.random() < 0.9:
                 row = {"CUI1": cuis[target], "REL": relation, "CUI2": cui, "RELA": attribute, "SUPPRESS": "N"}
                 rows["MRREL"].append({**row, "SAB": rng.choice(["MSH", "LOCAL"])})
@@ -458,7 +457,9 @@ def write_mentions(folder: Path, terminology: Any) -> Path:
     with (folder / "dictionary.tsv").open("w", encoding="utf8") as file:
         file.writelines(f"{concept}\t{name}\n" for concept, name in rows if rng.random() < 0.8)
     wrong = make_typing_errors([name for _, name in drawn], len(drawn), is_sorted=False)
-    mentions = [{"mention": text, "ids": [concept]} for (concept, _), text in zip(drawn, wrong, strict=True)]
+    mentions: list[dict[str, Any]] = [
+        {"mention": text, "ids": [concept]} for (concept, _), text in zip(drawn, wrong, strict=True)
+    ]
     for first, second in zip(drawn[:10], drawn[10:20], strict=True):
         mentions.append({"mention": f"{first[1]} and {second[1]}", "ids": [first[0], second[0]], "composite": True})
     mentions += [{"mention": "wholly unknown thing", "ids": ["D000000"]}, *mentions[:5]]
@@ -644,7 +645,7 @@ def record_conversions(workspace: Workspace, raw: Path) -> dict[str, Any]:
     inputs = {"ncbi-disease": "ncbi_disease", "bc5cdr-disease": "bc5cdr", "bc5cdr-chemical": "bc5cdr"}
     inputs |= {"medic": "medic/medic_06Jul2012.txt.gz", "biosyn": "biosyn_preprocessed/ncbi-disease.tar.gz"}
     inputs |= {"askapatient": "askapatient", "psytar": "psytar", "mantra-brat": "mantra_gsc/Mantra-GSC-brat.zip"}
-    found = {}
+    found: dict[str, Any] = {}
     for name, source in inputs.items():
         folder = workspace.folder / "converted" / name
         try:
@@ -945,7 +946,7 @@ def keep_figures(value: Any) -> Any:
         return {
             str(key): keep_figures(part)
             for key, part in value.items()
-            if not any(word in str(key).lower() for word in LEFT_OUT)
+            if key != "name" and not any(word in str(key).lower() for word in LEFT_OUT)
         }
     return [keep_figures(part) for part in value] if isinstance(value, list) else value
 
