@@ -173,6 +173,10 @@ def explain(settings: type[Settings], error: ValidationError, where: str = "") -
     RETURNS (str): A message of the catalogue for the first problem.
     """
     problem = error.errors()[0]
+    cause = str(problem.get("ctx", {}).get("error", ""))
+    if cause.startswith("[E"):
+        # A check between settings, which knows the right message itself.
+        return cause
     path = [part for part in problem["loc"] if isinstance(part, str)]
     owner, names = settings, []
     for part in path:

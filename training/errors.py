@@ -60,9 +60,6 @@ class Errors(PluginErrors):
     # E62x: training
     E620 = "Unknown {what} '{value}'. Choose one of: {allowed}."
     E621 = "The loss {loss} can't be made: {reason}. Correct its constants in the config."
-    E622 = "The section [{section}] of the config has unknown settings: {names}. It knows: {allowed}."
-    E623 = "The section [{section}] of the config can't be used: {reason}. Compare it with those in training/configs."
-    E624 = "The setting {name} is {value!r}, but has to be {allowed}."
     E630 = (
         "{path} has {pairs} pairs of {concepts} concepts. Training tells names of different concepts apart, so it "
         "needs pairs of two or more."
@@ -193,7 +190,10 @@ class Errors(PluginErrors):
         "objective.margin is {margin}, with the miner {miner!r}. A margin is 0 or more, and needs a miner: set "
         'objective.miner to "sapbert" or "coder", or objective.margin to null.'
     )
-    E680 = "The config has unknown sections: {names}. Check the spelling: there are {allowed}."
+    E682 = (
+        "The checkpoint {path} was saved by another version of spacy-sapbert, whose runs can't be resumed or exported "
+        "by this one. Set another output folder and train again, or use the version that saved it."
+    )
 
     # E70x: original files of corpora
     E700 = "There is no reader for {name!r}. Formats, and the files of each: {known}."
@@ -307,17 +307,9 @@ class Errors(PluginErrors):
         "can be learned ({unknown} have an id that the dictionary {path} lacks). Ids have to be written alike in "
         "both files, prefixes included."
     )
-    E763 = (
-        "The loss of step {step} is {loss}. The learning rate is probably too high, or half precision too coarse: try "
-        "a lower one, or run.precision = 'fp32'. The last checkpoint is from before. The mentions are: {mentions}."
-    )
-    E764 = (
-        "{path} does not hold the candidates that the checkpoint {checkpoint} goes on with: {reason}. It was deleted, "
-        "damaged or replaced. Delete the last checkpoint to go on from the one before, or all of them to start anew."
-    )
     E765 = (
-        "{path} is not what training of BioSyn writes: {reason}. Give the output folder of `python -m training biosyn`,"
-        " or train again."
+        "{path} is not what training of BioSyn writes: {reason}. Give the output folder of a run with the method "
+        "biosyn, or train again."
     )
     E766 = (
         "The encoder in {path} is not the one that its weight of shared characters was learned with: its fingerprint is"
@@ -394,11 +386,6 @@ class Errors(PluginErrors):
     E794 = "There is nothing to look up: {reason}. Check the strings, the ids, the languages and the sources."
 
     # E80x: CODER
-    E800 = (
-        "A batch of batch.triplets = {k} can't hold each distinct triplet batch.repetitions = {m} times: the "
-        "repetitions have to divide the triplets, and be 2 or more and at most their square root (Yuan et al., JBI "
-        "2022). For {k}: {allowed}."
-    )
     E801 = (
         "The terminology {path} has no names in {missing}; it has names in {found}. Correct data.languages, or read "
         "the release with these languages (`preprocess --languages`)."
@@ -422,7 +409,7 @@ class Errors(PluginErrors):
     )
     E806 = (
         "{path} does not hold relations: {reason}. It was probably cut, or written by another program. Give a "
-        "relations.safetensors of a run of `python -m training coder`."
+        "relations.safetensors of a run with the method coder."
     )
     E807 = (
         "The relations of {path} belong to the encoder {trained}, and are to be used with {found}. Give the encoder "
@@ -473,8 +460,8 @@ class Errors(PluginErrors):
 
     # E83x: sweeps of several methods
     E830 = (
-        "{path}: `method` of [sweep] is {method!r}, and a sweep can compare runs of {methods}. Correct it, or leave it "
-        "out for sapbert."
+        "{path}: [sweep] sets `method`, which stands in the config of the run. Delete the line, and write "
+        "`method = {method!r}` below [run] of {config}."
     )
     E831 = (
         "{given} is given without {missing}. Relations are measured with --relations, a folder of triples, and "
@@ -485,4 +472,8 @@ class Errors(PluginErrors):
         "{n} of {triples} triples that are to be measured as unseen are not: runs are trained on both of their "
         "concepts with the names in {path}. The first is that of {head} and {tail}. Give the terminology that these "
         "runs are trained on as --unseen."
+    )
+    E833 = (
+        '{where} names no method. Add the line `method = "sapbert"` below [run], or another method: {methods}. Runs of '
+        "versions that did not name the method have to be trained again."
     )

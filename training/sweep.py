@@ -7,22 +7,22 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tqdm import tqdm
-
 from spacy_sapbert.encoder import ENCODER_FILE, EncoderShim
 from spacy_sapbert.encoder.folder import FORMAT_VERSION as ENCODER_VERSION
 from spacy_sapbert.files import read_manifest
+from spacy_sapbert.progress import show_progress
 
-from .data.run_folder import REPORT_FILE, read_report, write_json, write_text
+from .data.run_folder import RunFolder, RunReport, write_json, write_text
 from .data.splits import check_held_out
 from .encoders.bases import load_base
 from .encoders.export import finish_encoder
-from .engine.finishing import ENCODER_FOLDER
-from .engine.settings import EncoderChoice
+from .engine.runner import train
+from .engine.settings import EncoderChoice, TrainingSettings
 from .errors import Errors
 from .evaluation import LinkingTask, ScoreBook, format_scores
 from .figures.curves import try_to_draw
-from .methods.base import Method, MethodSettings, TrainingData
+from .methods.base import Source
+from .methods.registry import METHODS
 from .sweep_settings import Sweep
 
 if TYPE_CHECKING:
@@ -63,8 +63,7 @@ def run_sweep(
         raise ValueError(Errors.E745.format(name=twice[0]))
     book = ScoreBook({**held_out, **corpora, **relations}, output / SCORES_FILE)
     runs = [(name, seed, run) for name, seeds in sweep.variants.items() for seed, run in seeds.items()]
-    data_of = sweep.method.data_of
-    hashes = {data: data.hash() for data in dict.fromkeys(data_of(run) for _, _, run in runs)}
+    hashes = {source: source.hash() for source in dict.fromkeys(_find_source(run) for _, _, run in runs)}
     _check_data(list(hashes), held_out, relations)
     bases = _load_bases(sweep)
     rows = {label: [book.measure(base)] for label, base in bases.values()}
@@ -72,25 +71,27 @@ def run_sweep(
     records: list[dict[str, Any]] = []
     table = format_scores(rows, reference=reference) + _count_runs(records, len(runs))
     # Seed by seed: if time runs out, all variants have equally many.
-    for name, seed, settings in tqdm(sorted(runs, key=lambda run: run[1]), desc="Runs", unit="run", disable=None):
+    for name, seed, settings in show_progress(sorted(runs, key=lambda run: run[1]), description="Runs", unit="runs"):
         _, base = bases[settings.paths.encoder, settings.encoder]
-        report = _take_run(sweep.method, settings, base.fingerprint, hashes[data_of(settings)])
-        if report["training"]["ended"] == "interrupted":
+        report = _take_run(settings, base.fingerprint, hashes[_find_source(settings)])
+        if report.training["ended"] == "interrupted":
             break
         trained = EncoderShim({}, "auto")
-        trained.load(str(Path(settings.paths.output) / ENCODER_FOLDER))
+        trained.load(str(RunFolder(settings.paths.output).encoder))
         for share in sweep.base_shares:
             encoder = trained
             if share:
-                encoder = finish_encoder(trained.source.transformer, base, adapter=None, base_share=share)
+                encoder = finish_encoder(trained.source.transformer, base, base_share=share)
             scores = book.measure(encoder)
             rows.setdefault(name if not share else f"{name}, base share {share}", []).append(scores)
-            records.append({"variant": name, "seed": seed, "base_share": share, "scores": scores, "report": report})
+            records.append(
+                {"variant": name, "seed": seed, "base_share": share, "scores": scores, "report": report.to_dict()}
+            )
         table = format_scores(rows, reference=reference) + _count_runs(records, len(runs))
         write_json(output / RESULT_FILE, {"before": rows[reference][0], "runs": records})
         write_text(output / TABLE_FILE, table)
     firsts = {name: Path(next(iter(seeds.values())).paths.output) for name, seeds in sweep.variants.items()}
-    taken = {name: path for name, path in firsts.items() if (path / REPORT_FILE).is_file()}
+    taken = {name: path for name, path in firsts.items() if RunFolder(path).report.is_file()}
     if taken:
         try_to_draw(taken, output / CURVES_FILE)
     return table
@@ -111,19 +112,27 @@ def _count_runs(records: list[dict[str, Any]], wanted: int) -> str:
     return "" if done == wanted else f"\n{done} of {wanted} runs have been taken; the same command takes the others.\n"
 
 
-def _take_run(method: Method[Any], settings: MethodSettings, base: str, data: str | dict[str, str]) -> dict[str, Any]:
-    """Run, unless it has been run: reports are written last."""
-    report = read_report(settings.paths.output)
+def _find_source(settings: TrainingSettings) -> Source:
+    return METHODS[settings.run.method].find_source(settings)
+
+
+def _take_run(settings: TrainingSettings, base: str, sha256: str | dict[str, Any]) -> RunReport:
+    """Run, unless the run has ended: reports are written last."""
+    folder = RunFolder(settings.paths.output)
+    report = folder.read_report()
     is_done = (
         report is not None
-        and report["settings"] == settings.to_dict()
-        # What is at the same paths may be something else by now.
-        and report["encoder"]["base"] == base
-        and report["data"]["sha256"] == data
-        and report["training"]["ended"] != "interrupted"
-        and report["encoder"]["trained"] == _read_fingerprint(Path(settings.paths.output) / ENCODER_FOLDER)
+        and report.settings == settings.to_dict()
+        # Other files may be at the same paths by now.
+        and report.encoder["base"] == base
+        and report.data["sha256"] == sha256
+        and report.training["ended"] != "interrupted"
+        and report.encoder["trained"] == _read_fingerprint(folder.encoder)
     )
-    return report if report is not None and is_done else method.train(settings)
+    taken = report if is_done else train(settings)
+    # Sweeps run in one process, which is the main one.
+    assert taken is not None
+    return taken
 
 
 def _read_fingerprint(folder: Path) -> str | None:
@@ -131,15 +140,13 @@ def _read_fingerprint(folder: Path) -> str | None:
     return read_manifest(path, ENCODER_VERSION, check_files=False)["fingerprint"] if path.is_file() else None
 
 
-def _check_data(
-    data: list[TrainingData], held_out: dict[str, LinkingTask], relations: Mapping[str, RelationTask]
-) -> None:
+def _check_data(sources: list[Source], held_out: dict[str, LinkingTask], relations: Mapping[str, RelationTask]) -> None:
     """Refuse to learn from what is measured as unknown."""
     if not held_out and not any(task.is_unseen for task in relations.values()):
         return
-    for folder in data:
-        concepts = folder.list_concepts()
+    for source in sources:
+        concepts = source.list_concepts()
         for task in held_out.values():
-            check_held_out(task, concepts, folder.path)
+            check_held_out(task, concepts, source.path)
         for relation_task in relations.values():
-            relation_task.check_unseen(concepts, folder.path)
+            relation_task.check_unseen(concepts, source.path)

@@ -13,6 +13,7 @@ from spacy_sapbert.encoder import EncoderShim
 from spacy_sapbert.files import write_manifest
 from spacy_sapbert.terminology import Terminology, TerminologyBuilder
 from training.cli import app
+from training.data.run_folder import RunReport
 from training.data.triples import FORMAT_VERSION, TRIPLES_FILE, TRIPLES_MANIFEST
 from training.evaluation import LinkingTask, ScoreBook, format_scores
 from training.evaluation.probes.concept_vectors import EncoderNames
@@ -29,7 +30,6 @@ ROWS = [(f"C{h:02}", f"R{h % 2}{t % 2}", f"C{t:02}") for h in range(N) for t in 
 QUICK = replace(FEATURES, epochs=2)
 SWEEP = """
 [sweep]
-method = "coder"
 config = "run.cfg"
 seeds = [0, 1]
 settings = {"batch.max_steps": 3, "optimizer.warmup_steps": 1}
@@ -54,6 +54,7 @@ repetitions = 2
 accumulation = 1
 
 [run]
+method = "coder"
 precision = "fp32"
 checkpoint_steps = 2
 """
@@ -126,7 +127,7 @@ def test_a_sweep_of_coder_trains_measures_and_goes_on(config, corpora, tmp_path,
             assert cell.startswith(f"{sum(accuracies[label, name]) / 2:.1f}±") and "/" not in cell
     # All is done: nothing is trained or measured again, and the table is the same.
     for name in (
-        "methods.coder.train_coder",
+        "sweep.train",
         "evaluation.linking.scores.measure_accuracy",
         "evaluation.probes.relation_task.classify_features",
     ):
@@ -141,9 +142,9 @@ def test_runs_of_other_data_or_settings_are_taken_again(config, corpora, tmp_pat
 
     def train(settings):
         taken.append((Path(settings.paths.output).parent.name, settings.run.seed))
-        return {"training": {"ended": "interrupted"}}
+        return RunReport({}, {}, {}, {}, training={"ended": "interrupted"})
 
-    monkeypatch.setattr("training.methods.coder.train_coder", train)
+    monkeypatch.setattr("training.sweep.train", train)
 
     def go_on(text=SWEEP):
         config.write_text(text)
@@ -167,11 +168,10 @@ def test_runs_of_other_data_or_settings_are_taken_again(config, corpora, tmp_pat
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('"coder"', '"coda"', "E830.*sweep.cfg.*'coda'.*sapbert, coder"),
-        ('"coder"', '["coder"]', r"E830.*\['coder'\]"),
-        ('"coder"', '"sapbert"', "E680.*loss"),
-        ('"loss.relations": "none"', '"objective.miner": "off"', "E680.*objective"),
-        ('"loss.relations": "none"', '"paths.pairs": "pairs"', "E622.*pairs"),
+        ('config = "run.cfg"', 'config = "run.cfg"\nmethod = "coder"', "E830.*sweep.cfg.*'coder'.*run.cfg"),
+        ('"loss.relations": "none"', '"run.method": "sapbert"', "E740.*run.method"),
+        ('"loss.relations": "none"', '"objective.miner": "off"', "E406.*objective"),
+        ('"loss.relations": "none"', '"paths.pairs": "pairs"', "E406.*pairs"),
         ('"loss.relations": "none"', '"loss.relations": "diagonal"', "E677.*diagonal.*without"),
         ('"loss.relations": "none"', '"batch.max_minutes": 0.0', "E677.*diagonal.*without"),
         ('"loss.relations": "none"', '"run.seed": 3', "E740.*run.seed"),

@@ -12,23 +12,46 @@ from .application import ConfigPath, app, read_overrides
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
-def pretrain(context: typer.Context, config: ConfigPath) -> None:
-    """Train an encoder on pairs of names. Settings are given as `--batch.pairs 128`, over those of the config file."""
-    from ..engine.settings import read_settings
-    from ..methods.sapbert.run import pretrain as train
+def train(context: typer.Context, config: ConfigPath) -> None:
+    """Train an encoder. Settings are given as `--batch.pairs 128`, over those of the config file; the command
+    `settings` lists them.
+    """
+    from ..data.run_folder import RunFolder
+    from ..engine.runner import train as train_method
+    from ..methods.registry import METHODS, read_settings
 
-    report = train(read_settings(config, read_overrides(context.args)))
-    if report:
-        training = report["training"]
-        typer.echo(f"{training['steps']:,} steps, {training['pairs_per_second']:.0f} pairs/s; {training['ended']}.")
-        echo_scores(report["held_out"])
+    settings = read_settings(config, read_overrides(context.args))
+    method, folder = METHODS[settings.run.method], RunFolder(settings.paths.output)
+    report = train_method(settings)
+    if report is None:
+        return
+    training, speed = report.training, report.training[f"{method.unit}_per_second"]
+    for line in method.summarise(report):
+        typer.echo(line)
+    typer.echo(f"{training['steps']:,} steps, {speed:.4g} {method.unit}/s; {training['ended']}.")
+    echo_scores(report.held_out)
+    if folder.encoder.is_dir():
+        typer.echo(f"Encoder: {folder.encoder}")
+    typer.echo(f"Report: {folder.report}")
+
+
+@app.command()
+def settings(method: Annotated[str, typer.Argument(help="sapbert, coder, coder_plusplus or biosyn")]) -> None:
+    """List the settings of a method: values, default and meaning of each."""
+    from spacy_sapbert.settings import list_settings
+
+    from ..methods.registry import find_method
+
+    for row in list_settings(find_method({"run": {"method": method}}, "the command line").Settings):
+        default = f"default {row.default}" if row.default else "must be given"
+        typer.echo(f"--{row.name}\n    {row.meaning}\n    {row.allowed}; {default}")
 
 
 def parse_share(text: str) -> float | None:
     """Read the share of the base's weights from a project's variable.
 
     text (str): A number, or nothing.
-    RETURNS (Optional[float]): The share; None if there is none.
+    RETURNS (float | None): The share; None if there is none.
     RAISES (ValueError): If it is no number.
     """
     try:
@@ -48,10 +71,10 @@ def export(
     step: Annotated[int | None, typer.Option(help="Of which checkpoint; unset: the last")] = None,
     held_out: Annotated[str, typer.Option(help="Held-out names to measure these weights on, for the card")] = "",
     results: Annotated[
-        str, typer.Option(help='What else was measured, for the card: {"fingerprint": "...", "scores": {name: share}}')
+        str, typer.Option(help='Other results for the card: {"fingerprint": "...", "scores": {name: share}}')
     ] = "",
     licence: Annotated[str, typer.Option(help="For the card, such as apache-2.0")] = "",
-    command: Annotated[str, typer.Option(help="For the card: what was called to make the encoder")] = "",
+    command: Annotated[str, typer.Option(help="For the card: the command that made the encoder")] = "",
     notes: Annotated[str, typer.Option(help="For the card: a file of Markdown, such as the data's licences")] = "",
 ) -> None:
     """Make an encoder folder of a run's checkpoint, whether the run has ended or not."""
@@ -71,12 +94,12 @@ def export(
         results=results,
         notes=CardNotes(licence, command, text),
     )
-    made = report["export"]
+    made = report.export
     typer.echo(
-        f"Step {report['training']['steps']:,}, share of the base {made['base_share']:g}, {made['dtype']}: written to "
-        f"{output}. Fingerprint: {report['encoder']['trained']}."
+        f"Step {report.training['steps']:,}, share of the base {made['base_share']:g}, {made['dtype']}: written to "
+        f"{output}. Fingerprint: {report.encoder['trained']}."
     )
-    echo_scores(report["held_out"])
+    echo_scores(report.held_out)
 
 
 @app.command()
@@ -92,9 +115,9 @@ def curves(
 
 
 def echo_scores(held_out: dict[str, Any] | None) -> None:
-    """Print what was measured on held-out names.
+    """Print scores on held-out names.
 
-    held_out (Optional[dict]): Scores by "before" and "after".
+    held_out (dict[str, Any] | None): Scores "before" and "after".
     """
     for label, scores in (held_out or {}).items():
         typer.echo(f"Held-out names {label}: acc@1 {scores['acc_at_1']:.4f}, acc@5 {scores['acc_at_5']:.4f}.")

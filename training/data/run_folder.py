@@ -1,31 +1,157 @@
-"""The folder of a run, which says from its start on what run it is."""
+"""The folder of a run: one schema of its files, and how each is read and written."""
 
 from __future__ import annotations
 
 import json
 import platform
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from typing_extensions import Self
+
 from ..errors import Errors
 
-DESCRIPTION_FILE = "settings.json"
-REPORT_FILE = "report.json"
+
+@dataclass(frozen=True)
+class RunDescription:
+    """What is known of a run before its first step.
+
+    settings (dict[str, Any]): Settings by section.
+    data (dict[str, Any]): Counts of the data, and `sha256`, which identifies them.
+    encoder (dict[str, Any]): `base`, the fingerprint of the base encoder, and the encoder's settings.
+    versions (dict[str, str]): Version by package.
+    parameters (dict[str, int]): Numbers of trained parameters.
+    machine (dict[str, Any]): Processor, device and threads.
+    """
+
+    settings: dict[str, Any]
+    data: dict[str, Any]
+    encoder: dict[str, Any]
+    versions: dict[str, str]
+    parameters: dict[str, int] = field(default_factory=dict)
+    machine: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Make a description of plain data.
+
+        values (Mapping[str, Any]): As `to_dict` returns them. Names that the class does not have are ignored.
+        RETURNS (Self): The description.
+        RAISES (TypeError): If something is missing.
+        """
+        known = {item.name for item in fields(cls)}
+        return cls(**{name: value for name, value in values.items() if name in known})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the description as plain JSON data.
+
+        RETURNS (dict[str, Any]): Values by name.
+        """
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class RunReport(RunDescription):
+    """What is known of a run, or of an exported checkpoint, at its end.
+
+    training (dict[str, Any]): `steps`, `seconds`, how the run `ended`, its speed, and what the method adds.
+    held_out (dict[str, Any] | None): Scores "before" and "after" on held-out names; None if there are none.
+    export (dict[str, Any]): `base_share` and `dtype` of the exported weights.
+    """
+
+    training: dict[str, Any] = field(default_factory=dict)
+    held_out: dict[str, Any] | None = None
+    export: dict[str, Any] = field(default_factory=dict)
+
+
+class RunFolder:
+    """The files of a run.
+
+    path (str | Path): The run's folder, `paths.output` of its settings.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.description = self.path / "settings.json"
+        self.report = self.path / "report.json"
+        self.metrics = self.path / "metrics.jsonl"
+        self.checkpoints = self.path / "checkpoints"
+        self.encoder = self.path / "encoder"
+        self.curves = self.path / "curves.svg"
+        self.tensorboard = self.path / "tensorboard"
+        self.failed_batch = self.path / "failed_batch.json"
+
+    def read_description(self) -> RunDescription:
+        """Read what was known of the run before its first step.
+
+        RETURNS (RunDescription): The description.
+        RAISES (FileNotFoundError): If there is no run.
+        """
+        for path in (self.description, self.report):
+            if path.is_file():
+                try:
+                    return RunDescription.from_dict(json.loads(path.read_text(encoding="utf8")))
+                except (TypeError, AttributeError):
+                    continue
+        files = f"{self.description.name} or {self.report.name}"
+        raise FileNotFoundError(Errors.E660.format(path=self.path, files=files, cwd=Path.cwd()))
+
+    def read_report(self) -> RunReport | None:
+        """Read what the run has reported at its end.
+
+        RETURNS (RunReport | None): The report; None if the run has not ended.
+        """
+        if not self.report.is_file():
+            return None
+        return RunReport.from_dict(json.loads(self.report.read_text(encoding="utf8")))
+
+    def log(self, entry: Mapping[str, Any]) -> None:
+        """Add a line to the metrics.
+
+        entry (Mapping[str, Any]): Metrics of a step or of an evaluation.
+        """
+        with self.metrics.open("a", encoding="utf8") as file:
+            file.write(json.dumps(entry) + "\n")
+
+    def read_metrics(self) -> list[dict[str, Any]]:
+        """Read the metrics.
+
+        RETURNS (list[dict[str, Any]]): One entry for each step or evaluation; none if no step was taken.
+        """
+        return [json.loads(line) for line in self._read_lines()]
+
+    def forget_metrics(self, step: int | None) -> None:
+        """Remove the metrics of steps that a resumed run takes again.
+
+        step (int | None): The last step to keep; None to remove all.
+        """
+        if self.metrics.is_file():
+            kept = [line for line in self._read_lines() if step is not None and json.loads(line)["step"] <= step]
+            write_text(self.metrics, "".join(kept))
+
+    def _read_lines(self) -> list[str]:
+        if not self.metrics.is_file():
+            return []
+        lines = self.metrics.read_text(encoding="utf8").splitlines(keepends=True)
+        # The last line of a run that goes on, or was killed, may not be complete.
+        return [line for line in lines if line.endswith("\n")]
 
 
 def write_json(path: Path, data: dict[str, Any]) -> None:
-    """Write a file of JSON that is there whole or not at all.
+    """Write a JSON file that is there whole or not at all.
 
     path (Path): The file.
-    data (dict): What to write.
+    data (dict[str, Any]): What to write.
     """
     write_text(path, json.dumps(data, indent=2, ensure_ascii=False))
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file of text that is there whole or not at all.
+    """Write a text file that is there whole or not at all.
 
     path (Path): The file.
     text (str): What to write.
@@ -43,33 +169,7 @@ def list_versions(*packages: str) -> dict[str, str]:
     """List the versions that a result depends on.
 
     packages (str): Packages besides the project's own and those that encode.
-    RETURNS (Dict[str, str]): Version by name, that of Python among them.
+    RETURNS (dict[str, str]): Version by name, with that of Python.
     """
     names = ("spacy-sapbert", "torch", "transformers", *packages)
     return {"python": platform.python_version(), **{name: version(name) for name in names}}
-
-
-def read_description(run: str | Path) -> dict[str, Any]:
-    """Read what a run has said of itself when it began, or at its end where it is of a time before that was written.
-
-    run (str | Path): The run's folder.
-    RETURNS (dict): `settings`, `data`, `encoder` (the base's fingerprint and settings), `versions`.
-    RAISES (FileNotFoundError): If there is no run.
-    """
-    for name in (DESCRIPTION_FILE, REPORT_FILE):
-        path = Path(run) / name
-        if path.is_file():
-            data = json.loads(path.read_text(encoding="utf8"))
-            if {"settings", "data", "encoder", "versions"} <= set(data):
-                return data
-    raise FileNotFoundError(Errors.E660.format(path=run, files=f"{DESCRIPTION_FILE} or {REPORT_FILE}", cwd=Path.cwd()))
-
-
-def read_report(run: str | Path) -> dict[str, Any] | None:
-    """Read what a run has reported at its end.
-
-    run (str | Path): The run's folder.
-    RETURNS (Optional[dict]): The report; None of a run that has not ended.
-    """
-    path = Path(run) / REPORT_FILE
-    return json.loads(path.read_text(encoding="utf8")) if path.is_file() else None

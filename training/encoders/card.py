@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import srsly
 
-from ..data.run_folder import read_description
+from ..data.run_folder import RunFolder, RunReport
 from ..errors import Errors
 from .bases import SMALL, read_bases
 
@@ -77,27 +77,26 @@ class Making(NamedTuple):
     lines: list[str]
 
 
-def write_card(report: dict[str, Any], making: Making, notes: CardNotes | None = None) -> str:
+def write_card(report: RunReport, making: Making, notes: CardNotes | None = None) -> str:
     """Describe an encoder in the form of a model card.
 
-    report (dict): Of the run, with `export`: the share of the base and the type of the weights. `held_out` is None
-        unless it was measured on these weights.
+    report (RunReport): Report of the run. `held_out` is None unless these very weights were measured.
     making (Making): How it was trained.
     notes (Optional[CardNotes]): What the run can't know.
     RETURNS (str): Markdown.
     """
     notes = notes or CardNotes()
-    base = describe_base(report["settings"]["paths"]["encoder"])
+    base = describe_base(report.settings["paths"]["encoder"])
     parts = [_write_head(making, base, notes), _write_making(report, making, base)]
     if notes.command:
         parts.append(f"Made by:\n\n```bash\n{notes.command.strip()}\n```")
-    if report["held_out"]:
-        parts.append(_write_held_out(report["held_out"]))
+    if report.held_out:
+        parts.append(_write_held_out(report.held_out))
     if notes.results:
         parts.append(f"Measured on these weights, in percent:\n\n{_write_table(notes.results)}")
     if notes.text:
         parts.append(notes.text.strip())
-    versions = ", ".join(f"{name} {number}" for name, number in report["versions"].items())
+    versions = ", ".join(f"{name} {number}" for name, number in report.versions.items())
     return "\n\n".join([*parts, f"Versions: {versions}."]) + "\n"
 
 
@@ -130,7 +129,7 @@ def find_origin(folder: Path) -> str | None:
     RETURNS (Optional[str]): As in the run's settings; None if no run's description lies beside the folder.
     """
     try:
-        return read_description(folder.parent)["settings"]["paths"]["encoder"]
+        return RunFolder(folder.parent).read_description().settings["paths"]["encoder"]
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         # A card is not worth an error after hours of training.
         return None
@@ -152,9 +151,9 @@ def _write_head(making: Making, base: str, notes: CardNotes) -> str:
     )
 
 
-def _write_making(report: dict[str, Any], making: Making, base: str) -> str:
-    encoder, export = report["encoder"], report["export"]
-    package = f" (from the package {PACKAGE})" if report["settings"]["paths"]["encoder"] in ("", SMALL) else ""
+def _write_making(report: RunReport, making: Making, base: str) -> str:
+    encoder, export = report.encoder, report.export
+    package = f" (from the package {PACKAGE})" if report.settings["paths"]["encoder"] in ("", SMALL) else ""
     share = export["base_share"]
     mixed = f"{share:g} of the base and {1 - share:g} of what was trained" if share else "as trained"
     lines = [
@@ -165,27 +164,6 @@ def _write_making(report: dict[str, Any], making: Making, base: str) -> str:
         f"Fingerprint: {encoder['trained']}.",
     ]
     return "\n".join(f"- {line}" for line in lines)
-
-
-def describe_sapbert(report: dict[str, Any]) -> Making:
-    """Say how SapBERT was trained.
-
-    report (dict): Of the run.
-    RETURNS (Making): For the card.
-    """
-    settings, data = report["settings"], report["data"]
-    adapter = f"; adapter {settings['adapter']['kind']}, merged" if settings["adapter"]["kind"] else ""
-    return Making(
-        "sapbert",
-        "SapBERT (Liu et al., NAACL 2021): names of one concept get similar vectors.",
-        [
-            f"Data: {data['pairs']:,} pairs of {data['names']:,} names (SHA-256 {data['sha256'][:12]}...).",
-            describe_length(report["training"], f"steps of {settings['batch']['pairs']} pairs"),
-            f"Objective: {settings['objective']['loss']} ({settings['objective']['preset']}), "
-            f"miner {settings['objective']['miner']}; learning rate {settings['optimizer']['learning_rate']}; "
-            f"seed {settings['run']['seed']}{adapter}.",
-        ],
-    )
 
 
 def describe_length(training: dict[str, Any], steps: str) -> str:

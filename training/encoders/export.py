@@ -13,8 +13,6 @@ from spacy_sapbert.encoder import ENCODER_FILE, EncoderShim, EncoderSource, writ
 from spacy_sapbert.encoder.folder import compute_fingerprint
 from spacy_sapbert.files import fill_folder
 
-from ..engine.adapters import merge_adapter
-from ..engine.settings import AdapterKind
 from .card import CARD_FILE
 
 # Tells sentence-transformers how to pool; there only if it can.
@@ -22,39 +20,35 @@ MODULES_FILE = "modules.json"
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 
-def as_encoder(transformer: torch.nn.Module, base: EncoderShim) -> EncoderShim:
-    """Make an encoder of the present weights, which later steps leave alone.
+def as_encoder(transformer: torch.nn.Module, base: EncoderShim, device: torch.device | None = None) -> EncoderShim:
+    """Make an encoder of the present weights. Later steps leave it unchanged.
 
-    transformer (Module): The weights.
+    transformer (torch.nn.Module): The weights.
     base (EncoderShim): The encoder they come from, for tokenizer, settings and precision.
+    device (torch.device | None): Where the encoder computes; None for the processor.
     RETURNS (EncoderShim): The encoder.
     """
     frozen: Any = copy.deepcopy(transformer).cpu().eval().requires_grad_(False)
     encoder = EncoderShim({}, base.precision)
     fingerprint = compute_fingerprint(frozen, base.source.tokenizer, base.settings)
     encoder.set_source(replace(base.source, transformer=frozen, fingerprint=fingerprint))
+    if device is not None and device.type != "cpu":
+        encoder.to_device("gpu" if device.type == "cuda" else device.type, device.index or 0)
     return encoder
 
 
 def finish_encoder(
-    transformer: torch.nn.Module,
-    base: EncoderShim,
-    *,
-    adapter: AdapterKind | None,
-    base_share: float,
-    dtype: str = "fp32",
+    transformer: torch.nn.Module, base: EncoderShim, *, base_share: float, dtype: str = "fp32"
 ) -> EncoderShim:
-    """Make the encoder to export: low-rank updates merged, averaged with the base, rounded.
+    """Make the encoder to export: averaged with the base, and rounded.
 
-    transformer (Module): The trained weights.
+    transformer (torch.nn.Module): The trained weights.
     base (EncoderShim): The encoder that training started from.
-    adapter (Optional[str]): The kind of adapter in the transformer.
     base_share (float): Share of the base's weights, 0 to 1.
     dtype (str): "fp32" or "bf16".
-    RETURNS (EncoderShim): The encoder, with the fingerprint of what would be stored.
+    RETURNS (EncoderShim): The encoder, with the fingerprint of what is stored.
     """
-    final = merge_adapter(transformer, base.source.transformer) if adapter == "lora" else transformer
-    final = average_weights(final, base.source.transformer, base_share)
+    final = average_weights(transformer, base.source.transformer, base_share)
     return as_encoder(final.to(DTYPES[dtype]), base)
 
 

@@ -12,9 +12,6 @@ from spacy_sapbert.index import make_scann_index
 
 from ..data.pairs import PairData
 from ..errors import Errors
-from .settings import TrainingSettings
-
-NEIGHBOURS_FILE = "neighbours-{base}-{data}.npy"
 
 
 class Batches:
@@ -85,24 +82,6 @@ class Batches:
         chosen = self._by_concept[starts + rng.integers(0, counts)]
         # Groups may share neighbours; a pair that is there twice has nothing to add.
         return np.unique(np.concatenate([seeds, chosen]))
-
-
-def make_batches(settings: TrainingSettings, data: PairData, base: EncoderShim) -> Batches:
-    """Make the batches of a run.
-
-    settings (TrainingSettings): Size, epochs, seed, and how pairs are drawn.
-    data (PairData): The pairs.
-    base (EncoderShim): The encoder that training starts from, which tells which concepts are alike.
-    RETURNS (Batches): The batches.
-    RAISES (ValueError): If sources are to be balanced and the pairs' are not known.
-    """
-    batch = settings.batch
-    weights = balance_sources(data, batch.source_balance) if batch.source_balance else None
-    neighbours = None
-    if batch.neighbours:
-        name = NEIGHBOURS_FILE.format(base=base.fingerprint[:12], data=data.sha256[:12])
-        neighbours = find_neighbours(data, base, batch.neighbours, Path(settings.paths.output) / name)
-    return Batches(data.labels, batch.pairs, settings.run.seed, batch.epochs, weights, neighbours)
 
 
 def balance_sources(data: PairData, balance: float) -> np.ndarray:

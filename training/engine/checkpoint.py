@@ -1,4 +1,4 @@
-"""Checkpoints: all that a run needs to go on as if it had never stopped."""
+"""Checkpoints: all that a run needs to resume exactly."""
 
 from __future__ import annotations
 
@@ -19,23 +19,31 @@ from .settings import describe_difference
 
 STATE_FILE = "state.safetensors"
 CHECKPOINT_FILE = "checkpoint.json"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 KEPT = 2
 
 
 def save_checkpoint(
-    folder: Path, transformer: torch.nn.Module, optimizer: torch.optim.Optimizer, data: dict[str, Any]
+    folder: Path,
+    model: torch.nn.Module,
+    optimizer: torch.optim.Optimizer,
+    data: dict[str, Any],
+    state: dict[str, Any] | None = None,
 ) -> Path:
-    """Save a checkpoint beside the former ones, of which the last stays.
+    """Save a checkpoint beside the one before it. Older ones are deleted.
 
     folder (Path): Where checkpoints are.
-    transformer (Module): The weights.
-    optimizer (Optimizer): Its state.
-    data (dict): `step`, and what else is to be known again; JSON.
+    model (torch.nn.Module): The model.
+    optimizer (torch.optim.Optimizer): The optimizer.
+    data (dict[str, Any]): `step`, `settings`, and what else is to be known again; JSON.
+    state (dict[str, Any] | None): State of the method: JSON data and tensors by name.
     RETURNS (Path): The checkpoint's folder.
     """
+    state = state or {}
     # Not the state dict, which has shared weights several times.
-    tensors: dict[str, torch.Tensor] = {f"weights.{name}": p for name, p in transformer.named_parameters()}
+    tensors: dict[str, torch.Tensor] = {f"weights.{name}": p for name, p in model.named_parameters()}
+    tensors |= {f"state.{name}": value for name, value in state.items() if isinstance(value, torch.Tensor)}
+    data = {**data, "state": {name: value for name, value in state.items() if not isinstance(value, torch.Tensor)}}
     for number, state in optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer.{number}.{name}": value for name, value in state.items()}
     tensors["random.cpu"] = torch.get_rng_state()
@@ -64,57 +72,84 @@ def list_checkpoints(folder: Path) -> list[Path]:
     """List the checkpoints of a run.
 
     folder (Path): Where they are.
-    RETURNS (List[Path]): Their folders, the oldest first.
+    RETURNS (list[Path]): Their folders, the oldest first.
     """
     return sorted(path for path in folder.glob("step-*") if (path / CHECKPOINT_FILE).is_file())
 
 
+def read_step(path: Path) -> int:
+    """Read the step of a checkpoint off its folder's name.
+
+    path (Path): The checkpoint's folder.
+    RETURNS (int): Steps taken before it was saved.
+    """
+    return int(path.name.removeprefix("step-"))
+
+
+def read_checkpoint(path: Path, *, check_files: bool = True) -> dict[str, Any]:
+    """Read the data of a checkpoint, without its weights.
+
+    path (Path): The checkpoint's folder.
+    check_files (bool): Whether to check the weights against their hash.
+    RETURNS (dict[str, Any]): As `save_checkpoint` got them.
+    RAISES (OSError): If a file is missing or damaged.
+    RAISES (ValueError): If another version of this project has saved the checkpoint.
+    """
+    try:
+        return read_manifest(path / CHECKPOINT_FILE, FORMAT_VERSION, check_files=check_files)
+    except OSError as error:
+        if str(error).startswith("[E502]"):
+            raise ValueError(Errors.E682.format(path=path)) from error
+        raise
+
+
 def load_checkpoint(
-    path: Path, transformer: torch.nn.Module, optimizer: torch.optim.Optimizer, expected: dict[str, Any]
-) -> dict[str, Any]:
+    path: Path, model: torch.nn.Module, optimizer: torch.optim.Optimizer, expected: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """Load a checkpoint.
 
-    path (Path): Its folder.
-    transformer (Module): Takes the weights.
-    optimizer (Optimizer): Takes its state.
-    expected (dict): The decisive settings of this run, which have to be those of the checkpoint's.
-    RETURNS (dict): What was saved with it.
+    path (Path): The checkpoint's folder.
+    model (torch.nn.Module): Takes the weights.
+    optimizer (torch.optim.Optimizer): Takes its state.
+    expected (dict[str, Any]): The decisive settings of this run, which have to be those of the checkpoint.
+    RETURNS (tuple[dict[str, Any], dict[str, Any]]): Data and state, as `save_checkpoint` got them.
     RAISES (OSError): If a file is missing or damaged.
-    RAISES (ValueError): If it is of a run with other settings.
+    RAISES (ValueError): If the checkpoint is of a run with other settings, or of another version of this project.
     """
-    data = read_manifest(path / CHECKPOINT_FILE, FORMAT_VERSION)
+    data = read_checkpoint(path)
     differences = describe_difference(data["settings"], expected)
     if differences:
         raise ValueError(Errors.E631.format(path=path, differences="; ".join(differences)))
     tensors = load_file(path / STATE_FILE)
     weights = _below(tensors, "weights.")
     with torch.no_grad():
-        for name, parameter in transformer.named_parameters():
+        for name, parameter in model.named_parameters():
             parameter.copy_(weights[name])
-    state = optimizer.state_dict()
-    state["state"] = {}
+    former = optimizer.state_dict()
+    former["state"] = {}
     for name, tensor in _below(tensors, "optimizer.").items():
         number, key = name.split(".", 1)
-        state["state"].setdefault(int(number), {})[key] = tensor
-    optimizer.load_state_dict(state)
+        former["state"].setdefault(int(number), {})[key] = tensor
+    optimizer.load_state_dict(former)
     torch.set_rng_state(tensors["random.cpu"])
     if torch.cuda.is_available() and "random.cuda" in tensors:
         torch.cuda.set_rng_state(tensors["random.cuda"])
-    return data
+    return data, {**data["state"], **_below(tensors, "state.")}
 
 
-def load_weights(path: Path, transformer: torch.nn.Module) -> dict[str, Any]:
-    """Load the weights of a checkpoint and nothing else.
+def load_transformer(path: Path, transformer: torch.nn.Module) -> dict[str, Any]:
+    """Load the transformer of a checkpoint and nothing else.
 
-    path (Path): Its folder.
-    transformer (Module): Takes the weights.
-    RETURNS (dict): What was saved with it.
+    path (Path): The checkpoint's folder.
+    transformer (torch.nn.Module): Takes the weights.
+    RETURNS (dict[str, Any]): Data, as `save_checkpoint` got them.
     RAISES (OSError): If a file is missing or damaged.
+    RAISES (ValueError): If another version of this project has saved the checkpoint.
     """
-    data = read_manifest(path / CHECKPOINT_FILE, FORMAT_VERSION)
+    data = read_checkpoint(path)
     with torch.no_grad(), safe_open(path / STATE_FILE, framework="pt") as tensors:
         for name, parameter in transformer.named_parameters():
-            parameter.copy_(tensors.get_tensor(f"weights.{name}"))
+            parameter.copy_(tensors.get_tensor(f"weights.transformer.{name}"))
     return data
 
 

@@ -1,10 +1,10 @@
-"""The gradient of one step: all names of the batch against each other, whatever fits into memory at once."""
+"""The gradient of a batch, computed in chunks that fit into memory."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -12,49 +12,11 @@ from accelerate import Accelerator
 
 from spacy_sapbert.encoder import EncoderSettings
 from spacy_sapbert.encoder.forward import forward
+from spacy_sapbert.encoder.precision import resolve_precision
 
-from .objectives import Loss, PairMiner, list_pairs
+from .settings import MixedPrecision
 
 Seen = TypeVar("Seen")
-
-
-class StepResult(NamedTuple):
-    """What a step has seen.
-
-    loss (float): Of the whole batch.
-    positives, negatives (int): Pairs that counted, in both directions.
-    """
-
-    loss: float
-    positives: int
-    negatives: int
-
-
-class Objective:
-    """A loss, a miner and what counts as a negative.
-
-    loss (Loss): The loss.
-    miner (Optional[PairMiner]): Chooses pairs; None for all.
-    """
-
-    def __init__(self, loss: Loss, miner: PairMiner | None) -> None:
-        self.loss = loss
-        self.miner = miner
-
-    def __call__(
-        self, embeddings: torch.Tensor, labels: torch.Tensor, names: torch.Tensor | None
-    ) -> tuple[torch.Tensor, int, int]:
-        """Compute the loss of a batch.
-
-        embeddings (Tensor): Shape (n, width).
-        labels (Tensor): The concept of each name, shape (n,).
-        names (Optional[Tensor]): A number for each distinct name, to leave homonyms alone; None to push them apart.
-        RETURNS (Tuple[Tensor, int, int]): Loss, and positive and negative pairs that count.
-        """
-        pairs = list_pairs(labels, names)
-        if self.miner is not None:
-            pairs = self.miner(embeddings, pairs)
-        return self.loss(embeddings, pairs), int(pairs.positives.sum()), int(pairs.negatives.sum())
 
 
 class ChunkedGradient:
@@ -211,52 +173,17 @@ class ChunkedGradient:
                 parameter.grad += former
 
 
-class GradientStep(ChunkedGradient):
-    """Compute gradients of a step whose names have one label each.
+def find_autocast(precision: MixedPrecision, device: torch.device) -> torch.dtype | None:
+    """Find the precision of the forward pass.
 
-    transformer (Module): The model, in training mode.
-    settings (EncoderSettings): How names become vectors.
-    objective (Objective): The loss.
-    accelerator (Accelerator): Devices.
-    **how (Any): As for `ChunkedGradient`.
+    precision (str): As in `RunSettings`.
+    device (torch.device): Where the forward pass is computed.
+    RETURNS (torch.dtype | None): The type; None for that of the weights.
     """
-
-    def __init__(
-        self,
-        transformer: torch.nn.Module,
-        settings: EncoderSettings,
-        objective: Objective,
-        accelerator: Accelerator,
-        **how: Any,
-    ) -> None:
-        super().__init__(transformer, settings, accelerator, **how)
-        self.objective = objective
-
-    def __call__(
-        self,
-        tokens: Sequence[np.ndarray],
-        labels: np.ndarray,
-        names: np.ndarray | None = None,
-        *,
-        scale: float = 1.0,
-    ) -> StepResult:
-        """Add the gradient of a batch to the weights' gradients, the same on all devices.
-
-        tokens (Sequence[ndarray]): Token ids of all names of the batch.
-        labels (ndarray): The concept of each name.
-        names (Optional[ndarray]): A number for each distinct name; see `Objective`.
-        scale (float): What to multiply the gradient with, for half precision.
-        RETURNS (StepResult): Loss and counts.
-        """
-        device = self.accelerator.device
-        on_device = None if names is None else torch.from_numpy(names).to(device)
-
-        def cost(embeddings: torch.Tensor) -> tuple[torch.Tensor, tuple[int, int]]:
-            loss, *counts = self.objective(embeddings, torch.from_numpy(labels).to(device), on_device)
-            return loss, (counts[0], counts[1])
-
-        loss, counts = self.compute(tokens, cost, scale=scale)
-        return StepResult(loss, *counts)
+    if precision == "fp16":
+        return torch.float16
+    dtype = resolve_precision(precision, device)
+    return None if dtype == torch.float32 else dtype
 
 
 def _list_devices(device: torch.device) -> list[torch.device]:

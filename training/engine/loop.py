@@ -1,104 +1,250 @@
-"""The training loop of pairs: each step sees the rows of a batch."""
+"""The training loop of all methods: steps, metrics, checkpoints, evaluation, and a clean end whatever ends it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
+import json
+import math
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, NamedTuple
 
-import numpy as np
 import torch
-from accelerate import Accelerator
 
-from ..data.pairs import PairData
-from ..data.tokens import Tokens
-from .batches import Batches
-from .gradient import GradientStep
-from .metrics import METRICS_FILE, read_metrics
-from .settings import TrainingSettings
-from .step_loop import CHECKPOINTS, Ending, StepLoop, learning_rate
+from spacy_sapbert.progress import show_progress
 
-__all__ = ["CHECKPOINTS", "METRICS_FILE", "Ending", "TrainingLoop", "learning_rate", "read_metrics"]
+from ..data.run_folder import RunDescription, write_json
+from ..errors import Errors
+from ..methods.base import Method
+from .checkpoint import list_checkpoints, load_checkpoint, read_checkpoint, save_checkpoint
+from .interruption import StepInterrupted, watch_signals
+from .settings import OptimizerSettings
+from .tensorboard import Board
+
+# Why a run takes no more steps, in the order in which one reason goes before another.
+REASONS = ("interrupted", "max_minutes", "patience", "max_steps")
 
 
-class TrainingLoop(StepLoop[np.ndarray]):
-    """Run the steps of one training.
+class Ending(NamedTuple):
+    """How a run ended.
 
-    settings (TrainingSettings): All settings.
-    transformer (Module): The model, on its device and in training mode.
-    data (PairData): The pairs.
-    tokens (Tokens): Of the pairs' names.
-    batches (Batches): Which pairs each step sees.
-    gradient_step (GradientStep): Computes gradients.
-    accelerator (Accelerator): Devices.
-    base (str): The fingerprint of the encoder that training starts from.
-    evaluate (Optional[Callable]): Measures the present weights; higher `acc_at_1` is better.
-    description (Optional[dict]): What is known of the run before it starts, to be left in its folder.
+    step (int): Steps taken.
+    reason (str): "finished", "max_steps", "max_minutes", "patience" or "interrupted".
+    seconds (float): Time spent in steps, over all runs that were needed.
+    """
+
+    step: int
+    reason: str
+    seconds: float
+
+
+class TrainingLoop:
+    """Take the steps of a run.
+
+    method (Method): The method, with data and model.
+    evaluate (Callable | None): Measures the present weights; higher `acc_at_1` is better.
+    description (RunDescription | None): Written to the run's folder before the first step.
     """
 
     def __init__(
         self,
-        settings: TrainingSettings,
-        transformer: torch.nn.Module,
-        data: PairData,
-        tokens: Tokens,
-        batches: Batches,
-        gradient_step: GradientStep,
-        accelerator: Accelerator,
-        base: str,
+        method: Method[Any],
         evaluate: Callable[[], dict[str, Any]] | None = None,
-        description: dict[str, Any] | None = None,
+        description: RunDescription | None = None,
     ) -> None:
-        steps, limit = batches.epochs * batches.per_epoch, settings.batch.max_steps
-        super().__init__(
-            transformer,
-            [parameter for parameter in transformer.parameters() if parameter.requires_grad],
-            output=Path(settings.paths.output),
-            optimizer=settings.optimizer,
-            limits=settings.batch,
-            run=settings.run,
-            n_steps=min(steps, limit) if limit else steps,
-            accelerator=accelerator,
-            evaluate=evaluate,
-            description=description,
-        )
-        self.settings = settings
-        self.data = data
-        self.tokens = tokens
-        self.batches = batches
-        self.gradient_step = gradient_step
-        self.base = base
+        self.method = method
+        self.settings = method.settings
+        self.accelerator = method.accelerator
+        self.folder = method.folder
+        self.evaluate = evaluate
+        self.description = description
+        self.optimizer = method.make_optimizer()
+        is_half = method.settings.run.precision == "fp16"
+        self.scaler = torch.amp.GradScaler(method.accelerator.device.type, enabled=is_half)
+        self.n_steps = method.n_steps
+        self.step = 0
+        self.seconds = 0.0
+        self.best = -math.inf
+        self.evaluations_without_gain = 0
+        self.board: Board | None = None
 
-    def iterate(self, start: int) -> Iterator[np.ndarray]:
-        """See `StepLoop`: the rows of the pairs of each batch."""
-        return self.batches.iterate(start)
+    def run(self) -> Ending:
+        """Take all steps, from the last checkpoint on if there is one.
 
-    def compute_gradients(self, batch: np.ndarray, scale: float) -> dict[str, Any]:
-        """See `StepLoop`."""
-        names, labels = self._list_names(batch)
-        result = self.gradient_step(
-            [self.tokens[name] for name in names.tolist()],
-            labels,
-            names if self.settings.objective.ignore_homonyms else None,
-            scale=scale,
-        )
-        counts = {"positives": result.positives, "negatives": result.negatives}
-        return {"loss": result.loss, "pairs": len(batch), **counts}
+        RETURNS (Ending): How the run ended. Interrupted by Ctrl-C, it has saved a checkpoint.
+        RAISES (FloatingPointError): If the loss is not a number; the batch is saved for inspection.
+        RAISES (ValueError): If the last checkpoint is of a run with other settings, or of a step after the last.
+        """
+        self._resume()
+        reason = self._find_end() or "finished"
+        bar = show_progress(description="Training", total=self.n_steps, unit="steps", initial=self.step)
+        with bar as progress, watch_signals() as interruption, self._open_board() as self.board:
+            self.method.interruption = interruption
+            if self.evaluate and self.settings.run.evaluation_steps and self.step == 0:
+                self._evaluate()
+            for batch in self.method.batches(self.step):
+                end = self._agree(self._find_end() or ("interrupted" if interruption.is_wanted else None))
+                if end:
+                    reason = end
+                    break
+                try:
+                    loss = self.take_step(batch)
+                except StepInterrupted:
+                    reason = "interrupted"
+                    break
+                progress.note(loss=f"{loss:.4f}", **{self.method.unit: f"{self.speed:.4g}/s"})
+                progress.update()
+                self._after_step()
+            self._save()
+        return Ending(self.step, reason, self.seconds)
 
-    def describe_batch(self, batch: np.ndarray) -> dict[str, Any]:
-        """See `StepLoop`."""
-        names, labels = self._list_names(batch)
-        return {"names": self.data.names.gather(names).to_list(), "labels": labels.tolist()}
+    @property
+    def speed(self) -> float:
+        """Return how many of the method's units a second were seen.
 
-    def decisive(self) -> dict[str, Any]:
-        """See `StepLoop`."""
-        return {**self.settings.decisive(), "data": {"sha256": self.data.sha256}, "base": {"fingerprint": self.base}}
+        RETURNS (float): Units a second.
+        """
+        return self.step * self.method.units_per_step / max(self.seconds, 1e-9)
 
-    def describe_speed(self) -> dict[str, str]:
-        """See `StepLoop`."""
-        return {"pairs": f"{self.step * self.settings.batch.pairs / max(self.seconds, 1e-9):.0f}/s"}
+    def take_step(self, batch: Any) -> float:
+        """Take one step, and log it.
 
-    def _list_names(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """List the names of pairs and their labels: first all on the left, then all on the right."""
-        names = np.concatenate([self.data.left[rows], self.data.right[rows]])
-        return names, np.concatenate([self.data.labels[rows], self.data.labels[rows]])
+        batch (Any): What the step sees.
+        RETURNS (float): The loss.
+        RAISES (FloatingPointError): If the loss is not a number; the batch is saved for inspection.
+        """
+        start = time.perf_counter()
+        rate = learning_rate(self.settings.optimizer, self.step, self.n_steps or 0)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate * group.get("rate", 1.0)
+        self.optimizer.zero_grad(set_to_none=True)
+        # The scaler sets itself up when it is first used on a tensor.
+        scale = float(self.scaler.scale(torch.ones((), device=self.accelerator.device)))
+        entry = self.method.loss(batch, scale)
+        if not math.isfinite(entry["loss"]):
+            self._refuse(batch, entry["loss"])
+        self.scaler.unscale_(self.optimizer)
+        if self.settings.optimizer.max_grad_norm:
+            torch.nn.utils.clip_grad_norm_(self.method.model.parameters(), self.settings.optimizer.max_grad_norm)
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+        self.step += 1
+        seconds = time.perf_counter() - start
+        self.seconds += seconds
+        self._log({"step": self.step, **entry, "learning_rate": rate, "seconds": round(seconds, 4)})
+        return float(entry["loss"])
+
+    def _find_end(self) -> str | None:
+        """Return the reason to take no more steps. Asked before each, so that a run that has ended stays as it is."""
+        run, batch = self.settings.run, self.settings.batch
+        if batch.max_steps and self.step >= batch.max_steps:
+            return "max_steps"
+        if run.patience and self.evaluations_without_gain >= run.patience:
+            return "patience"
+        if batch.max_minutes and self.seconds >= 60.0 * batch.max_minutes:
+            return "max_minutes"
+        return None
+
+    def _agree(self, reason: str | None) -> str | None:
+        """End all processes at the same step: their clocks differ, and so does when a signal reaches them. One that
+        went on alone would wait for the others for ever.
+        """
+        if self.accelerator.num_processes == 1:
+            return reason
+        own = torch.tensor([REASONS.index(reason) + 1 if reason else 0], device=self.accelerator.device)
+        agreed = int(self.accelerator.gather(own).max())
+        return REASONS[agreed - 1] if agreed else None
+
+    def _after_step(self) -> None:
+        """Evaluate and save when it is time."""
+        run = self.settings.run
+        if self.evaluate and run.evaluation_steps and self.step % run.evaluation_steps == 0:
+            self._evaluate()
+        if self.step % run.checkpoint_steps == 0:
+            self._save()
+
+    def _refuse(self, batch: Any, loss: float) -> None:
+        path = self.folder.failed_batch
+        data = {"step": self.step + 1, "loss": str(loss), **self.method.describe_batch(batch)}
+        path.write_text(json.dumps(data, ensure_ascii=False), encoding="utf8")
+        raise FloatingPointError(Errors.E633.format(step=self.step + 1, loss=loss, path=path))
+
+    def _evaluate(self) -> None:
+        assert self.evaluate is not None
+        # Evaluation must not change the course of the training.
+        with torch.random.fork_rng([self.accelerator.device] if self.accelerator.device.type == "cuda" else []):
+            scores = self.evaluate()
+        self.method.model.train()
+        self._log({"step": self.step, "evaluation": scores})
+        if scores["acc_at_1"] > self.best:
+            self.best, self.evaluations_without_gain = scores["acc_at_1"], 0
+        else:
+            self.evaluations_without_gain += 1
+
+    def _log(self, entry: dict[str, Any]) -> None:
+        if self.accelerator.is_main_process:
+            self.folder.log(entry)
+        if self.board is not None:
+            self.board.write(entry)
+
+    def _open_board(self) -> AbstractContextManager[Board | None]:
+        is_wanted = self.settings.run.tensorboard and self.accelerator.is_main_process
+        return Board(self.folder.tensorboard, self.step, self.method.unit) if is_wanted else nullcontext()
+
+    def _decisive(self) -> dict[str, Any]:
+        """Return what a checkpoint has to agree with."""
+        learned = self.method.learned.sha256
+        own = {"data.sha256": learned, "base.fingerprint": self.method.base.fingerprint}
+        return {**self.settings.decisive(), **own, **self.method.identify()}
+
+    def _save(self) -> None:
+        if not self.accelerator.is_main_process:
+            return
+        if self.board is not None:
+            self.board.flush()
+        data = {
+            "step": self.step,
+            "seconds": self.seconds,
+            "best": self.best if math.isfinite(self.best) else None,
+            "evaluations_without_gain": self.evaluations_without_gain,
+            "scaler": self.scaler.state_dict(),
+            "settings": self._decisive(),
+        }
+        save_checkpoint(self.folder.checkpoints, self.method.model, self.optimizer, data, self.method.save_state())
+
+    def _resume(self) -> None:
+        """Resume from the last checkpoint, and remove the metrics of steps after it."""
+        self.folder.path.mkdir(parents=True, exist_ok=True)
+        checkpoints = list_checkpoints(self.folder.checkpoints)
+        if checkpoints:
+            last = checkpoints[-1]
+            self.method.compare(last, read_checkpoint(last, check_files=False)["settings"])
+            data, state = load_checkpoint(last, self.method.model, self.optimizer, self._decisive())
+            self.step, self.seconds = data["step"], data["seconds"]
+            self.best = -math.inf if data["best"] is None else data["best"]
+            self.evaluations_without_gain = data["evaluations_without_gain"]
+            self.scaler.load_state_dict(data["scaler"])
+            self.method.load_state(state)
+            if self.n_steps is not None and self.step > self.n_steps:
+                raise ValueError(Errors.E743.format(path=self.folder.path, step=self.step, wanted=self.n_steps))
+        if self.accelerator.is_main_process:
+            self.folder.forget_metrics(self.step if checkpoints else None)
+            # Not before: the settings may be refused.
+            if self.description is not None:
+                write_json(self.folder.description, self.description.to_dict())
+        self.accelerator.wait_for_everyone()
+
+
+def learning_rate(settings: OptimizerSettings, step: int, n_steps: int) -> float:
+    """Compute the learning rate of a step.
+
+    settings (OptimizerSettings): Schedule and warm-up, counted in steps of the optimizer.
+    step (int): The step, from 0.
+    n_steps (int): Steps of the whole run.
+    RETURNS (float): The learning rate.
+    """
+    if step < settings.warmup_steps:
+        return settings.learning_rate * (step + 1) / settings.warmup_steps
+    if settings.schedule == "constant":
+        return settings.learning_rate
+    return settings.learning_rate * (n_steps - step) / max(1, n_steps - settings.warmup_steps)

@@ -7,7 +7,6 @@ from typing import Any
 
 from ..errors import Errors
 
-FOLDER = "tensorboard"
 OF_STEPS = {
     "loss": "training/loss",
     "term_loss": "training/loss of terms",
@@ -33,17 +32,18 @@ def check_tensorboard() -> None:
 class Board:
     """Write metrics for TensorBoard. To be used in a `with` block, which closes the file.
 
-    output (Path): The run's folder.
-    step (int): The step that the run goes on from, whose later ones are written again: TensorBoard is told to forget
-        those that a run which was stopped has written.
+    folder (Path): The folder for TensorBoard.
+    step (int): The step that the run resumes from. TensorBoard is told to forget later ones, which are taken again.
+    unit (str): What speed is counted in.
     """
 
-    def __init__(self, output: Path, step: int) -> None:
+    def __init__(self, folder: Path, step: int, unit: str) -> None:
         check_tensorboard()
         from torch.utils.tensorboard import SummaryWriter
 
+        self.unit = unit
         # Before the first step there may have been an evaluation, which is repeated.
-        self.writer = SummaryWriter(str(output / FOLDER), purge_step=step + 1 if step else 0)
+        self.writer = SummaryWriter(str(folder), purge_step=step + 1 if step else 0)
 
     def __enter__(self) -> Board:
         return self
@@ -58,9 +58,8 @@ class Board:
         """
         scalars = {label: entry[name] for name, label in OF_STEPS.items() if name in entry}
         # Seconds are rounded, and 0 in the smallest of tests.
-        if entry.get("seconds"):
-            for what in {"pairs", "triplets"} & set(entry):
-                scalars[f"training/{what} per second"] = entry[what] / entry["seconds"]
+        if entry.get("seconds") and self.unit in entry:
+            scalars[f"training/{self.unit} per second"] = entry[self.unit] / entry["seconds"]
         for name, value in entry.get("evaluation", {}).items():
             # The others are counts, which are the same each time.
             if isinstance(value, float):

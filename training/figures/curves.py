@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..engine.loop import METRICS_FILE, read_metrics
+from ..data.run_folder import RunFolder
 from ..errors import Errors, Warnings
 from .pictures import COLOURS, check_format, check_matplotlib, house_style, save_picture
 
@@ -83,10 +83,11 @@ def read_curves(run: str | Path) -> tuple[tuple[np.ndarray, np.ndarray], tuple[n
     RETURNS (Tuple): Steps and losses; steps and accuracies at 1 of evaluations, in percent.
     RAISES (ValueError): If it has taken no steps.
     """
-    metrics = read_metrics(run) if (Path(run) / METRICS_FILE).is_file() else []
+    folder = RunFolder(run)
+    metrics = folder.read_metrics()
     losses = [(entry["step"], entry["loss"]) for entry in metrics if "loss" in entry]
     if not losses:
-        raise ValueError(Errors.E666.format(path=Path(run) / METRICS_FILE))
+        raise ValueError(Errors.E666.format(path=folder.metrics))
     scores = [(entry["step"], 100.0 * entry["evaluation"]["acc_at_1"]) for entry in metrics if "evaluation" in entry]
     return _as_columns(losses), _as_columns(scores)
 

@@ -1,345 +1,290 @@
-"""The methods of training, and what comparing and exporting their runs has to know of each."""
+"""A method of training: its settings, its data, its loss and its card. All else belongs to the runner."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterator
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
-from spacy_sapbert.files import read_manifest
-from spacy_sapbert.terminology import Terminology
-from spacy_sapbert.terminology.storage import FORMAT_VERSION as TERMINOLOGY_VERSION
-from spacy_sapbert.terminology.storage import MANIFEST as TERMINOLOGY_MANIFEST
+import torch
+from accelerate import Accelerator
 
-from ..data.pairs import hash_pairs, list_pair_concepts
-from ..data.triples import hash_triples, read_triples
-from ..encoders.card import Making, describe_sapbert
-from ..engine.checkpoint import load_weights
-from ..engine.settings import EncoderChoice, TrainingSettings, make_settings
+from spacy_sapbert.encoder import EncoderShim, EncoderSource
 
-if TYPE_CHECKING:
-    import torch
+from ..data.run_folder import RunFolder, RunReport
+from ..encoders.card import Making
+from ..engine.gradient import ChunkedGradient, find_autocast
+from ..engine.interruption import Interruption
+from ..engine.model import Model, copy_transformer, count_trainable
+from ..engine.settings import TrainingSettings
 
-    from spacy_sapbert.encoder import EncoderSource
-
-    from .coder import CoderSettings
-    from .coder_plusplus import CoderPlusPlusSettings
+SettingsT = TypeVar("SettingsT", bound=TrainingSettings)
 
 
-class RunPaths(Protocol):
-    """Where a run starts from, and where it writes."""
+class Learned(NamedTuple):
+    """The data of a run, for its report and its checks.
 
-    @property
-    def encoder(self) -> str:
-        """The encoder to start from."""
-        ...
+    report (dict[str, Any]): Counts.
+    sha256 (str | dict[str, Any]): Hashes of the files that were read.
+    concepts (Collection[str]): Ids of the concepts that are learned from.
+    """
 
-    @property
-    def output(self) -> str:
-        """The folder of the run."""
-        ...
-
-
-class MethodSettings(Protocol):
-    """What the settings of all methods have."""
-
-    @property
-    def paths(self) -> RunPaths:
-        """Where things are."""
-        ...
-
-    @property
-    def encoder(self) -> EncoderChoice:
-        """What is set otherwise than the encoder says."""
-        ...
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the settings as plain JSON data.
-
-        RETURNS (dict): Section to settings; there are `paths`, `batch` and `run`.
-        """
-        ...
-
-    def decisive(self) -> dict[str, Any]:
-        """Return what decides the course of the training.
-
-        RETURNS (dict): Section to settings.
-        """
-        ...
+    report: dict[str, Any]
+    sha256: str | dict[str, Any]
+    concepts: Collection[str]
 
 
-class TrainingData(Hashable, Protocol):
-    """What a run learns from: equal of runs that learn from the same folders."""
+class Source(Protocol):
+    """The files that a run learns from, before they are read in full. Equal for runs with the same files."""
 
     @property
     def path(self) -> str:
-        """The folder that messages name."""
-        ...
+        """The folder or file that messages name."""
 
-    def hash(self) -> str | dict[str, str]:
-        """Tell data apart.
+    def hash(self) -> str | dict[str, Any]:
+        """Hash the files.
 
-        RETURNS (str | Dict[str, str]): What the reports of runs have under `data.sha256`.
+        RETURNS (str | dict[str, Any]): As `Learned.sha256`.
         RAISES (OSError): If a file is missing or damaged.
         """
-        ...
 
     def list_concepts(self) -> set[str]:
-        """List what is learned from.
+        """List the concepts in the files.
 
-        RETURNS (Set[str]): The ids of all concepts with a name that may be learned from.
+        RETURNS (set[str]): Ids of all concepts with a name that may be learned from.
         RAISES (OSError): If a file is missing or damaged.
         """
-        ...
 
 
-Settings = TypeVar("Settings", bound=MethodSettings)
+class Method(ABC, Generic[SettingsT]):
+    """One run of a method. Subclasses say what a step sees and learns; `train` of the runner does the rest.
 
+    name (str): The method, as `run.method` of configs names it.
+    Settings (type[TrainingSettings]): Its settings.
+    unit (str): What its speed is counted in. If `loss` returns it, TensorBoard has the speed of each step.
 
-class Method(Protocol[Settings]):
-    """A method of training. Runs leave a report and an encoder folder, as those of SapBERT do."""
+    settings (SettingsT): Settings of the run.
+    base (EncoderShim): The encoder to start from.
+    accelerator (Accelerator): Devices.
+    """
 
-    def make_settings(self, values: dict[str, dict[str, Any]]) -> Settings:
-        """Make settings of plain data.
+    name: ClassVar[str]
+    Settings: ClassVar[type[TrainingSettings]]
+    unit: ClassVar[str] = "names"
 
-        values (dict): Section to settings.
-        RETURNS (Settings): The settings, checked.
-        RAISES (ValueError): If a setting is unknown, missing or has no meaning.
+    learned: Learned
+    model: Model
+
+    def __init__(self, settings: SettingsT, base: EncoderShim, accelerator: Accelerator) -> None:
+        self.settings = settings
+        self.base = base
+        self.accelerator = accelerator
+        self.folder = RunFolder(settings.paths.output)
+        # The loop puts its own here, so that long work within a step can be given up.
+        self.interruption = Interruption()
+
+    @classmethod
+    @abstractmethod
+    def find_source(cls, settings: Any) -> Source:
+        """Name the files that a run learns from.
+
+        settings (SettingsT): Settings of the run.
+        RETURNS (Source): The files, unread.
         """
-        ...
 
-    def find_obstacle(self, settings: Settings) -> str:
-        """Tell why the run that these settings ask for could not be measured.
+    @abstractmethod
+    def load(self) -> Learned:
+        """Read the data.
 
-        settings (Settings): Of the run.
-        RETURNS (str): What the run does; empty if it can be measured.
-        """
-        ...
-
-    def data_of(self, settings: Settings) -> TrainingData:
-        """Tell what a run learns from.
-
-        settings (Settings): Of the run.
-        RETURNS (TrainingData): The folders, which have not been read.
-        """
-        ...
-
-    def train(self, settings: Settings) -> dict[str, Any]:
-        """Take a run, or go on with it.
-
-        settings (Settings): Of the run.
-        RETURNS (dict): The report.
-        """
-        ...
-
-    def load_weights(
-        self, checkpoint: Path, source: EncoderSource, settings: Settings
-    ) -> tuple[torch.nn.Module, dict[str, Any]]:
-        """Load the transformer of a checkpoint.
-
-        checkpoint (Path): Its folder.
-        source (EncoderSource): The encoder that the run has started from.
-        settings (Settings): Of the run.
-        RETURNS (Tuple[Module, dict]): The transformer, with an adapter where the run has one, and what was saved with
-            it.
+        RETURNS (Learned): Counts, hashes and concepts.
         RAISES (OSError): If a file is missing or damaged.
+        RAISES (ValueError): If there is nothing to learn from.
         """
-        ...
 
-    def describe(self, report: dict[str, Any]) -> Making:
-        """Say how an encoder was trained.
+    def build(self) -> Model:
+        """Make the model, and all else that steps need.
 
-        report (dict): Of the run.
-        RETURNS (Making): For its card.
+        RETURNS (Model): What is trained.
         """
-        ...
+        return Model(self.make_transformer(self.base.source, self.settings))
 
+    @abstractmethod
+    def batches(self, start: int) -> Iterator[Any]:
+        """Iterate over what the steps see, which depends on the seed and the step alone.
 
-@dataclass(frozen=True)
-class PairFolder:
-    """Pairs of names. See `TrainingData`.
+        start (int): Steps to skip, for a resumed run.
+        YIELDS (Any): What a step sees.
+        """
 
-    path (str): The folder.
-    """
+    @abstractmethod
+    def loss(self, batch: Any, scale: float) -> dict[str, Any]:
+        """Add the gradients of a batch to those of the weights.
 
-    path: str
+        batch (Any): What the step sees.
+        scale (float): What to multiply gradients with.
+        RETURNS (dict[str, Any]): `loss`, not scaled, and other metrics to log; JSON.
+        """
 
-    def hash(self) -> str:
-        """Tell data apart. See `TrainingData.hash`."""
-        return hash_pairs(self.path)
+    @classmethod
+    @abstractmethod
+    def describe(cls, report: RunReport) -> Making:
+        """Describe how an encoder was trained.
 
-    def list_concepts(self) -> set[str]:
-        """List the concepts with pairs. See `TrainingData.list_concepts`."""
-        return list_pair_concepts(self.path)
+        report (RunReport): Report of the run.
+        RETURNS (Making): For the card.
+        """
 
+    # Hooks with defaults
 
-@dataclass(frozen=True)
-class GraphFolders:
-    """A terminology and triples. See `TrainingData`.
+    @property
+    def units_per_step(self) -> int:
+        """Return how many units a step sees.
 
-    path (str): The folder of the terminology.
-    triples (str): The folder of triples.
-    """
+        RETURNS (int): Pairs, triplets, groups or mentions.
+        """
+        return int(getattr(self.settings.batch, self.unit, 0))
 
-    path: str
-    triples: str
+    @property
+    def n_steps(self) -> int | None:
+        """Return the number of steps of the whole run.
 
-    def hash(self) -> dict[str, str]:
-        """Tell data apart. See `TrainingData.hash`."""
-        return {**NameFolder(self.path).hash(), "triples": hash_triples(self.triples)}
+        RETURNS (int | None): Steps; None if only time ends the run.
+        """
+        return self.settings.batch.max_steps or None
 
-    def list_concepts(self) -> set[str]:
-        """List the concepts with triples, also where a run leaves them out. See `TrainingData.list_concepts`."""
-        triples = read_triples(self.triples)
-        named = Terminology.from_disk(self.path).concepts["id"]
-        return set(named) & {*triples["head"].unique(), *triples["tail"].unique()}
+    @cached_property
+    def gradient(self) -> ChunkedGradient:
+        """Make what computes gradients in chunks.
 
+        RETURNS (ChunkedGradient): For the model's transformer.
+        """
+        return ChunkedGradient(
+            self.model.transformer,
+            self.base.settings,
+            self.accelerator,
+            pad_id=self.base.source.tokenizer.pad_token_id or 0,
+            chunk_names=self.settings.batch.chunk_names,
+            gradient_cache=self.settings.batch.gradient_cache,
+            autocast=find_autocast(self.settings.run.precision, self.accelerator.device),
+        )
 
-@dataclass(frozen=True)
-class NameFolder:
-    """A terminology. See `TrainingData`.
+    @classmethod
+    def make_transformer(cls, source: EncoderSource, settings: Any) -> torch.nn.Module:
+        """Make the transformer to train.
 
-    path (str): Its folder.
-    """
+        source (EncoderSource): The encoder to start from, which stays as it is.
+        settings (SettingsT): Settings of the run.
+        RETURNS (torch.nn.Module): The transformer, in training mode.
+        """
+        return copy_transformer(source, settings.batch.dropout)
 
-    path: str
+    def group_parameters(self) -> list[Any]:
+        """Group parameters for the optimizer.
 
-    def hash(self) -> dict[str, str]:
-        """Tell data apart. See `TrainingData.hash`."""
-        manifest = read_manifest(Path(self.path) / TERMINOLOGY_MANIFEST, TERMINOLOGY_VERSION)
-        return {"terminology": manifest["fingerprint"]}
+        RETURNS (list[Any]): Parameters, or groups of them. A group's `rate` multiplies its learning rate.
+        """
+        return [parameter for parameter in self.model.parameters() if parameter.requires_grad]
 
-    def list_concepts(self) -> set[str]:
-        """List all concepts. See `TrainingData.list_concepts`."""
-        return set(Terminology.from_disk(self.path).concepts["id"])
+    def make_optimizer(self) -> torch.optim.Optimizer:
+        """Make the optimizer.
 
+        RETURNS (torch.optim.Optimizer): AdamW.
+        """
+        how = self.settings.optimizer
+        return torch.optim.AdamW(self.group_parameters(), lr=how.learning_rate, weight_decay=how.weight_decay)
 
-class Sapbert:
-    """SapBERT (Liu et al., NAACL 2021). See `Method`."""
+    def describe_batch(self, batch: Any) -> dict[str, Any]:
+        """Describe a batch whose loss is not a number.
 
-    def make_settings(self, values: dict[str, dict[str, Any]]) -> TrainingSettings:
-        """Make settings of plain data. See `Method.make_settings`."""
-        return make_settings(values)
+        batch (Any): What the step has seen.
+        RETURNS (dict[str, Any]): JSON data.
+        """
+        return {}
 
-    def find_obstacle(self, settings: TrainingSettings) -> str:
-        """Tell why a run could not be measured. See `Method.find_obstacle`."""
-        is_bottleneck = settings.adapter.kind == "bottleneck"
-        return "trains a bottleneck adapter, which leaves no encoder that could be measured" if is_bottleneck else ""
+    def identify(self) -> dict[str, Any]:
+        """Return what a checkpoint has to agree with, beside decisive settings, data and base encoder.
 
-    def data_of(self, settings: TrainingSettings) -> PairFolder:
-        """Tell what a run learns from. See `Method.data_of`."""
-        return PairFolder(settings.paths.pairs)
+        RETURNS (dict[str, Any]): JSON data.
+        """
+        return {}
 
-    def train(self, settings: TrainingSettings) -> dict[str, Any]:
-        """Take a run. See `Method.train`."""
-        from .sapbert.run import pretrain
+    def compare(self, path: Path, former: dict[str, Any]) -> None:
+        """Refuse a checkpoint with a message of the method's own.
 
-        return pretrain(settings)
+        path (Path): The checkpoint.
+        former (dict[str, Any]): What the checkpoint has to agree with, as it was saved.
+        RAISES (ValueError): If the checkpoint is of another run.
+        """
 
-    def load_weights(
-        self, checkpoint: Path, source: EncoderSource, settings: TrainingSettings
-    ) -> tuple[torch.nn.Module, dict[str, Any]]:
-        """Load a transformer, with its adapter. See `Method.load_weights`."""
-        from .sapbert.run import make_trainable
+    def save_state(self) -> dict[str, Any]:
+        """Return what a checkpoint holds beside weights and optimizer.
 
-        transformer = make_trainable(source, settings)
-        return transformer, load_weights(checkpoint, transformer)
+        RETURNS (dict[str, Any]): JSON data and tensors by name.
+        """
+        return {}
 
-    def describe(self, report: dict[str, Any]) -> Making:
-        """Say how an encoder was trained. See `Method.describe`."""
-        return describe_sapbert(report)
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Take what a checkpoint holds.
 
+        state (dict[str, Any]): As `save_state` returned it.
+        """
 
-class Coder:
-    """CODER (Yuan et al., JBI 2022). See `Method`."""
+    def report(self, steps: int, seconds: float) -> dict[str, Any]:
+        """Return what the report says of the training beside steps, time and speed.
 
-    def make_settings(self, values: dict[str, dict[str, Any]]) -> CoderSettings:
-        """Make settings of plain data. See `Method.make_settings`."""
-        from .coder import make_coder_settings
+        steps (int): Steps taken.
+        seconds (float): Time spent in them.
+        RETURNS (dict[str, Any]): JSON data.
+        """
+        return {}
 
-        return make_coder_settings(values)
+    @classmethod
+    def summarise(cls, report: RunReport) -> list[str]:
+        """Say what a user wants to know at the end of a run, beside steps, speed and scores.
 
-    def find_obstacle(self, settings: CoderSettings) -> str:
-        """Tell why a run could not be measured: all can. See `Method.find_obstacle`."""
+        report (RunReport): Report of the run.
+        RETURNS (list[str]): Lines to print.
+        """
+        return []
+
+    def count_parameters(self) -> dict[str, int]:
+        """Count trained parameters.
+
+        RETURNS (dict[str, int]): Numbers by part of the model.
+        """
+        return {name: count_trainable(part) for name, part in self.model.named_children()}
+
+    def list_packages(self) -> list[str]:
+        """List the packages whose versions matter, beside those of every run.
+
+        RETURNS (list[str]): Their names.
+        """
+        return ["accelerate"]
+
+    @classmethod
+    def find_obstacle(cls, settings: Any) -> str:
+        """Say why a run leaves no encoder folder.
+
+        settings (SettingsT): Settings of the run.
+        RETURNS (str): What the run does; empty if it leaves one.
+        """
         return ""
 
-    def data_of(self, settings: CoderSettings) -> GraphFolders:
-        """Tell what a run learns from. See `Method.data_of`."""
-        return GraphFolders(settings.paths.terminology, settings.paths.triples)
+    @classmethod
+    def merge(cls, transformer: torch.nn.Module, base: torch.nn.Module, settings: Any) -> torch.nn.Module:
+        """Turn a trained transformer into one like the base's.
 
-    def train(self, settings: CoderSettings) -> dict[str, Any]:
-        """Take a run. See `Method.train`."""
-        from .coder import train_coder
+        transformer (torch.nn.Module): As `make_transformer` made it, trained.
+        base (torch.nn.Module): The base's transformer.
+        settings (SettingsT): Settings of the run.
+        RETURNS (torch.nn.Module): The transformer to export.
+        """
+        return transformer
 
-        return train_coder(settings)
+    def save_extras(self, trained: EncoderShim) -> None:
+        """Write files beside the encoder folder.
 
-    def load_weights(
-        self, checkpoint: Path, source: EncoderSource, settings: CoderSettings
-    ) -> tuple[torch.nn.Module, dict[str, Any]]:
-        """Load a transformer, without the relations learned beside it. See `Method.load_weights`."""
-        from .coder.trainer import CoderModel
-        from .sapbert.run import copy_transformer
-
-        model = CoderModel(copy_transformer(source, settings.batch.dropout), relations=None)
-        saved = load_weights(checkpoint, model)
-        return model.transformer, saved
-
-    def describe(self, report: dict[str, Any]) -> Making:
-        """Say how an encoder was trained. See `Method.describe`."""
-        from .coder.run import describe_coder
-
-        return describe_coder(report)
-
-
-class CoderPlusPlus:
-    """CODER++ (Zeng et al., BioNLP 2022). See `Method`."""
-
-    def make_settings(self, values: dict[str, dict[str, Any]]) -> CoderPlusPlusSettings:
-        """Make settings of plain data. See `Method.make_settings`."""
-        from .coder_plusplus import make_coder_plusplus_settings
-
-        return make_coder_plusplus_settings(values)
-
-    def find_obstacle(self, settings: CoderPlusPlusSettings) -> str:
-        """Tell why a run could not be measured: all can. See `Method.find_obstacle`."""
-        return ""
-
-    def data_of(self, settings: CoderPlusPlusSettings) -> NameFolder:
-        """Tell what a run learns from. See `Method.data_of`."""
-        return NameFolder(settings.paths.terminology)
-
-    def train(self, settings: CoderPlusPlusSettings) -> dict[str, Any]:
-        """Take a run. See `Method.train`."""
-        from .coder_plusplus import train_coder_plusplus
-
-        return train_coder_plusplus(settings)
-
-    def load_weights(
-        self, checkpoint: Path, source: EncoderSource, settings: CoderPlusPlusSettings
-    ) -> tuple[torch.nn.Module, dict[str, Any]]:
-        """Load a transformer. See `Method.load_weights`."""
-        from .sapbert.run import copy_transformer
-
-        transformer = copy_transformer(source, settings.batch.dropout)
-        return transformer, load_weights(checkpoint, transformer)
-
-    def describe(self, report: dict[str, Any]) -> Making:
-        """Say how an encoder was trained. See `Method.describe`."""
-        from .coder_plusplus.run import describe_coder_plusplus
-
-        return describe_coder_plusplus(report)
-
-
-METHODS: dict[str, Method[Any]] = {"sapbert": Sapbert(), "coder": Coder(), "coder_plusplus": CoderPlusPlus()}
-
-
-def find_method(settings: dict[str, dict[str, Any]]) -> Method[Any]:
-    """Find the method of a run by the sections of its settings, which no two methods have alike.
-
-    settings (dict): Section to settings, all of them.
-    RETURNS (Method): The method.
-    """
-    if "objective" in settings:
-        return METHODS["sapbert"]
-    return METHODS["coder" if "relations" in settings else "coder_plusplus"]
+        trained (EncoderShim): The exported encoder.
+        """

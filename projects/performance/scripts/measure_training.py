@@ -10,6 +10,7 @@ from typing import Annotated
 
 import torch
 import typer
+from accelerate import Accelerator
 from plain_training import PlainTrainer
 from run import use_threads, write_json
 from tqdm import tqdm
@@ -18,12 +19,11 @@ from turns import median_ratio, take_turns
 from spacy_sapbert.encoder import EncoderShim
 from spacy_sapbert.encoder.precision import resolve_precision
 from training.data.pairs import load_pairs
-from training.data.tokens import Tokens
 from training.encoders.bases import find_encoder
 from training.engine.batches import Batches
 from training.engine.loop import TrainingLoop
-from training.engine.settings import make_settings
-from training.methods.sapbert.run import make_step, make_trainable
+from training.methods.registry import make_settings
+from training.methods.sapbert.method import Sapbert
 
 WARM_UP = 2
 
@@ -60,7 +60,7 @@ def main(
     dtype = resolve_precision(precision, torch.device("cpu"))  # type: ignore[arg-type]
     plain = PlainTrainer(encoder, shim.settings, learning_rate, None if dtype == torch.float32 else dtype)
     with TemporaryDirectory() as folder:
-        ours = _make_ours(folder, encoder, pairs, shim, data, batch, chunk, precision, learning_rate, seed)
+        ours = _make_ours(folder, encoder, pairs, shim, batch, chunk, precision, learning_rate, seed)
         losses: dict[str, list[float]] = {"plain": [], "ours": []}
         seconds: dict[str, list[float]] = {"plain": [], "ours": []}
         batches = Batches(data.labels, batch, seed).iterate()
@@ -87,26 +87,20 @@ def main(
     typer.echo(json.dumps({name: value for name, value in result.items() if name != "losses"}, indent=2))
 
 
-def _make_ours(folder, encoder, pairs, shim, data, batch, chunk, precision, learning_rate, seed):  # type: ignore[no-untyped-def]
+def _make_ours(folder, encoder, pairs, shim, batch, chunk, precision, learning_rate, seed):  # type: ignore[no-untyped-def]
     """Make a function that takes one step of the trainer and returns the loss."""
-    from accelerate import Accelerator
-
     settings = make_settings(
         {
             "paths": {"encoder": encoder, "pairs": str(pairs), "output": folder},
             "optimizer": {"learning_rate": learning_rate},
             "batch": {"pairs": batch, "chunk_names": chunk, "dropout": 0.0},
-            "run": {"precision": precision, "seed": seed},
+            "run": {"method": "sapbert", "precision": precision, "seed": seed},
         }
     )
-    accelerator = Accelerator(cpu=True)
-    transformer = make_trainable(shim.source, settings)
-    step = make_step(settings, transformer, shim, accelerator)
-    batches = Batches(data.labels, batch, seed)
-    loop = TrainingLoop(
-        settings, transformer, data, Tokens(data.names, shim), batches, step, accelerator, shim.fingerprint
-    )
-    return loop.take_step
+    method = Sapbert(settings, shim, Accelerator(cpu=True))
+    method.learned = method.load()
+    method.model = method.build()
+    return TrainingLoop(method).take_step
 
 
 if __name__ == "__main__":

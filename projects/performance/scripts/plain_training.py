@@ -14,8 +14,8 @@ from transformers import AutoModel, AutoTokenizer
 
 from spacy_sapbert.encoder import EncoderSettings
 from spacy_sapbert.encoder.pooling import pool
-from training.engine.gradient import Objective
 from training.engine.objectives import make_loss, make_miner
+from training.methods.sapbert.loss import Objective
 
 
 class PlainTrainer:
@@ -48,7 +48,7 @@ class PlainTrainer:
         RETURNS (float): The loss.
         """
         embeddings = torch.cat([self._encode(list(left)), self._encode(list(right))])
-        loss, _, _ = self.objective(embeddings, torch.tensor([*labels, *labels]), None)
+        loss, _ = self.objective(embeddings, torch.tensor([*labels, *labels]))
         self.optimizer.zero_grad()
         loss.backward()
         self.optimizer.step()

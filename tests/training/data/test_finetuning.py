@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 from training.cli import app
 from training.data.mention_pairs import read_dictionary, write_finetuning_pairs
 from training.data.pairs import PAIRS_MANIFEST, load_pairs, read_pairs
-from training.engine.settings import make_settings
-from training.methods.sapbert.run import pretrain
+from training.engine.runner import train
+from training.methods.registry import make_settings
 
 DICTIONARY = "C1\tFever\nC1\tPyrexia\nC1\tfever\nC2|OM:2\tHeart attack\nC2|OM:2\tMI\nC3\tmi\n"
 MENTIONS = [
@@ -191,5 +191,5 @@ def test_command_and_training(tmp_path, encoder_folder):
         assert "E654" in str(CliRunner().invoke(app, [*arguments, str(tmp_path / "p")]).exception)
     paths = {"encoder": str(encoder_folder), "pairs": str(tmp_path / "pairs"), "output": str(tmp_path / "run")}
     batch = {"pairs": 4, "max_steps": 2}
-    report = pretrain(make_settings({"paths": paths, "batch": batch, "run": {"precision": "fp32"}}))
-    assert report["training"]["steps"] == 2 and report["data"]["pairs"] == len(read(tmp_path / "pairs"))
+    report = train(make_settings({"paths": paths, "batch": batch, "run": {"method": "sapbert", "precision": "fp32"}}))
+    assert report.training["steps"] == 2 and report.data["pairs"] == len(read(tmp_path / "pairs"))

@@ -7,8 +7,9 @@ import pytest
 from training.data.pairs import read_pairs_text
 from training.encoders import bases
 from training.encoders.bases import Base, find_base, find_encoder, load_base, read_bases
-from training.engine.settings import EncoderChoice, make_settings, read_config
-from training.methods.sapbert.run import pretrain
+from training.engine.runner import train
+from training.engine.settings import EncoderChoice, read_config
+from training.methods.registry import make_settings
 
 CONFIGS = Path(bases.__file__).parents[1] / "configs"
 
@@ -71,8 +72,14 @@ def test_settings_of_a_run_go_before_those_of_the_table(table):
     table()
     assert load_base("tiny", EncoderChoice()).settings.lower_case is False
     # A word would count as true.
-    with pytest.raises(ValueError, match="E624.*encoder.lower_case is 'no'"):
-        make_settings({"paths": {"encoder": "", "pairs": "", "output": ""}, "encoder": {"lower_case": "no"}})
+    with pytest.raises(ValueError, match="E404.*encoder.lower_case is 'no'"):
+        make_settings(
+            {
+                "paths": {"encoder": "", "pairs": "", "output": ""},
+                "encoder": {"lower_case": "no"},
+                "run": {"method": "sapbert"},
+            }
+        )
 
 
 def test_lower_case_stays_with_the_trained_encoder(table, tmp_path):
@@ -80,5 +87,9 @@ def test_lower_case_stays_with_the_trained_encoder(table, tmp_path):
     (tmp_path / "pairs.txt").write_text("".join(f"C{i}||name {i}||other {i}\n" for i in range(6)))
     read_pairs_text(tmp_path / "pairs.txt", tmp_path / "pairs")
     paths = {"encoder": "tiny", "pairs": str(tmp_path / "pairs"), "output": str(tmp_path / "run")}
-    pretrain(make_settings({"paths": paths, "batch": {"pairs": 3, "max_steps": 2}, "run": {"precision": "fp32"}}))
+    train(
+        make_settings(
+            {"paths": paths, "batch": {"pairs": 3, "max_steps": 2}, "run": {"method": "sapbert", "precision": "fp32"}}
+        )
+    )
     assert load_base(str(tmp_path / "run" / "encoder"), EncoderChoice()).settings.lower_case is True

@@ -6,11 +6,12 @@ from types import ModuleType
 import pytest
 
 from spacy_sapbert.terminology import TerminologyBuilder
+from training.data.run_folder import RunFolder
 from training.data.splits import split_terminology
 from training.data.synonym_pairs import write_pairs
-from training.engine.loop import TrainingLoop, read_metrics
-from training.engine.settings import make_settings
-from training.methods.sapbert.run import pretrain
+from training.engine.loop import TrainingLoop
+from training.engine.runner import train
+from training.methods.registry import make_settings
 
 
 @pytest.fixture
@@ -34,7 +35,14 @@ def make(encoder_folder, tmp_path):
                     "output": folders["run"],
                 },
                 "batch": {"pairs": 8, "max_steps": 6},
-                "run": {"precision": "fp32", "checkpoint_steps": 2, "evaluation_steps": 2, "tensorboard": True, **run},
+                "run": {
+                    "method": "sapbert",
+                    "precision": "fp32",
+                    "checkpoint_steps": 2,
+                    "evaluation_steps": 2,
+                    "tensorboard": True,
+                    **run,
+                },
             }
         )
 
@@ -57,12 +65,12 @@ def train_with_a_stop(settings, monkeypatch):
     with monkeypatch.context() as patch:
         stop_at(5, patch)
         with pytest.raises(RuntimeError):
-            pretrain(settings)
-    pretrain(settings)
+            train(settings)
+    train(settings)
 
 
 def logged(settings, name):
-    return [(entry["step"], entry[name]) for entry in read_metrics(settings.paths.output) if name in entry]
+    return [(entry["step"], entry[name]) for entry in RunFolder(settings.paths.output).read_metrics() if name in entry]
 
 
 class Writer:
@@ -124,13 +132,13 @@ def test_the_library_itself_reads_the_same(make, monkeypatch, tmp_path):
 def test_a_missing_library_is_named_before_anything_is_done(make, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     with pytest.raises(ImportError, match=r"E667.*run.tensorboard.*pip install tensorboard"):
-        pretrain(make())
+        train(make())
     assert not (tmp_path / "run").exists()
 
 
 def test_it_is_off_unless_wanted_and_decides_nothing(make, tmp_path):
-    pretrain(make(tensorboard=False))
+    train(make(tensorboard=False))
     assert not (tmp_path / "run" / "tensorboard").exists()
     assert make().fingerprint() == make(tensorboard=False).fingerprint()
-    with pytest.raises(ValueError, match="E624.*run.tensorboard"):
+    with pytest.raises(ValueError, match="E404.*run.tensorboard"):
         make(tensorboard="yes")

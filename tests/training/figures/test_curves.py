@@ -10,7 +10,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from training.cli import app
-from training.engine.loop import read_metrics
+from training.data.run_folder import RunFolder
 from training.figures.curves import COLOURS, draw_curves, make_figure, name_runs, smooth
 
 
@@ -47,7 +47,7 @@ def test_what_is_drawn_is_what_was_logged(tmp_path):
     raw = {line.get_color(): line.get_ydata() for line in loss.lines if line.get_label() == "_each step"}
     assert list(raw) == list(COLOURS[:2])
     for (name, run), drawn in zip(runs.items(), raw.values(), strict=True):
-        logged = [(entry["step"], entry["loss"]) for entry in read_metrics(run) if "loss" in entry]
+        logged = [(entry["step"], entry["loss"]) for entry in RunFolder(run).read_metrics() if "loss" in entry]
         steps, values = zip(*logged, strict=True)
         assert drawn.tolist() == list(values)
         # A fiftieth of the longer run, and odd.
@@ -83,7 +83,7 @@ def test_the_line_that_a_killed_run_has_begun_is_left_out(tmp_path):
     run = write_run(tmp_path / "run", 5)
     with (run / "metrics.jsonl").open("a") as file:
         file.write('{"step": 6, "los')
-    assert len(read_metrics(run)) == 5
+    assert len(RunFolder(run).read_metrics()) == 5
     assert len(lines_of(make_figure({"run": run}).axes[0])["run"]) == 5
 
 

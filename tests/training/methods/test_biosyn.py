@@ -11,14 +11,15 @@ from typer.testing import CliRunner
 
 from spacy_sapbert.encoder import EncoderShim
 from training.cli import app
-from training.engine.checkpoint import list_checkpoints, load_file
+from training.engine.checkpoint import STATE_FILE, list_checkpoints, load_file, save_file
+from training.engine.runner import train
 from training.evaluation.systems.biosyn import BioSynSystem
 from training.evaluation.systems.sparse import SparseEncoder
-from training.methods.biosyn import make_biosyn_settings, train_biosyn
 from training.methods.biosyn.candidates import find_sparse, join_candidates
 from training.methods.biosyn.data import read_biosyn_data
 from training.methods.biosyn.loss import find_positives, marginal_loss
 from training.methods.biosyn.model import BioSynModel
+from training.methods.registry import make_settings
 
 DICTIONARY = (
     "C1\tFever\nC1\tpyrexia\nC2|OM:2\theart attack\nC2|OM:2\tmi\nC3\tmi\nC4\tcommon cold\nC4\tcoryza\nC5\tinsomnia\n"
@@ -52,9 +53,9 @@ def make(path, encoder_folder, output="run", **sections):
         "candidates": {"total": 6, "sparse": 3},
         "optimizer": {"learning_rate": 1e-3},
         "batch": {"mentions": 2, "epochs": 3, "chunk_names": 5},
-        "run": {"precision": "fp32"},
+        "run": {"method": "biosyn", "precision": "fp32"},
     }
-    return make_biosyn_settings({name: {**values.get(name, {}), **sections.get(name, {})} for name in values})
+    return make_settings({name: {**values.get(name, {}), **sections.get(name, {})} for name in values})
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +131,9 @@ def test_scores_in_training_are_those_of_search(encoder):
     names, queries = ["heart attack", "cold", "fever", "heart"], ["heart failure", "cold"]
     sparse = SparseEncoder.fit(names)
     shared = (sparse.encode(queries) @ sparse.encode(names).T).toarray()
-    model = BioSynModel(encoder, torch.device("cpu"), precision="fp32", chunk_names=2).eval()
+    model = BioSynModel(
+        encoder.source.transformer, encoder, torch.device("cpu"), precision="fp32", chunk_names=2
+    ).eval()
     model.sparse_weight.data.fill_(3.0)
     tokens = encoder.tokenize(names)
     scores = model(encoder.tokenize(queries), [tokens, tokens], torch.from_numpy(shared)).detach().numpy()
@@ -151,14 +154,14 @@ def test_vectors_may_come_from_a_store(encoder):
 
 
 def test_what_was_trained_is_loaded_and_learns(tmp_path, encoder_folder):
-    report = train_biosyn(make(tmp_path, encoder_folder, batch={"epochs": 8}))
-    epochs = report["training"]["of_epochs"]
-    assert report["training"]["ended"] == "finished" and report["training"]["epochs"] == 8 == len(epochs)
+    report = train(make(tmp_path, encoder_folder, batch={"epochs": 8}))
+    epochs = report.training["of_epochs"]
+    assert report.training["ended"] == "finished" and report.training["epochs"] == 8 == len(epochs)
     assert epochs[-1]["loss"] < epochs[0]["loss"] / 2
-    assert report["sparse_weight"] == epochs[-1]["sparse_weight"] != 0
-    assert report == json.loads((tmp_path / "run" / "report.json").read_text(encoding="utf8"))
+    assert report.training["sparse_weight"] == epochs[-1]["sparse_weight"] != 0
+    assert report.to_dict() == json.loads((tmp_path / "run" / "report.json").read_text(encoding="utf8"))
     system = BioSynSystem.from_disk(tmp_path / "run")
-    assert system.weight == report["sparse_weight"] and system.encoder.fingerprint == report["encoder"]["trained"]
+    assert system.weight == report.training["sparse_weight"] and system.encoder.fingerprint == report.encoder["trained"]
     data = read_biosyn_data([tmp_path / "mentions.jsonl"], tmp_path / "dictionary.tsv")
     rows, _ = system.search(data.names, data.mentions, 1)
     is_right = [gold <= data.ids[row] for gold, (row,) in zip(data.gold, rows.tolist(), strict=True)]
@@ -166,17 +169,17 @@ def test_what_was_trained_is_loaded_and_learns(tmp_path, encoder_folder):
 
 
 def test_a_run_goes_on_as_if_it_had_not_been_stopped(tmp_path, encoder_folder):
-    whole = train_biosyn(make(tmp_path, encoder_folder, "whole"))
-    stopped = train_biosyn(make(tmp_path, encoder_folder, "parts", batch={"max_minutes": 1e-9}))
-    assert stopped["training"]["ended"] == "max_minutes"
-    assert stopped["training"]["epochs"] == 1 / 4 and stopped["training"]["of_epochs"][0]["steps"] == 1
+    whole = train(make(tmp_path, encoder_folder, "whole"))
+    stopped = train(make(tmp_path, encoder_folder, "parts", batch={"max_minutes": 1e-9}))
+    assert stopped.training["ended"] == "max_minutes"
+    assert stopped.training["epochs"] == 1 / 4 and stopped.training["of_epochs"][0]["steps"] == 1
     # Stopped as it is, it stays so.
-    again = train_biosyn(make(tmp_path, encoder_folder, "parts", batch={"max_minutes": 1e-9}))
-    assert again["training"] == stopped["training"] and again["encoder"] == stopped["encoder"]
-    train_biosyn(make(tmp_path, encoder_folder, "parts", batch={"epochs": 2}))
-    ended = train_biosyn(make(tmp_path, encoder_folder, "parts"))
-    assert ended["encoder"]["trained"] == whole["encoder"]["trained"]
-    assert ended["training"]["of_epochs"] == whole["training"]["of_epochs"]
+    again = train(make(tmp_path, encoder_folder, "parts", batch={"max_minutes": 1e-9}))
+    assert again.training == stopped.training and again.encoder == stopped.encoder
+    train(make(tmp_path, encoder_folder, "parts", batch={"epochs": 2}))
+    ended = train(make(tmp_path, encoder_folder, "parts"))
+    assert ended.encoder["trained"] == whole.encoder["trained"]
+    assert ended.training["of_epochs"] == whole.training["of_epochs"]
     states = [
         load_file(list_checkpoints(tmp_path / name / "checkpoints")[-1] / "state.safetensors")
         for name in ("whole", "parts")
@@ -186,45 +189,49 @@ def test_a_run_goes_on_as_if_it_had_not_been_stopped(tmp_path, encoder_folder):
 
 def test_a_run_does_not_go_on_with_other_settings_or_files(tmp_path, encoder_folder):
     stop = {"max_minutes": 1e-9}
-    train_biosyn(make(tmp_path, encoder_folder, batch=stop))
+    train(make(tmp_path, encoder_folder, batch=stop))
     with pytest.raises(ValueError, match=r"E631.*run\.seed: 0, not 1"):
-        train_biosyn(make(tmp_path, encoder_folder, run={"seed": 1}))
+        train(make(tmp_path, encoder_folder, run={"seed": 1}))
     with pytest.raises(ValueError, match=r"E631.*encoder\.pooling: 'cls', not 'mean'"):
         other = make(tmp_path, encoder_folder)
-        train_biosyn(make_biosyn_settings({**other.to_dict(), "encoder": {"pooling": "mean"}}))
+        train(make_settings({**other.to_dict(), "encoder": {"pooling": "mean"}}))
     with pytest.raises(ValueError, match=r"E631.*base\.fingerprint"):
-        train_biosyn(make(tmp_path, tmp_path / "run" / "encoder"))
-    np.save(tmp_path / "run" / "candidates.npy", np.zeros((7, 6), dtype=np.int64))
-    with pytest.raises(OSError, match="E764.*hash"):
-        train_biosyn(make(tmp_path, encoder_folder))
-    (tmp_path / "run" / "candidates.npy").unlink()
-    with pytest.raises(OSError, match="E764"):
-        train_biosyn(make(tmp_path, encoder_folder))
+        train(make(tmp_path, tmp_path / "run" / "encoder"))
+    # Candidates are kept with the weights, and can't be replaced by others.
+    (last,) = list_checkpoints(tmp_path / "run" / "checkpoints")
+    tensors = load_file(last / STATE_FILE)
+    tensors["state.candidates"] = torch.zeros_like(tensors["state.candidates"])
+    save_file(tensors, last / STATE_FILE)
+    with pytest.raises(OSError, match="E504"):
+        train(make(tmp_path, encoder_folder))
+    (last / STATE_FILE).unlink()
+    with pytest.raises(OSError, match="E503"):
+        train(make(tmp_path, encoder_folder))
 
 
 def test_nothing_to_learn_from_is_an_error(tmp_path, encoder_folder):
     settings = make(tmp_path, encoder_folder)
     write(tmp_path, dictionary="\n")
     with pytest.raises(ValueError, match="E761"):
-        train_biosyn(settings)
+        train(settings)
     write(tmp_path, mentions=MENTIONS[3:6])
     with pytest.raises(ValueError, match="E760.*of 3 mentions, 2 are composite, 1 have no id"):
-        train_biosyn(settings)
+        train(settings)
     write(tmp_path, mentions=MENTIONS[-1:])
     with pytest.raises(ValueError, match="E762.*1 have an id that"):
-        train_biosyn(settings)
+        train(settings)
 
 
 def test_a_loss_that_is_no_number_ends_the_run(tmp_path, encoder_folder, monkeypatch):
-    monkeypatch.setattr("training.methods.biosyn.trainer.marginal_loss", lambda scores, _: scores.sum() * math.nan)
-    with pytest.raises(FloatingPointError, match="E763.*step 1 is nan"):
-        train_biosyn(make(tmp_path, encoder_folder))
+    monkeypatch.setattr("training.methods.biosyn.method.marginal_loss", lambda scores, _: scores.sum() * math.nan)
+    with pytest.raises(FloatingPointError, match="E633.*step 1 is nan"):
+        train(make(tmp_path, encoder_folder))
 
 
 def test_folders_of_something_else_are_refused(tmp_path, encoder_folder):
     with pytest.raises(FileNotFoundError, match="E102"):
         BioSynSystem.from_disk(tmp_path)
-    train_biosyn(make(tmp_path, encoder_folder, batch={"max_minutes": 1e-9}))
+    train(make(tmp_path, encoder_folder, batch={"max_minutes": 1e-9}))
     path = tmp_path / "run" / "biosyn.json"
     data = json.loads(path.read_text(encoding="utf8"))
     path.write_text(json.dumps({**data, "encoder": "0"}), encoding="utf8")
@@ -239,28 +246,29 @@ def test_folders_of_something_else_are_refused(tmp_path, encoder_folder):
 @pytest.mark.parametrize(
     ("section", "values", "message"),
     [
-        ("candidates", {"sparse": 21}, "E624.*candidates.sparse is 21"),
-        ("batch", {"epochs": 0}, "E624.*batch.epochs"),
-        ("paths", {"mentions": " , "}, "E624.*paths.mentions"),
-        ("run", {"precision": "fp16"}, "E624.*run.precision"),
-        ("run", {"sead": 1}, "E622.*sead"),
-        ("losses", {}, "E680.*losses"),
-        ("batch", {"mentions": "16"}, "E624.*batch.mentions"),
+        ("candidates", {"sparse": 21}, "E404.*candidates.sparse is 21"),
+        ("batch", {"epochs": 0}, "E404.*batch.epochs"),
+        ("paths", {"mentions": " , "}, "E404.*paths.mentions"),
+        ("run", {"precision": "fp16"}, "E404.*run.precision"),
+        ("run", {"sead": 1}, "E406.*sead"),
+        ("losses", {}, "E406.*losses"),
+        ("batch", {"mentions": "16"}, "E404.*batch.mentions"),
     ],
 )
 def test_settings_without_meaning_are_refused(section, values, message):
     paths = {"encoder": "", "mentions": "a", "dictionary": "b", "output": "c"}
-    given_values = {"paths": paths, section: values if section != "paths" else {**paths, **values}}
+    complete = {"paths": paths, "run": {"method": "biosyn"}}
+    given_values = {**complete, section: {**complete.get(section, {}), **values}}
     with pytest.raises(ValueError, match=message):
-        make_biosyn_settings(given_values)
-    with pytest.raises(ValueError, match="E623"):
-        make_biosyn_settings({"paths": {"encoder": ""}})
+        make_settings(given_values)
+    with pytest.raises(ValueError, match="E407"):
+        make_settings({"paths": {"encoder": ""}, "run": {"method": "biosyn"}})
 
 
 def test_the_command_trains_by_the_config(tmp_path, encoder_folder):
     values = {f"paths.{name}": value for name, value in write(tmp_path).items()}
     values |= {"paths.encoder": str(encoder_folder), "paths.output": str(tmp_path / "run"), "batch.epochs": "1"}
     arguments = [part for name, value in values.items() for part in (f"--{name}", value)]
-    result = CliRunner().invoke(app, ["biosyn", "training/configs/biosyn.cfg", *arguments], catch_exceptions=False)
-    assert result.exit_code == 0 and "1 steps, 1.00 epochs" in result.stdout
+    result = CliRunner().invoke(app, ["train", "training/configs/biosyn.cfg", *arguments], catch_exceptions=False)
+    assert result.exit_code == 0 and "1 steps" in result.stdout and "1.00 epochs" in result.stdout
     assert BioSynSystem.from_disk(tmp_path / "run").encoder.settings.pooling == "cls"

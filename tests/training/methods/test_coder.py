@@ -17,16 +17,24 @@ from typer.testing import CliRunner
 from spacy_sapbert.encoder import EncoderShim
 from spacy_sapbert.terminology import Terminology, read_rrf
 from training.cli import app
+from training.data.run_folder import RunFolder
 from training.data.triples import write_triples
 from training.encoders.run_export import export_run
 from training.engine.checkpoint import list_checkpoints
-from training.engine.metrics import read_metrics
+from training.engine.loop import TrainingLoop
+from training.engine.runner import train
 from training.evaluation import LinkingTask
-from training.methods.coder import load_relations, make_coder_settings, train_coder
+from training.methods.coder.family_settings import ResolvedConstants, resolve
 from training.methods.coder.loss import BatchLabels, CoderLoss
-from training.methods.coder.relations import DiagonalRelations, FullRelations, TranslationRelations, make_relations
-from training.methods.coder.settings import ResolvedConstants, resolve
-from training.methods.coder.trainer import CoderLoop, CoderModel
+from training.methods.coder.method import CoderModel
+from training.methods.coder.relations import (
+    DiagonalRelations,
+    FullRelations,
+    TranslationRelations,
+    load_relations,
+    make_relations,
+)
+from training.methods.registry import make_settings
 
 WORDS = ["heart", "attack", "cold", "acute", "liver", "pain", "chronic", "failure", "b12", "mild"]
 
@@ -68,18 +76,18 @@ def make(folders, encoder_folder, tmp_path):
             },
             "optimizer": {"learning_rate": 1e-3, "warmup_steps": 2},
             "batch": {"triplets": 8, "repetitions": 2, "accumulation": 2, "max_steps": 6, "chunk_names": 5},
-            "run": {"precision": "fp32", "checkpoint_steps": 2},
+            "run": {"method": "coder", "precision": "fp32", "checkpoint_steps": 2},
         }
         for section, settings in sections.items():
             values.setdefault(section, {}).update(settings)
-        return make_coder_settings(values)
+        return make_settings(values)
 
     return make_run
 
 
 def settings_for(kind, **sections):
     paths = {"encoder": "", "terminology": "a", "triples": "b", "output": "c"}
-    return make_coder_settings({"paths": paths, "loss": {"relations": kind}, **sections})
+    return make_settings({"paths": paths, "loss": {"relations": kind}, "run": {"method": "coder"}, **sections})
 
 
 def mine(row, positives, negatives, epsilon):
@@ -240,27 +248,27 @@ def list_checkpoints_of(settings):
 
 
 def losses(settings):
-    return [entry["loss"] for entry in read_metrics(settings.paths.output)]
+    return [entry["loss"] for entry in RunFolder(settings.paths.output).read_metrics()]
 
 
 @pytest.mark.parametrize("kind", ["none", "diagonal", "full", "transe", "transe_margin"])
 def test_a_run_goes_on_as_if_it_had_not_been_stopped(make, kind):
     whole, parts = make("whole", loss={"relations": kind}), make("parts", loss={"relations": kind})
-    reports = [train_coder(whole)]
-    stopped = train_coder(make("parts", loss={"relations": kind}, batch={"max_minutes": 1e-9}))
-    assert stopped["training"]["ended"] == "max_minutes" and stopped["training"]["steps"] == 1
-    reports.append(train_coder(parts))
-    assert [report["training"]["steps"] for report in reports] == [6, 6]
+    reports = [train(whole)]
+    stopped = train(make("parts", loss={"relations": kind}, batch={"max_minutes": 1e-9}))
+    assert stopped.training["ended"] == "max_minutes" and stopped.training["steps"] == 1
+    reports.append(train(parts))
+    assert [report.training["steps"] for report in reports] == [6, 6]
     assert losses(whole) == losses(parts) and len(losses(whole)) == 6
     first, second = final_state(whole), final_state(parts)
     assert set(first) == set(second) and all(torch.equal(first[name], second[name]) for name in first)
-    assert reports[0]["encoder"]["trained"] == reports[1]["encoder"]["trained"]
+    assert reports[0].encoder["trained"] == reports[1].encoder["trained"]
 
 
 def test_an_interrupted_run_goes_on(make, monkeypatch):
     whole, parts = make("whole"), make("parts")
-    train_coder(whole)
-    take_step = CoderLoop.take_step
+    train(whole)
+    take_step = TrainingLoop.take_step
 
     def fail(self, batch):
         if batch == 3:
@@ -268,11 +276,11 @@ def test_an_interrupted_run_goes_on(make, monkeypatch):
         return take_step(self, batch)
 
     with monkeypatch.context() as patch:
-        patch.setattr(CoderLoop, "take_step", fail)
+        patch.setattr(TrainingLoop, "take_step", fail)
         with pytest.raises(KeyboardInterrupt):
-            train_coder(parts)
+            train(parts)
     assert len(losses(parts)) == 3 and list_checkpoints_of(parts)[-1].name.endswith("2")
-    train_coder(parts)
+    train(parts)
     assert losses(whole) == losses(parts)
     first, second = final_state(whole), final_state(parts)
     assert all(torch.equal(first[name], second[name]) for name in first)
@@ -281,13 +289,13 @@ def test_an_interrupted_run_goes_on(make, monkeypatch):
 def test_what_comes_out(make, folders, tmp_path):
     before = Terminology.from_disk(folders / "terminology").fingerprint
     settings = make(batch={"max_steps": 30}, optimizer={"schedule": "constant"})
-    report = train_coder(settings)
-    assert report == json.loads((tmp_path / "run" / "report.json").read_text(encoding="utf8"))
-    data = report["data"]
+    report = train(settings)
+    assert report.to_dict() == json.loads((tmp_path / "run" / "report.json").read_text(encoding="utf8"))
+    data = report.data
     assert data["rare_labels"] == {"PAR r9": 1} and data["triples"] == 32 and data["triples_read"] == 33
     assert data["sha256"]["terminology"] == before and data["names_by_language"] == {"ENG": data["names"]}
-    assert report["training"]["ended"] == "max_steps" and report["training"]["batches_drawn_per_second"] > 0
-    entries = list(read_metrics(settings.paths.output))
+    assert report.training["ended"] == "max_steps" and report.training["batches_drawn_per_second"] > 0
+    entries = list(RunFolder(settings.paths.output).read_metrics())
     assert sum(losses(settings)[-5:]) < sum(losses(settings)[:5])
     for entry in entries:
         assert entry["loss"] == pytest.approx(entry["term_loss"] + entry["relation_loss"], rel=1e-5)
@@ -295,13 +303,13 @@ def test_what_comes_out(make, folders, tmp_path):
         assert entry["triplets"] == 16
     encoder = EncoderShim({}, "fp32")
     encoder.load(tmp_path / "run" / "encoder")
-    assert encoder.fingerprint == report["encoder"]["trained"] != report["encoder"]["base"]
+    assert encoder.fingerprint == report.encoder["trained"] != report.encoder["base"]
     assert encoder.settings.max_length == 32
     relations, labels = load_relations(tmp_path / "run" / "relations.safetensors", encoder.fingerprint)
     assert isinstance(relations, DiagonalRelations) and labels == ["RO r0", "RO r1", "RO r2"]
     assert torch.equal(relations.weights, final_state(settings)["weights.relations.weights"])
     assert not torch.equal(relations.weights, torch.ones(3, 32))
-    assert report["parameters"]["relations"] == 3 * 32
+    assert report.parameters["relations"] == 3 * 32
     with pytest.raises(ValueError, match="E807"):
         load_relations(tmp_path / "run" / "relations.safetensors", "0")
     (tmp_path / "bad.safetensors").write_bytes(b"{")
@@ -316,17 +324,19 @@ def test_accumulated_gradients_are_the_mean_of_those_of_the_batches(make, monkey
 
     def keep(self, batch):
         self.optimizer.zero_grad(set_to_none=True)
-        entry = self.compute_gradients(batch, 1.0)
+        entry = self.method.loss(batch, 1.0)
         key = (self.settings.batch.accumulation, batch)
-        gradients[key] = {name: p.grad.clone() for name, p in self.model.named_parameters() if p.grad is not None}
+        gradients[key] = {
+            name: p.grad.clone() for name, p in self.method.model.named_parameters() if p.grad is not None
+        }
         self._log({"step": batch + 1, **entry})
         self.step += 1
         return entry["loss"]
 
-    monkeypatch.setattr(CoderLoop, "take_step", keep)
+    monkeypatch.setattr(TrainingLoop, "take_step", keep)
     for accumulation, steps in ((1, 2), (2, 1)):
         batch = {"accumulation": accumulation, "max_steps": steps, "dropout": 0.0}
-        train_coder(make(f"run{accumulation}", batch=batch, loss={"relations": "transe"}))
+        train(make(f"run{accumulation}", batch=batch, loss={"relations": "transe"}))
     both = gradients[2, 0]
     assert "relations.weights" in both
     for name, gradient in both.items():
@@ -339,7 +349,7 @@ def test_biases_and_layer_normalisation_do_not_decay(encoder_folder, make):
     shim.load(encoder_folder)
     model = CoderModel(shim.source.transformer, make_relations("diagonal", 2, 32))
     optimizer = make(optimizer={"relation_learning_rate": 1e-1}).optimizer
-    decaying, others, relations = model.list_groups(optimizer)
+    decaying, others, relations = model.group_parameters(optimizer)
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     assert all("LayerNorm" in names[id(p)] or names[id(p)].endswith("bias") for p in others["params"])
     assert all("LayerNorm" not in names[id(p)] and names[id(p)].endswith("weight") for p in decaying["params"])
@@ -350,25 +360,25 @@ def test_biases_and_layer_normalisation_do_not_decay(encoder_folder, make):
 def test_held_out_concepts_are_measured_and_not_trained(make, tmp_path):
     task = LinkingTask(["fever"], [["X1"]], ["febris", "cold"], ["X1", "X2"])
     task.to_disk(tmp_path / "held_out.json")
-    report = train_coder(make(paths={"held_out": str(tmp_path / "held_out.json")}, run={"evaluation_steps": 3}))
-    assert set(report["held_out"]) == {"before", "after"}
+    report = train(make(paths={"held_out": str(tmp_path / "held_out.json")}, run={"evaluation_steps": 3}))
+    assert set(report.held_out) == {"before", "after"}
     LinkingTask(["fever"], [["C01"]], ["febris"], ["C01"]).to_disk(tmp_path / "seen.json")
     with pytest.raises(ValueError, match="E640.*C01"):
-        train_coder(make("other", paths={"held_out": str(tmp_path / "seen.json")}))
+        train(make("other", paths={"held_out": str(tmp_path / "seen.json")}))
 
 
 def test_runs_are_exported_as_those_of_sapbert_are(make, tmp_path):
-    report = train_coder(make())
-    assert export_run(tmp_path / "run", tmp_path / "same")["encoder"]["trained"] == report["encoder"]["trained"]
+    report = train(make())
+    assert export_run(tmp_path / "run", tmp_path / "same").encoder["trained"] == report.encoder["trained"]
     LinkingTask(["fever"], [["X1"]], ["febris", "cold"], ["X1", "X2"]).to_disk(tmp_path / "held_out.json")
     made = export_run(
         tmp_path / "run", tmp_path / "mixed", base_share=0.5, step=4, held_out=str(tmp_path / "held_out.json")
     )
-    assert made["training"]["steps"] == 4 and set(made["held_out"]) == {"before", "after"}
+    assert made.training["steps"] == 4 and set(made.held_out) == {"before", "after"}
     card = (tmp_path / "mixed" / "README.md").read_text(encoding="utf8")
     assert "after CODER" in card and "0.5 of the base" in card and "- coder\n" in card and "32 triples" in card
     base, mixed = EncoderShim({}, "fp32"), EncoderShim({}, "fp32")
-    base.load(report["settings"]["paths"]["encoder"])
+    base.load(report.settings["paths"]["encoder"])
     mixed.load(tmp_path / "mixed")
     trained = load_file(tmp_path / "run" / "checkpoints" / "step-00000004" / "state.safetensors")
     ours, start = dict(mixed.source.transformer.named_parameters()), dict(base.source.transformer.named_parameters())
@@ -383,7 +393,7 @@ def test_runs_are_exported_as_those_of_sapbert_are(make, tmp_path):
 def test_whoever_interrupts_a_run_does_not_wait_for_its_scores(make, monkeypatch, tmp_path):
     LinkingTask(["fever"], [["X1"]], ["febris"], ["X1"]).to_disk(tmp_path / "held_out.json")
     settings = make(paths={"held_out": str(tmp_path / "held_out.json")})
-    take_step = CoderLoop.take_step
+    take_step = TrainingLoop.take_step
 
     def interrupt(self, batch):
         loss = take_step(self, batch)
@@ -392,31 +402,31 @@ def test_whoever_interrupts_a_run_does_not_wait_for_its_scores(make, monkeypatch
         return loss
 
     with monkeypatch.context() as patch:
-        patch.setattr(CoderLoop, "take_step", interrupt)
-        report = train_coder(settings)
-    assert report["training"]["ended"] == "interrupted" and report["training"]["steps"] == 3
-    assert report["held_out"] is None
-    assert set(train_coder(settings)["held_out"]) == {"before", "after"}
+        patch.setattr(TrainingLoop, "take_step", interrupt)
+        report = train(settings)
+    assert report.training["ended"] == "interrupted" and report.training["steps"] == 3
+    assert report.held_out is None
+    assert set(train(settings).held_out) == {"before", "after"}
 
 
 def test_a_run_does_not_go_on_with_other_relations_or_settings(make, folders, tmp_path):
-    train_coder(make())
+    train(make())
     with pytest.raises(ValueError, match=r"E631.*loss\.relations: 'diagonal', not 'full'"):
-        train_coder(make(loss={"relations": "full"}))
+        train(make(loss={"relations": "full"}))
     with pytest.raises(ValueError, match=r"E631.*batch\.accumulation: 2, not 1"):
-        train_coder(make(batch={"accumulation": 1}))
+        train(make(batch={"accumulation": 1}))
     with pytest.raises(ValueError, match="E805.*without PAR r9, and with none"):
-        train_coder(make(data={"min_triples": 1}))
+        train(make(data={"min_triples": 1}))
     write_graph(tmp_path / "other", [("RO", 5, head, tail) for head, tail in itertools.product(range(4), range(4, 12))])
     with pytest.raises(ValueError, match="E805.*without RO r5, and with RO r0, RO r1, RO r2"):
-        train_coder(make(graph=tmp_path / "other"))
+        train(make(graph=tmp_path / "other"))
 
 
 def test_a_graph_with_one_tail_is_refused_where_relations_are_learned(make, tmp_path):
     write_graph(tmp_path / "one", [("RO", 0, head, 11) for head in range(8)])
     with pytest.raises(ValueError, match="E804.*All 8 triples.*C11"):
-        train_coder(make(graph=tmp_path / "one"))
-    assert train_coder(make(graph=tmp_path / "one", loss={"relations": "none"}))["training"]["steps"] == 6
+        train(make(graph=tmp_path / "one"))
+    assert train(make(graph=tmp_path / "one", loss={"relations": "none"})).training["steps"] == 6
 
 
 def test_a_loss_that_is_no_number_ends_the_run(make, monkeypatch, tmp_path):
@@ -425,7 +435,7 @@ def test_a_loss_that_is_no_number_ends_the_run(make, monkeypatch, tmp_path):
         lambda self, similarities, _: similarities.sum() * math.nan,
     )
     with pytest.raises(FloatingPointError, match="E633.*step 1 is nan"):
-        train_coder(make())
+        train(make())
     data = json.loads((tmp_path / "run" / "failed_batch.json").read_text(encoding="utf8"))
     assert len(data["names"]) == 2 and len(data["names"][0]) == 16 and len(data["relations"][0]) == 8
 
@@ -433,27 +443,32 @@ def test_a_loss_that_is_no_number_ends_the_run(make, monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("section", "values", "message"),
     [
-        ("batch", {"triplets": 127}, "E800.*127 can't hold.*8 times.*For 127: none"),
-        ("batch", {"triplets": 64, "repetitions": 16}, "E800.*For 64: 2, 4, 8"),
-        ("batch", {"repetitions": 1}, "E800.*For 128: 2, 4, 8"),
-        ("batch", {"max_steps": 0}, "E624.*batch.max_steps is 0"),
-        ("batch", {"accumulation": 0}, "E624.*batch.accumulation"),
-        ("data", {"languages": " "}, "E624.*data.languages"),
-        ("loss", {"relations": "distmult"}, "E624.*one of none, diagonal, full, transe, transe_margin"),
-        ("relations", {"start": "zero"}, "E624.*relations.start"),
-        ("terms", {"alpha": 0.0}, "E624.*terms.alpha"),
-        ("optimizer", {"relation_learning_rate": 0.0}, "E624.*relation_learning_rate"),
-        ("run", {"patience": 2}, "E624.*run.patience"),
-        ("run", {"sead": 1}, "E622.*sead"),
-        ("losses", {}, "E680.*losses"),
-        ("batch", {"triplets": "128"}, "E624.*batch.triplets"),
+        ("batch", {"triplets": 127}, "E404.*batch.repetitions is 8.*For 127 triplets: none"),
+        ("batch", {"triplets": 64, "repetitions": 16}, "E404.*For 64 triplets: 2, 4, 8"),
+        ("batch", {"repetitions": 1}, "E404.*For 128 triplets: 2, 4, 8"),
+        ("batch", {"max_steps": 0}, "E404.*batch.max_steps is 0"),
+        ("batch", {"accumulation": 0}, "E404.*batch.accumulation"),
+        ("data", {"languages": " "}, "E404.*data.languages"),
+        (
+            "loss",
+            {"relations": "distmult"},
+            'E404.*relations.*"none", "diagonal", "full", "transe", "transe_margin"',
+        ),
+        ("relations", {"start": "zero"}, "E404.*relations.start"),
+        ("terms", {"alpha": 0.0}, "E404.*terms.alpha"),
+        ("optimizer", {"relation_learning_rate": 0.0}, "E404.*relation_learning_rate"),
+        ("run", {"patience": 2}, "E404.*run.patience"),
+        ("run", {"sead": 1}, "E406.*sead"),
+        ("losses", {}, "E406.*losses"),
+        ("batch", {"triplets": "128"}, "E404.*batch.triplets"),
     ],
 )
 def test_settings_without_meaning_are_refused(section, values, message):
     paths = {"encoder": "", "terminology": "a", "triples": "b", "output": "c"}
+    run = {"method": "coder"}
     with pytest.raises(ValueError, match=message):
-        make_coder_settings({"paths": paths, section: values})
-    assert make_coder_settings({"paths": paths}).encoder.max_length == 32
+        make_settings({"paths": paths, "run": run, section: {**values, **(run if section == "run" else {})}})
+    assert make_settings({"paths": paths, "run": run}).encoder.max_length == 32
 
 
 @pytest.mark.parametrize("kind", ["diagonal", "none"])
@@ -469,8 +484,8 @@ def test_the_command_trains_by_the_config(folders, encoder_folder, tmp_path, kin
         "loss.relations": kind,
     }
     arguments = [part for name, value in values.items() for part in (f"--{name}", str(value))]
-    result = CliRunner().invoke(app, ["coder", "training/configs/coder_cpu.cfg", *arguments], catch_exceptions=False)
+    result = CliRunner().invoke(app, ["train", "training/configs/coder_cpu.cfg", *arguments], catch_exceptions=False)
     assert result.exit_code == 0, result.output
-    assert "3 updates" in result.stdout and "32 of 33 triples, 3 labels" in result.stdout
+    assert "3 steps" in result.stdout and "32 of 33 triples, 3 labels" in result.stdout
     assert (tmp_path / "run" / "relations.safetensors").is_file() == (kind == "diagonal")
     assert isinstance(make_relations("transe", 1, 2), TranslationRelations)

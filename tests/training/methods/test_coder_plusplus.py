@@ -17,15 +17,16 @@ from spacy_sapbert.encoder import EncoderShim
 from spacy_sapbert.files import read_manifest
 from spacy_sapbert.terminology import read_rrf
 from training.cli import app
+from training.data.run_folder import RunFolder
 from training.encoders.run_export import export_run
 from training.engine.checkpoint import list_checkpoints
-from training.engine.metrics import read_metrics
+from training.engine.loop import TrainingLoop
+from training.engine.runner import train
 from training.evaluation.embeddings import Embeddings
-from training.methods.coder_plusplus import make_coder_plusplus_settings, train_coder_plusplus
 from training.methods.coder_plusplus.data import load_name_table
 from training.methods.coder_plusplus.neighbours import Neighbours, search_neighbours
 from training.methods.coder_plusplus.sampler import GroupSampler
-from training.methods.coder_plusplus.trainer import CoderPlusPlusLoop
+from training.methods.registry import make_settings
 
 WORDS = ["heart", "attack", "cold", "acute", "liver", "pain", "chronic", "failure", "b12", "mild"]
 
@@ -67,11 +68,11 @@ def make(terminology, encoder_folder, tmp_path):
                 "refresh_steps": 3,
                 "chunk_names": 5,
             },
-            "run": {"precision": "fp32", "checkpoint_steps": 2},
+            "run": {"method": "coder_plusplus", "precision": "fp32", "checkpoint_steps": 2},
         }
         for section, settings in sections.items():
             values.setdefault(section, {}).update(settings)
-        return make_coder_plusplus_settings(values)
+        return make_settings(values)
 
     return make_run
 
@@ -202,8 +203,8 @@ def naive_loss(similarities, same, alpha=2.0, beta=50.0, base=0.5, epsilon=0.1):
 
 def test_the_loss_is_that_of_naive_loops(make, encoder_folder, terminology):
     settings = make(batch={"accumulation": 1, "max_steps": 1, "dropout": 0.0})
-    train_coder_plusplus(settings)
-    logged = list(read_metrics(settings.paths.output))
+    train(settings)
+    logged = list(RunFolder(settings.paths.output).read_metrics())
     encoder, table = load_encoder(encoder_folder), load_name_table(terminology, languages=["ENG"], neighbours=3)
     # Neighbours of the untrained encoder, of all names.
     lists, _ = search_neighbours(encoder, table.names.to_list(), np.arange(len(table.names)), 3)
@@ -216,7 +217,7 @@ def test_the_loss_is_that_of_naive_loops(make, encoder_folder, terminology):
 
 def test_names_are_learned(make):
     settings = make(batch={"max_steps": 80, "refresh_steps": 100, "dropout": 0.0}, optimizer={"schedule": "constant"})
-    train_coder_plusplus(settings)
+    train(settings)
     found = losses(settings)
     assert np.mean(found[-12:]) < 0.3 * np.mean(found[:12])
 
@@ -231,7 +232,7 @@ def final_state(settings):
 
 
 def losses(settings):
-    return [entry["loss"] for entry in read_metrics(settings.paths.output)]
+    return [entry["loss"] for entry in RunFolder(settings.paths.output).read_metrics()]
 
 
 def assert_same_course(first, second):
@@ -242,7 +243,7 @@ def assert_same_course(first, second):
 
 def stop_at(monkeypatch, settings, step):
     """End a run without a checkpoint, as `kill -9` does."""
-    take_step = CoderPlusPlusLoop.take_step
+    take_step = TrainingLoop.take_step
 
     def fail(self, batch):
         if batch == step:
@@ -250,29 +251,29 @@ def stop_at(monkeypatch, settings, step):
         return take_step(self, batch)
 
     with monkeypatch.context() as patch:
-        patch.setattr(CoderPlusPlusLoop, "take_step", fail)
+        patch.setattr(TrainingLoop, "take_step", fail)
         with pytest.raises(KeyboardInterrupt):
-            train_coder_plusplus(settings)
+            train(settings)
 
 
 @pytest.mark.parametrize("stops", [(3,), (4,), (3, 4)])
 def test_a_run_goes_on_as_if_it_had_not_been_stopped(make, monkeypatch, stops):
     """Stopped at the start of a period of neighbours, or within one: the last checkpoint is one before."""
     whole, parts = make("whole"), make("parts")
-    report = train_coder_plusplus(whole)
+    report = train(whole)
     for stop in stops:
         stop_at(monkeypatch, parts, stop)
-    again = train_coder_plusplus(parts)
+    again = train(parts)
     assert_same_course(whole, parts)
-    assert report["encoder"]["trained"] == again["encoder"]["trained"] != report["encoder"]["base"]
+    assert report.encoder["trained"] == again.encoder["trained"] != report.encoder["base"]
     assert list_folders(whole) == list_folders(parts) == ["step-00000000", "step-00000003"]
 
 
 def test_a_run_that_is_told_to_go_on_has_the_neighbours_of_its_anchors(make):
     whole, parts = make("whole", optimizer={"schedule": "constant"}), make("parts", optimizer={"schedule": "constant"})
-    train_coder_plusplus(whole)
-    train_coder_plusplus(make("parts", optimizer={"schedule": "constant"}, batch={"max_steps": 4}))
-    train_coder_plusplus(parts)
+    train(whole)
+    train(make("parts", optimizer={"schedule": "constant"}, batch={"max_steps": 4}))
+    train(parts)
     assert_same_course(whole, parts)
 
 
@@ -286,10 +287,10 @@ def test_neighbours_are_looked_for_anew_with_the_weights_of_the_time(make, monke
 
     monkeypatch.setattr(Neighbours, "_find", watch)
     settings = make(batch={"max_steps": 9})
-    report = train_coder_plusplus(settings)
+    report = train(settings)
     assert [start for start, _ in calls] == [0, 3, 6]
-    assert len({fingerprint for _, fingerprint in calls}) == 3 and calls[0][1] == report["encoder"]["base"]
-    refreshes = report["training"]["refreshes"]
+    assert len({fingerprint for _, fingerprint in calls}) == 3 and calls[0][1] == report.encoder["base"]
+    refreshes = report.training["refreshes"]
     assert [refresh["step"] for refresh in refreshes] == [0, 3, 6]
     # Those of before the last checkpoints are not needed.
     assert list_folders(settings) == ["step-00000003", "step-00000006"]
@@ -303,19 +304,19 @@ def test_neighbours_are_looked_for_anew_with_the_weights_of_the_time(make, monke
 def test_lists_that_a_killed_run_has_left_are_of_no_use_to_another(make, monkeypatch, change):
     stop_at(monkeypatch, make("parts"), 1)
     for output in ("whole", "parts"):
-        train_coder_plusplus(make(output, **change))
+        train(make(output, **change))
     assert_same_course(make("whole", **change), make("parts", **change))
 
 
 @pytest.mark.parametrize(("checkpoint_steps", "stop"), [(5, 9), (50, 5), (5, 6)])
 def test_lists_are_kept_as_long_as_a_checkpoint_needs_them(make, monkeypatch, checkpoint_steps, stop):
     sections = {"batch": {"max_steps": 11, "refresh_steps": 2}, "run": {"checkpoint_steps": checkpoint_steps}}
-    train_coder_plusplus(make("whole", **sections))
+    train(make("whole", **sections))
     stop_at(monkeypatch, make("parts", **sections), stop)
-    report = train_coder_plusplus(make("parts", **sections))
+    report = train(make("parts", **sections))
     assert_same_course(make("whole", **sections), make("parts", **sections))
     # Also those of before the run was stopped.
-    assert [refresh["step"] for refresh in report["training"]["refreshes"]] == [0, 2, 4, 6, 8, 10]
+    assert [refresh["step"] for refresh in report.training["refreshes"]] == [0, 2, 4, 6, 8, 10]
 
 
 def test_whoever_interrupts_the_search_for_neighbours_does_not_wait_for_it(make, monkeypatch):
@@ -328,28 +329,28 @@ def test_whoever_interrupts_the_search_for_neighbours_does_not_wait_for_it(make,
         return add(self, strings)
 
     add = Embeddings.add
-    train_coder_plusplus(make("whole"))
+    train(make("whole"))
     monkeypatch.setattr("training.methods.coder_plusplus.neighbours.ENCODED_AT_ONCE", 10)
     with monkeypatch.context() as patch:
         patch.setattr(Embeddings, "add", interrupt)
-        report = train_coder_plusplus(make("parts"))
-    assert report["training"]["ended"] == "interrupted" and report["training"]["steps"] in (0, 3)
-    train_coder_plusplus(make("parts"))
+        report = train(make("parts"))
+    assert report.training["ended"] == "interrupted" and report.training["steps"] in (0, 3)
+    train(make("parts"))
     assert_same_course(make("whole"), make("parts"))
 
 
 def test_neighbours_that_are_gone_are_not_replaced_by_others(make):
     settings = make(batch={"max_minutes": 1e-9})
-    assert train_coder_plusplus(settings)["training"]["steps"] == 1
+    assert train(settings).training["steps"] == 1
     shutil.rmtree(Path(settings.paths.output) / "neighbours")
     with pytest.raises(FileNotFoundError, match=r"E811.*step 1 .*step 0"):
-        train_coder_plusplus(make())
+        train(make())
 
 
 def test_a_run_does_not_go_on_with_other_settings(make):
-    train_coder_plusplus(make())
+    train(make())
     with pytest.raises(ValueError, match=r"E631.*batch\.neighbours: 3, not 4"):
-        train_coder_plusplus(make(batch={"neighbours": 4}))
+        train(make(batch={"neighbours": 4}))
 
 
 @pytest.mark.parametrize(
@@ -363,24 +364,24 @@ def test_a_run_does_not_go_on_with_other_settings(make):
 def test_names_with_nothing_to_learn_are_refused(make, tmp_path, names, message):
     path = write_terminology(tmp_path / "few", names)
     with pytest.raises(ValueError, match=f"E810.*{message}"):
-        train_coder_plusplus(make(paths={"terminology": str(path)}))
+        train(make(paths={"terminology": str(path)}))
 
 
 @pytest.mark.parametrize(
     ("section", "values", "message"),
     [
-        ("batch", {"neighbours": 0}, r"E624.*batch\.neighbours is 0"),
-        ("batch", {"refresh_steps": 0}, r"E624.*batch\.refresh_steps is 0"),
-        ("batch", {"triplets": 4}, "E622.*triplets"),
-        ("terms", {"beta": 0.0}, r"E624.*terms\.beta"),
-        ("data", {"languages": ""}, r"E624.*data\.languages"),
-        ("relations", {}, "E680.*relations"),
+        ("batch", {"neighbours": 0}, r"E404.*batch\.neighbours is 0"),
+        ("batch", {"refresh_steps": 0}, r"E404.*batch\.refresh_steps is 0"),
+        ("batch", {"triplets": 4}, "E406.*triplets"),
+        ("terms", {"beta": 0.0}, r"E404.*terms\.beta"),
+        ("data", {"languages": ""}, r"E404.*data\.languages"),
+        ("relations", {}, "E406.*relations"),
     ],
 )
 def test_settings_without_meaning_are_refused(section, values, message):
     paths = {"encoder": "", "terminology": "a", "output": "c"}
     with pytest.raises(ValueError, match=message):
-        make_coder_plusplus_settings({"paths": paths, section: values})
+        make_settings({"paths": paths, "run": {"method": "coder_plusplus"}, section: values})
 
 
 def test_the_command_trains_by_the_config(terminology, encoder_folder, tmp_path):
@@ -393,12 +394,12 @@ def test_the_command_trains_by_the_config(terminology, encoder_folder, tmp_path)
     }
     arguments = [part for name, value in values.items() for part in (f"--{name}", str(value))]
     config = "training/configs/coder_plusplus_cpu.cfg"
-    result = CliRunner().invoke(app, ["coder-plusplus", config, *arguments], catch_exceptions=False)
+    result = CliRunner().invoke(app, ["train", config, *arguments], catch_exceptions=False)
     assert result.exit_code == 0, result.output
-    assert "3 updates" in result.stdout and "without synonyms" in result.stdout
+    assert "3 steps" in result.stdout and "without synonyms" in result.stdout
     assert load_encoder(tmp_path / "run" / "encoder").fingerprint
     card = (tmp_path / "run" / "encoder" / "README.md").read_text(encoding="utf8")
     assert "CODER++" in card and "5 neighbours" in card
     report = export_run(tmp_path / "run", tmp_path / "half", dtype="bf16", base_share=0.5)
-    assert load_encoder(tmp_path / "half").fingerprint == report["encoder"]["trained"]
+    assert load_encoder(tmp_path / "half").fingerprint == report.encoder["trained"]
     assert "after CODER++" in (tmp_path / "half" / "README.md").read_text(encoding="utf8")

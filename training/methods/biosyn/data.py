@@ -35,6 +35,22 @@ class BioSynData:
     ids: list[frozenset[str]]
     report: dict[str, Any]
 
+    def hash(self) -> dict[str, Any]:
+        """Return the hashes of the files.
+
+        RETURNS (dict[str, Any]): SHA-256 of `mentions`, in order, and of the `dictionary`.
+        """
+        sources = self.report["sources"]
+        mentions = [source["sha256"] for source in sources["mentions"]]
+        return {"mentions": mentions, "dictionary": sources["dictionary"]["sha256"]}
+
+    def list_concepts(self) -> set[str]:
+        """List the concepts of mentions and names.
+
+        RETURNS (set[str]): Their ids.
+        """
+        return set(chain.from_iterable([*self.gold, *self.ids]))
+
 
 def read_biosyn_data(mentions: Sequence[str | Path], dictionary: str | Path) -> BioSynData:
     """Read mentions and dictionary. Composite, repeated and id-less mentions are left out, as BioSyn does.

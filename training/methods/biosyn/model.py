@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from contextlib import nullcontext
 
@@ -14,21 +13,29 @@ from spacy_sapbert.encoder.forward import TokenIds, forward
 from spacy_sapbert.encoder.precision import resolve_precision
 from spacy_sapbert.types import Precision
 
-from .settings import BioSynOptimizer
+from ...engine.model import Model
 
 
-class BioSynModel(torch.nn.Module):
+class BioSynModel(Model):
     """Score mentions against their candidates.
 
-    base (EncoderShim): The encoder to start from, which stays as it is.
-    device (device): Where to compute.
-    precision (str): Of the forward pass.
+    transformer (torch.nn.Module): The transformer.
+    base (EncoderShim): The encoder that it comes from, for tokenizer and pooling.
+    device (torch.device): Where to compute.
+    precision (str): Precision of the forward pass.
     chunk_names (int): Strings in one forward pass.
     """
 
-    def __init__(self, base: EncoderShim, device: torch.device, *, precision: Precision, chunk_names: int) -> None:
-        super().__init__()
-        self.transformer = copy.deepcopy(base.source.transformer).float().requires_grad_(True)
+    def __init__(
+        self,
+        transformer: torch.nn.Module,
+        base: EncoderShim,
+        device: torch.device,
+        *,
+        precision: Precision,
+        chunk_names: int,
+    ) -> None:
+        super().__init__(transformer)
         self.sparse_weight = torch.nn.Parameter(torch.zeros(()))
         self.to(device).train()
         self.device = device
@@ -68,17 +75,3 @@ class BioSynModel(torch.nn.Module):
 
     def _forward(self, batch: Sequence[TokenIds]) -> torch.Tensor:
         return forward(self.transformer, batch, self.settings, pad_id=self.pad_id, device=self.device)
-
-    def make_optimizer(self, settings: BioSynOptimizer) -> torch.optim.Adam:
-        """Make what changes the weights.
-
-        settings (BioSynOptimizer): Learning rates and decay.
-        RETURNS (Adam): The optimiser. Decay is part of the gradient, unlike that of AdamW.
-        """
-        return torch.optim.Adam(
-            [
-                {"params": list(self.transformer.parameters()), "weight_decay": settings.weight_decay},
-                {"params": [self.sparse_weight], "lr": settings.sparse_learning_rate, "weight_decay": 0.0},
-            ],
-            lr=settings.learning_rate,
-        )

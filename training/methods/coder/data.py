@@ -14,9 +14,30 @@ import polars as pl
 from spacy_sapbert.files import read_manifest
 from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.rrf.tables import find_rows
+from spacy_sapbert.terminology.storage import FORMAT_VERSION as TERMINOLOGY_VERSION
+from spacy_sapbert.terminology.storage import MANIFEST
 
 from ...data.triples import FORMAT_VERSION, TRIPLES_FILE, TRIPLES_MANIFEST, read_triples
 from ...errors import Errors, Warnings
+
+
+@dataclass(frozen=True)
+class NameFolder:
+    """A terminology. See `Source`.
+
+    path (str): Its folder.
+    """
+
+    path: str
+
+    def hash(self) -> dict[str, str]:
+        """Hash the terminology. See `Source.hash`."""
+        manifest = read_manifest(Path(self.path) / MANIFEST, TERMINOLOGY_VERSION)
+        return {"terminology": manifest["fingerprint"]}
+
+    def list_concepts(self) -> set[str]:
+        """List all concepts. See `Source.list_concepts`."""
+        return set(Terminology.from_disk(self.path).concepts["id"])
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,9 @@ from typing import NamedTuple
 import torch
 
 from ...engine.objectives import MultiSimilarityLoss, PairMiner, Pairs, cosines_between, list_pairs
+from .family_settings import ResolvedConstants, resolve
 from .relations import Relations
-from .settings import CoderSettings, ResolvedConstants, resolve
+from .settings import CoderSettings
 
 
 class BatchLabels(NamedTuple):

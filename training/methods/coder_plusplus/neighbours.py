@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
 from spacy_sapbert.encoder import EncoderShim
 from spacy_sapbert.files import fill_folder, read_manifest, write_manifest
 from spacy_sapbert.index import make_scann_index
+from spacy_sapbert.progress import show_phase, show_progress
 
 from ...errors import Errors
 from ...evaluation.embeddings import Embeddings
@@ -167,15 +167,16 @@ def search_neighbours(
         with its measured recall.
     """
     embeddings = Embeddings(encoder, folder)
-    with tqdm(total=len(names), desc="Encoding names", unit=" names", disable=None) as bar:
+    with show_progress(description="Encoding names", total=len(names), unit="names") as progress:
         for first in range(0, len(names), ENCODED_AT_ONCE):
             check()
             block = names[first : first + ENCODED_AT_ONCE]
             embeddings.add(block)
-            bar.update(len(block))
+            progress.update(len(block))
     vectors = embeddings.take(names)
     index = make_scann_index()
-    index.build(vectors, fingerprint=encoder.fingerprint)
+    with show_phase("Building the index of names"):
+        index.build(vectors, fingerprint=encoder.fingerprint)
     rows, _ = index.search(vectors[anchors], wanted + 1)
     is_other = rows != anchors[:, None]
     # Where many names have the anchor's vector, it need not be among those found.

@@ -35,15 +35,6 @@ def add_adapter(transformer: torch.nn.Module, settings: AdapterSettings) -> None
     transformer.train_adapter(NAME)  # type: ignore[operator]
 
 
-def count_trainable(transformer: torch.nn.Module) -> int:
-    """Count the weights that training changes.
-
-    transformer (Module): The transformer.
-    RETURNS (int): Numbers in them.
-    """
-    return sum(parameter.numel() for parameter in transformer.parameters() if parameter.requires_grad)
-
-
 def merge_adapter(transformer: torch.nn.Module, base: torch.nn.Module) -> torch.nn.Module:
     """Put what low-rank updates have learned into the weights, so that nothing needs to know of them.
 

@@ -1,0 +1,131 @@
+"""A method of a few lines: data, loss and card; the runner resumes, measures, exports and reports."""
+
+import numpy as np
+import pytest
+
+from spacy_sapbert.encoder import EncoderShim
+from spacy_sapbert.terminology import TerminologyBuilder
+from training.data.pairs import load_pairs
+from training.data.run_folder import RunFolder
+from training.data.splits import split_terminology
+from training.data.synonym_pairs import write_pairs
+from training.data.tokens import Tokens
+from training.encoders.card import Making, describe_length
+from training.encoders.run_export import export_run
+from training.engine.loop import TrainingLoop
+from training.engine.runner import train
+from training.engine.settings import TrainingSettings
+from training.methods.base import Learned, Method
+from training.methods.registry import METHODS, make_settings
+from training.methods.sapbert.method import PairFolder
+from training.methods.sapbert.settings import SapbertPaths
+
+
+class ToySettings(TrainingSettings):
+    paths: SapbertPaths
+
+
+class Toy(Method[ToySettings]):
+    """Pulls the names of a random pair together."""
+
+    name = "toy"
+    Settings = ToySettings
+
+    @classmethod
+    def find_source(cls, settings):
+        return PairFolder(settings.paths.pairs)
+
+    def load(self):
+        self.data = load_pairs(self.settings.paths.pairs)
+        self.tokens = Tokens(self.data.names, self.base)
+        return Learned({"names": len(self.data.names)}, self.data.sha256, self.data.concepts.to_list())
+
+    def batches(self, start):
+        while True:
+            yield np.random.default_rng([self.settings.run.seed, start]).integers(len(self.data))
+            start += 1
+
+    def loss(self, batch, scale):
+        tokens = [self.tokens[side[batch]] for side in (self.data.left, self.data.right)]
+        loss, _ = self.gradient.compute(tokens, lambda pair: ((pair[0] - pair[1]).square().mean(), None), scale=scale)
+        return {"loss": loss}
+
+    @classmethod
+    def describe(cls, report):
+        return Making("toy", "a toy: names are pulled together.", [describe_length(report.training, "steps")])
+
+
+@pytest.fixture
+def make(encoder_folder, tmp_path, monkeypatch):
+    monkeypatch.setitem(METHODS, "toy", Toy)
+    builder = TerminologyBuilder()
+    for concept in range(24):
+        for number in range(3):
+            builder.add_name(f"C{concept:03d}", f"{'heart liver lung skin'.split()[concept % 4]} {concept} {number}")
+    rest, task = split_terminology(builder.build(), held_out=4, dictionary=20)
+    write_pairs(rest, tmp_path / "pairs")
+    task.to_disk(tmp_path / "held_out.json")
+    paths = {"encoder": str(encoder_folder), "pairs": str(tmp_path / "pairs")}
+
+    def make_run(output="run", **batch):
+        return make_settings(
+            {
+                "paths": {**paths, "output": str(tmp_path / output), "held_out": str(tmp_path / "held_out.json")},
+                "optimizer": {"learning_rate": 1e-3},
+                "batch": {"max_steps": 6, **batch},
+                "run": {"method": "toy", "precision": "fp32", "checkpoint_steps": 2, "evaluation_steps": 3},
+            }
+        )
+
+    return make_run
+
+
+def test_a_toy_method_is_trained_resumed_measured_exported_and_described(make, tmp_path, monkeypatch):
+    report = train(make())
+    assert report.training["steps"] == 6 and report.training["ended"] == "max_steps"
+    assert (
+        set(report.held_out) == {"before", "after"}
+        and report.to_dict() == RunFolder(tmp_path / "run").read_report().to_dict()
+    )
+    encoder = EncoderShim({}, "fp32")
+    encoder.load(tmp_path / "run" / "encoder")
+    assert encoder.fingerprint == report.encoder["trained"] != report.encoder["base"]
+    card = (tmp_path / "run" / "encoder" / "README.md").read_text(encoding="utf8")
+    assert "after a toy: names are pulled together." in card and "6 steps" in card and "- toy\n" in card
+    assert (tmp_path / "run" / "curves.svg").is_file()
+    assert export_run(tmp_path / "run", tmp_path / "again").encoder == report.encoder
+    # Killed after step 5, it takes the steps after the last checkpoint again.
+    take_step = TrainingLoop.take_step
+
+    def fail(self, batch):
+        if self.step == 5:
+            raise KeyboardInterrupt
+        return take_step(self, batch)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TrainingLoop, "take_step", fail)
+        with pytest.raises(KeyboardInterrupt):
+            train(make("parts"))
+    assert train(make("parts")).encoder == report.encoder
+    losses = [
+        [entry["loss"] for entry in RunFolder(tmp_path / run).read_metrics() if "loss" in entry]
+        for run in ("run", "parts")
+    ]
+    assert losses[0] == losses[1] and len(losses[0]) == 6
+    assert len([entry for entry in RunFolder(tmp_path / "run").read_metrics() if "evaluation" in entry]) == 3
+
+
+def test_runs_without_a_method_are_refused_with_the_line_to_add(make, tmp_path):
+    values = make().to_dict()
+    for run, message in (
+        ({}, r'E833.*the settings names no method.*`method = "sapbert"` below \[run\].*sapbert, coder, coder_plusplus'),
+        ({"method": "coda"}, "E404.*run.method of the settings is 'coda'.*one of sapbert, coder"),
+        ({"method": ["coder"]}, r"E404.*run.method of the settings is \['coder'\]"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            make_settings({**values, "run": run})
+    train(make())
+    description = tmp_path / "run" / "settings.json"
+    description.write_text(description.read_text().replace('"method": "toy",', ""))
+    with pytest.raises(ValueError, match="E833.*settings.json names no method"):
+        export_run(tmp_path / "run", tmp_path / "again")

@@ -1,0 +1,131 @@
+"""A run from settings to an encoder folder, the same for all methods."""
+
+from __future__ import annotations
+
+import platform
+from datetime import timedelta
+from typing import Any
+
+import torch
+from accelerate import Accelerator
+from accelerate.utils import InitProcessGroupKwargs, set_seed
+
+from spacy_sapbert.encoder import EncoderShim
+from spacy_sapbert.progress import show_phase
+
+from ..data.run_folder import RunDescription, RunReport, list_versions, write_json
+from ..data.splits import check_held_out, measure_held_out, read_held_out
+from ..encoders.bases import load_base
+from ..encoders.card import write_card
+from ..encoders.export import as_encoder, finish_encoder, write_encoder_folder
+from ..evaluation import LinkingTask
+from ..figures.curves import try_to_draw
+from ..methods.base import Method
+from ..methods.registry import METHODS
+from .loop import Ending, TrainingLoop
+from .settings import TrainingSettings
+from .tensorboard import check_tensorboard
+
+
+def train(settings: TrainingSettings) -> RunReport | None:
+    """Train an encoder, and export it. A run that was stopped is resumed from its last checkpoint.
+
+    settings (TrainingSettings): Settings of a method, which `run.method` names.
+    RETURNS (RunReport | None): As saved in `report.json`; None in all processes but the main one.
+    RAISES (OSError): If a file is missing or damaged.
+    RAISES (ValueError): If there is nothing to learn from, a concept to learn from is held out, or the output folder
+        has a run with other settings, data or base encoder.
+    """
+    if settings.run.tensorboard:
+        check_tensorboard()
+    # Other processes wait while one encodes all names.
+    accelerator = Accelerator(kwargs_handlers=[InitProcessGroupKwargs(timeout=timedelta(hours=12))])
+    set_seed(settings.run.seed)
+    with show_phase("Loading the base encoder"):
+        base = load_base(settings.paths.encoder, settings.encoder)
+    method = METHODS[settings.run.method](settings, base, accelerator)
+    with show_phase("Reading the data"):
+        method.learned = method.load()
+    task = read_held_out(settings.paths.held_out) if settings.paths.held_out else None
+    if task is not None:
+        check_held_out(task, method.learned.concepts, method.find_source(settings).path)
+    with show_phase("Tokenising names and making the model"):
+        method.model = method.build().to(accelerator.device)
+    description = describe_run(method)
+
+    def evaluate() -> dict[str, Any]:
+        assert task is not None
+        return measure_held_out(as_encoder(method.model.transformer, base), task)
+
+    ending = TrainingLoop(method, evaluate if task else None, description).run()
+    return finish_run(method, ending, description, task) if accelerator.is_main_process else None
+
+
+def describe_run(method: Method[Any]) -> RunDescription:
+    """Describe a run before its first step.
+
+    method (Method): The method, with data and model.
+    RETURNS (RunDescription): The description.
+    """
+    base, device = method.base, method.accelerator.device
+    return RunDescription(
+        settings=method.settings.to_dict(),
+        data={**method.learned.report, "sha256": method.learned.sha256},
+        encoder={"base": base.fingerprint, **base.settings.to_dict()},
+        versions=list_versions(*method.list_packages()),
+        parameters=method.count_parameters(),
+        machine={"processor": platform.machine(), "device": device.type, "threads": torch.get_num_threads()},
+    )
+
+
+def finish_run(method: Method[Any], ending: Ending, description: RunDescription, task: LinkingTask | None) -> RunReport:
+    """Write what a run leaves: the encoder with its card, curves, and last the report, which says that all is there.
+
+    method (Method): The method, trained.
+    ending (Ending): How the training ended.
+    description (RunDescription): The run, before its first step.
+    task (LinkingTask | None): Held-out names; None for no scores.
+    RETURNS (RunReport): The report.
+    """
+    settings, base, folder = method.settings, method.base, method.folder
+    transformer = method.merge(method.model.transformer, base.source.transformer, settings)
+    trained = finish_encoder(transformer, base, base_share=settings.run.base_share)
+    # Whoever interrupts a run does not want to wait for scores. The resumed run has them.
+    scores = None if ending.reason == "interrupted" else measure_both(base, trained, task)
+    report = RunReport(
+        **description.to_dict() | {"encoder": {**description.encoder, "trained": trained.fingerprint}},
+        training=_describe_ending(method, ending),
+        held_out=scores,
+        export={"base_share": settings.run.base_share, "dtype": "fp32"},
+    )
+    if not method.find_obstacle(settings):
+        write_encoder_folder(trained.source, folder.encoder, write_card(report, method.describe(report)))
+    method.save_extras(trained)
+    try_to_draw({folder.path.resolve().name: folder.path}, folder.curves)
+    write_json(folder.report, report.to_dict())
+    return report
+
+
+def measure_both(base: EncoderShim, trained: EncoderShim, task: LinkingTask | None) -> dict[str, Any] | None:
+    """Measure an encoder before and after its training.
+
+    base (EncoderShim): The encoder that training started from.
+    trained (EncoderShim): The trained encoder.
+    task (LinkingTask | None): Held-out names; None for no scores.
+    RETURNS (dict[str, Any] | None): Scores "before" and "after".
+    """
+    if task is None:
+        return None
+    with show_phase("Measuring held-out names"):
+        return {"before": measure_held_out(base, task), "after": measure_held_out(trained, task)}
+
+
+def _describe_ending(method: Method[Any], ending: Ending) -> dict[str, Any]:
+    speed = ending.step * method.units_per_step / max(ending.seconds, 1e-9)
+    return {
+        "steps": ending.step,
+        "ended": ending.reason,
+        "seconds": round(ending.seconds, 1),
+        f"{method.unit}_per_second": round(speed, 2),
+        **method.report(ending.step, ending.seconds),
+    }

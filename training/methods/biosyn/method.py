@@ -1,0 +1,259 @@
+"""BioSyn: an encoder and the weight of a sparse one, trained on their own candidates (Sung et al., ACL 2020)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+import torch
+
+from spacy_sapbert.encoder import EncoderShim
+
+from ...data.run_folder import RunReport, write_json
+from ...data.tokens import Tokens
+from ...encoders.card import Making, describe_length
+from ...encoders.export import as_encoder
+from ...errors import Errors
+from ...evaluation.systems.biosyn import BIOSYN_FILE, FORMAT_VERSION
+from ...evaluation.systems.sparse import SparseEncoder
+from ..base import Learned, Method
+from .candidates import find_sparse, join_candidates
+from .data import BioSynData, read_biosyn_data
+from .loss import find_positives, marginal_loss
+from .model import BioSynModel
+from .settings import BioSynSettings
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+
+@dataclass(frozen=True)
+class CorpusFiles:
+    """Files of mentions and a dictionary. See `Source`.
+
+    path (str): The dictionary.
+    mentions (tuple[str, ...]): The files of mentions.
+    """
+
+    path: str
+    mentions: tuple[str, ...]
+
+    def hash(self) -> dict[str, Any]:
+        """Hash all files. See `Source.hash`."""
+        return read_biosyn_data(self.mentions, self.path).hash()
+
+    def list_concepts(self) -> set[str]:
+        """List the concepts of mentions and names. See `Source.list_concepts`."""
+        return read_biosyn_data(self.mentions, self.path).list_concepts()
+
+
+class BioSyn(Method[BioSynSettings]):
+    """A run of BioSyn: epochs, each with candidates by the weights at its start. See `Method`."""
+
+    name = "biosyn"
+    Settings = BioSynSettings
+    unit = "mentions"
+
+    model: BioSynModel
+    data: BioSynData
+    mention_tokens: Tokens
+    name_tokens: Tokens
+    sparse: SparseEncoder
+    sparse_mentions: csr_matrix
+    sparse_names: csr_matrix
+    sparse_candidates: np.ndarray | None = None
+    # Of the present epoch.
+    candidates: np.ndarray
+    positives: np.ndarray
+
+    @classmethod
+    def find_source(cls, settings: BioSynSettings) -> CorpusFiles:
+        """Name mentions and dictionary. See `Method.find_source`."""
+        return CorpusFiles(settings.paths.dictionary, tuple(settings.paths.list_mentions()))
+
+    def load(self) -> Learned:
+        """Read mentions and dictionary. See `Method.load`."""
+        self.data = read_biosyn_data(self.settings.paths.list_mentions(), self.settings.paths.dictionary)
+        return Learned(self.data.report, self.data.hash(), self.data.list_concepts())
+
+    def build(self) -> BioSynModel:
+        """Tokenise names, and make sparse vectors and the model. See `Method.build`."""
+        self.epochs: list[dict[str, Any]] = []
+        self.mention_tokens = Tokens(pl.Series(self.data.mentions), self.base)
+        self.name_tokens = Tokens(pl.Series(self.data.names), self.base)
+        self.sparse = SparseEncoder.fit(self.data.names)
+        self.sparse_mentions = self.sparse.encode(self.data.mentions)
+        self.sparse_names = self.sparse.encode(self.data.names)
+        return BioSynModel(
+            self.make_transformer(self.base.source, self.settings),
+            self.base,
+            self.accelerator.device,
+            precision=self.settings.run.precision,
+            chunk_names=self.settings.batch.chunk_names,
+        )
+
+    def make_optimizer(self) -> torch.optim.Adam:
+        """Make the optimizer. Unlike AdamW's, the decay is part of the gradient. See `Method.make_optimizer`."""
+        how = self.settings.optimizer
+        rate = how.sparse_learning_rate / how.learning_rate
+        return torch.optim.Adam(
+            [
+                {"params": list(self.model.transformer.parameters()), "weight_decay": how.weight_decay},
+                {"params": [self.model.sparse_weight], "rate": rate, "weight_decay": 0.0},
+            ],
+            lr=how.learning_rate,
+        )
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Return the number of steps in an epoch.
+
+        RETURNS (int): Steps.
+        """
+        return math.ceil(len(self.data.mentions) / self.settings.batch.mentions)
+
+    @property
+    def n_steps(self) -> int:
+        """Return the number of steps. See `Method.n_steps`."""
+        steps, limit = self.settings.batch.epochs * self.steps_per_epoch, self.settings.batch.max_steps
+        return min(steps, limit) if limit else steps
+
+    def batches(self, start: int) -> Iterator[int]:
+        """Count steps. See `Method.batches`."""
+        return iter(range(start, self.n_steps))
+
+    def loss(self, batch: int, scale: float) -> dict[str, Any]:
+        """Learn from mentions and their candidates. See `Method.loss`."""
+        if batch % self.steps_per_epoch == 0:
+            self._start_epoch()
+        rows = self._list_mentions(batch)
+        # Without a right candidate, a mention contributes nothing: it need not be encoded.
+        rows = rows[self.positives[rows].any(axis=1)]
+        loss = self._learn(rows, scale) if len(rows) else 0.0
+        epoch = self.epochs[-1]
+        epoch["steps"] += 1
+        epoch["loss"] += (loss - epoch["loss"]) / epoch["steps"]
+        return {"loss": loss, "mentions": len(rows), "sparse_weight": self.model.sparse_weight.item()}
+
+    def _list_mentions(self, step: int) -> np.ndarray:
+        """List the mentions of a step, in an order that the seed decides."""
+        epoch, number = divmod(step, self.steps_per_epoch)
+        order = np.random.default_rng([self.settings.run.seed, epoch]).permutation(len(self.data.mentions))
+        size = self.settings.batch.mentions
+        return order[number * size : (number + 1) * size]
+
+    def _start_epoch(self) -> None:
+        """Find candidates by the present weights."""
+        encoder = as_encoder(self.model.transformer, self.base, self.accelerator.device)
+        names = encoder.encode_unscaled(self.data.names)
+        mentions = encoder.encode_unscaled(self.data.mentions)
+        total = min(self.settings.candidates.total, len(self.data.names))
+        if self.sparse_candidates is None:
+            n_sparse = min(self.settings.candidates.sparse, total)
+            self.sparse_candidates = find_sparse(self.data, self.sparse, n_sparse)
+        self._set_candidates(join_candidates(self.sparse_candidates, mentions, names, total))
+        n_answerable = int(self.positives.any(axis=1).sum())
+        if not n_answerable:
+            unknown, path = self.data.report["not_in_dictionary"], self.settings.paths.dictionary
+            n, k = self.candidates.shape
+            raise ValueError(Errors.E762.format(mentions=n, candidates=k, unknown=unknown, path=path))
+        self._note_weight()
+        self.epochs.append({"with_positive": n_answerable / len(self.data.mentions), "steps": 0, "loss": 0.0})
+
+    def _set_candidates(self, candidates: np.ndarray) -> None:
+        self.candidates = candidates
+        self.positives = find_positives(self.data.gold, self.data.ids, candidates)
+
+    def _note_weight(self) -> None:
+        """Note the weight of sparse products after the last step of the present epoch."""
+        if self.epochs:
+            self.epochs[-1]["sparse_weight"] = self.model.sparse_weight.item()
+
+    def _learn(self, rows: np.ndarray, scale: float) -> float:
+        candidates = self.candidates[rows]
+        scores = self.model(
+            [self.mention_tokens[row] for row in rows],
+            [[self.name_tokens[row] for row in names] for names in candidates.tolist()],
+            torch.from_numpy(self._multiply(rows, candidates)),
+        )
+        loss = marginal_loss(scores, torch.from_numpy(self.positives[rows]).to(scores.device))
+        if torch.isfinite(loss):
+            (loss * scale).backward()
+        return loss.item()
+
+    def _multiply(self, rows: np.ndarray, candidates: np.ndarray) -> np.ndarray:
+        """Multiply the sparse vectors of mentions with those of their candidates."""
+        left = self.sparse_mentions[np.repeat(rows, candidates.shape[1])]
+        products = left.multiply(self.sparse_names[candidates.reshape(-1)]).sum(axis=1)
+        return np.asarray(products, dtype=np.float32).reshape(candidates.shape)
+
+    def describe_batch(self, batch: int) -> dict[str, Any]:
+        """List mentions. See `Method.describe_batch`."""
+        return {"mentions": [self.data.mentions[row] for row in self._list_mentions(batch)]}
+
+    def save_state(self) -> dict[str, Any]:
+        """Return epochs and candidates. Within an epoch, these can't be found again: the weights have changed."""
+        self._note_weight()
+        state: dict[str, Any] = {"epochs": self.epochs}
+        return {**state, "candidates": torch.from_numpy(self.candidates)} if self.epochs else state
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Take epochs and candidates. See `Method.load_state`."""
+        self.epochs = state["epochs"]
+        if self.epochs:
+            self._set_candidates(state["candidates"].numpy())
+
+    def report(self, steps: int, seconds: float) -> dict[str, Any]:
+        """Describe the epochs. See `Method.report`."""
+        self._note_weight()
+        weight = self.model.sparse_weight.item()
+        return {"epochs": steps / self.steps_per_epoch, "of_epochs": self.epochs, "sparse_weight": weight}
+
+    def list_packages(self) -> list[str]:
+        """Add that of sparse vectors. See `Method.list_packages`."""
+        return [*super().list_packages(), "scikit-learn"]
+
+    def save_extras(self, trained: EncoderShim) -> None:
+        """Save the sparse encoder and its weight, as `BioSynSystem.from_disk` reads them. See `Method.save_extras`."""
+        data = {
+            "format": FORMAT_VERSION,
+            "weight": self.model.sparse_weight.item(),
+            "encoder": trained.fingerprint,
+            "settings": self.settings.decisive(),
+            "sparse": self.sparse.to_dict(),
+        }
+        write_json(self.folder.path / BIOSYN_FILE, data)
+
+    @classmethod
+    def summarise(cls, report: RunReport) -> list[str]:
+        """Describe the last epoch. See `Method.summarise`."""
+        training = report.training
+        if not training["of_epochs"]:
+            return []
+        last = training["of_epochs"][-1]
+        return [
+            f"{training['epochs']:.2f} epochs. In the last one: loss {last['loss']:.4f}, "
+            f"{100 * last['with_positive']:.1f} % of the mentions with a right candidate. Weight of shared characters: "
+            f"{training['sparse_weight']:.4f}."
+        ]
+
+    @classmethod
+    def describe(cls, report: RunReport) -> Making:
+        """Describe the training. See `Method.describe`."""
+        settings, data = report.settings, report.data
+        candidates = settings["candidates"]
+        return Making(
+            "biosyn",
+            "BioSyn (Sung et al., ACL 2020): mentions get vectors similar to those of the right candidates.",
+            [
+                f"Data: {data['mentions']:,} mentions, a dictionary of {data['names']:,} names.",
+                describe_length(report.training, f"steps of {settings['batch']['mentions']} mentions"),
+                f"Candidates: {candidates['total']}, {candidates['sparse']} of them by shared characters; learning "
+                f"rate {settings['optimizer']['learning_rate']}; seed {settings['run']['seed']}. The weight of shared "
+                "characters is not part of this encoder.",
+            ],
+        )

@@ -1,0 +1,138 @@
+"""The settings that CODER and CODER++ share."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pydantic import Field, field_validator, model_validator
+from typing_extensions import Self
+
+from ...engine.settings import (
+    BatchSettings,
+    EncoderChoice,
+    OptimizerSettings,
+    PathSettings,
+    Schedule,
+    Section,
+    TrainingSettings,
+    refuse,
+)
+
+
+class NamePaths(PathSettings):
+    """Where a run reads and writes."""
+
+    terminology: str
+    """The folder of concepts and names."""
+
+
+class LongerNames(EncoderChoice):
+    """Settings of the encoder that override its own."""
+
+    max_length: int | None = Field(default=32, ge=1)
+    """Tokens of a name; null: as the encoder says."""
+
+
+class NameData(Section):
+    """The names to learn from."""
+
+    languages: str = "ENG"
+    """LAT of the names, with commas between them, or "all"."""
+    lower_case: bool = True
+    """Lower-case names."""
+
+    @field_validator("languages")
+    @classmethod
+    def _check_languages(cls, value: str) -> str:
+        if not value.replace(",", " ").split():
+            raise ValueError('LAT with commas between them, or "all"')
+        return value
+
+    def list_languages(self) -> list[str] | None:
+        """Split the list of languages.
+
+        RETURNS (list[str] | None): LAT; None for all.
+        """
+        found = self.languages.replace(",", " ").split()
+        return None if found == ["all"] else found
+
+
+class SimilarityConstants(Section):
+    """Constants of a Multi-Similarity loss and its miner (Yuan et al., JBI 2022, section 3)."""
+
+    alpha: float | None = Field(default=None, gt=0)
+    """Weight of positive pairs; null: as published."""
+    beta: float | None = Field(default=None, gt=0)
+    """Weight of negative pairs; null: as published."""
+    base: float | None = None
+    """The similarity that is neither good nor bad (lambda); null: as published."""
+    margin: float | None = Field(default=None, ge=0)
+    """The miner's margin (epsilon); of "transe_margin", how much farther the random concept has to be; null: as
+    published."""
+
+
+class LinearOptimizer(OptimizerSettings):
+    """How weights are updated: AdamW. As in the released code, biases and layer normalisation do not decay."""
+
+    schedule: Schedule = "linear"
+    """"constant", or "linear" down to 0 at the last update. Warm-up and decay count updates, not batches."""
+
+
+class UpdateBatch(BatchSettings):
+    """What an update of the weights sees, and when updates end."""
+
+    accumulation: int = Field(default=8, ge=1)
+    """Batches, each with a loss of its own, in one update of the weights."""
+    max_steps: int = Field(default=100_000, ge=0)
+    """Stop after so many updates; 0 for no limit but max_minutes."""
+
+
+class FamilySettings(TrainingSettings):
+    """The sections that CODER and CODER++ share."""
+
+    paths: NamePaths
+    encoder: LongerNames = LongerNames()
+    data: NameData = NameData()
+    terms: SimilarityConstants = SimilarityConstants()
+    optimizer: LinearOptimizer = LinearOptimizer()
+    batch: UpdateBatch = UpdateBatch()
+
+    @model_validator(mode="after")
+    def _check_length(self) -> Self:
+        if not self.batch.max_steps and (self.optimizer.schedule == "linear" or not self.batch.max_minutes):
+            refuse("batch.max_steps", 0, "1 or more, unless the schedule is constant and max_minutes set")
+        return self
+
+
+class ResolvedConstants(NamedTuple):
+    """Constants of a Multi-Similarity loss and its miner. See `SimilarityConstants`.
+
+    alpha (float): Weight of positive pairs.
+    beta (float): Weight of negative pairs.
+    base (float): The similarity that is neither good nor bad.
+    margin (float): The miner's margin.
+    """
+
+    alpha: float
+    beta: float
+    base: float
+    margin: float
+
+
+def resolve(given: SimilarityConstants, kind: str, width: int) -> ResolvedConstants:
+    """Fill in the constants that the config leaves open: those of the paper or, for "transe_margin", of the released
+    code.
+
+    The paper prints +28 for the base of distances. Similarities are negative distances, about -28 between a vector and
+    itself moved by a random one of width 768, so the base has to be -28. For other widths it is -sqrt(width).
+
+    given (SimilarityConstants): The constants of the config.
+    kind (str): "transe" for constants of distances, "transe_margin" for that margin, otherwise those of cosines.
+    width (int): Width of the vectors.
+    RETURNS (ResolvedConstants): All constants.
+    """
+    cosines = (2.0, 50.0, 0.5, 0.1)
+    distances = (0.2, 5.0, -float(round(width**0.5)), 0.1)
+    published = {"transe": distances, "transe_margin": (*cosines[:3], 1.0)}.get(kind, cosines)
+    chosen = (given.alpha, given.beta, given.base, given.margin)
+    return ResolvedConstants(*(p if c is None else c for c, p in zip(chosen, published, strict=True)))

@@ -1,0 +1,252 @@
+"""CODER: an encoder trained on names and on the relations of a knowledge graph (Yuan et al., JBI 2022)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from spacy_sapbert.encoder import EncoderShim
+from spacy_sapbert.terminology import Terminology
+
+from ...data.run_folder import RunReport
+from ...data.tokens import Tokens
+from ...data.triples import hash_triples, read_triples
+from ...encoders.card import Making, describe_length
+from ...engine.model import Model, group_by_decay
+from ...errors import Errors
+from ..base import Learned, Method
+from .data import Graph, NameFolder, load_graph
+from .loss import BatchLabels, CoderLoss, MinedLoss
+from .relations import RELATIONS_FILE, Relations, make_relations, save_relations
+from .sampler import TripletBatch, TripletSampler
+from .settings import CoderOptimizer, CoderSettings
+
+# Enough to tell the speed of the sampler, and few enough to take no time.
+TIMED_BATCHES = 50
+
+
+@dataclass(frozen=True)
+class GraphFolders:
+    """A terminology and triples. See `Source`.
+
+    path (str): The folder of the terminology.
+    triples (str): The folder of triples.
+    """
+
+    path: str
+    triples: str
+
+    def hash(self) -> dict[str, str]:
+        """Hash terminology and triples. See `Source.hash`."""
+        return {**NameFolder(self.path).hash(), "triples": hash_triples(self.triples)}
+
+    def list_concepts(self) -> set[str]:
+        """List the concepts with triples, also those that a run leaves out. See `Source.list_concepts`."""
+        triples = read_triples(self.triples)
+        named = Terminology.from_disk(self.path).concepts["id"]
+        return set(named) & {*triples["head"].unique(), *triples["tail"].unique()}
+
+
+class CoderModel(Model):
+    """The transformer and the relations.
+
+    transformer (torch.nn.Module): The transformer.
+    relations (Relations | None): The relations; None for terms alone.
+    """
+
+    def __init__(self, transformer: torch.nn.Module, relations: Relations | None) -> None:
+        super().__init__(transformer)
+        self.relations = relations
+
+    def group_parameters(self, settings: CoderOptimizer) -> list[dict[str, Any]]:
+        """Group parameters by decay and learning rate. See `Method.group_parameters`.
+
+        settings (CoderOptimizer): Both.
+        RETURNS (list[dict[str, Any]]): The groups.
+        """
+        groups = group_by_decay(self.transformer)
+        if self.relations is not None:
+            rate = (settings.relation_learning_rate or settings.learning_rate) / settings.learning_rate
+            groups.append({"params": list(self.relations.parameters()), "rate": rate})
+        return groups
+
+
+class Coder(Method[CoderSettings]):
+    """A run of CODER. See `Method`."""
+
+    name = "coder"
+    Settings = CoderSettings
+    unit = "triplets"
+
+    model: CoderModel
+    graph: Graph
+    tokens: Tokens
+    sampler: TripletSampler
+    objective: CoderLoss
+
+    @classmethod
+    def find_source(cls, settings: CoderSettings) -> GraphFolders:
+        """Name terminology and triples. See `Method.find_source`."""
+        return GraphFolders(settings.paths.terminology, settings.paths.triples)
+
+    def load(self) -> Learned:
+        """Read names and triples. See `Method.load`."""
+        paths, data = self.settings.paths, self.settings.data
+        self.graph = load_graph(
+            paths.terminology,
+            paths.triples,
+            languages=data.list_languages(),
+            lower_case=data.lower_case,
+            min_triples=data.min_triples,
+        )
+        if self.settings.loss.relations != "none" and (self.graph.tails == self.graph.tails[0]).all():
+            concept = self.graph.concepts[int(self.graph.tails[0])]
+            raise ValueError(Errors.E804.format(path=paths.triples, n=len(self.graph), concept=concept))
+        return Learned(self.graph.report, self.graph.identity, self.graph.concepts.to_list())
+
+    def build(self) -> CoderModel:
+        """Tokenise names, and make sampler, relations, loss and model. See `Method.build`."""
+        settings, batch = self.settings, self.settings.batch
+        kind, width = settings.loss.relations, self.base.source.transformer.config.hidden_size
+        self.tokens = Tokens(self.graph.names, self.base)
+        self.sampler = TripletSampler(
+            self.graph,
+            batch.triplets,
+            batch.repetitions,
+            seed=settings.run.seed,
+            label_balance=batch.label_balance,
+            random_concepts=kind == "transe_margin",
+        )
+        n_labels = len(self.graph.labels)
+        relations = make_relations(kind, n_labels, width, start=settings.relations.start, seed=settings.run.seed)
+        self.objective = CoderLoss(settings, relations, width)
+        return CoderModel(self.make_transformer(self.base.source, settings), relations)
+
+    def group_parameters(self) -> list[dict[str, Any]]:
+        """Group parameters by decay and learning rate. See `Method.group_parameters`."""
+        return self.model.group_parameters(self.settings.optimizer)
+
+    @property
+    def units_per_step(self) -> int:
+        """Return the triplets of an update. See `Method.units_per_step`."""
+        return self.settings.batch.triplets * self.settings.batch.accumulation
+
+    def batches(self, start: int) -> Iterator[int]:
+        """Count updates, without an end. See `Method.batches`."""
+        return count(start)
+
+    def _draw(self, update: int) -> list[TripletBatch]:
+        n = self.settings.batch.accumulation
+        return [self.sampler.draw(update * n + i) for i in range(n)]
+
+    def loss(self, batch: int, scale: float) -> dict[str, Any]:
+        """Learn from batches: the gradient is the mean of theirs, each with a loss of its own. See `Method.loss`."""
+        n = self.settings.batch.accumulation
+        entries = [self._learn(drawn, scale / n) for drawn in self._draw(batch)]
+        # Means of losses and shares; pairs of all batches.
+        means = {name: sum(entry[name] for entry in entries) / n for name in entries[0]}
+        counts = {name: sum(entry[name] for entry in entries) for name in ("positives", "negatives")}
+        return {**means, "triplets": self.units_per_step, **counts}
+
+    def _learn(self, batch: TripletBatch, scale: float) -> dict[str, float]:
+        labels = self._label(batch)
+        tokens = [self.tokens[name] for name in batch.names.tolist()]
+        loss, (terms, relations) = self.gradient.compute(
+            tokens, lambda embeddings: self.objective(embeddings, labels), scale=scale
+        )
+        return {"loss": loss, **_measure("term", terms), **(_measure("relation", relations) if relations else {})}
+
+    def _label(self, batch: TripletBatch) -> BatchLabels:
+        device, settings = self.accelerator.device, self.settings
+
+        def move(values: np.ndarray) -> torch.Tensor:
+            return torch.from_numpy(values).to(device)
+
+        is_masked = settings.relations.mask_known and settings.loss.relations in ("diagonal", "full", "transe")
+        return BatchLabels(
+            move(batch.concepts),
+            move(batch.relations),
+            move(self.sampler.find_known(batch)) if is_masked else None,
+            move(batch.names) if settings.loss.ignore_homonyms else None,
+        )
+
+    def describe_batch(self, batch: int) -> dict[str, Any]:
+        """List names and relations. See `Method.describe_batch`."""
+        drawn = self._draw(batch)
+        return {
+            "names": [self.graph.names.gather(part.names).to_list() for part in drawn],
+            "relations": [[self.graph.labels[label] for label in part.relations.tolist()] for part in drawn],
+        }
+
+    def identify(self) -> dict[str, Any]:
+        """Return the labels of relations. See `Method.identify`."""
+        return {"labels": list(self.graph.labels)}
+
+    def compare(self, path: Path, former: dict[str, Any]) -> None:
+        """Refuse a checkpoint of other relations by their names: numbers would be given to others."""
+        learned, present = set(former.get("labels", [])), set(self.graph.labels)
+        if learned != present:
+            gone, new = (", ".join(sorted(labels)[:10]) or "none" for labels in (learned - present, present - learned))
+            raise ValueError(Errors.E805.format(path=path, gone=gone, new=new))
+
+    def report(self, steps: int, seconds: float) -> dict[str, Any]:
+        """Compare how fast batches are drawn and learned. See `Method.report`."""
+        start = time.perf_counter()
+        for number in range(TIMED_BATCHES):
+            self.sampler.draw(number)
+        drawn = TIMED_BATCHES / (time.perf_counter() - start)
+        learned = steps * self.settings.batch.accumulation / max(seconds, 1e-9)
+        return {"batches_per_second": round(learned, 2), "batches_drawn_per_second": round(drawn, 1)}
+
+    def save_extras(self, trained: EncoderShim) -> None:
+        """Save relations. See `Method.save_extras`."""
+        path = self.folder.path / RELATIONS_FILE
+        if self.model.relations is not None:
+            save_relations(self.model.relations, self.graph.labels, trained.fingerprint, path)
+        else:
+            # Of a run that was here before, with relations.
+            path.unlink(missing_ok=True)
+
+    @classmethod
+    def summarise(cls, report: RunReport) -> list[str]:
+        """Count triples that were left out, and compare speeds. See `Method.summarise`."""
+        data, training = report.data, report.training
+        rare = sum(data["rare_labels"].values())
+        times = training["batches_drawn_per_second"] / max(training["batches_per_second"], 1e-9)
+        return [
+            f"{data['triples']:,} of {data['triples_read']:,} triples, {len(data['labels']):,} labels; left out: "
+            f"{data['unknown_concept']:,} of unknown concepts, {data['head_without_names']:,} with a head and "
+            f"{data['tail_without_names']:,} with a tail without names, {rare:,} of {len(data['rare_labels']):,} rare "
+            "labels.",
+            f"Batches are drawn {times:.0f} times as fast as learned.",
+        ]
+
+    @classmethod
+    def describe(cls, report: RunReport) -> Making:
+        """Describe the training. See `Method.describe`."""
+        settings, data = report.settings, report.data
+        batch, has_relations = settings["batch"], settings["loss"]["relations"] != "none"
+        return Making(
+            "coder",
+            "CODER (Yuan et al., JBI 2022): names of one concept get similar vectors"
+            + (", and those of a head, moved by its relation, and of its tail." if has_relations else "."),
+            [
+                f"Data: {data['triples']:,} triples with {len(data['labels'])} labels, {data['names']:,} names of "
+                f"{data['concepts']:,} concepts; languages: {', '.join(data['names_by_language'])}.",
+                describe_length(report.training, f"updates of {batch['accumulation']} x {batch['triplets']} triplets"),
+                f"Relations: {settings['loss']['relations']}; learning rate {settings['optimizer']['learning_rate']}; "
+                f"seed {settings['run']['seed']}.",
+            ],
+        )
+
+
+def _measure(name: str, part: MinedLoss) -> dict[str, float]:
+    counts = {"positives": part.positives, "negatives": part.negatives} if name == "term" else {}
+    return {f"{name}_loss": float(part.loss.detach()), f"{name}_mined": round(part.share, 4), **counts}
