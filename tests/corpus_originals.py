@@ -7,7 +7,8 @@ from pathlib import Path
 from hypothesis import strategies as st
 
 from spacy_sapbert.terminology.readers.lines import SourceFile
-from training.data.corpus_files import read_dictionary_rows, read_mentions
+from training.data.corpus_files import read_dictionary_rows
+from training.data.mentions import read_mentions
 from training.evaluation.corpora.readers import InputFile, convert_corpus
 
 PUBTATOR = """\
@@ -44,7 +45,7 @@ def rows(tmp_path, part):
         found = [json.loads(line) for line in file]
     # What is written is what the rest of the room reads.
     again = list(read_mentions(SourceFile(tmp_path / "out" / f"{part}.jsonl.gz")))
-    assert again == [(row["mention"], row["ids"]) for row in found]
+    assert [(mention.text, mention.ids) for mention in again] == [(row["mention"], row["ids"]) for row in found]
     for row in found:
         if "text" in row:
             first = row["text_start"]

@@ -231,11 +231,6 @@ class Errors(PluginErrors):
         "There is nothing to measure: {left} of {mentions} mentions and {names} names are left under the protocol. "
         "Check that the files are those of this corpus."
     )
-    E722 = (
-        "{file}: the 'parts' of the mention {mention!r} are {parts!r:.80}, but have to be a list of texts, one for "
-        'each concept: ["breast cancer", "ovarian cancer"]. Correct them, or leave them out to have the mention taken '
-        "apart by rules."
-    )
 
     # E74x: what commands and sweeps are given, and what they find in folders
     E740 = "{path}: {setting} can't be set in a sweep: {reason}."

@@ -13,7 +13,8 @@ from typing import Any
 from spacy_sapbert.terminology.readers.lines import SourceFile
 
 from ..errors import Errors, Warnings
-from .corpus_files import EQUAL_IDS, read_dictionary_rows, read_mentions
+from .corpus_files import EQUAL_IDS, read_dictionary_rows
+from .mentions import read_mentions
 from .pairs import index_pairs, save_pairs
 
 # Of the gold ids that the dictionary lacks, so many are named.
@@ -132,8 +133,8 @@ def _pair(
     """Pair mentions with names, counting what is left out on the way."""
     columns: tuple[list[str], list[str], list[str]] = ([], [], [])
     seen: set[tuple[str, str]] = set()
-    for mention, ids in chain.from_iterable(map(read_mentions, files)):
-        text = mention.lower() if lower_case else mention
+    for mention in chain.from_iterable(map(read_mentions, files)):
+        ids, text = mention.ids, mention.text.lower() if lower_case else mention.text
         concepts = dict.fromkeys(known.concepts[part] for part in ids if part in known.concepts)
         missing |= dict.fromkeys(part for part in ids if part not in known.concepts)
         counts["mentions"] += 1

@@ -1,8 +1,8 @@
 """What weighs an encoder: linking tasks, the corpora they are read from, and accuracy."""
 
+from ..data.mentions import Mention
 from ..data.task import LinkingTask
-from .corpora.listing import Corpus, read_corpora, read_task
-from .corpora.mentions import Mention, read_corpus_mentions
+from .corpora.listing import Corpus, read_corpora, read_corpus_mentions, read_task
 from .linking.accuracy import RANKS, measure_accuracy, measure_system
 from .linking.cleaning import NCBI_SPELLING
 from .linking.protocols import PROTOCOLS, EvaluationProtocol, get_protocol, make_task

@@ -209,7 +209,7 @@ def test_mentions_are_read_with_what_stands_beside_them(tmp_path):
     with pytest.raises(ValueError, match="E650.*line 1"):
         read_corpus_mentions(path)
     path.write_text('{"mention": "x and y", "ids": ["D1", "D2"], "parts": "x|y"}')
-    with pytest.raises(ValueError, match="E722.*'x and y'"):
+    with pytest.raises(ValueError, match=r"E650.*line 1: 'parts' has to be a list.*'x\|y'"):
         read_corpus_mentions(path)
 
 

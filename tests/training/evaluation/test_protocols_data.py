@@ -13,8 +13,14 @@ import pytest
 
 from training.cli.measures import CORPORA
 from training.evaluation import EvaluationProtocol, ExactMatch, get_protocol, make_task, measure_system
-from training.evaluation.corpora.listing import SPELLINGS, read_corpora, read_names, read_seen, read_task
-from training.evaluation.corpora.mentions import read_corpus_mentions
+from training.evaluation.corpora.listing import (
+    SPELLINGS,
+    read_corpora,
+    read_corpus_mentions,
+    read_names,
+    read_seen,
+    read_task,
+)
 from training.evaluation.linking.protocols import process_mentions
 
 DATA = Path(os.environ.get("SPACY_SAPBERT_DATA", ""))

@@ -17,11 +17,11 @@ from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.readers.lines import SourceFile
 
 from ...data.corpus_files import EQUAL_IDS, read_dictionary_rows
+from ...data.mentions import Mention, read_mentions
 from ...data.task import LinkingTask
 from ...errors import Errors
 from ..linking.cleaning import NCBI_SPELLING
 from ..linking.protocols import get_protocol, make_task
-from .mentions import Mention, read_corpus_mentions
 
 # A dictionary that is not of the corpus: the names of the terminology that encoders are trained on.
 TERMINOLOGY = "terminology"
@@ -174,6 +174,17 @@ def read_task(corpus: Corpus, *, protocol: str = "strict", max_names: int = 0, s
         spelling=SPELLINGS[corpus.spelling],
     )
     return _limit(task, max_names, seed) if max_names and len(task.names) > max_names else task
+
+
+def read_corpus_mentions(path: str | Path, *, fold: int = 0) -> list[Mention]:
+    """Read the mentions of a file of a corpus, those without text included: no prediction is right for them.
+
+    path (str | Path): The file, gzipped or not.
+    fold (int): The fold of these mentions.
+    RETURNS (list[Mention]): The mentions in order.
+    RAISES (ValueError): If a line is of another form.
+    """
+    return list(read_mentions(SourceFile(path), fold=fold, keep_empty=True))
 
 
 def read_seen(corpus: Corpus) -> list[Mention]:

@@ -8,7 +8,7 @@ import spacy
 
 from spacy_sapbert.abbreviations.algorithm import find_definitions
 
-from ..corpora.mentions import Mention
+from ...data.mentions import Mention
 
 # Short form -> long form.
 LongForms = Mapping[str, str]

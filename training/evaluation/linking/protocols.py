@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...data.corpus_files import EQUAL_IDS
+from ...data.mentions import Mention
 from ...data.task import LinkingTask
 from ...errors import Errors
-from ..corpora.mentions import Mention
 from .cleaning import clean, correct_spelling, group_by_name
 from .composites import resolve_composite
 from .long_forms import find_long_forms, spell_out

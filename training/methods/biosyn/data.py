@@ -11,7 +11,8 @@ from typing import Any
 
 from spacy_sapbert.terminology.readers.lines import SourceFile
 
-from ...data.corpus_files import EQUAL_IDS, read_dictionary_rows, read_records
+from ...data.corpus_files import EQUAL_IDS, read_dictionary_rows
+from ...data.mentions import read_mentions
 from ...errors import Errors
 from ...evaluation.linking.cleaning import group_by_name
 
@@ -84,13 +85,12 @@ def read_biosyn_data(mentions: Sequence[str | Path], dictionary: str | Path) -> 
 
 def _choose_mentions(files: Sequence[SourceFile], counts: Counter[str]) -> list[tuple[str, frozenset[str]]]:
     kept: dict[tuple[str, frozenset[str]], None] = {}
-    for mention, ids, record in chain.from_iterable(map(read_records, files)):
+    for mention in chain.from_iterable(map(read_mentions, files)):
         counts["read"] += 1
-        parts = record.get("parts")
-        entry = (mention.lower(), frozenset(ids))
-        if COMPOSITE in mention or (isinstance(parts, list) and len(parts) > 1):
+        entry = (mention.text.lower(), frozenset(mention.ids))
+        if COMPOSITE in mention.text or len(mention.parts) > 1:
             counts["composites"] += 1
-        elif not ids:
+        elif not mention.ids:
             counts["without_ids"] += 1
         elif entry in kept:
             counts["repeated"] += 1

@@ -36,7 +36,7 @@ def test_biosyn_round_trip(queries, dictionary):
     ]
     files.append(in_memory("test_dictionary.txt", [f"{'|'.join(ids)}||{name}" for ids, name in dictionary]))
     corpus = read_biosyn(files, ReadingReport())
-    found = [(m.doc_id, m.start, m.end, m.mention, m.parts, m.ids) for m in corpus.mentions["test"]]
+    found = [(m.doc_id, m.start, m.end, m.text, m.parts, m.ids) for m in corpus.mentions["test"]]
     assert found == [
         (pmid, n, n + 4, "|".join(parts), parts if len(parts) > 1 else [], ids)
         for pmid, drawn in queries.items()

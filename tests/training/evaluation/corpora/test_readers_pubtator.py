@@ -118,11 +118,11 @@ def test_pubtator_round_trip(drawn, end):
         lines.append("")
     report = ReadingReport()
     corpus = read_pubtator([in_memory("all.txt", lines, end)], report, pattern=r"(?P<part>.+)\.txt")
-    assert [(m.doc_id, m.start, m.end, m.mention, m.ids) for m in corpus.mentions["all"]] == expected
+    assert [(m.doc_id, m.start, m.end, m.text, m.ids) for m in corpus.mentions["all"]] == expected
     assert corpus.documents["all"] == len(drawn) and not report.left_out and not report.odd
     for mention in corpus.mentions["all"]:
-        first = mention.text_start
-        assert mention.text[mention.start - first : mention.end - first] == mention.mention
+        first = mention.window_start
+        assert mention.window[mention.start - first : mention.end - first] == mention.text
 
 
 @given(st.text("ab \u3042", max_size=60), st.integers(0, 60), st.integers(0, 60), st.integers(0, 12))

@@ -3,7 +3,7 @@
 from .convert import convert_corpus
 from .formats import FORMATS, Format
 from .inputs import InputFile, open_input
-from .records import CorpusParts, Mention
+from .records import CorpusParts
 from .report import ReadingReport
 
 __all__ = [
@@ -11,7 +11,6 @@ __all__ = [
     "CorpusParts",
     "Format",
     "InputFile",
-    "Mention",
     "ReadingReport",
     "convert_corpus",
     "open_input",

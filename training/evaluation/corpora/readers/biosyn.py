@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import PurePosixPath
 
+from ....data.mentions import Mention
 from ....errors import Errors
 from .inputs import InputFile
 from .parts import match_files
-from .records import CorpusParts, Mention, plain_text, split_ids
+from .records import CorpusParts, plain_text, split_ids
 from .report import ReadingReport
 from .vocabulary import DICTIONARY
 
@@ -80,13 +81,13 @@ def _read_queries(file: InputFile, report: ReadingReport) -> list[Mention]:
             Mention(
                 fields[3],
                 ids,
-                place,
-                fields[0],
-                int(numbers[1]),
-                int(numbers[2]),
+                doc_id=fields[0],
+                start=int(numbers[1]),
+                end=int(numbers[2]),
                 type=fields[2],
                 raw_id=fields[4],
                 parts=[part.strip() for part in parts] if len(parts) > 1 else [],
+                place=place,
             )
         )
     return mentions

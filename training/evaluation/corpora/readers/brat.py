@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from ....data.mentions import Mention
 from ....errors import Errors
 from .inputs import InputFile
 from .mantra import add_mentions, make_mention
 from .parts import match_files
-from .records import CorpusParts, Mention, plain_text
+from .records import CorpusParts, plain_text
 from .report import ReadingReport
 
 BRAT = r"(?:.*/)?(?P<language>English|German|French|Spanish|Dutch)/(?P<set>[^/]+)/(?P<doc>[^/]+)\.(?P<kind>txt|ann)"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import json
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -17,10 +16,11 @@ from spacy_sapbert.files import fill_folder
 from spacy_sapbert.terminology.readers.lines import SourceFile
 
 from ....data.corpus_files import EQUAL_IDS, read_dictionary_rows
+from ....data.mentions import Mention
 from ....errors import Errors
 from .formats import FORMATS
 from .inputs import InputFile, open_input
-from .records import CorpusParts, Mention
+from .records import CorpusParts
 from .report import OnErrors, ReadingReport
 
 
@@ -102,12 +102,12 @@ def _check_ids(corpus: CorpusParts, dictionary: str | Path | None, report: Readi
 
 
 def _count_mentions(mentions: list[Mention], documents: int, known: set[str] | None) -> dict[str, int]:
-    rows = Counter((m.doc_id, m.start, m.end, str(m.fragments), m.mention, *m.ids) for m in mentions)
+    rows = Counter((m.doc_id, m.start, m.end, str(m.fragments), m.text, *m.ids) for m in mentions)
     counts = {
         "mentions": len(mentions),
         "documents": documents,
         "documents_with_mentions": len({mention.doc_id for mention in mentions if mention.doc_id}),
-        "distinct_mentions": len({mention.mention for mention in mentions}),
+        "distinct_mentions": len({mention.text for mention in mentions}),
         "distinct_ids": len({single for mention in mentions for single in mention.ids}),
         "with_several_ids": sum(len(mention.ids) > 1 for mention in mentions),
         "repeated": len(mentions) - len(rows),
@@ -136,8 +136,7 @@ def _describe(path: Path, files: list[InputFile]) -> dict[str, Any]:
 def _write(corpus: CorpusParts, output: Path, report_name: str, data: dict[str, Any]) -> None:
     with fill_folder(output, last=report_name) as folder:
         for part, mentions in corpus.mentions.items():
-            rows = (json.dumps(mention.to_row(), ensure_ascii=False) for mention in mentions)
-            _write_lines(folder / f"{part}.jsonl.gz", rows)
+            _write_lines(folder / f"{part}.jsonl.gz", (mention.to_line() for mention in mentions))
         for part, names in corpus.dictionaries.items():
             _write_lines(folder / f"{part}.tsv.gz", (f"{ids}\t{name}" for ids, name in names))
         srsly.write_json(folder / report_name, data)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from .records import CorpusParts, Mention, cut_window, split_ids, trim_span
+from ....data.mentions import Mention
+from .records import CorpusParts, cut_window, split_ids, trim_span
 from .report import ReadingReport
 
 DISCONTINUOUS = "_discontinuous"
@@ -41,8 +42,8 @@ def make_mention(
         start=start,
         end=end,
         type=group,
-        text=window,
-        text_start=window_start,
+        window=window,
+        window_start=window_start,
     )
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from xml.parsers import expat
 
+from ....data.mentions import Mention
 from .inputs import InputFile
 from .mantra import add_mentions, make_mention
 from .parts import match_files
-from .records import CorpusParts, Mention, plain_text
+from .records import CorpusParts, plain_text
 from .report import ReadingReport
 
 XML = r"(?:.*/)?(?P<set>[A-Za-z]+)_GSC_(?P<language>[a-z]{2})_man\.xml"

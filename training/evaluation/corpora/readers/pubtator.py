@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ....data.mentions import Mention
 from ....errors import Errors
 from .inputs import InputFile
 from .parts import PART_NAMES, find_parts, match_files
-from .records import ID_SEPARATOR, CorpusParts, Mention, cut_window, plain_text, split_ids, trim_span
+from .records import ID_SEPARATOR, CorpusParts, cut_window, plain_text, split_ids, trim_span
 from .report import ReadingReport
 
 FORM = "PMID|t|title, PMID|a|abstract, then lines of PMID, start, end, mention, type and ids with tabs between them"
@@ -96,7 +97,7 @@ def read_mentions(document: Document, file: InputFile, types: Sequence[str], rep
             report.refuse(place, reason, FORM)
         else:
             mentions.append(_make_mention(document.doc_id, text, fields, place))
-            if mentions[-1].mention != plain_text(fields[3]):
+            if mentions[-1].text != plain_text(fields[3]):
                 report.note_odd("mentions with other spaces than their text, which is taken", place)
     return mentions
 
@@ -121,16 +122,16 @@ def _make_mention(doc_id: str, text: str, fields: list[str], place: str) -> Ment
     return Mention(
         text[start:end],
         split_ids(raw_id),
-        place,
-        doc_id,
-        start,
-        end,
+        doc_id=doc_id,
+        start=start,
+        end=end,
         type=fields[4].strip(),
         raw_id=raw_id,
         # Where the counts differ, nobody can tell which part has which id.
         parts=parts if len(parts) == len(ID_SEPARATOR.split(raw_id)) and all(parts) else [],
-        text=window,
-        text_start=window_start,
+        window=window,
+        window_start=window_start,
+        place=place,
     )
 
 

@@ -1,10 +1,11 @@
-"""The uniform form that all corpora are brought to: mentions of parts, and dictionaries."""
+"""A corpus as it is read, and what readers do to ids, texts and offsets."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Any
+
+from ....data.mentions import Mention
 
 WINDOW = 100
 # What NCBI-disease, BC5CDR, CTD and MedMentions write before an id that their dictionaries have without it.
@@ -14,48 +15,6 @@ ID_SEPARATOR = re.compile(r"[|+,;\s]")
 # How corpora say that there is nothing to link to.
 NIL = frozenset({"", "-1", "-", "none", "null", "cui-less", "cuiless", "concept_less"})
 BREAK = re.compile(r"[\t\r\n\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
-
-
-@dataclass(frozen=True)
-class Mention:
-    """A mention with the ids of what it means.
-
-    mention (str): Its text.
-    ids (List[str]): Ids, any of which is right; none for NIL.
-    place (str): Where it was read, for messages. It is not written.
-    doc_id (str): The document.
-    start (int | None): Where it starts in the document's text, in characters.
-    end (int | None): Where it ends.
-    type (str): What the corpus says it is.
-    raw_id (str): The ids as the corpus writes them.
-    parts (List[str]): The single mentions that a composite one stands for, if the corpus gives them.
-    fragments (List[List[int]]): Starts and ends of a mention that is not in one piece.
-    text (str): What stands around it.
-    text_start (int | None): Where that starts: text[start - text_start : end - text_start] is the mention.
-    """
-
-    mention: str
-    ids: list[str]
-    place: str = ""
-    doc_id: str = ""
-    start: int | None = None
-    end: int | None = None
-    type: str = ""
-    raw_id: str = ""
-    parts: list[str] = field(default_factory=list)
-    fragments: list[list[int]] = field(default_factory=list)
-    text: str = ""
-    text_start: int | None = None
-
-    def to_row(self) -> dict[str, Any]:
-        """Give what is written to a file: `mention`, `ids`, and what else the corpus has.
-
-        RETURNS (dict): JSON data.
-        """
-        values = {name: value for name, value in vars(self).items() if name != "place"}
-        return {
-            name: value for name, value in values.items() if name in ("mention", "ids") or value not in (None, "", [])
-        }
 
 
 @dataclass

@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
+from ....data.mentions import Mention
 from .inputs import InputFile
 from .parts import check_folds, find_parts
-from .records import CorpusParts, Mention, cut_window, plain_text, split_ids
+from .records import CorpusParts, cut_window, plain_text, split_ids
 from .report import ReadingReport
 from .vocabulary import DICTIONARY
 
@@ -156,7 +157,7 @@ def _make_mention(
         return []
     if text != text.strip():
         report.note_odd("mentions with spaces around them, which are taken off", place)
-    return [Mention(text.strip(), split_ids(raw_id), place, doc_id)]
+    return [Mention(text.strip(), split_ids(raw_id), doc_id, place=place)]
 
 
 def _add_name(
@@ -177,10 +178,10 @@ def _find_fault(raw_id: str) -> str | None:
 
 def _find_in(mention: Mention, example: str, report: ReadingReport) -> Mention:
     text = plain_text(example)
-    start = text.find(mention.mention)
+    start = text.find(mention.text)
     if start < 0:
         report.note_odd("mentions that their example does not have, left without a context", mention.place)
         return mention
-    end = start + len(mention.mention)
+    end = start + len(mention.text)
     window, window_start = cut_window(text, start, end)
-    return replace(mention, start=start, end=end, text=window, text_start=window_start)
+    return replace(mention, start=start, end=end, window=window, window_start=window_start)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from ....data.mentions import Mention
 from .inputs import InputFile
 from .parts import find_parts
-from .records import CorpusParts, Mention, cut_window, plain_text, split_ids, trim_span
+from .records import CorpusParts, cut_window, plain_text, split_ids, trim_span
 from .report import ReadingReport
 
 XLBEL = r"(?:.*/)?(?P<part>[a-z]{2})_1k_test_query(?:_with_context)?\.txt"
@@ -33,7 +34,7 @@ def read_xlbel(files: list[InputFile], report: ReadingReport) -> CorpusParts:
             if len(fields) < 2 or not fields[1].strip():
                 report.refuse(place, "no mention", FORM)
                 continue
-            mention = Mention(plain_text(fields[1]).strip(), split_ids(fields[0]), place)
+            mention = Mention(plain_text(fields[1]).strip(), split_ids(fields[0]), place=place)
             mentions.append(_add_sentence(mention, fields[2], report) if len(fields) == 3 else mention)
     return corpus
 
@@ -41,11 +42,11 @@ def read_xlbel(files: list[InputFile], report: ReadingReport) -> CorpusParts:
 def _add_sentence(mention: Mention, sentence: str, report: ReadingReport) -> Mention:
     sentence = plain_text(sentence)
     found = TARGET.search(sentence)
-    if not found or found[1].strip() != mention.mention:
+    if not found or found[1].strip() != mention.text:
         report.note_odd("sentences in which another mention or none is marked, left away", mention.place)
         return mention
     before = TARGET.sub(r"\1", sentence[: found.start()])
     text = before + found[1] + TARGET.sub(r"\1", sentence[found.end() :])
     start, end = trim_span(text, len(before), len(before) + len(found[1]))
     window, window_start = cut_window(text, start, end)
-    return replace(mention, start=start, end=end, text=window, text_start=window_start)
+    return replace(mention, start=start, end=end, window=window, window_start=window_start)

@@ -1,0 +1,117 @@
+"""Mentions of a corpus with their concepts, and the files that hold them: a line of JSON for each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, TypeGuard
+
+from spacy_sapbert.terminology.readers.lines import SourceFile, invalid_utf8
+
+from ..errors import Errors
+
+FORM = '{"mention": "head cold", "ids": ["C0009443"]}'
+# The keys of a line, in their order, and the attributes that they hold.
+KEYS = {
+    "mention": "text",
+    "ids": "ids",
+    "doc_id": "doc_id",
+    "start": "start",
+    "end": "end",
+    "type": "type",
+    "raw_id": "raw_id",
+    "parts": "parts",
+    "fragments": "fragments",
+    "text": "window",
+    "text_start": "window_start",
+}
+
+
+@dataclass(frozen=True)
+class Mention:
+    """A mention and the concepts that it means.
+
+    text (str): The mention.
+    ids (list[str]): The ids of its concepts, any of which is right; none for NIL.
+    doc_id (str): The document.
+    window (str): The text around it.
+    parts (list[str]): The single mentions that a composite one stands for, if annotators wrote them.
+    fold (int): The fold, in a corpus that has several. It is not written.
+    start (int | None): Where it starts in the document's text, in characters.
+    end (int | None): Where it ends.
+    type (str): Its type in the corpus.
+    raw_id (str): The ids as the corpus writes them.
+    fragments (list[list[int]]): Starts and ends of the pieces of a discontinuous mention.
+    window_start (int | None): Where the window starts in the document's text, so that the mention is
+        window[start - window_start : end - window_start].
+    place (str): Where it was read, for messages. It is not written.
+    """
+
+    text: str
+    ids: list[str]
+    doc_id: str = ""
+    window: str = ""
+    parts: list[str] = field(default_factory=list)
+    fold: int = 0
+    start: int | None = None
+    end: int | None = None
+    type: str = ""
+    raw_id: str = ""
+    fragments: list[list[int]] = field(default_factory=list)
+    window_start: int | None = None
+    place: str = ""
+
+    def to_line(self) -> str:
+        """Write the mention as a line of JSON: `mention`, `ids`, and the other `KEYS` that have a value.
+
+        RETURNS (str): The line, without its end.
+        """
+        values = {key: getattr(self, name) for key, name in KEYS.items()}
+        kept = {k: value for k, value in values.items() if k in ("mention", "ids") or value not in (None, "", [])}
+        return json.dumps(kept, ensure_ascii=False)
+
+
+def read_mentions(file: SourceFile, *, fold: int = 0, keep_empty: bool = False) -> Iterator[Mention]:
+    """Read lines of JSON with `mention` and `ids`, and, where they are given, `doc_id`, `text` and `parts`.
+
+    file (SourceFile): The file. Other keys are ignored.
+    fold (int): The fold of these mentions.
+    keep_empty (bool): Keep mentions without text, which some published corpora have, instead of refusing them.
+    YIELDS (Mention): The mentions in order, without spaces around them; the ids of each are distinct.
+    RAISES (ValueError): If a line is of another form.
+    """
+    for number, line in file.lines():
+        if not line.strip():
+            continue
+        try:
+            yield _parse(line, fold, keep_empty)
+        except ValueError as error:
+            raise ValueError(Errors.E650.format(file=file.path, line=number, reason=error, form=FORM)) from None
+
+
+def _parse(line: str, fold: int, keep_empty: bool) -> Mention:
+    reason = invalid_utf8(line)
+    if reason:
+        raise ValueError(reason)
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"no valid JSON ({error})") from None
+    row: dict[str, Any] = record if isinstance(record, dict) else {}
+    text, ids, parts = row.get("mention"), row.get("ids"), row.get("parts") or []
+    if not isinstance(text, str) or not (text.strip() or keep_empty):
+        raise ValueError(f"'mention' has to be text, but is {text!r:.80}")
+    if not _is_list_of_text(ids):
+        raise ValueError(f"'ids' has to be a list of ids in quotation marks, but is {ids!r:.80}")
+    if not _is_list_of_text(parts):
+        raise ValueError(f"'parts' has to be a list of texts, one for each concept, but is {parts!r:.80}")
+    if any(invalid_utf8(part) for part in (text, *ids)):
+        # JSON can spell half a character ("\ud83d"), which no file can hold.
+        raise ValueError("half of a character (a lone surrogate)")
+    ids = list(dict.fromkeys(single.strip() for single in ids))
+    return Mention(text.strip(), ids, str(row.get("doc_id", "")), str(row.get("text", "")), parts, fold)
+
+
+def _is_list_of_text(value: object) -> TypeGuard[list[str]]:
+    return isinstance(value, list) and all(isinstance(part, str) and part.strip() for part in value)
