@@ -98,6 +98,12 @@ class Errors(PluginErrors):
         "--languages is empty, which could mean none or all. Give the LAT values of the languages to keep, with commas "
         "between them (ENG,GER), or all."
     )
+    E644 = "The command `{old}` is now called `{new}`: run `python -m training {new}` with the same arguments."
+    E645 = (
+        "There is no terminology in {path} (seen from {cwd}). `python -m training preprocess RELEASE FOLDER` writes "
+        "one to FOLDER; `split` and `language-split` write the names to train on to FOLDER/terminology. Run the "
+        "command first, or correct the path."
+    )
 
     # E65x: pairs of mentions and of translations; base models
     E650 = (
@@ -117,7 +123,10 @@ class Errors(PluginErrors):
         "The base '{name}' is not on the Hugging Face hub, and there is no folder of this name. Get it from its "
         "authors, set paths.encoder to its folder, encoder.pooling to {pooling} and encoder.lower_case to {lower_case}."
     )
-    E654 = "No file with {what} is given. Give its path, in the project as `--{variable} PATH`."
+    E654 = (
+        "No file with {what} is given. Give its path as {argument} of `python -m training {command}`, or to the "
+        "project as `--{variable} PATH`."
+    )
 
     # E66x: what is made of runs
     E660 = (
@@ -166,8 +175,8 @@ class Errors(PluginErrors):
     E672 = "{file} has no name (sources: {sources}). Check the path, and the sources against its third column."
     E674 = (
         "Can't hold out the source {source!r}: {concepts} concepts have a name of it, {eligible} of them two names "
-        "with one that is theirs alone, and something has to be left for training. Check the spelling (sources are "
-        "written as in SAB), or choose a smaller source."
+        "with one that is theirs alone, and something has to be left for training. The terminology has names of these "
+        "sources: {known}. Give one of them, or a smaller one."
     )
     E675 = (
         "batch.source_balance is set, but the folder of pairs does not say which sources name its concepts: only "

@@ -1,4 +1,4 @@
-"""The application that commands register with, and how they read lists and settings."""
+"""The application that commands register with, and how they read lists, settings and terminologies."""
 
 from __future__ import annotations
 
@@ -7,6 +7,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+
+from spacy_sapbert.progress import show_phase
+from spacy_sapbert.terminology import Terminology
+from spacy_sapbert.terminology.storage import MANIFEST as TERMINOLOGY_MANIFEST
 
 from ..errors import Errors
 
@@ -18,6 +22,41 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+SEED_OPTION = typer.Option(help="Seed of all choices")
+ERRORS_OPTION = typer.Option(help="raise, or skip malformed lines and records")
+CASED_OPTION = typer.Option("--cased", help="Keep capital letters instead of lower-casing all strings")
+TERMINOLOGY_ARGUMENT = typer.Argument(help="A folder that `preprocess`, `split` or `language-split` has written")
+
+
+def add_renamed(old: str, new: str) -> None:
+    """Answer a command's former name with its new one.
+
+    old (str): The former name.
+    new (str): The name of the command now.
+    """
+
+    @app.command(
+        old,
+        hidden=True,
+        add_help_option=False,
+        context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+    )
+    def refuse() -> None:
+        raise ValueError(Errors.E644.format(old=old, new=new))
+
+
+def open_terminology(path: Path) -> Terminology:
+    """Load a terminology that another command has written.
+
+    path (Path): Its folder.
+    RETURNS (Terminology): Concepts and names.
+    RAISES (FileNotFoundError): If there is none.
+    """
+    if not (path / TERMINOLOGY_MANIFEST).is_file():
+        raise FileNotFoundError(Errors.E645.format(path=path, cwd=Path.cwd()))
+    with show_phase("Loading the terminology"):
+        return Terminology.from_disk(path)
 
 
 def find_config(folder: str) -> Callable[[str], Path]:
@@ -48,7 +87,7 @@ def parse_list(values: str) -> list[str] | None:
     """Split a list in a project's variable.
 
     values (str): Values with commas or spaces between them.
-    RETURNS (Optional[List[str]]): The values; None if there are none, or for "all".
+    RETURNS (list[str] | None): The values; None if there are none, or for "all".
     """
     found = values.replace(",", " ").split()
     return None if not found or found == ["all"] else found
@@ -58,32 +97,35 @@ def parse_files(values: str) -> list[str]:
     """Split a list of files in a project's variable. Unlike `parse_list`: there may be spaces in their names.
 
     values (str): Files with commas between them.
-    RETURNS (List[str]): The files.
+    RETURNS (list[str]): The files.
     """
     return [file.strip() for file in values.split(",") if file.strip()]
 
 
-def split_files(values: str, what: str, variable: str) -> list[str]:
+def require_files(values: str, what: str, command: str, argument: str) -> list[str]:
     """Split a list of files that has to have some.
 
     values (str): Files with commas between them.
     what (str): What they hold.
-    variable (str): The project's variable.
-    RETURNS (List[str]): The files.
+    command (str): The command.
+    argument (str): Its argument, in lower case; a project's variable has the same name.
+    RETURNS (list[str]): The files.
     RAISES (ValueError): If there are none.
     """
     files = parse_files(values)
     if not files:
-        raise ValueError(Errors.E654.format(what=what, variable=variable))
+        raise ValueError(
+            Errors.E654.format(what=what, command=command, argument=argument.upper(), variable=f"vars.{argument}")
+        )
     return files
 
 
 def read_overrides(arguments: list[str]) -> dict[str, Any]:
     """Read settings that are given over those of a config.
 
-    arguments (List[str]): As they stand on the command line.
-    RETURNS (Dict[str, Any]): Values by "section.name". Without an empty `paths.encoder`, which is what a project gives
-        whose variable is not set: the config knows better from which encoder to start.
+    arguments (list[str]): The arguments of the command line.
+    RETURNS (dict[str, Any]): Values by "section.name". An empty `paths.encoder` is left out: a project gives it if its
+        variable is not set, and the config then says from which encoder to start.
     """
     from spacy.cli._util import parse_config_overrides
 

@@ -9,7 +9,8 @@ from typing import Annotated
 import srsly
 import typer
 
-from spacy_sapbert.terminology import Terminology, read_rrf
+from spacy_sapbert.progress import show_phase
+from spacy_sapbert.terminology import read_rrf
 from spacy_sapbert.terminology.readers.checksums import verify
 from spacy_sapbert.terminology.rrf.folder import RrfFolder
 from spacy_sapbert.terminology.rrf.report import PUBLISHED, format_report
@@ -21,7 +22,16 @@ from ..data.synonym_pairs import LIMIT, write_pairs
 from ..data.translation_pairs import write_parallel_pairs
 from ..data.triples import write_triples
 from ..errors import Errors
-from .application import app, parse_list, split_files
+from .application import (
+    CASED_OPTION,
+    ERRORS_OPTION,
+    SEED_OPTION,
+    TERMINOLOGY_ARGUMENT,
+    app,
+    open_terminology,
+    parse_list,
+    require_files,
+)
 
 # Where the project open_terminology writes its release.
 OPEN_RELEASE = Path("projects/open_terminology/output/rrf")
@@ -29,7 +39,7 @@ REPORT_JSON, REPORT_MARKDOWN = "report.json", "report.md"
 
 
 def is_written_by_us(rrf_dir: Path) -> bool:
-    """Tell whether MRSAT of a release is one of `write_rrf`: that is small, and all of it is wanted.
+    """Tell whether `write_rrf` has written a release: its MRSAT is small, and all of it is wanted.
 
     rrf_dir (Path): The release.
     RETURNS (bool): Whether MRFILES describes it with the writer's words.
@@ -56,10 +66,10 @@ def preprocess(
     remap_retired: Annotated[bool, typer.Option("--remap-retired", help="Follow MRCUI")] = False,
     xrefs: Annotated[
         bool | None,
-        typer.Option("--xrefs/--no-xrefs", help="Read the codes that write_rrf keeps in MRSAT; unset: if it wrote it"),
+        typer.Option("--xrefs/--no-xrefs", help="Read codes from MRSAT; unset: if `write_rrf` wrote the release"),
     ] = None,
     checksums: Annotated[str, typer.Option(help="A list in the form of sha256sum; else SHA256SUMS of the folder")] = "",
-    errors: Annotated[str, typer.Option(help="raise, or skip malformed lines")] = "raise",
+    errors: Annotated[str, ERRORS_OPTION] = "raise",
 ) -> None:
     """Read a release in Rich Release Format into a saved terminology, and report what was kept."""
     if not re.search(r"[^\s,]", languages):
@@ -83,41 +93,44 @@ def preprocess(
     )
     report = terminology.report
     verified = verify(report["files"], rrf_dir, checksums) if checksums else report["verified"]
-    terminology.to_disk(output)
+    with show_phase("Writing the terminology"):
+        terminology.to_disk(output)
     srsly.write_json(output / REPORT_JSON, report)
     text = format_report(report)
     (output / REPORT_MARKDOWN).write_text(text, encoding="utf8")
     typer.echo(text)
     if verified:
-        typer.echo(f"{verified} of {len(report['files'])} files are as the list of checksums says.")
-    typer.echo(f"Written to {output}.")
+        typer.echo(f"{verified} of {len(report['files'])} files agree with the list of checksums.")
+    typer.echo(f"{len(terminology):,} concepts with {terminology.n_names:,} names are written to {output}.")
 
 
 @app.command()
 def pairs(
-    terminology: Path,
+    terminology: Annotated[Path, TERMINOLOGY_ARGUMENT],
     output: Path,
     limit: Annotated[int, typer.Option(help="Pairs of a concept at most")] = LIMIT,
-    seed: Annotated[int, typer.Option(help="Seed of the draw")] = 0,
-    cased: Annotated[
-        bool, typer.Option("--cased", help="Leave names as they are instead of lower-casing them")
-    ] = False,
+    seed: Annotated[int, SEED_OPTION] = 0,
+    cased: Annotated[bool, CASED_OPTION] = False,
     text: Annotated[str, typer.Option(help="Also write lines CUI||name||name to this file")] = "",
 ) -> None:
     """Write pairs of names of one concept, for SapBERT."""
     if text:
         check_text_path(text)
-    data = write_pairs(Terminology.from_disk(terminology), output, lower_case=not cased, limit=limit, seed=seed)
+    loaded = open_terminology(terminology)
+    with show_phase("Pairing names"):
+        data = write_pairs(loaded, output, lower_case=not cased, limit=limit, seed=seed)
     counts = data["counts"]
     typer.echo(
         f"{counts['pairs']:,} pairs of {counts['all_pairs']:,} possible ones; {counts['names']:,} distinct names, "
         f"{counts['concepts_with_pairs']:,} of {counts['concepts']:,} concepts have two or more; "
-        f"{counts['concepts_cut']:,} were cut to {limit} pairs."
+        f"{counts['concepts_cut']:,} were cut to {limit} pairs. Written to {output}."
     )
     published = f"{PUBLISHED['names']:,} names and {PUBLISHED['pairs']:,} pairs"
     typer.echo(f"For comparison, UMLS 2020AA, English, as published: {published}.")
     if text:
-        typer.echo(f"{write_pairs_text(output, text):,} lines written to {text}.")
+        with show_phase(f"Writing {text}"):
+            n = write_pairs_text(output, text)
+        typer.echo(f"{n:,} lines written to {text}.")
 
 
 @app.command()
@@ -125,18 +138,16 @@ def finetuning_pairs(
     mentions: Annotated[str, typer.Argument(help="JSONL of training parts; several with commas between them")],
     dictionary: Annotated[str, typer.Argument(help="Lines of an id, a tab and a name")],
     output: Path,
-    cased: Annotated[
-        bool, typer.Option("--cased", help="Leave mentions and names as they are instead of lower-casing them")
-    ] = False,
+    cased: Annotated[bool, CASED_OPTION] = False,
     distinct: Annotated[
         bool, typer.Option("--distinct", help="Write the pairs of mentions that are repeated once")
     ] = False,
 ) -> None:
     """Write pairs of mentions and all names of their concepts, for fine-tuning."""
-    files = split_files(mentions, "mentions", "vars.training_mentions")
-    if not dictionary:
-        raise ValueError(Errors.E654.format(what="dictionary", variable="vars.training_dictionary"))
-    data = write_finetuning_pairs(files, dictionary, output, lower_case=not cased, distinct=distinct)
+    files = require_files(mentions, "mentions", "finetuning-pairs", "mentions")
+    require_files(dictionary, "ids and names", "finetuning-pairs", "dictionary")
+    with show_phase("Pairing mentions with names"):
+        data = write_finetuning_pairs(files, dictionary, output, lower_case=not cased, distinct=distinct)
     counts = data["counts"]
     typer.echo(
         f"{counts['pairs']:,} pairs of {counts['mentions']:,} mentions with the names of "
@@ -150,43 +161,51 @@ def finetuning_pairs(
     if data["not_in_dictionary"]:
         examples = ", ".join(data["not_in_dictionary"][:3])
         typer.echo(f"The dictionary lacks {counts['ids_not_in_dictionary']:,} ids, such as {examples}.")
+    typer.echo(f"Written to {output}.")
 
 
 @app.command()
 def parallel_pairs(
-    files: Annotated[str, typer.Argument(help="Lines of a word and its translation; several with commas between them")],
+    files: Annotated[
+        str,
+        typer.Argument(metavar="TRANSLATIONS", help="Lines of a word and its translation; several files with commas"),
+    ],
     output: Path,
-    cased: Annotated[bool, typer.Option("--cased", help="Leave words as they are")] = False,
-    label: Annotated[str, typer.Option(help="word: of the left language; pair: each its own, as published")] = "word",
+    cased: Annotated[bool, CASED_OPTION] = False,
+    label: Annotated[
+        str, typer.Option(help="What makes a concept: word (all translations of a left word) or pair (as published)")
+    ] = "word",
 ) -> None:
     """Write pairs of translations, for a second stage across languages."""
-    data = write_parallel_pairs(
-        split_files(files, "translations", "vars.translations"),
-        output,
-        lower_case=not cased,
-        label=label,  # type: ignore[arg-type]  # checked by the writer
-    )
+    paths = require_files(files, "translations", "parallel-pairs", "translations")
+    with show_phase("Pairing translations"):
+        data = write_parallel_pairs(
+            paths,
+            output,
+            lower_case=not cased,
+            label=label,  # type: ignore[arg-type]  # checked by the writer
+        )
     counts = data["counts"]
     typer.echo(
         f"{counts['pairs']:,} pairs with {counts['concepts_with_pairs']:,} labels; left out: {counts['identical']:,} "
         f"written alike and {counts['repeated']:,} repeated of {counts['lines']:,} lines. "
-        f"{counts['translations_of_several_words']:,} words translate several."
+        f"{counts['translations_of_several_words']:,} words translate several. Written to {output}."
     )
 
 
 @app.command()
 def triples(
     rrf_dir: Path,
-    terminology: Path,
+    terminology: Annotated[Path, TERMINOLOGY_ARGUMENT],
     output: Path,
     label: Annotated[str, typer.Option(help="REL+RELA, REL or RELA")] = "REL+RELA",
     sources: Annotated[str, typer.Option(help="SAB of relations to keep; empty for all")] = "",
-    errors: Annotated[str, typer.Option(help="raise, or skip malformed lines")] = "raise",
+    errors: Annotated[str, ERRORS_OPTION] = "raise",
 ) -> None:
     """Write the relations between concepts that have names, for CODER."""
     data = write_triples(
         rrf_dir,
-        Terminology.from_disk(terminology),
+        open_terminology(terminology),
         output,
         label=label,  # type: ignore[arg-type]  # checked by the writer, as the next one
         sources=parse_list(sources),
@@ -195,11 +214,12 @@ def triples(
     counts = data["counts"]
     typer.echo(f"{counts['triples']:,} triples with {counts['relations']:,} labels, of {counts['rows']:,} rows.")
     typer.echo("Left out: " + ", ".join(f"{n:,} {reason.replace('_', ' ')}" for reason, n in data["dropped"].items()))
+    typer.echo(f"Written to {output}.")
 
 
 @app.command()
 def release(rrf_dir: Path) -> None:
-    """Make a release of open ontologies with the project open_terminology, if it is that one which is wanted."""
+    """Make the release of the project open_terminology, unless it is there or another release is named."""
     from weasel.cli.run import project_run
 
     if rrf_dir != OPEN_RELEASE:
@@ -210,27 +230,24 @@ def release(rrf_dir: Path) -> None:
 
 @app.command()
 def split(
-    terminology: Path,
-    output: Path,
-    held_out: Annotated[int, typer.Option(help="Concepts to hold out; one name of each is asked for")] = 2000,
+    terminology: Annotated[Path, TERMINOLOGY_ARGUMENT],
+    output: Annotated[Path, typer.Argument(help="A folder for terminology/ and held-out names")],
+    held_out: Annotated[int, typer.Option(help="Concepts to hold out; one name of each becomes a query")] = 2000,
     dictionary: Annotated[int, typer.Option(help="Concepts to search among, the held-out ones included")] = 30_000,
-    sources: Annotated[str, typer.Option(help="SAB of which all concepts are held out besides, each a task")] = "",
-    seed: Annotated[int, typer.Option(help="Seed of all choices")] = 0,
+    sources: Annotated[str, typer.Option(help="SAB whose concepts are all held out as well: a task for each")] = "",
+    seed: Annotated[int, SEED_OPTION] = 0,
 ) -> None:
-    """Hold concepts out of a terminology, for an evaluation that training cannot leak into."""
+    """Hold concepts out of a terminology, to measure encoders on names that training never sees."""
     from ..data.splits import HELD_OUT_FILE, write_split
 
-    rest, tasks = write_split(
-        Terminology.from_disk(terminology),
-        output,
-        held_out=held_out,
-        dictionary=dictionary,
-        seed=seed,
-        sources=parse_list(sources) or (),
-    )
+    loaded = open_terminology(terminology)
+    with show_phase("Holding concepts out"):
+        rest, tasks = write_split(
+            loaded, output, held_out=held_out, dictionary=dictionary, seed=seed, sources=parse_list(sources) or ()
+        )
     for name, task in tasks.items():
         typer.echo(
             f"{name}: {len(task.queries):,} queries, {len(task.names):,} names of {task.report['concepts']:,} concepts "
             f"to search{f', of {dictionary:,} asked for' if name == HELD_OUT_FILE else ''}."
         )
-    typer.echo(f"{len(rest):,} concepts are left for training.")
+    typer.echo(f"{len(rest):,} concepts are left for training. Written to {output}.")

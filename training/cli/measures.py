@@ -1,4 +1,4 @@
-"""Commands that weigh encoders and settings, and bring corpora to the form that they are read in."""
+"""Commands that measure encoders and compare settings."""
 
 from __future__ import annotations
 
@@ -16,68 +16,7 @@ if TYPE_CHECKING:
     from ..evaluation.probes.relation_task import RelationTask
 
 EVALUATION = Path(__file__).parents[1] / "evaluation" / "corpora"
-CORPORA, ORIGINALS = EVALUATION / "corpora.cfg", EVALUATION / "originals.cfg"
-
-
-@app.command()
-def corpus(
-    format_name: Annotated[str, typer.Argument(metavar="FORMAT", help="Such as ncbi-disease; another word lists all")],
-    source: Annotated[Path, typer.Argument(metavar="INPUT", help="The original file, folder or archive")],
-    output: Annotated[Path, typer.Argument(help="A folder for <part>.jsonl.gz, dictionary.tsv.gz and <format>.json")],
-    dictionary: Annotated[str, typer.Option(help="A dictionary.tsv.gz in which to look the ids up, to count")] = "",
-    keep_nil: Annotated[bool, typer.Option("--keep-nil", help="Keep mentions with nothing to link to")] = False,
-    errors: Annotated[str, typer.Option(help="raise, or skip malformed records")] = "raise",
-) -> None:
-    """Bring an original corpus or dictionary to the form that `measure` and `finetuning-pairs` read."""
-    from ..evaluation.corpora.readers import convert_corpus
-
-    data = convert_corpus(
-        format_name,
-        source,
-        output,
-        dictionary=dictionary or None,
-        keep_nil=keep_nil,
-        errors=errors,  # type: ignore[arg-type]  # checked by the reader
-    )
-    for kind in ("parts", "dictionaries"):
-        for name, counts in data[kind].items():
-            listed = ", ".join(f"{n:,} {what.replace('_', ' ')}" for what, n in counts.items())
-            typer.echo(f"{name}: {listed}.")
-    for title, kind in (("Left out", "left_out"), ("Odd", "odd")):
-        for what, entry in data[kind].items():
-            typer.echo(f"{title}: {entry['count']:,} {what}; the first: {entry['first'][0]}")
-
-
-@app.command()
-def corpora(
-    assets: Annotated[Path, typer.Argument(help="The folder of the original files")],
-    output: Annotated[Path, typer.Argument(help="A folder for one folder of each corpus")],
-    originals: Annotated[Path, typer.Option(help="A config file that says which files are which")] = ORIGINALS,
-    errors: Annotated[str, typer.Option(help="raise, or skip malformed records")] = "raise",
-) -> None:
-    """Bring all corpora whose original files are there to the form that `evaluate` reads, and list the others."""
-    from thinc.api import Config
-
-    from ..evaluation.corpora.readers import convert_corpus
-
-    if not originals.is_file():
-        raise FileNotFoundError(Errors.E102.format(file=originals, cwd=Path.cwd()))
-    for name, section in Config().from_disk(originals)["originals"].items():
-        source = assets / section["input"]
-        if not source.exists() or (source.is_dir() and not any(source.iterdir())):
-            typer.echo(f"{name}: not there ({source}).")
-            continue
-        data = convert_corpus(
-            section["format"],
-            source,
-            output / section["output"],
-            errors=errors,  # type: ignore[arg-type]  # checked by the reader
-        )
-        n_mentions = sum(part["mentions"] for part in data["parts"].values())
-        n_names = sum(part["names"] for part in data["dictionaries"].values())
-        n_left_out = sum(entry["count"] for entry in data["left_out"].values())
-        report = output / section["output"] / f"{section['format']}.json"
-        typer.echo(f"{name}: {n_mentions:,} mentions, {n_names:,} names, {n_left_out:,} left out; see {report}.")
+CORPORA = EVALUATION / "corpora.cfg"
 
 
 def read_tasks(

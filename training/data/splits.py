@@ -89,7 +89,9 @@ def hold_out_source(terminology: Terminology, source: str, *, seed: int = 0) -> 
     paired, is_eligible = _find_paired(names, len(terminology))
     asked = paired[is_eligible[paired] & np.isin(paired, concepts)]
     if not len(asked) or len(concepts) == len(terminology):
-        raise ValueError(Errors.E674.format(source=source, concepts=len(concepts), eligible=len(asked)))
+        sources = terminology.names["source"].cast(pl.String).str.split("|").explode().unique().sort()
+        details = {"concepts": len(concepts), "eligible": len(asked), "known": ", ".join(filter(None, sources))}
+        raise ValueError(Errors.E674.format(source=source, **details))
     task = _make_task(names, terminology.concepts["id"], asked, concepts, np.random.default_rng(seed))
     return _without(terminology, concepts), task
 

@@ -73,7 +73,7 @@ def folder(tmp_path, encoder_folder):
 
 
 def test_original_files_become_a_report(folder, encoder_folder):
-    text = run("corpora", folder / "assets", folder / "corpora", "--originals", folder / "originals.cfg")
+    text = run("convert-corpora", folder / "assets", folder / "corpora", "--originals", folder / "originals.cfg")
     assert "small: 5 mentions" in text and "absent: not there" in text
     output = folder / "out"
     text = evaluate(folder, "--cache", folder / "kept")
@@ -89,7 +89,7 @@ def test_original_files_become_a_report(folder, encoder_folder):
 
 def test_what_a_terminology_cannot_answer_is_listed(folder, encoder_folder):
     output = folder / "out"
-    run("corpora", folder / "assets", folder / "corpora", "--originals", folder / "originals.cfg")
+    run("convert-corpora", folder / "assets", folder / "corpora", "--originals", folder / "originals.cfg")
     evaluate(folder, "--only", "exact")
     release = write_release(folder / "rrf", MRCONSO=[], MRREL=[rrf_line("MRREL", CUI1="D1", REL="PAR", CUI2="D2")])
     run("triples", release, folder / "terminology", folder / "triples")
@@ -103,7 +103,7 @@ def test_what_a_terminology_cannot_answer_is_listed(folder, encoder_folder):
 
 
 def test_predictions_and_metrics_have_to_belong_together(folder):
-    run("corpora", folder / "assets", folder / "corpora", "--originals", folder / "originals.cfg")
+    run("convert-corpora", folder / "assets", folder / "corpora", "--originals", folder / "originals.cfg")
     evaluate(folder, "--only", "exact")
     path = folder / "out" / "results" / "exact" / "small.strict.json"
     text = path.read_text()

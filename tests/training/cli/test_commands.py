@@ -174,3 +174,35 @@ def test_a_variable_that_is_not_set_leaves_what_the_config_says():
     assert [parse_share(text) for text in ("", "0", "0.5")] == [None, 0.0, 0.5]
     with pytest.raises(ValueError, match="E748.*half"):
         parse_share("half")
+
+
+@pytest.mark.parametrize(("old", "new"), [("corpus", "convert-corpus"), ("corpora", "convert-corpora")])
+def test_former_names_of_commands_are_answered_with_the_new_ones(old, new):
+    for arguments in ([], ["pubtator", "in", "out", "--keep-nil"]):
+        assert f"`{old}` is now called `{new}`" in run(old, *arguments, fails=True)
+    listed = run("--help")
+    assert f"│ {new} " in listed and f"│ {old} " not in listed
+
+
+def test_a_missing_terminology_names_the_commands_that_write_one(tmp_path):
+    for command in ("pairs", "split", "language-split"):
+        message = run(command, tmp_path / "names", tmp_path / "out", fails=True)
+        assert "E645" in message and "preprocess RELEASE FOLDER" in message and str(tmp_path / "names") in message
+    assert not (tmp_path / "out").exists()
+
+
+def test_missing_files_of_mentions_name_the_argument_and_the_variable(tmp_path):
+    message = run("finetuning-pairs", ",", "dictionary.tsv", tmp_path / "out", fails=True)
+    assert "E654" in message and "MENTIONS of `python -m training finetuning-pairs`" in message
+    message = run("finetuning-pairs", "mentions.jsonl", "", tmp_path / "out", fails=True)
+    assert "E654" in message and "`--vars.dictionary PATH`" in message
+    message = run("parallel-pairs", "", tmp_path / "out", fails=True)
+    assert "E654" in message and "TRANSLATIONS" in message and "`--vars.translations PATH`" in message
+
+
+def test_commands_end_with_what_they_have_made(tmp_path):
+    build(9).to_disk(tmp_path / "names")
+    assert f"Written to {tmp_path / 'pairs'}." in run("pairs", tmp_path / "names", tmp_path / "pairs")
+    assert f"Written to {tmp_path / 'out'}." in run("split", tmp_path / "names", tmp_path / "out", "--held-out", 2)
+    message = run("split", tmp_path / "names", tmp_path / "out", "--held-out", 2, "--sources", "X", fails=True)
+    assert "E674" in message and "names of these sources: " in message

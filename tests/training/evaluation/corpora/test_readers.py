@@ -248,7 +248,7 @@ def test_medmentions_without_text_and_ids_that_a_dictionary_lacks(tmp_path):
 
 def test_the_command_and_its_errors(tmp_path):
     def run(*arguments):
-        return CliRunner().invoke(app, ["corpus", *map(str, arguments)])
+        return CliRunner().invoke(app, ["convert-corpus", *map(str, arguments)])
 
     path = write(tmp_path / "in", {"test.txt": PUBTATOR}) / "test.txt"
     result = run("pubtator", path, tmp_path / "out")
