@@ -1,4 +1,4 @@
-"""Concepts that training never sees in any language: names in other languages, looked for among English ones."""
+"""Concepts held out in all languages: their names in other languages are looked up among the names in one."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 
 from spacy_sapbert.terminology import Terminology
-from spacy_sapbert.terminology.edits import remove_concepts
 
 from ..errors import Errors
-from ..evaluation import LinkingTask
-from ..evaluation.probes.languages import TARGET, count_languages, join_tasks, list_language_names, make_language_tasks
-from .splits import FOLDER, HELD_OUT_FILE, read_held_out, save_split
+from .language_tasks import TARGET, count_languages, join_tasks, list_language_names, make_language_tasks
+from .splits import FOLDER, HELD_OUT_FILE, hold_out, read_held_out, save_split
+from .task import LinkingTask
 
 
 def split_languages(
@@ -26,17 +25,17 @@ def split_languages(
     max_queries: int = 0,
     seed: int = 0,
 ) -> tuple[Terminology, dict[str, LinkingTask]]:
-    """Hold concepts out whole, with their names in all languages, before anything is paired.
+    """Hold concepts out with their names in all languages, before anything is paired.
 
     terminology (Terminology): Concepts and names of all languages.
-    held_out (int): Concepts to hold out, drawn from those with a name in the target and one that can be asked for in
-        another language.
-    dictionary (int): As for `make_language_tasks`, as the next ones.
+    held_out (int): Concepts to hold out, drawn from those with a name in the target and a possible query in another
+        language.
+    dictionary (int): Concepts to search among, the held-out ones included; 0 for all with a name in the target.
     target (str): The language (LAT) of the names to search.
     max_queries (int): Queries of a language at most; 0 for all.
-    seed (int): Of all choices.
-    RETURNS (Tuple[Terminology, Dict[str, LinkingTask]]): What is left for training, and the tasks by LAT.
-    RAISES (ValueError): If there are not enough such concepts, or there is one language only.
+    seed (int): Seed of all choices.
+    RETURNS (tuple[Terminology, dict[str, LinkingTask]]): The concepts left for training, and the tasks by LAT.
+    RAISES (ValueError): If there are too few such concepts, or only one language.
     """
     eligible = list_language_names(terminology, target).askable()["concept"].unique().sort().to_numpy()
     if held_out < 1 or len(eligible) < held_out or len(terminology) <= held_out or 0 < dictionary < held_out:
@@ -47,7 +46,7 @@ def split_languages(
     tasks = make_language_tasks(
         terminology, ids, dictionary=dictionary, target=target, max_queries=max_queries, seed=seed
     )
-    return remove_concepts(terminology, ids).terminology, tasks
+    return hold_out(terminology, rows), tasks
 
 
 def write_language_split(
@@ -60,17 +59,17 @@ def write_language_split(
     max_queries: int = 0,
     seed: int = 0,
 ) -> tuple[Terminology, dict[str, LinkingTask]]:
-    """Split a terminology as `split_languages` does, and write all parts to a folder as one.
+    """Split a terminology as `split_languages` does, and write all parts to one folder.
 
     terminology (Terminology): Concepts and names of all languages.
     path (str | Path): The folder, for `terminology/`, `held_out_<LAT>.json`, `held_out.json` with the queries of all
         languages, and the manifest `split.json`, which counts names and concepts of each language before the split.
-    held_out (int): As for `split_languages`, as all others.
-    dictionary (int): Concepts to search among; 0 for all.
+    held_out (int): Concepts to hold out. See `split_languages`.
+    dictionary (int): Concepts to search among; 0 for all with a name in the target.
     target (str): The language (LAT) of the names to search.
     max_queries (int): Queries of a language at most; 0 for all.
-    seed (int): Of all choices.
-    RETURNS (Tuple[Terminology, Dict[str, LinkingTask]]): What is left for training, and the tasks by LAT.
+    seed (int): Seed of all choices.
+    RETURNS (tuple[Terminology, dict[str, LinkingTask]]): The concepts left for training, and the tasks by LAT.
     RAISES (ValueError): As `split_languages`, and if a language can't be part of a file's name.
     """
     settings: dict[str, Any] = {"dictionary": dictionary, "target": target, "max_queries": max_queries, "seed": seed}
@@ -91,10 +90,10 @@ def write_language_split(
 
 
 def read_language_split(path: str | Path) -> tuple[dict[str, dict[str, Any]], dict[str, LinkingTask]]:
-    """Load what `write_language_split` has written, but for the terminology.
+    """Load the counts and tasks that `write_language_split` has written.
 
     path (str | Path): The folder.
-    RETURNS (Tuple[Dict[str, dict], Dict[str, LinkingTask]]): Counts of languages, and tasks, by LAT.
+    RETURNS (tuple[dict[str, dict], dict[str, LinkingTask]]): Counts of languages, and tasks, by LAT.
     RAISES (OSError): If there is no split, or it is damaged.
     RAISES (ValueError): If it is a split of another kind.
     """

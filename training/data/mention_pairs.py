@@ -1,4 +1,4 @@
-"""Pairs of a mention and the names of what it means, for fine-tuning (Liu et al., NAACL 2021, section 4)."""
+"""Pairs of a mention and a name of its concept, for fine-tuning (Liu et al., NAACL 2021, section 4)."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from .corpus_files import EQUAL_IDS, read_dictionary_rows
 from .mentions import read_mentions
 from .pairs import index_pairs, save_pairs
 
-# Of the gold ids that the dictionary lacks, so many are named.
+# So many of the gold ids that the dictionary lacks are listed.
 EXAMPLES = 20
-# Share of the mentions without a concept from which on the two files probably do not belong together.
+# If more than this share of mentions has no concept, the two files probably do not belong together.
 MANY = 0.1
 
 
@@ -27,9 +27,9 @@ MANY = 0.1
 class Dictionary:
     """The names that mentions are linked to.
 
-    concepts (Dict[str, str]): The concept of each id. Equal ids have the same: all of them, with "|" between.
-    names (Dict[str, List[str]]): The distinct names of each concept, sorted.
-    source (dict): Name and SHA-256 of the file.
+    concepts (dict[str, str]): The concept of each id. Equal ids have the same concept: all of them, joined by "|".
+    names (dict[str, list[str]]): The distinct names of each concept, sorted.
+    source (dict[str, Any]): Name and SHA-256 of the file.
     """
 
     concepts: dict[str, str]
@@ -40,8 +40,8 @@ class Dictionary:
 def read_dictionary(path: str | Path, *, lower_case: bool = True) -> Dictionary:
     """Read lines of an id, a tab and a name.
 
-    Ids with "|" between them either are equal, or belong to different concepts that share this name. They are equal if
-    the dictionary has none of them without the others. Chains are not followed: one shared name would lead to the next.
+    Ids joined by "|" are either equal, or ids of different concepts that share this name. They are equal if the
+    dictionary has none of them without the others. Chains are not followed: one shared name would lead to the next.
 
     path (str | Path): The file, gzipped or not.
     lower_case (bool): Lower-case names.
@@ -62,7 +62,7 @@ def read_dictionary(path: str | Path, *, lower_case: bool = True) -> Dictionary:
 
 
 def _join_equal(ids: dict[str, list[str]]) -> dict[str, str]:
-    """Join ids that stand in the same fields, and give each its concept."""
+    """Join ids that occur in the same fields, and return the concept of each."""
     places: dict[str, list[int]] = {}
     for place, parts in enumerate(ids.values()):
         for part in parts:
@@ -81,19 +81,19 @@ def write_finetuning_pairs(
     lower_case: bool = True,
     distinct: bool = False,
 ) -> dict[str, Any]:
-    """Write a pair of each mention and each name of its concept to a folder like that of `write_pairs`.
+    """Write a folder of pairs: each mention with each name of its concept.
 
-    A mention with several concepts is paired with the names of each. Nothing is trimmed. Mentions that are repeated are
-    paired again, as in the paper: what is frequent in the corpus is learned more often, and the paper's numbers of
-    epochs count them.
+    A mention with several concepts is paired with the names of each. There is no limit of pairs. Repeated mentions are
+    paired again, as in the paper: frequent mentions are learned more often, and the paper's numbers of epochs count
+    them.
 
-    mentions (str | Path | Sequence): JSONL files, gzipped or not: those of training parts only.
+    mentions (str | Path | Sequence[str | Path]): JSONL files of training parts, gzipped or not.
     dictionary (str | Path): The file of ids and names, gzipped or not.
     path (str | Path): The folder.
     lower_case (bool): Lower-case mentions and names, as SapBERT was trained.
     distinct (bool): Write equal pairs once.
-    RETURNS (dict): What the manifest says: counts, settings, sources, and the first of the ids that are not in the
-        dictionary.
+    RETURNS (dict[str, Any]): The counts, settings and sources that the manifest has, and the first of the ids that the
+        dictionary lacks.
     RAISES (ValueError): If a line is of another form, or there is nothing to pair.
     """
     files = [SourceFile(file) for file in ([mentions] if isinstance(mentions, str | Path) else mentions)]
@@ -130,7 +130,7 @@ def _pair(
     counts: Counter[str],
     missing: dict[str, None],
 ) -> tuple[list[str], list[str], list[str]]:
-    """Pair mentions with names, counting what is left out on the way."""
+    """Pair mentions with names, and count those that are left out."""
     columns: tuple[list[str], list[str], list[str]] = ([], [], [])
     seen: set[tuple[str, str]] = set()
     for mention in chain.from_iterable(map(read_mentions, files)):

@@ -1,4 +1,4 @@
-"""Draw pairs of names uniformly, repeatably, and without making those that are not drawn."""
+"""Draw pairs uniformly and repeatably, without listing the pairs that are not drawn."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 def make_keys(ids: Sequence[str], seed: int) -> np.ndarray:
-    """Make a random number for each concept that depends on its id and the seed, and on nothing else.
+    """Make a random number for each concept that depends on its id and the seed only.
 
     ids (Sequence[str]): Concept ids.
     seed (int): The seed, 0 or more.

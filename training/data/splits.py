@@ -1,4 +1,4 @@
-"""Concepts that training never sees: one name of each is looked for among the names of many."""
+"""Held-out concepts, which training never sees: one name of each is looked up among the names of many."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ FOLDER = DataFolder(SPLIT_MANIFEST, 2, "`split` and `language-split`")
 
 
 def read_held_out(path: str | Path) -> LinkingTask:
-    """Load a task. If it lies in a folder written by `write_split`, that is checked as a whole.
+    """Load a task. If it lies in the folder of a split, the whole folder is checked.
 
     path (str | Path): The file.
     RETURNS (LinkingTask): Queries and dictionary.
     RAISES (OSError): If there is no such file, or the split that it belongs to is damaged.
-    RAISES (ValueError): If it holds something else, or lies with a split that it does not belong to.
+    RAISES (ValueError): If the file is no task, or does not belong to the split in its folder.
     """
     manifest = Path(path).with_name(SPLIT_MANIFEST)
     if Path(path).is_file() and manifest.is_file() and Path(path).name not in FOLDER.read(manifest.parent)["files"]:
@@ -42,18 +42,18 @@ def read_held_out(path: str | Path) -> LinkingTask:
 def split_terminology(
     terminology: Terminology, *, held_out: int, dictionary: int, seed: int = 0
 ) -> tuple[Terminology, LinkingTask]:
-    """Hold concepts out whole, before anything is paired.
+    """Hold concepts out with all their names, before anything is paired.
 
-    Queries are names of held-out concepts with two or more names, one of each; a name that another concept has too is
-    not asked for, because no vector could tell the two apart. Concepts without any other name are not held out.
+    The queries are one name of each held-out concept, which has two or more. A name that another concept has too is no
+    query, because no vector could tell the two apart; concepts without any other name are not held out.
 
     terminology (Terminology): Concepts and names.
     held_out (int): Concepts to hold out.
-    dictionary (int): Concepts to search among, the held-out ones included; the others are drawn from the training ones,
-        and are fewer if there are not so many.
-    seed (int): Of all choices.
-    RETURNS (Tuple[Terminology, LinkingTask]): What is left for training, and the task.
-    RAISES (ValueError): If there are not enough concepts with two names, one of them nobody else's.
+    dictionary (int): Concepts to search among, the held-out ones included. The others are drawn from the training
+        concepts; if these are too few, all are taken.
+    seed (int): Seed of all choices.
+    RETURNS (tuple[Terminology, LinkingTask]): The concepts left for training, and the task.
+    RAISES (ValueError): If too few concepts have two names of which one is theirs alone.
     """
     rng = np.random.default_rng(seed)
     names = list_distinct_names(terminology)
@@ -68,24 +68,24 @@ def split_terminology(
     others = np.setdiff1d(np.arange(len(terminology)), asked)
     rest = rng.permutation(others)[: dictionary - len(asked)]
     task = _make_task(names, terminology.concepts["id"], asked, np.concatenate([asked, rest]), rng)
-    return _without(terminology, asked), task
+    return hold_out(terminology, asked), task
 
 
 def hold_out_source(terminology: Terminology, source: str, *, seed: int = 0) -> tuple[Terminology, LinkingTask]:
-    """Hold out all concepts that have a name of a source: what is left knows nothing of its field.
+    """Hold out all concepts that have a name of a source, so that training sees nothing of its field.
 
     Queries are chosen as by `split_terminology`, one name of each of these concepts, and searched among all of them.
 
     terminology (Terminology): Concepts and names.
     source (str): The source (SAB).
-    seed (int): Of the choice of names.
-    RETURNS (Tuple[Terminology, LinkingTask]): What is left for training, and the task.
-    RAISES (ValueError): If the source has no concept to ask for, or nothing is left.
+    seed (int): Seed of the choice of names.
+    RETURNS (tuple[Terminology, LinkingTask]): The concepts left for training, and the task.
+    RAISES (ValueError): If the source has no concept with a query, or no concept is left for training.
     """
     has_source = terminology.names["source"].cast(pl.String).str.split("|").list.contains(source)
     concepts = terminology.names.filter(has_source)["concept"].unique().sort().to_numpy()
     names = list_distinct_names(terminology)
-    # A name that a concept left for training has as well is no question: it has been seen.
+    # A name that a training concept has as well is no query: training sees it.
     paired, is_eligible = _find_paired(names, len(terminology))
     asked = paired[is_eligible[paired] & np.isin(paired, concepts)]
     if not len(asked) or len(concepts) == len(terminology):
@@ -93,7 +93,7 @@ def hold_out_source(terminology: Terminology, source: str, *, seed: int = 0) -> 
         details = {"concepts": len(concepts), "eligible": len(asked), "known": ", ".join(filter(None, sources))}
         raise ValueError(Errors.E674.format(source=source, **details))
     task = _make_task(names, terminology.concepts["id"], asked, concepts, np.random.default_rng(seed))
-    return _without(terminology, concepts), task
+    return hold_out(terminology, concepts), task
 
 
 def _find_paired(names: pl.DataFrame, n_concepts: int) -> tuple[np.ndarray, np.ndarray]:
@@ -101,7 +101,7 @@ def _find_paired(names: pl.DataFrame, n_concepts: int) -> tuple[np.ndarray, np.n
     concept = names["concept"].to_numpy()
     counts = np.bincount(concept, minlength=n_concepts)
     n_shared = np.bincount(concept[names["name"].is_duplicated().to_numpy()], minlength=n_concepts)
-    # A concept of which every name is another one's too would leave nothing to ask for.
+    # A concept that shares all its names has no query.
     return np.flatnonzero(counts >= 2), counts > n_shared
 
 
@@ -122,7 +122,13 @@ def _make_task(
     )
 
 
-def _without(terminology: Terminology, rows: np.ndarray) -> Terminology:
+def hold_out(terminology: Terminology, rows: np.ndarray) -> Terminology:
+    """Remove concepts with all their names.
+
+    terminology (Terminology): Concepts and names.
+    rows (np.ndarray): The rows of the concepts.
+    RETURNS (Terminology): The other concepts.
+    """
     return remove_concepts(terminology, terminology.concepts["id"].gather(rows).to_list()).terminology
 
 
@@ -135,7 +141,7 @@ def write_split(
     seed: int = 0,
     sources: Sequence[str] = (),
 ) -> tuple[Terminology, dict[str, LinkingTask]]:
-    """Split a terminology, and write all parts to a folder as one.
+    """Split a terminology, and write all parts to one folder.
 
     terminology (Terminology): Concepts and names.
     path (str | Path): The folder, for `terminology/`, `held_out.json`, `held_out_<source>.json` and the manifest
@@ -143,8 +149,8 @@ def write_split(
     held_out (int): As for `split_terminology`.
     dictionary (int): As for `split_terminology`.
     seed (int): As for `split_terminology`.
-    sources (Sequence[str]): Sources to hold out whole besides.
-    RETURNS (Tuple[Terminology, Dict[str, LinkingTask]]): What is left for training, and the tasks by file name.
+    sources (Sequence[str]): Sources whose concepts are all held out as well, each with a task of its own.
+    RETURNS (tuple[Terminology, dict[str, LinkingTask]]): The concepts left for training, and the tasks by file name.
     RAISES (ValueError): As `split_terminology` and `hold_out_source`.
     """
     rest, tasks = terminology, {}
@@ -160,10 +166,10 @@ def write_split(
 
 
 def save_split(path: str | Path, rest: Terminology, tasks: Mapping[str, LinkingTask], data: Mapping[str, Any]) -> None:
-    """Write the parts of a split to a folder as one.
+    """Write the parts of a split to one folder.
 
     path (str | Path): The folder, for `terminology/`, the tasks and the manifest `split.json`.
-    rest (Terminology): What is left for training.
+    rest (Terminology): The concepts left for training.
     tasks (Mapping[str, LinkingTask]): The tasks by file name.
     data (Mapping[str, Any]): What the manifest says besides.
     """
@@ -178,11 +184,11 @@ def save_split(path: str | Path, rest: Terminology, tasks: Mapping[str, LinkingT
 
 
 def check_held_out(task: LinkingTask, concepts: Collection[str], path: str | Path) -> None:
-    """Refuse pairs of concepts that are held out.
+    """Refuse training data with names of held-out concepts.
 
-    task (LinkingTask): What is asked for.
-    concepts (Collection[str]): The ids of the concepts with pairs.
-    path (str | Path): Where the pairs lie.
+    task (LinkingTask): The task of the held-out concepts.
+    concepts (Collection[str]): The ids of the concepts to train on.
+    path (str | Path): The folder of the training data.
     RAISES (ValueError): If a concept is in both.
     """
     seen = {gold for ids in task.gold for gold in ids} & set(concepts)
@@ -195,6 +201,6 @@ def measure_held_out(encoder: EncoderShim, task: LinkingTask) -> dict[str, Any]:
 
     encoder (EncoderShim): The encoder.
     task (LinkingTask): Queries and dictionary.
-    RETURNS (dict): As `measure_accuracy` gives of a task.
+    RETURNS (dict[str, Any]): As `measure_accuracy` gives of a task.
     """
     return measure_accuracy(encoder, {"held_out": task})["held_out"]

@@ -1,4 +1,4 @@
-"""Token ids of many names, tokenised once."""
+"""Token ids of many names, each tokenised once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TOKENISED_AT_ONCE = 50_000
 class Tokens(Sequence[np.ndarray]):
     """Token ids of many names, in two arrays.
 
-    names (Series): The names.
+    names (pl.Series): The names.
     encoder (EncoderShim): Whose tokenizer to use.
     """
 
@@ -39,6 +39,6 @@ class Tokens(Sequence[np.ndarray]):
         """Return the token ids of a name.
 
         row (int): Which name.
-        RETURNS (ndarray): Its token ids, int32.
+        RETURNS (np.ndarray): Its token ids, int32.
         """
         return self._ids[self._ends[row - 1] if row else 0 : self._ends[row]]

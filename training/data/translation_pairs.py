@@ -29,7 +29,7 @@ def read_translations(file: SourceFile) -> Iterator[tuple[str, str]]:
     between titles, in which spaces may stand; with a space between words, as MUSE has them.
 
     file (SourceFile): The file, gzipped or not.
-    YIELDS (Tuple[str, str]): Word and translation, without spaces around them.
+    YIELDS (tuple[str, str]): Word and translation, without spaces around them.
     RAISES (ValueError): If a line is not of the form of the first.
     """
     separator = ""
@@ -56,18 +56,18 @@ def write_parallel_pairs(
     lower_case: bool = True,
     label: ParallelLabel = "word",
 ) -> dict[str, Any]:
-    """Write pairs of translations to a folder like that of `write_pairs`.
+    """Write a folder of pairs of translations.
 
-    By default, all translations of one left word, in all files, have that word as their concept, and so are not pushed
+    By default, the left word is the concept of all its translations, in all files, so training does not push them
     apart. Files of several languages therefore need the same language on the left. Words are not joined through their
-    translations: German "sie" is "they", "she" and "you", so that chains of translations soon join most of a
-    dictionary. What is left of that, one word with several concepts, `objective.ignore_homonyms` takes care of.
+    translations: German "sie" is "they", "she" and "you", and such chains soon join most of a dictionary. A word with
+    several concepts is left to the setting `objective.ignore_homonyms`.
 
-    files (str | Path | Sequence): The files, gzipped or not.
+    files (str | Path | Sequence[str | Path]): The files, gzipped or not.
     path (str | Path): The folder.
     lower_case (bool): Lower-case words.
     label (str): "word": the left word is the concept. "pair": each pair is a concept of its own, as published.
-    RETURNS (dict): What the manifest says: counts, settings, sources.
+    RETURNS (dict[str, Any]): The counts, settings and sources that the manifest has.
     RAISES (ValueError): If a line is of another form, or there is nothing to pair.
     """
     if label not in get_args(ParallelLabel):

@@ -1,4 +1,4 @@
-"""Triples (head, relation, tail), which CODER learns from (Yuan et al., JBI 2022, section 3)."""
+"""Triples (head, relation, tail): the training data of CODER (Yuan et al., JBI 2022, section 3)."""
 
 from __future__ import annotations
 
@@ -44,18 +44,17 @@ def write_triples(
     """Write the distinct triples of MRREL to a folder.
 
     A row of MRREL says: concept 2 has the relation to concept 1. So concept 2 is the head and concept 1 the tail.
-    Relations of a concept with itself and relations of concepts without names are left out, and so is what the reader
-    of the terminology was told to leave out: sources, restricted sources, suppressed rows. Retired concepts are
-    followed if it followed them.
+    Relations of a concept with itself and relations of concepts without names are left out. The settings that the
+    terminology was read with apply here too: sources, restricted sources, suppressed rows and retired concepts.
 
     rrf_path (str | Path): The release.
     terminology (Terminology): The concepts with names.
     path (str | Path): The folder to write.
-    label (RelationLabel): What the label is made of: REL and RELA ("RO may_treat"; REL alone where there is no RELA),
+    label (RelationLabel): The fields of the label: REL and RELA ("RO may_treat"; REL alone where there is no RELA),
         REL, or RELA (empty where there is none).
     sources (Collection[str] | None): Sources (SAB) of relations to keep; None for those of the terminology.
     errors (OnMalformed): Whether to "raise" an error for a malformed line, or to "skip" and count it.
-    RETURNS (dict[str, Any]): What the manifest says: counts, labels, settings, input hashes.
+    RETURNS (dict[str, Any]): The counts, labels, settings and input hashes that the manifest has.
     RAISES (FileNotFoundError): If there is no MRREL.
     RAISES (ValueError): If it is damaged, or no triple is left.
     """
@@ -125,7 +124,7 @@ def hash_triples(path: str | Path) -> str:
 
 
 def _make_conditions(folder: RrfFolder, terminology: Terminology, wanted: Collection[str] | None) -> dict[str, pl.Expr]:
-    """Write what the terminology was read with as conditions, by the reason for which a row that fails is dropped."""
+    """Express the settings that the terminology was read with as conditions, by the reason to drop a row."""
     settings = terminology.report.get("settings", {})
     told = {name: source for name, source in read_sources(folder).items() if source["restriction_level"] is not None}
     levels = {**terminology.report.get("sources", {}), **told}
@@ -144,7 +143,7 @@ def _keep_triples(
     conditions: Mapping[str, pl.Expr],
     dropped: Counter[str],
 ) -> pl.DataFrame:
-    """Make distinct triples of the rows that meet all conditions, counting the others."""
+    """Make distinct triples of the rows that meet all conditions, and count the others."""
     for reason, condition in conditions.items():
         n = rows.height
         rows = rows.filter(condition)

@@ -33,19 +33,19 @@ SPELLINGS: dict[str, Mapping[str, str]] = {"": {}, "ncbi_disease": NCBI_SPELLING
 class Corpus:
     """Where a corpus is, and how it is measured.
 
-    mentions (List[Path]): Files of mentions in JSONL, one of each fold: `mention` and `ids` of each.
+    mentions (list[Path]): Files of mentions in JSONL, one of each fold: `mention` and `ids` of each.
     dictionary (Path): A table of ids and names, with tabs between them; an id "A|B" is one concept with two equal ids.
         Or the folder of a terminology.
-    sources (List[str]): Of the dictionary's third column, or of the terminology's names, the sources to keep; empty for
+    sources (list[str]): Of the dictionary's third column, or of the terminology's names, the sources to keep; empty for
         all.
-    languages (List[str]): Of a terminology's names, the languages to keep; empty for all.
+    languages (list[str]): Of a terminology's names, the languages to keep; empty for all.
     ids (str): A pattern that the ids of a terminology's concepts have to fit; empty for all.
-    seen (List[Path]): The mentions of the parts that a system may learn from.
+    seen (list[Path]): The mentions of the parts that a system may learn from.
     spelling (str): Which corrections the corpus needs where mentions are cleaned, of `SPELLINGS`.
-    protocols (List[str]): The protocols to measure it under.
+    protocols (list[str]): The protocols to measure it under.
     published (str): The one that published figures were taken under; empty if none can be compared.
     literature (str): The corpus under which figures are published; empty for its own name.
-    ranks (List[int]): The ranks that are published.
+    ranks (list[int]): The ranks that are published.
     title (str): Its name in reports.
     names_from (str): What the dictionary is, in words.
     note (str): What a reader of its figures has to know.
@@ -78,8 +78,8 @@ def read_corpora(
         several of which the first counts that files fit), `dictionary` (likewise, or "terminology" for the names of the
         one given), and what else `Corpus` has.
     folder (str | Path): Where the files are.
-    terminology (Optional[str | Path]): A folder with the terminology for corpora that have no dictionary of their own.
-    RETURNS (Tuple[dict, dict]): The corpora by name, and the others with what is not there.
+    terminology (str | Path | None): A folder with the terminology for corpora that have no dictionary of their own.
+    RETURNS (tuple[dict, dict]): The corpora by name, and the others with what is not there.
     RAISES (OSError): If there is no such config file.
     RAISES (ValueError): If a section is malformed.
     """
@@ -191,7 +191,7 @@ def read_seen(corpus: Corpus) -> list[Mention]:
     """Read the mentions of the parts that a system may learn from.
 
     corpus (Corpus): Where they are.
-    RETURNS (List[Mention]): The mentions; none if there are no such files.
+    RETURNS (list[Mention]): The mentions; none if there are no such files.
     RAISES (ValueError): If a line is malformed: with the file and the line.
     """
     return [mention for path in corpus.seen for mention in read_corpus_mentions(path)]
@@ -201,7 +201,7 @@ def read_names(corpus: Corpus) -> list[tuple[str, str]]:
     """Read the dictionary of a corpus.
 
     corpus (Corpus): Where it is.
-    RETURNS (List[Tuple[str, str]]): Ids and names, in order; a row that occurs twice is kept once.
+    RETURNS (list[tuple[str, str]]): Ids and names, in order; a row that occurs twice is kept once.
     RAISES (ValueError): If a line is malformed, with the file and the line; or no name is left.
     """
     if corpus.dictionary.is_dir():

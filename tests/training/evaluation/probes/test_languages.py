@@ -8,16 +8,12 @@ from typer.testing import CliRunner
 from spacy_sapbert.terminology import Terminology, TerminologyBuilder
 from training.cli.application import app
 from training.data.language_split import read_language_split, split_languages, write_language_split
+from training.data.language_tasks import count_languages, list_language_names, make_language_tasks
 from training.data.pairs import read_pairs
 from training.data.splits import check_held_out, read_held_out, split_terminology
 from training.data.synonym_pairs import write_pairs
 from training.evaluation import CharacterTfidf, measure_system
-from training.evaluation.probes.languages import (
-    count_languages,
-    format_languages,
-    list_language_names,
-    make_language_tasks,
-)
+from training.evaluation.probes.languages import format_languages
 
 NAMES = {
     "C0": {"ENG": ["Fever", "Pyrexia"], "GER": ["Fieber", "PYREXIA"], "FRE": ["Fièvre"], "JPN": ["発熱"]},

@@ -25,9 +25,9 @@ NUMBERS = re.compile(r"(\d+)\|(\d+)")
 def read_biosyn(files: list[InputFile], report: ReadingReport) -> CorpusParts:
     """Read BioSyn's processed queries and dictionaries.
 
-    files (List[InputFile]): processed_<train, dev, traindev or test>/<PMID>.concept and <train, dev or
+    files (list[InputFile]): processed_<train, dev, traindev or test>/<PMID>.concept and <train, dev or
         test>_dictionary.txt, in a folder or an archive.
-    report (ReadingReport): Where goes what is malformed or odd.
+    report (ReadingReport): Gets malformed and odd records.
     RETURNS (CorpusParts): The mentions of each part, and dictionaries such as "dictionary_test", with names that stand
         there twice: they decide what is found among the first names.
     """

@@ -23,8 +23,8 @@ GROUP = re.compile(r'"([A-Z]{4})"')
 def read_mantra_brat(files: list[InputFile], report: ReadingReport) -> CorpusParts:
     """Read Mantra as it is released: <language>/<set>/<document>.txt and .ann, in a folder or an archive.
 
-    files (List[InputFile]): The files.
-    report (ReadingReport): Where goes what is malformed or odd.
+    files (list[InputFile]): The files.
+    report (ReadingReport): Gets malformed and odd records.
     RETURNS (CorpusParts): The mentions of each language, with all CUIs of a span in one mention, and the mentions that
         are not in one piece as parts of their own, such as "de_discontinuous".
     """

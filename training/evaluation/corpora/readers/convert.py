@@ -41,7 +41,7 @@ def convert_corpus(
     dictionary (str | Path | None): A dictionary in the uniform form, in which the ids are looked up for the report.
     keep_nil (bool): Keep mentions with nothing to link to, with no ids: they count as wrong, as in published counts.
     errors (str): "raise" at the first malformed record, or "skip" and count them.
-    RETURNS (dict): The report.
+    RETURNS (dict[str, Any]): The report.
     RAISES (ValueError): If the files are of another form, or there is nothing in them.
     """
     if name not in FORMATS:

@@ -1,4 +1,4 @@
-"""The files of a corpus as they are handed out: a file, a folder, or an archive of either."""
+"""The original files of a corpus: a file, a folder, or an archive of either."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ....errors import Errors
 from .report import ReadingReport
 
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz")
-# What archivers and desktops leave between the files.
+# Files that archivers and desktops leave behind.
 LITTER = ("__MACOSX", ".DS_Store", "Thumbs.db")
 
 
@@ -26,9 +26,9 @@ class InputFile:
     """A file of a corpus, of a folder or an archive.
 
     name (str): Its path below the input, without ".gz".
-    label (str): How messages and reports name it. The input's own folder is left out: it says nothing of the content.
-    source (Path | bytes): Where it is, or what it holds if it is in an archive.
-    hashes (dict): Where the hash of what was read goes, by name.
+    label (str): Its name in messages and reports, without the folder that the input lies in.
+    source (Path | bytes): Its path, or its content if it is in an archive.
+    hashes (dict[str, str]): Gets the hash of the file, by name, when it is read.
     """
 
     name: str
@@ -39,7 +39,7 @@ class InputFile:
     def read(self) -> bytes:
         """Read the whole file, unpacked if it is gzipped.
 
-        RETURNS (bytes): What it holds.
+        RETURNS (bytes): Its content.
         RAISES (ValueError): If gzip data are damaged.
         """
         data = self.source if isinstance(self.source, bytes) else self.source.read_bytes()
@@ -52,9 +52,9 @@ class InputFile:
             raise ValueError(Errors.E103.format(file=self.label, reason=error)) from error
 
     def text(self, report: ReadingReport) -> str:
-        """Read the whole file as text, with its line ends as they are: offsets count them.
+        """Read the whole file as text. Its line ends stay as they are: offsets count them.
 
-        report (ReadingReport): Where it is noted if the file is not UTF-8.
+        report (ReadingReport): Gets a note if the file is not UTF-8.
         RETURNS (str): The text.
         """
         data = self.read().removeprefix(BOM)
@@ -65,12 +65,12 @@ class InputFile:
             return data.decode("latin-1")
 
     def lines(self, report: ReadingReport) -> Iterator[tuple[int, str]]:
-        r"""Iterate over the lines. Each ends at \n or \r\n; a file that has both is noted.
+        r"""Iterate over the lines. Each ends at \n or \r\n; a file that has both is reported.
 
-        A line that is not UTF-8 is read as Latin-1, in which AskAPatient has some, and noted.
+        A line that is not UTF-8 is read as Latin-1 and reported; AskAPatient has some.
 
-        report (ReadingReport): Where it goes.
-        YIELDS (Tuple[int, str]): The line's number, from 1, and its text.
+        report (ReadingReport): Gets odd lines.
+        YIELDS (tuple[int, str]): The line's number, from 1, and its text.
         """
         lines = self.read().removeprefix(BOM).split(b"\n")
         n_dos = sum(line.endswith(b"\r") for line in lines[:-1])
@@ -92,7 +92,7 @@ def open_input(path: Path) -> list[InputFile]:
     """List the files of a corpus.
 
     path (Path): A file, a folder with files at any depth, or an archive (.zip, .tar, .tar.gz), which is not unpacked.
-    RETURNS (List[InputFile]): The files, sorted by name.
+    RETURNS (list[InputFile]): The files, sorted by name.
     RAISES (OSError): If there is nothing there, or an archive is damaged.
     """
     hashes: dict[str, str] = {}

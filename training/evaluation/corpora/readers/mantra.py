@@ -19,7 +19,7 @@ def make_mention(
 
     doc_id (str): The document.
     text (str): Its text.
-    spans (Sequence[Tuple[int, int]]): Where the pieces of the mention are.
+    spans (Sequence[tuple[int, int]]): Where the pieces of the mention are.
     mention (str): The pieces with spaces between them.
     raw_id (str): Its CUI.
     group (str): Its semantic group.
@@ -52,8 +52,8 @@ def add_mentions(corpus: CorpusParts, language: str, mentions: list[Mention], re
 
     corpus (CorpusParts): Where to.
     language (str): The part.
-    mentions (List[Mention]): One for each CUI.
-    report (ReadingReport): Where it is noted how many were joined.
+    mentions (list[Mention]): One for each CUI.
+    report (ReadingReport): Gets the annotations that were joined.
     """
     joined: dict[tuple[object, ...], Mention] = {}
     for mention in mentions:

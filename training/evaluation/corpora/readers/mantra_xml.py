@@ -22,7 +22,7 @@ class Unit:
 
     doc_id (str): The document's id.
     text (str): Its text.
-    annotations (List[Tuple[int, dict, str]]): The line, the attributes and the text of each annotation.
+    annotations (list[tuple[int, dict, str]]): The line, the attributes and the text of each annotation.
     """
 
     doc_id: str
@@ -33,8 +33,8 @@ class Unit:
 def read_mantra_xml(files: list[InputFile], report: ReadingReport) -> CorpusParts:
     """Read Mantra from files <set>_GSC_<language>_man.xml.
 
-    files (List[InputFile]): The files.
-    report (ReadingReport): Where goes what is malformed or odd.
+    files (list[InputFile]): The files.
+    report (ReadingReport): Gets malformed and odd records.
     RETURNS (CorpusParts): What `read_mantra_brat` gives.
     """
     corpus = CorpusParts()

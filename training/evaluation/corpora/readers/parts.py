@@ -1,4 +1,4 @@
-"""Which file is which part of a corpus."""
+"""Find the files of the parts of a corpus."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ....errors import Errors
 from .inputs import InputFile
 from .report import ReadingReport
 
-# What corpora call their parts, and what we do.
+# The names of parts in corpora, and ours.
 PART_NAMES = {
     "train": "train",
     "trng": "train",
@@ -21,12 +21,12 @@ PART_NAMES = {
 
 
 def match_files(files: list[InputFile], pattern: str, report: ReadingReport) -> list[tuple[re.Match[str], InputFile]]:
-    """Choose files by name. Others are noted: a fold too many changes an average.
+    """Choose files by name. Others are reported: a fold too many changes an average.
 
-    files (List[InputFile]): The files.
+    files (list[InputFile]): The files.
     pattern (str): A regular expression that a whole name has to match, upper or lower case.
-    report (ReadingReport): Where go the names of others.
-    RETURNS (List[Tuple[re.Match, InputFile]]): The files with their matches.
+    report (ReadingReport): Gets the names of other files.
+    RETURNS (list[tuple[re.Match, InputFile]]): The files with their matches.
     RAISES (ValueError): If no file fits.
     """
     chosen = []
@@ -45,10 +45,10 @@ def match_files(files: list[InputFile], pattern: str, report: ReadingReport) -> 
 def find_parts(files: list[InputFile], pattern: str, report: ReadingReport) -> dict[str, InputFile]:
     """Find the file of each part.
 
-    files (List[InputFile]): The files.
+    files (list[InputFile]): The files.
     pattern (str): Their names, with a group `part`, and possibly a group `fold` with its number.
-    report (ReadingReport): Where go the names of other files.
-    RETURNS (dict): The files by part, such as "train" or "fold1.test".
+    report (ReadingReport): Gets the names of other files.
+    RETURNS (dict[str, InputFile]): The files by part, such as "train" or "fold1.test".
     RAISES (ValueError): If there is none, or two are the same part.
     """
     parts: dict[str, InputFile] = {}
@@ -65,11 +65,11 @@ def find_parts(files: list[InputFile], pattern: str, report: ReadingReport) -> d
 
 
 def check_folds(parts: dict[str, InputFile], folds: range, wanted: tuple[str, ...]) -> None:
-    """Check that no fold is missing: that would change the average without a word.
+    """Check that no fold is missing: the average would change silently.
 
-    parts (dict): The files by part.
+    parts (dict[str, InputFile]): The files by part.
     folds (range): The numbers of the folds that the corpus has.
-    wanted (Tuple[str, ...]): What each fold has to have.
+    wanted (tuple[str, ...]): The parts that each fold has to have.
     RAISES (ValueError): If a file is missing.
     """
     missing = [f"fold{fold}.{part}" for fold in folds for part in wanted if f"fold{fold}.{part}" not in parts]

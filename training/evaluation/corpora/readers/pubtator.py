@@ -27,7 +27,7 @@ class Document:
     place (str): Where it begins.
     title (str | None): Its title.
     abstract (str | None): Its abstract.
-    lines (List[Tuple[int, List[str]]]): The numbers and fields of the lines below.
+    lines (list[tuple[int, list[str]]]): The numbers and fields of the lines below.
     """
 
     doc_id: str
@@ -46,7 +46,7 @@ def read_documents(file: InputFile, report: ReadingReport) -> Iterator[Document]
     """Read the documents of a file. Empty lines end them, and so does another PMID.
 
     file (InputFile): The file.
-    report (ReadingReport): Where goes what is malformed.
+    report (ReadingReport): Gets malformed records.
     YIELDS (Document): The documents in their order.
     """
     document: Document | None = None
@@ -81,8 +81,8 @@ def read_mentions(document: Document, file: InputFile, types: Sequence[str], rep
     document (Document): The document.
     file (InputFile): The file, for messages.
     types (Sequence[str]): The types of mentions to keep; empty for all.
-    report (ReadingReport): Where goes what is left out.
-    RETURNS (List[Mention]): The mentions in their order.
+    report (ReadingReport): Gets the records that are left out.
+    RETURNS (list[Mention]): The mentions in their order.
     """
     text, mentions = document.text, []
     for number, fields in document.lines:
@@ -140,8 +140,8 @@ def read_pubtator(
 ) -> CorpusParts:
     """Read a corpus of which each part is a file.
 
-    files (List[InputFile]): The files.
-    report (ReadingReport): Where goes what is left out.
+    files (list[InputFile]): The files.
+    report (ReadingReport): Gets the records that are left out.
     pattern (str): The names of files to read, with a group `part`.
     types (Sequence[str]): The types of mentions to keep; empty for all.
     RETURNS (CorpusParts): The mentions of each part. A document that the corpus has twice in a part is read once.
@@ -157,8 +157,8 @@ def read_pubtator(
 def read_medmentions(files: list[InputFile], report: ReadingReport) -> CorpusParts:
     """Read MedMentions: one file with all documents, and lists of the PMIDs of each part.
 
-    files (List[InputFile]): corpus_pubtator.txt, and corpus_pubtator_pmids_trng.txt, _dev.txt and _test.txt.
-    report (ReadingReport): Where goes what is left out.
+    files (list[InputFile]): corpus_pubtator.txt, and corpus_pubtator_pmids_trng.txt, _dev.txt and _test.txt.
+    report (ReadingReport): Gets the records that are left out.
     RETURNS (CorpusParts): The mentions of the parts.
     RAISES (ValueError): If the documents or all lists are missing.
     """

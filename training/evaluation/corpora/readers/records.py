@@ -1,4 +1,4 @@
-"""A corpus as it is read, and what readers do to ids, texts and offsets."""
+"""A corpus as it is read, and how readers clean ids, texts and offsets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ WINDOW = 100
 PREFIX = re.compile(r"^(?:MESH|OMIM|UMLS):", re.IGNORECASE)
 # White space as well: ids are written to files with tabs between fields.
 ID_SEPARATOR = re.compile(r"[|+,;\s]")
-# How corpora say that there is nothing to link to.
+# What corpora write for NIL.
 NIL = frozenset({"", "-1", "-", "none", "null", "cui-less", "cuiless", "concept_less"})
 BREAK = re.compile(r"[\t\r\n\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 
@@ -21,9 +21,10 @@ BREAK = re.compile(r"[\t\r\n\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 class CorpusParts:
     """A corpus as it was read.
 
-    mentions (dict): The mentions of each part, such as "train" or "fold1.test".
-    documents (dict): How many documents were read of each part, with mentions or without.
-    dictionaries (dict): Of each dictionary, an id, or several with "|" between them, and a name.
+    mentions (dict[str, list[Mention]]): The mentions of each part, such as "train" or "fold1.test".
+    documents (dict[str, int]): The number of documents of each part, with mentions or without.
+    dictionaries (dict[str, list[tuple[str, str]]]): The rows of each dictionary: an id, or several joined by "|", and a
+        name.
     """
 
     mentions: dict[str, list[Mention]] = field(default_factory=dict)
@@ -32,10 +33,10 @@ class CorpusParts:
 
 
 def split_ids(raw: str) -> list[str]:
-    """Split a field of ids, without prefixes and what stands for "nothing to link to".
+    """Split a field of ids, without prefixes and signs of NIL.
 
     raw (str): Ids with "|", "+", ",", ";" or a space between them.
-    RETURNS (List[str]): Distinct ids, none for NIL.
+    RETURNS (list[str]): Distinct ids, none for NIL.
     """
     ids = (PREFIX.sub("", part.strip()).strip() for part in ID_SEPARATOR.split(raw))
     return list(dict.fromkeys(part for part in ids if part.lower() not in NIL))
@@ -51,25 +52,25 @@ def plain_text(text: str) -> str:
 
 
 def trim_span(text: str, start: int, end: int) -> tuple[int, int]:
-    """Leave spaces out of a span.
+    """Take the spaces off the ends of a span.
 
     text (str): The document's text.
     start (int): Where the span starts.
     end (int): Where it ends.
-    RETURNS (Tuple[int, int]): Start and end; equal if there is nothing but spaces.
+    RETURNS (tuple[int, int]): Start and end; equal if there is nothing but spaces.
     """
     span = text[start:end]
     return start + len(span) - len(span.lstrip()), max(start, end - (len(span) - len(span.rstrip())))
 
 
 def cut_window(text: str, start: int, end: int, size: int = WINDOW) -> tuple[str, int]:
-    """Cut out what stands around a span, from a word's start to a word's end.
+    """Cut out the text around a span, from a word's start to a word's end.
 
     text (str): The document's text.
     start (int): Where the span starts.
     end (int): Where it ends.
     size (int): Characters on each side at most.
-    RETURNS (Tuple[str, int]): The window, and where it starts.
+    RETURNS (tuple[str, int]): The window, and where it starts.
     """
     left, right = max(0, start - size), min(len(text), end + size)
     if left and not text[left - 1].isspace():

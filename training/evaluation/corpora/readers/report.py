@@ -1,4 +1,4 @@
-"""What was found while a corpus was read: what is left out, and what is kept but odd."""
+"""The report on reading a corpus: records that are left out, and records that are kept but odd."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ EXAMPLES = 5
 
 
 class ReadingReport:
-    """Count what is left out of a corpus and what is odd in it, each kind with the places of the first.
+    """Count the records that are left out or odd, by kind, with the places of the first.
 
-    errors (str): "raise": the first malformed record ends the reading. "skip": they are left out and counted.
+    errors (str): "raise" an error at the first malformed record, or "skip" and count malformed records.
     """
 
     def __init__(self, errors: OnErrors = "raise") -> None:
@@ -36,20 +36,20 @@ class ReadingReport:
         self.leave_out("malformed", f"{place}: {reason}")
 
     def leave_out(self, kind: str, place: str, n: int = 1) -> None:
-        """Count what is left out.
+        """Count records that are left out.
 
-        kind (str): What it is.
+        kind (str): What is wrong or odd.
         place (str): Where.
-        n (int): How many there are at this place.
+        n (int): The number of records at this place.
         """
         _count(self.left_out, kind, place, n)
 
     def note_odd(self, kind: str, place: str, n: int = 1) -> None:
-        """Count what is kept, but needs a look.
+        """Count records that are kept, but look odd.
 
-        kind (str): What it is.
+        kind (str): What is wrong or odd.
         place (str): Where.
-        n (int): How many there are at this place.
+        n (int): The number of records at this place.
         """
         _count(self.odd, kind, place, n)
 

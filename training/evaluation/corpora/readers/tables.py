@@ -31,8 +31,8 @@ Row = tuple[str, list[str]]
 def read_askapatient(files: list[InputFile], report: ReadingReport) -> CorpusParts:
     """Read the folds of AskAPatient. Its dictionary is the names in it, sorted by id: there is no other.
 
-    files (List[InputFile]): AskAPatient.fold-<number>.<train, validation or test>.txt.
-    report (ReadingReport): Where goes what is malformed or odd.
+    files (list[InputFile]): AskAPatient.fold-<number>.<train, validation or test>.txt.
+    report (ReadingReport): Gets malformed and odd records.
     RETURNS (CorpusParts): The mentions of parts such as "fold0.test", and the dictionary.
     """
     parts = find_parts(files, ASKAPATIENT, report)
@@ -51,8 +51,8 @@ def read_askapatient(files: list[InputFile], report: ReadingReport) -> CorpusPar
 def read_folds(files: list[InputFile], report: ReadingReport) -> CorpusParts:
     """Read the folds of PsyTAR or Cadec in CODER's evaluation. Its authors leave quotation marks in mentions.
 
-    files (List[InputFile]): fold_<number>/test.txt, train.txt and standard.txt, the last being the dictionary.
-    report (ReadingReport): Where goes what is malformed or odd.
+    files (list[InputFile]): fold_<number>/test.txt, train.txt and standard.txt, the last being the dictionary.
+    report (ReadingReport): Gets malformed and odd records.
     RETURNS (CorpusParts): The mentions of parts such as "fold1.test", and the dictionary of all folds.
     """
     parts = find_parts(files, FOLDS, report)
@@ -80,8 +80,8 @@ def read_folds(files: list[InputFile], report: ReadingReport) -> CorpusParts:
 def read_medmentions_rows(files: list[InputFile], report: ReadingReport) -> CorpusParts:
     """Read MedMentions without its texts.
 
-    files (List[InputFile]): train.txt, dev.txt and test.txt, as far as they are there.
-    report (ReadingReport): Where goes what is malformed or odd.
+    files (list[InputFile]): train.txt, dev.txt and test.txt, as far as they are there.
+    report (ReadingReport): Gets malformed and odd records.
     RETURNS (CorpusParts): The mentions of each part.
     """
     corpus = CorpusParts()
@@ -96,8 +96,8 @@ def read_medmentions_rows(files: list[InputFile], report: ReadingReport) -> Corp
 def read_cometa(files: list[InputFile], report: ReadingReport, *, column: str) -> CorpusParts:
     """Read COMETA, without its dictionary: that is SNOMED CT.
 
-    files (List[InputFile]): train.csv, dev.csv and test.csv, with tabs in spite of their name.
-    report (ReadingReport): Where goes what is malformed or odd.
+    files (list[InputFile]): train.csv, dev.csv and test.csv, with tabs in spite of their name.
+    report (ReadingReport): Gets malformed and odd records.
     column (str): The ids to take: "General SNOMED ID" or "Specific SNOMED ID".
     RETURNS (CorpusParts): The mentions of each part, such as "test" or, in a folder of several splits,
         "stratified_general.test".

@@ -22,8 +22,8 @@ CTD_NAMES, CTD_IDS = ("DiseaseName", "ChemicalName"), ("DiseaseID", "ChemicalID"
 def read_medic(files: list[InputFile], report: ReadingReport) -> CorpusParts:
     """Read MEDIC, each line with the ids of a concept and its names.
 
-    files (List[InputFile]): The file.
-    report (ReadingReport): Where goes what is malformed or repeated.
+    files (list[InputFile]): The file.
+    report (ReadingReport): Gets malformed and repeated records.
     RETURNS (CorpusParts): A dictionary.
     """
     rows: dict[tuple[str, str], None] = {}
@@ -43,8 +43,8 @@ def read_medic(files: list[InputFile], report: ReadingReport) -> CorpusParts:
 def read_ctd(files: list[InputFile], report: ReadingReport) -> CorpusParts:
     """Read CTD_diseases.tsv or CTD_chemicals.tsv of any year: the columns are found by their names.
 
-    files (List[InputFile]): The file.
-    report (ReadingReport): Where goes what is malformed or repeated.
+    files (list[InputFile]): The file.
+    report (ReadingReport): Gets malformed and repeated records.
     RETURNS (CorpusParts): A dictionary.
     """
     rows: dict[tuple[str, str], None] = {}

@@ -19,8 +19,8 @@ TARGET = re.compile(r"<tgt>(.*?)</tgt>")
 def read_xlbel(files: list[InputFile], report: ReadingReport) -> CorpusParts:
     """Read XL-BEL, version 0.0 (without sentences) or 1.0.
 
-    files (List[InputFile]): <language>_1k_test_query.txt or <language>_1k_test_query_with_context.txt; of one version.
-    report (ReadingReport): Where goes what is malformed or odd.
+    files (list[InputFile]): <language>_1k_test_query.txt or <language>_1k_test_query_with_context.txt; of one version.
+    report (ReadingReport): Gets malformed and odd records.
     RETURNS (CorpusParts): The mentions of each language.
     """
     corpus = CorpusParts()
