@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import polars as pl
 
+from spacy_sapbert.progress import show_phase
 from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.readers.checksums import verify
 from spacy_sapbert.terminology.rrf.concepts import read_retired, remap
@@ -65,25 +66,14 @@ def write_triples(
         raise FileNotFoundError(Errors.E605.format(folder=folder.path))
     settings = terminology.report.get("settings", {})
     wanted = settings.get("sources") if sources is None else sources
-    conditions = _make_conditions(folder, terminology, wanted)
-    ids = terminology.concepts["id"]
-    retired = read_retired(folder, ids) if settings.get("remap_retired") else None
-    dropped: Counter[str] = Counter({**dict.fromkeys(conditions, 0), "unnamed_concept": 0, "duplicate": 0})
-    parts, found_sources = [], set()
-    for rows in _batches(folder):
-        found_sources |= set(rows["SAB"].unique())
-        parts.append(_keep_triples(remap(rows, ("CUI1", "CUI2"), retired), ids, label, conditions, dropped))
+    triples, dropped, found_sources = _collect_triples(folder, terminology, label, wanted)
     for source in sorted(set(sources or ()) - found_sources):
         known = ", ".join(sorted(found_sources)[:30])
         raise ValueError(Errors.E125.format(file=folder.path / "MRREL", what="SAB", value=source, found=known))
-    together = pl.concat(parts)
-    triples = together.unique().with_columns(pl.col("relation").cast(pl.String()))
-    triples = triples.sort("relation", "head", "tail")
-    dropped["duplicate"] += together.height - triples.height
     if not triples.height:
         raise ValueError(Errors.E606.format(folder=folder.path, rows=folder.read["MRREL"], dropped=dict(dropped)))
     labels = triples["relation"].value_counts(sort=True)
-    data = {
+    data: dict[str, Any] = {
         "counts": {"rows": folder.read["MRREL"], "triples": triples.height, "relations": labels.height},
         "dropped": {**dropped, "malformed": folder.malformed_count},
         "relations": dict(sorted(labels.iter_rows(), key=lambda item: (-item[1], item[0]))),
@@ -97,6 +87,7 @@ def write_triples(
         "terminology": terminology.fingerprint,
     }
     with FOLDER.write(path, data) as temporary:
+        ids = terminology.concepts["id"]
         named = triples.with_columns(ids.gather(triples[end]).alias(end) for end in ("head", "tail"))
         named.write_parquet(temporary / TRIPLES_FILE, compression="zstd")
     return data
@@ -121,6 +112,28 @@ def hash_triples(path: str | Path) -> str:
     RAISES (OSError): If a file is missing or damaged.
     """
     return str(FOLDER.read(path)["files"][TRIPLES_FILE])
+
+
+def _collect_triples(
+    folder: RrfFolder, terminology: Terminology, label: RelationLabel, wanted: Collection[str] | None
+) -> tuple[pl.DataFrame, Counter[str], set[str]]:
+    """Return the distinct triples, sorted, the numbers of dropped rows by reason, and the sources of all rows."""
+    conditions = _make_conditions(folder, terminology, wanted)
+    ids = terminology.concepts["id"]
+    is_remapped = terminology.report.get("settings", {}).get("remap_retired")
+    retired = read_retired(folder, ids) if is_remapped else None
+    dropped: Counter[str] = Counter({**dict.fromkeys(conditions, 0), "unnamed_concept": 0, "duplicate": 0})
+    parts: list[pl.DataFrame] = []
+    sources: set[str] = set()
+    for rows in _batches(folder):
+        sources |= set(rows["SAB"].unique())
+        parts.append(_keep_triples(remap(rows, ("CUI1", "CUI2"), retired), ids, label, conditions, dropped))
+    together = pl.concat(parts)
+    with show_phase("Sorting triples"):
+        triples = together.unique().with_columns(pl.col("relation").cast(pl.String()))
+        triples = triples.sort("relation", "head", "tail")
+    dropped["duplicate"] += together.height - triples.height
+    return triples, dropped, sources
 
 
 def _make_conditions(folder: RrfFolder, terminology: Terminology, wanted: Collection[str] | None) -> dict[str, pl.Expr]:

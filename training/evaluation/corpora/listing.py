@@ -23,7 +23,7 @@ from ...errors import Errors
 from ..linking.cleaning import NCBI_SPELLING
 from ..linking.protocols import get_protocol, make_task
 
-# A dictionary that is not of the corpus: the names of the terminology that encoders are trained on.
+# In place of a dictionary of the corpus: the names of the given terminology.
 TERMINOLOGY = "terminology"
 MENTION_ENDINGS = (".jsonl", ".jsonl.gz")
 SPELLINGS: dict[str, Mapping[str, str]] = {"": {}, "ncbi_disease": NCBI_SPELLING}
@@ -31,25 +31,25 @@ SPELLINGS: dict[str, Mapping[str, str]] = {"": {}, "ncbi_disease": NCBI_SPELLING
 
 @dataclass(frozen=True)
 class Corpus:
-    """Where a corpus is, and how it is measured.
+    """The files of a corpus, and the settings to measure it with.
 
-    mentions (list[Path]): Files of mentions in JSONL, one of each fold: `mention` and `ids` of each.
+    mentions (list[Path]): Files of mentions in JSONL, one for each fold.
     dictionary (Path): A table of ids and names, with tabs between them; an id "A|B" is one concept with two equal ids.
         Or the folder of a terminology.
-    sources (list[str]): Of the dictionary's third column, or of the terminology's names, the sources to keep; empty for
+    sources (list[str]): The sources to keep, of the dictionary's third column or of the terminology's names; empty for
         all.
-    languages (list[str]): Of a terminology's names, the languages to keep; empty for all.
+    languages (list[str]): The languages to keep of a terminology's names; empty for all.
     ids (str): A pattern that the ids of a terminology's concepts have to fit; empty for all.
-    seen (list[Path]): The mentions of the parts that a system may learn from.
-    spelling (str): Which corrections the corpus needs where mentions are cleaned, of `SPELLINGS`.
+    seen (list[Path]): Files of mentions that a system may learn from.
+    spelling (str): The corrections, one of `SPELLINGS`, for protocols that clean mentions.
     protocols (list[str]): The protocols to measure it under.
-    published (str): The one that published figures were taken under; empty if none can be compared.
+    published (str): The protocol of published figures; empty if no figures can be compared.
     literature (str): The corpus under which figures are published; empty for its own name.
     ranks (list[int]): The ranks that are published.
     title (str): Its name in reports.
     names_from (str): What the dictionary is, in words.
     note (str): What a reader of its figures has to know.
-    obtain (str): Where it is to be had.
+    obtain (str): Where to get it.
     """
 
     mentions: list[Path]
@@ -72,14 +72,14 @@ class Corpus:
 def read_corpora(
     path: str | Path, folder: str | Path, *, terminology: str | Path | None = None
 ) -> tuple[dict[str, Corpus], dict[str, tuple[Corpus, str]]]:
-    """Read which corpora there are.
+    """Read the list of corpora, and look for their files.
 
     path (str | Path): A config file with a section [corpora.<name>] for each: `mentions` (a glob pattern, or
-        several of which the first counts that files fit), `dictionary` (likewise, or "terminology" for the names of the
-        one given), and what else `Corpus` has.
-    folder (str | Path): Where the files are.
+        a list, of which the first pattern with files counts), `dictionary` (likewise, or "terminology" for the names of
+        the given one), and the other attributes of `Corpus`.
+    folder (str | Path): The folder of the files.
     terminology (str | Path | None): A folder with the terminology for corpora that have no dictionary of their own.
-    RETURNS (tuple[dict, dict]): The corpora by name, and the others with what is not there.
+    RETURNS (tuple[dict, dict]): The corpora by name, and the others with what is missing.
     RAISES (OSError): If there is no such config file.
     RAISES (ValueError): If a section is malformed.
     """
@@ -104,7 +104,7 @@ def _find_corpus(section: dict[str, Any], folder: Path, terminology: str | Path 
     names = [Path(terminology or "")] if dictionary == TERMINOLOGY else _glob(folder, dictionary)
     parts = [(patterns, _glob_mentions(folder, patterns)) for patterns in values.pop("seen", [])]
     is_seen_whole = all(paths for _, paths in parts)
-    # Half of what a system may learn from is not what its description says.
+    # With a part missing, a system would learn from less than its description says.
     seen = [path for _, paths in parts for path in paths] if is_seen_whole else []
     corpus = Corpus(_glob_mentions(folder, mentions), names[0] if names else folder, seen=seen, **values)
     if corpus.spelling not in SPELLINGS:
@@ -135,7 +135,7 @@ def _glob(folder: Path, patterns: str | list[str]) -> list[Path]:
 
 
 def _glob_mentions(folder: Path, patterns: str | list[str]) -> list[Path]:
-    """Find files of mentions, and leave out what else fits: copies that an editor has made, for example."""
+    """Find files of mentions, and leave out others that fit the pattern, such as an editor's copies."""
     paths = [path for path in _glob(folder, patterns) if path.name.endswith(MENTION_ENDINGS)]
     if len({path.name.removesuffix(".gz") for path in paths}) < len(paths):
         raise ValueError(f"a file is there compressed and as it is, and would count twice: {_list_names(paths)}")
@@ -153,11 +153,11 @@ def _join(patterns: str | list[str]) -> str:
 def read_task(corpus: Corpus, *, protocol: str = "strict", max_names: int = 0, seed: int = 0) -> LinkingTask:
     """Read mentions and dictionary. Mentions whose concept the dictionary lacks stay, and count as wrong.
 
-    corpus (Corpus): Where they are.
-    protocol (str): What is done to them, of `PROTOCOLS`.
-    max_names (int): Names to search about at most, for a quick look: all names of gold concepts, and others drawn at
-        random, whole concepts at a time. 0 for all names.
-    seed (int): Of the draw.
+    corpus (Corpus): The corpus.
+    protocol (str): One of `PROTOCOLS`.
+    max_names (int): The most names to search, roughly, for a quick look: all names of gold concepts, and whole other
+        concepts drawn at random. 0 for all names.
+    seed (int): Seed of the draw.
     RETURNS (LinkingTask): The task. Its report counts mentions, those that the dictionary can't answer, and names.
     RAISES (ValueError): If a line is malformed: with the file and the line.
     """
@@ -190,7 +190,7 @@ def read_corpus_mentions(path: str | Path, *, fold: int = 0) -> list[Mention]:
 def read_seen(corpus: Corpus) -> list[Mention]:
     """Read the mentions of the parts that a system may learn from.
 
-    corpus (Corpus): Where they are.
+    corpus (Corpus): The corpus.
     RETURNS (list[Mention]): The mentions; none if there are no such files.
     RAISES (ValueError): If a line is malformed: with the file and the line.
     """
@@ -200,7 +200,7 @@ def read_seen(corpus: Corpus) -> list[Mention]:
 def read_names(corpus: Corpus) -> list[tuple[str, str]]:
     """Read the dictionary of a corpus.
 
-    corpus (Corpus): Where it is.
+    corpus (Corpus): The corpus.
     RETURNS (list[tuple[str, str]]): Ids and names, in order; a row that occurs twice is kept once.
     RAISES (ValueError): If a line is malformed, with the file and the line; or no name is left.
     """

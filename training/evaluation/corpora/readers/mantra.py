@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ....data.mentions import Mention
-from .records import CorpusParts, cut_window, split_ids, trim_span
+from .records import CorpusParts, locate, split_ids
 from .report import ReadingReport
 
 DISCONTINUOUS = "_discontinuous"
@@ -32,19 +32,8 @@ def make_mention(
         return f"the text at {list(spans)} is {found!r:.80}, but the mention is {mention!r:.80}"
     if len(spans) > 1:
         fragments = [list(span) for span in spans]
-        return Mention(" ".join(mention.split()), split_ids(raw_id), doc_id=doc_id, type=group, fragments=fragments)
-    start, end = trim_span(text, *spans[0])
-    window, window_start = cut_window(text, start, end)
-    return Mention(
-        text[start:end],
-        split_ids(raw_id),
-        doc_id=doc_id,
-        start=start,
-        end=end,
-        type=group,
-        window=window,
-        window_start=window_start,
-    )
+        return Mention(" ".join(mention.split()), split_ids(raw_id), doc_id, type=group, fragments=fragments)
+    return locate(Mention(mention, split_ids(raw_id), doc_id, type=group), text, *spans[0])
 
 
 def add_mentions(corpus: CorpusParts, language: str, mentions: list[Mention], report: ReadingReport) -> None:

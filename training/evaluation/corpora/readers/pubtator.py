@@ -10,7 +10,7 @@ from ....data.mentions import Mention
 from ....errors import Errors
 from .inputs import InputFile
 from .parts import PART_NAMES, find_parts, match_files
-from .records import ID_SEPARATOR, CorpusParts, cut_window, plain_text, split_ids, trim_span
+from .records import ID_SEPARATOR, CorpusParts, locate, plain_text, split_ids
 from .report import ReadingReport
 
 FORM = "PMID|t|title, PMID|a|abstract, then lines of PMID, start, end, mention, type and ids with tabs between them"
@@ -115,24 +115,19 @@ def _find_fault(text: str, fields: list[str]) -> str | None:
 
 
 def _make_mention(doc_id: str, text: str, fields: list[str], place: str) -> Mention:
-    start, end = trim_span(text, int(fields[1]), int(fields[2]))
-    window, window_start = cut_window(text, start, end)
     raw_id = fields[5].strip() if len(fields) > 5 else ""
     parts = [part.strip() for part in fields[6].split("|")] if len(fields) > 6 else []
-    return Mention(
-        text[start:end],
+    mention = Mention(
+        fields[3],
         split_ids(raw_id),
-        doc_id=doc_id,
-        start=start,
-        end=end,
+        doc_id,
         type=fields[4].strip(),
         raw_id=raw_id,
         # Where the counts differ, nobody can tell which part has which id.
         parts=parts if len(parts) == len(ID_SEPARATOR.split(raw_id)) and all(parts) else [],
-        window=window,
-        window_start=window_start,
         place=place,
     )
+    return locate(mention, text, int(fields[1]), int(fields[2]))
 
 
 def read_pubtator(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ....data.mentions import Mention
 
@@ -78,3 +78,17 @@ def cut_window(text: str, start: int, end: int, size: int = WINDOW) -> tuple[str
     if right < len(text) and not text[right].isspace():
         right = next((place for place in range(right - 1, end - 1, -1) if text[place].isspace()), end)
     return text[left:right], left
+
+
+def locate(mention: Mention, text: str, start: int, end: int) -> Mention:
+    """Add to a mention where it is in its text, without spaces at its ends, and the text around it.
+
+    mention (Mention): The mention. Its own text becomes that of the span.
+    text (str): The document's text.
+    start (int): Where the mention starts.
+    end (int): Where it ends.
+    RETURNS (Mention): The mention with `text`, `start`, `end`, `window` and `window_start`.
+    """
+    start, end = trim_span(text, start, end)
+    window, window_start = cut_window(text, start, end)
+    return replace(mention, text=text[start:end], start=start, end=end, window=window, window_start=window_start)

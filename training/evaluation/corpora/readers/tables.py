@@ -5,12 +5,11 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 
 from ....data.mentions import Mention
 from .inputs import InputFile
 from .parts import check_folds, find_parts
-from .records import CorpusParts, cut_window, plain_text, split_ids
+from .records import CorpusParts, locate, plain_text, split_ids
 from .report import ReadingReport
 from .vocabulary import DICTIONARY
 
@@ -182,6 +181,4 @@ def _find_in(mention: Mention, example: str, report: ReadingReport) -> Mention:
     if start < 0:
         report.note_odd("mentions that their example does not have, left without a context", mention.place)
         return mention
-    end = start + len(mention.text)
-    window, window_start = cut_window(text, start, end)
-    return replace(mention, start=start, end=end, window=window, window_start=window_start)
+    return locate(mention, text, start, start + len(mention.text))

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 from ....data.mentions import Mention
 from .inputs import InputFile
 from .parts import find_parts
-from .records import CorpusParts, cut_window, plain_text, split_ids, trim_span
+from .records import CorpusParts, locate, plain_text, split_ids
 from .report import ReadingReport
 
 XLBEL = r"(?:.*/)?(?P<part>[a-z]{2})_1k_test_query(?:_with_context)?\.txt"
@@ -47,6 +46,4 @@ def _add_sentence(mention: Mention, sentence: str, report: ReadingReport) -> Men
         return mention
     before = TARGET.sub(r"\1", sentence[: found.start()])
     text = before + found[1] + TARGET.sub(r"\1", sentence[found.end() :])
-    start, end = trim_span(text, len(before), len(before) + len(found[1]))
-    window, window_start = cut_window(text, start, end)
-    return replace(mention, start=start, end=end, window=window, window_start=window_start)
+    return locate(mention, text, len(before), len(before) + len(found[1]))
