@@ -33,8 +33,6 @@ from .application import (
     require_files,
 )
 
-# Where the project open_terminology writes its release.
-OPEN_RELEASE = Path("projects/open_terminology/output/rrf")
 REPORT_JSON, REPORT_MARKDOWN = "report.json", "report.md"
 
 
@@ -215,17 +213,6 @@ def triples(
     typer.echo(f"{counts['triples']:,} triples with {counts['relations']:,} labels, of {counts['rows']:,} rows.")
     typer.echo("Left out: " + ", ".join(f"{n:,} {reason.replace('_', ' ')}" for reason, n in data["dropped"].items()))
     typer.echo(f"Written to {output}.")
-
-
-@app.command()
-def release(rrf_dir: Path) -> None:
-    """Make the release of the project open_terminology, unless it is there or another release is named."""
-    from weasel.cli.run import project_run
-
-    if rrf_dir != OPEN_RELEASE:
-        typer.echo(f"The release is {rrf_dir}.")
-    elif not (rrf_dir / "MRFILES.RRF").is_file():
-        project_run(OPEN_RELEASE.parents[1], "all")
 
 
 @app.command()
