@@ -144,13 +144,15 @@ APPROXIMATE = {"@misc": "spacy-sapbert.ScannIndex.v1"}
 
 def read_pair_rows(folder: Path) -> list[tuple[str, ...]]:
     """Read the pairs of a folder: id, name, name."""
-    return pl.read_parquet(folder / "pairs.parquet").select("id", "name_1", "name_2").rows()
+    from training.data.pairs import read_pairs
+
+    return pl.concat(read_pairs(folder)).select("id", "name_1", "name_2").rows()
 
 
 def read_pair_sources(folder: Path) -> list[tuple[str, ...]]:
     """Read the sources of the concepts of pairs, if the folder has them: id, sources."""
-    path = folder / "sources.parquet"
-    return pl.read_parquet(path).select("id", "sources").rows() if path.is_file() else []
+    concepts = pl.read_parquet(folder / "concepts.parquet")
+    return concepts.select("id", "sources").rows() if "sources" in concepts.columns else []
 
 
 def read_triple_rows(folder: Path) -> list[tuple[str, ...]]:
