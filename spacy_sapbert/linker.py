@@ -210,8 +210,10 @@ class SapbertLinker(TrainablePipe):
             on where it stopped, and a changed terminology costs its new names only. It may be deleted afterwards.
         RAISES (ValueError): If there is no terminology, or no encoder.
         """
+        from .progress import say
         from .retrieval.retriever import Retriever
         from .terminology import Terminology
+        from .terminology.summary import summarize
 
         if terminology is None and encoder is None and self._retriever is not None:
             return
@@ -231,11 +233,14 @@ class SapbertLinker(TrainablePipe):
                     Errors.E403.format(name=self.name, what="a terminology", key="terminology", example=example)
                 )
             terminology = self._retriever.terminology
-        elif callable(terminology):
+        is_read = callable(terminology)
+        if is_read:
             terminology = terminology()
         if not isinstance(terminology, Terminology):
             found = type(terminology).__name__
             raise TypeError(Errors.E405.format(name=self.name, key="terminology", found=found, expected="Terminology"))
+        if is_read:
+            say(f"The linker '{self.name}' has {summarize(terminology)}")
         self._cache.clear()
         index = self._index.empty()
         self._retriever = Retriever.build(

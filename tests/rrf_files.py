@@ -2,7 +2,7 @@
 
 import gzip
 
-from spacy_sapbert.terminology.rrf.folder import COLUMNS
+from spacy_sapbert.terminology.rrf.columns import COLUMNS
 
 DEFAULTS = {
     "MRCONSO": {

@@ -84,6 +84,7 @@ def links(doc):
 def test_spacy_assemble_builds_a_pipeline_that_links_without_its_sources(builder_folder, tmp_path):
     done = assemble(builder_folder / "config.cfg", tmp_path / "out")
     assert done.exit_code == 0, done.output + repr(done.exception)
+    assert "The linker 'sapbert_linker' has 2 concepts with 3 names" in done.output
     shutil.rmtree(builder_folder)
     nlp = spacy.load(tmp_path / "out")
     assert links(nlp("A heart attack and a cold .")) == [("heart attack", "D1", 2), ("cold", "D2", 2)]

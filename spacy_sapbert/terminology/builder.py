@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 
 from ..errors import Errors
-from .table import CONCEPT_SCHEMA, NAME_SCHEMA, SOURCE_SEPARATOR, Terminology
+from .table import CONCEPT_SCHEMA, NAME_SCHEMA, SOURCE_SEPARATOR, Terminology, count_dangling
 
 # Unicode's control characters and every kind of white space, which end words in spaCy and records in files.
 _NOT_IN_ID = re.compile(r"[\s\x00-\x1f\x7f-\x9f]")
@@ -134,9 +134,7 @@ class TerminologyBuilder:
         names = names.sort("concept", maintain_order=True).select(NAME_SCHEMA.names())
         concepts = self._make_concepts(kept, names)
         report["kept"] = {"concepts": concepts.height, "names": names.height}
-        known = {concept_id for concept_id, _ in kept}
-        parents = (p for _, row in kept for p in self._lists["parents"].get(row, ()))
-        report["dangling_parents"] = sum(parent not in known for parent in parents)
+        report["dangling_parents"] = count_dangling(concepts["parents"], concepts["id"])
         return Terminology(concepts, names, report=report)
 
     def _row(self, concept_id: str) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -93,6 +93,17 @@ def make_key(code: str) -> Key | None:
     return (prefix, last) if separator and equal_prefix(inner) == prefix else (prefix, rest)
 
 
+def own_prefixes(keys: Iterable[Key | None], sources: Iterable[str]) -> set[str]:
+    """Collect the sources that have concepts or names of their own in a terminology, in the form to compare.
+
+    keys (Iterable[Key | None]): Of the ids of its concepts.
+    sources (Iterable[str]): The sources of its names.
+    RETURNS (set[str]): Prefixes.
+    """
+    named = {equal_prefix(part) for joined in sources for part in joined.split(SOURCE_SEPARATOR)}
+    return named | {key[0] for key in keys if key}
+
+
 def find_links(terminologies: Sequence[Terminology]) -> Links:
     """Join concepts by cross-references.
 
@@ -134,10 +145,7 @@ class _Lookup:
         self.ids: list[str] = terminology.concepts["id"].to_list()
         sources = terminology.names["source"].unique().to_list()
         keys = [make_key(concept_id) for concept_id in self.ids]
-        # Its own sources: those whose ids its concepts have, and those that give its names.
-        self.own = {key[0] for key in keys if key} | {
-            equal_prefix(s) for joined in sources for s in joined.split(SOURCE_SEPARATOR)
-        }
+        self.own = own_prefixes(keys, sources)
         self.keys: dict[Key, set[str]] = defaultdict(set)
         self.codes: list[tuple[str, Key]] = []
         for concept_id, key, codes in zip(self.ids, keys, terminology.concepts["codes"].to_list(), strict=True):

@@ -10,11 +10,9 @@ import polars as pl
 
 from ..errors import Errors
 from .builder import TerminologyBuilder
-from .table import CONCEPT_SCHEMA, NAME_SCHEMA, SOURCE_SEPARATOR, Terminology
+from .table import CONCEPT_SCHEMA, NAME_KEY, NAME_SCHEMA, SOURCE_SEPARATOR, Terminology, count_dangling
 
 LISTS = ("types", "codes", "parents")
-# What the builder takes for one and the same name.
-NAME_KEY = ("concept", "name", "language")
 
 
 class Edit(NamedTuple):
@@ -168,6 +166,5 @@ def _make_edit(
     if sources:
         report["sources"] = {**sources, **report.get("sources", {})}
     report["kept"] = {"concepts": concepts.height, "names": names.height}
-    parents = concepts["parents"].explode().drop_nulls()
-    report["dangling_parents"] = int((~parents.is_in(concepts["id"].implode())).sum())
+    report["dangling_parents"] = count_dangling(concepts["parents"], concepts["id"])
     return Edit(Terminology(concepts, names.select(NAME_SCHEMA.names()), report=report), name_rows.astype(np.int64))

@@ -8,8 +8,8 @@ from typing import Any
 import polars as pl
 
 from ..errors import Errors
-from .cross_references import equal_prefix, find_links, make_key
-from .table import CONCEPT_SCHEMA, NAME_SCHEMA, SOURCE_SEPARATOR, Terminology
+from .cross_references import find_links, make_key, own_prefixes
+from .table import CONCEPT_SCHEMA, NAME_SCHEMA, SOURCE_SEPARATOR, Terminology, count_dangling
 
 _NAME_KEY = ["id", "name", "language"]
 
@@ -42,7 +42,7 @@ def merge(terminologies: Iterable[Terminology], *, cross_references: bool = True
             for terminology in inputs
         ]
     ).with_columns(id=_owner(pl.col("own_id"), owners))
-    own = _own_sources(concepts, names)
+    own = own_prefixes(map(make_key, concepts["own_id"].to_list()), names["source"].unique().to_list())
     parents, self_parents = _merge_parents(concepts, owners)
     merged = (
         concepts.group_by("id", maintain_order=True)
@@ -53,7 +53,6 @@ def merge(terminologies: Iterable[Terminology], *, cross_references: bool = True
         .with_columns(pl.col("types", "codes", "parents").fill_null([]))
         .select(CONCEPT_SCHEMA.names())
     )
-    known = merged["id"].implode()
     merged_names = _merge_names(names, merged["id"])
     report = {
         "merged_from": [_describe(terminology) for terminology in inputs],
@@ -61,7 +60,7 @@ def merge(terminologies: Iterable[Terminology], *, cross_references: bool = True
         "concepts_with_equal_ids": concepts.height - concepts["own_id"].n_unique(),
         "kept": {"concepts": merged.height, "names": merged_names.height},
         "dropped": {"self_parents": self_parents, "duplicate_names": names.height - merged_names.height},
-        "dangling_parents": int((~parents["parents"].explode().drop_nulls().is_in(known)).sum()),
+        "dangling_parents": count_dangling(parents["parents"], merged["id"]),
         # The first terminology wins, so it is put in last.
         "sources": _union(inputs, "sources"),
         "semantic_types": _union(inputs, "semantic_types"),
@@ -87,15 +86,6 @@ def _stack(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
 
 def _owner(ids: pl.Expr, owners: dict[str, str]) -> pl.Expr:
     return ids.replace_strict(owners, default=ids, return_dtype=pl.String()) if owners else ids
-
-
-def _own_sources(concepts: pl.DataFrame, names: pl.DataFrame) -> set[str]:
-    """Collect the sources that have concepts or names of their own here, in the form to compare."""
-    keys = (make_key(concept_id) for concept_id in concepts["own_id"].to_list())
-    labels = names["source"].unique().to_list()
-    return {key[0] for key in keys if key} | {
-        equal_prefix(part) for label in labels for part in label.split(SOURCE_SEPARATOR)
-    }
 
 
 def _merge_codes(concepts: pl.DataFrame, own: set[str]) -> pl.DataFrame:

@@ -44,6 +44,8 @@ NAME_SCHEMA = pl.Schema(
         "preferred": pl.Boolean(),
     }
 )
+# What makes a name one: a concept has it once in each language.
+NAME_KEY = ("concept", "name", "language")
 # Between the sources that give the same name of a concept: it is in the table once. No abbreviation of a source has it.
 SOURCE_SEPARATOR = "|"
 
@@ -205,7 +207,8 @@ class Terminology:
         wrong = (name_rows < 0) | (name_rows >= self.n_names)
         if wrong.any():
             raise IndexError(Errors.E106.format(row=name_rows[wrong][0], n=self.n_names, what="names"))
-        return self.name_concept[name_rows]
+        rows: np.ndarray = self.name_concept[name_rows]
+        return rows
 
     def to_disk(self, path: str | Path) -> None:
         """Save to a folder. The same terminology gives the same bytes.
@@ -282,6 +285,17 @@ def codes_in(codes: Iterable[str], source: str) -> tuple[str, ...]:
     """
     split = (code.partition(":") for code in codes)
     return tuple(code for prefix, _, code in split if prefix == source and code)
+
+
+def count_dangling(parents: pl.Series, ids: pl.Series) -> int:
+    """Count parents that are not in a terminology.
+
+    parents (pl.Series): Lists of ids, of each concept.
+    ids (pl.Series): The concepts of the terminology.
+    RETURNS (int): How many ids are not among them, repetitions included.
+    """
+    listed = parents.explode().drop_nulls()
+    return int((~listed.is_in(ids.implode())).sum())
 
 
 def _combine(digests: dict[str, str]) -> str:

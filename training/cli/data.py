@@ -12,9 +12,9 @@ import typer
 from spacy_sapbert.progress import show_phase
 from spacy_sapbert.terminology import read_rrf
 from spacy_sapbert.terminology.readers.checksums import verify
+from spacy_sapbert.terminology.rrf.columns import DESCRIPTIONS
 from spacy_sapbert.terminology.rrf.folder import RrfFolder
 from spacy_sapbert.terminology.rrf.report import PUBLISHED, format_report
-from spacy_sapbert.terminology.rrf.write_columns import DESCRIPTIONS
 
 from ..data.mention_pairs import write_finetuning_pairs
 from ..data.pairs import check_text_path, write_pairs_text

@@ -1,12 +1,15 @@
 """Read the lines of a plain or gzipped text file with their numbers, hashing the file on the way."""
 
+from __future__ import annotations
+
 import gzip
 import hashlib
 import io
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 from ...errors import Errors
 
@@ -40,7 +43,7 @@ class SourceFile:
         """
         with self.path.open("rb", buffering=0) as raw:
             hashed = io.BufferedReader(HashingReader(raw, self._sha256), buffer_size=1 << 20)
-            for number, data in enumerate(self._raw_lines(hashed), start=1):
+            for number, data in enumerate(_lines(self.path, hashed), start=1):
                 if number == 1:
                     data = data.removeprefix(BOM)
                 if not keep_ends:
@@ -54,15 +57,29 @@ class SourceFile:
         """
         return {"name": self.path.name, "sha256": self._sha256.hexdigest()}
 
-    def _raw_lines(self, file: Any) -> Iterator[bytes]:
-        if self.path.suffix != ".gz" and file.peek(2)[:2] != GZIP_MAGIC:
-            yield from file
-            return
-        try:
-            with gzip.GzipFile(fileobj=file) as unpacked:
-                yield from io.BufferedReader(unpacked, buffer_size=1 << 20)
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise ValueError(Errors.E103.format(file=self.path, reason=error)) from error
+
+@contextmanager
+def unpacked(path: Path, file: io.BufferedReader[Any]) -> Iterator[BinaryIO]:
+    """Unpack a file if it is gzipped, by its name or its first bytes.
+
+    path (Path): The file, for its name.
+    file (io.BufferedReader): The file, open for reading.
+    YIELDS (BinaryIO): Its content.
+    RAISES (ValueError): If gzip data are damaged.
+    """
+    if path.suffix != ".gz" and file.peek(2)[:2] != GZIP_MAGIC:
+        yield file
+        return
+    try:
+        with gzip.GzipFile(fileobj=file) as content:
+            yield cast(BinaryIO, content)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise ValueError(Errors.E103.format(file=path, reason=error)) from error
+
+
+def _lines(path: Path, file: io.BufferedReader[Any]) -> Iterator[bytes]:
+    with unpacked(path, file) as content:
+        yield from content if content is file else io.BufferedReader(cast(io.RawIOBase, content), buffer_size=1 << 20)
 
 
 def invalid_utf8(text: str) -> str | None:

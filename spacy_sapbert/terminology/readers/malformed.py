@@ -42,6 +42,15 @@ class MalformedLog:
         if len(self.examples) < MAX_EXAMPLES:
             self.examples.append(f"{self.path.name}:{line}: {text}")
 
+    def warn(self, stacklevel: int) -> None:
+        """Warn if records were left out, after the file was read to its end.
+
+        stacklevel (int): As for `warnings.warn`, counted from the caller.
+        """
+        if self.count:
+            message = Warnings.W101.format(file=self.path, n=self.count, example=self.examples[0])
+            warnings.warn(message, UserWarning, stacklevel=stacklevel + 1)
+
 
 def finish(
     builder: TerminologyBuilder,
@@ -73,8 +82,5 @@ def finish(
         "malformed_examples": malformed.examples,
         **more,
     }
-    if malformed.count:
-        first = malformed.examples[0]
-        message = Warnings.W101.format(file=source.path, n=malformed.count, example=first)
-        warnings.warn(message, UserWarning, stacklevel=4)
+    malformed.warn(stacklevel=4)
     return builder.build(report)

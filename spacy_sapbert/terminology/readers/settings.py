@@ -39,7 +39,8 @@ def takes_settings(
             return read(Path(path), cast(S, cls.read(values, f"`{read.__name__}`")))
 
         _sign(read_with, str | Path, cls, Terminology)
-        return read_with
+        # Not positional-only: configs give the path by its name.
+        return cast(Callable[Concatenate[str | Path, P], Terminology], read_with)
 
     return decorate
 
@@ -65,7 +66,7 @@ def make_factory(
     make_reader.__module__ = read.__module__
     make_reader.__doc__ = f"Make a reader for use in a config. Its settings are those of `{cls.__name__}`."
     _sign(make_reader, str, cls, TerminologyReader)
-    return make_reader
+    return cast(Callable[Concatenate[str, P], TerminologyReader], make_reader)
 
 
 def _sign(function: Callable[..., Any], path: Any, settings: type[Settings], returns: Any) -> None:

@@ -15,20 +15,9 @@ import polars as pl
 from ...errors import Errors, Warnings
 from ...types import OnMalformed
 from ..readers.malformed import MalformedLog
+from .columns import COLUMNS
 from .lines import RrfLines
 
-# Standard columns, for folders without MRFILES (UMLS Reference Manual, chapter 3).
-COLUMNS = {
-    "MRCONSO": "CUI LAT TS LUI STT SUI ISPREF AUI SAUI SCUI SDUI SAB TTY CODE STR SRL SUPPRESS CVF",
-    "MRREL": "CUI1 AUI1 STYPE1 REL CUI2 AUI2 STYPE2 RELA RUI SRUI SAB SL RG DIR SUPPRESS CVF",
-    "MRSTY": "CUI TUI STN STY ATUI CVF",
-    "MRDEF": "CUI AUI ATUI SATUI SAB DEF SUPPRESS CVF",
-    "MRSAB": "VCUI RCUI VSAB RSAB SON SF SVER VSTART VEND IMETA RMETA SLC SCC SRL TFR CFR CXTY TTYL ATNL LAT CENC "
-    "CURVER SABIN SSN SCIT",
-    "MRCUI": "CUI1 VER REL RELA MAPREASON CUI2 MAPIN",
-    "MRSAT": "CUI LUI SUI METAUI STYPE CODE ATUI SATUI ATN SAB ATV SUPPRESS CVF",
-    "MRFILES": "FIL DES FMT CLS RWS BTS",
-}
 # A whole file, or one of the parts that a full release is cut into: MRCONSO.RRF.aa.gz, MRCONSO.RRF.ab.gz, ...
 _PART = re.compile(r"\.RRF(?P<part>\.(?!gz$)[a-z]{2})?(?P<packed>\.gz)?$")
 
@@ -126,11 +115,7 @@ class RrfFolder:
         self.repaired.update(lines.repaired)
         self.malformed_count += lines.malformed.count
         self.malformed_examples += lines.malformed.examples
-        if lines.malformed.count:
-            message = Warnings.W101.format(
-                file=lines.paths[0], n=lines.malformed.count, example=lines.malformed.examples[0]
-            )
-            warnings.warn(message, UserWarning, stacklevel=4)
+        lines.malformed.warn(stacklevel=4)
         if expected is not None and expected != lines.rows:
             if self.errors == "raise":
                 raise ValueError(Errors.E122.format(file=lines.paths[0], found=lines.rows, expected=expected))

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import io
-import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,9 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...errors import Errors
 from ...progress import show_progress
-from ..readers.lines import BOM, GZIP_MAGIC, HashingReader, invalid_utf8
+from ..readers.lines import BOM, HashingReader, invalid_utf8, unpacked
 from ..readers.malformed import MalformedLog
 
 BLOCK_SIZE = 32 << 20
@@ -109,7 +106,9 @@ class RrfLines:
                 sha256 = hashlib.sha256()
                 with path.open("rb", buffering=0) as raw:
                     source = io.BufferedReader(HashingReader(raw, sha256, progress.update), buffer_size=1 << 20)
-                    yield from _read_blocks(path, source)
+                    with unpacked(path, source) as content:
+                        while data := content.read(BLOCK_SIZE):
+                            yield data
                 self.hashes[path.name] = sha256.hexdigest()
 
     def _without_bom(self, data: bytes) -> bytes:
@@ -170,16 +169,3 @@ def is_clean(data: bytes, n_columns: int) -> bool:
     # If the last pipe that the i-th line should have stands right before its end, for every i, each has as many.
     last = pipes[n_columns - 1 :: n_columns]
     return len(pipes) == n_columns * len(newlines) and bool((last + 1 == newlines).all())
-
-
-def _read_blocks(path: Path, source: Any) -> Iterator[bytes]:
-    if path.suffix != ".gz" and source.peek(2)[:2] != GZIP_MAGIC:
-        while data := source.read(BLOCK_SIZE):
-            yield data
-        return
-    try:
-        with gzip.GzipFile(fileobj=source) as unpacked:
-            while data := unpacked.read(BLOCK_SIZE):
-                yield data
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise ValueError(Errors.E103.format(file=path, reason=error)) from error

@@ -5,10 +5,11 @@ from __future__ import annotations
 import polars as pl
 
 from ...types import Suppressed, TradenameDirection, Tradenames
+from ..table import NAME_KEY
 from .concepts import remap
 from .folder import RrfFolder
 from .sources import SourceFilter
-from .tables import NAME_KEY, find_rows
+from .tables import find_rows
 
 # Concept 2 is the parent of concept 1; and the reverse.
 IS_PARENT = (pl.col("REL") == "PAR") | (pl.col("RELA") == "inverse_isa")

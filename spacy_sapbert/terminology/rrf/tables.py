@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from ..table import CONCEPT_SCHEMA, NAME_SCHEMA, SOURCE_SEPARATOR
-
-NAME_KEY = ["concept", "name", "language"]
+from ..table import CONCEPT_SCHEMA, NAME_KEY, NAME_SCHEMA, SOURCE_SEPARATOR
 
 
 def number_concepts(atoms: pl.DataFrame) -> tuple[pl.Series, pl.DataFrame]:

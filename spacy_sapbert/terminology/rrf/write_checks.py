@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from ...errors import Errors
+from ..table import NAME_KEY
 from .atoms import NOT_IN_ID, WHITE_SPACE
 from .concepts import NO_SOURCE
 
@@ -37,8 +38,7 @@ def replace_unwritable(
                 mended = pl.col(column).list.eval(_mend(pl.element())) if is_list else _mend(pl.col(column))
                 frames[what] = frame.with_columns(mended)
     # Names that differed in nothing else have become the same.
-    key = ["concept", "name", "language"]
-    return frames["concepts"], frames["names"].unique(key, keep="first", maintain_order=True), counts
+    return frames["concepts"], frames["names"].unique(NAME_KEY, keep="first", maintain_order=True), counts
 
 
 def check_writable(concepts: pl.DataFrame, names: pl.DataFrame) -> None:
@@ -80,8 +80,7 @@ def _faults(concepts: pl.DataFrame, names: pl.DataFrame) -> Iterator[tuple[str, 
         yield f"lists of {column} hold an empty text, or the same twice", concepts.filter(several).select("id", column)
     itself = pl.col("parents").list.contains(pl.col("id"))
     yield "concepts are parents of themselves", concepts.filter(itself).select("id", "parents")
-    key = ["concept", "name", "language"]
-    yield "names stand twice in the same concept and language", names.filter(pl.struct(key).is_duplicated())
+    yield "names stand twice in the same concept and language", names.filter(pl.struct(NAME_KEY).is_duplicated())
     labels = names.select(pl.col("source").unique(maintain_order=True)).with_columns(
         part=pl.col("source").str.split("|")
     )

@@ -13,10 +13,10 @@ import polars as pl
 from ...errors import Errors
 from ...files import fill_folder
 from ..table import Terminology
+from .columns import COLUMNS, DESCRIPTIONS, describe_columns
 from .concepts import CANONICAL_NAME, NO_SOURCE, XREF
 from .write_atoms import Atoms, make_atoms, number
 from .write_checks import check_writable, replace_unwritable
-from .write_columns import DESCRIPTIONS, FILES
 
 # Files that tell what is in the others, and so are never packed.
 _PLAIN = ("MRSAB", "MRFILES", "MRCOLS")
@@ -165,7 +165,7 @@ def _make_sources(atoms: pl.DataFrame, sources: Mapping[str, Mapping[str, Any]])
 def _make_columns(tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     rows = []
     for name, frame in tables.items():
-        for column, description in FILES[name].items():
+        for column, description in describe_columns(name).items():
             lengths = frame[column].str.len_chars().to_numpy()
             least, most = lengths.min() if len(lengths) else 0, lengths.max(initial=0)
             mean = lengths.mean() if len(lengths) else 0.0
@@ -177,7 +177,7 @@ def _make_columns(tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
 def _make_files(tables: Mapping[str, pl.DataFrame], sizes: Mapping[str, int]) -> pl.DataFrame:
     rows = []
     for name, frame in tables.items():
-        columns = list(FILES[name])
+        columns = COLUMNS[name].split()
         row = {"FIL": f"{name}.RRF", "DES": DESCRIPTIONS[name], "FMT": ",".join(columns), "CLS": str(len(columns))}
         rows.append({**row, "RWS": str(frame.height), "BTS": str(sizes[name])})
     return _complete("MRFILES", pl.DataFrame(rows))
@@ -198,10 +198,11 @@ def _one_line(value: object) -> str:
 
 def _complete(name: str, frame: pl.DataFrame) -> pl.DataFrame:
     """Bring a table into the columns of its file; those that it does not have are empty."""
-    missing = {column: pl.lit("") for column in FILES[name] if column not in frame.columns}
+    columns = COLUMNS[name].split()
+    missing = {column: pl.lit("") for column in columns if column not in frame.columns}
     if "SUPPRESS" in missing:
         missing["SUPPRESS"] = pl.lit("N")
-    return frame.with_columns(**missing).select(list(FILES[name]))
+    return frame.with_columns(**missing).select(columns)
 
 
 def _write(folder: Path, name: str, frame: pl.DataFrame, gzip: bool) -> int:

@@ -13,7 +13,7 @@ from rrf_files import atom, rrf_line, write_release
 from spacy_sapbert.terminology import read_rrf
 from spacy_sapbert.terminology.rrf import lines as rrf_lines
 from spacy_sapbert.terminology.rrf.atoms import WHITE_SPACE
-from spacy_sapbert.terminology.rrf.folder import COLUMNS
+from spacy_sapbert.terminology.rrf.columns import COLUMNS
 from spacy_sapbert.terminology.rrf.report import format_report
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*W102")

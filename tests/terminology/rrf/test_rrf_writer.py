@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_sapbert.terminology import Terminology, TerminologyBuilder, read_rrf, write_rrf
-from spacy_sapbert.terminology.rrf.folder import COLUMNS
-from spacy_sapbert.terminology.rrf.write_columns import FILES
+from spacy_sapbert.terminology.rrf.columns import COLUMNS, DESCRIPTIONS, MEANINGS
 
 
 def read_back(folder: Path) -> Terminology:
@@ -24,8 +23,8 @@ def rows(folder: Path, name: str) -> list[dict[str, str]]:
     lines = text.split("\n")
     assert lines.pop() == ""
     split = [line.split("|") for line in lines]
-    assert all(len(fields) == len(FILES[name]) + 1 and fields[-1] == "" for fields in split)
-    return [dict(zip(FILES[name], fields, strict=False)) for fields in split]
+    assert all(len(fields) == len(COLUMNS[name].split()) + 1 and fields[-1] == "" for fields in split)
+    return [dict(zip(COLUMNS[name].split(), fields, strict=False)) for fields in split]
 
 
 def without_unknown_parents(terminology: Terminology) -> Terminology:
@@ -95,16 +94,15 @@ def test_files_have_the_form_of_umls(terminology, tmp_path):
 
 def test_files_are_described(terminology, tmp_path):
     write_rrf(terminology, tmp_path)
-    assert {name: " ".join(columns) for name, columns in FILES.items() if name in COLUMNS} == {
-        name: columns for name, columns in COLUMNS.items() if name in FILES
-    }
+    assert set(MEANINGS) == set(DESCRIPTIONS)
+    assert all(set(meanings) <= set(COLUMNS[name].split()) for name, meanings in MEANINGS.items())
     columns = rows(tmp_path, "MRCOLS")
     for file in rows(tmp_path, "MRFILES"):
         name = file["FIL"].removesuffix(".RRF")
         found = rows(tmp_path, name)
-        assert file["FMT"] == ",".join(FILES[name]) and int(file["CLS"]) == len(FILES[name])
+        assert file["FMT"] == ",".join(COLUMNS[name].split()) and int(file["CLS"]) == len(COLUMNS[name].split())
         assert int(file["RWS"]) == len(found) and int(file["BTS"]) == (tmp_path / file["FIL"]).stat().st_size
-        for column in FILES[name]:
+        for column in COLUMNS[name].split():
             (described,) = [row for row in columns if row["FIL"] == file["FIL"] and row["COL"] == column]
             lengths = [len(row[column]) for row in found] or [0]
             assert (int(described["MIN"]), int(described["MAX"])) == (min(lengths), max(lengths))

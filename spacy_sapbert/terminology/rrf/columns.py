@@ -1,5 +1,18 @@
-"""The files that the RRF writer makes, and their columns."""
+"""The columns of RRF files (UMLS Reference Manual, chapter 3), and what `write_rrf` puts into them."""
 
+# Standard columns, for folders without MRFILES.
+COLUMNS = {
+    "MRCONSO": "CUI LAT TS LUI STT SUI ISPREF AUI SAUI SCUI SDUI SAB TTY CODE STR SRL SUPPRESS CVF",
+    "MRREL": "CUI1 AUI1 STYPE1 REL CUI2 AUI2 STYPE2 RELA RUI SRUI SAB SL RG DIR SUPPRESS CVF",
+    "MRSTY": "CUI TUI STN STY ATUI CVF",
+    "MRDEF": "CUI AUI ATUI SATUI SAB DEF SUPPRESS CVF",
+    "MRSAB": "VCUI RCUI VSAB RSAB SON SF SVER VSTART VEND IMETA RMETA SLC SCC SRL TFR CFR CXTY TTYL ATNL LAT CENC "
+    "CURVER SABIN SSN SCIT",
+    "MRCUI": "CUI1 VER REL RELA MAPREASON CUI2 MAPIN",
+    "MRSAT": "CUI LUI SUI METAUI STYPE CODE ATUI SATUI ATN SAB ATV SUPPRESS CVF",
+    "MRFILES": "FIL DES FMT CLS RWS BTS",
+    "MRCOLS": "COL DES REF MIN AV MAX FIL DTY",
+}
 DESCRIPTIONS = {
     "MRCONSO": "Concept names and their sources",
     "MRSTY": "Semantic types",
@@ -11,8 +24,8 @@ DESCRIPTIONS = {
     "MRCOLS": "Columns of files",
 }
 
-_UNUSED = "Not used here"
-FILES: dict[str, dict[str, str]] = {
+# Meaning of the columns that are written. The others are empty.
+MEANINGS: dict[str, dict[str, str]] = {
     "MRCONSO": {
         "CUI": "Identifier of the concept",
         "LAT": "Language of the name",
@@ -22,88 +35,61 @@ FILES: dict[str, dict[str, str]] = {
         "SUI": "Identifier of the string",
         "ISPREF": "Whether the atom is the preferred one of its string",
         "AUI": "Identifier of the atom",
-        "SAUI": _UNUSED,
         "SCUI": "Identifier of the concept in the source",
-        "SDUI": _UNUSED,
         "SAB": "Source",
         "TTY": "Term type in the source",
         "CODE": "Code in the source",
         "STR": "Name",
         "SRL": "Restriction level of the source",
         "SUPPRESS": "Whether the atom is suppressible",
-        "CVF": _UNUSED,
     },
     "MRSTY": {
         "CUI": "Identifier of the concept",
         "TUI": "Identifier of the semantic type",
-        "STN": _UNUSED,
         "STY": "Name of the semantic type",
         "ATUI": "Identifier of the attribute",
-        "CVF": _UNUSED,
     },
     "MRDEF": {
         "CUI": "Identifier of the concept",
         "AUI": "Identifier of the atom",
         "ATUI": "Identifier of the attribute",
-        "SATUI": _UNUSED,
         "SAB": "Source",
         "DEF": "Definition",
         "SUPPRESS": "Whether the definition is suppressible",
-        "CVF": _UNUSED,
     },
     "MRREL": {
         "CUI1": "Identifier of the first concept",
-        "AUI1": _UNUSED,
         "STYPE1": "What the first identifier is of",
         "REL": "Relation of the second concept to the first",
         "CUI2": "Identifier of the second concept",
-        "AUI2": _UNUSED,
         "STYPE2": "What the second identifier is of",
         "RELA": "Closer relation of the second concept to the first",
         "RUI": "Identifier of the relation",
-        "SRUI": _UNUSED,
         "SAB": "Source",
         "SL": "Source of the relation's label",
-        "RG": _UNUSED,
-        "DIR": _UNUSED,
         "SUPPRESS": "Whether the relation is suppressible",
-        "CVF": _UNUSED,
     },
     "MRSAT": {
         "CUI": "Identifier of the concept",
-        "LUI": _UNUSED,
-        "SUI": _UNUSED,
         "METAUI": "Identifier of what has the attribute",
         "STYPE": "What that identifier is of",
-        "CODE": _UNUSED,
         "ATUI": "Identifier of the attribute",
-        "SATUI": _UNUSED,
         "ATN": "Name of the attribute",
         "SAB": "Source",
         "ATV": "Value of the attribute",
         "SUPPRESS": "Whether the attribute is suppressible",
-        "CVF": _UNUSED,
     },
     "MRSAB": {
-        "VCUI": _UNUSED,
-        "RCUI": _UNUSED,
         "VSAB": "Source with its version",
         "RSAB": "Source",
         "SON": "Name of the source",
         "SF": "Family of the source",
         "SVER": "Version of the source",
-        "VSTART": _UNUSED,
-        "VEND": _UNUSED,
-        "IMETA": _UNUSED,
-        "RMETA": _UNUSED,
         "SLC": "Licence of the source",
-        "SCC": _UNUSED,
         "SRL": "Restriction level of the source",
         "TFR": "Names from the source",
         "CFR": "Concepts with a name from the source",
-        "CXTY": _UNUSED,
         "TTYL": "Term types of the source",
-        "ATNL": _UNUSED,
         "LAT": "Language of the source",
         "CENC": "Character encoding",
         "CURVER": "Whether this is the current version",
@@ -122,7 +108,6 @@ FILES: dict[str, dict[str, str]] = {
     "MRCOLS": {
         "COL": "Column",
         "DES": "Description",
-        "REF": _UNUSED,
         "MIN": "Smallest length in characters",
         "AV": "Mean length",
         "MAX": "Largest length",
@@ -130,3 +115,12 @@ FILES: dict[str, dict[str, str]] = {
         "DTY": "Type in SQL",
     },
 }
+
+
+def describe_columns(file: str) -> dict[str, str]:
+    """Describe all columns of a file that `write_rrf` writes.
+
+    file (str): The file without its ending, such as "MRCONSO".
+    RETURNS (dict[str, str]): Descriptions by column, in the file's order.
+    """
+    return {column: MEANINGS[file].get(column, "Not used here") for column in COLUMNS[file].split()}
