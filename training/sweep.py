@@ -14,12 +14,14 @@ from spacy_sapbert.progress import show_progress
 
 from .data.run_folder import RunFolder, RunReport, write_json, write_text
 from .data.splits import check_held_out
+from .data.task import LinkingTask
 from .encoders.bases import load_base
 from .encoders.export import finish_encoder
 from .engine.runner import train
 from .engine.settings import EncoderChoice, TrainingSettings
 from .errors import Errors
-from .evaluation import LinkingTask, ScoreBook, format_scores
+from .evaluation.measure import ResultStore, Task, measure_encoder
+from .evaluation.side_by_side import format_scores
 from .figures.curves import try_to_draw
 from .methods.base import Source
 from .methods.registry import METHODS
@@ -28,7 +30,7 @@ from .sweep_settings import Sweep
 if TYPE_CHECKING:
     from .evaluation.probes.relation_task import RelationTask
 
-SCORES_FILE, TABLE_FILE, RESULT_FILE, CURVES_FILE = "scores.json", "sweep.md", "sweep.json", "curves.svg"
+TABLE_FILE, RESULT_FILE, CURVES_FILE = "sweep.md", "sweep.json", "curves.svg"
 BASE = "before training"
 
 
@@ -61,12 +63,13 @@ def run_sweep(
     relations = relations or {}
     if twice := sorted(set(relations) & {*held_out, *corpora}):
         raise ValueError(Errors.E745.format(name=twice[0]))
-    book = ScoreBook({**held_out, **corpora, **relations}, output / SCORES_FILE)
+    tasks: dict[str, Task] = {**held_out, **corpora, **relations}
+    store = ResultStore(output)
     runs = [(name, seed, run) for name, seeds in sweep.variants.items() for seed, run in seeds.items()]
     hashes = {source: source.hash() for source in dict.fromkeys(_find_source(run) for _, _, run in runs)}
     _check_data(list(hashes), held_out, relations)
     bases = _load_bases(sweep)
-    rows = {label: [book.measure(base)] for label, base in bases.values()}
+    rows = {label: [measure_encoder(base, tasks, store)] for label, base in bases.values()}
     reference = next(iter(rows))
     records: list[dict[str, Any]] = []
     table = format_scores(rows, reference=reference) + _count_runs(records, len(runs))
@@ -82,7 +85,7 @@ def run_sweep(
             encoder = trained
             if share:
                 encoder = finish_encoder(trained.source.transformer, base, base_share=share)
-            scores = book.measure(encoder)
+            scores = measure_encoder(encoder, tasks, store)
             rows.setdefault(name if not share else f"{name}, base share {share}", []).append(scores)
             records.append(
                 {"variant": name, "seed": seed, "base_share": share, "scores": scores, "report": report.to_dict()}

@@ -190,14 +190,14 @@ def read_systems(output: Path) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for row in read_json(output / "metrics.json")["rows"]:
         system, task = row["system"], row["task"]
-        lines = gzip.open(output / "predictions" / system / f"{task}.jsonl.gz", "rt", encoding="utf8")
+        lines = gzip.open(output / "predictions" / f"{row['key']}.jsonl.gz", "rt", encoding="utf8")
         with lines as file:
             kept = [json.loads(line) for line in file]
         right = [[line[key] for key in ("mention", "queries", "gold", "hits")] for line in kept]
         # Without scores, and only the best: others may change places where scores are nearly equal.
         best = [[names[0]["name"] if names else None for names in line["candidates"]] for line in kept]
         found.setdefault(system, {})[task] = {
-            **keep_figures(row),
+            **keep_figures({**row["figures"], **row["search"], "system": system, "task": task}),
             "hits_sha256": hash_rows(right),
             "best_sha256": hash_rows(best),
         }
@@ -205,8 +205,9 @@ def read_systems(output: Path) -> dict[str, Any]:
 
 
 def read_results(path: Path) -> dict[str, Any]:
-    """Read results that are kept by hashes of what they are of: figures, in the order of what was measured."""
-    return {str(number): keep_figures(result) for number, result in enumerate(read_json(path).values())}
+    """Read what a probe has measured: figures, in the order of what was measured."""
+    results = read_json(path)["results"]
+    return {str(number): keep_figures(result["figures"]) for number, result in enumerate(results)}
 
 
 def read_sweep(output: Path) -> dict[str, Any]:

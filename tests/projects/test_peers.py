@@ -14,7 +14,11 @@ from hypothesis import strategies as st
 
 from spacy_sapbert.encoder import EncoderShim
 from spacy_sapbert.index import ExactIndex
-from training.evaluation import CharacterTfidf, EncoderSystem, ExactMatch, LinkingTask, measure_system
+from training.data.task import LinkingTask
+from training.evaluation.measure import measure_linking
+from training.evaluation.systems.encoder import EncoderSystem
+from training.evaluation.systems.exact import ExactMatch
+from training.evaluation.systems.tfidf import CharacterTfidf
 
 PROJECT = Path(__file__).parents[2] / "projects" / "peers"
 SCRIPTS = PROJECT / "scripts"
@@ -121,7 +125,7 @@ def test_stored_rankings_are_judged_as_the_system_itself(make_system, encoder, t
     found = to_rankings(task.ids, *system.search(task.names, queries, len(task.names)))
     write_rankings(tmp_path, "key", "one", queries, found)
     stored = StoredRankings(task.ids, read_rankings(tmp_path / "rankings" / "key" / "one.jsonl"))
-    assert measure_system(stored, {"one": task}) == measure_system(system, {"one": task})
+    assert measure_linking(stored, task) == measure_linking(system, task)
 
 
 def test_candidates_are_ranked_by_their_most_similar_name_and_ties_by_id():

@@ -9,8 +9,11 @@ from spacy_sapbert.encoder import EncoderShim
 from spacy_sapbert.terminology import TerminologyBuilder
 from training.data.run_folder import RunReport
 from training.data.synonym_pairs import write_pairs
+from training.data.task import LinkingTask
 from training.encoders.run_export import export_run
-from training.evaluation import LinkingTask, ScoreBook, format_scores, measure_accuracy
+from training.evaluation.linking.accuracy import find
+from training.evaluation.measure import ResultStore, measure_encoder
+from training.evaluation.side_by_side import format_scores
 from training.sweep import run_sweep
 from training.sweep_settings import read_sweep
 
@@ -76,10 +79,10 @@ def test_a_sweep_runs_measures_and_goes_on(config, corpora, tmp_path, monkeypatc
         if not record["base_share"]:
             encoder = EncoderShim({}, "auto")
             encoder.load(str(Path(settings["paths"]["output"]) / "encoder"))
-            assert measure_accuracy(encoder, corpora) == record["scores"]
+            assert measure_encoder(encoder, corpora) == record["scores"]
     # All is done: nothing is trained or measured again, and the table is the same.
     monkeypatch.setattr("training.sweep.train", None)
-    monkeypatch.setattr("training.evaluation.linking.scores.measure_accuracy", None)
+    monkeypatch.setattr("training.evaluation.measure.find", None)
     assert run_sweep(sweep, tmp_path / "out", held_out={}, corpora=corpora) == table
     assert (tmp_path / "out" / "sweep.md").read_text() == table
     assert "slow" in (tmp_path / "out" / "curves.svg").read_text()
@@ -154,11 +157,11 @@ def test_runs_are_averaged_with_the_base_that_they_started_from(config, tmp_path
     config.write_text(SWEEP.replace('"optimizer.learning_rate": 1e-2', '"encoder.max_length": 6'))
     measured = []
 
-    def measure(self, encoder):
+    def measure(encoder, tasks, store):
         measured.append((encoder.settings.max_length, encoder.fingerprint))
         return {"parts": {"acc_at_1": 0.5, "acc_at_5": 0.5}}
 
-    monkeypatch.setattr(ScoreBook, "measure", measure)
+    monkeypatch.setattr("training.sweep.measure_encoder", measure)
     table = run_sweep(read_sweep(config, tmp_path / "out"), tmp_path / "out", held_out={}, corpora={})
     assert "| before training: slow |" in table and "| before training: fast |" in table
     # The two bases; then for each seed both variants, without and with the base.
@@ -218,23 +221,27 @@ def test_sweeps_that_come_with_it_can_be_read(tmp_path):
 def test_scores_are_measured_once_for_an_encoder_and_a_task(encoder_folder, corpora, tmp_path, monkeypatch):
     encoder = EncoderShim({}, "fp32")
     encoder.load(encoder_folder)
-    scores = ScoreBook(corpora, tmp_path / "scores.json").measure(encoder)
-    assert scores == measure_accuracy(encoder, corpora)
+    store = ResultStore(tmp_path)
+    scores = measure_encoder(encoder, corpora, store)
+    assert scores == measure_encoder(encoder, corpora)
     measured = []
     monkeypatch.setattr(
-        "training.evaluation.linking.scores.measure_accuracy",
-        lambda _, tasks: measured.extend(tasks) or measure_accuracy(_, tasks),
+        "training.evaluation.measure.find", lambda system, task: measured.append(task) or find(system, task)
     )
     other = {**corpora, "other": LinkingTask(["part 3"], [["P3"]], ["part 3"], ["P3"])}
-    assert ScoreBook(other, tmp_path / "scores.json").measure(encoder)["parts"] == scores["parts"]
-    assert measured == ["other"]
+    assert measure_encoder(encoder, other, store)["parts"] == scores["parts"]
+    assert measured == [other["other"]]
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"a": 1}'])
-def test_a_file_that_holds_no_scores_is_refused(text, corpora, tmp_path):
-    (tmp_path / "scores.json").write_text(text)
-    with pytest.raises(ValueError, match="E747.*scores.json"):
-        ScoreBook(corpora, tmp_path / "scores.json")
+def test_a_file_that_holds_no_result_is_refused(text, encoder_folder, corpora, tmp_path):
+    encoder = EncoderShim({}, "fp32")
+    encoder.load(encoder_folder)
+    measure_encoder(encoder, corpora, ResultStore(tmp_path / "kept"))
+    (path,) = (tmp_path / "kept" / "results").iterdir()
+    path.write_text(text)
+    with pytest.raises(ValueError, match="E747.*results"):
+        measure_encoder(encoder, corpora, ResultStore(tmp_path / "kept"))
 
 
 def test_the_table_has_means_deviations_and_gains():

@@ -14,12 +14,14 @@ from spacy_sapbert.files import write_manifest
 from spacy_sapbert.terminology import Terminology, TerminologyBuilder
 from training.cli import app
 from training.data.run_folder import RunReport
+from training.data.task import LinkingTask
 from training.data.triples import FORMAT_VERSION, TRIPLES_FILE, TRIPLES_MANIFEST
-from training.evaluation import LinkingTask, ScoreBook, format_scores
-from training.evaluation.probes.concept_vectors import EncoderNames
+from training.evaluation.measure import ResultStore, measure_encoder
 from training.evaluation.probes.relation_classification import FEATURES, classify_features
 from training.evaluation.probes.relation_data import RelationChoice, read_relations
 from training.evaluation.probes.relation_task import RelationTask
+from training.evaluation.side_by_side import format_scores
+from training.evaluation.systems.encoder import EncoderSystem
 from training.sweep import run_sweep
 from training.sweep_settings import read_sweep
 
@@ -118,7 +120,7 @@ def test_a_sweep_of_coder_trains_measures_and_goes_on(config, corpora, tmp_path,
         encoder = EncoderShim({}, "auto")
         encoder.load(str(tmp_path / "out" / record["variant"] / f"seed-{record['seed']}" / "encoder"))
         for name, task in tasks.items():
-            direct = classify_features(EncoderNames(encoder), task.terminology, task.data, QUICK)
+            direct = classify_features(EncoderSystem(encoder), task.terminology, task.data, QUICK)
             assert record["scores"][name]["accuracy"] == pytest.approx(direct["accuracy"], abs=1e-12)
             accuracies.setdefault((record["variant"], name), []).append(100 * direct["accuracy"])
     for line in table.splitlines()[3:]:
@@ -128,7 +130,7 @@ def test_a_sweep_of_coder_trains_measures_and_goes_on(config, corpora, tmp_path,
     # All is done: nothing is trained or measured again, and the table is the same.
     for name in (
         "sweep.train",
-        "evaluation.linking.scores.measure_accuracy",
+        "evaluation.measure.find",
         "evaluation.probes.relation_task.classify_features",
     ):
         monkeypatch.setattr(f"training.{name}", None)
@@ -269,7 +271,7 @@ def test_a_task_is_measured_again_if_anything_that_decides_has_changed(config, e
     measured = []
     monkeypatch.setattr(RelationTask, "measure", lambda self, _: measured.append(self) or {"accuracy": 0.5})
     for changed in tasks:
-        ScoreBook({"relations": changed}, tmp_path / "scores.json").measure(encoder)
+        measure_encoder(encoder, {"relations": changed}, ResultStore(tmp_path / "kept"))
     assert [tasks.index(found) for found in measured] == [0, 2, 3]
 
 
@@ -287,7 +289,8 @@ def test_the_command_measures_relations_and_needs_their_names(config, tmp_path):
     relations = ["relations", str(tmp_path / "out" / "without" / "seed-0" / "encoder"), names, triples]
     result = CliRunner().invoke(app, [*relations, str(tmp_path / "measured"), "--unseen", seen])
     assert not result.exit_code, result.exception
-    (direct,) = srsly.read_json(tmp_path / "measured" / "relations.json").values()
+    (result,) = srsly.read_json(tmp_path / "measured" / "relations.json")["results"]
+    direct = result["figures"]
     record = srsly.read_json(tmp_path / "out" / "sweep.json")["runs"][1]
     assert record["scores"]["unseen relations"]["accuracy"] == pytest.approx(direct["accuracy"], abs=1e-12)
     for given, message in (

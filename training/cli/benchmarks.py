@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections import Counter
 from functools import partial
 from pathlib import Path
@@ -12,9 +10,7 @@ from typing import Annotated
 import typer
 
 from spacy_sapbert.files import hash_file
-from spacy_sapbert.terminology.storage import MANIFEST as TERMINOLOGY_MANIFEST
 
-from ..data.run_folder import write_json
 from ..errors import Errors
 from .application import app, parse_files, parse_list
 from .coder_tasks import mcsm, relations
@@ -39,8 +35,12 @@ def evaluate(
 ) -> None:
     """Measure systems on all corpora that are there, under each of their protocols."""
     from ..data.splits import read_held_out
-    from ..evaluation import read_corpora
-    from ..evaluation.suite import make_tasks, read_systems, run_suite
+    from ..evaluation.corpora.listing import read_corpora
+    from ..evaluation.evaluate import evaluate as evaluate_systems
+    from ..evaluation.folder import HTML_FILE, Missing
+    from ..evaluation.report.report import make_report
+    from ..evaluation.systems.specification import read_systems
+    from ..evaluation.tasks import make_tasks
 
     specifications = read_systems(systems)
     chosen = parse_list(only) or list(specifications)
@@ -57,34 +57,28 @@ def evaluate(
     if not tasks:
         raise ValueError(Errors.E678.format(benchmarks=benchmarks, path=corpora))
     for name, task in tasks.items():
-        typer.echo(f"{name}: {len(task.task.queries):,} queries, {len(task.task.names):,} names.")
+        typer.echo(f"{name}: {len(task.linking.queries):,} queries, {len(task.linking.names):,} names.")
     missing = [
-        {"corpus": name, "title": corpus.title, "reason": reason, "obtain": corpus.obtain}
+        Missing(corpus=name, title=corpus.title, reason=reason, obtain=corpus.obtain)
         for name, (corpus, reason) in lacking.items()
     ]
-    metrics = run_suite(
-        specifications,
-        tasks,
-        output,
-        only=chosen,
-        cache=cache or None,
-        missing=missing,
-        settings={
-            "systems": hash_file(systems),
-            "corpora": hash_file(corpora),
-            "held_out": [hash_file(Path(file)) for file in files],
-            "only": chosen,
-            "max_names": max_names,
-        },
+    settings = {
+        "systems": hash_file(systems),
+        "corpora": hash_file(corpora),
+        "held_out": [hash_file(Path(file)) for file in files],
+        "only": chosen,
+        "max_names": max_names,
+    }
+    evaluation = evaluate_systems(
+        specifications, tasks, output, only=chosen, cache=cache or None, missing=missing, settings=settings
     )
-    for row in metrics["rows"]:
-        typer.echo(
-            f"{row['system']} on {row['task']}: {row['acc_at_1']:.1%} right at rank 1, {row['acc_at_5']:.1%} at 5."
-        )
-    for entry in metrics["missing"]:
-        typer.echo(
-            f"Not measured: {entry.get('corpus') or entry['system'] + ' on ' + entry['task']}: {entry['reason']}"
-        )
+    for row in evaluation.rows:
+        right = ", ".join(f"{row.figures[f'acc_at_{rank}']:.1%} at {rank}" for rank in (1, 5))
+        typer.echo(f"{row.system} on {row.task}: right at rank: {right}.")
+    for entry in evaluation.missing:
+        typer.echo(f"Not measured: {entry.name}: {entry.reason}")
+    make_report(output)
+    typer.echo(f"The report is {output / HTML_FILE}.")
 
 
 @app.command(name="coder-tasks")
@@ -97,22 +91,14 @@ def measure_coder_tasks(
     max_triples: Annotated[int, typer.Option(help="Triples of each relation to draw; 0 for all")] = 0,
 ) -> None:
     """Measure semantic types and relations as `mcsm` and `relations` do, if the terminology has them."""
-    from ..data.triples import TRIPLES_MANIFEST
-    from ..evaluation.suite import CODER_FOLDER, CURRENT_FILE
+    from ..evaluation.folder import CODER_FOLDER, Missing, ProbeResults, write_schema
 
-    settings = [hash_file(terminology / TERMINOLOGY_MANIFEST), hash_file(triples / TRIPLES_MANIFEST)]
-    settings += [str(max_concepts), str(max_triples)]
-    # Results of other settings can't stand beside these.
-    folder = output / CODER_FOLDER / hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:12]
-    folder.mkdir(parents=True, exist_ok=True)
-    write_json(output / CODER_FOLDER / CURRENT_FILE, {"folder": folder.name})
+    folder = output / CODER_FOLDER
     measurements = {
         "mcsm": partial(mcsm, encoders, terminology, folder, max_concepts=max_concepts),
         "relations": partial(relations, encoders, terminology, triples, folder, max_triples=max_triples),
     }
     for name, measure in measurements.items():
-        # What an earlier run has measured may be of another terminology.
-        (folder / f"{name}.skipped.json").unlink(missing_ok=True)
         try:
             measure()
         except ValueError as error:
@@ -120,7 +106,8 @@ def measure_coder_tasks(
             if not str(error).startswith(("[E772]", "[E773]")):
                 raise
             typer.echo(f"Not measured: {name}: {error}")
-            write_json(folder / f"{name}.skipped.json", {"corpus": name, "title": name, "reason": str(error)})
+            missing = Missing(corpus=name, title=name, reason=str(error))
+            write_schema(folder / f"{name}.json", ProbeResults(missing=[missing]))
 
 
 @app.command()
@@ -137,9 +124,9 @@ def illustrate(
     """Draw the figures of the report, and list its case studies."""
     from spacy_sapbert.terminology import Terminology
 
-    from ..evaluation import suite
+    from ..evaluation.illustration import illustrate as draw
 
-    suite.illustrate(
+    draw(
         output,
         Terminology.from_disk(terminology),
         load_vectors(encoder, cache=cache or None),
@@ -156,11 +143,10 @@ def report(
     peers: Annotated[str, typer.Option(help="The peers.json of the project peers, if it has been run")] = "",
 ) -> None:
     """Write report.md and report.html of all that has been measured."""
-    from ..evaluation.report import make_report
-    from ..evaluation.suite import gather_extras
+    from ..evaluation.folder import HTML_FILE, MARKDOWN_FILE
+    from ..evaluation.report.report import make_report
 
     if peers and not Path(peers).is_file():
         typer.echo(f"Without other tools: {peers} is not there.")
-    gather_extras(output, peers=peers or None)
-    make_report(output)
-    typer.echo(f"{output / 'report.md'} and {output / 'report.html'} are written.")
+    make_report(output, peers=peers if Path(peers).is_file() else None)
+    typer.echo(f"{output / MARKDOWN_FILE} and {output / HTML_FILE} are written.")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,9 +15,8 @@ from ..errors import Errors
 from .application import app, parse_files
 
 if TYPE_CHECKING:
-    from spacy_sapbert.encoder import EncoderShim
-
-    from ..evaluation.probes.concept_vectors import VectorSource
+    from ..evaluation.measure import ProbeTask, Results
+    from ..evaluation.systems.base import System
 
 # Of all contextual embeddings in CODER's comparisons.
 MAX_LENGTH = 32
@@ -27,6 +24,7 @@ NO_ENCODER = "none"
 
 ENCODERS = typer.Argument(help="Folders or hub names, with commas between; empty for the small one, or none")
 TERMINOLOGY = typer.Argument(help="A folder as `preprocess` writes it")
+RESULTS = typer.Argument(help="A folder for the figures; results that it has are kept")
 VECTORS = typer.Option(help="Files of vectors by CUI, with commas between")
 WORD_VECTORS = typer.Option(help="spaCy pipelines, or text files of word vectors, with commas between")
 
@@ -35,7 +33,7 @@ WORD_VECTORS = typer.Option(help="spaCy pipelines, or text files of word vectors
 def mcsm(
     encoders: Annotated[str, ENCODERS],
     terminology: Annotated[Path, TERMINOLOGY],
-    output: Annotated[Path, typer.Argument(help="A folder for mcsm.json, so that nothing is measured twice")],
+    output: Annotated[Path, RESULTS],
     vectors: Annotated[str, VECTORS] = "",
     word_vectors: Annotated[str, WORD_VECTORS] = "",
     source: Annotated[str, typer.Option(help="SAB of which concepts need a name; empty for all")] = "",
@@ -46,20 +44,13 @@ def mcsm(
     seed: Annotated[int, typer.Option(help="Seed of the draw")] = 0,
 ) -> None:
     """Measure whether near concepts have the same semantic type (MCSM)."""
-    from ..evaluation.probes.mcsm import SEMANTIC_TYPES, measure_mcsm
+    from ..evaluation.probes.mcsm import SEMANTIC_TYPES, McsmTask
 
-    concepts = Terminology.from_disk(terminology)
-    settings: dict[str, Any] = {
-        "source": source,
-        "all_types": all_types,
-        "max_concepts": max_concepts,
-        "seed": seed,
-    }
-    results = _Results(output / "mcsm.json")
+    task = McsmTask(Terminology.from_disk(terminology), source, all_types, max_concepts, seed)
+    systems = _list_systems(encoders, vectors, word_vectors)
     typer.echo(_line("", [*SEMANTIC_TYPES.values(), "mean", "known"]))
-    for name, found in _load_all(encoders, vectors, word_vectors):
-        key = {"settings": settings, "vectors": found.fingerprint, "terminology": concepts.fingerprint}
-        result = results.measure(name, key, partial(measure_mcsm, found, concepts, **settings))
+    for name, of_tasks in measure_probe(systems, {"mcsm": task}, output / "mcsm.json").items():
+        result = of_tasks["mcsm"].figures
         scores = [entry["score"] for entry in result["types"].values()]
         typer.echo(_line(name, [*scores, result["mean"], result["known"]]))
         if result["coverage"] < 1:
@@ -74,7 +65,7 @@ def relations(
     encoders: Annotated[str, ENCODERS],
     terminology: Annotated[Path, TERMINOLOGY],
     triples: Annotated[Path, typer.Argument(help="A folder as `triples` writes it")],
-    output: Annotated[Path, typer.Argument(help="A folder for relations.json, so that nothing is measured twice")],
+    output: Annotated[Path, RESULTS],
     vectors: Annotated[str, VECTORS] = "",
     word_vectors: Annotated[str, WORD_VECTORS] = "",
     fine_tune: Annotated[bool, typer.Option("--fine-tune", help="Train the encoder as well")] = False,
@@ -96,12 +87,11 @@ def relations(
     ] = "",
 ) -> None:
     """Measure whether two vectors tell the relation between two concepts: a stand-in for the Diseases Database."""
-    from dataclasses import asdict, replace
+    from dataclasses import replace
 
-    from ..evaluation.probes.concept_vectors import EncoderNames
-    from ..evaluation.probes.relation_classification import FEATURES, FINE_TUNING, classify_features
+    from ..evaluation.probes.relation_classification import FEATURES, FINE_TUNING
     from ..evaluation.probes.relation_data import RelationChoice, read_relations
-    from ..evaluation.probes.relation_finetuning import finetune_relations
+    from ..evaluation.probes.relation_task import RelationTask
 
     concepts = Terminology.from_disk(terminology)
     choice = RelationChoice(min_triples, max_triples, not repeated_pairs, inverses, split_seed)
@@ -113,17 +103,11 @@ def relations(
             raise ValueError(Errors.E624.format(name=option, value=value, allowed="left out where encoders learn"))
     data = read_relations(triples, concepts, choice, seen=Terminology.from_disk(unseen) if unseen else None)
     typer.echo(data.describe())
-    results = _Results(output / "relations.json")
+    task = RelationTask(data, concepts, bool(unseen), settings, fine_tune)
+    systems = _list_systems(encoders, vectors, word_vectors)
     typer.echo(_line("", ["accuracy", "sd", "macro F1", "of all", "majority"]))
-    for name, found in _load_all(encoders, vectors, word_vectors):
-        mode = "fine-tune" if fine_tune else "feature"
-        key = {"mode": mode, "settings": asdict(settings), "hash": data.hash(), "vectors": found.fingerprint}
-        key["terminology"] = concepts.fingerprint
-        measure: Callable[[], dict[str, Any]] = partial(classify_features, found, concepts, data, settings)
-        if fine_tune:
-            assert isinstance(found, EncoderNames)
-            measure = partial(finetune_relations, found.encoder, concepts, data, settings)
-        result = results.measure(name, key, measure)
+    for name, of_tasks in measure_probe(systems, {"relations": task}, output / "relations.json").items():
+        result = of_tasks["relations"].figures
         columns = ("accuracy", "accuracy_sd", "macro_f1", "accuracy_of_all", "majority_accuracy")
         typer.echo(_line(name, [None if result[column] is None else 100 * result[column] for column in columns]))
 
@@ -132,82 +116,64 @@ def relations(
 def word_similarity(
     encoders: Annotated[str, ENCODERS],
     pairs: Annotated[str, typer.Argument(help="CSV files of rated pairs, with commas between")],
-    output: Annotated[
-        Path, typer.Argument(help="A folder for word_similarity.json, so that nothing is measured twice")
-    ],
+    output: Annotated[Path, RESULTS],
     vectors: Annotated[str, VECTORS] = "",
     word_vectors: Annotated[str, WORD_VECTORS] = "",
 ) -> None:
     """Measure whether cosines order pairs of terms as physicians do (MayoSRS, UMNSRS)."""
-    from ..evaluation.probes.word_similarity import measure_word_similarity, read_rated_pairs
+    from ..evaluation.probes.word_similarity import WordSimilarityTask, read_rated_pairs
 
-    sets = [read_rated_pairs(file) for file in parse_files(pairs)]
-    results = _Results(output / "word_similarity.json")
+    tasks = {Path(file).stem: WordSimilarityTask(read_rated_pairs(file)) for file in parse_files(pairs)}
+    systems = _list_systems(encoders, vectors, word_vectors)
     typer.echo(_line("", ["set", "rating", "Spearman", "of all", "known", "pairs"]))
-    for name, found in _load_all(encoders, vectors, word_vectors):
-        for rated in sets:
-            key = {"data": rated.sha256, "vectors": found.fingerprint}
-            result = results.measure(name, key, partial(measure_word_similarity, found, rated))
+    for name, of_tasks in measure_probe(systems, tasks, output / "word_similarity.json").items():
+        for result in (measured.figures for measured in of_tasks.values()):
             for rating, scores in result["ratings"].items():
-                cells = [rated.name, rating, *scores.values(), result["known"], result["pairs"]]
+                cells = [result["set"], rating, *scores.values(), result["known"], result["pairs"]]
                 typer.echo(_line(name, cells))
 
 
-class _Results:
-    """Results in a file, so that a command that was stopped goes on where it was.
+def measure_probe(systems: Mapping[str, System], tasks: Mapping[str, ProbeTask], path: Path) -> Results:
+    """Measure systems, and write a file for the report. Results are kept beside it.
 
-    path (Path): The file (JSON); made if missing.
+    systems (Mapping[str, System]): The systems by name.
+    tasks (Mapping[str, ProbeTask]): The tasks by name.
+    path (Path): The file of `ProbeResults`.
+    RETURNS (dict[str, dict[str, Result]]): Results by system and task.
     """
+    from ..evaluation.folder import ProbeResult, ProbeResults, write_schema
+    from ..evaluation.measure import ResultStore, measure
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._kept: dict[str, dict[str, Any]] = _read_kept(path) if path.is_file() else {}
-
-    def measure(self, name: str, key: dict[str, Any], measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """Give the result that was kept, or measure and keep it."""
-        from ..data.run_folder import write_json
-
-        digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()
-        if digest not in self._kept:
-            self._kept[digest] = {"name": name, **measure()}
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            write_json(self.path, self._kept)
-        return self._kept[digest]
+    results = measure(systems, tasks, ResultStore(path.parent))
+    listed = [
+        ProbeResult(name=name, **result.model_dump()) for name, found in results.items() for result in found.values()
+    ]
+    write_schema(path, ProbeResults(results=listed))
+    return results
 
 
-def _read_kept(path: Path) -> dict[str, dict[str, Any]]:
-    try:
-        kept = json.loads(path.read_text(encoding="utf8"))
-    except ValueError as error:
-        raise ValueError(Errors.E747.format(path=path, reason=error)) from error
-    if not isinstance(kept, dict) or not all(isinstance(result, dict) for result in kept.values()):
-        raise ValueError(Errors.E747.format(path=path, reason="no results by what was measured"))
-    return kept
-
-
-def _load_all(encoders: str, vectors: str, word_vectors: str) -> Iterator[tuple[str, VectorSource]]:
-    """Load what is to be compared, one after the other."""
-    from ..encoders.bases import SMALL
-    from ..evaluation.probes.concept_vectors import ConceptVectors, EncoderNames
+def _list_systems(encoders: str, vectors: str, word_vectors: str) -> dict[str, System]:
+    """List what is to be compared. Each is loaded when it is measured."""
+    from ..encoders.bases import SMALL, load_base
+    from ..engine.settings import EncoderChoice
+    from ..evaluation.probes.concept_vectors import ConceptVectors
+    from ..evaluation.systems.base import LazySystem
+    from ..evaluation.systems.encoder import EncoderSystem
     from ..evaluation.systems.word_vectors import WordVectorSystem
 
+    def load_encoder(name: str) -> System:
+        return EncoderSystem(load_base(name, EncoderChoice(max_length=MAX_LENGTH)))
+
+    def load_words(name: str) -> System:
+        return WordVectorSystem.from_text(name) if Path(name).is_file() else WordVectorSystem(name)
+
     names = [] if encoders.strip() == NO_ENCODER else [name.strip() for name in encoders.split(",")]
-    tables, words = parse_files(vectors), parse_files(word_vectors)
-    if not names and not tables and not words:
+    makers: dict[str, Callable[[], System]] = {name or SMALL: partial(load_encoder, name) for name in names}
+    makers |= {name: partial(ConceptVectors.from_file, name) for name in parse_files(vectors)}
+    makers |= {name: partial(load_words, name) for name in parse_files(word_vectors)}
+    if not makers:
         raise ValueError(Errors.E778)
-    for name in names:
-        yield name or SMALL, EncoderNames(_load_encoder(name))
-    for name in tables:
-        yield name, ConceptVectors.from_file(name)
-    for name in words:
-        yield name, WordVectorSystem.from_text(name) if Path(name).is_file() else WordVectorSystem(name)
-
-
-def _load_encoder(name: str) -> EncoderShim:
-    from ..encoders.bases import load_base
-    from ..engine.settings import EncoderChoice
-
-    return load_base(name, EncoderChoice(max_length=MAX_LENGTH))
+    return {name: LazySystem(make) for name, make in makers.items()}
 
 
 def _parse_seeds(values: str) -> tuple[int, ...]:

@@ -14,7 +14,7 @@ from ..errors import Errors
 from .application import app, parse_list
 
 if TYPE_CHECKING:
-    from ..figures import Vectors
+    from ..figures.vectors import Vectors
 
 TARGET = "ENG"
 ENCODER_OPTION = typer.Option(
@@ -60,7 +60,8 @@ def tsne(
     seed: Annotated[int, SEED_OPTION] = 0,
 ) -> None:
     """Draw the names of some concepts in the plane, one panel for each encoder."""
-    from ..figures import draw_concepts, draw_scatter, list_names
+    from ..figures.names import draw_concepts, list_names
+    from ..figures.scatter import draw_scatter
 
     names = list_names(Terminology.from_disk(terminology), languages=parse_list(languages))
     chosen = draw_concepts(names, concepts, seed=seed, ids=parse_list(ids))
@@ -79,7 +80,7 @@ def histograms(
 ) -> None:
     """Draw the cosines of positive and negative pairs of a batch: of all, and of those that are mined."""
     from ..data.pairs import PAIRS_MANIFEST
-    from ..figures import draw_batch, draw_histograms, read_pair_data
+    from ..figures.histograms import draw_batch, draw_histograms, read_pair_data
 
     data = read_pair_data(pairs if (pairs / PAIRS_MANIFEST).is_file() else Terminology.from_disk(pairs), seed=seed)
     typer.echo(draw_histograms(load_vectors(encoder), draw_batch(data, batch, seed=seed), output, margin=margin))
@@ -98,7 +99,7 @@ def choose_names(
     seed (int): Of the draw.
     RETURNS (pl.DataFrame): English names to search, and all names of the concepts in other languages.
     """
-    from ..figures import limit_names, list_names
+    from ..figures.names import limit_names, list_names
 
     english = list_names(terminology, languages=[TARGET], sources=parse_list(sources))
     written = english.filter(pl.col("name").is_in([query.lower() for query in queries]))
@@ -123,7 +124,7 @@ def neighbours(
 ) -> None:
     """List the English names that are nearest to strings and to names in other languages, encoders side by side."""
     from ..data.run_folder import write_json, write_text
-    from ..figures import find_neighbours, find_translations, format_table
+    from ..figures.case_studies import find_neighbours, find_translations, format_table
 
     queries, concepts = query or [], concept or []
     names = choose_names(

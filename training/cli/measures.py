@@ -12,7 +12,7 @@ from ..errors import Errors
 from .application import app, find_config, parse_files, read_overrides
 
 if TYPE_CHECKING:
-    from ..evaluation import LinkingTask
+    from ..data.task import LinkingTask
     from ..evaluation.probes.relation_task import RelationTask
 
 EVALUATION = Path(__file__).parents[1] / "evaluation" / "corpora"
@@ -32,7 +32,7 @@ def read_tasks(
     RAISES (ValueError): If there is nothing to measure on, or two tasks have one name.
     """
     from ..data.splits import read_held_out
-    from ..evaluation import read_corpora, read_task
+    from ..evaluation.corpora.listing import read_corpora, read_task
 
     files = parse_files(held_out)
     found, missing = read_corpora(corpora_file, benchmarks) if benchmarks else ({}, {})
@@ -99,45 +99,44 @@ SweepPath = Annotated[
 MAX_NAMES_OPTION = typer.Option(help="Names of each dictionary to search about at most; 0 for all")
 
 
-@app.command()
-def measure(
+@app.command(name="measure")
+def measure_encoders(
     encoders: Annotated[
         str, typer.Argument(help="Folders or hub names, with commas between; the first is the reference")
     ],
-    output: Annotated[
-        Path, typer.Argument(help="A folder for scores.json, so that nothing is measured twice, and scores.md")
-    ],
+    output: Annotated[Path, typer.Argument(help="A folder for scores.md; results that it has are kept")],
     held_out: Annotated[str, HELD_OUT_OPTION] = "",
     benchmarks: Annotated[str, BENCHMARKS_OPTION] = "",
     corpora: Annotated[Path, CORPORA_OPTION] = CORPORA,
     max_names: Annotated[int, MAX_NAMES_OPTION] = 0,
-    results: Annotated[
+    card: Annotated[
         str,
         typer.Option(
-            help="Also write the scores of the last encoder, and of the first as those before, for `export --results`"
+            "--results",
+            help="Also write the scores of the last encoder, and of the first as those before, for `export --results`",
         ),
     ] = "",
 ) -> None:
     """Measure encoders side by side: how often the right concept is found."""
     from ..data.run_folder import write_json, write_text
-    from ..encoders.bases import SMALL, load_base
-    from ..engine.settings import EncoderChoice
-    from ..evaluation import ScoreBook, describe_results, format_scores
+    from ..evaluation.measure import ResultStore, measure
+    from ..evaluation.side_by_side import describe_results, format_scores, list_encoders
 
     names, others = read_tasks(held_out, benchmarks, corpora, max_names)
-    book = ScoreBook({**names, **others}, output / "scores.json")
-    rows = {}
-    for name in encoders.split(","):
-        encoder = load_base(name.strip(), EncoderChoice(max_length=None))
-        rows[name.strip() or SMALL] = [book.measure(encoder)]
+    tasks = {**names, **others}
+    results = measure(list_encoders(encoders), tasks, ResultStore(output))
+    rows = {name: [{task: result.figures for task, result in found.items()}] for name, found in results.items()}
     table = format_scores(rows, reference=next(iter(rows)))
     write_text(output / "scores.md", table)
-    if results:
-        Path(results).parent.mkdir(parents=True, exist_ok=True)
+    if card:
+        Path(card).parent.mkdir(parents=True, exist_ok=True)
         scores = [scores for scores, *_ in rows.values()]
         described = describe_results(scores[0] if len(scores) > 1 else None, scores[-1])
-        write_json(Path(results), {"fingerprint": encoder.fingerprint, "scores": described})
+        *_, last = results.values()
+        fingerprint = next(iter(last.values())).identity["encoder"].partition(" ")[0]
+        write_json(Path(card), {"fingerprint": fingerprint, "scores": described})
     typer.echo(table)
+    typer.echo(f"The table is {output / 'scores.md'}.")
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})

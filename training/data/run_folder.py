@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields
 from importlib.metadata import version
 from pathlib import Path
@@ -156,10 +157,21 @@ def write_text(path: Path, text: str) -> None:
     path (Path): The file.
     text (str): What to write.
     """
+    with write_whole(path) as temporary:
+        temporary.write_text(text, encoding="utf8")
+
+
+@contextmanager
+def write_whole(path: Path) -> Iterator[Path]:
+    """Write a file that is there whole or not at all.
+
+    path (Path): The file.
+    YIELDS (Path): Where to write. At the end, it is moved into place; after an error, it is removed.
+    """
     # Another run may be writing there as well.
     temporary = path.with_name(f"{path.name}.{uuid4().hex}.part")
     try:
-        temporary.write_text(text, encoding="utf8")
+        yield temporary
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)

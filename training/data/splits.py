@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from spacy_sapbert.encoder import EncoderShim
 from spacy_sapbert.files import read_manifest
 from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.edits import remove_concepts
@@ -17,9 +16,9 @@ from spacy_sapbert.terminology.storage import FORMAT_VERSION as TERMINOLOGY_VERS
 from spacy_sapbert.terminology.storage import MANIFEST as TERMINOLOGY_MANIFEST
 
 from ..errors import Errors
-from ..evaluation import LinkingTask, measure_accuracy
 from .data_folder import DataFolder
 from .synonym_pairs import list_distinct_names
+from .task import LinkingTask
 
 TERMINOLOGY_FOLDER, HELD_OUT_FILE, SPLIT_MANIFEST = "terminology", "held_out.json", "split.json"
 FOLDER = DataFolder(SPLIT_MANIFEST, 2, "`split` and `language-split`")
@@ -194,13 +193,3 @@ def check_held_out(task: LinkingTask, concepts: Collection[str], path: str | Pat
     seen = {gold for ids in task.gold for gold in ids} & set(concepts)
     if seen:
         raise ValueError(Errors.E640.format(n=len(seen), path=path, id=min(seen)))
-
-
-def measure_held_out(encoder: EncoderShim, task: LinkingTask) -> dict[str, Any]:
-    """Measure how often the right concept is found.
-
-    encoder (EncoderShim): The encoder.
-    task (LinkingTask): Queries and dictionary.
-    RETURNS (dict[str, Any]): As `measure_accuracy` gives of a task.
-    """
-    return measure_accuracy(encoder, {"held_out": task})["held_out"]

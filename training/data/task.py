@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ..errors import Errors
 from .run_folder import write_text
 
@@ -16,16 +18,17 @@ from .run_folder import write_text
 class LinkingTask:
     """Queries with their right concepts, and a dictionary.
 
-    queries (List[str]): The strings to look up.
-    gold (List[List[str]]): The ids of each; any of them is right.
-    names (List[str]): The names to search.
-    ids (List[str]): The concept of each name; equal ids are joined with "|", and any of them is a hit.
-    folds (List[int]): The fold of each query, of which accuracies are averaged; empty if there is only one.
-    mention_of (List[int]): The mention of each query, if a mention of several concepts is looked up part by part: it is
+    queries (list[str]): The strings to look up.
+    gold (list[list[str]]): The ids of each; any of them is right.
+    names (list[str]): The names to search.
+    ids (list[str]): The concept of each name; equal ids are joined with "|", and any of them is a hit.
+    folds (list[int]): The fold of each query. Accuracies are averaged over folds; empty if there is only one.
+    mention_of (list[int]): The mention of each query, if a mention of several concepts is looked up part by part: it is
         right only if all its parts are. The whole gold set of the mention belongs to each part. Empty if each query is
         a mention.
-    report (dict): Counts: what was read, left out and why.
-    texts (List[str]): The mention of each query as it stands in the corpus; empty if none has been changed.
+    report (dict[str, Any]): Counts: what was read, left out and why.
+    texts (list[str]): The mention of each query as it stands in the corpus; empty if none has been changed.
+    ranks (list[int]): The ranks at which hits are counted, and which tables show.
     """
 
     queries: list[str]
@@ -36,6 +39,23 @@ class LinkingTask:
     report: dict[str, Any] = field(default_factory=dict)
     mention_of: list[int] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
+    ranks: list[int] = field(default_factory=lambda: [1, 5])
+
+    @property
+    def n_mentions(self) -> int:
+        """The number of mentions."""
+        return len(set(self.mention_of)) or len(self.queries)
+
+    def group_queries(self) -> list[list[int]]:
+        """Group the queries by mention.
+
+        RETURNS (list[list[int]]): The numbers of each mention's queries; mentions are sorted by their numbers.
+        """
+        if not self.mention_of:
+            return [[query] for query in range(len(self.queries))]
+        order = np.argsort(self.mention_of, kind="stable")
+        starts = np.unique(np.array(self.mention_of)[order], return_index=True)[1]
+        return [part.tolist() for part in np.split(order, starts[1:])]
 
     def to_disk(self, path: str | Path) -> None:
         """Save to a file of JSON.
@@ -70,12 +90,12 @@ class LinkingTask:
         return task
 
     def hash(self) -> str:
-        """Hash all that decides an accuracy.
+        """Hash all that decides an accuracy, except for the ranks.
 
         RETURNS (str): SHA-256, hexadecimal.
         """
         data: list[list[Any]] = [self.queries, self.gold, self.names, self.ids, self.folds]
         if self.mention_of:
-            # Hashes of tasks without it stay what they were.
+            # Tasks without it keep the hashes that they had before.
             data.append(self.mention_of)
         return hashlib.sha256(json.dumps(data, ensure_ascii=False).encode()).hexdigest()

@@ -14,11 +14,12 @@ from spacy_sapbert.encoder import EncoderShim
 from spacy_sapbert.progress import show_phase
 
 from ..data.run_folder import RunDescription, RunReport, list_versions, write_json
-from ..data.splits import check_held_out, measure_held_out, read_held_out
+from ..data.splits import check_held_out, read_held_out
+from ..data.task import LinkingTask
 from ..encoders.bases import load_base
 from ..encoders.card import write_card
 from ..encoders.export import as_encoder, finish_encoder, write_encoder_folder
-from ..evaluation import LinkingTask
+from ..evaluation.measure import measure_held_out
 from ..figures.curves import try_to_draw
 from ..methods.base import Method
 from ..methods.registry import METHODS

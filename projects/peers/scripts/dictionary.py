@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from training.evaluation import LinkingTask
+from training.data.task import LinkingTask
 
 TASKS_FOLDER = "tasks"
 

@@ -10,7 +10,8 @@ from typing import Any
 from measuring import Ranking
 from rankings import StoredRankings, read_rankings, share_of_equal_firsts
 
-from training.evaluation import LinkingTask, measure_system
+from training.data.task import LinkingTask
+from training.evaluation.measure import measure_linking
 
 # The systems in the order of the table, by the beginnings of their keys.
 ORDER = ("exact-match", "tfidf", "scispacy", "plain-loop", "exact-index-fp32", "exact-index", "scann-index")
@@ -58,7 +59,7 @@ def describe(
         search builds), `peak_bytes`, `peak_bytes_of_imports`; `same_first_concept`, the share of distinct mentions for
         which the first concept is that of `expected`.
     """
-    scores = measure_system(StoredRankings(task.ids, found), {"task": task})["task"]
+    scores = measure_linking(StoredRankings(task.ids, found), task)
     settings, memory = measurement["settings"], measurement["memory"]
     return {
         "system": measurement["system"],

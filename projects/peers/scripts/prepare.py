@@ -16,8 +16,9 @@ from measuring import QUERIES_FILE, SETTINGS_FILE
 from spacy_sapbert.files import fill_folder, hash_file
 from training.data.corpus_files import EQUAL_IDS
 from training.data.run_folder import write_json
+from training.data.task import LinkingTask
 from training.encoders.bases import SMALL, find_encoder
-from training.evaluation import Corpus, LinkingTask, read_task
+from training.evaluation.corpora.listing import Corpus, read_task
 
 KNOWLEDGE_BASE_FILE = "knowledge_base.jsonl"
 # Nothing but the dictionary and the mentions as they are.

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from measuring import Ranking
 
-from training.evaluation.systems import pad
+from training.evaluation.systems.blocks import pad
 
 
 class StoredRankings:

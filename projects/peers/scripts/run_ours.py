@@ -47,7 +47,8 @@ def build_strings(key: str, names: Sequence[str], ids: Sequence[str], k: int) ->
     """
     from rankings import to_rankings
 
-    from training.evaluation import CharacterTfidf, ExactMatch
+    from training.evaluation.systems.exact import ExactMatch
+    from training.evaluation.systems.tfidf import CharacterTfidf
 
     system = ExactMatch() if key == "exact-match" else CharacterTfidf()
     memory = {"imported": peak_memory()}

@@ -5,7 +5,7 @@ import pytest
 
 from spacy_sapbert.terminology import TerminologyBuilder
 from training.data.splits import hold_out_source, read_held_out, split_terminology, write_split
-from training.evaluation import LinkingTask
+from training.data.task import LinkingTask
 
 WORDS = "acute chronic heart liver kidney failure pain fever renal cardiac".split()
 SOURCES = ["MSH", "NCI", "CL"]

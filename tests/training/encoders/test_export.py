@@ -17,7 +17,7 @@ from spacy_sapbert.encoder.folder import compute_fingerprint
 from spacy_sapbert.terminology import TerminologyBuilder
 from training.cli import app
 from training.data.run_folder import RunFolder
-from training.data.splits import measure_held_out, split_terminology
+from training.data.splits import split_terminology
 from training.data.synonym_pairs import write_pairs
 from training.encoders.card import CardNotes, describe_base, read_results, write_card
 from training.encoders.export import average_weights
@@ -25,6 +25,7 @@ from training.encoders.run_export import export_run, find_checkpoint
 from training.engine.checkpoint import STATE_FILE
 from training.engine.loop import TrainingLoop
 from training.engine.runner import train
+from training.evaluation.measure import measure_held_out
 from training.methods.registry import make_settings
 from training.methods.sapbert.method import Sapbert
 

@@ -29,7 +29,7 @@ from training.engine.model import count_trainable
 from training.engine.objectives import make_loss, make_miner
 from training.engine.runner import train
 from training.engine.settings import OptimizerSettings
-from training.evaluation import measure_accuracy
+from training.evaluation.measure import measure_encoder
 from training.methods.registry import METHODS, make_settings, read_settings
 from training.methods.sapbert.adapters import add_adapter
 from training.methods.sapbert.loss import Counts, Objective
@@ -259,7 +259,7 @@ def test_training_learns_and_exports_what_it_measured(make, terminology, tmp_pat
     shim = EncoderShim({}, "auto")
     shim.load(folder)
     assert shim.fingerprint == report.encoder["trained"] != report.encoder["base"]
-    assert measure_accuracy(shim, {"": task})[""] == report.held_out["after"]
+    assert measure_encoder(shim, {"": task})[""] == report.held_out["after"]
     evaluated = [entry["step"] for entry in RunFolder(settings.paths.output).read_metrics() if "evaluation" in entry]
     assert evaluated[:3] == [0, 10, 20]
     text = "acute heart failure"

@@ -16,17 +16,12 @@ from typer.testing import CliRunner
 from spacy_sapbert.encoder import EncoderShim
 from spacy_sapbert.terminology import TerminologyBuilder
 from training.cli import app
+from training.data.task import LinkingTask
 from training.encoders.card import read_results
-from training.evaluation import (
-    Corpus,
-    ExactMatch,
-    LinkingTask,
-    measure_accuracy,
-    measure_system,
-    read_corpora,
-    read_task,
-)
+from training.evaluation.corpora.listing import Corpus, read_corpora, read_task
 from training.evaluation.linking.accuracy import find_hits
+from training.evaluation.measure import measure_encoder, measure_linking
+from training.evaluation.systems.exact import ExactMatch
 
 CONFIG = Path(__file__).parents[3] / "training" / "evaluation" / "corpora" / "corpora.cfg"
 
@@ -54,7 +49,7 @@ def corpus(tmp_path):
 def test_accuracy_counts_distinct_concepts_and_names(encoder):
     queries, gold = ["heart", "cold", "heart"], [["C1"], ["C2"], ["OMIM7", "C9"]]
     task = LinkingTask(queries, gold, names=["heart", "cold", "liver"], ids=["C1", "C3", "C2|OMIM7"])
-    scores = measure_accuracy(encoder, {"a": task})["a"]
+    scores = measure_encoder(encoder, {"a": task})["a"]
     assert scores["acc_at_1"] == pytest.approx(1 / 3) and scores["acc_at_5"] == scores["row_acc_at_5"] == 1.0
     assert (scores["queries"], scores["names"]) == (3, 3)
 
@@ -70,7 +65,7 @@ def test_accuracy_equals_a_naive_loop(encoder):
     ids = [f"C{number % 9}" for number in range(len(names))]
     gold = [[f"C{number}"] for number in rng.integers(0, 12, size=40)]
     folds = [number % 3 for number in range(40)]
-    scores = measure_accuracy(encoder, {"a": LinkingTask(queries, gold, names, ids, folds)})["a"]
+    scores = measure_encoder(encoder, {"a": LinkingTask(queries, gold, names, ids, folds)})["a"]
     similarities = encoder.encode(queries) @ encoder.encode(names).T
     hits = np.zeros((40, 3))
     for row, similarity in enumerate(similarities):
@@ -94,7 +89,7 @@ def test_a_mention_is_right_only_if_all_its_parts_are(drawn):
     folds = [mention // 2 for mention in mention_of]
     names, ids = ["a", "b", "c"], ["C1", "C2|C9", "C3"]
     task = LinkingTask([query for _, query, _ in drawn], gold, names, ids, folds, mention_of=mention_of)
-    scores = measure_system(ExactMatch(), {"a": task})["a"]
+    scores = measure_linking(ExactMatch(), task)
     right: dict[int, bool] = {}
     for mention, query, _ in drawn:
         is_hit = query in "ab" if mention % 2 else query == "c"
@@ -107,7 +102,7 @@ def test_a_mention_is_right_only_if_all_its_parts_are(drawn):
 def test_ties_are_in_the_order_of_the_dictionary_and_counted_at_their_best(encoder):
     names, ids = ["cold", "liver", "cold", "Cold"], ["C1", "C2", "C3", "C4"]
     gold = [["C1"], ["C3"], ["C4"], ["C2"]]
-    scores = measure_accuracy(encoder, {"a": LinkingTask(["cold"] * 4, gold, names, ids)})["a"]
+    scores = measure_encoder(encoder, {"a": LinkingTask(["cold"] * 4, gold, names, ids)})["a"]
     assert scores["acc_at_1"] == 0.25 and scores["acc_at_1_any_tied"] == 0.75
 
 
@@ -127,7 +122,7 @@ def test_tasks_of_parts_are_saved_and_hashed(tmp_path):
 @settings(deadline=None)
 @given(st.lists(st.sampled_from(["A", "B", "C|D", "E"]), max_size=12), st.lists(st.sampled_from("ABCDEF")))
 def test_more_ranks_never_lose_a_hit(ids, gold):
-    at_1, at_5, row_1, row_5 = find_hits(ids, gold)
+    at_1, at_5, row_1, row_5 = find_hits(ids, gold, [1, 5])
     assert at_1 == row_1 and at_1 <= row_5 <= at_5
     assert at_5 == any(set(joined.split("|")) & set(gold) for joined in list(dict.fromkeys(ids))[:5])
 
@@ -180,11 +175,11 @@ def test_mentions_without_text_count_as_wrong(corpus, encoder):
         file.write('{"mention": " ", "ids": ["C1", "C3", "C4", "C5"]}\n')
     task = read_task(replace(corpus, mentions=corpus.mentions[:1]))
     assert task.queries[-1] == "" and task.report["empty_queries"] == 1 and len(task.queries) == 3
-    scores = measure_system(ExactMatch(), {"a": task})["a"]
+    scores = measure_linking(ExactMatch(), task)
     assert (scores["mentions"], scores["acc_at_5"]) == (3, pytest.approx(2 / 3))
-    assert measure_accuracy(encoder, {"a": task})["a"]["acc_at_5"] == pytest.approx(2 / 3)
+    assert measure_encoder(encoder, {"a": task})["a"]["acc_at_5"] == pytest.approx(2 / 3)
     only = replace(task, queries=[""], gold=[["C1"]], folds=[])
-    assert measure_accuracy(encoder, {"a": only})["a"]["acc_at_5"] == 0.0
+    assert measure_encoder(encoder, {"a": only})["a"]["acc_at_5"] == 0.0
 
 
 def test_a_dictionary_without_names_is_refused(corpus):

@@ -8,19 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from training.evaluation import (
-    PROTOCOLS,
-    EvaluationProtocol,
-    ExactMatch,
-    Mention,
-    get_protocol,
-    make_task,
-    measure_system,
-    read_corpus_mentions,
-)
+from training.data.mentions import Mention
+from training.evaluation.corpora.listing import read_corpus_mentions
 from training.evaluation.linking.cleaning import clean, correct_spelling, group_by_name
 from training.evaluation.linking.composites import resolve_composite
 from training.evaluation.linking.long_forms import find_long_forms, spell_out
+from training.evaluation.linking.protocols import PROTOCOLS, EvaluationProtocol, get_protocol, make_task
+from training.evaluation.measure import measure_linking
+from training.evaluation.systems.exact import ExactMatch
 
 PUBLISHED = PROTOCOLS["published"]
 DICTIONARY = [
@@ -162,7 +157,7 @@ def test_the_published_protocol():
         "unresolved_composites": 0,
     }
     # Of the parts, "toe fever" is not in the dictionary; "lip fever" with another id is not what the third means.
-    assert measure_system(ExactMatch(), {"a": task})["a"]["acc_at_1"] == 2 / 5
+    assert measure_linking(ExactMatch(), task)["acc_at_1"] == 2 / 5
 
 
 def test_the_strict_protocol_leaves_everything_as_it_is():

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from training.cli.measures import CORPORA
-from training.evaluation import EvaluationProtocol, ExactMatch, get_protocol, make_task, measure_system
 from training.evaluation.corpora.listing import (
     SPELLINGS,
     read_corpora,
@@ -21,7 +20,9 @@ from training.evaluation.corpora.listing import (
     read_seen,
     read_task,
 )
-from training.evaluation.linking.protocols import process_mentions
+from training.evaluation.linking.protocols import EvaluationProtocol, get_protocol, make_task, process_mentions
+from training.evaluation.measure import measure_linking
+from training.evaluation.systems.exact import ExactMatch
 
 DATA = Path(os.environ.get("SPACY_SAPBERT_DATA", ""))
 pytestmark = pytest.mark.skipif("SPACY_SAPBERT_DATA" not in os.environ, reason="SPACY_SAPBERT_DATA is not set")
@@ -36,14 +37,12 @@ def test_floors_of_equality():
     tasks = read_tasks(
         ("ncbi_disease_biosyn", "processed"), ("bc5cdr_disease_biosyn", "processed"), ("psytar", "strict")
     )
-    scores = measure_system(ExactMatch(), tasks)
+    scores = {name: measure_linking(ExactMatch(), task) for name, task in tasks.items()}
     assert scores["ncbi_disease_biosyn.processed"]["acc_at_1"] == pytest.approx(0.7688, abs=0.0005)
     assert scores["bc5cdr_disease_biosyn.processed"]["acc_at_1"] == pytest.approx(0.8395, abs=0.0005)
     micro = replace(tasks["psytar.strict"], folds=[])
-    assert measure_system(ExactMatch(lower_case=False), {"a": micro})["a"]["acc_at_1"] == pytest.approx(
-        0.0192, abs=0.0005
-    )
-    assert measure_system(ExactMatch(), {"a": micro})["a"]["acc_at_1"] == pytest.approx(0.0382, abs=0.0005)
+    assert measure_linking(ExactMatch(lower_case=False), micro)["acc_at_1"] == pytest.approx(0.0192, abs=0.0005)
+    assert measure_linking(ExactMatch(), micro)["acc_at_1"] == pytest.approx(0.0382, abs=0.0005)
 
 
 def test_floors_without_abbreviations_and_composites():
@@ -53,7 +52,7 @@ def test_floors_without_abbreviations_and_composites():
     for augmented, floor in ((False, 0.521), (True, 0.742)):
         protocol = EvaluationProtocol(cleaned=True, augmented=augmented)
         task = make_task(mentions, read_names(corpus), protocol, seen=read_seen(corpus))
-        assert measure_system(ExactMatch(), {"a": task})["a"]["acc_at_1"] == pytest.approx(floor, abs=0.001)
+        assert measure_linking(ExactMatch(), task)["acc_at_1"] == pytest.approx(floor, abs=0.001)
 
 
 @pytest.mark.parametrize("corpus, agreement", [("ncbi_disease", 0.98), ("bc5cdr_disease", 0.99)])

@@ -6,9 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_sapbert.encoder import EncoderShim
-from training.evaluation import CharacterTfidf, EncoderSystem, ExactMatch, LinkingTask, measure_accuracy, measure_system
-from training.evaluation.systems import take_best
+from training.data.task import LinkingTask
+from training.evaluation.measure import measure_encoder, measure_linking
 from training.evaluation.systems import tfidf as tfidf_module
+from training.evaluation.systems.blocks import take_best
+from training.evaluation.systems.encoder import EncoderSystem
+from training.evaluation.systems.exact import ExactMatch
+from training.evaluation.systems.tfidf import CharacterTfidf
 
 TEXTS = st.lists(st.text("abc ", min_size=1, max_size=6).filter(str.strip), min_size=1, max_size=9)
 
@@ -93,8 +97,8 @@ def test_strings_are_encoded_once(encoder, monkeypatch):
 def test_all_systems_share_one_measure(encoder):
     task = LinkingTask(["cold", "colds"], [["C1"], ["C1"]], names=["fever", "cold"], ids=["C2", "C1"])
     scores = {
-        type(system).__name__: measure_system(system, {"a": task})["a"]["acc_at_1"]
+        type(system).__name__: measure_linking(system, task)["acc_at_1"]
         for system in (ExactMatch(), CharacterTfidf(), EncoderSystem(encoder))
     }
     assert scores["ExactMatch"] == 0.5 and scores["CharacterTfidf"] == 1.0
-    assert scores["EncoderSystem"] == measure_accuracy(encoder, {"a": task})["a"]["acc_at_1"]
+    assert scores["EncoderSystem"] == measure_encoder(encoder, {"a": task})["a"]["acc_at_1"]

@@ -17,25 +17,14 @@ from training.cli import figures as figure_commands
 from training.data.pairs import load_pairs
 from training.data.synonym_pairs import write_pairs
 from training.errors import Errors
-from training.figures import (
-    NameBatch,
-    compute_vectors,
-    draw_batch,
-    draw_concepts,
-    draw_histograms,
-    draw_scatter,
-    find_neighbours,
-    find_translations,
-    format_table,
-    limit_names,
-    list_names,
-    measure_separation,
-    read_pair_data,
-    split_cosines,
-)
+from training.figures.case_studies import find_neighbours, find_translations, format_table
+from training.figures.histograms import NameBatch, draw_batch, draw_histograms, read_pair_data, split_cosines
 from training.figures.labels import choose_place, make_box, wrap
+from training.figures.names import draw_concepts, limit_names, list_names
 from training.figures.pictures import COLOURS
-from training.figures.scatter import choose_look, spread_out
+from training.figures.scatter import choose_look, draw_scatter, spread_out
+from training.figures.separation import measure_separation
+from training.figures.vectors import compute_vectors
 
 WIDTH = 16
 

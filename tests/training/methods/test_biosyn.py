@@ -13,6 +13,7 @@ from spacy_sapbert.encoder import EncoderShim
 from training.cli import app
 from training.engine.checkpoint import STATE_FILE, list_checkpoints, load_file, save_file
 from training.engine.runner import train
+from training.evaluation.embeddings import Embeddings
 from training.evaluation.systems.biosyn import BioSynSystem
 from training.evaluation.systems.sparse import SparseEncoder
 from training.methods.biosyn.candidates import find_sparse, join_candidates
@@ -144,11 +145,11 @@ def test_scores_in_training_are_those_of_search(encoder):
     np.testing.assert_allclose(found, -np.sort(-scores, axis=1)[:, :3], rtol=1e-4)
 
 
-def test_vectors_may_come_from_a_store(encoder):
+def test_vectors_may_come_from_a_store(encoder, monkeypatch):
+    embeddings = Embeddings(encoder)
     vectors = {"a": [1.0, 0.0], "b": [0.0, 1.0], "ab": [2.0, 3.0]}
-    system = BioSynSystem(
-        encoder, SparseEncoder.fit(["a", "b"]), 0.0, vectors=lambda s: np.float32([vectors[x] for x in s])
-    )
+    monkeypatch.setattr(embeddings, "take", lambda strings, normalised: np.float32([vectors[x] for x in strings]))
+    system = BioSynSystem(embeddings, SparseEncoder.fit(["a", "b"]), 0.0)
     rows, scores = system.search(["a", "b", "a"], ["ab"], 3)
     assert rows.tolist() == [[1, 0, 2]] and scores.tolist() == [[3, 2, 2]]
 

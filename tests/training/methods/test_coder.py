@@ -18,12 +18,12 @@ from spacy_sapbert.encoder import EncoderShim
 from spacy_sapbert.terminology import Terminology, read_rrf
 from training.cli import app
 from training.data.run_folder import RunFolder
+from training.data.task import LinkingTask
 from training.data.triples import write_triples
 from training.encoders.run_export import export_run
 from training.engine.checkpoint import list_checkpoints
 from training.engine.loop import TrainingLoop
 from training.engine.runner import train
-from training.evaluation import LinkingTask
 from training.methods.coder.family_settings import ResolvedConstants, resolve
 from training.methods.coder.loss import BatchLabels, CoderLoss
 from training.methods.coder.method import CoderModel

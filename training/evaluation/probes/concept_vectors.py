@@ -1,81 +1,47 @@
-"""Whatever gives vectors of names or of concepts: encoders, word vectors, tables by CUI."""
+"""Vectors of names or of concepts: from encoders, word vectors, or tables by CUI."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import polars as pl
 
-from spacy_sapbert.encoder import EncoderShim
 from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.rrf.tables import find_rows
 
 from ...errors import Errors
+from ..systems.base import System
 from .vector_tables import read_vector_table
 
 
 class NameVectors(Protocol):
-    """Whatever gives strings vectors."""
+    """Whatever encodes strings: an encoder or word vectors."""
 
     @property
     def fingerprint(self) -> str:
-        """Tell what decides the vectors.
-
-        RETURNS (str): Equal fingerprints, equal vectors.
-        """
+        """What decides the vectors: equal fingerprints, equal vectors."""
         ...
 
     def encode(self, strings: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Give strings their vectors.
+        """Encode strings.
 
         strings (Sequence[str]): The strings.
-        RETURNS (Tuple[ndarray, ndarray]): Vectors, shape (strings, width), float32, of any length, zeros for a string
-            that nothing is known of; and which strings something is known of, shape (strings,), bool.
+        RETURNS (tuple[ndarray, ndarray]): Vectors, shape (strings, width), float32, of any length, zeros for unknown
+            strings; and which strings are known, shape (strings,), bool.
         """
         ...
 
 
-class EncoderNames:
-    """An encoder's vectors as they are pooled, not scaled. A string of unknown tokens only is not known.
-
-    encoder (EncoderShim): The encoder.
-    batch_size (int): Strings in one forward pass.
-    """
-
-    def __init__(self, encoder: EncoderShim, *, batch_size: int = 256) -> None:
-        self.encoder = encoder
-        self.batch_size = batch_size
-
-    @property
-    def fingerprint(self) -> str:
-        """Tell what decides the vectors.
-
-        RETURNS (str): The encoder's fingerprint and its precision.
-        """
-        return f"{self.encoder.fingerprint} {self.encoder.dtype}"
-
-    def encode(self, strings: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Give strings their vectors; equal strings are encoded once. See `NameVectors.encode`."""
-        row_of = {string: row for row, string in enumerate(dict.fromkeys(strings))}
-        is_known = np.array([self.encoder.is_informative(ids) for ids in self.encoder.tokenize(list(row_of))], bool)
-        vectors = np.zeros((len(row_of), self.encoder.width), dtype=np.float32)
-        known = [string for string, row in row_of.items() if is_known[row]]
-        if known:
-            vectors[is_known] = self.encoder.encode_unscaled(known, batch_size=self.batch_size)
-        rows = [row_of[string] for string in strings]
-        return vectors[rows], is_known[rows]
-
-
-class ConceptVectors:
+class ConceptVectors(System):
     """A table of vectors by concept.
 
     ids (Sequence[str]): The concepts, each once.
     vectors (ndarray): Shape (ids, width), float32.
-    fingerprint (str): Tells tables apart.
-    name (str): How messages call it.
+    fingerprint (str): Differs between tables.
+    name (str): Its name in messages.
     """
 
     def __init__(self, ids: Sequence[str], vectors: np.ndarray, *, fingerprint: str, name: str = "the table") -> None:
@@ -97,6 +63,11 @@ class ConceptVectors:
         table = read_vector_table(path)
         return cls(table.keys, table.vectors, fingerprint=table.sha256, name=str(path))
 
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Name the table. See `System.identity`."""
+        return {"kind": "concept_vectors", "vectors": self.fingerprint}
+
     def __len__(self) -> int:
         """Return the number of concepts.
 
@@ -105,10 +76,10 @@ class ConceptVectors:
         return len(self.ids)
 
     def take(self, ids: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Give concepts their vectors.
+        """Find the vectors of concepts.
 
         ids (Sequence[str]): The concepts.
-        RETURNS (Tuple[ndarray, ndarray]): Vectors, shape (ids, width), float32, zeros for a concept that the table
+        RETURNS (tuple[ndarray, ndarray]): Vectors, shape (ids, width), float32, zeros for a concept that the table
             lacks; and which concepts it has, shape (ids,), bool. Vectors of zeros have no direction: they count as
             missing.
         """
@@ -126,7 +97,7 @@ def find_vectors(vectors: VectorSource, terminology: Terminology, ids: Sequence[
     vectors (VectorSource): Table, encoder or word vectors.
     terminology (Terminology): Has the names.
     ids (Sequence[str]): The concepts, all of the terminology.
-    RETURNS (Tuple[ndarray, ndarray]): Vectors, shape (ids, width), float32, zeros for unknown ones; and which are
+    RETURNS (tuple[ndarray, ndarray]): Vectors, shape (ids, width), float32, zeros for unknown ones; and which are
         known, shape (ids,), bool.
     RAISES (ValueError): If none is known.
     """

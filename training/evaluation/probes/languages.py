@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from statistics import mean
 from typing import Any
 
-from ..linking.accuracy import RANKS
+from ..report.values import list_headlines
 
 
 def format_languages(
@@ -49,7 +49,8 @@ def _format_line(
         if not languages:
             cells.append("-")
             continue
-        shares = [mean(scores[language][f"acc_at_{rank}"] for language in languages) for rank in RANKS]
+        headlines = list_headlines(scores[languages[0]])
+        shares = [mean(scores[language][name] for language in languages) for name in headlines]
         cell = "/".join(f"{100 * share:.1f}" for share in shares)
         cells.append(f"{cell} (×{shares[0] / first:.1f})" if first else cell)
         first = shares[0] if first is None else first

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -97,6 +100,40 @@ def measure_mcsm(
         "vectors": vectors.fingerprint,
         "terminology": terminology.fingerprint,
     }
+
+
+@dataclass(frozen=True)
+class McsmTask:
+    """MCSM as a task for the measurer. See `measure_mcsm`.
+
+    terminology (Terminology): Concepts with their semantic types.
+    source (str): The source (SAB) that concepts must have a name of; empty for all.
+    all_types (bool): Search neighbours among concepts of all types.
+    max_concepts (int): Draw so many concepts; 0 for all.
+    seed (int): Of the draw.
+    """
+
+    terminology: Terminology
+    source: str = ""
+    all_types: bool = False
+    max_concepts: int = 0
+    seed: int = 0
+
+    def hash(self) -> str:
+        """Hash all that decides the scores, except for the vectors.
+
+        RETURNS (str): SHA-256, hexadecimal.
+        """
+        parts = ["MCSM", self.terminology.fingerprint, self._settings]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+    def measure(self, system: VectorSource) -> dict[str, Any]:
+        """Measure vectors. See `measure_mcsm`."""
+        return measure_mcsm(system, self.terminology, **self._settings)
+
+    @property
+    def _settings(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("source", "all_types", "max_concepts", "seed")}
 
 
 def _choose_concepts(

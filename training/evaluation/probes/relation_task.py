@@ -1,4 +1,4 @@
-"""Relation classification as a task on which encoders are measured side by side."""
+"""Relation classification as a task for the measurer."""
 
 from __future__ import annotations
 
@@ -10,50 +10,56 @@ from typing import Any
 
 import numpy as np
 
-from spacy_sapbert.encoder import EncoderShim
 from spacy_sapbert.terminology import Terminology
 
 from ...errors import Errors
-from .concept_vectors import EncoderNames
+from ..systems.encoder import EncoderSystem
+from .concept_vectors import VectorSource
 from .relation_classification import FEATURES, HeadSettings, classify_features
 from .relation_data import RelationData
 
 # How tables call triples of all concepts, and those of which training had no names at one end at least.
 RELATIONS, UNSEEN_RELATIONS = "relations", "unseen relations"
-# To be raised whenever the same encoder may get other figures on the same triples.
-CLASSIFICATION = 1
 
 
 @dataclass(frozen=True)
 class RelationTask:
-    """Triples whose labels are to be told by an encoder's vectors, which stay as they are.
+    """Triples whose labels are predicted from vectors.
 
     data (RelationData): The triples.
     terminology (Terminology): Has the names.
     is_unseen (bool): Whether no triple may have two concepts that an encoder was trained on.
     settings (HeadSettings): How the classifier is trained.
+    fine_tune (bool): Train a copy of the encoder as well; otherwise vectors stay as they are.
     """
 
     data: RelationData
     terminology: Terminology
     is_unseen: bool = False
     settings: HeadSettings = FEATURES
+    fine_tune: bool = False
 
     def hash(self) -> str:
-        """Hash all that decides an accuracy, but for the encoder.
+        """Hash all that decides an accuracy, except for the vectors.
 
         RETURNS (str): SHA-256, hexadecimal.
         """
-        parts = [CLASSIFICATION, self.data.hash(), self.terminology.fingerprint, asdict(self.settings)]
+        parts = ["relations", self.fine_tune, self.data.hash(), self.terminology.fingerprint, asdict(self.settings)]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
-    def measure(self, encoder: EncoderShim) -> dict[str, Any]:
-        """Measure an encoder.
+    def measure(self, system: VectorSource) -> dict[str, Any]:
+        """Measure vectors.
 
-        encoder (EncoderShim): The encoder.
-        RETURNS (dict): What `classify_features` gives; the figure of tables is `accuracy`.
+        system (VectorSource): Table, encoder or word vectors; to fine-tune, an encoder.
+        RETURNS (dict[str, Any]): What `describe_runs` returns; tables show `accuracy`.
         """
-        return classify_features(EncoderNames(encoder), self.terminology, self.data, self.settings)
+        if not self.fine_tune:
+            return classify_features(system, self.terminology, self.data, self.settings)
+        # Only fine-tuning needs it.
+        from .relation_finetuning import finetune_relations
+
+        assert isinstance(system, EncoderSystem)
+        return finetune_relations(system.encoder, self.terminology, self.data, self.settings)
 
     def check_unseen(self, concepts: Collection[str], path: str) -> None:
         """Refuse triples that are said to be unseen, and of which both concepts are trained on.

@@ -113,6 +113,27 @@ def measure_word_similarity(vectors: VectorSource, pairs: RatedPairs) -> dict[st
     }
 
 
+@dataclass(frozen=True)
+class WordSimilarityTask:
+    """A set of rated pairs as a task for the measurer.
+
+    pairs (RatedPairs): The pairs.
+    """
+
+    pairs: RatedPairs
+
+    def hash(self) -> str:
+        """Name the file of the pairs.
+
+        RETURNS (str): Its hash.
+        """
+        return f"word similarity {self.pairs.sha256}"
+
+    def measure(self, system: VectorSource) -> dict[str, Any]:
+        """Measure vectors. See `measure_word_similarity`."""
+        return measure_word_similarity(system, self.pairs)
+
+
 def _compare(vectors: VectorSource, pairs: RatedPairs) -> tuple[np.ndarray, np.ndarray]:
     """Compute cosines, 0 where a side is not known, and tell where both are."""
     find: Callable[[Sequence[str]], tuple[np.ndarray, np.ndarray]]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from statistics import fmean
-from typing import Any
 
+from ..folder import Evaluation, TaskInfo
+from ..linking.accuracy import name_metric
 from .document import Column, Table
-from .error_analysis import name_metric
 from .measured import Measurement, gather_measurements, label_tasks
 from .significance import compare_hits, compare_means, compare_seeds, compare_with_figure
 from .tables import cite, find_published, name_system
@@ -30,30 +30,30 @@ COLUMNS = [
 
 
 def make_comparison_table(
-    metrics: Mapping[str, Any], tasks: Sequence[str], hits: Mapping[tuple[str, str], Sequence[bool]]
+    evaluation: Evaluation, tasks: Sequence[str], hits: Mapping[tuple[str, str], Sequence[bool]]
 ) -> Table | None:
     """Make the table of the tests of a corpus.
 
-    metrics (Mapping[str, Any]): As `read_metrics` gives it.
+    evaluation (Evaluation): What was measured.
     tasks (Sequence[str]): The tasks of the corpus.
-    hits (Mapping[Tuple[str, str], Sequence[bool]]): Whether each mention is right, by system and task.
-    RETURNS (Optional[Table]): A line for each test; None if there is nothing to test.
+    hits (Mapping[tuple[str, str], Sequence[bool]]): Whether each mention is right, by system and task.
+    RETURNS (Table | None): A line for each test; None if there is nothing to test.
     """
     rows: list[list[str]] = []
-    labels = label_tasks(metrics, tasks)
+    labels = label_tasks(evaluation, tasks)
     for name in tasks:
-        task = metrics["tasks"][name]
-        measurements = gather_measurements(metrics, name)
+        task = evaluation.tasks[name]
+        measurements = gather_measurements(evaluation, name)
         tests = [*_compare_runs(measurements, task), *_compare_predictions(measurements, name, hits)]
         rows += [[labels[name], *fields] for fields in tests]
     if not rows:
         return None
-    title = metrics["tasks"][tasks[0]].get("title") or metrics["tasks"][tasks[0]]["corpus"]
+    title = evaluation.tasks[tasks[0]].title
     return Table(f"{title}: significance", COLUMNS, rows, CAPTION)
 
 
-def _compare_runs(measurements: Sequence[Measurement], task: Mapping[str, Any]) -> Iterator[list[str]]:
-    metric = name_metric(task["level"], 1)
+def _compare_runs(measurements: Sequence[Measurement], task: TaskInfo) -> Iterator[list[str]]:
+    metric = name_metric(1, task.level)
     for measurement in measurements:
         values, figure = measurement.get_values(metric), find_published(measurement, task).get("acc_at_1")
         if figure and len(values) > 1:
@@ -64,9 +64,9 @@ def _compare_runs(measurements: Sequence[Measurement], task: Mapping[str, Any]) 
         values, others = first.get_values(metric), second.get_values(metric)
         if min(len(values), len(others)) < 2 or _get_search(first) != _get_search(second):
             continue
-        if set(first.scores) == set(second.scores):
+        if set(first.rows) == set(second.rows):
             # Runs of one seed share what the seed draws.
-            in_order = [100.0 * second.scores[seed][metric] for seed in first.scores]
+            in_order = [100.0 * second.rows[seed].figures[metric] for seed in first.rows]
             result = compare_seeds(values, in_order)
         else:
             result = compare_means(values, others)

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from ...data.corpus_files import EQUAL_IDS
 from ...data.task import LinkingTask
 from ...errors import Errors
-from ..linking.accuracy import TIE
+from ..linking.accuracy import TIE, name_metric
+from ..predictions import Candidate, Prediction
 from .dictionary_view import DictionaryView
 from .error_kinds import KINDS, WrongMention, find_kinds
-from .predictions import Candidate, Prediction
 
 RESCUE_RANK = 5
 
@@ -73,7 +73,7 @@ def analyse_errors(
     RETURNS (ErrorAnalysis): Counts and examples.
     RAISES (ValueError): If the predictions are those of another task, or lack a metric.
     """
-    n_mentions = len(set(task.mention_of)) or len(task.queries)
+    n_mentions = task.n_mentions
     if len(predictions) != n_mentions:
         raise ValueError(Errors.E783.format(what="mentions", first=len(predictions), second=n_mentions))
     wrong = [prediction for prediction in predictions if not is_hit(prediction, level, 1)]
@@ -110,21 +110,11 @@ def is_hit(prediction: Prediction, level: str, rank: int) -> bool:
     RETURNS (bool): Whether it is right.
     RAISES (ValueError): If the predictions don't say.
     """
-    metric = name_metric(level, rank)
+    metric = name_metric(rank, level)
     if metric not in prediction.hits:
         known = ", ".join(prediction.hits)
         raise ValueError(Errors.E620.format(what="metric of predictions", value=metric, allowed=known))
     return prediction.hits[metric]
-
-
-def name_metric(level: str, rank: int) -> str:
-    """Name the metric that counts hits up to a rank.
-
-    level (str): "row" or "concept".
-    rank (int): The rank.
-    RETURNS (str): Its name in metrics and predictions.
-    """
-    return f"row_acc_at_{rank}" if level == "row" else f"acc_at_{rank}"
 
 
 def take_tied(candidates: Sequence[Candidate]) -> list[Candidate]:

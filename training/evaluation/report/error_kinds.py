@@ -6,9 +6,10 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from rapidfuzz.distance import OSA
+
 from ..linking.cleaning import clean
 from .dictionary_view import DictionaryView
-from .edit_distance import count_edits
 
 UNANSWERABLE, COMPOSITE, ABBREVIATION, HOMONYM = "unanswerable", "composite", "abbreviation", "homonym"
 UNSEEN, SPELLING, SURFACE = "unseen concept", "spelling", "same words"
@@ -106,7 +107,7 @@ def is_misspelt(query: str, name: str) -> bool:
     RETURNS (bool): Whether they differ by no more than one edit in five letters of the longer one.
     """
     limit = max(len(query), len(name)) // LETTERS_PER_EDIT
-    return 0 < count_edits(query, name, limit) <= limit
+    return 0 < OSA.distance(query, name, score_cutoff=limit) <= limit
 
 
 def _is_homonym(mention: WrongMention, view: DictionaryView) -> bool:

@@ -3,32 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
+from ..folder import Evaluation
 from .document import Column, Section, Table
 from .error_analysis import RESCUE_RANK, ErrorAnalysis
 from .error_kinds import KINDS, UNSEEN
 from .findings import Finding
 from .measured import label_tasks
+from .values import NOTHING
 
 NAMES_SHOWN = 3
-NOTHING = "–"
 EXAMPLE_COLUMNS = [Column("Kind"), Column("Mention"), Column("Right names"), Column("Found")]
 
 
 def make_error_section(
-    metrics: Mapping[str, Any], corpora: Mapping[str, Sequence[str]], findings: Mapping[tuple[str, str], Finding]
+    evaluation: Evaluation, corpora: Mapping[str, Sequence[str]], findings: Mapping[tuple[str, str], Finding]
 ) -> Section | None:
     """Put the errors of all systems together.
 
-    metrics (Mapping[str, Any]): As `read_metrics` gives it.
+    evaluation (Evaluation): What was measured.
     corpora (Mapping[str, Sequence[str]]): The tasks of each corpus.
     findings (Mapping[Tuple[str, str], Finding]): What predictions show, by system and task.
     RETURNS (Optional[Section]): A section of each corpus: counts for each task, and examples for the first; None if no
         predictions were kept.
     """
     sections = []
-    for corpus, tasks in corpora.items():
+    for tasks in corpora.values():
         of_tasks = {
             name: {system: found for (system, task), found in findings.items() if task == name and found.errors}
             for name in tasks
@@ -36,11 +36,11 @@ def make_error_section(
         analysed = {name: found for name, found in of_tasks.items() if found}
         if not analysed:
             continue
-        labels = label_tasks(metrics, tasks)
+        labels = label_tasks(evaluation, tasks)
         blocks = [_count_errors(labels[name], found) for name, found in analysed.items()]
         first = next(iter(analysed))
         blocks += [_show_examples(labels[first], found) for found in analysed[first].values()]
-        sections.append(Section(metrics["tasks"][first].get("title") or corpus, blocks))
+        sections.append(Section(evaluation.tasks[first].title, blocks))
     if not sections:
         return None
     meanings = [[kind, meaning] for kind, meaning in KINDS.items()]

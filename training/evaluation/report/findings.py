@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tqdm import tqdm
 
 from ...data.task import LinkingTask
+from ..folder import PREDICTIONS_FOLDER, SEEN_ENDING, TASKS_FOLDER, Evaluation
+from ..predictions import read_predictions
 from .error_analysis import ErrorAnalysis, analyse_errors, is_hit
 from .measured import gather_measurements
-from .predictions import read_predictions
-
-PREDICTIONS, TASKS = "predictions", "tasks"
-SEEN_ENDING = ".seen_ids.json"
 
 
 @dataclass(frozen=True)
@@ -24,8 +20,8 @@ class Finding:
     """What the predictions of a system for a task show.
 
     title (str): What the system is called.
-    hits (List[bool]): Whether each mention is right at rank 1.
-    errors (Optional[ErrorAnalysis]): The errors; None if the task was not kept.
+    hits (list[bool]): Whether each mention is right at rank 1.
+    errors (ErrorAnalysis | None): The errors; None if the task was not kept.
     knows_seen (bool): Whether it is known which concepts have training mentions.
     """
 
@@ -35,38 +31,39 @@ class Finding:
     knows_seen: bool
 
 
-def read_findings(folder: str | Path, metrics: Mapping[str, Any]) -> dict[tuple[str, str], Finding]:
+def read_findings(folder: str | Path, evaluation: Evaluation) -> dict[tuple[str, str], Finding]:
     """Read all predictions of a run, of runs that differ in their seed those of the first.
 
-    folder (str | Path): The run's folder: predictions/<system>/<task>.jsonl.gz, tasks/<task>.json, and possibly
+    folder (str | Path): The run's folder: predictions/<key>.jsonl.gz, tasks/<task>.json, and possibly
         tasks/<task>.seen_ids.json, a list of the concepts of training mentions.
-    metrics (Mapping[str, Any]): As `read_metrics` gives it.
-    RETURNS (Dict[Tuple[str, str], Finding]): By system and task.
+    evaluation (Evaluation): What was measured.
+    RETURNS (dict[tuple[str, str], Finding]): By system and task.
     RAISES (ValueError): If predictions or tasks are of another form or don't fit together.
     """
     folder = Path(folder)
     findings: dict[tuple[str, str], Finding] = {}
-    for name, info in tqdm(metrics["tasks"].items(), desc="Errors", unit="task", disable=None):
+    for name, info in tqdm(evaluation.tasks.items(), desc="Errors", unit="task", disable=None):
         paths: dict[str, tuple[str, Path]] = {}
-        for measurement in gather_measurements(metrics, name):
-            path = folder / PREDICTIONS / measurement.system / f"{name}.jsonl.gz"
+        for measurement in gather_measurements(evaluation, name):
+            first = next(iter(measurement.rows.values()))
+            path = folder / PREDICTIONS_FOLDER / f"{first.key}.jsonl.gz"
             if path.is_file():
                 paths[measurement.system] = measurement.title, path
         task = _read_task(folder, name) if paths else None
         seen_ids = _read_seen(folder, name)
         for system, (title, path) in paths.items():
             predictions = read_predictions(path)
-            hits = [is_hit(prediction, info["level"], 1) for prediction in predictions]
-            errors = analyse_errors(predictions, task, level=info["level"], seen_ids=seen_ids) if task else None
+            hits = [is_hit(prediction, info.level, 1) for prediction in predictions]
+            errors = analyse_errors(predictions, task, level=info.level, seen_ids=seen_ids) if task else None
             findings[system, name] = Finding(title, hits, errors, seen_ids is not None)
     return findings
 
 
 def _read_task(folder: Path, name: str) -> LinkingTask | None:
-    path = folder / TASKS / f"{name}.json"
+    path = folder / TASKS_FOLDER / f"{name}.json"
     return LinkingTask.from_disk(path) if path.is_file() else None
 
 
 def _read_seen(folder: Path, name: str) -> frozenset[str] | None:
-    path = folder / TASKS / f"{name}{SEEN_ENDING}"
+    path = folder / TASKS_FOLDER / f"{name}{SEEN_ENDING}"
     return frozenset(json.loads(path.read_text(encoding="utf8"))) if path.is_file() else None

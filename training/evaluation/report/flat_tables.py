@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..folder import SystemInfo
 from .document import Column, Table
+from .values import NOTHING
 
-NOTHING = "–"
 # Shares by their names; other figures keep their unit.
 SHARES = ("acc_at_", "row_acc_at_", "accuracy", "f1")
 
 
-def make_flat_table(title: str, entries: Sequence[Mapping[str, Any]], systems: Mapping[str, Any]) -> Table:
+def make_flat_table(title: str, entries: Sequence[Mapping[str, Any]], systems: Mapping[str, SystemInfo]) -> Table:
     """Make a table of entries with figures.
 
     title (str): What stands above it.
     entries (Sequence[Mapping[str, Any]]): Its lines. Shares of mentions are given in per cent, other figures as they
         are.
-    systems (Mapping[str, Any]): The systems of the run, to call them by their titles.
+    systems (Mapping[str, SystemInfo]): The systems of the run, to call them by their titles.
     RETURNS (Table): A column for each key, in the order in which they come.
     """
     keys = list(dict.fromkeys(key for entry in entries for key in entry))
@@ -56,7 +57,7 @@ def _make_column(key: str, values: Sequence[Any]) -> Column:
     return Column(f"{title}, per cent" if key.startswith(SHARES) else title, "number" if is_number else "text")
 
 
-def _format(key: str, value: Any, systems: Mapping[str, Any]) -> str:
+def _format(key: str, value: Any, systems: Mapping[str, SystemInfo]) -> str:
     if value is None or value == "":
         return NOTHING
     if isinstance(value, bool):
@@ -69,4 +70,4 @@ def _format(key: str, value: Any, systems: Mapping[str, Any]) -> str:
         return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.0f}"
     if isinstance(value, (list, tuple)):
         return ", ".join(_format("", inner, {}) for inner in value)
-    return str(systems[value]["title"]) if key == "system" and value in systems else str(value)
+    return systems[value].title if key == "system" and value in systems else str(value)

@@ -8,8 +8,8 @@ from typing import TypeVar
 
 from .document import Column, Section, Table
 from .literature import PublishedFigure, read_literature, read_sources
+from .values import NOTHING
 
-NOTHING = "–"
 T = TypeVar("T")
 
 

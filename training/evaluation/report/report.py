@@ -1,55 +1,63 @@
-"""The report of a run: one file of Markdown, one of HTML, of what lies in the run's folder."""
+"""The report of an evaluation: one file of Markdown, one of HTML, of what lies in its folder."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ...data.run_folder import write_text
 from ...errors import Errors
+from ..folder import (
+    CASE_STUDIES_FILE,
+    FIGURES_FILE,
+    FIGURES_FOLDER,
+    HTML_FILE,
+    MARKDOWN_FILE,
+    Evaluation,
+    Missing,
+    read_evaluation,
+)
 from .comparisons import make_comparison_table
 from .document import Column, Picture, Section, Table
 from .error_tables import make_error_section
 from .findings import Finding, read_findings
-from .flat_tables import make_flat_table, make_pair_table
+from .flat_tables import make_pair_table
 from .html import MEDIA_TYPES, to_html
 from .literature_tables import make_literature_section
 from .markdown import to_markdown
-from .measured import name_corpora, read_metrics
-from .tables import NOTHING, make_accuracy_table
+from .measured import name_corpora
+from .other_tables import make_peer_section, make_probe_section, read_probes
+from .tables import make_accuracy_table
+from .values import NOTHING
 
 TITLE = "Benchmarks of biomedical entity linking"
-MARKDOWN_FILE, HTML_FILE = "report.md", "report.html"
-FIGURES, CASE_STUDIES_FILE = "figures", "case_studies.json"
-CODER_TITLES = {
-    "mcsm": "Similarity of concepts of one semantic type (MCSM)",
-    "relations": "Relations between concepts",
-    "word_similarity": "Similarity of words, as people rate it",
-}
 
 
-def make_report(folder: str | Path) -> None:
-    """Write the report of a run into its folder: report.md and report.html. The same run gives the same bytes.
+def make_report(folder: str | Path, *, peers: str | Path | None = None) -> None:
+    """Write the report of an evaluation into its folder. The same folder gives the same bytes.
 
-    folder (str | Path): The run's folder, with metrics.json; and possibly predictions, tasks, figures and
-        case_studies.json.
+    folder (str | Path): The folder, with metrics.json, and with the other files of `training.evaluation.folder` that
+        there are.
+    peers (str | Path | None): The report (JSON) of the project `peers`; None for none.
     RAISES (FileNotFoundError): If there is no metrics.json.
     RAISES (ValueError): If a file is of another form, or predictions are those of another task.
     """
     folder = Path(folder)
-    metrics = read_metrics(folder)
-    corpora, findings = name_corpora(metrics), read_findings(folder, metrics)
+    evaluation = read_evaluation(folder)
+    corpora, findings = name_corpora(evaluation), read_findings(folder, evaluation)
+    probes = read_probes(folder)
+    missing = [*evaluation.missing, *(entry for probe in probes.values() for entry in probe.missing)]
     made = [
-        _describe_run(metrics),
-        _list_missing(metrics),
-        _show_accuracy(metrics, corpora, findings),
+        _describe_run(evaluation),
+        _list_missing(missing),
+        _show_accuracy(evaluation, corpora, findings),
         make_literature_section(),
-        make_error_section(metrics, corpora, findings),
-        _show_flat("Concepts, relations and words", metrics.get("coder_tasks"), CODER_TITLES, metrics),
-        _show_flat("Other tools", _name_peers(metrics.get("peers")), {}, metrics),
+        make_error_section(evaluation, corpora, findings),
+        make_probe_section(probes, evaluation.systems),
+        make_peer_section(peers),
         _show_figures(folder),
         _show_case_studies(folder),
     ]
@@ -58,85 +66,60 @@ def make_report(folder: str | Path) -> None:
     write_text(folder / HTML_FILE, to_html(TITLE, sections))
 
 
-def _describe_run(metrics: Mapping[str, Any]) -> Section:
-    settings = metrics.get("settings", {})
-    data = json.dumps([settings, metrics["systems"], metrics["tasks"]], sort_keys=True, ensure_ascii=False).encode()
-    text = f"Settings, systems and tasks have the hash {hashlib.sha256(data).hexdigest()[:12]} (SHA-256, first 12)."
-    if metrics.get("seconds") is not None:
-        text += f" The run took {metrics['seconds'] / 60:,.1f} minutes, without what was measured before."
+def _describe_run(evaluation: Evaluation) -> Section:
+    described = evaluation.model_dump(include={"settings", "systems", "tasks"})
+    digest = hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()
+    text = f"Settings, systems and tasks have the hash {digest[:12]} (SHA-256, first 12)."
+    if evaluation.seconds is not None:
+        text += f" The run took {evaluation.seconds / 60:,.1f} minutes, without what was measured before."
     columns = [Column(title) for title in ("System", "Kind", "Published as", "Seed", "Fingerprint", "Description")]
     rows = [
         [
-            system["title"],
-            system.get("kind") or NOTHING,
-            system.get("published") or NOTHING,
-            NOTHING if system.get("seed") is None else str(system["seed"]),
-            (system.get("fingerprint") or NOTHING)[:12],
-            system.get("description") or NOTHING,
+            system.title,
+            system.kind or NOTHING,
+            system.published or NOTHING,
+            NOTHING if system.seed is None else str(system.seed),
+            system.fingerprint[:12] or NOTHING,
+            system.description or NOTHING,
         ]
-        for system in metrics["systems"].values()
+        for system in evaluation.systems.values()
     ]
-    return Section(
-        "The run",
-        [
-            text,
-            Table("Systems", columns, rows),
-            make_pair_table("Versions", ("Package", "Version"), metrics["versions"]),
-            *([make_pair_table("Settings", ("Setting", "Value"), settings, is_folded=True)] if settings else []),
-        ],
-    )
+    settings = [make_pair_table("Settings", ("Setting", "Value"), evaluation.settings, is_folded=True)]
+    versions = make_pair_table("Versions", ("Package", "Version"), evaluation.versions)
+    tables = [Table("Systems", columns, rows), versions, *(settings if evaluation.settings else [])]
+    return Section("The run", [text, *tables])
 
 
-def _list_missing(metrics: Mapping[str, Any]) -> Section | None:
-    if not metrics["missing"]:
-        return None
+def _list_missing(missing: Sequence[Missing]) -> Section | None:
     columns = [Column("What"), Column("Task"), Column("Why"), Column("How to get it")]
     rows = [
-        [
-            entry.get("title") or entry.get("corpus") or entry.get("system") or NOTHING,
-            *(entry.get(key) or NOTHING for key in ("task", "reason", "obtain")),
-        ]
-        for entry in metrics["missing"]
+        [entry.title or entry.corpus or entry.system or NOTHING, entry.task or NOTHING, entry.reason, entry.obtain]
+        for entry in missing
     ]
-    return Section("What was not measured", [Table("Corpora and systems that were not there", columns, rows)])
+    table = Table("Corpora and systems that were not there", columns, rows)
+    return Section("What was not measured", [table]) if rows else None
 
 
 def _show_accuracy(
-    metrics: Mapping[str, Any], corpora: Mapping[str, list[str]], findings: Mapping[tuple[str, str], Finding]
+    evaluation: Evaluation, corpora: Mapping[str, list[str]], findings: Mapping[tuple[str, str], Finding]
 ) -> Section:
     hits = {key: finding.hits for key, finding in findings.items()}
     sections = []
-    for corpus, tasks in corpora.items():
-        tests = make_comparison_table(metrics, tasks, hits)
-        blocks = [make_accuracy_table(metrics, tasks), *([tests] if tests else [])]
-        sections.append(Section(metrics["tasks"][tasks[0]].get("title") or corpus, blocks))
+    for tasks in corpora.values():
+        tests = make_comparison_table(evaluation, tasks, hits)
+        blocks = [make_accuracy_table(evaluation, tasks), *([tests] if tests else [])]
+        sections.append(Section(evaluation.tasks[tasks[0]].title, blocks))
     text = (
-        "Columns begin with the protocol of their figures. Figures of different protocols can't be compared. A figure "
+        "Columns begin with the protocol of their figures. Figures of different protocols cannot be compared. A figure "
         "from the literature stands beside a measured one only if both are of one protocol, and always with its source."
     )
     return Section("Accuracy", [text], sections)
 
 
-def _show_flat(
-    title: str, tables: Mapping[str, Any] | None, titles: Mapping[str, str], metrics: Mapping[str, Any]
-) -> Section | None:
-    blocks = [
-        make_flat_table(titles.get(name, name.replace("_", " ")), entries, metrics["systems"])
-        for name, entries in (tables or {}).items()
-        if entries
-    ]
-    return Section(title, blocks) if blocks else None
-
-
-def _name_peers(peers: Any) -> Mapping[str, Any]:
-    """Name the tables of peers: there is one if they are a list."""
-    return {"Side by side": peers} if isinstance(peers, list) else peers or {}
-
-
 def _show_figures(folder: Path) -> Section | None:
     pictures: list[Picture] = []
-    for entry in _read_list(folder / FIGURES / "figures.json"):
-        path = folder / FIGURES / entry["file"]
+    for entry in _read_list(folder / FIGURES_FOLDER / FIGURES_FILE):
+        path = folder / FIGURES_FOLDER / entry["file"]
         if path.suffix.lower() not in MEDIA_TYPES or Path(entry["file"]).name != entry["file"]:
             raise ValueError(Errors.E784.format(file=path))
         pictures.append(Picture(path, entry["title"], entry["caption"]))

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from statistics import fmean, stdev
-from typing import Any
+from statistics import fmean
 
+from ..folder import Evaluation, TaskInfo
+from ..linking.accuracy import ANY_TIED, name_metric
 from .document import Column, Table
-from .error_analysis import name_metric
 from .literature import PublishedFigure, published_value, read_sources
 from .measured import Measurement, gather_measurements, label_tasks
+from .values import NOTHING, format_values
 
-NOTHING = "–"
-ANY_TIED = "acc_at_1_any_tied"
 # A corpus with fewer mentions under a protocol of its own, by which others have published figures as well.
 REFINED = "refined"
 LEVELS = {
@@ -25,23 +24,23 @@ TIES = (
 )
 
 
-def make_accuracy_table(metrics: Mapping[str, Any], tasks: Sequence[str]) -> Table:
+def make_accuracy_table(evaluation: Evaluation, tasks: Sequence[str]) -> Table:
     """Make the table of a corpus.
 
-    metrics (Mapping[str, Any]): As `read_metrics` gives it.
+    evaluation (Evaluation): What was measured.
     tasks (Sequence[str]): The tasks of the corpus, one for each protocol.
     RETURNS (Table): A line for each system, similarity and search. A published figure stands beside a measured one only
         if both are of one protocol, with its citation.
     """
-    labels = label_tasks(metrics, tasks)
+    labels = label_tasks(evaluation, tasks)
     lines: dict[tuple[str, str, str], list[str]] = {}
     columns = [Column("System"), Column("Similarity"), Column("Search")]
     for name in tasks:
-        task = metrics["tasks"][name]
-        measurements = gather_measurements(metrics, name)
+        task = evaluation.tasks[name]
+        measurements = gather_measurements(evaluation, name)
         cited = {place: find_published(measurement, task) for place, measurement in enumerate(measurements)}
         has_published = any(cited.values())
-        added = _name_columns(labels[name], task["ranks"], has_published)
+        added = _name_columns(labels[name], task.ranks, has_published)
         for fields in lines.values():
             fields += [NOTHING] * len(added)
         for place, measurement in enumerate(measurements):
@@ -50,24 +49,24 @@ def make_accuracy_table(metrics: Mapping[str, Any], tasks: Sequence[str]) -> Tab
             fields[-len(added) :] = _fill(measurement, task, cited[place], has_published)
         columns += added
     rows = [[*key, *fields] for key, fields in lines.items()]
-    title = metrics["tasks"][tasks[0]].get("title") or metrics["tasks"][tasks[0]]["corpus"]
-    caption = [TIES, *(f"{labels[name]}: {describe_task(metrics['tasks'][name])}" for name in tasks)]
-    caption += [remark for name in tasks for remark in _describe_searches(metrics, name, labels[name])]
+    title = evaluation.tasks[tasks[0]].title
+    caption = [TIES, *(f"{labels[name]}: {describe_task(evaluation.tasks[name])}" for name in tasks)]
+    caption += [remark for name in tasks for remark in _describe_searches(evaluation, name, labels[name])]
     return Table(f"{title}: accuracy", columns, rows, caption)
 
 
-def find_published(measurement: Measurement, task: Mapping[str, Any]) -> dict[str, PublishedFigure]:
+def find_published(measurement: Measurement, task: TaskInfo) -> dict[str, PublishedFigure]:
     """Find the published figures of a system that were measured as it was.
 
     measurement (Measurement): What was measured of the system.
-    task (Mapping[str, Any]): The task's entry in metrics.json.
-    RETURNS (Dict[str, PublishedFigure]): By metric, without regard to the level; none if the protocol is another.
+    task (TaskInfo): The task.
+    RETURNS (dict[str, PublishedFigure]): By metric, without regard to the level; none if the protocol is another.
     """
-    is_refined = task["protocol"] == REFINED and task.get("is_comparable", True)
-    if not measurement.published or not (task["is_published"] or is_refined):
+    is_refined = task.protocol == REFINED and task.is_comparable
+    if not measurement.published or not (task.is_published or is_refined):
         return {}
-    corpus = f"{task['corpus']}_{REFINED}" if is_refined else task["corpus"]
-    metrics = [f"acc_at_{rank}" for rank in task["ranks"]]
+    corpus = f"{task.corpus}_{REFINED}" if is_refined else task.corpus
+    metrics = [f"acc_at_{rank}" for rank in task.ranks]
     found = {metric: published_value(measurement.published, corpus, metric) for metric in metrics}
     return {metric: figure for metric, figure in found.items() if figure}
 
@@ -78,53 +77,45 @@ def name_system(measurement: Measurement) -> str:
     measurement (Measurement): What was measured of it.
     RETURNS (str): Its title, with the number of seeds if there are several.
     """
-    n = len(measurement.scores)
+    n = len(measurement.rows)
     return f"{measurement.title} ({n} seeds)" if n > 1 else measurement.title
 
 
-def describe_task(task: Mapping[str, Any]) -> str:
+def describe_task(task: TaskInfo) -> str:
     """Say under which protocol a task is measured, in one paragraph.
 
-    task (Mapping[str, Any]): The task's entry in metrics.json.
+    task (TaskInfo): The task.
     RETURNS (str): Mentions, dictionary, what is done to both, level and average.
     """
     parts = [
-        f"{task['mentions']:,} mentions, of which the dictionary can't answer {task.get('unanswerable', 0):,}",
-        f"dictionary: {task['dictionary']}, {task['names']:,} names, "
-        f"{'with' if task['augmented'] else 'without'} the mentions of the training and development parts",
-        f"abbreviations {'spelled out' if task['abbreviations'] else 'as they stand'}",
-        f"mentions of several concepts {'looked up part by part' if task['composites'] else 'looked up whole'}",
-        LEVELS[task["level"]],
-        f"average: {task['aggregation']}",
+        f"{task.mentions:,} mentions, of which the dictionary cannot answer {task.unanswerable:,}",
+        f"dictionary: {task.dictionary}, {task.names:,} names, "
+        f"{'with' if task.augmented else 'without'} the mentions of the training and development parts",
+        f"abbreviations {'spelled out' if task.abbreviations else 'as they stand'}",
+        f"mentions of several concepts {'looked up part by part' if task.composites else 'looked up whole'}",
+        LEVELS[task.level],
+        f"average: {task.aggregation}",
     ]
-    if task.get("hash"):
-        parts.append(f"task {task['hash'][:12]}")
-    remarks = [remark for remark in (task.get("note"), task.get("licence")) if remark]
-    return f"{'; '.join(parts)}." + "".join(f" {remark.rstrip('.')}." for remark in remarks)
+    if task.hash:
+        parts.append(f"task {task.hash[:12]}")
+    return f"{'; '.join(parts)}." + (f" {task.note.rstrip('.')}." if task.note else "")
 
 
-def _describe_searches(metrics: Mapping[str, Any], task: str, label: str) -> list[str]:
+def _describe_searches(evaluation: Evaluation, task: str, label: str) -> list[str]:
     """Say what approximate search has missed, and what look-up has answered before a system was asked."""
     remarks = []
-    for row in metrics["rows"]:
-        title = metrics["systems"][row["system"]]["title"]
-        if row["task"] == task and row.get("recall"):
-            remarks.append(f"{label}, {title}: the index finds the nearest name of {100 * row['recall']:.1f} per cent.")
-        if row["task"] == task and row.get("decided"):
-            counts = ", ".join(f"{n:,} by the {what}" for what, n in row["decided"].items())
+    for row in evaluation.rows:
+        if row.task != task:
+            continue
+        title, search = evaluation.systems[row.system].title, row.search
+        if search.get("recall"):
+            remarks.append(
+                f"{label}, {title}: the index finds the nearest name of {100 * search['recall']:.1f} per cent."
+            )
+        if search.get("decided"):
+            counts = ", ".join(f"{n:,} by the {what}" for what, n in search["decided"].items())
             remarks.append(f"{label}, {title}: distinct queries are answered: {counts}.")
     return remarks
-
-
-def format_values(values: Sequence[float]) -> str:
-    """Write the scores of seeds.
-
-    values (Sequence[float]): Scores in per cent.
-    RETURNS (str): Their mean with one decimal, and their standard deviation if there are several.
-    """
-    if not values:
-        return NOTHING
-    return f"{fmean(values):.1f}" + (f" ± {stdev(values):.1f}" if len(values) > 1 else "")
 
 
 def cite(figure: PublishedFigure) -> str:
@@ -146,16 +137,16 @@ def _name_columns(label: str, ranks: Sequence[int], has_published: bool) -> list
 
 
 def _fill(
-    measurement: Measurement, task: Mapping[str, Any], figures: Mapping[str, PublishedFigure], has_published: bool
+    measurement: Measurement, task: TaskInfo, figures: Mapping[str, PublishedFigure], has_published: bool
 ) -> list[str]:
-    values = {rank: measurement.get_values(name_metric(task["level"], rank)) for rank in task["ranks"]}
+    values = {rank: measurement.get_values(name_metric(rank, task.level)) for rank in task.ranks}
     fields = [format_values(of_rank) for of_rank in values.values()]
     fields.append(format_values(measurement.get_values(ANY_TIED)))
     if not has_published:
         return fields
     if not figures:
         return [*fields, NOTHING, NOTHING]
-    cited = [figures.get(f"acc_at_{rank}") for rank in task["ranks"]]
+    cited = [figures.get(f"acc_at_{rank}") for rank in task.ranks]
     printed = "/".join(figure.printed if figure else NOTHING for figure in cited)
     places = "; ".join(dict.fromkeys(cite(figure) for figure in figures.values()))
     gains = [

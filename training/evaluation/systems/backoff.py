@@ -1,32 +1,38 @@
-"""Look-up of what is known already, before a system is asked."""
+"""Look-up of known strings, before another system is asked."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
 from ...data.corpus_files import EQUAL_IDS
-from .base import System
+from ..tasks import CorpusTask
+from .base import Searcher, System
 
 
-class DictionaryBackoff:
-    """Mentions that are known get the concept that they are known for, and only the others are left to a system.
+class DictionaryBackoff(System):
+    """Links known mentions to the concept that they are known for, and asks a system about the others only.
 
-    In this order, upper and lower case apart: the concept that the string has most often in the training part; the
-    concept that has it as a name (Basaldella et al., EMNLP 2020, without the step of edit distances). Such a query has
-    one candidate, so it is right at every rank or at none.
+    In this order, ignoring case: the concept that the string has most often in the training part; the concept that has
+    it as a name (Basaldella et al., EMNLP 2020, without the step of edit distances). Such a query has one candidate, so
+    it is right at every rank or at none.
 
-    system (System): What finds names for the others.
+    system (Searcher): What finds names for the others.
     ids (Sequence[str]): The concept of each name of the dictionary that is going to be searched, "|" between equal ids.
-    seen (Iterable[Tuple[str, Sequence[str]]]): The strings of the training part, and the ids of each.
+    seen (Iterable[tuple[str, Sequence[str]]]): The strings of the training part, and the ids of each.
     """
 
-    def __init__(self, system: System, ids: Sequence[str], seen: Iterable[tuple[str, Sequence[str]]] = ()) -> None:
+    def __init__(
+        self, system: Searcher, ids: Sequence[str] = (), seen: Iterable[tuple[str, Sequence[str]]] = ()
+    ) -> None:
         self.system = system
         row_of_id: dict[str, int] = {}
-        # The row that says the least besides: a name that several concepts have would be right for all of them.
+        # The row with the fewest ids: a name that several concepts have would be right for all of them.
         for row, joined in sorted(enumerate(ids), key=lambda entry: entry[1].count(EQUAL_IDS)):
             for single in joined.split(EQUAL_IDS):
                 row_of_id.setdefault(single, row)
@@ -38,8 +44,29 @@ class DictionaryBackoff:
         self._known = {text: votes.most_common(1)[0][0] for text, votes in counts.items() if votes}
         self.decided: Counter[str] = Counter()
 
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Name the system behind, and what is known of the training part. See `System.identity`."""
+        known = hashlib.sha256(json.dumps(sorted(self._known.items())).encode()).hexdigest()
+        over = self.system.identity if isinstance(self.system, System) else repr(self.system)
+        return {"kind": "backoff", "over": over, "known": known}
+
+    def bind(self, task: CorpusTask) -> System:
+        """Give the system the task's ids and training mentions. See `System.bind`."""
+        over: Any = self.system
+        return DictionaryBackoff(over.load().bind(task), task.linking.ids, task.list_seen())
+
+    def release(self) -> None:
+        """Free the memory of the system behind. See `System.release`."""
+        if isinstance(self.system, System):
+            self.system.release()
+
+    def describe_search(self) -> dict[str, Any]:
+        """Say how many queries each step has answered. See `System.describe_search`."""
+        return {"search": "exact", "decided": dict(self.decided)}
+
     def search(self, names: Sequence[str], queries: Sequence[str], k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Find names, see `System.search`. What is decided without the system has a score of 1.
+        """Find names, see `Searcher.search`. Those that are found without the system have a score of 1.
 
         `decided` counts the queries that the training part, the dictionary and the system have answered.
         """

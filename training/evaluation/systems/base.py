@@ -1,14 +1,16 @@
-"""What a system is, and how its results are put together."""
+"""What a system is: whatever finds names for queries, and says what decides its results."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
+from ..tasks import CorpusTask
 
-class System(Protocol):
+
+class Searcher(Protocol):
     """Whatever finds names for queries."""
 
     def search(self, names: Sequence[str], queries: Sequence[str], k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -17,36 +19,75 @@ class System(Protocol):
         names (Sequence[str]): The dictionary.
         queries (Sequence[str]): What to look up.
         k (int): Names wanted for each query, at most as many as there are.
-        RETURNS (Tuple[ndarray, ndarray]): Rows of names, shape (queries, k), int64, best first, equal ones by row,
+        RETURNS (tuple[ndarray, ndarray]): Rows of names, shape (queries, k), int64, best first, equal ones by row,
             padded with -1; and their scores, float32, padded with -inf.
         """
         ...
 
 
-def take_best(rows: np.ndarray, scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Take the rows with the highest scores, and of those with equal scores the first, without sorting all.
+class System:
+    """A system to measure. Those that link have `search` besides, as in `Searcher`."""
 
-    rows (ndarray): Rows, each once.
-    scores (ndarray): Their scores.
-    k (int): Rows wanted at most.
-    RETURNS (Tuple[ndarray, ndarray]): The best rows and their scores, best first.
+    # As in reports: how vectors are compared.
+    similarity = ""
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Name what decides the system's results, apart from the task.
+
+        RETURNS (dict[str, Any]): JSON data. Results are kept under a hash of it.
+        RAISES (OSError): If a file that the system needs is missing.
+        """
+        raise NotImplementedError
+
+    def load(self) -> System:
+        """Load what is behind the system.
+
+        RETURNS (System): The system that can be bound and measured.
+        RAISES (OSError): If a file that it needs is missing.
+        """
+        return self
+
+    def bind(self, task: CorpusTask) -> System:
+        """Give the system what it has to know of a task before it searches.
+
+        task (CorpusTask): The task.
+        RETURNS (System): The system to measure on this task.
+        RAISES (OSError): If a file that it needs for the task is missing.
+        """
+        return self
+
+    def release(self) -> None:
+        """Free the memory of encoders and vectors. They are loaded again when they are needed."""
+
+    def describe_search(self) -> dict[str, Any]:
+        """Describe the last search for a report.
+
+        RETURNS (dict[str, Any]): `search`, such as "exact", and what else there is to say.
+        """
+        return {"search": "exact"}
+
+
+class LazySystem(System):
+    """A system that is loaded when it is first needed.
+
+    make (Callable): Makes the system.
     """
-    if len(rows) > k:
-        likely = scores >= np.partition(scores, -k)[-k]
-        rows, scores = rows[likely], scores[likely]
-    order = np.lexsort((rows, -scores))[:k]
-    return rows[order], scores[order]
 
+    def __init__(self, make: Callable[[], System]) -> None:
+        self._make = make
+        self._made: System | None = None
 
-def pad(found: list[tuple[np.ndarray, np.ndarray]], k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Put what was found for each query into one array.
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Load the system, and name what decides its results. See `System.identity`."""
+        return self.load().identity
 
-    found (List[Tuple[ndarray, ndarray]]): Rows and scores of each query, at most `k`.
-    k (int): Columns.
-    RETURNS (Tuple[ndarray, ndarray]): Rows and scores as `System.search` gives them.
-    """
-    all_rows = np.full((len(found), k), -1, dtype=np.int64)
-    all_scores = np.full((len(found), k), -np.inf, dtype=np.float32)
-    for query, (rows, scores) in enumerate(found):
-        all_rows[query, : len(rows)], all_scores[query, : len(rows)] = rows, scores
-    return all_rows, all_scores
+    def load(self) -> System:
+        """Load the system unless it is loaded. See `System.load`."""
+        self._made = self._made or self._make()
+        return self._made
+
+    def release(self) -> None:
+        """Forget the loaded system. See `System.release`."""
+        self._made = None

@@ -10,57 +10,47 @@ from typing import Any
 import numpy as np
 
 from spacy_sapbert.encoder import EncoderShim
+from spacy_sapbert.files import hash_file
 
 from ...errors import Errors
+from ..embeddings import Embeddings
+from ..tasks import CorpusTask
+from .base import System
 from .blocks import search_blocks
 from .sparse import SparseEncoder, score_sparse
 
 ENCODER_FOLDER = "encoder"
 BIOSYN_FILE = "biosyn.json"
 FORMAT_VERSION = 1
+# Stands for the name of a corpus in the path of a model.
+CORPUS = "{corpus}"
 
 
-class BioSynSystem:
-    """Names with the highest sum of the inner product of vectors and the weighted product of sparse ones (section 3.1).
+class BioSynSystem(System):
+    """Finds the names with the highest sum of the inner product of vectors and the weighted product of sparse ones
+    (section 3.1). The whole dictionary is searched, not only candidates.
 
-    The whole dictionary is searched, not only candidates.
-
-    encoder (EncoderShim): The encoder, whose vectors are taken as they are.
+    encoder (EncoderShim | Embeddings): The encoder, whose vectors are taken as they are, or its vectors.
     sparse (SparseEncoder): The sparse encoder.
-    weight (float): That of sparse products.
-    batch_size (int): Strings in one forward pass.
-    vectors (Optional[Callable]): What gives the vectors of strings, shape (n, width), float32, in place of the encoder:
-        a store that has them already, for example.
+    weight (float): Weight of sparse products.
     """
 
-    def __init__(
-        self,
-        encoder: EncoderShim,
-        sparse: SparseEncoder,
-        weight: float,
-        *,
-        batch_size: int = 256,
-        vectors: Callable[[Sequence[str]], np.ndarray] | None = None,
-    ) -> None:
-        self.encoder = encoder
+    def __init__(self, encoder: EncoderShim | Embeddings, sparse: SparseEncoder, weight: float) -> None:
+        self.embeddings = encoder if isinstance(encoder, Embeddings) else Embeddings(encoder)
         self.sparse = sparse
         self.weight = weight
-        self.batch_size = batch_size
-        self.vectors = vectors or self._encode
+
+    @property
+    def encoder(self) -> EncoderShim:
+        """The encoder."""
+        return self.embeddings.encoder
 
     @classmethod
-    def from_disk(
-        cls,
-        folder: str | Path,
-        *,
-        batch_size: int = 256,
-        vectors: Callable[[Sequence[str]], np.ndarray] | None = None,
-    ) -> BioSynSystem:
+    def from_disk(cls, folder: str | Path, *, cache: str | Path | None = None) -> BioSynSystem:
         """Load what training has written.
 
         folder (str | Path): The output folder of the training.
-        batch_size (int): Strings in one forward pass.
-        vectors (Optional[Callable]): What gives the vectors of strings in place of the encoder.
+        cache (str | Path | None): A folder for vectors of strings; None keeps them in memory.
         RETURNS (BioSynSystem): The system.
         RAISES (OSError): If a file is missing or damaged.
         RAISES (ValueError): If the folder holds something else, or another encoder than that of the weight.
@@ -71,11 +61,11 @@ class BioSynSystem:
         if encoder.fingerprint != data["encoder"]:
             raise ValueError(Errors.E766.format(path=folder, found=encoder.fingerprint, wanted=data["encoder"]))
         sparse = SparseEncoder(data["sparse"]["vocabulary"], data["sparse"]["idf"])
-        return cls(encoder, sparse, float(data["weight"]), batch_size=batch_size, vectors=vectors)
+        return cls(Embeddings(encoder, cache), sparse, float(data["weight"]))
 
     def search(self, names: Sequence[str], queries: Sequence[str], k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Find the names with the highest scores. See `System.search`."""
-        left, right = self.vectors(queries), self.vectors(names)
+        """Find the names with the highest scores. See `Searcher.search`."""
+        left, right = (self.embeddings.take(strings, normalised=False) for strings in (queries, names))
         sparse = score_sparse(self.sparse.encode(queries), self.sparse.encode(names))
 
         def take_queries(block: slice) -> Callable[[slice], np.ndarray]:
@@ -91,10 +81,42 @@ class BioSynSystem:
 
         return search_blocks(take_queries, len(queries), len(names), k)
 
-    def _encode(self, strings: Sequence[str]) -> np.ndarray:
-        place = {string: row for row, string in enumerate(dict.fromkeys(strings))}
-        vectors = self.encoder.encode_unscaled(list(place), batch_size=self.batch_size)
-        return vectors if len(place) == len(strings) else vectors[[place[string] for string in strings]]
+
+class BioSynModels(System):
+    """The model of BioSyn that was trained for the corpus of a task.
+
+    model (str): The output folder of the training, in which "{corpus}" stands for the name of the corpus.
+    cache (str | Path | None): A folder for vectors of strings; None keeps them in memory.
+    """
+
+    def __init__(self, model: str, cache: str | Path | None = None) -> None:
+        self.model = model
+        self.cache = cache
+        self._loaded: dict[str, BioSynSystem] = {}
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Name the model by the hash of its file. See `System.identity`."""
+        return {"kind": "biosyn", "model": hash_file(Path(self.model) / BIOSYN_FILE)}
+
+    def bind(self, task: CorpusTask) -> System:
+        """Choose the model of the task's corpus. See `System.bind`."""
+        folder = self.model.replace(CORPUS, task.name.rpartition(".")[0])
+        if not (Path(folder) / BIOSYN_FILE).is_file():
+            raise FileNotFoundError(Errors.E752.format(path=folder, system="BioSyn"))
+        bound = BioSynModels(folder, self.cache)
+        bound._loaded = self._loaded
+        return bound
+
+    def release(self) -> None:
+        """Forget all loaded models. See `System.release`."""
+        self._loaded.clear()
+
+    def search(self, names: Sequence[str], queries: Sequence[str], k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Search with the model. See `Searcher.search`."""
+        if self.model not in self._loaded:
+            self._loaded[self.model] = BioSynSystem.from_disk(self.model, cache=self.cache)
+        return self._loaded[self.model].search(names, queries, k)
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -6,8 +6,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .base import pad, take_best
-
 # 256 x 16,384 scores are 17 MB.
 QUERY_BLOCK = 256
 NAME_BLOCK = 16_384
@@ -26,15 +24,15 @@ def search_blocks(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Find the names with the highest scores, block after block.
 
-    score (Callable): Takes a block of queries, and returns what takes a block of names and gives their scores: an array
-        of shape (queries, names), float32. What it prepares for the queries serves all blocks of names.
+    score (Callable): Takes a block of queries, and returns a function that takes a block of names and returns their
+        scores: an array of shape (queries, names), float32. All blocks of names share what it prepares for queries.
     n_queries (int): Queries.
     n_names (int): Names.
     k (int): Names wanted for each query.
-    above (float): Names are found if their score is above.
+    above (float): Only names with a higher score are found.
     query_block (int): Queries in a block.
     name_block (int): Names in a block.
-    RETURNS (Tuple[ndarray, ndarray]): Rows and scores as `System.search` gives them, equal scores by row.
+    RETURNS (tuple[ndarray, ndarray]): Rows and scores as `Searcher.search` returns them, equal scores by row.
     """
     found: list[tuple[np.ndarray, np.ndarray]] = []
     for start in range(0, n_queries, query_block):
@@ -58,3 +56,32 @@ def _search(
                     np.concatenate([rows, new + start]), np.concatenate([scores, products[query, new]]), k
                 )
     return best
+
+
+def take_best(rows: np.ndarray, scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Take the rows with the highest scores, and of those with equal scores the first, without sorting all.
+
+    rows (ndarray): Distinct rows.
+    scores (ndarray): Their scores.
+    k (int): Rows wanted at most.
+    RETURNS (tuple[ndarray, ndarray]): The best rows and their scores, best first.
+    """
+    if len(rows) > k:
+        likely = scores >= np.partition(scores, -k)[-k]
+        rows, scores = rows[likely], scores[likely]
+    order = np.lexsort((rows, -scores))[:k]
+    return rows[order], scores[order]
+
+
+def pad(found: list[tuple[np.ndarray, np.ndarray]], k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Put the names found for each query into one array.
+
+    found (list[tuple[ndarray, ndarray]]): Rows and scores of each query, at most `k`.
+    k (int): Columns.
+    RETURNS (tuple[ndarray, ndarray]): Rows and scores as `Searcher.search` returns them.
+    """
+    all_rows = np.full((len(found), k), -1, dtype=np.int64)
+    all_scores = np.full((len(found), k), -np.inf, dtype=np.float32)
+    for query, (rows, scores) in enumerate(found):
+        all_rows[query, : len(rows)], all_scores[query, : len(rows)] = rows, scores
+    return all_rows, all_scores

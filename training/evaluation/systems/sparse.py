@@ -1,4 +1,4 @@
-"""Sparse vectors of strings: one or two characters in a row, weighed by how few names have them (TF-IDF)."""
+"""Sparse vectors of strings: one or two characters in a row, weighted by rarity (TF-IDF)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class SparseEncoder:
     """The sparse encoder of BioSyn (Sung et al., ACL 2020, section 3.1): TF-IDF of characters and pairs of them.
 
-    vocabulary (Sequence[str]): What has a column: characters and pairs of them, in the order of columns.
+    vocabulary (Sequence[str]): Characters and pairs of them, in the order of columns.
     idf (Sequence[float]): The weight of each.
     """
 
@@ -38,12 +38,12 @@ class SparseEncoder:
         """Encode strings.
 
         strings (Sequence[str]): The strings.
-        RETURNS (csr_matrix): Shape (n, vocabulary), float32; rows of length 1, or empty if nothing in them is known.
+        RETURNS (csr_matrix): Shape (n, vocabulary), float32; rows of length 1, or empty where nothing is known.
         """
         return self._vectorizer.transform(strings)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what the encoder is made of as plain JSON data.
+        """Return the encoder as plain JSON data.
 
         RETURNS (dict): `vocabulary` and `idf`.
         """
@@ -65,8 +65,8 @@ def score_sparse(queries: csr_matrix, names: csr_matrix) -> Callable[[slice], Ca
 
     queries (csr_matrix): Shape (n, vocabulary).
     names (csr_matrix): Shape (m, vocabulary).
-    RETURNS (Callable): Takes a block of queries; returns what takes a block of names and gives an array of shape
-        (queries, names), exactly 0 where nothing is shared.
+    RETURNS (Callable): Takes a block of queries; returns a function that takes a block of names and returns an array of
+        shape (queries, names), exactly 0 where nothing is shared.
     """
 
     def take_queries(block: slice) -> Callable[[slice], np.ndarray]:

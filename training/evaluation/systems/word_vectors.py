@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import spacy
@@ -12,20 +13,22 @@ from spacy.language import Language
 from spacy.vectors import Vectors
 from spacy.vocab import Vocab
 
+from spacy_sapbert.files import hash_file
 from spacy_sapbert.index import exact_search
 
 from ...errors import Errors
 from ..probes.concept_vectors import scale_to_unit
 from ..probes.vector_tables import read_vector_table
-from .base import pad
+from .base import System
+from .blocks import pad
 
 
-class WordVectorSystem:
-    """Names whose mean word vectors are the most similar to that of the query, by cosine and exact search.
+class WordVectorSystem(System):
+    """Finds the names whose mean word vectors are the most similar to that of the query, by cosine and exact search.
 
-    Strings are split by spaCy's English tokenizer. A word that is not known as it is written is looked up in lower
-    case; words that are not known are left out of the mean, and a string of none but these is not found. After a search
-    `report` counts `names`, `queries`, and how many of each are not known.
+    spaCy's English tokenizer splits strings. A word without a vector is looked up in lower case; unknown words are left
+    out of the mean, and a string without known words is not found. After a search `report` counts `names`, `queries`,
+    and the unknown ones of each.
 
     vectors (Vocab | Language | str | Path): The vocabulary with the vectors, a pipeline, its name or its folder.
     RAISES (ValueError): If there are no vectors.
@@ -58,8 +61,13 @@ class WordVectorSystem:
         vocab.vectors = Vectors(strings=vocab.strings, data=table.vectors, keys=table.keys)
         return cls(vocab)
 
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Name the vectors. See `System.identity`."""
+        return {"kind": "word_vectors", "vectors": self.fingerprint}
+
     def encode(self, strings: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Give strings the mean of their words' vectors. See `NameVectors.encode`."""
+        """Encode strings as the means of their words' vectors. See `NameVectors.encode`."""
         means = np.zeros((len(strings), self.width), dtype=np.float32)
         for row, string in enumerate(strings):
             vectors = [self._find(token.text) for token in self._tokenizer(string)]
@@ -70,7 +78,7 @@ class WordVectorSystem:
         return means, np.asarray(means.any(axis=1))
 
     def search(self, names: Sequence[str], queries: Sequence[str], k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Find the names with the highest cosine. See `System.search`; what is not known is not found."""
+        """Find the names with the highest cosine. See `Searcher.search`; unknown strings are not found."""
         (right, is_name), (left, is_query) = self.encode(names), self.encode(queries)
         self.report = {
             "names": len(names),
@@ -93,6 +101,33 @@ class WordVectorSystem:
             known = next((form for form in (word, word.lower()) if self.vocab.has_vector(form)), None)
             self._vector_of[word] = None if known is None else np.asarray(self.vocab.get_vector(known))
         return self._vector_of[word]
+
+
+class WordVectorFile(System):
+    """Word vectors in a text file, which is read when they are first searched: large ones take minutes.
+
+    path (str | Path): A file as word2vec writes it.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self._loaded: WordVectorSystem | None = None
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Name the vectors by the hash of their file. See `System.identity`."""
+        if not self.path.is_file():
+            raise FileNotFoundError(Errors.E102.format(file=self.path, cwd=Path.cwd()))
+        return {"kind": "word_vectors", "file": hash_file(self.path)}
+
+    def release(self) -> None:
+        """Forget the vectors. See `System.release`."""
+        self._loaded = None
+
+    def search(self, names: Sequence[str], queries: Sequence[str], k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Read the file, and search. See `WordVectorSystem.search`."""
+        self._loaded = self._loaded or WordVectorSystem.from_text(self.path)
+        return self._loaded.search(names, queries, k)
 
 
 def _hash_vectors(vectors: Vectors) -> str:

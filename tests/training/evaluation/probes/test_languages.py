@@ -12,8 +12,9 @@ from training.data.language_tasks import count_languages, list_language_names, m
 from training.data.pairs import read_pairs
 from training.data.splits import check_held_out, read_held_out, split_terminology
 from training.data.synonym_pairs import write_pairs
-from training.evaluation import CharacterTfidf, measure_system
+from training.evaluation.measure import measure_linking
 from training.evaluation.probes.languages import format_languages
+from training.evaluation.systems.tfidf import CharacterTfidf
 
 NAMES = {
     "C0": {"ENG": ["Fever", "Pyrexia"], "GER": ["Fieber", "PYREXIA"], "FRE": ["Fièvre"], "JPN": ["発熱"]},
@@ -164,7 +165,7 @@ def test_a_split_is_written_read_and_refused(tmp_path):
     assert Terminology.from_disk(tmp_path / "terminology") == rest
     joined = read_held_out(tmp_path / "held_out.json")
     assert len(joined.queries) == sum(len(task.queries) for task in tasks.values())
-    accuracies = measure_system(CharacterTfidf(), {"all": joined, **tasks})
+    accuracies = {name: measure_linking(CharacterTfidf(), task) for name, task in {"all": joined, **tasks}.items()}
     n_right = sum(accuracies[language]["acc_at_1"] * len(task.queries) for language, task in tasks.items())
     assert accuracies["all"]["acc_at_1"] * len(joined.queries) == pytest.approx(n_right)
     with pytest.raises(ValueError, match="E640"):

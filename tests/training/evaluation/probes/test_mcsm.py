@@ -10,8 +10,9 @@ from typer.testing import CliRunner
 from spacy_sapbert.terminology import TerminologyBuilder
 from training.cli.application import app
 from training.evaluation.probes import mcsm as module
-from training.evaluation.probes.concept_vectors import ConceptVectors, EncoderNames
+from training.evaluation.probes.concept_vectors import ConceptVectors
 from training.evaluation.probes.mcsm import SEMANTIC_TYPES, discounts, measure_mcsm
+from training.evaluation.systems.encoder import EncoderSystem
 
 TYPES = [*SEMANTIC_TYPES, "T061"]
 
@@ -145,12 +146,12 @@ def test_the_command_keeps_results(tmp_path, encoder_folder, monkeypatch):
     assert not result.exit_code, result.exception
     assert "random neighbours" in result.output and "unknown = 0" in result.output
     kept = srsly.read_json(tmp_path / "out" / "mcsm.json")
-    assert sorted(entry["known"] for entry in kept.values()) == sorted({entry["known"] for entry in kept.values()})
+    assert len({entry["figures"]["known"] for entry in kept["results"]}) == len(kept["results"]) == 2
     # Nothing is measured twice.
-    monkeypatch.setattr(EncoderNames, "encode", None)
+    monkeypatch.setattr(EncoderSystem, "encode", None)
     monkeypatch.setattr(ConceptVectors, "take", None)
     assert CliRunner().invoke(app, arguments).output == result.output
     nothing = CliRunner().invoke(app, ["mcsm", "none", *arguments[2:4]])
     assert "E778" in str(nothing.exception)
-    (tmp_path / "out" / "mcsm.json").write_text("[]")
+    next((tmp_path / "out" / "results").iterdir()).write_text("[]")
     assert "E747" in str(CliRunner().invoke(app, arguments).exception)

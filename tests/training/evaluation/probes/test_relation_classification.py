@@ -17,7 +17,7 @@ from spacy_sapbert.files import write_manifest
 from spacy_sapbert.terminology import TerminologyBuilder
 from training.cli.application import app
 from training.data.triples import FORMAT_VERSION, TRIPLES_FILE, TRIPLES_MANIFEST
-from training.evaluation.probes.concept_vectors import ConceptVectors, EncoderNames
+from training.evaluation.probes.concept_vectors import ConceptVectors
 from training.evaluation.probes.relation_classification import (
     FEATURES,
     FINE_TUNING,
@@ -28,6 +28,7 @@ from training.evaluation.probes.relation_classification import (
 )
 from training.evaluation.probes.relation_data import RelationChoice, find_inverses, read_relations
 from training.evaluation.probes.relation_finetuning import finetune_relations
+from training.evaluation.systems.encoder import EncoderSystem
 
 N = 40
 CONCEPTS = [f"C{number:02}" for number in range(N)]
@@ -213,7 +214,7 @@ def test_an_encoder_learns_more_than_its_frozen_vectors_tell(data, names, encode
     settings = replace(FINE_TUNING, epochs=4, learning_rate=2e-3)
     result, again = (finetune_relations(encoder, names, data, settings) for _ in range(2))
     assert result == again and result["mode"] == "fine-tune"
-    frozen = classify_features(EncoderNames(encoder), names, data, replace(FEATURES, epochs=4))
+    frozen = classify_features(EncoderSystem(encoder), names, data, replace(FEATURES, epochs=4))
     assert result["accuracy"] > max(0.9, frozen["accuracy"])
     np.testing.assert_array_equal(encoder.encode_unscaled(["cold"]), before)
 
@@ -230,11 +231,15 @@ def test_the_command_compares_encoders_and_tables(tmp_path, names, encoder_folde
     assert not result.exit_code, result.exception
     assert "780 triples with 4 labels: 624 to learn, 156 to test on" in result.output
     kept = srsly.read_json(tmp_path / "out" / "relations.json")
-    assert [entry["mode"] for entry in kept.values()] == ["feature"] * 2
-    assert [run["seed"] for entry in kept.values() for run in entry["runs"]] == [1, 2] * 2
+    figures = [entry["figures"] for entry in kept["results"]]
+    assert [entry["mode"] for entry in figures] == ["feature"] * 2
+    assert [run["seed"] for entry in figures for run in entry["runs"]] == [1, 2] * 2
     tuned = CliRunner().invoke(app, [*arguments[:5], "--epochs", "1", "--max-triples", "20", "--fine-tune"])
     assert not tuned.exit_code, tuned.exception
-    assert len(srsly.read_json(tmp_path / "out" / "relations.json")) == 3
+    assert [e["figures"]["mode"] for e in srsly.read_json(tmp_path / "out" / "relations.json")["results"]] == [
+        "fine-tune"
+    ]
+    assert len(list((tmp_path / "out" / "results").iterdir())) == 3
     for wrong in (
         ["--seeds", "a"],
         ["--seeds", ""],

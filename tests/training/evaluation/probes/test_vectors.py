@@ -11,9 +11,11 @@ from spacy.vectors import Vectors
 from spacy.vocab import Vocab
 
 from spacy_sapbert.encoder import EncoderShim
-from training.evaluation import LinkingTask, measure_system
-from training.evaluation.probes.concept_vectors import ConceptVectors, EncoderNames, find_vectors, scale_to_unit
+from training.data.task import LinkingTask
+from training.evaluation.measure import measure_linking
+from training.evaluation.probes.concept_vectors import ConceptVectors, find_vectors, scale_to_unit
 from training.evaluation.probes.vector_tables import read_vector_table
+from training.evaluation.systems.encoder import EncoderSystem
 from training.evaluation.systems.word_vectors import WordVectorSystem
 
 WORDS = {"heart": [1, 0, 0], "attack": [0, 2, 0], "cold": [0, 0, 3], "Cold": [1, 1, 1], "nothing": [0, 0, 0]}
@@ -121,10 +123,10 @@ def test_concepts_without_a_vector_are_zeros(tmp_path, terminology):
 def test_an_encoder_gives_concepts_the_vectors_of_their_canonical_names(encoder_folder, terminology):
     encoder = EncoderShim({}, "fp32")
     encoder.load(encoder_folder)
-    found, is_known = find_vectors(EncoderNames(encoder), terminology, ["C0020538", "C0009443"])
+    found, is_known = find_vectors(EncoderSystem(encoder), terminology, ["C0020538", "C0009443"])
     np.testing.assert_allclose(found, encoder.encode_unscaled(["Hypertensive disease", "Common Cold"]), atol=1e-5)
     assert is_known.all()
-    vectors, is_known = EncoderNames(encoder).encode(["cold", "頭痛", "cold"])
+    vectors, is_known = EncoderSystem(encoder).encode(["cold", "頭痛", "cold"])
     assert is_known.tolist() == [True, False, True] and not vectors[1].any()
     np.testing.assert_array_equal(vectors[0], vectors[2])
 
@@ -169,7 +171,7 @@ def test_word_vectors_are_measured_like_any_system(words):
     task = LinkingTask(
         ["heart", "xyz"], [["C1"], ["C1"]], names=["cold", "heart attack", "xyz"], ids=["C2", "C1", "C1"]
     )
-    assert measure_system(words, {"a": task})["a"]["acc_at_1"] == 0.5
+    assert measure_linking(words, task)["acc_at_1"] == 0.5
 
 
 def test_word_vectors_come_from_pipelines_and_text(tmp_path, words):

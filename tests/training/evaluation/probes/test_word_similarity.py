@@ -132,6 +132,8 @@ def test_the_command_measures_all_sets(tmp_path, encoder_folder):
     result = CliRunner().invoke(app, [*arguments, "--word-vectors", str(tmp_path / "words.txt")])
     assert not result.exit_code, result.exception
     kept = srsly.read_json(tmp_path / "out" / "word_similarity.json")
-    assert [entry["set"] for entry in kept.values()] == ["MayoSRS", "MiniMayoSRS"] * 2
-    assert {"mean", "physicians", "coders"} == {rating for entry in kept.values() for rating in entry["ratings"]}
+    assert [entry["figures"]["set"] for entry in kept["results"]] == ["MayoSRS", "MiniMayoSRS"] * 2
+    assert {"mean", "physicians", "coders"} == {
+        rating for entry in kept["results"] for rating in entry["figures"]["ratings"]
+    }
     assert result.output.count("MiniMayoSRS\t") == 4

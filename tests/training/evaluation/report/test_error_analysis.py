@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rapidfuzz.distance import OSA
 
-from training.evaluation import LinkingTask
+from training.data.task import LinkingTask
+from training.evaluation.predictions import Candidate, Prediction, read_predictions
 from training.evaluation.report.dictionary_view import DictionaryView
-from training.evaluation.report.edit_distance import count_edits
 from training.evaluation.report.error_analysis import analyse_errors, take_tied
 from training.evaluation.report.error_kinds import KINDS, is_abbreviation, is_misspelt
-from training.evaluation.report.predictions import Candidate, Prediction, read_predictions
 
 ROWS = [
     ("D1|100", "muscular dystrophy duchenne"),
@@ -186,7 +186,7 @@ def test_edits_equal_the_definition(first, second, limit):
             ways.append(edits(i - 2, j - 2) + 1)
         return min(ways)
 
-    assert count_edits(first, second, limit) == min(edits(len(first), len(second)), limit + 1)
+    assert OSA.distance(first, second, score_cutoff=limit) == min(edits(len(first), len(second)), limit + 1)
 
 
 def test_other_tasks_and_levels_are_refused():

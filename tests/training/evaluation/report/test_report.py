@@ -9,10 +9,11 @@ from itertools import dropwhile, takewhile
 import pytest
 from scipy.stats import ttest_1samp, ttest_rel
 
-from training.evaluation import LinkingTask
+from training.data.task import LinkingTask
+from training.evaluation.folder import Evaluation, SystemInfo, read_evaluation
 from training.evaluation.report.flat_tables import make_flat_table
 from training.evaluation.report.markdown import escape
-from training.evaluation.report.measured import gather_measurements, name_corpora, read_metrics
+from training.evaluation.report.measured import gather_measurements, name_corpora
 from training.evaluation.report.report import make_report
 from training.evaluation.report.tables import find_published, make_accuracy_table
 
@@ -23,12 +24,23 @@ PNG = bytes.fromhex(
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><script>a()</script><path d="M0 0h9v9z"/></svg>'
 NAMES, IDS = ["cold", "gout | tophus", "fever"], ["D1", "D2", "D3"]
 MENTIONS = [("Cold", "D1"), ("gout <i>", "D2"), ("pyrexia", "D3"), ("dropsy", "D9")]
+PROBES = {
+    "mcsm": {
+        "system": "sapbert_0",
+        "types": {"Finding": {"score": 10.44}},
+        "mean": 9.5,
+        "mean_chance": 2,
+        "concepts": 157726,
+    },
+    "relations": {"system": "exact", "mode": "feature", "accuracy": 0.961, "accuracy_sd": None, "macro_f1": 0.9}
+    | {"majority_accuracy": 0.5, "train": 4, "test": 1, "labels": {"a": 1, "b": 2}, "data": "made up"},
+}
 SEED_SCORES = {0: 0.912, 1: 0.925, 2: 0.931}
 BASE_SCORES = {0: 0.750, 1: 0.751, 2: 0.747}
 
 
 def make_system(title, **values):
-    return {"title": title, "kind": "encoder", "published": None, "description": "", "fingerprint": "f" * 40} | values
+    return {"title": title, "kind": "encoder", "published": "", "description": "", "fingerprint": "f" * 40} | values
 
 
 def make_info(corpus, protocol, **values):
@@ -53,8 +65,9 @@ def make_info(corpus, protocol, **values):
 
 def make_row(system, task, score, **values):
     figures = {f"{prefix}acc_at_{rank}": score for prefix in ("", "row_") for rank in (1, 3, 5)}
-    row = {"system": system, "task": task, "similarity": "cosine", "search": "exact", "acc_at_1_any_tied": score}
-    return row | figures | values
+    search = {"similarity": values.pop("similarity", "cosine"), "search": "exact"}
+    figures |= {"acc_at_1_any_tied": score, **values}
+    return {"system": system, "task": task, "key": f"{system}.{task}", "search": search, "figures": figures}
 
 
 def make_metrics():
@@ -66,7 +79,7 @@ def make_metrics():
     tasks = {
         "ncbi_disease.published": make_info("ncbi_disease", "published"),
         "ncbi_disease.strict": make_info("ncbi_disease", "strict", note="As it is."),
-        "in_house.published": make_info("in_house", "published", level="concept", ranks=[1, 3], licence="CC-BY"),
+        "in_house.published": make_info("in_house", "published", level="concept", ranks=[1, 3], note="CC-BY"),
     }
     rows = [make_row("exact", task, 0.742) for task in tasks]
     for task in list(tasks)[:2]:
@@ -84,6 +97,10 @@ def make_metrics():
         "missing": missing,
         "rows": rows,
     }
+
+
+def read(metrics):
+    return Evaluation.model_validate(metrics)
 
 
 def write_run(folder, metrics, *, is_whole=True):
@@ -109,8 +126,8 @@ def write_run(folder, metrics, *, is_whole=True):
 
 
 def write_predictions(folder, system, hits):
-    path = folder / "predictions" / system / "ncbi_disease.published.jsonl.gz"
-    path.parent.mkdir(parents=True)
+    path = folder / "predictions" / f"{system}.ncbi_disease.published.jsonl.gz"
+    path.parent.mkdir(exist_ok=True)
     with gzip.open(path, "wt") as file:
         for (mention, gold), hit in zip(MENTIONS, hits, strict=True):
             found = {"ids": gold if hit else "D2", "name": NAMES[IDS.index(gold)] if hit else NAMES[1], "score": 0.5}
@@ -124,14 +141,13 @@ def write_predictions(folder, system, hits):
 
 @pytest.fixture
 def run(tmp_path):
-    metrics = make_metrics()
-    metrics["coder_tasks"] = {
-        "mcsm": [{"system": "sapbert_0", "finding": 10.44, "concepts": 157726}],
-        "relations": [{"system": "exact", "accuracy": 0.961, "note": None}],
-    }
-    metrics["peers"] = {"speed": [{"tool": "a_b", "mentions per second": 1234.56}]}
-    folder = write_run(tmp_path / "run", metrics)
-    make_report(folder)
+    folder = write_run(tmp_path / "run", make_metrics())
+    (folder / "coder_tasks").mkdir()
+    for name, figures in PROBES.items():
+        probe = {"results": [{"name": figures["system"], "figures": figures}]}
+        (folder / "coder_tasks" / f"{name}.json").write_text(json.dumps(probe))
+    (tmp_path / "peers.json").write_text('{"peers": [{"tool": "a_b", "mentions per second": 1234.56}], "other": 1}')
+    make_report(folder, peers=tmp_path / "peers.json")
     return folder
 
 
@@ -177,8 +193,8 @@ def test_means_deviations_and_published_figures(run):
 
 def test_published_figures_stand_beside_no_other_protocol():
     metrics = make_metrics()
-    strict = make_accuracy_table(metrics, ["ncbi_disease.strict"])
-    in_house = make_accuracy_table(metrics, ["in_house.published"])
+    strict = make_accuracy_table(read(metrics), ["ncbi_disease.strict"])
+    in_house = make_accuracy_table(read(metrics), ["in_house.published"])
     assert "published" not in [column.kind for column in [*strict.columns, *in_house.columns]]
 
 
@@ -187,14 +203,14 @@ def test_figures_are_those_of_the_level_of_the_task(run):
     assert rows["Our SapBERT"]["published: acc@3"] == "75.0"
     metrics = make_metrics()
     metrics["tasks"]["in_house.published"]["level"] = "row"
-    columns = [column.title for column in make_accuracy_table(metrics, ["in_house.published"]).columns]
-    row = make_accuracy_table(metrics, ["in_house.published"]).rows[1]
+    columns = [column.title for column in make_accuracy_table(read(metrics), ["in_house.published"]).columns]
+    row = make_accuracy_table(read(metrics), ["in_house.published"]).rows[1]
     assert row[columns.index("published: acc@3")] == "50.0"
 
 
 def test_caption_says_the_protocol(run):
     for text in ((run / "report.md").read_text(), (run / "report.html").read_text()):
-        assert "4 mentions, of which the dictionary can't answer 1" in text.replace("&#x27;", "'")
+        assert "4 mentions, of which the dictionary cannot answer 1" in text.replace("&#x27;", "'")
         for said in ("MEDIC, 6 July 2012, 73,024 names, with the mentions", "abbreviations spelled out", "micro"):
             assert said in text
         for said in ("looked up part by part", "first k names", "order of the dictionary", "As it is.", "CC-BY"):
@@ -254,10 +270,16 @@ def test_html_is_one_whole_file(run):
 def test_other_parts(run):
     text = (run / "report.md").read_text()
     assert read_table(text, "Similarity of concepts of one semantic type (MCSM)") == [
-        {"system": "Our SapBERT", "finding": "10.4", "concepts": "157,726"}
+        {
+            "system": "Our SapBERT",
+            "Finding": "10.4",
+            "mean": "9.5",
+            "mean of random neighbours": "2",
+            "concepts": "157,726",
+        }
     ]
     assert read_table(text, "Relations between concepts")[0]["accuracy, per cent"] == "96.1"
-    assert read_table(text, "speed") == [{"tool": "a_b", "mentions per second": "1,234.6"}]
+    assert read_table(text, "Side by side") == [{"tool": "a_b", "mentions per second": "1,234.6"}]
     assert read_table(text, "Corpora and systems that were not there")[0]["How to get it"] == "ask \\<its\\> authors"
     assert read_table(text, "Nearest names") == [{"Query": "angina", "Found": "a \0 b"}]
     assert "](figures/tsne.png)" in text and "](figures/pairs.svg)" in text
@@ -275,7 +297,7 @@ def test_optional_parts_may_be_missing(tmp_path):
 def test_same_run_gives_same_bytes(run, tmp_path):
     other = tmp_path / "elsewhere"
     shutil.copytree(run, other, ignore=shutil.ignore_patterns("report.*"))
-    make_report(other)
+    make_report(other, peers=tmp_path / "peers.json")
     for name in ("report.md", "report.html"):
         assert (other / name).read_bytes() == (run / name).read_bytes()
 
@@ -283,7 +305,7 @@ def test_same_run_gives_same_bytes(run, tmp_path):
 @pytest.mark.parametrize(
     "change, reason",
     [
-        (lambda metrics: metrics.pop("rows"), "lacks rows"),
+        (lambda metrics: metrics.pop("rows"), "rows: Field required"),
         (lambda metrics: metrics["rows"].append(make_row("nobody", "in_house.published", 1)), "'nobody'"),
         (lambda metrics: metrics["rows"].append(metrics["rows"][0]), "there twice"),
         (lambda metrics: metrics["systems"]["sapbert_1"].update(seed=0), "seed of another run"),
@@ -309,25 +331,25 @@ def test_bad_files_are_refused(run, tmp_path):
         make_report(run)
     (run / "metrics.json").write_text("[")
     with pytest.raises(ValueError, match="E781"):
-        read_metrics(run)
+        read_evaluation(run)
 
 
 def test_systems_of_one_seed_and_of_several_similarities():
     metrics = make_metrics()
     metrics["rows"] = [make_row("exact", "ncbi_disease.strict", 0.5, similarity=name) for name in ("cosine", "dot")]
-    assert len(gather_measurements(metrics, "ncbi_disease.strict")) == 2
-    assert [row[1] for row in make_accuracy_table(metrics, ["ncbi_disease.strict"]).rows] == ["cosine", "dot"]
-    assert name_corpora(metrics)["ncbi_disease"] == ["ncbi_disease.published", "ncbi_disease.strict"]
+    assert len(gather_measurements(read(metrics), "ncbi_disease.strict")) == 2
+    assert [row[1] for row in make_accuracy_table(read(metrics), ["ncbi_disease.strict"]).rows] == ["cosine", "dot"]
+    assert name_corpora(read(metrics))["ncbi_disease"] == ["ncbi_disease.published", "ncbi_disease.strict"]
 
 
 def test_lines_lack_what_was_not_measured():
-    table = make_accuracy_table(make_metrics(), ["in_house.published", "ncbi_disease.published"])
+    table = make_accuracy_table(read(make_metrics()), ["in_house.published", "ncbi_disease.published"])
     assert {len(row) for row in table.rows} == {len(table.columns)}
     assert [row[3:6] for row in table.rows if row[0] == "Our base (3 seeds)"] == [["–", "–", "–"]]
 
 
 def test_flat_tables_have_all_columns():
-    table = make_flat_table("a", [{"system": "x", "f1": 0.5}, {"n": 7, "is_known": True}], {"x": {"title": "X"}})
+    table = make_flat_table("a", [{"system": "x", "f1": 0.5}, {"n": 7, "is_known": True}], {"x": SystemInfo(title="X")})
     assert [column.title for column in table.columns] == ["system", "f1, per cent", "n", "is known"]
     assert table.rows == [["X", "50.0", "–", "–"], ["–", "–", "7", "yes"]]
 
@@ -341,7 +363,7 @@ def test_markdown_is_escaped():
 def test_tasks_of_one_protocol_are_told_apart_by_name():
     metrics = make_metrics()
     metrics["tasks"]["ncbi_disease.strict"]["protocol"] = "published"
-    table = make_accuracy_table(metrics, ["ncbi_disease.published", "ncbi_disease.strict"])
+    table = make_accuracy_table(read(metrics), ["ncbi_disease.published", "ncbi_disease.strict"])
     assert len({column.title for column in table.columns}) == len(table.columns)
     assert "ncbi_disease.strict: acc@1" in [column.title for column in table.columns]
 
@@ -349,8 +371,11 @@ def test_tasks_of_one_protocol_are_told_apart_by_name():
 def test_refined_figures_are_compared_with_refined_ones():
     metrics = make_metrics()
     metrics["systems"]["exact"]["published"] = "BioSyn"
-    refined = metrics["tasks"]["ncbi_disease.strict"] | {"protocol": "refined"}
-    (measured,) = (found for found in gather_measurements(metrics, "ncbi_disease.strict") if found.system == "exact")
+    info = read(metrics).tasks["ncbi_disease.strict"]
+    refined, strict = info.model_copy(update={"protocol": "refined"}), info.model_copy(update={"is_published": True})
+    (measured,) = (
+        found for found in gather_measurements(read(metrics), "ncbi_disease.strict") if found.system == "exact"
+    )
     assert {key: figure.value for key, figure in find_published(measured, refined).items()} == {"acc_at_1": 72.5}
-    assert find_published(measured, refined | {"protocol": "strict"}) == {}
-    assert find_published(measured, refined | {"protocol": "strict", "is_published": True})["acc_at_1"].value == 91.1
+    assert find_published(measured, info) == {}
+    assert find_published(measured, strict)["acc_at_1"].value == 91.1

@@ -7,11 +7,18 @@ import json
 import numpy as np
 import pytest
 
-from training.evaluation import ExactMatch, LinkingTask, read_corpora
-from training.evaluation.suite import gather_extras, make_tasks, making, read_systems, run_suite
-from training.evaluation.suite import run as run_module
-from training.evaluation.suite.predictions import group_queries
-from training.evaluation.systems import DictionaryBackoff, LinkerSystem
+from spacy_sapbert.encoder import EncoderShim
+from training.data.task import LinkingTask
+from training.evaluation import measure as measure_module
+from training.evaluation.corpora.listing import read_corpora
+from training.evaluation.evaluate import evaluate
+from training.evaluation.folder import Missing
+from training.evaluation.report.report import make_report
+from training.evaluation.systems.backoff import DictionaryBackoff
+from training.evaluation.systems.exact import ExactMatch
+from training.evaluation.systems.linker import LinkerSystem
+from training.evaluation.systems.specification import read_systems
+from training.evaluation.tasks import make_tasks
 
 NAMES = "C1\theart attack\nC1\tmyocardial infarction\nC2\tcold\nC3\tfever\nC4|OMIM:4\tlip fever\nC5\tLip Fever\n"
 TEST = [
@@ -106,123 +113,125 @@ def suite(tmp_path, encoder_folder):
     return read_systems(tmp_path / "systems.cfg"), make_tasks(found, {"held_out": held_out}), tmp_path
 
 
-def read_predictions(path):
-    with gzip.open(path, "rt") as file:
+def read_predictions(row, folder):
+    with gzip.open(folder / "predictions" / f"{row.key}.jsonl.gz", "rt") as file:
         return [json.loads(line) for line in file]
 
 
 def test_figures_are_those_of_the_predictions(suite):
     systems, tasks, folder = suite
-    metrics = run_suite(systems, tasks, folder / "out", cache=folder / "cache")
-    rows = {(row["system"], row["task"]): row for row in metrics["rows"]}
+    evaluation = evaluate(systems, tasks, folder / "out", cache=folder / "cache")
+    rows = {(row.system, row.task): row for row in evaluation.rows}
     assert len(rows) == 5 + 2 + 5 + 3 + 1 + 4
-    for (system, name), row in rows.items():
-        task, lines = tasks[name].task, read_predictions(folder / "out" / "predictions" / system / f"{name}.jsonl.gz")
-        assert len(lines) == row["mentions"] == metrics["tasks"][name]["mentions"]
+    for (_, name), row in rows.items():
+        task, lines = tasks[name].linking, read_predictions(row, folder / "out")
+        assert len(lines) == row.figures["mentions"] == evaluation.tasks[name].mentions
         folds = {line["fold"] for line in lines}
         for label in ("acc_at_1", "acc_at_3", "row_acc_at_5", "acc_at_1_any_tied"):
             means = [np.mean([line["hits"][label] for line in lines if line["fold"] == fold]) for fold in folds]
-            assert row[label] == pytest.approx(np.mean(means))
+            assert row.figures[label] == pytest.approx(np.mean(means))
         for line in lines:
             first = [candidates[0]["ids"].split("|") if candidates else [] for candidates in line["candidates"]]
             assert line["hits"]["acc_at_1"] == all(set(ids) & set(line["gold"]) for ids in first)
             assert [query for line in lines for query in line["queries"]] == task.queries
-    assert rows["exact", "small.strict"]["acc_at_1"] == 0.25
+    assert rows["exact", "small.strict"].figures["acc_at_1"] == 0.25
     # The training part has "feverish", as C3 twice and as C2 once.
-    assert rows["backoff", "small.strict"]["acc_at_1"] >= 0.5
-    assert rows["backoff", "small.strict"]["decided"] == {"training": 1, "dictionary": 1, "system": 2}
-    assert rows["linker", "small.strict"]["search"] == "exact" and rows["mean", "small.strict"]["similarity"] == "dot"
+    assert rows["backoff", "small.strict"].figures["acc_at_1"] >= 0.5
+    assert rows["backoff", "small.strict"].search["decided"] == {"training": 1, "dictionary": 1, "system": 2}
+    assert rows["linker", "small.strict"].search["search"] == "exact"
+    assert rows["mean", "small.strict"].search["similarity"] == "dot"
 
 
 def test_tasks_are_described(suite):
     systems, tasks, folder = suite
-    metrics = run_suite(
-        systems, tasks, folder / "out", only=["exact"], missing=[{"corpus": "absent", "reason": "gone"}]
-    )
-    assert {row["system"] for row in metrics["rows"]} == set(metrics["systems"]) == {"exact"}
-    assert metrics["missing"] == [{"corpus": "absent", "reason": "gone"}]
-    published, strict = metrics["tasks"]["small.published"], metrics["tasks"]["small.strict"]
-    assert (published["level"], published["is_published"], published["augmented"]) == ("row", True, True)
-    assert (strict["level"], strict["is_published"], strict["augmented"]) == ("concept", False, False)
-    assert strict["unanswerable"] == 1 and strict["names"] == 6
-    assert metrics["tasks"]["folds.strict"]["aggregation"] == "macro over 2 folds"
-    assert metrics["tasks"]["held_out.held_out"]["title"] == "Held-out names"
+    missing = [Missing(corpus="absent", reason="gone")]
+    evaluation = evaluate(systems, tasks, folder / "out", only=["exact"], missing=missing)
+    assert {row.system for row in evaluation.rows} == set(evaluation.systems) == {"exact"}
+    assert evaluation.missing == missing
+    published, strict = evaluation.tasks["small.published"], evaluation.tasks["small.strict"]
+    assert (published.level, published.is_published, published.augmented) == ("row", True, True)
+    assert (strict.level, strict.is_published, strict.augmented) == ("concept", False, False)
+    assert strict.unanswerable == 1 and strict.names == 6
+    assert evaluation.tasks["folds.strict"].aggregation == "macro over 2 folds"
+    assert evaluation.tasks["held_out.held_out"].title == "Held-out names"
 
 
 def test_what_the_report_needs_is_written(suite):
     systems, tasks, folder = suite
-    run_suite(systems, tasks, folder / "out", only=["exact"])
-    lines = read_predictions(folder / "out" / "predictions" / "exact" / "small.published.jsonl.gz")
+    rows = evaluate(systems, tasks, folder / "out", only=["exact"]).rows
+    lines = read_predictions(next(row for row in rows if row.task == "small.published"), folder / "out")
     assert [line["mention"] for line in lines] == [record["mention"] for record in TEST]
     assert lines[1]["queries"] == ["lip fever", "knee fever"]
     assert json.loads((folder / "out" / "tasks" / "small.strict.seen_ids.json").read_text()) == ["C2", "C3"]
     assert not (folder / "out" / "tasks" / "folds.strict.seen_ids.json").exists()
-    assert LinkingTask.from_disk(folder / "out" / "tasks" / "small.published.json") == tasks["small.published"].task
+    assert LinkingTask.from_disk(folder / "out" / "tasks" / "small.published.json") == tasks["small.published"].linking
 
 
 def test_nothing_is_measured_twice(suite, monkeypatch):
     systems, tasks, folder = suite
-    first = run_suite(systems, tasks, folder / "out")
-    monkeypatch.setattr(run_module, "find", None)
-    again = run_suite(systems, tasks, folder / "out")
-    assert again["rows"] == first["rows"]
-    (folder / "out" / "predictions" / "exact" / "small.strict.jsonl.gz").unlink()
+    first = evaluate(systems, tasks, folder / "out")
+    monkeypatch.setattr(measure_module, "find", None)
+    again = evaluate(systems, tasks, folder / "out")
+    assert again.rows == first.rows
+    (folder / "out" / "predictions" / f"{first.rows[0].key}.jsonl.gz").unlink()
     with pytest.raises(TypeError):
-        run_suite(systems, tasks, folder / "out")
+        evaluate(systems, tasks, folder / "out")
 
 
 def test_what_changes_is_measured_again(suite, monkeypatch):
     systems, tasks, folder = suite
-    run_suite(systems, tasks, folder / "out", only=["exact", "backoff"])
+    evaluate(systems, tasks, folder / "out", only=["exact", "backoff"])
     write_lines(folder / "small" / "train.jsonl", TRAIN[:1])
     asked = []
-    find = run_module.find
-    monkeypatch.setattr(run_module, "find", lambda system, task: asked.append(type(system)) or find(system, task))
+    find = measure_module.find
+    monkeypatch.setattr(measure_module, "find", lambda system, task: asked.append(type(system)) or find(system, task))
     tasks = make_tasks(read_corpora(folder / "corpora.cfg", folder)[0], {})
-    run_suite(systems, tasks, folder / "out", only=["exact", "backoff"])
+    evaluate(systems, tasks, folder / "out", only=["exact", "backoff"])
     # Exact match knows nothing of the training part, but under two protocols the dictionary does.
     assert asked.count(DictionaryBackoff) == 3 and asked.count(ExactMatch) <= 2
-    monkeypatch.setattr(run_module, "MEASUREMENT", 0)
+    monkeypatch.setattr(measure_module, "MEASUREMENT", 0)
     asked.clear()
-    run_suite(systems, tasks, folder / "out", only=["exact"])
+    evaluate(systems, tasks, folder / "out", only=["exact"])
     assert len(asked) == 4
 
 
 def test_a_run_that_is_killed_goes_on(suite, monkeypatch):
     systems, tasks, folder = suite
-    expected = run_suite(systems, tasks, folder / "whole")["rows"]
-    find, n = run_module.find, iter(range(7))
+    expected = evaluate(systems, tasks, folder / "whole").rows
+    find, n = measure_module.find, iter(range(7))
 
     def stop(system, task):
         if next(n) == 6:
             raise KeyboardInterrupt
         return find(system, task)
 
-    monkeypatch.setattr(run_module, "find", stop)
+    monkeypatch.setattr(measure_module, "find", stop)
     with pytest.raises(KeyboardInterrupt):
-        run_suite(systems, tasks, folder / "out")
-    monkeypatch.setattr(run_module, "find", find)
-    rows = run_suite(systems, tasks, folder / "out")["rows"]
-    assert [{**row, "seconds": 0} for row in rows] == [{**row, "seconds": 0} for row in expected]
+        evaluate(systems, tasks, folder / "out")
+    monkeypatch.setattr(measure_module, "find", find)
+    rows = evaluate(systems, tasks, folder / "out").rows
+    assert [row.model_copy(update={"seconds": 0}) for row in rows] == [
+        row.model_copy(update={"seconds": 0}) for row in expected
+    ]
 
 
 def test_systems_without_files_are_listed(suite):
     systems, tasks, folder = suite
-    missing = run_suite(systems, tasks, folder / "out", only=["biosyn"])["missing"]
-    assert [(entry["system"], entry["task"]) for entry in missing] == [("biosyn", "small.strict")]
-    assert "E752" in missing[0]["reason"] and "small/model" in missing[0]["reason"]
+    missing = evaluate(systems, tasks, folder / "out", only=["biosyn"]).missing
+    assert [(entry.system, entry.task) for entry in missing] == [("biosyn", "small.strict")]
+    assert "E752" in missing[0].reason and "small/model" in missing[0].reason
     untrained = dataclasses.replace(systems["encoder"], options={**systems["encoder"].options, "encoder": "a/b/c"})
-    results = run_suite({**systems, "encoder": untrained}, tasks, folder / "out", only=["exact", "encoder"])
-    assert "E755" in results["missing"][0]["reason"] and {row["system"] for row in results["rows"]} == {"exact"}
+    results = evaluate({**systems, "encoder": untrained}, tasks, folder / "out", only=["exact", "encoder"])
+    assert "E755" in results.missing[0].reason and {row.system for row in results.rows} == {"exact"}
 
 
 def test_a_run_that_fails_leaves_no_metrics_of_another(suite, monkeypatch):
     systems, tasks, folder = suite
-    run_suite(systems, tasks, folder / "out", only=["exact"])
-    monkeypatch.setattr(run_module, "MEASUREMENT", 0)
-    monkeypatch.setattr(run_module, "find", None)
+    evaluate(systems, tasks, folder / "out", only=["exact"])
+    monkeypatch.setattr(measure_module, "MEASUREMENT", 0)
+    monkeypatch.setattr(measure_module, "find", None)
     with pytest.raises(TypeError):
-        run_suite(systems, tasks, folder / "out", only=["exact"])
+        evaluate(systems, tasks, folder / "out", only=["exact"])
     assert not (folder / "out" / "metrics.json").exists()
 
 
@@ -230,33 +239,43 @@ def test_a_limited_dictionary_is_compared_with_nothing_published(suite):
     systems, _, folder = suite
     corpora = read_corpora(folder / "corpora.cfg", folder)[0]
     described = {name: task.describe() for name, task in make_tasks(corpora, {}, max_names=4).items()}
-    assert not any(entry["is_published"] or entry["is_comparable"] for entry in described.values())
-    assert "limited to about 4 names" in described["small.strict"]["dictionary"]
+    assert not any(entry.is_published or entry.is_comparable for entry in described.values())
+    assert "limited to about 4 names" in described["small.strict"].dictionary
 
 
-def test_results_of_other_settings_do_not_stand_side_by_side(suite):
+def test_predictions_of_other_tasks_do_not_stand_beside_figures(suite):
     systems, tasks, folder = suite
-    run_suite(systems, tasks, folder / "out", only=["exact"])
+    before = evaluate(systems, tasks, folder / "out", only=["exact"]).rows
+    write_lines(folder / "small" / "test.jsonl", TEST[:2])
+    changed = make_tasks(read_corpora(folder / "corpora.cfg", folder)[0], {})
+    after = evaluate(systems, changed, folder / "out", only=["exact"]).rows
+    assert {row.key for row in before if row.task == "small.strict"}.isdisjoint(row.key for row in after)
+    for row in after:
+        assert len(read_predictions(row, folder / "out")) == row.figures["mentions"]
+    # Those of before are still there, and are taken again.
+    assert [row.key for row in evaluate(systems, tasks, folder / "out", only=["exact"]).rows] == [r.key for r in before]
+
+
+def test_probes_that_lack_figures_are_refused(suite):
+    systems, tasks, folder = suite
+    evaluate(systems, tasks, folder / "out", only=["exact"])
     coder = folder / "out" / "coder_tasks"
-    for number, name in enumerate("ab"):
-        entry = {"name": "x", "types": {}, "mean": number, "mean_chance": 0, "concepts": 9}
-        (coder / name).mkdir(parents=True)
-        (coder / name / "mcsm.json").write_text(json.dumps({"1": {**entry, "mean": 7}, "2": entry}))
-    (coder / "current.json").write_text('{"folder": "b"}')
-    gather_extras(folder / "out")
-    metrics = json.loads((folder / "out" / "metrics.json").read_text())
-    assert [row["mean"] for row in metrics["coder_tasks"]["mcsm"]] == [1]
-    (coder / "b" / "mcsm.json").write_text('{"1": {"name": "x"}}')
-    with pytest.raises(ValueError, match="E747.*types"):
-        gather_extras(folder / "out")
+    coder.mkdir()
+    (coder / "mcsm.json").write_text('{"results": [{"name": "x", "figures": {"mean": 1}}]}')
+    with pytest.raises(ValueError, match="E747.*mean_chance|E747.*types"):
+        make_report(folder / "out")
+    (coder / "mcsm.json").write_text('{"1": {"name": "x"}}')
+    with pytest.raises(ValueError, match="E747.*mcsm"):
+        make_report(folder / "out")
 
 
-def test_damaged_results_are_refused(suite):
+@pytest.mark.parametrize("text", ["{}", "", "[]", '{"figures": 3}'])
+def test_damaged_results_are_refused(suite, text):
     systems, tasks, folder = suite
-    run_suite(systems, tasks, folder / "out", only=["exact"])
-    (folder / "out" / "results" / "exact" / "small.strict.json").write_text("{}")
-    with pytest.raises(ValueError, match=r"E747.*small\.strict"):
-        run_suite(systems, tasks, folder / "out", only=["exact"])
+    row = evaluate(systems, tasks, folder / "out", only=["exact"]).rows[0]
+    (folder / "out" / "results" / f"{row.key}.json").write_text(text)
+    with pytest.raises(ValueError, match=rf"E747.*{row.key}"):
+        evaluate(systems, tasks, folder / "out", only=["exact"])
 
 
 @pytest.mark.parametrize(
@@ -282,9 +301,9 @@ def test_malformed_systems_are_refused(text, reason, tmp_path):
 def test_encoders_are_loaded_once(suite, monkeypatch):
     systems, tasks, folder = suite
     loaded = []
-    load = making.EncoderShim.load
-    monkeypatch.setattr(making.EncoderShim, "load", lambda shim, name: loaded.append(name) or load(shim, name))
-    run_suite(systems, tasks, folder / "out", only=["encoder"])
+    load = EncoderShim.load
+    monkeypatch.setattr(EncoderShim, "load", lambda shim, name: loaded.append(name) or load(shim, name))
+    evaluate(systems, tasks, folder / "out", only=["encoder"])
     assert len(loaded) == 1
 
 
@@ -320,5 +339,5 @@ def test_the_linker_is_asked_as_a_pipeline(encoder_folder):
 
 def test_queries_are_grouped_by_mention():
     task = LinkingTask(list("abcd"), [["1"]] * 4, ["a"], ["1"], mention_of=[3, 1, 3, 2])
-    assert group_queries(task) == [[1], [3], [0, 2]]
-    assert group_queries(LinkingTask(["a", "b"], [["1"]] * 2, ["a"], ["1"])) == [[0], [1]]
+    assert task.group_queries() == [[1], [3], [0, 2]]
+    assert LinkingTask(["a", "b"], [["1"]] * 2, ["a"], ["1"]).group_queries() == [[0], [1]]

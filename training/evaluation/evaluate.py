@@ -1,0 +1,83 @@
+"""An evaluation: the systems of a config file on all tasks, in a folder for the report."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from ..data.run_folder import list_versions, write_text
+from .folder import METRICS_FILE, SEEN_ENDING, TASKS_FOLDER, Evaluation, Missing, Row, SystemInfo, write_schema
+from .measure import MEASUREMENT, ResultStore, measure
+from .systems.specification import SystemSpecification, make_systems
+from .tasks import CorpusTask
+
+
+def evaluate(
+    specifications: Mapping[str, SystemSpecification],
+    tasks: Mapping[str, CorpusTask],
+    output: str | Path,
+    *,
+    only: Collection[str] | None = None,
+    cache: str | Path | None = None,
+    missing: Collection[Missing] = (),
+    settings: dict[str, Any] | None = None,
+) -> Evaluation:
+    """Measure systems on tasks, and write predictions, tasks and `metrics.json`.
+
+    specifications (Mapping[str, SystemSpecification]): The systems by name.
+    tasks (Mapping[str, CorpusTask]): The tasks by name.
+    output (str | Path): The folder to write to. Results that it has already are kept.
+    only (Collection[str] | None): The systems to measure; None for all.
+    cache (str | Path | None): A folder for vectors of strings.
+    missing (Collection[Missing]): Corpora that are missing, for the report.
+    settings (dict[str, Any] | None): What the caller has decided, for the report.
+    RETURNS (Evaluation): What is in `metrics.json`.
+    """
+    output, begin = Path(output), time.perf_counter()
+    # After an error, the metrics of an earlier run would not belong to the tasks and predictions.
+    (output / METRICS_FILE).unlink(missing_ok=True)
+    for task in tasks.values():
+        _write_task(output / TASKS_FOLDER, task)
+    store = ResultStore(output, with_predictions=True)
+    rows: list[Row] = []
+    lacking: list[Missing] = list(missing)
+    described: dict[str, SystemInfo] = {}
+    for name, system in make_systems(specifications, cache).items():
+        specification = specifications[name]
+        if only is not None and name not in only:
+            continue
+        failed: list[Missing] = []
+        wanted = {task: tasks[task] for task in tasks if specification.is_for(task)}
+        results = measure({name: system}, wanted, store, missing=failed)[name]
+        for task_name, result in results.items():
+            rows.append(Row(system=name, task=task_name, **result.model_dump()))
+            described[name] = specification.describe(result.identity)
+        lacking += [entry.model_copy(update={"title": specification.title}) for entry in failed]
+    evaluation = Evaluation(
+        settings={"measurement": MEASUREMENT, **(settings or {})},
+        versions=list_versions(),
+        seconds=round(time.perf_counter() - begin, 1),
+        systems=described,
+        tasks={name: task.describe() for name, task in tasks.items()},
+        missing=lacking,
+        rows=rows,
+    )
+    write_schema(output / METRICS_FILE, evaluation)
+    return evaluation
+
+
+def _write_task(folder: Path, task: CorpusTask) -> None:
+    """Write a task and its seen concepts, unless the task is there: some have half a million names."""
+    path, mark = folder / f"{task.name}.json", folder / f"{task.name}.sha256"
+    digest = task.hash()
+    if not (path.is_file() and mark.is_file() and mark.read_text() == digest):
+        mark.unlink(missing_ok=True)
+        task.linking.to_disk(path)
+        mark.write_text(digest)
+    seen_ids, seen_path = task.list_seen_ids(), folder / f"{task.name}{SEEN_ENDING}"
+    seen_path.unlink(missing_ok=True)
+    if seen_ids is not None:
+        write_text(seen_path, json.dumps(seen_ids))

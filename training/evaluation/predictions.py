@@ -1,0 +1,125 @@
+"""What a system has found for each mention, as lines of JSON."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from ..data.run_folder import write_whole
+from ..data.task import LinkingTask
+from ..errors import Errors
+from .linking.accuracy import Found, Hits
+
+# So many names of each query are kept.
+KEPT_NAMES = 10
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A name that was found.
+
+    ids (str): Its concept; equal ids, and those of several concepts of this name, are joined with "|".
+    name (str): The name.
+    score (float): How similar it is.
+    """
+
+    ids: str
+    name: str
+    score: float
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What was found for a mention.
+
+    mention (str): The mention as it stands in the text.
+    queries (list[str]): What was looked up: the mention after processing, or each part of a composite.
+    gold (list[str]): The right ids.
+    candidates (list[list[Candidate]]): The names found for each query, best first.
+    hits (dict[str, bool]): Whether the mention is right, by figure.
+    fold (int): The fold that it belongs to.
+    """
+
+    mention: str
+    queries: list[str]
+    gold: list[str]
+    candidates: list[list[Candidate]]
+    hits: dict[str, bool]
+    fold: int = 0
+
+
+def make_predictions(task: LinkingTask, found: Found, hits: Hits) -> Iterator[Prediction]:
+    """Make the prediction of each mention.
+
+    task (LinkingTask): The task.
+    found (Found): What was found for its queries.
+    hits (Hits): Which of its mentions are right.
+    YIELDS (Prediction): With the best names of each query.
+    """
+    for mention, queries in enumerate(task.group_queries()):
+        strings = [task.queries[query] for query in queries]
+        yield Prediction(
+            mention=task.texts[queries[0]] if task.texts else strings[0],
+            queries=strings,
+            gold=task.gold[queries[0]],
+            candidates=[_list_candidates(task, found, query) for query in queries],
+            hits=dict(zip(hits.labels, hits.is_hit[mention].tolist(), strict=True)),
+            fold=int(hits.folds[mention]),
+        )
+
+
+def _list_candidates(task: LinkingTask, found: Found, query: int) -> list[Candidate]:
+    best = zip(found.rows[query, :KEPT_NAMES].tolist(), found.scores[query, :KEPT_NAMES].tolist(), strict=True)
+    return [Candidate(task.ids[row], task.names[row], round(score, 6)) for row, score in best if row >= 0]
+
+
+def write_predictions(path: Path, predictions: Iterator[Prediction]) -> None:
+    """Write predictions. Equal predictions are written as equal bytes.
+
+    path (Path): The file (.jsonl.gz); its folder is made if missing.
+    predictions (Iterator[Prediction]): In the order of mentions.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with (
+        write_whole(path) as temporary,
+        temporary.open("wb") as raw,
+        # Without the time, so that the bytes do not depend on it.
+        gzip.GzipFile(fileobj=raw, mode="wb", filename="", mtime=0, compresslevel=3) as file,
+    ):
+        for prediction in predictions:
+            file.write((json.dumps(asdict(prediction), ensure_ascii=False) + "\n").encode())
+
+
+def read_predictions(path: str | Path) -> list[Prediction]:
+    """Read the predictions of a system for a task.
+
+    path (str | Path): Lines of JSON, compressed (.gz).
+    RETURNS (list[Prediction]): The predictions in the order of the mentions.
+    RAISES (ValueError): If a line is of another form, or the file is damaged: with the line.
+    """
+    predictions: list[Prediction] = []
+    try:
+        with gzip.open(path, "rt", encoding="utf8") as lines:
+            for line in lines:
+                predictions.append(_parse(line))
+    except (KeyError, ValueError, TypeError, AttributeError, EOFError, gzip.BadGzipFile, zlib.error) as error:
+        reason = f"{error} is missing" if isinstance(error, KeyError) else error
+        raise ValueError(Errors.E782.format(file=path, line=len(predictions) + 1, reason=reason)) from error
+    return predictions
+
+
+def _parse(line: str) -> Prediction:
+    data = json.loads(line)
+    candidates = [
+        [Candidate(str(found["ids"]), str(found["name"]), float(found["score"])) for found in of_query]
+        for of_query in data["candidates"]
+    ]
+    if not data["queries"] or len(candidates) != len(data["queries"]):
+        raise ValueError(f"there are {len(data['queries'])} queries, but lists of candidates for {len(candidates)}")
+    hits = {metric: bool(hit) for metric, hit in data["hits"].items()}
+    fold = int(data.get("fold", 0))
+    return Prediction(str(data["mention"]), list(data["queries"]), list(data["gold"]), candidates, hits, fold)
