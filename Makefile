@@ -1,10 +1,11 @@
-# Each target makes its own virtual environment and needs nothing but Python 3.10 or newer and a package registry.
+# Each target needs nothing but Python 3.10 or newer and a package registry. Each version of Python has an environment of
+# its own: `make test PYTHON=python3.13` works in .venv-3.13.
 PYTHON ?= python3
-VENV ?= .venv
+VENV ?= .venv-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 BIN = $(VENV)/bin
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test lint docs performance clean
+.PHONY: demo test wheel-test lint docs performance clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python -m spacy project run demo
@@ -16,6 +17,16 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+# The plugin's tests, with the wheel and only what it declares, outside of the checkout.
+wheel-test: $(VENV)/.demo
+	rm -rf dist $(VENV)-wheel
+	$(BIN)/python -m build --outdir dist
+	$(PYTHON) -m venv $(VENV)-wheel
+	$(VENV)-wheel/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
+	    dist/*.whl pytest hypothesis
+	.ci/test-wheel $(VENV)-wheel/bin/python dist
 
 docs: $(VENV)/.training $(VENV)/.docs
 	$(BIN)/python docs/tables.py --check
@@ -30,4 +41,4 @@ $(VENV)/.%: setup.cfg constraints.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) build dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-wheel build dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
