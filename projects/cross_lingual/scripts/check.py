@@ -36,8 +36,8 @@ def main(dist: Path, links: Path) -> None:
 def is_same(found: list[dict], wanted: list[dict]) -> bool:
     """Compare the links of one sentence; scores may differ by rounding.
 
-    found (List[dict]): Its entities.
-    wanted (List[dict]): The same, made before packaging.
+    found (list[dict]): Its entities.
+    wanted (list[dict]): The same, made before packaging.
     RETURNS (bool): Whether they are equal.
     """
     if [(ent["text"], ent["id"]) for ent in found] != [(ent["text"], ent["id"]) for ent in wanted]:

@@ -57,9 +57,9 @@ def judge(sentence: Sentence, ents: list[dict[str, Any]], linker: SapbertLinker)
     """Compare the links of a sentence with what was meant.
 
     sentence (Sentence): The sentence.
-    ents (List[dict]): Its entities, as `link` gives them.
+    ents (list[dict]): Its entities, as `link` gives them.
     linker (SapbertLinker): The linker.
-    RETURNS (List[dict]): One row a mention. What the ruler has not marked is wrong: a longer mention covers it, or it
+    RETURNS (list[dict]): One row a mention. What the ruler has not marked is wrong: a longer mention covers it, or it
         is part of a token, as behind a French article ("d'insomnie").
     """
     found = {ent["text"].lower(): ent["candidates"] for ent in ents}
@@ -86,7 +86,7 @@ def show(row: dict[str, Any]) -> tuple[str, ...]:
     """Turn a row of `judge` into cells.
 
     row (dict): The row.
-    RETURNS (Tuple[str, ...]): Language, mention, id, canonical name, matched name, cosine, and whether it is right.
+    RETURNS (tuple[str, ...]): Language, mention, id, canonical name, matched name, cosine, and whether it is right.
     """
     best, right = row["best"], "yes" if row["right"] else "no" if row["is_known"] else "not in the terminology"
     if best is None:
@@ -98,8 +98,8 @@ def show(row: dict[str, Any]) -> tuple[str, ...]:
 def count(rows: list[dict[str, Any]]) -> list[tuple[str, ...]]:
     """Count mentions of each language, and how many are linked right, of those whose concept can be found.
 
-    rows (List[dict]): What `judge` returned for all sentences.
-    RETURNS (List[Tuple[str, ...]]): One row a language.
+    rows (list[dict]): What `judge` returned for all sentences.
+    RETURNS (list[tuple[str, ...]]): One row a language.
     """
     counts = []
     for language in dict.fromkeys(row["language"] for row in rows):

@@ -12,7 +12,7 @@ class Sentence(NamedTuple):
 
     language (str): The language, as the name of its file says.
     text (str): The text.
-    meant (Dict[str, List[str]]): For each mention, lower-cased, the ids of which any is right.
+    meant (dict[str, list[str]]): For each mention, lower-cased, the ids of which any is right.
     """
 
     language: str
@@ -24,7 +24,7 @@ def read_sentences(files: str) -> list[Sentence]:
     """Read mentions, and put those of one text together.
 
     files (str): Files of JSON lines with `mention`, `ids` and `text`, with commas between them; `.gz` is unpacked.
-    RETURNS (List[Sentence]): The sentences, in the order of the files. Mentions of no concept are left out.
+    RETURNS (list[Sentence]): The sentences, in the order of the files. Mentions of no concept are left out.
     """
     sentences: dict[tuple[str, str], Sentence] = {}
     for file in (Path(file.strip()) for file in files.split(",")):
@@ -43,8 +43,8 @@ def link(nlp: spacy.Language, texts: list[str]) -> list[list[dict[str, Any]]]:
     """Link texts.
 
     nlp (Language): The pipeline.
-    texts (List[str]): The texts.
-    RETURNS (List[List[dict]]): The entities of each: `text`, `id` and `candidates`.
+    texts (list[str]): The texts.
+    RETURNS (list[list[dict]]): The entities of each: `text`, `id` and `candidates`.
     """
     return [
         [{"text": ent.text, "id": ent.kb_id_, "candidates": ent._.kb_candidates} for ent in doc.ents]

@@ -40,8 +40,8 @@ def make_rows(doc: Doc, meant: dict[str, str]) -> list[dict[str, str]]:
     """Describe the links of a sentence.
 
     doc (Doc): The linked sentence.
-    meant (Dict[str, str]): For each mention the canonical name of the right concept.
-    RETURNS (List[Dict[str, str]]): One row an entity.
+    meant (dict[str, str]): For each mention the canonical name of the right concept.
+    RETURNS (list[dict[str, str]]): One row an entity.
     """
     rows = []
     for ent in doc.ents:
@@ -77,7 +77,7 @@ def make_record(doc: Doc) -> dict[str, Any]:
 def summary(rows: list[dict[str, str]], linker: SapbertLinker) -> str:
     """Say in a sentence what was linked to what, and how well.
 
-    rows (List[Dict[str, str]]): What `make_rows` returned for all sentences.
+    rows (list[dict[str, str]]): What `make_rows` returned for all sentences.
     linker (SapbertLinker): The linker.
     RETURNS (str): The sentence.
     """

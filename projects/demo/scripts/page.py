@@ -27,7 +27,7 @@ td.mention { width: 13rem; font-weight: 600; }
 def make_page(docs: list[Doc], summary: str, kb_url: str) -> str:
     """Draw linked sentences.
 
-    docs (List[Doc]): The sentences.
+    docs (list[Doc]): The sentences.
     summary (str): A sentence above them.
     kb_url (str): Address of a concept's page, with {} for its CUI.
     RETURNS (str): The page, HTML.

@@ -13,7 +13,7 @@ def read_dictionary(run: Path) -> tuple[list[str], list[str]]:
     """Read the dictionary.
 
     run (Path): The folder of the run.
-    RETURNS (Tuple[List[str], List[str]]): Names, and the concept of each.
+    RETURNS (tuple[list[str], list[str]]): Names, and the concept of each.
     """
     task = LinkingTask.from_disk(min((run / TASKS_FOLDER).glob("*.json")))
     return task.names, task.ids

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from training.encoders.bases import find_base
@@ -42,20 +41,3 @@ def describe_encoder(encoder: EncoderShim) -> dict[str, Any]:
         "max_length": encoder.settings.max_length,
         "precision": str(encoder.dtype).removeprefix("torch."),
     }
-
-
-def find_versions() -> dict[str, str]:
-    """Find the versions of what is measured.
-
-    RETURNS (Dict[str, str]): Version by package; those that are not installed for this platform are left out.
-    """
-    import platform
-    from importlib.metadata import PackageNotFoundError
-
-    found = {"python": platform.python_version()}
-    for package in PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found

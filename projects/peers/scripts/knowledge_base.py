@@ -14,7 +14,7 @@ def make_entities(names: Sequence[str], ids: Sequence[str]) -> list[dict[str, An
 
     names (Sequence[str]): The names.
     ids (Sequence[str]): The concept of each; equal ids joined with "|" are one concept.
-    RETURNS (List[dict]): `concept_id`, `canonical_name`, `aliases`, `types` and `definition` of each, as
+    RETURNS (list[dict]): `concept_id`, `canonical_name`, `aliases`, `types` and `definition` of each, as
         `scispacy.linking_utils.Entity` has them.
     """
     names_of: dict[str, dict[str, None]] = {}

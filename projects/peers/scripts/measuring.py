@@ -57,7 +57,7 @@ def time_passes(
     queries (Sequence[str]): The queries.
     batch_size (int): Queries at a time; 0 for all.
     repeats (int): Passes.
-    RETURNS (Tuple[List[float], List[Ranking]]): The seconds of each pass, and the rankings of the last one.
+    RETURNS (tuple[list[float], list[Ranking]]): The seconds of each pass, and the rankings of the last one.
     """
     size = batch_size or len(queries)
     batches = [queries[begin : begin + size] for begin in range(0, len(queries), size)]

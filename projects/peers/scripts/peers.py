@@ -24,7 +24,7 @@ def collect(run: Path, settings: dict[str, Any]) -> list[dict[str, Any]]:
 
     run (Path): The folder of the run.
     settings (dict): The settings of the run.
-    RETURNS (List[dict]): A flat dict for each system and task: see `describe`.
+    RETURNS (list[dict]): A flat dict for each system and task: see `describe`.
     """
     tasks = {name: LinkingTask.from_disk(run / "tasks" / f"{name}.json") for name in settings["tasks"]}
     measured = {path.stem: json.loads(path.read_text(encoding="utf8")) for path in (run / "measured").glob("*.json")}
@@ -51,8 +51,8 @@ def describe(
     task (LinkingTask): The task.
     measurement (dict): What `measuring.write_measurement` has written of the system.
     timed (dict): The same of this task: `queries` and `seconds`.
-    found (Dict[str, Ranking]): What the system has found for each query.
-    expected (Optional[Dict[str, Ranking]]): What exact search with the same encoder has found.
+    found (dict[str, Ranking]): What the system has found for each query.
+    expected (dict[str, Ranking] | None): What exact search with the same encoder has found.
     RETURNS (dict): `system`, `encoder`, `precision`, `neighbours`; `acc_at_1`, `acc_at_5` (distinct concepts),
         `acc_at_1_any_tied`, `row_acc_at_5` (names; None where a system only gives concepts); `mentions`,
         `distinct_mentions`, `mentions_per_second` (of distinct ones, in the median pass), `build_seconds` (None if each

@@ -41,7 +41,7 @@ class PlainLoop:
         """Find the most similar names of some mentions at once.
 
         queries (Sequence[str]): The mentions.
-        RETURNS (Tuple[ndarray, ndarray]): Rows, shape (queries, 10), best first, and their cosines.
+        RETURNS (tuple[ndarray, ndarray]): Rows, shape (queries, 10), best first, and their cosines.
         """
         products = self._encode(queries) @ self._names.T
         rows = np.argsort(-products, axis=1)[:, :NEIGHBOURS]

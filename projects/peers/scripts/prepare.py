@@ -29,7 +29,7 @@ def split_list(text: str) -> list[str]:
     """Split what has commas between its parts.
 
     text (str): The text.
-    RETURNS (List[str]): The parts, without spaces around them.
+    RETURNS (list[str]): The parts, without spaces around them.
     """
     return [part.strip() for part in text.split(",")]
 
@@ -40,7 +40,7 @@ def read_tasks(tasks: str, mentions: str, dictionary: str) -> dict[str, LinkingT
     tasks (str): Files of linking tasks, with commas between them; empty for none.
     mentions (str): Files of mentions, with commas between them; empty for none. A task has the name of their folder.
     dictionary (str): The dictionary of these mentions.
-    RETURNS (Dict[str, LinkingTask]): The tasks by name.
+    RETURNS (dict[str, LinkingTask]): The tasks by name.
     RAISES (ValueError): If there is none, two have one name, or their dictionaries differ.
     """
     files = [Path(file) for file in split_list(tasks) if file]
@@ -85,7 +85,7 @@ def describe_encoder(name: str) -> dict[str, str]:
     """Tell what an encoder is called in the report, and where it is.
 
     name (str): A folder, a short name or a hub name; empty for the small one from a Python package.
-    RETURNS (Dict[str, str]): `label` and `name`.
+    RETURNS (dict[str, str]): `label` and `name`.
     """
     label = "/".join(Path(name).resolve().parts[-2:]) if name and Path(name).is_dir() else name or SMALL
     find_encoder(name)  # better an error now than after the first systems

@@ -16,7 +16,7 @@ class StoredRankings:
     """Looks up what a system has found before, with the interface of `training.evaluation.System`.
 
     ids (Sequence[str]): The concept of each name in the dictionary.
-    rankings (Dict[str, Ranking]): Ids and scores of each query.
+    rankings (dict[str, Ranking]): Ids and scores of each query.
     """
 
     def __init__(self, ids: Sequence[str], rankings: dict[str, Ranking]) -> None:
@@ -38,7 +38,7 @@ def read_rankings(path: Path) -> dict[str, Ranking]:
     """Read what `measuring.write_rankings` has written.
 
     path (Path): The file.
-    RETURNS (Dict[str, Ranking]): Ids and scores of each query.
+    RETURNS (dict[str, Ranking]): Ids and scores of each query.
     """
     with path.open(encoding="utf8") as file:
         records = [json.loads(line) for line in file]
@@ -48,8 +48,8 @@ def read_rankings(path: Path) -> dict[str, Ranking]:
 def share_of_equal_firsts(one: dict[str, Ranking], other: dict[str, Ranking]) -> float:
     """Tell how often two systems put the same concept first.
 
-    one (Dict[str, Ranking]): What the one has found.
-    other (Dict[str, Ranking]): What the other has found for the same queries.
+    one (dict[str, Ranking]): What the one has found.
+    other (dict[str, Ranking]): What the other has found for the same queries.
     RETURNS (float): The share of queries.
     """
     return float(np.mean([one[query][0][:1] == other[query][0][:1] for query in one]))
@@ -61,7 +61,7 @@ def to_rankings(ids: Sequence[str], rows: np.ndarray, scores: np.ndarray) -> lis
     ids (Sequence[str]): The concept of each name.
     rows (ndarray): Rows, shape (queries, k), best first, padded with -1.
     scores (ndarray): Their scores, same shape.
-    RETURNS (List[Ranking]): The concept and the score of each row found.
+    RETURNS (list[Ranking]): The concept and the score of each row found.
     """
     return [
         ([ids[row] for row in of_query[of_query >= 0]], scores_of_query[of_query >= 0].tolist())

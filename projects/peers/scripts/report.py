@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from machine import describe_machine
 from measuring import SETTINGS_FILE
 from peers import collect
 
 from training.data.run_folder import write_json, write_text
+from training.machine import describe_machine
 
 MEGABYTE = 1_000_000
 
@@ -19,7 +19,7 @@ MEGABYTE = 1_000_000
 def make_table(peers: list[dict[str, Any]]) -> str:
     """Write the table: a row for each system, three columns for each task.
 
-    peers (List[dict]): What `peers.collect` gives.
+    peers (list[dict]): What `peers.collect` gives.
     RETURNS (str): Markdown.
     """
     tasks = list(dict.fromkeys(peer["task"] for peer in peers))
@@ -45,9 +45,9 @@ def list_facts(settings: dict[str, Any], machine: dict[str, Any], report: dict[s
     """List what the table's figures depend on.
 
     settings (dict): The settings of the run.
-    machine (dict): What `machine.describe_machine` gives.
+    machine (dict): What `describe_machine` gives.
     report (dict): `peers` and `versions`.
-    RETURNS (List[str]): A sentence or two each.
+    RETURNS (list[str]): A sentence or two each.
     """
     facts = [
         f"{name}: protocol {task['protocol']}, {task['mentions']:,} mentions, "

@@ -26,7 +26,7 @@ class Built:
 
     search (Callable): Gives the ranking of each query.
     settings (dict): What decides its results.
-    build (Optional[dict]): Seconds of each step of building; None if that is a part of every search.
+    build (dict | None): Seconds of each step of building; None if that is a part of every search.
     memory (dict): Peak bytes after each step.
     """
 
@@ -92,7 +92,9 @@ def main(run: Path, system: str, encoder: int = 0) -> None:
     """
     settings = start(run)
     from dictionary import read_dictionary
-    from encoders import find_versions
+    from encoders import PACKAGES
+
+    from training.machine import find_versions
 
     names, ids = read_dictionary(run)
     k = settings["neighbours"]
@@ -107,7 +109,7 @@ def main(run: Path, system: str, encoder: int = 0) -> None:
         "encoder": chosen["label"] if chosen else None,
         "ranks": "names",
         "settings": built.settings,
-        "versions": find_versions(),
+        "versions": find_versions(PACKAGES),
         "build": built.build,
         "memory": {**built.memory, "searched": peak_memory()},
         "tasks": tasks,

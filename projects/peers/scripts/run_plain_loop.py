@@ -19,9 +19,11 @@ def main(run: Path, batch_size: int, encoder: int = 0) -> None:
     """
     settings = start(run)
     from dictionary import read_dictionary
-    from encoders import describe_encoder, find_versions, load_encoder
+    from encoders import PACKAGES, describe_encoder, load_encoder
     from plain_loop import LENGTH, NAMES_AT_ONCE, NEIGHBOURS, PlainLoop
     from rankings import to_rankings
+
+    from training.machine import find_versions
 
     names, ids = read_dictionary(run)
     chosen = settings["encoders"][encoder]
@@ -51,7 +53,7 @@ def main(run: Path, batch_size: int, encoder: int = 0) -> None:
             "batch_size": batch_size,
             "names_at_once": NAMES_AT_ONCE,
         },
-        "versions": find_versions(),
+        "versions": find_versions(PACKAGES),
         "build": build,
         "memory": {**memory, "searched": peak_memory()},
         "tasks": tasks,

@@ -24,7 +24,7 @@ def rank_candidates(generator: CandidateGenerator, queries: Sequence[str], k: in
     generator (CandidateGenerator): The generator, which gives candidates in the order of their ids.
     queries (Sequence[str]): The mentions.
     k (int): Names to find for each.
-    RETURNS (List[Ranking]): Distinct concepts and their scores.
+    RETURNS (list[Ranking]): Distinct concepts and their scores.
     """
     rankings = []
     for candidates in generator(list(queries), k):

@@ -40,7 +40,7 @@ def make_rrf(folder: Path, n_rows: int, seed: int = 0) -> dict[str, int]:
     folder (Path): Where to write; exists, and is empty.
     n_rows (int): Rows of MRCONSO wanted. There are a few less, because the last concept is whole.
     seed (int): Seed of all random choices.
-    RETURNS (Dict[str, int]): Rows written, by file.
+    RETURNS (dict[str, int]): Rows written, by file.
     RAISES (ValueError): If the rows would need more CUIs than there are.
     """
     if n_rows < 1:
@@ -73,7 +73,7 @@ def make_block(first: int, n_rows: int, n_before: int, seed: int) -> tuple[dict[
     n_rows (int): Rows of MRCONSO that may be made.
     n_before (int): Rows of MRCONSO made before.
     seed (int): Seed of the choices.
-    RETURNS (Tuple[dict, bool]): The tables by file, and whether nothing may follow.
+    RETURNS (tuple[dict, bool]): The tables by file, and whether nothing may follow.
     """
     # What is cut off must not change what stays, so everything is drawn for whole blocks.
     rng = np.random.default_rng([seed, first])

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 import typer
 from plain_encoder import PlainEncoder
-from run import start, write_json
+from run import start
 from tqdm import tqdm
 from turns import median_ratio, take_turns
 
@@ -18,6 +18,7 @@ from spacy_sapbert.encoder import EncoderShim, build_name_encoder_v1, get_encode
 from spacy_sapbert.encoder.precision import resolve_precision
 from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.types import Precision
+from training.data.run_folder import write_json
 
 PRECISIONS: tuple[Precision, ...] = ("auto", "fp32")
 TURNS = 5

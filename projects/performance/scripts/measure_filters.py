@@ -15,7 +15,7 @@ import spacy
 import srsly
 import typer
 from exact_search import largest_batch
-from run import start, write_json
+from run import start
 from tqdm import tqdm
 from turns import median_ratio, take_turns
 
@@ -25,6 +25,7 @@ from spacy_sapbert.retrieval.filters import ConceptFilter
 from spacy_sapbert.retrieval.retriever import Hit, Retriever
 from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.types import Candidate
+from training.data.run_folder import write_json
 
 K = 10
 BATCH_SIZE = 128
@@ -41,7 +42,7 @@ def make_filters(terminology: Terminology, seed: int) -> dict[str, dict[str, lis
 
     terminology (Terminology): The terminology.
     seed (int): Seed of the choice of ids.
-    RETURNS (Dict[str, dict]): The filters, as keyword arguments of `SapbertLinker.find`, by a name for the table.
+    RETURNS (dict[str, dict]): The filters, as keyword arguments of `SapbertLinker.find`, by a name for the table.
     """
     # A terminology of some of its names has concepts without any, which no search can find.
     concepts = terminology.concepts[terminology.names["concept"].unique().sort()]
@@ -69,10 +70,10 @@ def search(
     """Search in batches, as the linker does.
 
     retriever (Retriever): The retriever.
-    texts (List[str]): The mentions.
+    texts (list[str]): The mentions.
     vectors (ndarray): Their vectors.
-    allowed (Optional[ConceptFilter]): The filter; None for none.
-    RETURNS (List[List[Hit]]): What was found for each mention.
+    allowed (ConceptFilter | None): The filter; None for none.
+    RETURNS (list[list[Hit]]): What was found for each mention.
     """
     found: list[list[Hit]] = []
     for first in range(0, len(texts), BATCH_SIZE):
@@ -99,9 +100,9 @@ def find(linker: SapbertLinker, texts: list[str], arguments: dict[str, list[str]
     """Find candidates of mentions that the cache does not know: the search and all that it takes beside it.
 
     linker (SapbertLinker): The linker.
-    texts (List[str]): The mentions.
+    texts (list[str]): The mentions.
     arguments (dict): The filter, as keyword arguments.
-    RETURNS (List[List[Candidate]]): The candidates of each mention.
+    RETURNS (list[list[Candidate]]): The candidates of each mention.
     """
     # Putting the same retriever in place again empties the cache.
     linker.set_retriever(linker.retriever)
@@ -114,7 +115,7 @@ def measure_filter(
     """Measure one filter.
 
     linker (SapbertLinker): The linker.
-    texts (List[str]): The mentions.
+    texts (list[str]): The mentions.
     vectors (ndarray): Their vectors.
     arguments (dict): The filter, as keyword arguments of `SapbertLinker.find`.
     RETURNS (dict): Its share of the rows, seconds to apply it, queries a second with it and without, recall.

@@ -7,9 +7,11 @@ from statistics import median
 from typing import Any
 
 import typer
-from run import start, write_json
+from run import start
 from subprocesses import run_script
 from tqdm import tqdm
+
+from training.data.run_folder import write_json
 
 PROCESSES = 7
 WAYS = ("with", "without")

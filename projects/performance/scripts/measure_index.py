@@ -14,12 +14,13 @@ import srsly
 import torch
 import typer
 from exact_search import largest_batch, search_all_rows
-from run import start, write_json
+from run import start
 from tqdm import tqdm
 from turns import median_ratio, take_turns
 
 from spacy_sapbert.index import ScannIndex
 from spacy_sapbert.index.recall import TOLERANCE
+from training.data.run_folder import write_json
 
 K = 10
 BATCH_SIZE = 128
@@ -33,7 +34,7 @@ def build_indexes(vectors: np.ndarray) -> tuple[ScannIndex, list[float]]:
     """Build the same index several times.
 
     vectors (ndarray): The rows.
-    RETURNS (Tuple[ScannIndex, List[float]]): The last one, and the seconds that each took.
+    RETURNS (tuple[ScannIndex, list[float]]): The last one, and the seconds that each took.
     """
     seconds = []
     for _ in tqdm(range(BUILDS), desc="Building indexes", unit="index"):
@@ -60,7 +61,7 @@ def repeat(search: Callable[[], np.ndarray]) -> tuple[int, Callable[[], None]]:
     """Repeat a search until it takes long enough to time.
 
     search (Callable): The search.
-    RETURNS (Tuple[int, Callable]): How often, and the repeated search.
+    RETURNS (tuple[int, Callable]): How often, and the repeated search.
     """
     begin = time.perf_counter()
     search()

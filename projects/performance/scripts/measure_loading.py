@@ -9,9 +9,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import typer
-from run import start, write_json
+from run import start
 from subprocesses import run_script
 from tqdm import tqdm
+
+from training.data.run_folder import write_json
 
 PROCESSES = 5
 
@@ -21,7 +23,7 @@ def load_moved(run: Path, threads: int) -> list[dict[str, Any]]:
 
     run (Path): The folder of the run.
     threads (int): Processors to use.
-    RETURNS (List[dict]): What each process but the first has measured.
+    RETURNS (list[dict]): What each process but the first has measured.
     """
     with TemporaryDirectory(dir=run, prefix="moved ") as folder:
         moved = Path(folder) / "elsewhere"

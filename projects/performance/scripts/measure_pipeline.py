@@ -8,11 +8,13 @@ from statistics import median
 import spacy
 import typer
 from documents import read_documents
-from run import start, write_json
+from run import start
 from spacy.language import Language
 from spacy.tokens import Doc
 from tqdm import tqdm
 from turns import take_turns
+
+from training.data.run_folder import write_json
 
 TURNS = 5
 
@@ -21,7 +23,7 @@ def link(nlp: Language, docs: list[Doc]) -> int:
     """Link the entities of documents.
 
     nlp (Language): The pipeline.
-    docs (List[Doc]): The documents.
+    docs (list[Doc]): The documents.
     RETURNS (int): Entities with an id.
     """
     return sum(bool(ent.kb_id_) for doc in nlp.pipe(docs) for ent in doc.ents)

@@ -12,11 +12,12 @@ import srsly
 import typer
 from make_rrf import make_rrf
 from rrf_steps import Step, count_lines, make_our_steps, make_plain_steps, make_triple_steps, run_steps
-from run import use_threads, write_json
+from run import use_threads
 from tqdm import tqdm
 from turns import take_turns
 
 from spacy_sapbert.files import fill_folder
+from training.data.run_folder import write_json
 
 TURNS = 3
 # Above this, a run takes so long that other work on the machine averages out.
@@ -26,9 +27,9 @@ MOST_ROWS_IN_TURNS = 1_000_000
 def measure(ways: dict[str, list[Step]], turns: int) -> dict[str, dict[str, Any]]:
     """Run the steps of several ways in turns.
 
-    ways (Dict[str, List[Step]]): Steps by way.
+    ways (dict[str, list[Step]]): Steps by way.
     turns (int): How often.
-    RETURNS (Dict[str, dict]): For each way and step, median seconds, highest peak and lines written; and the sums.
+    RETURNS (dict[str, dict]): For each way and step, median seconds, highest peak and lines written; and the sums.
     """
     taken: dict[str, list[dict[str, dict[str, Any]]]] = {way: [] for way in ways}
     for turn in range(turns):
@@ -41,8 +42,8 @@ def measure(ways: dict[str, list[Step]], turns: int) -> dict[str, dict[str, Any]
 def summarize(steps: list[Step], taken: list[dict[str, dict[str, Any]]]) -> dict[str, Any]:
     """Put the turns of one way together.
 
-    steps (List[Step]): Its steps.
-    taken (List[dict]): What each turn has measured, by step.
+    steps (list[Step]): Its steps.
+    taken (list[dict]): What each turn has measured, by step.
     RETURNS (dict): Seconds, peak memory and counts.
     """
     totals = [sum(measured["seconds"] for measured in turn.values()) for turn in taken]
@@ -104,7 +105,7 @@ def find_expected(counts: dict[str, Any]) -> dict[str, int]:
     """Find what can be compared in the counts of an open metathesaurus.
 
     counts (dict): The content of its `counts.json`.
-    RETURNS (Dict[str, int]): Pairs without suppressed names, if they were counted.
+    RETURNS (dict[str, int]): Pairs without suppressed names, if they were counted.
     """
     pairs = counts.get("MRCONSO", {})
     pairs = pairs.get("synonym pairs", {}) if isinstance(pairs, dict) else {}

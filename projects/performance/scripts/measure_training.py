@@ -12,13 +12,14 @@ import torch
 import typer
 from accelerate import Accelerator
 from plain_training import PlainTrainer
-from run import use_threads, write_json
+from run import use_threads
 from tqdm import tqdm
 from turns import median_ratio, take_turns
 
 from spacy_sapbert.encoder import EncoderShim
 from spacy_sapbert.encoder.precision import resolve_precision
 from training.data.pairs import load_pairs
+from training.data.run_folder import write_json
 from training.encoders.bases import find_encoder
 from training.engine.batches import Batches
 from training.engine.loop import TrainingLoop

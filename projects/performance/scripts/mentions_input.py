@@ -22,7 +22,7 @@ def read_mentions(paths: Sequence[Path]) -> list[str]:
     """Read mentions in the order of the files, repeated ones included.
 
     paths (Sequence[Path]): JSON lines with the key "mention", gzipped or not.
-    RETURNS (List[str]): The mentions.
+    RETURNS (list[str]): The mentions.
     """
     mentions: list[str] = []
     for path in paths:
@@ -39,7 +39,7 @@ def hold_out(terminology: Terminology, seed: int) -> tuple[Terminology, list[str
 
     terminology (Terminology): The terminology.
     seed (int): Seed of the choice and the errors.
-    RETURNS (Tuple[Terminology, List[str]]): What is left, and the mentions.
+    RETURNS (tuple[Terminology, list[str]]): What is left, and the mentions.
     """
     rng = random.Random(seed)
     strings = sorted({name for name in terminology.names["name"].to_list() if len(name) > 3})

@@ -32,7 +32,7 @@ def read_names(folder: Path) -> dict[str, set[str]]:
     """Read the English names of all concepts.
 
     folder (Path): The folder with MRCONSO.
-    RETURNS (Dict[str, Set[str]]): Lower-cased names by CUI.
+    RETURNS (dict[str, Set[str]]): Lower-cased names by CUI.
     """
     names: dict[str, set[str]] = {}
     for line in read_lines(folder):
@@ -45,9 +45,9 @@ def read_names(folder: Path) -> dict[str, set[str]]:
 def make_pairs(names: dict[str, set[str]], rng: random.Random) -> Iterator[tuple[str, str, str]]:
     """Pair the names of each concept.
 
-    names (Dict[str, Set[str]]): Names by CUI.
+    names (dict[str, Set[str]]): Names by CUI.
     rng (Random): Chooses the pairs of concepts that have more than 50.
-    YIELDS (Tuple[str, str, str]): A CUI and two of its names.
+    YIELDS (tuple[str, str, str]): A CUI and two of its names.
     """
     for cui, of_concept in names.items():
         pairs = list(itertools.combinations(sorted(of_concept), 2))

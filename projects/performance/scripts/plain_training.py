@@ -24,7 +24,7 @@ class PlainTrainer:
     encoder (str): Encoder folder or hub name.
     settings (EncoderSettings): Its pooling, and the length that names are padded to.
     learning_rate (float): Of AdamW.
-    autocast (Optional[dtype]): Precision of the forward pass.
+    autocast (dtype | None): Precision of the forward pass.
     """
 
     def __init__(

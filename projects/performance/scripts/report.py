@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import platform
 from dataclasses import asdict
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import srsly
 import typer
 from rows import Row, make_rows
-from run import Settings, start, write_json
+from run import Settings, start
+
+from training.data.run_folder import write_json, write_text
+from training.machine import describe_machine, find_versions
 
 RESULTS = ("encoder", "build", "index", "filters", "pipeline", "loading", "imports")
 PACKAGES = (
@@ -21,51 +21,11 @@ PACKAGES = (
 )
 
 
-def find_versions() -> dict[str, str]:
-    """Find the versions of what was measured.
-
-    RETURNS (Dict[str, str]): Version by package; "-" for packages that are not installed.
-    """
-    found = {"python": platform.python_version()}
-    for package in PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = "-"
-    return found
-
-
-def find_processor() -> str:
-    """Find the name of the processor.
-
-    RETURNS (str): Its model.
-    """
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return models[0] if models else platform.machine()
-
-
-def describe_machine() -> dict[str, Any]:
-    """Describe what the measurements ran on.
-
-    RETURNS (dict): Versions, processor and platform.
-    """
-    return {
-        "versions": find_versions(),
-        "processor": find_processor(),
-        "processors": os.cpu_count(),
-        "platform": platform.platform(),
-    }
-
-
 def make_text(rows: list[Row], facts: list[str]) -> str:
     """Write a table with remarks below.
 
-    rows (List[Row]): The rows.
-    facts (List[str]): The remarks.
+    rows (list[Row]): The rows.
+    facts (list[str]): The remarks.
     RETURNS (str): Markdown.
     """
     head = ["| | | measured | target | met |", "| --- | --- | ---: | ---: | --- |"]
@@ -81,9 +41,7 @@ def write_report(output: Path, name: str, report: dict[str, Any], text: str) -> 
     text (str): The table with its remarks.
     """
     write_json(output / f"{name}.json", report)
-    temporary = output / f".{name}.md.new"
-    temporary.write_text(text, encoding="utf8")
-    os.replace(temporary, output / f"{name}.md")
+    write_text(output / f"{name}.md", text)
     print(text)
 
 
@@ -92,7 +50,7 @@ def make_report(settings: Settings, report: dict[str, Any], rows: list[Row]) -> 
 
     settings (Settings): The settings of the run.
     report (dict): What `report.json` holds.
-    rows (List[Row]): The rows of the table.
+    rows (list[Row]): The rows of the table.
     RETURNS (str): Markdown.
     """
     versions = ", ".join(f"{package} {number}" for package, number in report["versions"].items())
@@ -115,7 +73,7 @@ def main(run: Path, output: Path) -> None:
     run (Path): The folder of the run.
     output (Path): The folder for `report.md` and `report.json`.
     """
-    machine = describe_machine()
+    machine = {"versions": find_versions(PACKAGES), **describe_machine()}
     settings = start(run)
     results = {name: srsly.read_json(run / f"{name}.json") for name in RESULTS}
     rows = make_rows(results)

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import srsly
 import typer
-from report import describe_machine, make_text, write_report
+from report import PACKAGES, make_text, write_report
 from rrf_rows import make_rrf_rows
+
+from training.machine import describe_machine, find_versions
 
 
 def main(run: Path, output: Path) -> None:
@@ -16,7 +18,7 @@ def main(run: Path, output: Path) -> None:
     run (Path): The folder of the run.
     output (Path): The folder for `rrf.md` and `rrf.json`.
     """
-    machine = describe_machine()
+    machine = {"versions": find_versions(PACKAGES), **describe_machine()}
     result = srsly.read_json(run / "rrf.json")
     settings = result["settings"]
     rows = make_rrf_rows(result)

@@ -16,8 +16,8 @@ class Row:
     what (str): Which of its figures.
     value (float): The figure.
     form (str): How to write it, as a format with one field.
-    at_least (Optional[float]): The target, if it is a lower limit.
-    at_most (Optional[float]): The target, if it is an upper limit.
+    at_least (float | None): The target, if it is a lower limit.
+    at_most (float | None): The target, if it is an upper limit.
     """
 
     part: str
@@ -41,7 +41,7 @@ class Row:
     def is_met(self) -> bool | None:
         """Compare the figure with the target.
 
-        RETURNS (Optional[bool]): None if there is no target.
+        RETURNS (bool | None): None if there is no target.
         """
         if self.at_least is not None:
             return self.value >= self.at_least
@@ -67,7 +67,7 @@ def make_rows(results: dict[str, dict[str, Any]]) -> list[Row]:
     """Choose the figures to show. The targets stand here and nowhere else.
 
     results (dict): What each measurement has written, by the name of its command.
-    RETURNS (List[Row]): The rows.
+    RETURNS (list[Row]): The rows.
     """
     encoder, build, index = results["encoder"], results["build"], results["index"]
     pipeline, loading, imports = results["pipeline"], results["loading"], results["imports"]
@@ -136,7 +136,7 @@ def find_heavy(imports: dict[str, Any]) -> list[str]:
     """List the heavy packages that the plugin makes a blank pipeline import.
 
     imports (dict): What the measurement of imports has written.
-    RETURNS (List[str]): Of scann and polars, those imported with the plugin and not without.
+    RETURNS (list[str]): Of scann and polars, those imported with the plugin and not without.
     """
     new = set(imports["imported"]["with"]) - set(imports["imported"]["without"])
     return sorted(new & {"scann", "polars"})

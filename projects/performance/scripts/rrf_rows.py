@@ -22,7 +22,7 @@ def make_rrf_rows(result: dict[str, Any]) -> list[Row]:
     """Choose the figures to show.
 
     result (dict): What the measurement has written.
-    RETURNS (List[Row]): The rows.
+    RETURNS (list[Row]): The rows.
     """
     rows = [row for size in result["synthetic"] for row in _make_size_rows(size)]
     large = [size for size in result["synthetic"] if size["wanted"] >= GROWTH_FROM]

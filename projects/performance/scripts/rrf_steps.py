@@ -25,7 +25,7 @@ class Step:
     """A command to measure.
 
     name (str): What it makes.
-    command (Tuple[str, ...]): Program and arguments; paths are absolute.
+    command (tuple[str, ...]): Program and arguments; paths are absolute.
     count (Callable): Counts what it has made, by name.
     """
 
@@ -41,7 +41,7 @@ def make_our_steps(folder: Path, work: Path, seed: int, *, suppressed: str = "ke
     work (Path): A folder for what is made.
     seed (int): Seed of the choice of pairs.
     suppressed (str): "keep" or "drop" suppressed names.
-    RETURNS (List[Step]): The steps, in order.
+    RETURNS (list[Step]): The steps, in order.
     """
     work.mkdir(parents=True, exist_ok=True)
     terminology, pairs, lines = work / "terminology", work / "pairs", work / "pairs.txt"
@@ -65,7 +65,7 @@ def make_triple_steps(folder: Path, work: Path) -> list[Step]:
 
     folder (Path): The folder with RRF files.
     work (Path): The folder in which the steps for names and pairs have worked.
-    RETURNS (List[Step]): The steps.
+    RETURNS (list[Step]): The steps.
     """
     triples = work / "triples"
     command = _make_command("triples", folder, work / "terminology", triples)
@@ -78,7 +78,7 @@ def make_plain_steps(folder: Path, work: Path, seed: int) -> list[Step]:
     folder (Path): The folder with RRF files.
     work (Path): A folder for what is made.
     seed (int): Seed of the choice of pairs.
-    RETURNS (List[Step]): The steps.
+    RETURNS (list[Step]): The steps.
     """
     work.mkdir(parents=True, exist_ok=True)
     files = {"names": work / "names.txt", "pairs": work / "pairs.txt"}
@@ -94,8 +94,8 @@ def make_plain_steps(folder: Path, work: Path, seed: int) -> list[Step]:
 def run_steps(steps: list[Step]) -> dict[str, dict[str, Any]]:
     """Run steps one after the other.
 
-    steps (List[Step]): The steps.
-    RETURNS (Dict[str, dict]): Seconds and peak memory by step.
+    steps (list[Step]): The steps.
+    RETURNS (dict[str, dict]): Seconds and peak memory by step.
     RAISES (CalledProcessError): If a step failed.
     """
     return {step.name: run_script("time_once.py", *step.command) for step in steps}

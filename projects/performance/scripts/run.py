@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import srsly
+
+from training.data.run_folder import write_json
 
 SETTINGS_FILE = "settings.json"
 
@@ -69,14 +70,3 @@ def use_threads(threads: int) -> None:
     import torch
 
     torch.set_num_threads(threads)
-
-
-def write_json(path: Path, data: dict[str, Any]) -> None:
-    """Write a JSON file that appears whole or not at all.
-
-    path (Path): The file.
-    data (dict): Its content.
-    """
-    temporary = path.with_name(f".{path.name}.new")
-    srsly.write_json(temporary, data)
-    os.replace(temporary, path)

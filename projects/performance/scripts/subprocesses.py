@@ -15,7 +15,7 @@ def run_script(name: str, *arguments: str, cwd: Path | None = None) -> dict[str,
 
     name (str): Its file.
     arguments (str): Its arguments.
-    cwd (Optional[Path]): The folder to run it in; None for the current one.
+    cwd (Path | None): The folder to run it in; None for the current one.
     RETURNS (dict): What it printed on its last line.
     RAISES (CalledProcessError): If it failed.
     """

@@ -69,6 +69,6 @@ def list_inputs(path: Path) -> list[Path]:
     """List the files that a source of names consists of.
 
     path (Path): A file or folder.
-    RETURNS (List[Path]): The file, or those directly in the folder.
+    RETURNS (list[Path]): The file, or those directly in the folder.
     """
     return sorted(file for file in path.iterdir() if file.is_file()) if path.is_dir() else [path]

@@ -15,7 +15,7 @@ def take_turns(ways: Mapping[str, Callable[[], Result]], turn: int) -> dict[str,
 
     ways (Mapping[str, Callable]): The ways by name.
     turn (int): The number of the turn.
-    RETURNS (Dict[str, Tuple[float, Any]]): The seconds that each way took, and what it returned.
+    RETURNS (dict[str, tuple[float, Any]]): The seconds that each way took, and what it returned.
     """
     measured = {}
     for name in sorted(ways, key=list(ways).index, reverse=turn % 2 == 1):
