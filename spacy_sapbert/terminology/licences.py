@@ -16,7 +16,7 @@ def describe_sources(terminology: Terminology) -> list[dict[str, str]]:
     """Describe the source vocabularies of a terminology in the form of spaCy's `meta["sources"]`.
 
     terminology (Terminology): One whose reader reported its sources, as that of RRF does from MRSAB.
-    RETURNS (List[Dict[str, str]]): One entry for each source, the most restricted first: `name` with abbreviation,
+    RETURNS (list[dict[str, str]]): One entry for each source, the most restricted first: `name` with abbreviation,
         version and restriction level, and `license`.
     """
     entries = []
@@ -38,7 +38,7 @@ def describe_sources(terminology: Terminology) -> list[dict[str, str]]:
 def add_sources(meta: dict[str, Any], terminology: Terminology, component: str) -> None:
     """Record a terminology's sources in a pipeline's meta, in the place of those that the component had before.
 
-    meta (dict): `nlp.meta`, which is changed. `spacy package` shows its sources and notes in the README.
+    meta (dict[str, Any]): `nlp.meta`, which is changed. `spacy package` shows its sources and notes in the README.
     terminology (Terminology): The terminology.
     component (str): The linker's name in the pipeline.
     """

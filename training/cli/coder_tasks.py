@@ -100,7 +100,9 @@ def relations(
     )
     for option, value in (("standardise", standardise), ("vectors", vectors), ("word_vectors", word_vectors)):
         if fine_tune and value:
-            raise ValueError(Errors.E624.format(name=option, value=value, allowed="left out where encoders learn"))
+            raise ValueError(
+                Errors.E404.format(name=option, where="", value=value, allowed="left out where encoders learn")
+            )
     data = read_relations(triples, concepts, choice, seen=Terminology.from_disk(unseen) if unseen else None)
     typer.echo(data.describe())
     task = RelationTask(data, concepts, bool(unseen), settings, fine_tune)
@@ -181,7 +183,7 @@ def _parse_seeds(values: str) -> tuple[int, ...]:
         return tuple(int(value) for value in values.replace(",", " ").split())
     except ValueError as error:
         allowed = "whole numbers with commas between them"
-        raise ValueError(Errors.E624.format(name="seeds", value=values, allowed=allowed)) from error
+        raise ValueError(Errors.E404.format(name="seeds", where="", value=values, allowed=allowed)) from error
 
 
 def _line(label: str, cells: list[Any]) -> str:

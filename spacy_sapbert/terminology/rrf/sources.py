@@ -52,7 +52,7 @@ class SourceFilter:
 
     wanted (Collection[str] | None): The sources to keep; None for all.
     max_level (int | None): The highest restriction level to keep; None for all.
-    sources (Mapping[str, dict]): What is known of the sources.
+    sources (Mapping[str, Mapping[str, Any]]): What is known of the sources.
     """
 
     wanted: Collection[str] | None = None

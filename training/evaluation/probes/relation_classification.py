@@ -54,7 +54,7 @@ class HeadSettings:
         }
         for name, (is_fine, words) in allowed.items():
             if not is_fine:
-                raise ValueError(Errors.E624.format(name=name, value=getattr(self, name), allowed=words))
+                raise ValueError(Errors.E404.format(name=name, where="", value=getattr(self, name), allowed=words))
 
 
 FEATURES = HeadSettings()

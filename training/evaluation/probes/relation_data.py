@@ -49,7 +49,7 @@ class RelationChoice:
         }
         for name, (is_fine, words) in allowed.items():
             if not is_fine:
-                raise ValueError(Errors.E624.format(name=name, value=getattr(self, name), allowed=words))
+                raise ValueError(Errors.E404.format(name=name, where="", value=getattr(self, name), allowed=words))
 
 
 @dataclass(frozen=True)
