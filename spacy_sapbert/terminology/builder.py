@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 
 from ..errors import Errors
-from .table import CONCEPT_SCHEMA, NAME_SCHEMA, SOURCE_SEPARATOR, Terminology, count_dangling
+from .table import CONCEPT_SCHEMA, NAME_SCHEMA, SOURCE_SEPARATOR, Terminology
 
 # Unicode's control characters and every kind of white space, which end words in spaCy and records in files.
 _NOT_IN_ID = re.compile(r"[\s\x00-\x1f\x7f-\x9f]")
@@ -197,6 +197,17 @@ def check_id(concept_id: str) -> None:
         reason = "it holds white space or a control character"
         raise ValueError(Errors.E109.format(id=concept_id, reason=reason))
     _check_text(concept_id, "id", concept_id)
+
+
+def count_dangling(parents: pl.Series, ids: pl.Series) -> int:
+    """Count parents that are not in a terminology.
+
+    parents (pl.Series): Lists of ids, of each concept.
+    ids (pl.Series): The concepts of the terminology.
+    RETURNS (int): How many ids are not among them, repetitions included.
+    """
+    listed = parents.explode().drop_nulls()
+    return int((~listed.is_in(ids.implode())).sum())
 
 
 def _check_text(concept_id: str, what: str, text: str) -> None:

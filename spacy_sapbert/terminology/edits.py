@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 
 from ..errors import Errors
-from .builder import TerminologyBuilder
-from .table import CONCEPT_SCHEMA, NAME_KEY, NAME_SCHEMA, SOURCE_SEPARATOR, Terminology, count_dangling
+from .builder import TerminologyBuilder, count_dangling
+from .table import CONCEPT_SCHEMA, NAME_KEY, NAME_SCHEMA, SOURCE_SEPARATOR, Terminology
 
 LISTS = ("types", "codes", "parents")
 

@@ -8,8 +8,9 @@ from typing import Any
 import polars as pl
 
 from ..errors import Errors
+from .builder import count_dangling
 from .cross_references import find_links, make_key, own_prefixes
-from .table import CONCEPT_SCHEMA, NAME_SCHEMA, SOURCE_SEPARATOR, Terminology, count_dangling
+from .table import CONCEPT_SCHEMA, NAME_SCHEMA, SOURCE_SEPARATOR, Terminology
 
 _NAME_KEY = ["id", "name", "language"]
 

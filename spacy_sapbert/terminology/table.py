@@ -4,7 +4,7 @@ import copy
 import hashlib
 import json
 from bisect import bisect_left
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -186,7 +186,11 @@ class Terminology:
         RAISES (KeyError): If there is no such concept.
         """
         codes = self._concepts["codes"][self.row(concept_id)].to_list()
-        return tuple(codes) if source is None else codes_in(codes, source)
+        if source is None:
+            return tuple(codes)
+        # Only the first colon ends the source: a code may hold others.
+        split = (code.partition(":") for code in codes)
+        return tuple(code for prefix, _, code in split if prefix == source and code)
 
     def names_of(self, row: int) -> pl.DataFrame:
         """Get the part of `names` that belongs to one concept, without copying.
@@ -274,28 +278,6 @@ class Terminology:
         if not 0 <= row < len(self):
             raise IndexError(Errors.E106.format(row=row, n=len(self), what="concepts"))
         return slice(int(self.name_offsets[row]), int(self.name_offsets[row + 1]))
-
-
-def codes_in(codes: Iterable[str], source: str) -> tuple[str, ...]:
-    """Choose the codes of one source.
-
-    codes (Iterable[str]): Codes as "SOURCE:CODE". What follows the first colon may hold others.
-    source (str): The source.
-    RETURNS (tuple[str, ...]): Its codes, without the source.
-    """
-    split = (code.partition(":") for code in codes)
-    return tuple(code for prefix, _, code in split if prefix == source and code)
-
-
-def count_dangling(parents: pl.Series, ids: pl.Series) -> int:
-    """Count parents that are not in a terminology.
-
-    parents (pl.Series): Lists of ids, of each concept.
-    ids (pl.Series): The concepts of the terminology.
-    RETURNS (int): How many ids are not among them, repetitions included.
-    """
-    listed = parents.explode().drop_nulls()
-    return int((~listed.is_in(ids.implode())).sum())
 
 
 def _combine(digests: dict[str, str]) -> str:
