@@ -157,11 +157,19 @@ def describe_values(annotation: Any, metadata: Collection[Any] = ()) -> str:
     if origin is Literal:
         return ", ".join(json.dumps(value) for value in arguments)
     if origin in (tuple, list):
-        one_of = get_origin(arguments[0]) is Literal
-        return f"a list of any of {describe_values(arguments[0])}" if one_of else "a list of strings"
+        return f"a list of {_describe_items(arguments[0])}{_describe_bounds(metadata)}"
     if origin is dict or origin in (Mapping, dict):
         return "a map from names to " + ("lists of strings" if get_origin(arguments[1]) else "numbers")
     return KINDS.get(annotation, getattr(annotation, "__name__", str(annotation))) + _describe_bounds(metadata)
+
+
+def _describe_items(annotation: Any) -> str:
+    if get_origin(annotation) is Literal:
+        return f"any of {describe_values(annotation)}"
+    kind, *bounds = get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
+    numbers = {int: "whole numbers", float: "numbers"}
+    metadata = [item for bound in bounds for item in getattr(bound, "metadata", [bound])]
+    return numbers.get(kind, "strings") + _describe_bounds(metadata)
 
 
 def explain(settings: type[Settings], error: ValidationError, where: str = "") -> str:

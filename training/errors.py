@@ -244,11 +244,7 @@ class Errors(PluginErrors):
     # E74x: what commands and sweeps are given, and what they find in folders
     E740 = "{path}: {setting} can't be set in a sweep: {reason}."
     E741 = "{path} can't be read as a config: {reason}"
-    E742 = (
-        "{path}: {reason}. [sweep] has `config` (the config of a run), `seeds` (a list of different whole numbers), "
-        "and may have `method`, `base_shares` (a list of different numbers of 0 or more and less than 1) and "
-        '`settings`; these, and what [variants] has, are objects like {{"batch.pairs": 128}}.'
-    )
+    E742 = '{path}: {reason}. `settings` of [sweep], and what [variants] has, are objects like {{"batch.pairs": 128}}.'
     E743 = (
         "The run {path} has taken {step} steps, but its settings now ask for {wanted}. Its weights are not those of a "
         "run that has ended there. Set batch.max_steps and batch.epochs back, set another output folder, or delete its "

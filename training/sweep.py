@@ -1,4 +1,4 @@
-"""Many runs that differ in some settings, each with several seeds: which settings are better, and by how much."""
+"""Compare settings: runs of several variants, each with several seeds, in one table of scores."""
 
 from __future__ import annotations
 
@@ -42,20 +42,20 @@ def run_sweep(
     corpora: dict[str, LinkingTask],
     relations: Mapping[str, RelationTask] | None = None,
 ) -> str:
-    """Take all runs that are not done, and measure them. Killed, it goes on where it was.
+    """Take all runs that are missing, and measure all. A killed sweep is resumed by the same call.
 
     sweep (Sweep): What to compare.
     output (str | Path): The folder for all runs; it gets `sweep.json` and the table `sweep.md` after each run, and
         `curves.svg` of the first seed of each variant.
-    held_out (Dict[str, LinkingTask]): What to measure encoders on: names of concepts that must not be learned from.
-    corpora (Dict[str, LinkingTask]): Other tasks to measure them on.
-    relations (Optional[Mapping[str, RelationTask]]): Relations to tell by the encoders' vectors.
+    held_out (dict[str, LinkingTask]): What to measure encoders on: names of concepts that must not be learned from.
+    corpora (dict[str, LinkingTask]): Other tasks to measure them on.
+    relations (Mapping[str, RelationTask] | None): Relations to tell by the encoders' vectors.
     RETURNS (str): The table.
     RAISES (ValueError): If a concept that is held out is learned from, a triple that is to be unseen is not, or two
         tasks have one name.
     RAISES (RuntimeError): If it was started in several processes.
     """
-    # Each of them would measure and write the same files, and all but the first know nothing of how a run has ended.
+    # Each process would write the same files, and only the first knows how a run has ended.
     if (n_processes := int(os.environ.get("WORLD_SIZE", 1))) > 1:
         raise RuntimeError(Errors.E749.format(n=n_processes))
     output = Path(output)
@@ -101,7 +101,7 @@ def run_sweep(
 
 
 def _load_bases(sweep: Sweep) -> dict[tuple[str, EncoderChoice], tuple[str, EncoderShim]]:
-    """Load what variants start from, each with its own settings: of another length, it is another encoder."""
+    """Load the base encoders of all variants. With other settings, such as the length, a base is another encoder."""
     firsts: dict[tuple[str, EncoderChoice], str] = {}
     for name, runs in sweep.variants.items():
         run = next(iter(runs.values()))
@@ -110,7 +110,7 @@ def _load_bases(sweep: Sweep) -> dict[tuple[str, EncoderChoice], tuple[str, Enco
 
 
 def _count_runs(records: list[dict[str, Any]], wanted: int) -> str:
-    """Say under a table how many runs it has, if they are not all."""
+    """Note below the table how many runs are missing."""
     done = len({(record["variant"], record["seed"]) for record in records})
     return "" if done == wanted else f"\n{done} of {wanted} runs have been taken; the same command takes the others.\n"
 

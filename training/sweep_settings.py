@@ -1,18 +1,22 @@
-"""What a sweep compares, read from a config file: variants of settings, and seeds."""
+"""The variants and seeds that a sweep compares, read from a config file."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any
+
+from pydantic import Field, field_validator
+
+from spacy_sapbert.settings import Settings
 
 from .engine.settings import TrainingSettings, read_config
 from .errors import Errors
 from .methods.registry import METHODS, make_settings
 
 SECTIONS = {"sweep", "variants"}
-# What the sweep sets in each run, and where else it is said.
+# Settings that the sweep decides, and where they are given instead.
 TAKEN = {
     "run.method": "it stands in the config of the run",
     "run.seed": "seeds are in `seeds` of [sweep]",
@@ -24,9 +28,9 @@ TAKEN = {
 
 @dataclass(frozen=True)
 class Sweep:
-    """What to compare.
+    """The runs to compare.
 
-    variants (dict): The settings of each variant, with the seeds' runs by seed.
+    variants (dict[str, Any]): The settings of each variant, with the seeds' runs by seed.
     base_shares (list[float]): Shares of the base encoder's weights to measure each run with.
     """
 
@@ -34,29 +38,34 @@ class Sweep:
     base_shares: list[float]
 
 
-class SweepSection(NamedTuple):
-    """What [sweep] says.
-
-    config (str): The config of a run, relative to the sweep's.
-    seeds (List[int]): One run of each variant for each of them.
-    base_shares (List[float]): See `Sweep`.
-    settings (dict): Settings of all runs, by "section.name".
-    """
+class SweepSection(Settings):
+    """The settings of [sweep]."""
 
     config: str
-    seeds: list[int]
-    base_shares: list[float]
-    settings: dict[str, Any]
+    """The config of a run, relative to the sweep's."""
+    seeds: Annotated[list[int], Field(min_length=1)]
+    """Different seeds: one run of each variant for each of them."""
+    base_shares: Annotated[list[Annotated[float, Field(ge=0, lt=1)]], Field(min_length=1)] = [0.0]
+    """Different shares of the base encoder's weights to measure each run with."""
+    settings: dict[str, Any] = {}
+    """Settings of all runs, by "section.name"."""
+
+    @field_validator("seeds", "base_shares")
+    @classmethod
+    def _check_difference(cls, values: list[float]) -> list[float]:
+        if len(set(values)) < len(values):
+            raise ValueError("a list of different numbers")
+        return values
 
 
 def read_sweep(path: str | Path, output: str | Path, overrides: dict[str, Any] | None = None) -> Sweep:
     """Read what to compare.
 
     path (str | Path): A config file: [sweep] with `config` (the config of a run, relative to this file), `seeds`,
-        `base_shares` and `settings` of all runs; [variants] with the settings of each.
-        Settings are written as objects of JSON: {"section.name": value}.
+        `base_shares` and `settings` of all runs; [variants] with the settings of each. Settings are written as objects
+        of JSON: {"section.name": value}.
     output (str | Path): The folder for all runs.
-    overrides (Optional[dict]): Settings of all runs, by "section.name".
+    overrides (dict[str, Any] | None): Settings of all runs, by "section.name".
     RETURNS (Sweep): The settings of all runs, checked.
     RAISES (FileNotFoundError): If there is no such file.
     RAISES (ValueError): If a setting is unknown or has no meaning, or two variants are the same.
@@ -83,31 +92,16 @@ def read_sweep(path: str | Path, output: str | Path, overrides: dict[str, Any] |
 
 
 def _read_section(path: Path, section: dict[str, Any]) -> SweepSection:
-    """Read what holds for all variants."""
-    section = {"settings": {}, "base_shares": [0.0], **section}
+    """Read the settings of all variants."""
     if "method" in section:
         raise ValueError(Errors.E830.format(path=path, config=section.get("config"), method=section["method"]))
-    missing = sorted({"config", "seeds"} - set(section))
-    unknown = sorted(set(section) - set(SweepSection._fields))
-    if missing or unknown:
-        reason = f"[sweep] lacks {', '.join(missing)}" if missing else f"[sweep] has the unknown {', '.join(unknown)}"
-        raise ValueError(Errors.E742.format(path=path, reason=reason))
-    if not isinstance(section["config"], str):
-        raise ValueError(Errors.E742.format(path=path, reason=f"`config` is {section['config']!r}"))
-    for name, kinds in (("seeds", int), ("base_shares", (int, float))):
-        values = section[name]
-        is_list = isinstance(values, list) and bool(values)
-        is_list = is_list and all(isinstance(value, kinds) and not isinstance(value, bool) for value in values)
-        if not is_list or len(set(values)) < len(values):
-            raise ValueError(Errors.E742.format(path=path, reason=f"`{name}` is {values!r}"))
-    if not all(0.0 <= share < 1.0 for share in section["base_shares"]):
-        raise ValueError(Errors.E742.format(path=path, reason=f"`base_shares` is {section['base_shares']!r}"))
-    _check_changes("`settings` of [sweep]", section["settings"], path)
-    return SweepSection(**section)
+    read = SweepSection.read(section, f"[sweep] in {path}")
+    _check_changes("`settings` of [sweep]", read.settings, path)
+    return read
 
 
 def _check_changes(where: str, changes: Any, path: Path) -> None:
-    """Refuse what are no settings, and those that the sweep decides."""
+    """Refuse changes that are no settings, and settings that the sweep decides."""
     if not isinstance(changes, dict):
         raise ValueError(Errors.E742.format(path=path, reason=f"{where} is {changes!r}"))
     for key in changes:
@@ -118,7 +112,7 @@ def _check_changes(where: str, changes: Any, path: Path) -> None:
 
 
 def _put_together(values: dict[str, dict[str, Any]], layers: tuple[dict[str, Any], ...]) -> dict[str, dict[str, Any]]:
-    """Put settings over those of a config, the last on top."""
+    """Override the settings of a config, layer by layer."""
     together = {section: dict(settings) for section, settings in values.items()}
     for layer in layers:
         for key, value in layer.items():
@@ -128,7 +122,7 @@ def _put_together(values: dict[str, dict[str, Any]], layers: tuple[dict[str, Any
 
 
 def _compare_variants(path: Path, variants: dict[str, dict[int, Any]]) -> None:
-    """Refuse variants that can't be measured or are the same, before any of them takes hours."""
+    """Refuse variants that are equal or can't be measured, before any of them takes hours."""
     prints: dict[str, str] = {}
     for name, runs in variants.items():
         first = next(iter(runs.values()))
@@ -140,7 +134,7 @@ def _compare_variants(path: Path, variants: dict[str, dict[int, Any]]) -> None:
 
 
 def _identify(settings: TrainingSettings) -> str:
-    """Tell variants apart: the length of a run and what it learns from are settings to compare as well."""
+    """Identify a variant by decisive settings, length and data."""
     plain = settings.to_dict()
     paths = {name: path for name, path in plain["paths"].items() if name != "output"}
     return json.dumps([settings.decisive(), plain["batch"], paths], sort_keys=True)

@@ -24,10 +24,10 @@ PACKAGE_FOLDER = "model"
 class Base:
     """An encoder to start from.
 
-    name (Optional[str]): A folder or a name on the hub; None if it is on none.
-    package (Optional[str]): The Python package that carries it, if it is in one.
-    pooling (Optional[str]): See `EncoderSettings`; None leaves it to the encoder's files.
-    lower_case (Optional[bool]): Lower-case the text before tokenisation.
+    name (str | None): A folder or a name on the hub; None if it is on none.
+    package (str | None): The Python package that carries it, if it is in one.
+    pooling (str | None): See `EncoderSettings`; None leaves it to the encoder's files.
+    lower_case (bool | None): Lower-case the text before tokenisation.
     """
 
     name: str | None
@@ -40,7 +40,7 @@ def read_bases(path: str | Path = BASES_FILE) -> dict[str, Base]:
     """Read the table of bases.
 
     path (str | Path): A file in the form of spaCy's configs.
-    RETURNS (Dict[str, Base]): Short name to base.
+    RETURNS (dict[str, Base]): Short name to base.
     """
     return {name: Base(**values) for name, values in Config().from_disk(path).items()}
 

@@ -1,4 +1,4 @@
-"""The card of an encoder folder: what it was made of, by which command, and what was measured on these weights."""
+"""The card of an encoder folder: its base, data, training and scores."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ PACKAGED_BASE = "sentence-transformers/all-MiniLM-L6-v2"
 
 @dataclass(frozen=True)
 class CardNotes:
-    """What a run can't know of its encoder.
+    """Facts for the card that a run does not know.
 
     licence (str): The identifier of a licence, as the hub has it.
-    command (str): What was called to make the encoder.
-    text (str): Markdown: where the data come from, their licences.
-    results (Dict[str, Dict[str, float]]): Rows, columns and shares (0 to 1) of a table.
+    command (str): The command that made the encoder.
+    text (str): Markdown, such as the sources of the data and their licences.
+    results (dict[str, dict[str, float]]): Rows, columns and shares (0 to 1) of a table.
     """
 
     licence: str = ""
@@ -35,12 +35,12 @@ class CardNotes:
 
 
 def read_results(path: str | Path, fingerprint: str) -> dict[str, dict[str, float]]:
-    """Read what was measured on an encoder.
+    """Read results of an encoder.
 
-    path (str | Path): JSON: `fingerprint`, that of the encoder that was measured, and `scores`: name to accuracy, or
-        name to several shares by column.
-    fingerprint (str): Of the encoder to describe.
-    RETURNS (Dict[str, Dict[str, float]]): Rows, columns, shares.
+    path (str | Path): JSON: `fingerprint`, that of the measured encoder, and `scores`: accuracy by name, or
+        several shares by name and column.
+    fingerprint (str): Fingerprint of the encoder to describe.
+    RETURNS (dict[str, dict[str, float]]): Rows, columns, shares.
     RAISES (FileNotFoundError): If there is no such file.
     RAISES (ValueError): If the file has another form, or another encoder was measured.
     """
@@ -69,7 +69,7 @@ class Making(NamedTuple):
 
     tag (str): The method's name, in lower case.
     method (str): Its name, source and purpose, which end a sentence.
-    lines (List[str]): Data, length, settings.
+    lines (list[str]): Data, length, settings.
     """
 
     tag: str
@@ -82,7 +82,7 @@ def write_card(report: RunReport, making: Making, notes: CardNotes | None = None
 
     report (RunReport): Report of the run. `held_out` is None unless these very weights were measured.
     making (Making): How it was trained.
-    notes (Optional[CardNotes]): What the run can't know.
+    notes (CardNotes | None): Facts that the run does not know.
     RETURNS (str): Markdown.
     """
     notes = notes or CardNotes()
@@ -101,7 +101,7 @@ def write_card(report: RunReport, making: Making, notes: CardNotes | None = None
 
 
 def describe_base(name: str) -> str:
-    """Name the encoder that training started from, without telling anybody's folders.
+    """Name the encoder that training started from, without naming folders of this machine.
 
     name (str): As in the settings.
     RETURNS (str): A name on the hub, or the last part of a folder's.
@@ -116,17 +116,17 @@ def describe_base(name: str) -> str:
     origin = find_origin(folder)
     if origin is None or Path(origin).resolve() == folder:
         return folder.name
-    # One run back, and no farther: runs may go round in a circle.
+    # One run back and no further: bases may form a circle.
     is_folder = bool(origin) and (Path(origin).is_absolute() or Path(origin).is_dir())
     start = Path(origin).resolve().parent.name if is_folder else describe_base(origin)
     return f"{folder.parent.name}, a run that has started from {start}"
 
 
 def find_origin(folder: Path) -> str | None:
-    """Find what the run started from that has made an encoder folder.
+    """Find the base encoder of the run that made an encoder folder.
 
     folder (Path): The folder.
-    RETURNS (Optional[str]): As in the run's settings; None if no run's description lies beside the folder.
+    RETURNS (str | None): As in the run's settings; None if no run's description lies beside the folder.
     """
     try:
         return RunFolder(folder.parent).read_description().settings["paths"]["encoder"]
@@ -169,7 +169,7 @@ def _write_making(report: RunReport, making: Making, base: str) -> str:
 def describe_length(training: dict[str, Any], steps: str) -> str:
     """Say how long a training was.
 
-    training (dict): Of the run's report.
+    training (dict[str, Any]): Of the run's report.
     steps (str): What a step is.
     RETURNS (str): A line for the card.
     """

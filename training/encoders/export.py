@@ -56,10 +56,10 @@ def average_weights(trained: torch.nn.Module, base: torch.nn.Module, base_share:
     """Average trained weights with those that training started from, which keeps more of what they knew (Wortsman et
     al., CVPR 2022).
 
-    trained (Module): The trained model.
-    base (Module): The model it was trained from.
+    trained (torch.nn.Module): The trained model.
+    base (torch.nn.Module): The model it was trained from.
     base_share (float): Share of the base, 0 to 1.
-    RETURNS (Module): A new model.
+    RETURNS (torch.nn.Module): A new model.
     """
     mixed = copy.deepcopy(trained).cpu()
     if base_share:

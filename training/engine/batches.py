@@ -1,4 +1,4 @@
-"""Which pairs a step sees: shuffled, with sources balanced, or with concepts together that are easily confused."""
+"""The pairs of each step: shuffled, balanced over sources, or grouped so that similar concepts come together."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from ..errors import Errors
 
 
 class Batches:
-    """Batches in an order that a seed decides, so that a run can go on at any of them.
+    """Batches of pairs in an order that the seed decides, so that a run can be resumed at any batch.
 
-    labels (ndarray): The concept of each pair; shape (pairs,), int64.
+    labels (np.ndarray): The concept of each pair; shape (pairs,), int64.
     size (int): Pairs in a batch.
-    seed (int): Decides the order, which is another one in each epoch.
-    epochs (int): Passes over as many pairs as there are.
-    weights (Optional[ndarray]): How often each pair is to be drawn, relatively; shape (pairs,). None for each once.
-    neighbours (Optional[ndarray]): For each concept, those that are like it; shape (concepts, n). A batch is made of
-        groups then: a pair, and one of each of its concept's neighbours.
+    seed (int): Seed of the order, which differs between epochs.
+    epochs (int): Passes over all pairs.
+    weights (np.ndarray | None): Relative frequency of each pair; shape (pairs,). None: each pair once in an epoch.
+    neighbours (np.ndarray | None): Similar concepts of each concept; shape (concepts, n). A batch then consists of
+        groups: a pair, and one pair of each of its concept's neighbours.
     """
 
     def __init__(
@@ -56,8 +56,8 @@ class Batches:
     def iterate(self, start: int = 0) -> Iterator[np.ndarray]:
         """Iterate over the batches of all epochs. The last one of an epoch may be smaller.
 
-        start (int): Batches to pass over, for a run that goes on.
-        YIELDS (ndarray): The rows of a batch.
+        start (int): Batches to skip, for a resumed run.
+        YIELDS (np.ndarray): The rows of a batch.
         """
         for epoch in range(start // self.per_epoch, self.epochs):
             order = self._draw_order(epoch)
@@ -73,26 +73,26 @@ class Batches:
         return rng.choice(n, size=n, p=self.weights / self.weights.sum())
 
     def _add_neighbours(self, rows: np.ndarray, epoch: int, batch: int) -> np.ndarray:
-        """Keep as many pairs as there are groups, and fill the groups up with pairs of neighbours, drawn at random."""
+        """Keep one pair for each group, and fill the groups with random pairs of neighbours."""
         assert self.neighbours is not None
         rng = np.random.default_rng([self.seed, epoch, batch])
         seeds = rows[: max(1, round(len(rows) / (1 + self.neighbours.shape[1])))]
         concepts = self.neighbours[self.labels[seeds]].ravel()
         starts, counts = self._starts[concepts], self._counts[concepts]
         chosen = self._by_concept[starts + rng.integers(0, counts)]
-        # Groups may share neighbours; a pair that is there twice has nothing to add.
+        # Groups may share neighbours. A repeated pair adds nothing.
         return np.unique(np.concatenate([seeds, chosen]))
 
 
 def balance_sources(data: PairData, balance: float) -> np.ndarray:
-    """Weigh pairs so that small sources are seen more often.
+    """Weight pairs so that small sources are seen more often.
 
-    A source is drawn in proportion to its number of pairs to the power of 1 - balance, then any of its pairs; a pair of
-    a concept that several sources name can be drawn through each.
+    A source is drawn in proportion to its number of pairs to the power of 1 - balance, then one of its pairs. Pairs of
+    a concept that several sources name can be drawn through each of them.
 
     data (PairData): The pairs, with the sources of their concepts.
-    balance (float): 1 for all sources alike, 0 for their share in the pairs.
-    RETURNS (ndarray): Relative weights; shape (pairs,), float64.
+    balance (float): 1 to draw all sources equally often, 0 in proportion to their pairs.
+    RETURNS (np.ndarray): Relative weights; shape (pairs,), float64.
     RAISES (ValueError): If the sources are not known.
     """
     if data.sources is None:
@@ -108,13 +108,13 @@ def balance_sources(data: PairData, balance: float) -> np.ndarray:
 
 
 def find_neighbours(data: PairData, encoder: EncoderShim, n: int, path: Path) -> np.ndarray:
-    """Find the concepts that an encoder takes to be most like each concept, by one name of each.
+    """Find the concepts most similar to each concept, by the vector of one name of each.
 
     data (PairData): The pairs.
     encoder (EncoderShim): The encoder.
-    n (int): Neighbours of a concept; fewer if there are not so many concepts.
-    path (Path): A file (.npy) that keeps them, so that a run which goes on sees the same batches.
-    RETURNS (ndarray): Rows of concepts; shape (concepts, n), int64.
+    n (int): Neighbours of a concept; fewer if there are fewer concepts.
+    path (Path): A file (.npy) that keeps them, so that a resumed run sees the same batches.
+    RETURNS (np.ndarray): Rows of concepts; shape (concepts, n), int64.
     """
     n = min(n, len(data.concepts) - 1)
     kept = _read_neighbours(path, len(data.concepts))
@@ -125,7 +125,7 @@ def find_neighbours(data: PairData, encoder: EncoderShim, n: int, path: Path) ->
     index = make_scann_index()
     index.build(vectors, fingerprint=encoder.fingerprint)
     found, _ = index.search(vectors, n + 1)
-    # A concept is not its own neighbour; where it has not found itself, the last one found is left out.
+    # A concept is not its own neighbour. If it was not found itself, the last one is dropped.
     is_other = found != np.arange(len(found))[:, None]
     is_other[is_other.all(axis=1), -1] = False
     neighbours = found[is_other].reshape(len(found), n)
@@ -138,7 +138,7 @@ def find_neighbours(data: PairData, encoder: EncoderShim, n: int, path: Path) ->
 
 
 def _read_neighbours(path: Path, n_concepts: int) -> np.ndarray | None:
-    """Read neighbours that were kept; None if there are none, or the file is damaged: they can be found again."""
+    """Read kept neighbours; None if there are none or the file is damaged, as they can be found again."""
     try:
         kept = np.load(path)
     except (OSError, ValueError, EOFError):

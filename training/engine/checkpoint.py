@@ -50,7 +50,7 @@ def save_checkpoint(
     if torch.cuda.is_available():
         tensors["random.cuda"] = torch.cuda.get_rng_state()
     folder.mkdir(parents=True, exist_ok=True)
-    # The name without a dot says that all is there: a disk that fills up, or a power cut, leaves the former ones.
+    # A folder without a dot is complete: a full disk or a power cut leaves the earlier checkpoints.
     temporary = folder / f".saving-{uuid4().hex}"
     temporary.mkdir()
     final = folder / f"step-{data['step']:08d}"

@@ -20,19 +20,19 @@ Seen = TypeVar("Seen")
 
 
 class ChunkedGradient:
-    """Compute gradients of a step in chunks of names of similar length.
+    """Compute the gradient of a batch in chunks of names of similar length.
 
-    The loss is computed on a copy of all embeddings; its gradient there is then sent back through each chunk. So the
-    chunks may be computed a second time instead of being kept (gradient cache: Gao et al., RepL4NLP 2021, section 3),
-    and on several devices each sends back its own part only.
+    The loss is computed on a copy of all embeddings, and its gradient there is backpropagated through each chunk. So
+    chunks can be computed a second time instead of being kept (gradient cache: Gao et al., RepL4NLP 2021, section 3),
+    and each of several devices backpropagates its own part only.
 
-    transformer (Module): The model, in training mode.
+    transformer (torch.nn.Module): The model, in training mode.
     settings (EncoderSettings): How names become vectors.
     accelerator (Accelerator): Devices.
     pad_id (int): The token for padding.
     chunk_names (int): Names in one forward pass.
-    gradient_cache (bool): Compute chunks twice instead of keeping what they computed.
-    autocast (Optional[dtype]): Precision of the forward pass; None for that of the weights.
+    gradient_cache (bool): Compute chunks twice instead of keeping their activations.
+    autocast (dtype | None): Precision of the forward pass; None for that of the weights.
     """
 
     def __init__(
@@ -63,11 +63,11 @@ class ChunkedGradient:
     ) -> tuple[float, Seen]:
         """Add the gradient of a batch to the weights' gradients, the same on all devices.
 
-        tokens (Sequence[ndarray]): Token ids of all names of the batch.
-        cost (Callable): Gives the loss of all embeddings, shape (names, width), and what else is to be known of it. If
-            it has weights of its own, their gradients are added to as well.
-        scale (float): What to multiply the gradient with, for half precision and for means over several batches.
-        RETURNS (Tuple[float, Any]): The loss, not scaled, and what the cost has given besides.
+        tokens (Sequence[np.ndarray]): Token ids of all names of the batch.
+        cost (Callable): Computes the loss of all embeddings, shape (names, width), and returns it with anything else
+            about the batch. Gradients of its own weights are accumulated as well.
+        scale (float): Factor of the gradient, for half precision and for means over several batches.
+        RETURNS (tuple[float, Any]): The loss, not scaled, and what the cost has returned beside it.
         """
         own = np.arange(self.accelerator.process_index, len(tokens), self.accelerator.num_processes)
         chunks = self._split([tokens[row] for row in own])
@@ -84,7 +84,7 @@ class ChunkedGradient:
         return float(loss.detach()), seen
 
     def _split(self, tokens: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Sort names by length, so that chunks have hardly any padding."""
+        """Sort names by length, so that chunks need little padding."""
         order = np.argsort([len(ids) for ids in tokens], kind="stable")
         return [order[start : start + self.chunk_names] for start in range(0, len(order), self.chunk_names)]
 
@@ -98,7 +98,7 @@ class ChunkedGradient:
         )
 
     def _precision(self) -> AbstractContextManager:
-        # One for all chunks of a pass: the weights are rounded once for as long as it lasts.
+        # One context for all chunks of a pass, in which weights are rounded only once.
         if self.autocast is None:
             return nullcontext()
         return torch.autocast(self.accelerator.device.type, dtype=self.autocast)
@@ -106,7 +106,7 @@ class ChunkedGradient:
     def _embed(
         self, tokens: Sequence[np.ndarray], own: np.ndarray, chunks: Sequence[np.ndarray]
     ) -> tuple[list[torch.Tensor], list[list[torch.Tensor]]]:
-        """Embed the chunks. With a gradient cache, remember the random state of each instead of its graph."""
+        """Embed the chunks. With a gradient cache, keep the random state of each instead of its graph."""
         if not self.gradient_cache:
             with self._precision():
                 return [self._forward(tokens, own, chunk) for chunk in chunks], []
@@ -118,13 +118,13 @@ class ChunkedGradient:
         return embedded, states
 
     def _gather(self, embedded: Sequence[torch.Tensor], chunks: Sequence[np.ndarray], n: int) -> torch.Tensor:
-        """Put the embeddings of all devices together, in the order of the batch and without a graph."""
+        """Gather the embeddings of all devices, in the order of the batch and without a graph."""
         back = torch.from_numpy(np.argsort(np.concatenate(chunks))).to(self.accelerator.device)
         local = torch.cat([part.detach().float() for part in embedded])[back]
         n_processes = self.accelerator.num_processes
         if n_processes == 1:
             return local
-        # Every process sends as many rows; name b of the batch is row b // n of process b % n.
+        # Every process sends equally many rows. Name b of the batch is row b // n of process b % n.
         longest = -(-n // n_processes)
         padded = torch.nn.functional.pad(local, (0, 0, 0, longest - len(local)))
         rows = torch.arange(n, device=local.device)
@@ -139,13 +139,13 @@ class ChunkedGradient:
         states: Sequence[list[torch.Tensor]],
         gradient: torch.Tensor,
     ) -> None:
-        """Send the gradient at the embeddings back through each chunk."""
+        """Backpropagate the gradient at the embeddings through each chunk."""
         for number, chunk in enumerate(chunks):
             part = gradient[torch.from_numpy(chunk).to(gradient.device)]
             if not self.gradient_cache:
                 embedded[number].backward(part)
                 continue
-            # The same dropout as before; what follows goes on from where the first pass has left.
+            # The same dropout as in the first pass. Later random numbers follow those of the first pass.
             with torch.random.fork_rng(_list_devices(self.accelerator.device)):
                 _set_random_states(self.accelerator.device, states[number])
                 with self._precision():
@@ -153,7 +153,7 @@ class ChunkedGradient:
                 again.backward(part)
 
     def _set_gradients_aside(self) -> list[torch.Tensor | None]:
-        """Take away what former batches of the step have added: on several devices, it is summed already."""
+        """Set aside the gradients of earlier batches of the step, which are already summed over devices."""
         if self.accelerator.num_processes == 1:
             return []
         before = [p.grad for p in self.transformer.parameters()]
@@ -161,7 +161,7 @@ class ChunkedGradient:
         return before
 
     def _add_up(self, before: Sequence[torch.Tensor | None]) -> None:
-        """Add up the gradients of all processes: each has sent back its own names only."""
+        """Sum the gradients of all processes, each of which has those of its own names only."""
         if self.accelerator.num_processes == 1:
             return
         gradients = [p.grad for p in self.transformer.parameters() if p.grad is not None]

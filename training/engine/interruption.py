@@ -1,4 +1,4 @@
-"""Ctrl-C between steps: what a step has begun, it ends."""
+"""Ctrl-C between steps: a step that has begun is finished."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class StepInterrupted(Exception):
-    """A step was given up before it changed anything, because somebody wants the run to end."""
+    """A step was given up, before it changed anything, because the user asked the run to end."""
 
 
 class Interruption:
-    """Whether somebody wants the run to end."""
+    """Whether the user has asked the run to end."""
 
     def __init__(self) -> None:
         self.is_wanted = False
 
     def ask(self, *_: Any) -> None:
-        """Ask for an end. The second time is not put off."""
+        """Ask the run to end. The second request stops it at once."""
         if self.is_wanted:
             raise KeyboardInterrupt
         self.is_wanted = True
@@ -30,9 +30,9 @@ class Interruption:
 
 @contextmanager
 def watch_signals() -> Iterator[Interruption]:
-    """Take note of Ctrl-C and of a request to terminate, instead of stopping in the middle of something.
+    """Note Ctrl-C and requests to terminate, instead of stopping within a step.
 
-    YIELDS (Interruption): Asked when a signal comes. In other threads than the main one, none does.
+    YIELDS (Interruption): Asked when a signal arrives. Threads other than the main one receive none.
     """
     interruption = Interruption()
     if threading.current_thread() is not threading.main_thread():

@@ -18,9 +18,9 @@ OF_STEPS = {
 
 
 def check_tensorboard() -> None:
-    """Refuse early, before anything takes long, if the library is missing.
+    """Fail before any long work if the library is missing.
 
-    RAISES (ImportError): If it is.
+    RAISES (ImportError): If the library is missing.
     """
     try:
         import torch.utils.tensorboard  # noqa: F401
@@ -42,7 +42,7 @@ class Board:
         from torch.utils.tensorboard import SummaryWriter
 
         self.unit = unit
-        # Before the first step there may have been an evaluation, which is repeated.
+        # An evaluation before the first step is repeated.
         self.writer = SummaryWriter(str(folder), purge_step=step + 1 if step else 0)
 
     def __enter__(self) -> Board:
@@ -54,19 +54,19 @@ class Board:
     def write(self, entry: dict[str, Any]) -> None:
         """Write an entry of the metrics.
 
-        entry (dict): Of a step or of an evaluation.
+        entry (dict[str, Any]): Metrics of a step or of an evaluation.
         """
         scalars = {label: entry[name] for name, label in OF_STEPS.items() if name in entry}
         # Seconds are rounded, and 0 in the smallest of tests.
         if entry.get("seconds") and self.unit in entry:
             scalars[f"training/{self.unit} per second"] = entry[self.unit] / entry["seconds"]
         for name, value in entry.get("evaluation", {}).items():
-            # The others are counts, which are the same each time.
+            # Other values are counts, which never change.
             if isinstance(value, float):
                 scalars[f"held-out names/{name}"] = value
         for label, value in scalars.items():
             self.writer.add_scalar(label, value, entry["step"])
 
     def flush(self) -> None:
-        """Put all that was written on the disk: what comes before a checkpoint is not written a second time."""
+        """Write everything to disk. Steps before a checkpoint are not taken again."""
         self.writer.flush()

@@ -61,7 +61,7 @@ class MultiSimilarityLoss:
 
 @dataclass(frozen=True)
 class CosineLoss:
-    """1 - cosine of positive pairs and what is above 0 of the cosine of negative ones, each as the mean over the pairs
+    """1 - cosine of positive pairs, and the positive part of the cosine of negative ones: each the mean over the pairs
     for which it is not 0. The paper names it after Phan et al. (ACL 2019); the released code has no such loss.
     """
 
@@ -75,7 +75,7 @@ class CosineLoss:
 
 @dataclass(frozen=True)
 class TripletLoss:
-    """What d(a, p) - d(a, n) + margin is above 0, as the mean over the triplets for which it is."""
+    """The positive part of d(a, p) - d(a, n) + margin, as the mean over the triplets for which it is not 0."""
 
     margin: float = 0.2
 
@@ -89,7 +89,7 @@ class TripletLoss:
 
 @dataclass(frozen=True)
 class NcaLoss:
-    """Goldberger et al. (NIPS 2005): neighbourhood components over all names of the batch. The chosen pairs only weigh
+    """Goldberger et al. (NIPS 2005): neighbourhood components over all names of the batch. The chosen pairs only weight
     the names, by how often they take part in one.
     """
 
@@ -202,10 +202,10 @@ def make_loss(name: str, preset: LossPreset = "paper", **constants: Any) -> Loss
 
 
 def _log_sum_exp(values: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    """Sum exponentials of each row where the mask is set; minus infinity where it nowhere is, with no gradient."""
+    """Sum exponentials of each row over the mask. An empty row gives minus infinity, without a gradient."""
     masked = values.masked_fill(~mask, -torch.inf)
     has_any = mask.any(dim=1)
-    # The gradient of an empty sum is not a number, even where nothing comes of it.
+    # The gradient of an empty sum is not a number, even if it is not used.
     safe = torch.where(has_any[:, None], masked, torch.zeros_like(masked))
     return torch.where(has_any, torch.logsumexp(safe, dim=1), -torch.inf)
 
@@ -215,5 +215,5 @@ def _mean_of_non_zero(costs: torch.Tensor) -> torch.Tensor:
 
 
 def _anchored(loss: torch.Tensor, embeddings: torch.Tensor) -> torch.Tensor:
-    """Keep a graph behind a loss of 0, so that a step without pairs can be taken like any other."""
+    """Give a loss of 0 a graph, so that a step without pairs can be taken like any other."""
     return loss if loss.requires_grad or not embeddings.requires_grad else loss + 0.0 * embeddings.float().sum()

@@ -16,8 +16,8 @@ MinerPreset = Literal["sapbert", "coder", "off"]
 class Pairs(NamedTuple):
     """Pairs of names of a batch, as masks of shape (n, n), bool; or pairs between two sets, of shape (n, m).
 
-    same (torch.Tensor): All pairs of one label. A name is no pair with itself.
-    positives (torch.Tensor): Those of them that count.
+    same (torch.Tensor): All pairs of one label. A name is not paired with itself.
+    positives (torch.Tensor): The pairs of one label that count.
     negatives (torch.Tensor): The pairs of different labels that count.
     """
 
@@ -44,11 +44,11 @@ class PairMiner:
     metric: Literal["euclidean", "cosine"] = "euclidean"
 
     def __call__(self, embeddings: torch.Tensor, pairs: Pairs) -> Pairs:
-        """Choose pairs. Nothing flows back through the choice.
+        """Choose pairs. The choice has no gradient.
 
         embeddings (torch.Tensor): Shape (n, width).
-        pairs (Pairs): What there is to choose from.
-        RETURNS (Pairs): What is kept.
+        pairs (Pairs): All pairs.
+        RETURNS (Pairs): The hard pairs.
         """
         with torch.no_grad():
             similarities = cosines(embeddings)
@@ -56,11 +56,11 @@ class PairMiner:
         return self.choose(far, pairs)
 
     def choose(self, far: torch.Tensor, pairs: Pairs) -> Pairs:
-        """Choose pairs by any distances, also between two sets. Nothing flows back through the choice.
+        """Choose pairs by any distances, also between two sets. The choice has no gradient.
 
         far (torch.Tensor): Shape (n, m): how far each of the other set is from each anchor.
-        pairs (Pairs): What there is to choose from, of the same shape.
-        RETURNS (Pairs): What is kept.
+        pairs (Pairs): All pairs, of the same shape.
+        RETURNS (Pairs): The hard pairs.
         """
         with torch.no_grad():
             nearest_negative = far.masked_fill(~pairs.negatives, torch.inf).amin(dim=1, keepdim=True)
@@ -75,8 +75,8 @@ def make_miner(preset: MinerPreset, margin: float | None = None) -> PairMiner | 
     """Make a miner with published constants.
 
     preset (str): "sapbert" (Euclidean, 0.2), "coder" (cosine, 0.1) or "off" for all pairs.
-    margin (Optional[float]): Another margin.
-    RETURNS (Optional[PairMiner]): The miner; None for all pairs.
+    margin (float | None): Another margin.
+    RETURNS (PairMiner | None): The miner; None for all pairs.
     RAISES (ValueError): If the preset is unknown, or there is a margin without a miner.
     """
     presets = {"sapbert": PairMiner(0.2, "euclidean"), "coder": PairMiner(0.1, "cosine"), "off": None}
@@ -91,11 +91,11 @@ def make_miner(preset: MinerPreset, margin: float | None = None) -> PairMiner | 
 
 
 def list_pairs(labels: torch.Tensor, names: torch.Tensor | None = None) -> Pairs:
-    """Tell which pairs of a batch have the same label and which have not.
+    """List the pairs of a batch with equal and with different labels.
 
     labels (torch.Tensor): A number for the concept of each name; shape (n,), int64.
-    names (Optional[torch.Tensor]): A number for each name, shape (n,): names that are written alike do not count as
-        negatives even if they belong to different concepts (homonyms). None, as in the paper: they do.
+    names (torch.Tensor | None): A number for each name, shape (n,): equal names do not count as negatives even if
+        they belong to different concepts (homonyms). None, as in the paper: they do.
     RETURNS (Pairs): All pairs of the batch.
     """
     same = labels[:, None] == labels[None, :]

@@ -1,4 +1,4 @@
-"""What BioSyn learns from: mentions with their concepts, and the names of a dictionary."""
+"""The data of BioSyn: mentions with their concepts, and the names of a dictionary."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ COMPOSITE = "|"
 class BioSynData:
     """Mentions and names, lower-cased.
 
-    mentions (List[str]): The mentions to train on.
-    gold (List[FrozenSet[str]]): The ids of each.
-    names (List[str]): The names of the dictionary, each once.
-    ids (List[FrozenSet[str]]): The ids of all concepts of each.
-    report (dict): Counts: what was read, left out and why; names and SHA-256 of the files.
+    mentions (list[str]): The mentions to train on.
+    gold (list[frozenset[str]]): The ids of each.
+    names (list[str]): The names of the dictionary, each once.
+    ids (list[frozenset[str]]): The ids of all concepts of each.
+    report (dict[str, Any]): Counts of what was read and left out; names and SHA-256 of the files.
     """
 
     mentions: list[str]
@@ -58,7 +58,7 @@ def read_biosyn_data(mentions: Sequence[str | Path], dictionary: str | Path) -> 
 
     mentions (Sequence[str | Path]): JSONL files, gzipped or not.
     dictionary (str | Path): Lines of ids, a tab and a name, gzipped or not.
-    RETURNS (BioSynData): What is left.
+    RETURNS (BioSynData): Mentions and names.
     RAISES (FileNotFoundError): If a file is missing.
     RAISES (ValueError): If a line is of another form, no mention is left, or there is no name.
     """

@@ -1,4 +1,4 @@
-"""The loss of BioSyn, and which candidates count as right."""
+"""The loss of BioSyn, and which candidates are right."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import torch
 
 
 def find_positives(gold: Sequence[frozenset[str]], ids: Sequence[frozenset[str]], candidates: np.ndarray) -> np.ndarray:
-    """Tell which candidates are right: those whose concepts cover all that the mention means.
+    """Mark the right candidates: those whose concepts include all concepts of the mention.
 
-    gold (Sequence[FrozenSet[str]]): The ids of each mention.
-    ids (Sequence[FrozenSet[str]]): The ids of each name of the dictionary.
-    candidates (ndarray): Rows of names, shape (mentions, candidates).
-    RETURNS (ndarray): The same shape, bool.
+    gold (Sequence[frozenset[str]]): The ids of each mention.
+    ids (Sequence[frozenset[str]]): The ids of each name of the dictionary.
+    candidates (np.ndarray): Rows of names, shape (mentions, candidates).
+    RETURNS (np.ndarray): The same shape, bool.
     """
     return np.array(
         [[wanted <= ids[row] for row in rows] for wanted, rows in zip(gold, candidates.tolist(), strict=True)]
@@ -24,9 +24,9 @@ def find_positives(gold: Sequence[frozenset[str]], ids: Sequence[frozenset[str]]
 def marginal_loss(scores: torch.Tensor, positives: torch.Tensor) -> torch.Tensor:
     """Compute the marginal negative log-likelihood of the right candidates (Sung et al., ACL 2020, section 3.3).
 
-    scores (Tensor): Shape (mentions, candidates), float32.
-    positives (Tensor): The same shape, bool: which of them are right. Mentions without any contribute nothing.
-    RETURNS (Tensor): The mean over mentions with a right candidate; 0 if there is none.
+    scores (torch.Tensor): Shape (mentions, candidates), float32.
+    positives (torch.Tensor): The same shape, bool: which of them are right. Mentions without any contribute nothing.
+    RETURNS (torch.Tensor): The mean over mentions with a right candidate; 0 if there is none.
     """
     counts = positives.any(dim=1)
     scores, positives = scores[counts].float(), positives[counts]

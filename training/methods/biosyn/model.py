@@ -51,8 +51,8 @@ class BioSynModel(Model):
 
         mentions (Sequence[Sequence[int]]): Token ids of each mention.
         candidates (Sequence[Sequence[Sequence[int]]]): Token ids of the candidates of each, equally many for all.
-        shared (Tensor): Their sparse products, shape (mentions, candidates), float32.
-        RETURNS (Tensor): Shape (mentions, candidates), float32.
+        shared (torch.Tensor): Their sparse products, shape (mentions, candidates), float32.
+        RETURNS (torch.Tensor): Shape (mentions, candidates), float32.
         """
         rows: dict[tuple[int, ...], int] = {}
         places = [
@@ -65,7 +65,7 @@ class BioSynModel(Model):
         return self.sparse_weight * shared.to(self.device) + dense
 
     def _embed(self, tokens: Sequence[TokenIds]) -> torch.Tensor:
-        """Embed distinct strings in chunks of similar length, which need hardly any padding."""
+        """Embed distinct strings in chunks of similar length, which need little padding."""
         order = np.argsort([len(ids) for ids in tokens], kind="stable")
         chunks = [order[start : start + self.chunk_names] for start in range(0, len(order), self.chunk_names)]
         is_whole = self.autocast == torch.float32

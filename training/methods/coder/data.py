@@ -1,4 +1,4 @@
-"""What CODER learns from: triples, and the names of their heads and tails."""
+"""The data of CODER: triples, and the names of their heads and tails."""
 
 from __future__ import annotations
 
@@ -44,16 +44,16 @@ class NameFolder:
 class Graph:
     """Triples and names as numbers.
 
-    names (Series): The distinct names, in order.
-    concepts (Series): The ids of the concepts of the triples, in order. Each has a name.
-    labels (List[str]): The labels of relations, in order.
-    name_rows (ndarray): Where the names of the concepts stand in `names`, concept by concept; int64.
-    offsets (ndarray): Where the names of each concept start in `name_rows`, and the last ones end; shape (concepts +
-        1,), int64.
-    heads, tails (ndarray): Where they stand in `concepts`, shape (triples,), int64.
-    relations (ndarray): Where they stand in `labels`, shape (triples,), int64.
-    report (dict): Counts: what was read and left out, names by language.
-    identity (dict): Hashes of what it was made of.
+    names (pl.Series): The distinct names, in order.
+    concepts (pl.Series): The ids of the concepts of the triples, in order. Each has a name.
+    labels (list[str]): The labels of relations, in order.
+    name_rows (np.ndarray): Rows in `names` of the names of each concept, concept by concept; int64.
+    offsets (np.ndarray): Start of each concept's part of `name_rows`, and the end of the last; shape (concepts + 1,),
+        int64.
+    heads, tails (np.ndarray): Rows in `concepts`, shape (triples,), int64.
+    relations (np.ndarray): Rows in `labels`, shape (triples,), int64.
+    report (dict[str, Any]): Counts of what was read and left out, names by language.
+    identity (dict[str, str]): Hashes of terminology and triples.
     """
 
     names: pl.Series
@@ -83,15 +83,15 @@ def load_graph(
     lower_case: bool = True,
     min_triples: int = 2,
 ) -> Graph:
-    """Load triples and names. What can't be used is left out and counted.
+    """Load triples and names. Triples that can't be used are left out and counted.
 
     terminology_path (str | Path): The folder of the terminology.
     triples_path (str | Path): A folder written by `write_triples`. The terminology need not be the one that it was
         written with: concepts may be held out.
-    languages (Optional[Sequence[str]]): LAT of the names; None for all.
-    lower_case (bool): Lower-case names. Those of a concept that are written alike then are one.
+    languages (Sequence[str] | None): LAT of the names; None for all.
+    lower_case (bool): Lower-case names. Names of a concept that become equal are merged.
     min_triples (int): Labels with fewer usable triples are left out.
-    RETURNS (Graph): The rest.
+    RETURNS (Graph): Usable triples and their names.
     RAISES (OSError): If a file is missing or damaged.
     RAISES (ValueError): If there are no names in a language, or no triple is left.
     """
@@ -133,11 +133,11 @@ def choose_names(
     """List the distinct names of each concept, with their languages.
 
     terminology (Terminology): The names.
-    languages (Optional[Sequence[str]]): LAT to keep; None for all.
-    lower_case (bool): Lower-case names. Those of a concept that are written alike then are one.
-    path (str | Path): Where the terminology is from, for the error.
-    RETURNS (pl.DataFrame): The columns `concept` (row), `name` and `language`, sorted. A name in two languages is
-        there twice.
+    languages (Sequence[str] | None): LAT to keep; None for all.
+    lower_case (bool): Lower-case names. Names of a concept that become equal are merged.
+    path (str | Path): The terminology's folder, for messages.
+    RETURNS (pl.DataFrame): The columns `concept` (row), `name` and `language`, sorted. A name in two languages
+        has two rows.
     RAISES (ValueError): If there are no names in a language.
     """
     names = terminology.names.select("concept", "name", "language")
@@ -156,12 +156,12 @@ def choose_names(
 def _place(
     triples: pl.DataFrame, terminology: Terminology, names: pl.DataFrame, report: dict[str, Any]
 ) -> pl.DataFrame:
-    """Put rows of concepts in the place of ids, and leave out triples of which a side has no names."""
+    """Replace ids by rows of concepts, and leave out triples of concepts without names."""
     ids = terminology.concepts["id"]
     has_names = np.zeros(len(ids) + 1, dtype=bool)
     has_names[names["concept"].unique().to_numpy()] = True
     heads, tails = find_rows(triples["head"], ids), find_rows(triples["tail"], ids)
-    # An unknown concept is row -1, which is the last one here and has no names.
+    # An unknown concept has row -1: the last one here, which has no names.
     is_known, is_named = (heads >= 0) & (tails >= 0), has_names[heads] & has_names[tails]
     report["unknown_concept"] = int((~is_known).sum())
     report["head_without_names"] = int((is_known & ~has_names[heads]).sum())
@@ -171,7 +171,7 @@ def _place(
 
 
 def _number(frame: pl.DataFrame, names: pl.DataFrame, ids: pl.Series) -> dict[str, Any]:
-    """Number concepts, labels and names of the triples that are left."""
+    """Number concepts, labels and names of the usable triples."""
     concepts = pl.concat([frame["head"], frame["tail"]]).unique().sort()
     labels = frame["relation"].unique().sort()
     own = names.filter(pl.col("concept").is_in(concepts.implode())).select("concept", "name")

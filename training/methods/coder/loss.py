@@ -1,4 +1,4 @@
-"""The losses of CODER: names of one concept to each other, heads to tails (Yuan et al., JBI 2022, section 3)."""
+"""The losses of CODER: between names of one concept, and between heads and tails (Yuan et al., JBI 2022, section 3)."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from .settings import CoderSettings
 
 
 class BatchLabels(NamedTuple):
-    """What is known of the names of a batch: of k heads, then of k tails, and of k random concepts if there are.
+    """Labels of the names of a batch: of k heads, then of k tails, and of k random concepts if there are.
 
-    concepts (Tensor): The concept of each, shape (2k,) or (3k,), int64.
-    relations (Tensor): The label of each triplet, shape (k,), int64.
-    known (Optional[Tensor]): Whether head i has its relation to tail j, shape (k, k), bool; None where other triples of
-        the graph are taken for negatives.
-    names (Optional[Tensor]): A number for each name, of the same shape as `concepts`, to leave homonyms alone; None to
-        push them apart.
+    concepts (torch.Tensor): The concept of each, shape (2k,) or (3k,), int64.
+    relations (torch.Tensor): The label of each triplet, shape (k,), int64.
+    known (torch.Tensor | None): Whether head i has its relation to tail j, shape (k, k), bool; None to count
+        other triples of the graph as negatives.
+    names (torch.Tensor | None): A number for each name, shaped like `concepts`, to leave homonyms alone; None to push
+        them apart.
     """
 
     concepts: torch.Tensor
@@ -30,11 +30,11 @@ class BatchLabels(NamedTuple):
 
 
 class MinedLoss(NamedTuple):
-    """A loss, and how many pairs it is made of.
+    """A loss, and the pairs that it counts.
 
-    loss (Tensor): One number.
+    loss (torch.Tensor): One number.
     positives, negatives (int): Pairs that count.
-    share (float): Of all pairs, those that count.
+    share (float): Share of all pairs that count.
     """
 
     loss: torch.Tensor
@@ -56,8 +56,8 @@ class SimilarityObjective:
     def __call__(self, similarities: torch.Tensor, pairs: Pairs) -> MinedLoss:
         """Compute the loss.
 
-        similarities (Tensor): Shape (n, m).
-        pairs (Pairs): What there is, of the same shape.
+        similarities (torch.Tensor): Shape (n, m).
+        pairs (Pairs): All pairs, of the same shape.
         RETURNS (MinedLoss): Loss and counts.
         """
         # The miner compares differences only, so that a negative similarity is as good as a distance.
@@ -71,7 +71,7 @@ class SimilarityObjective:
 class MarginObjective:
     """max(0, margin + |h + r - t| - |h + r - t'|) with a random concept t' (TransE: Bordes et al., NIPS 2013).
 
-    margin (float): How much farther it has to be than the tail.
+    margin (float): How much farther the random concept has to be than the tail.
     """
 
     def __init__(self, margin: float) -> None:
@@ -80,8 +80,8 @@ class MarginObjective:
     def __call__(self, right: torch.Tensor, wrong: torch.Tensor) -> MinedLoss:
         """Compute the mean over triplets.
 
-        right (Tensor): Minus the distance to the tail, shape (k,).
-        wrong (Tensor): Minus the distance to the random concept, shape (k,).
+        right (torch.Tensor): Minus the distance to the tail, shape (k,).
+        wrong (torch.Tensor): Minus the distance to the random concept, shape (k,).
         RETURNS (MinedLoss): Loss, and the triplets for which it is not 0.
         """
         costs = torch.relu(self.margin + wrong - right)
@@ -93,7 +93,7 @@ class CoderLoss:
     """L = L_MS + mu L_MS^rel; or, of the released code, L_MS and a margin.
 
     settings (CoderSettings): Constants.
-    relations (Optional[Relations]): What turns heads; None for the loss of terms alone.
+    relations (Relations | None): They map heads; None for the loss of terms alone.
     width (int): Of the vectors.
     """
 
@@ -104,7 +104,7 @@ class CoderLoss:
         constants = resolve(settings.relations, kind, width)
         self.of_relations = SimilarityObjective(constants)
         self.of_margins = MarginObjective(constants.margin) if kind == "transe_margin" else None
-        # As in the paper, where translations are to be heard less.
+        # As in the paper, which gives translations less weight.
         self.weight = (0.1 if kind == "transe" else 1.0) if weight is None else weight
 
     def __call__(
@@ -112,10 +112,10 @@ class CoderLoss:
     ) -> tuple[torch.Tensor, tuple[MinedLoss, MinedLoss | None]]:
         """Compute the loss of a batch.
 
-        embeddings (Tensor): Of k heads, then of k tails, and of k random concepts for margins: shape (2k, width) or
-            (3k, width).
+        embeddings (torch.Tensor): Of k heads, then of k tails, and of k random concepts for margins: shape (2k, width)
+            or (3k, width).
         labels (BatchLabels): What they are.
-        RETURNS (Tuple[Tensor, Tuple[MinedLoss, Optional[MinedLoss]]]): The sum, and both parts.
+        RETURNS (tuple[torch.Tensor, tuple[MinedLoss, MinedLoss | None]]): The sum, and both parts.
         """
         terms = self.of_terms(cosines_between(embeddings, embeddings), list_pairs(labels.concepts, labels.names))
         if self.relations is None:
@@ -131,7 +131,7 @@ class CoderLoss:
 
 
 def list_relation_pairs(labels: BatchLabels) -> Pairs:
-    """Tell which tails are those of a head: names of the concept that its triplet has for tail.
+    """Mark the right tails of each head: names of the tail of its triplet.
 
     labels (BatchLabels): What heads and tails are.
     RETURNS (Pairs): Masks of shape (k, k).

@@ -1,4 +1,4 @@
-"""What relations do to heads, and how similar these are to tails then (Yuan et al., JBI 2022, section 3)."""
+"""Relations map heads to where tails should be (Yuan et al., JBI 2022, section 3)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WEIGHTS = "relations"
 class Relations(torch.nn.Module):
     """Weights of relations, one entry for each label.
 
-    weights (Tensor): Their first values, shape (labels, ...).
+    weights (torch.Tensor): Their first values, shape (labels, ...).
     """
 
     def __init__(self, weights: torch.Tensor) -> None:
@@ -31,12 +31,12 @@ class Relations(torch.nn.Module):
 
     @abstractmethod
     def forward(self, heads: torch.Tensor, labels: torch.Tensor, tails: torch.Tensor) -> torch.Tensor:
-        """Compare each head, as its relation turns it, with all tails.
+        """Compare each head, mapped by its relation, with all tails.
 
-        heads (Tensor): Shape (n, width).
-        labels (Tensor): The label of each head's relation, shape (n,), int64.
-        tails (Tensor): Shape (m, width).
-        RETURNS (Tensor): Similarities, shape (n, m).
+        heads (torch.Tensor): Shape (n, width).
+        labels (torch.Tensor): The label of each head's relation, shape (n,), int64.
+        tails (torch.Tensor): Shape (m, width).
+        RETURNS (torch.Tensor): Similarities, shape (n, m).
         """
 
 
@@ -53,7 +53,7 @@ class FullRelations(Relations):
 
     def forward(self, heads: torch.Tensor, labels: torch.Tensor, tails: torch.Tensor) -> torch.Tensor:
         """See `Relations`."""
-        # A batch has few labels: to copy a matrix for each head would cost more than all else.
+        # A batch has few labels. Copying a matrix for each head would cost more than all else.
         parts = [(labels == label).nonzero()[:, 0] for label in labels.unique()]
         turned = torch.cat([heads[rows] @ self.weights[labels[rows[0]]] for rows in parts])
         return cosines_between(turned[torch.cat(parts).argsort()], tails)
@@ -64,7 +64,7 @@ class TranslationRelations(Relations):
 
     def forward(self, heads: torch.Tensor, labels: torch.Tensor, tails: torch.Tensor) -> torch.Tensor:
         """See `Relations`."""
-        # Not by a matrix product, which rounds small distances off.
+        # Not by a matrix product, which loses small distances to rounding.
         return -torch.cdist(heads + self.weights[labels], tails, compute_mode="donot_use_mm_for_euclid_dist")
 
 
@@ -87,16 +87,16 @@ def make_relations(
     kind (str): As in `LossSettings`.
     labels (int): Labels.
     width (int): Of the vectors.
-    start (Optional[str]): "identity" or "normal"; None for "normal" of translations, "identity" of the others.
+    start (str | None): "identity" or "normal"; None for "normal" of translations, "identity" of the others.
     seed (int): Of "normal".
-    RETURNS (Optional[Relations]): The relations; None for "none".
+    RETURNS (Relations | None): The relations; None for "none".
     """
     if kind == "none":
         return None
     shape = (labels, width, width) if kind == "full" else (labels, width)
     if (start or ("normal" if kind in TRANSLATIONS else "identity")) == "normal":
         weights = torch.randn(shape, generator=torch.Generator().manual_seed(seed))
-        # Of a vector of numbers drawn so, a matrix then gives one of the same length.
+        # So that a matrix keeps the length of a vector drawn from the same distribution.
         weights = weights / width**0.5 if kind == "full" else weights
     elif kind == "full":
         weights = torch.eye(width).repeat(labels, 1, 1)
@@ -110,7 +110,7 @@ def save_relations(relations: Relations, labels: Sequence[str], fingerprint: str
 
     relations (Relations): The relations.
     labels (Sequence[str]): Their labels, in order.
-    fingerprint (str): Of the encoder that they were trained with.
+    fingerprint (str): Fingerprint of the encoder that they were trained with.
     path (Path): The file.
     """
     kind = next(name for name, made in KINDS.items() if isinstance(relations, made))
@@ -124,10 +124,10 @@ def load_relations(path: str | Path, fingerprint: str | None = None) -> tuple[Re
     """Load relations.
 
     path (str | Path): What `save_relations` has written.
-    fingerprint (Optional[str]): Of the encoder that they are to be used with; None to take any.
-    RETURNS (Tuple[Relations, List[str]]): The relations, and their labels.
+    fingerprint (str | None): Fingerprint of the encoder to use them with; None for any.
+    RETURNS (tuple[Relations, list[str]]): The relations, and their labels.
     RAISES (FileNotFoundError): If there is no such file.
-    RAISES (ValueError): If it holds something else, or was trained with another encoder.
+    RAISES (ValueError): If the file holds something else, or relations of another encoder.
     """
     if not Path(path).is_file():
         raise FileNotFoundError(Errors.E102.format(file=path, cwd=Path.cwd()))
@@ -136,7 +136,7 @@ def load_relations(path: str | Path, fingerprint: str | None = None) -> tuple[Re
             metadata, weights = file.metadata(), file.get_tensor(WEIGHTS)
         relations, labels = KINDS[metadata["kind"]](weights), json.loads(metadata["labels"])
         trained = metadata["encoder"]
-    # Safetensors has an error of its own, which is no other one.
+    # The error of safetensors has no base class but Exception.
     except Exception as error:
         raise ValueError(Errors.E806.format(path=path, reason=repr(error))) from error
     if len(labels) != len(weights):

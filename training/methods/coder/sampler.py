@@ -1,4 +1,4 @@
-"""The triplets of a batch, with other names each time (Yuan et al., JBI 2022, section 3)."""
+"""The triplets of a batch, each several times with different names (Yuan et al., JBI 2022, section 3)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from .data import Graph
 class TripletBatch(NamedTuple):
     """k triplets: k / m distinct ones, each m times in a row.
 
-    names (ndarray): Where the names stand in the graph's: those of k heads, then of k tails, and of k random concepts
-        if they are wanted; shape (2k,) or (3k,), int64.
-    concepts (ndarray): Their concepts, of the same shape.
-    relations (ndarray): The label of each triplet, shape (k,), int64.
-    triples (ndarray): Which triple of the graph each is, shape (k,), int64.
+    names (np.ndarray): Rows in the graph's names: of k heads, then of k tails, and of k random concepts if they are
+        wanted; shape (2k,) or (3k,), int64.
+    concepts (np.ndarray): Their concepts, of the same shape.
+    relations (np.ndarray): The label of each triplet, shape (k,), int64.
+    triples (np.ndarray): Which triple of the graph each is, shape (k,), int64.
     """
 
     names: np.ndarray
@@ -27,11 +27,11 @@ class TripletBatch(NamedTuple):
 
 
 class TripletSampler:
-    """Draw batches of triplets. A batch depends on its number and the seed alone, so that a run can go on at any.
+    """Draw batches of triplets. A batch depends on its number and the seed alone, so a run can be resumed at any batch.
 
     graph (Graph): Triples and names.
     triplets (int): Triplets in a batch: k.
-    repetitions (int): How often each distinct one is there: m, of which k is a multiple.
+    repetitions (int): Copies of each distinct triplet: m, which divides k.
     seed (int): Of all draws.
     label_balance (float): 0 to draw all triples alike. Else a label is drawn first, in proportion to its number of
         triples to the power of 1 - balance, and then any of its triples.
@@ -85,15 +85,15 @@ class TripletSampler:
         return TripletBatch(names, concepts, self.graph.relations[triples], triples)
 
     def _draw_others(self, tails: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Draw another concept for each tail, all others alike."""
+        """Draw another concept for each tail, uniformly."""
         others = rng.integers(0, len(self.graph.concepts) - 1, size=len(tails))
         return others + (others >= tails)
 
     def find_known(self, batch: TripletBatch) -> np.ndarray:
-        """Tell which tails of a batch the relation of a head leads to in the graph, whichever triplet they are from.
+        """Mark the tails of a batch to which the relation of a head leads in the graph, whatever their triplet.
 
         batch (TripletBatch): The batch.
-        RETURNS (ndarray): Shape (k, k), bool: (head i, relation i, tail j) is a triple.
+        RETURNS (np.ndarray): Shape (k, k), bool: (head i, relation i, tail j) is a triple.
         """
         if self._known is None:
             graph = self.graph
@@ -106,7 +106,7 @@ class TripletSampler:
         return found.repeat(self.repetitions, axis=0).repeat(self.repetitions, axis=1)
 
     def _make_keys(self, heads: np.ndarray, relations: np.ndarray, tails: np.ndarray) -> np.ndarray:
-        # One number for each triple. That of the largest release, 4 million concepts, is far below 2 ** 63.
+        # One number for each triple. For the largest release, 4 million concepts, it is far below 2 ** 63.
         return (heads * len(self.graph.labels) + relations) * len(self.graph.concepts) + tails
 
     def _draw_triples(self, rng: np.random.Generator) -> np.ndarray:
@@ -122,7 +122,7 @@ class TripletSampler:
         return np.array(list(chosen)[: self.n_distinct], dtype=np.int64)
 
     def _draw_names(self, concept: int, rng: np.random.Generator) -> np.ndarray:
-        """Draw a name for each repetition: none a second time before all others of the concept were drawn."""
+        """Draw a name for each repetition. No name comes twice before all names of the concept have come once."""
         start, end = self.graph.offsets[concept], self.graph.offsets[concept + 1]
         n, wanted = int(end - start), self.repetitions
         if n == 1:

@@ -1,4 +1,4 @@
-"""What CODER++ learns from: names, and the concepts that each of them has."""
+"""The data of CODER++: names, and the concepts of each name."""
 
 from __future__ import annotations
 
@@ -21,17 +21,19 @@ from ..coder.data import choose_names
 
 @dataclass(frozen=True)
 class NameTable:
-    """Names and concepts as numbers. A name may have several concepts: a homonym keeps them all.
+    """Names and concepts as numbers. A homonym keeps all its concepts.
 
-    names (Series): The distinct names, in order.
-    concepts (Series): The ids of the concepts that have a name, in order.
-    name_rows (ndarray): Where the names of the concepts stand in `names`, concept by concept; int64.
-    name_offsets (ndarray): Where those of each concept start, and the last ones end; shape (concepts + 1,), int64.
-    concept_rows (ndarray): Where the concepts of the names stand in `concepts`, name by name; int64.
-    concept_offsets (ndarray): Where those of each name start, and the last ones end; shape (names + 1,), int64.
-    anchors (ndarray): Names whose concepts have another name, ascending; int64.
-    report (dict): Counts.
-    identity (dict): Hashes of what it was made of.
+    names (pl.Series): The distinct names, in order.
+    concepts (pl.Series): The ids of the concepts that have a name, in order.
+    name_rows (np.ndarray): Rows in `names` of the names of each concept, concept by concept; int64.
+    name_offsets (np.ndarray): Start of each concept's part of `name_rows`, and the end of the last; shape (concepts +
+        1,), int64.
+    concept_rows (np.ndarray): Rows in `concepts` of the concepts of each name, name by name; int64.
+    concept_offsets (np.ndarray): Start of each name's part of `concept_rows`, and the end of the last; shape (names +
+        1,), int64.
+    anchors (np.ndarray): Names whose concepts have another name, ascending; int64.
+    report (dict[str, Any]): Counts.
+    identity (dict[str, str]): Hash of the terminology.
     """
 
     names: pl.Series
@@ -47,16 +49,16 @@ class NameTable:
     def concepts_of(self, name: int) -> np.ndarray:
         """Return the concepts of a name.
 
-        name (int): Where it stands in `names`.
-        RETURNS (ndarray): Where they stand in `concepts`, ascending.
+        name (int): Its row in `names`.
+        RETURNS (np.ndarray): Rows in `concepts`, ascending.
         """
         return self.concept_rows[self.concept_offsets[name] : self.concept_offsets[name + 1]]
 
     def synonyms_of(self, name: int) -> np.ndarray:
         """Return the other names of a name's concepts.
 
-        name (int): Where it stands in `names`.
-        RETURNS (ndarray): Where they stand there, ascending.
+        name (int): Its row in `names`.
+        RETURNS (np.ndarray): Rows in `names`, ascending.
         """
         parts = [self.name_rows[self.name_offsets[c] : self.name_offsets[c + 1]] for c in self.concepts_of(name)]
         together = np.unique(np.concatenate(parts))
@@ -76,9 +78,9 @@ def load_name_table(
     """Load the names of a terminology.
 
     path (str | Path): The folder of the terminology.
-    languages (Optional[Sequence[str]]): LAT of the names; None for all.
-    lower_case (bool): Lower-case names. Those that are written alike then are one.
-    neighbours (int): Other names that each name has to have.
+    languages (Sequence[str] | None): LAT of the names; None for all.
+    lower_case (bool): Lower-case names. Names that become equal are merged.
+    neighbours (int): Neighbours wanted of each name, fewer than there are names.
     RETURNS (NameTable): The names.
     RAISES (OSError): If a file is missing or damaged.
     RAISES (ValueError): If there are no names in a language, too few, no synonyms, or names of one concept only.

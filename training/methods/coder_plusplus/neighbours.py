@@ -1,4 +1,4 @@
-"""The nearest names of the anchors to come, found with an index of all names as the encoder is at the time."""
+"""The nearest neighbours of the next anchors, searched with an index of all names under the present weights."""
 
 from __future__ import annotations
 
@@ -25,24 +25,25 @@ LISTS_FILE = "neighbours.npz"
 LISTS_MANIFEST = "neighbours.json"
 VECTORS_FOLDER = "vectors"
 FORMAT_VERSION = 1
-# So many are encoded before anybody is heard who wants the run to end: half a minute on two cores.
+# Names encoded between two checks for an interruption: half a minute on two cores.
 ENCODED_AT_ONCE = 32_768
 
 
 class Neighbours:
-    """Neighbours by periods of updates: at the start of each, all names are encoded and indexed, and the nearest names
-    of the anchors of its batches are kept in a file, so that a run that goes on within a period has the same.
+    """Neighbours by periods of updates. At the start of each period all names are encoded and indexed, and the
+    neighbours of its anchors are kept in a file, so that a run resumed within the period has the same.
 
-    The released code looks for neighbours of all names, most of which are no anchors before the next refresh.
+    The released code searches for neighbours of all names, most of which are no anchors before the next refresh.
 
-    sampler (GroupSampler): Tells the anchors ahead.
-    folder (Path): Where lists are kept.
+    sampler (GroupSampler): Lists the anchors in advance.
+    folder (Path): Folder for the lists of neighbours.
     wanted (int): Neighbours of an anchor.
     refresh_steps (int): Updates in a period.
     batches_per_step (int): Batches in an update.
-    get_encoder (Callable): Gives an encoder of the present weights.
-    find_oldest (Callable): Gives the oldest step that the run may go on from: lists of periods before are deleted.
-    check (Callable): Called now and then while names are encoded; may raise an error to give up.
+    get_encoder (Callable): Returns an encoder with the present weights.
+    find_oldest (Callable): Returns the oldest step that the run can be resumed from. Lists of earlier periods are
+        deleted.
+    check (Callable): Called between blocks of names; may raise an error to give up.
     """
 
     def __init__(
@@ -75,12 +76,12 @@ class Neighbours:
         return self._lists[np.searchsorted(self._anchors, anchors)]
 
     def prepare(self, step: int, *, is_main: bool = True) -> dict[str, Any] | None:
-        """Have the neighbours of an update at hand: look for them at the start of a period, else read them.
+        """Prepare the neighbours of an update: search for them at the start of a period, else read them.
 
         step (int): The update, from 0.
-        is_main (bool): Whether this process is the one that looks for them. Others have to wait for it before.
-        RETURNS (Optional[dict]): How they were looked for, at the start of a period: `seconds`, `anchors`, `index` and
-            its `recall`; else None.
+        is_main (bool): Whether this process searches. Other processes have to wait for it before.
+        RETURNS (dict[str, Any] | None): At the start of a period, how they were searched: `seconds`, `anchors`, `index`
+            and its `recall`; else None.
         RAISES (OSError): If the file of this period is missing or damaged, and its start is over.
         RAISES (ValueError): If it is of another run.
         """
@@ -89,7 +90,7 @@ class Neighbours:
             return None
         start = period * self.refresh_steps
         path = self.folder / f"step-{start:08d}"
-        # Also of updates after the last: a run may be told to go on.
+        # Also those of updates after the last: a longer run may resume this one.
         batches = start * self.batches_per_step, (start + self.refresh_steps) * self.batches_per_step
         anchors = np.unique(self.sampler.list_anchors(*batches))
         is_start = step == start
@@ -102,11 +103,11 @@ class Neighbours:
         return {name: found[name] for name in ("seconds", "anchors", "index", "recall")} if is_start else None
 
     def _find(self, path: Path, start: int, anchors: np.ndarray) -> None:
-        """Look for the neighbours of all anchors of a period."""
+        """Search for the neighbours of all anchors of a period."""
         encoder, wanted = self.get_encoder(), self._identify(anchors)
         if (path / LISTS_MANIFEST).is_file():
             known = read_manifest(path / LISTS_MANIFEST, FORMAT_VERSION)
-            # The run was stopped after this, and has come here again.
+            # The run was stopped after this search, and has come here again.
             if (known["encoder"], known["identity"]) == (encoder.fingerprint, wanted):
                 return
         began = time.perf_counter()
@@ -141,7 +142,7 @@ class Neighbours:
         return data
 
     def _identify(self, anchors: np.ndarray) -> str:
-        """Hash what neighbours are of, apart from the encoder: names, anchors, how many are wanted."""
+        """Hash names, anchors and the number of neighbours: all that decides the lists beside the encoder."""
         digest = hashlib.sha256(f"{self._names} {self.wanted} ".encode())
         digest.update(np.ascontiguousarray(anchors, dtype=np.int64).data)
         return digest.hexdigest()
@@ -155,15 +156,15 @@ def search_neighbours(
     folder: Path | None = None,
     check: Callable[[], None] = lambda: None,
 ) -> tuple[np.ndarray, dict[str, Any]]:
-    """Find the names nearest to some of them.
+    """Find the nearest neighbours of some names.
 
     encoder (EncoderShim): The encoder.
-    names (List[str]): All names, each once.
-    anchors (ndarray): Where those whose neighbours are wanted stand there, shape (n,).
+    names (list[str]): All names, each once.
+    anchors (np.ndarray): Rows of the names whose neighbours are wanted, shape (n,).
     wanted (int): Neighbours of each; fewer than there are names.
-    folder (Optional[Path]): Where vectors are kept meanwhile, so that a run that is stopped encodes no name again.
-    check (Callable): Called after some names each; may raise an error to give up.
-    RETURNS (Tuple[ndarray, dict]): Other names, nearest first, shape (n, wanted), int64; and how the index searched,
+    folder (Path | None): Where vectors are kept during the search, so that a stopped run encodes no name twice.
+    check (Callable): Called between blocks of names; may raise an error to give up.
+    RETURNS (tuple[np.ndarray, dict]): Other names, nearest first, shape (n, wanted), int64; and how the index searched,
         with its measured recall.
     """
     embeddings = Embeddings(encoder, folder)
@@ -179,6 +180,6 @@ def search_neighbours(
         index.build(vectors, fingerprint=encoder.fingerprint)
     rows, _ = index.search(vectors[anchors], wanted + 1)
     is_other = rows != anchors[:, None]
-    # Where many names have the anchor's vector, it need not be among those found.
+    # If many names share the anchor's vector, the anchor itself may be missing from the result.
     is_other[is_other.all(axis=1), -1] = False
     return rows[is_other].reshape(len(anchors), wanted), {"index": index.configuration, "recall": index.recall}

@@ -10,21 +10,21 @@ from .data import NameTable
 
 
 class FindsNeighbours(Protocol):
-    """Where the neighbours of anchors come from."""
+    """A source of neighbours."""
 
     def take(self, anchors: np.ndarray) -> np.ndarray:
-        """Give the nearest names of anchors.
+        """Return the nearest neighbours of anchors.
 
-        anchors (ndarray): Names, shape (n,).
-        RETURNS (ndarray): Other names, nearest first, shape (n, neighbours), int64.
+        anchors (np.ndarray): Names, shape (n,).
+        RETURNS (np.ndarray): Other names, nearest first, shape (n, neighbours), int64.
         """
 
 
 class GroupedNames(NamedTuple):
     """The names of a batch, each once.
 
-    names (ndarray): Where they stand in the table's, ascending; shape (n,), int64.
-    same (ndarray): Whether two of them have a concept in common; shape (n, n), bool, true on the diagonal.
+    names (np.ndarray): Rows in the table's names, ascending; shape (n,), int64.
+    same (np.ndarray): Whether two of them have a concept in common; shape (n, n), bool, true on the diagonal.
     """
 
     names: np.ndarray
@@ -34,9 +34,9 @@ class GroupedNames(NamedTuple):
 class GroupSampler:
     """Draw batches of groups: an anchor, the names nearest to it, and other names of its concepts.
 
-    Each anchor comes once before any comes a second time. Anchors depend on the batch's number and the seed alone, so
-    that neighbours can be looked for ahead, and a run can go on at any batch. A name that several groups bring along is
-    there once; the released code has it several times, and repeats anchors that have too few synonyms.
+    Each anchor comes once before any comes twice. Anchors depend on the batch's number and the seed alone, so
+    neighbours can be searched in advance, and a run can be resumed at any batch. A name of several groups is in the
+    batch once; the released code has it several times, and repeats anchors with too few synonyms.
 
     table (NameTable): The names.
     groups (int): Anchors in a batch.
@@ -57,7 +57,7 @@ class GroupSampler:
 
         start (int): The first batch.
         end (int): The one after the last.
-        RETURNS (ndarray): Names, shape ((end - start) * groups,), int64, batch by batch.
+        RETURNS (np.ndarray): Names, shape ((end - start) * groups,), int64, batch by batch.
         """
         n_anchors = len(self.table.anchors)
         places = np.arange(start * self.groups, end * self.groups)
@@ -89,7 +89,7 @@ class GroupSampler:
         return rng.choice(synonyms, size=min(self.synonyms, len(synonyms)), replace=False)
 
     def _compare(self, names: np.ndarray) -> np.ndarray:
-        """Tell which names have a concept in common."""
+        """Mark the names that share a concept."""
         concepts = [self.table.concepts_of(name) for name in names.tolist()]
         rows = np.repeat(np.arange(len(names)), [len(found) for found in concepts])
         distinct, columns = np.unique(np.concatenate(concepts), return_inverse=True)

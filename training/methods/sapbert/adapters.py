@@ -18,7 +18,7 @@ def add_adapter(transformer: torch.nn.Module, settings: AdapterSettings) -> None
     "bottleneck" is Pfeiffer's: one after the feed-forward part of each layer; with `invertible`, one more behind the
     embeddings, which the counts of parameters in the SapBERT paper (table 7) include.
 
-    transformer (Module): A Hugging Face transformer, changed in place.
+    transformer (torch.nn.Module): A Hugging Face transformer, changed in place.
     settings (AdapterSettings): Which adapter.
     """
     # The library takes seconds to import, and most runs need none of it.
@@ -38,9 +38,9 @@ def add_adapter(transformer: torch.nn.Module, settings: AdapterSettings) -> None
 def merge_adapter(transformer: torch.nn.Module, base: torch.nn.Module) -> torch.nn.Module:
     """Put what low-rank updates have learned into the weights, so that nothing needs to know of them.
 
-    transformer (Module): With a trained "lora" adapter.
-    base (Module): The transformer before it.
-    RETURNS (Module): A transformer like the base.
+    transformer (torch.nn.Module): With a trained "lora" adapter.
+    base (torch.nn.Module): The transformer before it.
+    RETURNS (torch.nn.Module): A transformer like the base.
     """
     merged = copy.deepcopy(transformer)
     merged.merge_adapter(NAME)  # type: ignore[operator]
@@ -53,7 +53,7 @@ def merge_adapter(transformer: torch.nn.Module, base: torch.nn.Module) -> torch.
 def save_adapter(transformer: torch.nn.Module, folder: Path) -> None:
     """Save an adapter apart, in the form of the library.
 
-    transformer (Module): With a trained adapter.
+    transformer (torch.nn.Module): With a trained adapter.
     folder (Path): Where to.
     """
     transformer.save_adapter(str(folder), NAME, use_safetensors=True)  # type: ignore[operator]

@@ -1,0 +1,83 @@
+"""Settings of runs: which of them decide a run's course, how they are listed, and defaults of each method."""
+
+import pytest
+from typer.testing import CliRunner
+
+from training.cli import app
+from training.engine.settings import describe_difference
+from training.methods.registry import METHODS, make_settings
+
+PATHS = {
+    "sapbert": {"pairs": "a"},
+    "coder": {"terminology": "a", "triples": "b"},
+    "coder_plusplus": {"terminology": "a"},
+    "biosyn": {"mentions": "a", "dictionary": "b"},
+}
+# Settings that may differ when a run is resumed; those of its length only if the schedule does not depend on it.
+BESIDE = {
+    "batch.max_minutes": 5.0,
+    "run.checkpoint_steps": 7,
+    "run.evaluation_steps": 7,
+    "run.base_share": 0.5,
+    "run.tensorboard": True,
+    "paths.encoder": "other",
+    "paths.output": "other",
+    "paths.held_out": "other",
+}
+DECISIVE = {"run.seed": 3, "run.precision": "bf16", "optimizer.learning_rate": 0.5, "batch.chunk_names": 3}
+
+
+def make(method, **changes):
+    values = {"paths": {"encoder": "", "output": "o", **PATHS[method]}, "run": {"method": method}}
+    for name, value in changes.items():
+        section, _, setting = name.partition(".")
+        values.setdefault(section, {})[setting] = value
+    return make_settings(values)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("schedule", ["constant", "linear"])
+def test_a_checkpoint_depends_on_decisive_settings_only(method, schedule):
+    def differs(**changes):
+        first, second = make(method, **start), make(method, **start, **changes)
+        difference = describe_difference(first.decisive(), second.decisive())
+        assert bool(difference) == (first.fingerprint() != second.fingerprint())
+        return [line.partition(":")[0] for line in difference]
+
+    start = {"optimizer.schedule": schedule}
+    for name, value in BESIDE.items():
+        assert differs(**{name: value}) == []
+    for name, value in DECISIVE.items():
+        assert differs(**{name: value}) == [name]
+    lengths = {"batch.max_steps": 77, **({"batch.epochs": 7} if method in ("sapbert", "biosyn") else {})}
+    for name, value in lengths.items():
+        assert differs(**{name: value}) == ([name] if schedule == "linear" else [])
+    assert "paths" not in make(method).decisive() and make(method).decisive()["run"]["method"] == method
+
+
+def test_each_method_has_its_own_defaults():
+    runs = {method: make(method) for method in METHODS}
+    assert {method: run.encoder.max_length for method, run in runs.items()} == {
+        "sapbert": 25,
+        "coder": 32,
+        "coder_plusplus": 32,
+        "biosyn": 25,
+    }
+    assert [run.optimizer.schedule for run in runs.values()] == ["constant", "linear", "linear", "constant"]
+    assert [run.encoder.pooling for run in runs.values()] == [None, None, None, "cls"]
+    assert runs["biosyn"].optimizer.learning_rate == 1e-5 and runs["coder"].batch.max_steps == 100_000
+    for method, run in runs.items():
+        assert make_settings(run.to_dict()) == run and isinstance(run, METHODS[method].Settings)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_command_lists_all_settings_of_a_method(method):
+    result = CliRunner().invoke(app, ["settings", method], catch_exceptions=False)
+    run = make(method)
+    for section, values in run.to_dict().items():
+        for name in values:
+            assert f"--{section}.{name}\n" in result.stdout
+    assert "default 0.01" in result.stdout and "must be given" in result.stdout
+    assert all(line.strip() for line in result.stdout.splitlines())
+    with pytest.raises(ValueError, match="E404.*'coda'.*sapbert, coder, coder_plusplus, biosyn"):
+        CliRunner().invoke(app, ["settings", "coda"], catch_exceptions=False)
