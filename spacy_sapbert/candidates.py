@@ -1,17 +1,208 @@
-"""Candidates on the Doc: the span attributes, and the plain data stored in them."""
+"""Candidates: how they are found, merged, and written to documents."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
-from spacy.tokens import Span
+import numpy as np
+from spacy.tokens import Doc, Span, SpanGroup
 
-from .types import Candidate
+from .linker_settings import LinkerSettings
+from .queries import Query
+from .retrieval.filters import ConceptFilter
 
 if TYPE_CHECKING:
-    from .retrieval.retriever import Hit
-    from .terminology import Terminology
+    from .concept_pipe import Snapshot
+    from .encoder.shim import EncoderShim
+    from .retrieval.retriever import Hit, Retriever
+    from .terminology.table import Terminology
+
+NIL = "NIL"
+
+
+class Candidate(TypedDict):
+    """One concept proposed for a mention, as stored in `span._.kb_candidates`: plain data for any serialiser.
+
+    The `id` is the concept's code in the linker's `output_source`, or else the same as `concept_id`, its id in the
+    terminology.
+    """
+
+    id: str
+    concept_id: str
+    score: float
+    name: str
+    canonical_name: str
+    types: list[str]
+    mention: str
+
+
+class DocLinks(NamedTuple):
+    """The candidates found in one document; None where an entity's label is not to be linked.
+
+    ents (list[list[Candidate] | None]): For each of `doc.ents`.
+    spans (list[list[Candidate] | None]): For each span of the group that `spans_key` names.
+    """
+
+    ents: list[list[Candidate] | None]
+    spans: list[list[Candidate] | None]
+
+
+def find_candidates(
+    queries: Iterable[Query], settings: LinkerSettings, snapshot: Snapshot
+) -> dict[Query, list[Candidate]]:
+    """Find the candidates of queries, in the cache or in the index. Each distinct string is encoded once.
+
+    queries (Iterable[Query]): The queries; equal ones are looked up once.
+    settings (LinkerSettings): The linker's settings.
+    snapshot (Snapshot): Encoder, retriever, and a cache of candidates by `k` and query, to which new ones are added.
+    RETURNS (dict[Query, list[Candidate]]): The candidates of each, best first. They are shared with the cache.
+    """
+    k, (encoder, retriever, cache) = settings.k, snapshot
+    found: dict[Query, list[Candidate]] = {}
+    unknown: dict[ConceptFilter, list[str]] = {}
+    for query in dict.fromkeys(queries):
+        cached = cache.get((k, query))
+        if cached is None:
+            unknown.setdefault(query.filter, []).append(query.text)
+        found[query] = cached or []
+    texts_to_encode = dict.fromkeys(text for texts in unknown.values() for text in texts)
+    vectors = _encode(list(texts_to_encode), encoder, settings.batch_size)
+    for allowed, texts in unknown.items():
+        known = [text for text in texts if text in vectors]
+        if known:
+            stacked = np.stack([vectors[text] for text in known])
+            made = _search(known, stacked, retriever, k, settings.output_source, allowed)
+            found.update((Query(text, allowed), candidates) for text, candidates in zip(known, made, strict=True))
+        for text in texts:
+            query = Query(text, allowed)
+            cache.put((k, query), found[query])
+    return found
+
+
+def _encode(texts: list[str], encoder: EncoderShim, batch_size: int) -> dict[str, np.ndarray]:
+    """Encode distinct strings, except those without a known token."""
+    tokens = dict(zip(texts, encoder.tokenize(texts), strict=True))
+    # Without a known token all strings look alike: their neighbours would be arbitrary.
+    informative = [text for text in texts if encoder.is_informative(tokens[text])]
+    if not informative:
+        return {}
+    vectors = encoder.encode_tokens([tokens[text] for text in informative], batch_size=batch_size)
+    return dict(zip(informative, vectors, strict=True))
+
+
+def _search(
+    texts: Sequence[str],
+    vectors: np.ndarray,
+    retriever: Retriever,
+    k: int,
+    output_source: str | None,
+    allowed: ConceptFilter,
+) -> list[list[Candidate]]:
+    """Search for strings, until each has `k` candidates with distinct ids, or all that there are."""
+    found: list[list[Candidate]] = [[] for _ in texts]
+    pending = list(range(len(texts)))
+    wanted = k
+    while pending:
+        asked = [texts[i] for i in pending]
+        hits = retriever.search(asked, vectors[pending], wanted, allowed)
+        for i, candidates in zip(
+            pending, make_candidates(retriever.terminology, asked, hits, output_source), strict=True
+        ):
+            found[i] = merge_candidates(candidates, (), k)
+        # Concepts can share their code in a source: search further for the mentions that lost candidates by that.
+        pending = [
+            i for i, concepts in zip(pending, hits, strict=True) if len(found[i]) < k and len(concepts) >= wanted
+        ]
+        wanted *= 2
+    return found
+
+
+def make_candidates(
+    terminology: Terminology,
+    texts: Sequence[str],
+    hits: Sequence[Sequence[Hit]],
+    output_source: str | None = None,
+) -> list[list[Candidate]]:
+    """Turn hits into plain data.
+
+    terminology (Terminology): Concepts and names.
+    texts (Sequence[str]): The mentions.
+    hits (Sequence[Sequence[Hit]]): The concepts found for each; all have a code in the output source.
+    output_source (str | None): The source whose codes are the candidates' ids, of several codes the first; None for
+        the concepts' own ids.
+    RETURNS (list[list[Candidate]]): The candidates of each mention, in the order of its hits.
+    """
+    # One value at a time: whatever polars does on whole tables may run on its threads, which a forked process lacks,
+    # so that it would wait forever.
+    columns = [terminology.concepts[column] for column in ("id", "canonical_name", "types")]
+    names = terminology.names["name"]
+    concepts = {}
+    for row in {hit.concept for found in hits for hit in found}:
+        concept_id, canonical_name, types = (column[row] for column in columns)
+        id_ = terminology.codes(concept_id, output_source)[0] if output_source is not None else concept_id
+        concepts[row] = id_, concept_id, canonical_name, types.to_list()
+    return [
+        [_make_candidate(text, hit, concepts[hit.concept], names[hit.name]) for hit in found]
+        for text, found in zip(texts, hits, strict=True)
+    ]
+
+
+def _make_candidate(text: str, hit: Hit, concept: tuple[str, str, str, list[str]], name: str) -> Candidate:
+    id_, concept_id, canonical_name, types = concept
+    return {
+        "id": id_,
+        "concept_id": concept_id,
+        # Rounding can make the cosine of equal vectors a little more than 1.
+        "score": min(hit.score, 1.0),
+        "name": name,
+        "canonical_name": canonical_name,
+        "types": types,
+        "mention": text,
+    }
+
+
+def choose_candidates(
+    queries: Sequence[Query], found: Mapping[Query, list[Candidate]], settings: LinkerSettings
+) -> list[Candidate]:
+    """Combine what was found for the forms of a mention and apply the threshold.
+
+    queries (Sequence[Query]): The queries of the mention.
+    found (Mapping[Query, list[Candidate]]): What `find_candidates` returned.
+    settings (LinkerSettings): The linker's settings.
+    RETURNS (list[Candidate]): Best first.
+    """
+    candidates: list[Candidate] = []
+    for query in queries:
+        candidates = merge_candidates(candidates, found[query], settings.k)
+    # Rounded, because the cosine of equal vectors can be a little less than 1.
+    threshold = round(settings.threshold, 6)
+    # Copies, because the cached ones serve other mentions too.
+    return [
+        {**candidate, "types": [*candidate["types"]]}
+        for candidate in candidates
+        if round(candidate["score"], 6) >= threshold
+    ]
+
+
+def merge_candidates(first: Sequence[Candidate], second: Sequence[Candidate], k: int) -> list[Candidate]:
+    """Merge the candidates of two forms of one mention; each id keeps its better score.
+
+    first (Sequence[Candidate]): Candidates of the form that wins where scores are equal.
+    second (Sequence[Candidate]): Candidates of the other form.
+    k (int): Candidates to keep, and those with the score of the last one.
+    RETURNS (list[Candidate]): Best first.
+    """
+    best: dict[str, Candidate] = {}
+    for candidate in sorted((*first, *second), key=_descending):
+        best.setdefault(candidate["id"], candidate)
+    ranked = list(best.values())
+    return [candidate for candidate in ranked if _descending(candidate) <= _descending(ranked[:k][-1])]
+
+
+def _descending(candidate: Candidate) -> float:
+    # Rounded, so that two exact matches are equal; sorting is stable, so the first form then wins.
+    return -round(candidate["score"], 6)
 
 
 def register_extensions() -> None:
@@ -30,72 +221,43 @@ def get_kb_ents(span: Span) -> list[tuple[str, float]]:
     """Get the ids and scores of a span's candidates.
 
     span (Span): A linked span.
-    RETURNS (List[Tuple[str, float]]): The candidate's `id` and cosine, best first.
+    RETURNS (list[tuple[str, float]]): The candidate's `id` and cosine, best first.
     """
     return [(candidate["id"], candidate["score"]) for candidate in span._.kb_candidates]
 
 
-def make_candidates(
-    terminology: Terminology,
-    texts: Sequence[str],
-    hits: Sequence[Sequence[Hit]],
-    output_source: str | None = None,
-) -> list[list[Candidate]]:
-    """Turn hits into plain data.
+def write_links(docs: Iterable[Doc], links: Sequence[DocLinks], settings: LinkerSettings) -> None:
+    """Write candidates and ids to documents.
 
-    terminology (Terminology): Concepts and names.
-    texts (Sequence[str]): The mentions.
-    hits (Sequence[Sequence[Hit]]): The concepts found for each; all have a code in the output source.
-    output_source (Optional[str]): The source whose codes are the candidates' ids, of several codes the first; None for
-        the concepts' own ids.
-    RETURNS (List[List[Candidate]]): The candidates of each mention, in the order of its hits.
+    docs (Iterable[Doc]): The documents.
+    links (Sequence[DocLinks]): The candidates found in each.
+    settings (LinkerSettings): The linker's settings.
     """
-    # One value at a time: whatever polars does on whole tables may run on its threads, which a forked process lacks,
-    # so that it would wait forever.
-    columns = [terminology.concepts[column] for column in ("id", "canonical_name", "types")]
-    names = terminology.names["name"]
-    concepts = {}
-    for row in {hit.concept for found in hits for hit in found}:
-        concept_id, canonical_name, types = (column[row] for column in columns)
-        id_ = terminology.codes(concept_id, output_source)[0] if output_source is not None else concept_id
-        concepts[row] = id_, concept_id, canonical_name, types.to_list()
-    return [
-        [_make_candidate(text, hit, concepts[hit.concept], names[hit.name]) for hit in found]
-        for text, found in zip(texts, hits, strict=True)
-    ]
+    for doc, (ents, spans) in zip(docs, links, strict=True):
+        for ent, candidates in zip(doc.ents, ents, strict=True):
+            if candidates is None:
+                continue
+            ent._.kb_candidates = candidates
+            for token in ent:
+                if settings.overwrite or not token.ent_kb_id_:
+                    token.ent_kb_id_ = _get_id(candidates, settings)
+        if spans and settings.spans_key:
+            group = doc.spans[settings.spans_key]
+            linked = [_link_span(span, found, settings) for span, found in zip(group, spans, strict=True)]
+            doc.spans[settings.spans_key] = SpanGroup(doc, name=group.name, attrs=dict(group.attrs), spans=linked)
 
 
-def merge_candidates(first: Sequence[Candidate], second: Sequence[Candidate], k: int) -> list[Candidate]:
-    """Merge the candidates of two forms of one mention; each id keeps its better score.
-
-    A concept has one id, so concepts come once each; of concepts with the same code as their id, the better one stays.
-
-    first (Sequence[Candidate]): Candidates of the form that wins where scores are equal.
-    second (Sequence[Candidate]): Candidates of the other form.
-    k (int): Candidates to keep, and those with the score of the last one.
-    RETURNS (List[Candidate]): Best first.
-    """
-    best: dict[str, Candidate] = {}
-    for candidate in sorted((*first, *second), key=_descending):
-        best.setdefault(candidate["id"], candidate)
-    ranked = list(best.values())
-    return [candidate for candidate in ranked if _descending(candidate) <= _descending(ranked[:k][-1])]
+def _get_id(candidates: list[Candidate], settings: LinkerSettings) -> str:
+    if candidates:
+        return candidates[0]["id"]
+    return NIL if settings.set_nil else ""
 
 
-def _descending(candidate: Candidate) -> float:
-    # Rounded, so that two exact matches are equal; sorting is stable, so the first form then wins.
-    return -round(candidate["score"], 6)
-
-
-def _make_candidate(text: str, hit: Hit, concept: tuple[str, str, str, list[str]], name: str) -> Candidate:
-    id_, concept_id, canonical_name, types = concept
-    return {
-        "id": id_,
-        "concept_id": concept_id,
-        # Rounding can make the cosine of equal vectors a little more than 1.
-        "score": min(hit.score, 1.0),
-        "name": name,
-        "canonical_name": canonical_name,
-        "types": types,
-        "mention": text,
-    }
+def _link_span(span: Span, candidates: list[Candidate] | None, settings: LinkerSettings) -> Span:
+    if candidates is None:
+        return span
+    kb_id = _get_id(candidates, settings) if settings.overwrite or not span.kb_id_ else span.kb_id_
+    # The id of a span in a group can only be set when it is made.
+    linked = Span(span.doc, span.start, span.end, label=span.label, kb_id=kb_id, span_id=span.id)
+    linked._.kb_candidates = candidates
+    return linked

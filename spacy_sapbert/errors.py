@@ -180,10 +180,6 @@ class Errors(metaclass=_WithCodes):
     )
 
     # E2xx: encoder
-    E201 = "Unknown pooling '{value}'. Choose one of: {allowed}."
-    E202 = (
-        "max_length is {value}, which leaves no room for text between two special tokens. Use 3 or more (default 25)."
-    )
     E203 = (
         "pad_to_length is {pad} but max_length is {length}: strings would be longer than their padding. Set "
         "pad_to_length to max_length or more, or leave it unset."
@@ -196,7 +192,6 @@ class Errors(metaclass=_WithCodes):
         "Unknown encoder settings: {names}. The encoder was probably saved by a newer version of spacy-sapbert: "
         "upgrade with `pip install -U spacy-sapbert`."
     )
-    E206 = "Unknown precision '{value}'. Choose one of: {allowed}."
     E210 = (
         "Can't read an encoder from '{name}': {reason}\nIf it is a folder, check the path (relative paths start at the "
         "working directory); if it is a Hugging Face name, check its spelling, the revision and the network."
@@ -253,7 +248,6 @@ class Errors(metaclass=_WithCodes):
         "{n} vectors are not finite, the first in row {row}. The encoder's weights are damaged, or overflow in this "
         "precision: try precision = 'fp32'."
     )
-    E307 = "recall_target is {value}, but it is a share: more than 0 and at most 1 (default 0.99)."
     E308 = (
         "ScaNN can't be imported: {reason}\nIts builds need Linux and a processor with AVX2. Uninstall it to search "
         "exactly, or use the index 'spacy-sapbert.ExactIndex.v1'."
@@ -281,9 +275,8 @@ class Errors(metaclass=_WithCodes):
     )
     E404 = "The setting {name}{where} is {value!r}, but has to be {allowed}."
     E405 = (
-        "The setting {key} of the linker '{name}' is of the type {found}, but has to be a {expected}. From a path, "
-        "`spacy_sapbert.terminology.read_obo(path)` and its siblings make a terminology, and "
-        "`spacy_sapbert.encoder.make_huggingface_loader(path)` makes an encoder's loader."
+        "The setting {key} of the linker '{name}' is of the type {found}, but has to be {expected}. From a path, "
+        "`spacy_sapbert.read_obo(path)` and its siblings make a terminology."
     )
     E406 = "There is no setting {name}{where}.{hint} There are: {known}."
     E407 = "The setting {name}{where} is missing, and has no default."

@@ -1,92 +1,106 @@
-"""The linker's folder in a saved pipeline: `encoder/`, `terminology/`, `retriever/` and a manifest."""
+"""A linker's folder in a saved pipeline: `encoder/`, `terminology/`, `retriever/` and a manifest."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import srsly
 
-from .encoder import ENCODER_FILE, write_encoder
+from .encoder.folder import ENCODER_FILE, EncoderSource, pack_encoder, read_encoder, unpack_encoder, write_encoder
 from .errors import Errors
 from .files import fill_folder, read_manifest, write_manifest
 from .retrieval.retriever import Retriever
-from .terminology import Terminology
-
-if TYPE_CHECKING:
-    from .linker import SapbertLinker
+from .terminology.table import Terminology
 
 LINKER_FILE = "linker.json"
 FORMAT_VERSION = 1
 PARTS = ("encoder", "terminology", "retriever")
 
 
-def save_linker(linker: SapbertLinker, path: Path, exclude: Sequence[str]) -> None:
-    """Save a linker to a folder, which is changed when all is written.
+class LinkerParts(NamedTuple):
+    """What is saved of a linker; None for what it does not have, or what is left out.
 
-    linker (SapbertLinker): The linker.
-    path (Path): The folder; other files in it are left alone.
-    exclude (Sequence[str]): Parts to leave out.
+    encoder (EncoderSource | None): The encoder.
+    terminology (Terminology | None): Concepts and names.
+    retriever (Retriever | None): The index, and which rows stand for which names.
     """
-    parts = _get_parts(linker, exclude)
+
+    encoder: EncoderSource | None = None
+    terminology: Terminology | None = None
+    retriever: Retriever | None = None
+
+
+def save_parts(parts: LinkerParts, path: Path) -> None:
+    """Save a linker's parts to a folder, which is changed when all is written. Other parts are removed from it.
+
+    parts (LinkerParts): The parts.
+    path (Path): The folder; files in it that are not of a linker are left alone.
+    """
+    names = [name for name, part in zip(PARTS, parts, strict=True) if part is not None]
     with fill_folder(path, last=LINKER_FILE) as folder:
         # Before the parts, which have manifests of their own: nothing large is hashed twice.
-        write_manifest(folder / LINKER_FILE, FORMAT_VERSION, {"parts": parts})
-        if "encoder" in parts:
-            write_encoder(linker.encoder.source, folder / "encoder")
-        if "terminology" in parts:
-            linker.terminology.to_disk(folder / "terminology")
-        if "retriever" in parts:
-            linker.retriever.to_disk(folder / "retriever")
-    for part in set(PARTS).difference(parts):
-        shutil.rmtree(path / part, ignore_errors=True)
+        write_manifest(folder / LINKER_FILE, FORMAT_VERSION, {"parts": names})
+        if parts.encoder is not None:
+            write_encoder(parts.encoder, folder / "encoder")
+        if parts.terminology is not None:
+            parts.terminology.to_disk(folder / "terminology")
+        if parts.retriever is not None:
+            parts.retriever.to_disk(folder / "retriever")
+    for name in set(PARTS).difference(names):
+        shutil.rmtree(path / name, ignore_errors=True)
 
 
-def load_linker(linker: SapbertLinker, path: Path, exclude: Sequence[str]) -> None:
-    """Load a linker from a folder.
+def load_parts(
+    path: Path, exclude: Iterable[str], requested: dict[str, Any], present: Callable[[], Terminology]
+) -> LinkerParts:
+    """Load a linker's parts from a folder.
 
-    linker (SapbertLinker): The linker to fill.
-    path (Path): What `save_linker` has written.
-    exclude (Sequence[str]): Parts to leave out.
+    path (Path): What `save_parts` has written.
+    exclude (Iterable[str]): Parts to leave out.
+    requested (dict[str, Any]): Encoder settings that override those of the folder.
+    present (Callable[[], Terminology]): Gives the terminology of a retriever that was saved without one.
+    RETURNS (LinkerParts): The parts. The terminology is that of the retriever.
+    RAISES (OSError): If a file is missing or damaged.
     """
-    manifest = read_manifest(path / LINKER_FILE, FORMAT_VERSION)
-    parts = [part for part in manifest["parts"] if part not in exclude]
-    if "encoder" in parts:
+    names = set(read_manifest(path / LINKER_FILE, FORMAT_VERSION)["parts"]).difference(exclude)
+    encoder = terminology = retriever = None
+    if "encoder" in names:
         # Otherwise the path would be taken for a name on the hub.
         if not (path / "encoder" / ENCODER_FILE).is_file():
             raise FileNotFoundError(Errors.E503.format(path=path / "encoder" / ENCODER_FILE))
-        linker.encoder.load(path / "encoder")
-    if "retriever" in parts:
-        terminology = Terminology.from_disk(path / "terminology") if "terminology" in parts else linker.terminology
-        linker.set_retriever(Retriever.from_disk(path / "retriever", terminology))
+        encoder = read_encoder(path / "encoder", requested=requested)
+    if "retriever" in names:
+        terminology = Terminology.from_disk(path / "terminology") if "terminology" in names else present()
+        retriever = Retriever.from_disk(path / "retriever", terminology)
+    return LinkerParts(encoder, terminology, retriever)
 
 
-def pack_linker(linker: SapbertLinker, exclude: Sequence[str]) -> bytes:
-    """Serialise a linker to bytes.
+def pack_parts(parts: LinkerParts) -> bytes:
+    """Serialise a linker's parts to bytes.
 
-    linker (SapbertLinker): The linker.
-    exclude (Sequence[str]): Parts to leave out.
+    parts (LinkerParts): The parts.
     RETURNS (bytes): A msgpack map from part to bytes.
     """
-    parts = _get_parts(linker, exclude)
     packed: dict[str, bytes] = {}
-    if "encoder" in parts:
-        packed["encoder"] = linker.encoder.to_bytes()
-    if "terminology" in parts:
-        packed["terminology"] = linker.terminology.to_bytes()
-    if "retriever" in parts:
-        packed["retriever"] = linker.retriever.to_bytes()
+    if parts.encoder is not None:
+        packed["encoder"] = pack_encoder(parts.encoder)
+    if parts.terminology is not None:
+        packed["terminology"] = parts.terminology.to_bytes()
+    if parts.retriever is not None:
+        packed["retriever"] = parts.retriever.to_bytes()
     return srsly.msgpack_dumps(packed)
 
 
-def unpack_linker(linker: SapbertLinker, data: bytes, exclude: Sequence[str]) -> None:
-    """Load a linker from bytes.
+def unpack_parts(data: bytes, exclude: Iterable[str], present: Callable[[], Terminology]) -> LinkerParts:
+    """Load a linker's parts from bytes.
 
-    linker (SapbertLinker): The linker to fill.
-    data (bytes): What `pack_linker` has packed.
-    exclude (Sequence[str]): Parts to leave out.
+    data (bytes): What `pack_parts` has packed.
+    exclude (Iterable[str]): Parts to leave out.
+    present (Callable[[], Terminology]): Gives the terminology of a retriever that was packed without one.
+    RETURNS (LinkerParts): The parts. The terminology is that of the retriever.
     RAISES (ValueError): If the bytes are damaged.
     """
     try:
@@ -97,22 +111,10 @@ def unpack_linker(linker: SapbertLinker, data: bytes, exclude: Sequence[str]) ->
         raise ValueError(Errors.E505.format(reason=error)) from error
     if unknown:
         raise ValueError(Errors.E505.format(reason=f"they hold {', '.join(map(repr, sorted(unknown)))}"))
-    if "encoder" in packed and "encoder" not in exclude:
-        linker.encoder.from_bytes(packed["encoder"])
-    if "retriever" in packed and "retriever" not in exclude:
-        terminology = (
-            Terminology.from_bytes(packed["terminology"])
-            if "terminology" in packed and "terminology" not in exclude
-            else linker.terminology
-        )
-        linker.set_retriever(Retriever.from_bytes(packed["retriever"], terminology))
-
-
-def _get_parts(linker: SapbertLinker, exclude: Sequence[str]) -> list[str]:
-    """List the parts that there are to save."""
-    parts = {
-        "encoder": linker.encoder.is_loaded,
-        "terminology": linker.is_ready,
-        "retriever": linker.is_ready,
-    }
-    return [part for part in PARTS if parts[part] and part not in exclude]
+    names = set(packed).difference(exclude)
+    encoder = unpack_encoder(packed["encoder"]) if "encoder" in names else None
+    terminology = retriever = None
+    if "retriever" in names:
+        terminology = Terminology.from_bytes(packed["terminology"]) if "terminology" in names else present()
+        retriever = Retriever.from_bytes(packed["retriever"], terminology)
+    return LinkerParts(encoder, terminology, retriever)

@@ -7,10 +7,11 @@ documentation are made from it.
 from __future__ import annotations
 
 import difflib
+import inspect
 import json
 import types
 from collections.abc import Callable, Collection, Mapping
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Union, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, ValidationInfo, field_validator
 from pydantic_core import PydanticUndefined
@@ -18,6 +19,7 @@ from typing_extensions import Self
 
 from .errors import Errors
 
+AnyFunction = TypeVar("AnyFunction", bound=Callable[..., Any])
 # What kinds of values are called in messages and tables.
 KINDS: dict[Any, str] = {
     bool: "true or false",
@@ -195,18 +197,59 @@ def explain(settings: type[Settings], error: ValidationError, where: str = "") -
         owner = section
     name, place = ".".join(names), f" of {where}" if where else ""
     if problem["type"] == "extra_forbidden":
-        known = sorted(owner.model_fields)
-        close = owner.renamed.get(names[-1]) or next(iter(difflib.get_close_matches(names[-1], known, 1)), None)
-        hint = f" Did you mean {close}?" if close else ""
-        return Errors.E406.format(name=name, where=place, hint=hint, known=", ".join(known))
+        return explain_unknown(owner, names[-1], where, name=name)
     if problem["type"] == "missing":
         return Errors.E407.format(name=name, where=place)
     field = owner.model_fields.get(names[-1]) if names else None
     if problem["type"] in ("value_error", "assertion_error") or field is None:
         allowed = str(problem["msg"]).split(", ", 1)[-1]
+        if allowed.startswith("[E"):
+            return allowed
     else:
         allowed = describe_values(field.annotation, field.metadata)
     return Errors.E404.format(name=name, where=place, value=problem["input"], allowed=allowed)
+
+
+def explain_unknown(settings: type[Settings], key: str, where: str = "", *, name: str = "") -> str:
+    """Say that there is no such setting, and which one was probably meant.
+
+    settings (type[Settings]): The class.
+    key (str): The unknown setting.
+    where (str): What the settings are of.
+    name (str): The setting's name with its section, if it is in one.
+    RETURNS (str): A message of the catalogue.
+    """
+    known = sorted(settings.model_fields)
+    close = settings.renamed.get(key) or next(iter(difflib.get_close_matches(key, known, 1)), None)
+    hint = f" Did you mean {close}?" if close else ""
+    place = f" of {where}" if where else ""
+    return Errors.E406.format(name=name or key, where=place, hint=hint, known=", ".join(known))
+
+
+def with_settings(settings: type[Settings], *, optional: bool = False) -> Callable[[AnyFunction], AnyFunction]:
+    """Give a function that takes `**settings` a signature that names each of them, because spaCy checks configs by it.
+
+    settings (type[Settings]): The settings' class.
+    optional (bool): None stands for a value that is decided elsewhere, so every default is None. Such values are
+        checked by type when the config is read; otherwise the class checks them.
+    RETURNS (Callable): A decorator, which returns the function itself.
+    """
+    # Defaults as plain data, because spaCy writes them to the config.
+    defaults = {} if optional else settings.model_construct().to_dict()
+    listed = []
+    for name, field in settings.model_fields.items():
+        kind: Any = field.annotation
+        default = None if optional else defaults.get(name, inspect.Parameter.empty)
+        annotation = kind | None if optional else Any
+        listed.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation))
+
+    def decorate(function: AnyFunction) -> AnyFunction:
+        signature = inspect.signature(function)
+        own = [item for item in signature.parameters.values() if item.kind is not item.VAR_KEYWORD]
+        function.__signature__ = signature.replace(parameters=[*own, *listed])  # type: ignore[attr-defined]
+        return function
+
+    return decorate
 
 
 def _describe_bounds(metadata: Collection[Any]) -> str:

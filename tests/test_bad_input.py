@@ -2,13 +2,15 @@
 
 import shutil
 
+import numpy as np
 import pytest
 import spacy
 from safetensors.torch import load_file, save_file
 from spacy.tokens import Doc, Span
 
-from spacy_sapbert.encoder import make_huggingface_loader
+from spacy_sapbert.encoder import build_name_encoder_v1, make_huggingface_loader
 from spacy_sapbert.index import ExactIndex
+from spacy_sapbert.linker import SapbertLinker
 
 
 @pytest.fixture
@@ -199,9 +201,6 @@ def test_settings_of_the_wrong_type_are_refused_by_name(setting):
     ids=str,
 )
 def test_settings_given_in_python_are_checked_too(setting):
-    from spacy_sapbert.encoder import build_name_encoder_v1
-    from spacy_sapbert.linker import SapbertLinker
-
     with pytest.raises(ValueError, match=f"E404.*{next(iter(setting))}"):
         SapbertLinker(spacy.blank("en").vocab, build_name_encoder_v1(), ExactIndex(), **setting)
 
@@ -214,11 +213,17 @@ def test_a_terminology_of_the_wrong_type_is_refused_and_leaves_the_old_one(make_
     assert nlp("heart attack").ents[0].kb_id_ == "C0027051"
 
 
-def test_the_name_of_an_encoder_in_place_of_its_loader_is_refused(make_nlp, terminology, encoder_folder):
-    linker = make_nlp().get_pipe("sapbert_linker")
-    for given in ({"encoder": str(encoder_folder)}, {"encoder": str(encoder_folder), "terminology": terminology}):
+def test_an_encoder_can_be_given_by_its_folder_and_by_nothing_that_is_no_path(make_nlp, terminology, encoder_folder):
+    nlp = make_nlp()
+    linker = nlp.get_pipe("sapbert_linker")
+    expected, fingerprint = nlp("heart attack").ents[0]._.kb_candidates, linker.encoder.fingerprint
+    for given in ({"encoder": str(encoder_folder)}, {"encoder": encoder_folder, "terminology": terminology}):
+        linker.initialize(**given)
+        assert linker.encoder.fingerprint == fingerprint
+        assert nlp("heart attack").ents[0]._.kb_candidates == expected
+    for what in (3, [str(encoder_folder)]):
         with pytest.raises(TypeError, match="E405.*encoder"):
-            linker.initialize(**given)
+            linker.initialize(encoder=what)
 
 
 def test_initializing_without_terminology_or_encoder_says_what_is_missing(terminology, encoder_folder):
@@ -245,8 +250,6 @@ def test_a_terminology_whose_names_say_nothing_to_the_encoder_is_refused(encoder
 def test_a_model_that_is_no_name_encoder_is_refused():
     from thinc.api import Relu
 
-    from spacy_sapbert.linker import SapbertLinker
-
     linker = SapbertLinker(spacy.blank("en").vocab, Relu(2, 2), ExactIndex())
     with pytest.raises(ValueError, match="E222"):
         linker.initialize()
@@ -254,9 +257,31 @@ def test_a_model_that_is_no_name_encoder_is_refused():
 
 def test_settings_that_lose_their_meaning_at_run_time_are_refused(make_nlp):
     nlp = make_nlp()
-    nlp.get_pipe("sapbert_linker").k = 0
-    with pytest.raises(ValueError, match=r"^\[E404\].*k is 0"):
-        nlp("She had a heart attack .")
+    linker = nlp.get_pipe("sapbert_linker")
+    with pytest.raises(ValueError, match=r"^\[E404\].*k of the linker 'sapbert_linker' is 0"):
+        linker.k = 0
+    assert linker.k == 5 and len(nlp("heart attack").ents[0]._.kb_candidates) == 5
+
+
+def test_misspelled_and_fixed_attributes_are_refused(make_nlp):
+    linker = make_nlp().get_pipe("sapbert_linker")
+    with pytest.raises(AttributeError, match=r"^\[E406\].*treshold of the linker.*Did you mean threshold\?"):
+        linker.treshold = 0.9
+    with pytest.raises(AttributeError, match="treshold"):
+        _ = linker.treshold
+    with pytest.raises(AttributeError, match="cache_size"):
+        linker.cache_size = 3
+    with pytest.raises(ValueError, match=r"^\[E406\].*Did you mean threshold\?"):
+        SapbertLinker(linker.vocab, linker.model, ExactIndex(), treshold=0.9)
+    assert linker.cache_size == 20_000 and "threshold" in dir(linker)
+
+
+def test_numbers_and_lists_of_numpy_are_accepted(make_nlp):
+    linker = make_nlp().get_pipe("sapbert_linker")
+    linker.k, linker.threshold = np.int64(3), np.float32(0.25)
+    linker.ids = np.array(["C0027051", "C0009264"])
+    assert (linker.k, linker.threshold, linker.ids) == (3, 0.25, ("C0027051", "C0009264"))
+    assert {candidate["id"] for candidate in linker.find(["heart attack"])[0]} <= {"C0027051", "C0009264"}
 
 
 @pytest.mark.parametrize(
@@ -272,7 +297,8 @@ def test_settings_that_lose_their_meaning_at_run_time_are_refused(make_nlp):
     ],
 )
 def test_settings_of_another_type_are_refused_by_name(make_nlp, key, value):
-    nlp = make_nlp()
-    setattr(nlp.get_pipe("sapbert_linker"), key, value)
+    linker = make_nlp().get_pipe("sapbert_linker")
+    before = linker.settings
     with pytest.raises(ValueError, match=rf"^\[E404\].*{key}"):
-        nlp("She had a heart attack .")
+        setattr(linker, key, value)
+    assert linker.settings is before

@@ -154,9 +154,9 @@ def test_settings_that_the_terminology_does_not_know_are_refused(make_linker, se
 )
 def test_settings_of_another_type_are_refused_by_name(make_linker, key, value):
     linker = make_linker()
-    setattr(linker, key, value)
     with pytest.raises(ValueError, match=rf"^\[E404\].*{key}"):
-        link(linker, ("cold", "X"))
+        setattr(linker, key, value)
+    assert link(linker, ("cold", "X"))[0].kb_id_
 
 
 def test_codes_become_the_ids_and_the_concept_stays_known(make_linker):
@@ -219,7 +219,7 @@ def test_what_is_given_to_find_replaces_the_setting_for_this_call(make_linker, c
     assert linker.find(["cold"], languages=["ENG"]) == before
     assert linker.find(["cold"], types=[]) == [[]]
     counted["searched"].clear()
-    assert linker.find(["cold"]) == before and linker.types == ["T047"]
+    assert linker.find(["cold"]) == before and linker.types == ("T047",)
     assert counted["searched"] == []
 
 
@@ -241,7 +241,7 @@ def test_what_find_returns_can_be_changed(make_linker):
         ({"texts": "cold"}, r"^\[E432\].*'cold'"),
         ({"texts": None}, r"^\[E432\].*None"),
         ({"texts": ["cold", 3]}, r"^\[E432\].*3"),
-        ({"texts": ["cold"], "k": 0}, r"^\[E404\].*k is 0"),
+        ({"texts": ["cold"], "k": 0}, r"^\[E404\].*k of `find` is 0"),
         ({"texts": ["cold"], "types": "T047"}, r"^\[E404\].*types"),
         ({"texts": ["cold"], "ids": ["C9"]}, r"^\[E430\].*ids"),
     ],

@@ -13,6 +13,8 @@ import spacy
 from spacy.language import Language
 from spacy.util import registry
 
+from spacy_sapbert.linker_settings import LinkerSettings
+
 REGISTRIES = {
     "spacy_factories": "_entry_point_factories",
     "spacy_architectures": "architectures",
@@ -98,22 +100,28 @@ def test_default_settings_are_all_in_the_config_of_a_pipeline():
     nlp = spacy.blank("en")
     linker = nlp.add_pipe("sapbert_linker")
     config = nlp.config["components"]["sapbert_linker"]
-    for key in ("k", "threshold", "set_nil", "overwrite", "link_labels", "skip_labels", "spans_key", "abbreviations"):
-        assert config[key] == getattr(linker, key), key
-    for key in ("batch_size", "use_gold_ents", "kb_url"):
-        assert config[key] == getattr(linker, key), key
+    assert (
+        LinkerSettings().to_dict()
+        == linker.settings.to_dict()
+        == {key: config[key] for key in LinkerSettings.model_fields}
+    )
+    assert config["k"] == linker.k == 5 and config["skip_labels"] == [] and linker.skip_labels == ()
+    assert config["model"]["pooling"] is None and config["model"]["precision"] == "auto"
+    assert config["index"]["recall_target"] == 0.99
     assert config["cache_size"] == 20000 == linker.cache_size
 
 
 def test_the_class_and_the_factory_have_the_same_defaults():
     import inspect
 
+    from spacy_sapbert.factory import make_linker
     from spacy_sapbert.linker import SapbertLinker
 
     defaults = Language.get_factory_meta("sapbert_linker").default_config
-    for name, parameter in inspect.signature(SapbertLinker.__init__).parameters.items():
-        if parameter.kind is parameter.KEYWORD_ONLY and name != "scorer":
-            assert defaults[name] == parameter.default, name
+    for function in (SapbertLinker.__init__, make_linker):
+        parameters = inspect.signature(function).parameters
+        for name in LinkerSettings.model_fields:
+            assert defaults[name] == parameters[name].default, name
 
 
 def test_initialize_helpers_are_configured_not_run():

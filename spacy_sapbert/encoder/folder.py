@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import srsly
@@ -20,9 +21,9 @@ from transformers.tokenization_utils_fast import PreTrainedTokenizerFast
 from transformers.utils import logging as transformers_logging
 
 from ..errors import Errors
-from ..files import read_manifest, write_manifest
+from ..files import pack_folder, read_manifest, unpack_folder, write_manifest
 from .sentence_transformers import find_file, read_metadata, write_metadata
-from .settings import EncoderSettings
+from .settings import EncoderSettings, read_settings
 
 ENCODER_FILE = "name_encoder.json"
 FORMAT_VERSION = 1
@@ -36,7 +37,7 @@ class EncoderSource:
     tokenizer (PreTrainedTokenizerFast): The tokenizer.
     settings (EncoderSettings): The settings in force.
     fingerprint (str): SHA-256 over weights, vocabulary and settings: equal fingerprints, equal vectors.
-    vocabulary (Optional[bytes]): The file that a slow tokenizer is made of, where the fast one can only copy it
+    vocabulary (bytes | None): The file that a slow tokenizer is made of, where the fast one can only copy it
         (SentencePiece: XLM-R, ALBERT, DeBERTa). Kept because the folder it came from may be gone when it is saved.
     """
 
@@ -63,24 +64,25 @@ def read_encoder(
     defaults hold ([CLS] before the pooler, 25 tokens). The requested settings are put over them.
 
     name (str | Path): A folder or a hub name.
-    revision (Optional[str]): Branch, tag or commit on the hub.
-    requested (Optional[dict]): Settings that override the folder's; None values do not.
+    revision (str | None): Branch, tag or commit on the hub.
+    requested (dict[str, Any] | None): Settings that override the folder's; None values do not.
     RETURNS (EncoderSource): The encoder.
     RAISES (OSError): If there is no such encoder, or its files are damaged.
     RAISES (ValueError): If the encoder cannot give the vectors asked for.
     """
     saved: dict[str, Any] = {}
-    subfolder = ""
+    subfolder, where = "", f"the encoder '{name}'"
     is_local = Path(name).is_dir()
     manifest = find_file(name, ENCODER_FILE, revision)
     if manifest is not None:
         # From the hub comes only what is asked for, so there the other files can't be checked.
         saved = read_manifest(manifest, FORMAT_VERSION, check_files=is_local)
-        base = EncoderSettings.from_dict(saved["settings"])
+        base = read_settings(saved["settings"])
     else:
         subfolder, found = read_metadata(name, revision)
-        base = EncoderSettings().override(found)
-    settings = base.override(requested or {})
+        base = EncoderSettings().changed(where, **found)
+    given = {key: value for key, value in (requested or {}).items() if value is not None}
+    settings = base.changed(where, **given)
     transformer, tokenizer = _load(name, revision, subfolder, settings)
     _check_length(transformer, tokenizer, settings, name)
     fingerprint = saved.get("fingerprint") if is_local and settings == base else None
@@ -106,6 +108,30 @@ def write_encoder(source: EncoderSource, folder: str | Path) -> None:
     # safetensors makes files that only their owner can read, and a pipeline is there to be shared.
     for weights in folder.glob("*.safetensors"):
         weights.chmod((folder / ENCODER_FILE).stat().st_mode)
+
+
+def pack_encoder(source: EncoderSource | None) -> bytes:
+    """Pack an encoder folder into bytes.
+
+    source (EncoderSource | None): The encoder; None gives an empty folder.
+    RETURNS (bytes): The packed folder.
+    """
+    with TemporaryDirectory() as folder:
+        if source is not None:
+            write_encoder(source, folder)
+        return pack_folder(Path(folder))
+
+
+def unpack_encoder(data: bytes) -> EncoderSource | None:
+    """Read what `pack_encoder` has packed.
+
+    data (bytes): The packed folder.
+    RETURNS (EncoderSource | None): The encoder, or None if the folder is empty.
+    RAISES (ValueError): If the bytes are damaged.
+    """
+    with TemporaryDirectory() as folder:
+        unpack_folder(data, Path(folder))
+        return read_encoder(folder) if any(Path(folder).iterdir()) else None
 
 
 def compute_fingerprint(

@@ -1,4 +1,4 @@
-"""One forward pass over strings that are tokenised already. Training and prediction share it."""
+"""One forward pass, from token ids to one vector a string. Training and prediction share these functions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import chain
 import numpy as np
 import torch
 
-from .pooling import pool
+from ..types import Pooling
 from .settings import EncoderSettings
 
 TokenIds = Sequence[int] | np.ndarray
@@ -41,3 +41,34 @@ def forward(
     seen = mask if settings.attention_mask else torch.ones_like(mask)
     output = transformer(input_ids=ids, attention_mask=seen)
     return pool(output[0], mask, settings.pooling, getattr(output, "pooler_output", None))
+
+
+def pool(
+    hidden: torch.Tensor, mask: torch.Tensor, pooling: Pooling, pooler_output: torch.Tensor | None = None
+) -> torch.Tensor:
+    """Reduce the hidden states of each string to one vector, in float32.
+
+    hidden (Tensor): Last hidden states, shape (batch, length, width).
+    mask (Tensor): 1 for real tokens, 0 for padding, shape (batch, length).
+    pooling (str): See `EncoderSettings.pooling`.
+    pooler_output (Tensor | None): Shape (batch, width); needed for "pooler" only.
+    RETURNS (Tensor): Shape (batch, width), not normalised.
+    """
+    if pooling == "pooler":
+        assert pooler_output is not None  # the folder reader refuses such an encoder without a pooler
+        return pooler_output.float()
+    if pooling == "cls":
+        return hidden[:, 0].float()
+    if pooling == "mean_all_tok":
+        return hidden.float().mean(dim=1)
+    weights = mask.unsqueeze(-1).float()
+    return (hidden.float() * weights).sum(dim=1) / weights.sum(dim=1).clamp(min=1.0)
+
+
+def normalise(vectors: torch.Tensor) -> torch.Tensor:
+    """Scale vectors to unit length, so that inner products are cosines.
+
+    vectors (Tensor): Shape (batch, width).
+    RETURNS (Tensor): Same shape, L2-normalised.
+    """
+    return torch.nn.functional.normalize(vectors, dim=-1)

@@ -20,7 +20,10 @@ def resolve_precision(precision: Precision, device: torch.device) -> torch.dtype
     RAISES (ValueError): If the precision is none of the three.
     """
     if precision not in get_args(Precision):
-        raise ValueError(Errors.E206.format(value=precision, allowed=", ".join(get_args(Precision))))
+        allowed = f"one of {', '.join(get_args(Precision))}"
+        raise ValueError(
+            Errors.E404.format(name="precision", where=" of the encoder", value=precision, allowed=allowed)
+        )
     if precision == "auto":
         return torch.bfloat16 if _has_bf16(device) else torch.float32
     return torch.bfloat16 if precision == "bf16" else torch.float32

@@ -5,24 +5,24 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
 from spacy_transformers.data_classes import HFObjects
 from spacy_transformers.layers.hf_shim import HFShim
-from thinc.api import get_torch_default_device
+from thinc.api import Model, get_torch_default_device
+from thinc.types import Floats2d
 from tokenizers import Tokenizer
 
 from ..errors import Errors
-from ..files import pack_folder, unpack_folder
 from ..types import Precision
-from .folder import EncoderSource, read_encoder, write_encoder
-from .forward import TokenIds, forward
-from .pooling import normalise
+from .folder import EncoderSource, pack_encoder, read_encoder, unpack_encoder
+from .forward import TokenIds, forward, normalise
 from .precision import resolve_precision
 from .settings import EncoderSettings
+
+NameEncoderModel = Model[list[str], Floats2d]
 
 
 class EncoderShim(HFShim):
@@ -101,7 +101,7 @@ class EncoderShim(HFShim):
         """Load an encoder from a folder or from the hub.
 
         name (str | Path): Folder or hub name.
-        revision (Optional[str]): Branch, tag or commit on the hub.
+        revision (str | None): Branch, tag or commit on the hub.
         """
         self.set_source(read_encoder(name, revision=revision, requested=self.requested))
 
@@ -121,7 +121,7 @@ class EncoderShim(HFShim):
         """Turn strings into token ids, truncated, special tokens included.
 
         texts (Sequence[str]): The strings.
-        RETURNS (List[List[int]]): Token ids of each. Strings with equal ids have equal vectors.
+        RETURNS (list[list[int]]): Token ids of each. Strings with equal ids have equal vectors.
         """
         settings = self.settings
         if settings.lower_case:
@@ -185,10 +185,7 @@ class EncoderShim(HFShim):
 
         RETURNS (bytes): The packed folder.
         """
-        with TemporaryDirectory() as folder:
-            if self._source is not None:
-                write_encoder(self._source, folder)
-            return pack_folder(Path(folder))
+        return pack_encoder(self._source)
 
     def from_bytes(self, bytes_data: bytes) -> EncoderShim:
         """Load what `to_bytes` has packed.
@@ -196,10 +193,9 @@ class EncoderShim(HFShim):
         bytes_data (bytes): The packed folder.
         RETURNS (EncoderShim): The shim itself.
         """
-        with TemporaryDirectory() as folder:
-            unpack_folder(bytes_data, Path(folder))
-            if any(Path(folder).iterdir()):
-                self.set_source(read_encoder(folder))
+        source = unpack_encoder(bytes_data)
+        if source is not None:
+            self.set_source(source)
         return self
 
     def __getstate__(self) -> dict[str, Any]:
@@ -237,6 +233,18 @@ class EncoderShim(HFShim):
         with torch.inference_mode():
             pooled = forward(self._inference, batch, self.settings, pad_id=pad_id, device=self._device)
             return (normalise(pooled) if normalised else pooled).cpu().numpy()
+
+
+def get_encoder(model: NameEncoderModel) -> EncoderShim:
+    """Return the part of a model that holds the weights.
+
+    model (Model[list[str], Floats2d]): A model built by `build_name_encoder_v1`.
+    RETURNS (EncoderShim): Its shim.
+    RAISES (ValueError): If it is another kind of model.
+    """
+    if not model.shims or not isinstance(model.shims[0], EncoderShim):
+        raise ValueError(Errors.E222.format(name=model.name))
+    return cast(EncoderShim, model.shims[0])
 
 
 def _make_backend(source: EncoderSource) -> Tokenizer:

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+from pydantic import Field
 
 from ..compat import has_scann, import_scann
-from ..errors import Errors, Warnings
+from ..errors import Warnings
 from ..progress import show_phase
+from ..settings import Settings, with_settings
 from .exact import ExactIndex, exact_search
 from .recall import RecallTest
 
@@ -53,13 +55,21 @@ TRAINING_SAMPLE = 250_000
 ADDED_LIMIT = 20_000
 
 
-def make_scann_index(recall_target: float = 0.99) -> ScannIndex:
+class ScannSettings(Settings):
+    """How well the index searches."""
+
+    recall_target: float = Field(default=0.99, gt=0, le=1)
+    """Share of the queries whose nearest row has to be found."""
+
+
+@with_settings(ScannSettings)
+def make_scann_index(**settings: Any) -> ScannIndex:
     """Make an empty ScaNN index, registered as `spacy-sapbert.ScannIndex.v1`.
 
-    recall_target (float): Share of the queries whose nearest row has to be found.
+    **settings (Any): Those of `ScannSettings`.
     RETURNS (ScannIndex): The index.
     """
-    return ScannIndex(recall_target=recall_target)
+    return ScannIndex(**settings)
 
 
 class ScannIndex(ExactIndex):
@@ -69,20 +79,19 @@ class ScannIndex(ExactIndex):
     measured is in `configuration` and `recall`. Small indexes, and platforms for which there is no ScaNN, are searched
     exactly; the saved folder is the same.
 
-    recall_target (float): Share of the queries whose nearest row has to be found, 0 < target <= 1.
+    **settings (Any): Those of `ScannSettings`.
+    RAISES (ValueError): If a setting is unknown or its value has no meaning.
     """
 
     kind: ClassVar[str] = "scann"
 
-    def __init__(self, *, recall_target: float = 0.99) -> None:
+    def __init__(self, **settings: Any) -> None:
         super().__init__()
-        if not 0.0 < recall_target <= 1.0:
-            raise ValueError(Errors.E307.format(value=recall_target))
-        self.recall_target = recall_target
+        self.settings = ScannSettings.read(settings, "the ScaNN index")
         self._searcher: Any = None
 
     def _arguments(self) -> dict[str, Any]:
-        return {"recall_target": self.recall_target}
+        return self.settings.to_dict()
 
     def is_worn(self, unused: int) -> bool:
         """Tell whether search would gain from arranging the rows anew: many are unused, or many not in the tree.
@@ -116,7 +125,7 @@ class ScannIndex(ExactIndex):
 
     def _choose_budget(self, leaves: int) -> None:
         """Take the cheapest budget that meets the target by more than the error of the sample."""
-        test = RecallTest(self.vectors)
+        test, target = RecallTest(self.vectors), self.settings.recall_target
         for share, reorder in BUDGETS:
             searched = max(1, round(share * leaves))
             self.configuration = {
@@ -126,11 +135,11 @@ class ScannIndex(ExactIndex):
                 "reorder": reorder,
             }
             self.recall = test.measure(self)
-            if self.recall["at_1"] - self.recall["standard_error"] >= self.recall_target:
+            if self.recall["at_1"] - self.recall["standard_error"] >= target:
                 return
-        if self.recall["at_1"] >= self.recall_target:
+        if self.recall["at_1"] >= target:
             return
-        warnings.warn(Warnings.W302.format(target=self.recall_target, found=self.recall["at_1"]), stacklevel=2)
+        warnings.warn(Warnings.W302.format(target=target, found=self.recall["at_1"]), stacklevel=2)
 
     def _search(self, queries: np.ndarray, k: int, effort: int) -> tuple[np.ndarray, np.ndarray]:
         if self._searcher is None:

@@ -48,7 +48,7 @@ class PlainLoop:
         return rows, np.take_along_axis(products, rows, axis=1)
 
     def _encode(self, texts: Sequence[str]) -> np.ndarray:
-        from spacy_sapbert.encoder.pooling import normalise, pool
+        from spacy_sapbert.encoder.forward import normalise, pool
 
         settings = self._source.settings
         if settings.lower_case:

@@ -19,12 +19,12 @@ from run import start
 from tqdm import tqdm
 from turns import median_ratio, take_turns
 
+from spacy_sapbert.candidates import Candidate
 from spacy_sapbert.index.recall import TOLERANCE
 from spacy_sapbert.linker import SapbertLinker
 from spacy_sapbert.retrieval.filters import ConceptFilter
 from spacy_sapbert.retrieval.retriever import Hit, Retriever
 from spacy_sapbert.terminology import Terminology
-from spacy_sapbert.types import Candidate
 from training.data.run_folder import write_json
 
 K = 10

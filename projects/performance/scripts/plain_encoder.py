@@ -9,7 +9,7 @@ import torch
 from transformers import AutoModel, AutoTokenizer
 
 from spacy_sapbert.encoder import EncoderSettings
-from spacy_sapbert.encoder.pooling import normalise, pool
+from spacy_sapbert.encoder.forward import normalise, pool
 from spacy_sapbert.encoder.sentence_transformers import read_metadata
 
 BATCH_SIZE = 128

@@ -13,7 +13,7 @@ import torch
 from transformers import AutoModel, AutoTokenizer
 
 from spacy_sapbert.encoder import EncoderSettings
-from spacy_sapbert.encoder.pooling import pool
+from spacy_sapbert.encoder.forward import pool
 from training.engine.objectives import make_loss, make_miner
 from training.methods.sapbert.loss import Objective
 

@@ -1,0 +1,58 @@
+"""The settings of `sapbert_linker`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from .settings import Settings, Strings
+
+AbbreviationForms = Literal["both", "long_form", "short_form"]
+
+
+def _check_template(url: str) -> str:
+    if url.count("{}") != 1 or "{" in url.replace("{}", ""):
+        raise ValueError("an address with one {} where the concept's id goes")
+    return url
+
+
+class LinkerSettings(Settings):
+    """What a linker proposes for which mentions, and how. All but `cache_size` can be changed on a loaded linker."""
+
+    k: int = Field(default=5, ge=1)
+    """Concepts proposed for a mention; more where the last ones tie."""
+    threshold: float = Field(default=0.0, ge=-1, le=1)
+    """Cosine that a candidate needs. Correct SapBERT links mostly lie above 0.7; measure on your own data."""
+    set_nil: bool = False
+    """Set `ent.kb_id_` to "NIL" where no candidate is left, instead of leaving it empty."""
+    overwrite: bool = True
+    """Replace ids that are set already."""
+    link_labels: Strings | None = None
+    """Entity labels to link; null for all."""
+    skip_labels: Strings = ()
+    """Entity labels not to link."""
+    spans_key: str | None = None
+    """A group in `doc.spans` to link as well. Its spans may overlap."""
+    abbreviations: AbbreviationForms = "both"
+    """Forms to look up for abbreviations that the document defines."""
+    types: Strings | None = None
+    """Semantic types of the concepts to link to; null for all."""
+    sources: Strings | None = None
+    """Sources whose names may match; null for all."""
+    languages: Strings | None = None
+    """Languages whose names may match; null for all."""
+    ids: Strings | None = None
+    """Ids of the concepts to link to; null for all."""
+    label_types: dict[str, Strings] = {}
+    """For entity labels: the semantic types of the concepts to link to, in addition to `types`."""
+    output_source: str | None = Field(default=None, min_length=1)
+    """A source whose codes become the ids, such as "MSH"; null for the concepts' own ids."""
+    batch_size: int = Field(default=256, ge=1)
+    """Strings in one forward pass of the encoder."""
+    cache_size: int = Field(default=20_000, ge=0)
+    """Distinct mentions whose candidates are remembered."""
+    use_gold_ents: bool = True
+    """Link the gold entities when scoring, as spaCy's `entity_linker` does."""
+    kb_url: Annotated[str, AfterValidator(_check_template)] = "https://uts.nlm.nih.gov/uts/umls/concept/{}"
+    """Address of a concept's page with {} for its id; displaCy's `kb_url_template`."""
