@@ -15,7 +15,7 @@ from .retrieval.filters import ConceptFilter
 if TYPE_CHECKING:
     from .concept_pipe import Snapshot
     from .encoder.shim import EncoderShim
-    from .retrieval.retriever import Hit, Retriever
+    from .retrieval.retriever import Hit
     from .terminology.table import Terminology
 
 NIL = "NIL"
@@ -71,8 +71,8 @@ def find_candidates(
     for allowed, texts in unknown.items():
         known = [text for text in texts if text in vectors]
         if known:
-            stacked = np.stack([vectors[text] for text in known])
-            made = _search(known, stacked, retriever, k, settings.output_source, allowed)
+            hits = retriever.search(known, np.stack([vectors[text] for text in known]), k, allowed)
+            made = make_candidates(retriever.terminology, known, hits, allowed)
             found.update((Query(text, allowed), candidates) for text, candidates in zip(known, made, strict=True))
         for text in texts:
             query = Query(text, allowed)
@@ -91,46 +91,15 @@ def _encode(texts: list[str], encoder: EncoderShim, batch_size: int) -> dict[str
     return dict(zip(informative, vectors, strict=True))
 
 
-def _search(
-    texts: Sequence[str],
-    vectors: np.ndarray,
-    retriever: Retriever,
-    k: int,
-    output_source: str | None,
-    allowed: ConceptFilter,
-) -> list[list[Candidate]]:
-    """Search for strings, until each has `k` candidates with distinct ids, or all that there are."""
-    found: list[list[Candidate]] = [[] for _ in texts]
-    pending = list(range(len(texts)))
-    wanted = k
-    while pending:
-        asked = [texts[i] for i in pending]
-        hits = retriever.search(asked, vectors[pending], wanted, allowed)
-        for i, candidates in zip(
-            pending, make_candidates(retriever.terminology, asked, hits, output_source), strict=True
-        ):
-            found[i] = merge_candidates(candidates, (), k)
-        # Concepts can share their code in a source: search further for the mentions that lost candidates by that.
-        pending = [
-            i for i, concepts in zip(pending, hits, strict=True) if len(found[i]) < k and len(concepts) >= wanted
-        ]
-        wanted *= 2
-    return found
-
-
 def make_candidates(
-    terminology: Terminology,
-    texts: Sequence[str],
-    hits: Sequence[Sequence[Hit]],
-    output_source: str | None = None,
+    terminology: Terminology, texts: Sequence[str], hits: Sequence[Sequence[Hit]], allowed: ConceptFilter
 ) -> list[list[Candidate]]:
     """Turn hits into plain data.
 
     terminology (Terminology): Concepts and names.
     texts (Sequence[str]): The mentions.
-    hits (Sequence[Sequence[Hit]]): The concepts found for each; all have a code in the output source.
-    output_source (str | None): The source whose codes are the candidates' ids, of several codes the first; None for
-        the concepts' own ids.
+    hits (Sequence[Sequence[Hit]]): The concepts found for each.
+    allowed (ConceptFilter): The filter that they were found with, which says what their ids are.
     RETURNS (list[list[Candidate]]): The candidates of each mention, in the order of its hits.
     """
     # One value at a time: whatever polars does on whole tables may run on its threads, which a forked process lacks,
@@ -140,8 +109,7 @@ def make_candidates(
     concepts = {}
     for row in {hit.concept for found in hits for hit in found}:
         concept_id, canonical_name, types = (column[row] for column in columns)
-        id_ = terminology.codes(concept_id, output_source)[0] if output_source is not None else concept_id
-        concepts[row] = id_, concept_id, canonical_name, types.to_list()
+        concepts[row] = allowed.get_id(terminology, row), concept_id, canonical_name, types.to_list()
     return [
         [_make_candidate(text, hit, concepts[hit.concept], names[hit.name]) for hit in found]
         for text, found in zip(texts, hits, strict=True)

@@ -13,8 +13,9 @@ import numpy as np
 
 from ..errors import Errors
 from ..terminology.edits import Edit, add_terminology, remove_concepts
+from .keys import find_keys
 from .retriever import Retriever
-from .token_rows import encode_groups, find_keys, group_by_tokens, make_row_table, warn_of_unsayable
+from .token_rows import encode_groups, group_by_tokens, make_row_table, warn_of_unsayable
 
 if TYPE_CHECKING:
     from ..encoder import EncoderShim

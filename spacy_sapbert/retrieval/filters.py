@@ -28,13 +28,14 @@ FIELDS = {"types": "types", "label_types": "types", "sources": "sources", "langu
 class ConceptFilter:
     """What a name and its concept need to have to be found: all that is given; None restricts nothing.
 
-    types (Optional[Collection[str]]): Semantic types, of which the concept needs one.
-    sources (Optional[Collection[str]]): Sources, of which the name needs one.
-    languages (Optional[Collection[str]]): Languages, of which the name needs one.
-    ids (Optional[Collection[str]]): Ids of concepts.
-    label_types (Optional[Collection[str]]): Semantic types, of which the concept needs one as well: those that belong
+    types (Collection[str] | None): Semantic types, of which the concept needs one.
+    sources (Collection[str] | None): Sources, of which the name needs one.
+    languages (Collection[str] | None): Languages, of which the name needs one.
+    ids (Collection[str] | None): Ids of concepts.
+    label_types (Collection[str] | None): Semantic types, of which the concept needs one as well: those that belong
         to a mention's label.
-    coded_in (Optional[str]): The source in which the concept needs a code.
+    coded_in (str | None): The source in which the concept needs a code. Of concepts that share their first code there,
+        only the nearest is found.
     """
 
     types: Collection[str] | None = None
@@ -55,6 +56,16 @@ class ConceptFilter:
                 )
             # Any collection may be given, but only frozen sets can be hashed, and compared whatever their order.
             object.__setattr__(self, field.name, frozenset(value))
+
+    def get_id(self, terminology: Terminology, concept: int) -> str:
+        """Get the id that a concept has under this filter. Two concepts with one id are found as one.
+
+        terminology (Terminology): Concepts and names.
+        concept (int): The concept's row; the filter allows it.
+        RETURNS (str): Its first code in the source `coded_in`, or else its own id.
+        """
+        concept_id: str = terminology.concepts["id"][concept]
+        return concept_id if self.coded_in is None else terminology.codes(concept_id, self.coded_in)[0]
 
     @cached_property
     def is_open(self) -> bool:
@@ -191,7 +202,7 @@ class _Column:
     """Texts of which few are distinct.
 
     texts (pyarrow.Array): The texts.
-    separator (Optional[str]): What joins the values that one text holds.
+    separator (str | None): What joins the values that one text holds.
     """
 
     def __init__(self, texts: Any, separator: str | None = None) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,8 +20,8 @@ from .token_rows import encode_groups, group_by_tokens, make_row_table, warn_of_
 from .vector_store import VectorStore
 
 if TYPE_CHECKING:
-    from ..encoder import EncoderShim
-    from ..terminology import Terminology
+    from ..encoder.shim import EncoderShim
+    from ..terminology.table import Terminology
 
 RETRIEVER_FILE = "retriever.json"
 ARRAYS = ("offsets", "name_rows", "keys")
@@ -55,6 +56,8 @@ class _Batch(NamedTuple):
     k: int
     allowed: Allowed | None
     found: list[list[Hit]]
+    # Gives a concept's id, by which hits are distinct; None where each concept has its own.
+    get_id: Callable[[int], str] | None = None
 
 
 class Retriever:
@@ -107,7 +110,7 @@ class Retriever:
         encoder (EncoderShim): The encoder.
         index (ExactIndex): An index; what it held before is gone.
         batch_size (int): Names in one forward pass.
-        vectors_path (Optional[str | Path]): A folder that keeps the vectors, so that what it holds is not encoded.
+        vectors_path (str | Path | None): A folder that keeps the vectors, so that what it holds is not encoded.
         RETURNS (Retriever): Ready to search.
         RAISES (ValueError): If no name can be encoded.
         """
@@ -159,9 +162,10 @@ class Retriever:
 
         texts (Sequence[str]): The mentions; used to choose between names with the same vector.
         vectors (ndarray): Their vectors, shape (n, width).
-        k (int): Distinct concepts wanted. There are more where the last ones have the same score.
-        allowed (Optional[ConceptFilter]): The concepts and names that may be found; None for all.
-        RETURNS (List[List[Hit]]): For each mention its concepts, best first. Of equal scores, the concept comes first
+        k (int): Distinct concepts wanted, or distinct codes with a filter for `coded_in`. There are more where the last
+            ones have the same score.
+        allowed (ConceptFilter | None): The concepts and names that may be found; None for all.
+        RETURNS (list[list[Hit]]): For each mention its concepts, best first. Of equal scores, the concept comes first
             whose name is written like the mention, then the one of which it is a preferred name, then the smaller id.
         RAISES (ValueError): If the filter holds what occurs nowhere in the terminology.
         """
@@ -173,7 +177,8 @@ class Retriever:
         else:
             names = self.allow(allowed)
             if names.n_concepts:
-                batch = _Batch(texts, vectors, min(k, names.n_concepts), names, found)
+                get_id = None if allowed.coded_in is None else cache(partial(allowed.get_id, self.terminology))
+                batch = _Batch(texts, vectors, min(k, names.n_concepts), names, found, get_id)
                 self._look_among(batch, names, pending)
         return found
 
@@ -214,16 +219,18 @@ class Retriever:
         return pending
 
     def _collect(self, batch: _Batch, query: int, rows: list[int], scores: list[float], lowest: float) -> bool:
-        """Take distinct concepts from index rows until there are enough. Tell whether more rows would change nothing.
+        """Take distinct concepts or codes from index rows until there are enough. Tell whether that is certain.
 
         The lowest score is that of the last row fetched, which the filter may have dropped.
         """
         text, k = batch.texts[query], batch.k
         best: dict[int, tuple[Hit, tuple[bool, bool]]] = {}
+        ids: set[str] = set()
+        distinct: Collection[Any] = best if batch.get_id is None else ids
         last = np.inf
         is_complete = False
         for row, score in zip(rows, scores, strict=True):
-            if row < 0 or (len(best) >= k and score < last - TIE):
+            if row < 0 or (len(distinct) >= k and score < last - TIE):
                 is_complete = True
                 break
             last = score
@@ -235,9 +242,14 @@ class Retriever:
                 known = best.get(hit.concept)
                 if known is None or (hit.score >= known[0].score - TIE and rank < known[1]):
                     best[hit.concept] = (hit, rank)
+                    if batch.get_id is not None:
+                        ids.add(batch.get_id(hit.concept))
         ordered = sorted(best.values(), key=lambda item: (-round(item[0].score, 6), item[1], item[0].concept))
-        batch.found[query] = [hit for hit, _ in ordered]
-        return is_complete or (len(best) >= k and lowest < last - TIE)
+        hits: dict[Any, Hit] = {}
+        for hit, _ in ordered:
+            hits.setdefault(hit.concept if batch.get_id is None else batch.get_id(hit.concept), hit)
+        batch.found[query] = list(hits.values())
+        return is_complete or (len(distinct) >= k and lowest < last - TIE)
 
     def _rank(self, text: str, name_row: int) -> tuple[bool, bool]:
         """Order names with the same vector: written like the mention first, then preferred ones."""

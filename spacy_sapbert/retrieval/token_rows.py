@@ -1,8 +1,7 @@
-"""From names to rows of an index: names with the same tokens share one, and equal tokens have an equal key."""
+"""From names to rows of an index: names with the same tokens share one."""
 
 from __future__ import annotations
 
-import hashlib
 import warnings
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -10,17 +9,16 @@ import numpy as np
 
 from ..errors import Warnings
 from ..progress import show_progress
+from .keys import KEY_DTYPE, make_key
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from ..encoder import EncoderShim
+    from ..encoder.shim import EncoderShim
     from .vector_store import VectorStore
 
 # Names tokenised or encoded between two steps of the progress bar.
 CHUNK = 8192
-# 128 bits: among a billion token sequences, a chance of 1e-21 that two share a key.
-KEY_DTYPE = np.dtype("V16")
 
 
 class TokenGroups(NamedTuple):
@@ -60,7 +58,7 @@ def group_by_tokens(names: pl.Series, encoder: EncoderShim) -> TokenGroups:
             for name_row, ids in enumerate(chunk, start):
                 if encoder.is_informative(ids):
                     compact = np.array(ids, dtype="<i4")
-                    key = hashlib.blake2b(compact.tobytes(), digest_size=KEY_DTYPE.itemsize).digest()
+                    key = make_key(compact)
                     row = row_of.setdefault(key, len(tokens))
                     if row == len(tokens):
                         tokens.append(compact)
@@ -87,7 +85,7 @@ def encode_groups(
     groups (TokenGroups): The sequences and their keys.
     encoder (EncoderShim): The encoder.
     batch_size (int): Sequences in one forward pass.
-    store (Optional[VectorStore]): Where vectors of this encoder are kept; what is new is added chunk by chunk.
+    store (VectorStore | None): Where vectors of this encoder are kept; what is new is added chunk by chunk.
     RETURNS (ndarray): Shape (sequences, width), float32.
     """
     vectors = np.empty((len(groups.tokens), encoder.width), dtype=np.float32)
@@ -109,27 +107,10 @@ def make_row_table(row_of_name: np.ndarray, n_rows: int) -> tuple[np.ndarray, np
 
     row_of_name (ndarray): Each name's index row, or -1.
     n_rows (int): Rows of the index. Some may have no names.
-    RETURNS (Tuple[ndarray, ndarray]): Where each row's names start, shape (n_rows + 1,); and the names, ascending
+    RETURNS (tuple[ndarray, ndarray]): Where each row's names start, shape (n_rows + 1,); and the names, ascending
         within a row. int64.
     """
     order = np.argsort(row_of_name, kind="stable")
     name_rows = order[np.searchsorted(row_of_name[order], 0) :]
     offsets = np.searchsorted(row_of_name[name_rows], np.arange(n_rows + 1))
     return offsets.astype(np.int64), name_rows.astype(np.int64)
-
-
-def find_keys(keys: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Find keys among many others.
-
-    keys (ndarray): Distinct keys.
-    wanted (ndarray): The keys to find.
-    RETURNS (ndarray): Where each of them is in `keys`, or -1; int64.
-    """
-    # Numbers can be compared all at once, and half a key tells nearly all of them apart.
-    likely = np.flatnonzero(np.isin(_first_halves(keys), _first_halves(wanted)))
-    place = dict(zip(keys[likely].tolist(), likely.tolist(), strict=True))
-    return np.array([place.get(key, -1) for key in wanted.tolist()], dtype=np.int64)
-
-
-def _first_halves(keys: np.ndarray) -> np.ndarray:
-    return np.ascontiguousarray(keys).view(np.uint64)[::2]

@@ -14,10 +14,10 @@ import numpy as np
 
 from ..errors import Errors, Warnings
 from ..files import fill_folder, hash_file
-from .token_rows import KEY_DTYPE, find_keys
+from .keys import KEY_DTYPE, find_keys
 
 if TYPE_CHECKING:
-    from ..encoder import EncoderShim
+    from ..encoder.shim import EncoderShim
 
 # Strict, because what fits is deleted when it is of no use: encoder, content.
 FILE_NAME = re.compile(r"vectors-([0-9a-f]{16})-([0-9a-f]{16})\.npy")
