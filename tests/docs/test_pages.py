@@ -1,5 +1,6 @@
 """The README and the site: code blocks run, commands are there, files that are named exist."""
 
+import importlib
 import importlib.util
 import re
 import sys
@@ -12,6 +13,7 @@ import srsly
 from doc_blocks import PAGES, ROOT, Block, check_names, read_blocks
 from shell_commands import MADE, check_command, run_command, split_commands
 from spacy.lang.en import English
+from spacy.language import Language
 from spacy.util import load_model_from_config, registry
 from thinc.api import Config
 
@@ -121,6 +123,8 @@ def check_config(block: Block) -> None:
     for name, settings in config.get("components", {}).items() if "nlp" not in config else ():
         settings = dict(settings)
         spacy.blank("en").add_pipe(settings.pop("factory"), name=name, config=settings)
+    weights = config.get("training", {}).get("score_weights", {})
+    assert set(weights) <= set(Language.get_factory_meta("sapbert_linker").default_score_weights)
     for settings in config.get("initialize", {}).get("components", {}).values() if "nlp" not in config else ():
         registry.resolve({name: part for name, part in settings.items() if isinstance(part, dict)})
 
@@ -152,6 +156,14 @@ def test_files_that_a_page_names_exist(page):
     for path in [*(page.parent / link for link in linked), *(ROOT / name for name in named)]:
         made = any(f"/{folder}" in f"{path}/" for folder in MADE)
         assert made or path.exists(), f"{page.name} names {path}, which is not there"
+
+
+def test_the_reference_names_what_is_there():
+    names = re.findall(r"^::: ([\w.]+)$", (ROOT / "docs" / "api.md").read_text(encoding="utf8"), re.MULTILINE)
+    assert names
+    for name in names:
+        module, _, attribute = name.rpartition(".")
+        assert callable(getattr(importlib.import_module(module), attribute)), name
 
 
 def test_readme_is_short():
