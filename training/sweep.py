@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -79,12 +79,7 @@ def run_sweep(
         report = _take_run(settings, base.fingerprint, hashes[_find_source(settings)])
         if report.training["ended"] == "interrupted":
             break
-        trained = EncoderShim({}, "auto")
-        trained.load(str(RunFolder(settings.paths.output).encoder))
-        for share in sweep.base_shares:
-            encoder = trained
-            if share:
-                encoder = finish_encoder(trained.source.transformer, base, base_share=share)
+        for share, encoder in _load_trained(settings, base, sweep.base_shares):
             scores = measure_encoder(encoder, tasks, store)
             rows.setdefault(name if not share else f"{name}, base share {share}", []).append(scores)
             records.append(
@@ -93,11 +88,26 @@ def run_sweep(
         table = format_scores(rows, reference=reference) + _count_runs(records, len(runs))
         write_json(output / RESULT_FILE, {"before": rows[reference][0], "runs": records})
         write_text(output / TABLE_FILE, table)
-    firsts = {name: Path(next(iter(seeds.values())).paths.output) for name, seeds in sweep.variants.items()}
-    taken = {name: path for name, path in firsts.items() if RunFolder(path).report.is_file()}
-    if taken:
-        try_to_draw(taken, output / CURVES_FILE)
+    _draw_curves(sweep, output / CURVES_FILE)
     return table
+
+
+def _load_trained(
+    settings: TrainingSettings, base: EncoderShim, shares: list[float]
+) -> Iterator[tuple[float, EncoderShim]]:
+    """Load what a run has trained, averaged with each share of its base."""
+    trained = EncoderShim({}, "auto")
+    trained.load(str(RunFolder(settings.paths.output).encoder))
+    for share in shares:
+        yield share, finish_encoder(trained.source.transformer, base, base_share=share) if share else trained
+
+
+def _draw_curves(sweep: Sweep, path: Path) -> None:
+    """Draw the first seed of each variant that has ended."""
+    firsts = {name: Path(next(iter(seeds.values())).paths.output) for name, seeds in sweep.variants.items()}
+    ended = {name: folder for name, folder in firsts.items() if RunFolder(folder).report.is_file()}
+    if ended:
+        try_to_draw(ended, path)
 
 
 def _load_bases(sweep: Sweep) -> dict[tuple[str, EncoderChoice], tuple[str, EncoderShim]]:

@@ -59,10 +59,10 @@ COMMANDS = {
     "parallel_pairs": ["parallel-pairs"],
     "language_split": ["language-split"],
     "languages": ["languages"],
-    "sapbert": ["pretrain"],
-    "coder": ["coder"],
-    "coder_plusplus": ["coder-plusplus"],
-    "biosyn": ["biosyn"],
+    "sapbert": ["train"],
+    "coder": ["train"],
+    "coder_plusplus": ["train"],
+    "biosyn": ["train"],
     "export": ["export"],
     "evaluate": ["evaluate"],
     "measure": ["measure"],
@@ -784,7 +784,7 @@ def train(workspace: Workspace, method: str, name: str, settings: dict[str, Any]
     steps, others = [], []
     if method == "biosyn":
         steps = report["training"]["of_epochs"]
-        others = [{"sparse_weight": report["sparse_weight"]}]
+        others = [{"sparse_weight": report["training"]["sparse_weight"]}]
     else:
         for entry in read_log(output):
             (steps if "loss" in entry else others).append(keep_figures(entry))

@@ -155,7 +155,7 @@ def sweep(
     ] = "",
     max_triples: Annotated[int, typer.Option(help="Triples of a relation at most; 0 for all")] = 0,
 ) -> None:
-    """Compare settings: many runs, and a table of their scores. Settings of all runs are given as for `pretrain`."""
+    """Compare settings: many runs, and a table of their scores. Settings of all runs are given as for `train`."""
     from ..sweep import run_sweep
     from ..sweep_settings import read_sweep
 

@@ -21,8 +21,9 @@ from training.data.pairs import load_pairs, read_pairs_text
 from training.data.run_folder import RunFolder
 from training.data.splits import split_terminology
 from training.data.synonym_pairs import write_pairs
+from training.encoders.run_export import export_run
 from training.engine.batches import Batches
-from training.engine.checkpoint import STATE_FILE, list_checkpoints
+from training.engine.checkpoint import CHECKPOINT_FILE, FORMAT_VERSION, STATE_FILE, list_checkpoints
 from training.engine.gradient import ChunkedGradient
 from training.engine.loop import TrainingLoop, learning_rate
 from training.engine.model import count_trainable
@@ -403,6 +404,17 @@ def test_a_checkpoint_of_another_base_is_refused(make, tmp_path):
     other = str(Path(settings.paths.output) / "encoder")
     with pytest.raises(ValueError, match="E631.*base.fingerprint"):
         train(make(paths={"encoder": other}))
+
+
+def test_checkpoints_of_another_version_are_refused_with_what_to_do(make, tmp_path):
+    train(make())
+    (last,) = list_checkpoints(tmp_path / "run" / "checkpoints")[-1:]
+    manifest = json.loads((last / CHECKPOINT_FILE).read_text())
+    (last / CHECKPOINT_FILE).write_text(json.dumps({**manifest, "format": FORMAT_VERSION - 1}))
+    with pytest.raises(ValueError, match="E682.*step-00000006.*another version"):
+        train(make())
+    with pytest.raises(ValueError, match="E682.*step-00000006.*another version"):
+        export_run(tmp_path / "run", tmp_path / "encoder")
 
 
 def test_a_full_disk_leaves_the_former_checkpoint(make, monkeypatch):
