@@ -124,7 +124,8 @@ def neighbours(
 ) -> None:
     """List the English names that are nearest to strings and to names in other languages, encoders side by side."""
     from ..data.run_folder import write_json, write_text
-    from ..figures.case_studies import find_neighbours, find_translations, format_table
+    from ..evaluation.report.writing import format_rows
+    from ..figures.case_studies import find_neighbours, find_translations
 
     queries, concepts = query or [], concept or []
     names = choose_names(
@@ -134,7 +135,7 @@ def neighbours(
     tables = find_neighbours(vectors, names.filter(language=TARGET), queries, k=k) if queries or not concepts else []
     tables += [find_translations(vectors, names, single, target=TARGET) for single in concepts]
     output.mkdir(parents=True, exist_ok=True)
-    text = "\n".join(map(format_table, tables))
+    text = "\n".join(f"{table['title']}\n\n{format_rows(table['columns'], table['rows'])}" for table in tables)
     write_json(output / "neighbours.json", {"tables": tables})
     write_text(output / "neighbours.md", text)
     typer.echo(text)

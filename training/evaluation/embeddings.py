@@ -1,4 +1,4 @@
-"""Vectors of strings that are computed once: in memory, or in a folder by the encoder's fingerprint."""
+"""Vectors of strings, cached by the encoder's fingerprint: in memory or in a folder."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from uuid import uuid4
 
 import numpy as np
 import srsly
-from tqdm import tqdm
 
 from spacy_sapbert.encoder import EncoderShim
+from spacy_sapbert.progress import show_progress
 
+from ..data.run_folder import write_whole
 from ..errors import Errors
 
 # So many are computed between two writes: about half a minute of work on two cores is lost at most.
 BLOCK = 32_768
-# Below it, a bar would be gone before it is seen.
-SHOWN_FROM = 4 * BLOCK
 SMALLEST_LENGTH = 1e-12
 
 
@@ -25,7 +24,7 @@ class Embeddings:
     """Vectors of strings, not scaled to unit length.
 
     encoder (EncoderShim): The encoder.
-    folder (Optional[str | Path]): Where vectors are kept, below a folder for each encoder; None keeps them in memory.
+    folder (str | Path | None): The cache, with a folder for each encoder; None keeps vectors in memory.
     batch_size (int): Strings in one forward pass.
     RAISES (ValueError): If the folder holds something else.
     """
@@ -45,26 +44,26 @@ class Embeddings:
     def __len__(self) -> int:
         """Count the strings.
 
-        RETURNS (int): Strings whose vectors are known.
+        RETURNS (int): Strings with a vector.
         """
         return len(self._row_of)
 
     def add(self, strings: Iterable[str]) -> None:
-        """Compute the vectors of strings that are not known yet; all at once is faster than some at a time.
+        """Compute the vectors of new strings; all at once is faster than some at a time.
 
         strings (Iterable[str]): The strings.
         """
         new = [string for string in dict.fromkeys(strings) if string not in self._row_of]
         # Strings of one length side by side need no padding.
         new.sort(key=len)
-        with tqdm(total=len(new), desc="Encoding", unit=" names", disable=len(new) < SHOWN_FROM) as bar:
+        with show_progress(total=len(new), description="Encoding names", unit="names") as progress:
             for start in range(0, len(new), BLOCK):
                 block = new[start : start + BLOCK]
                 self._write(block, self.encoder.encode_unscaled(block, batch_size=self.batch_size))
-                bar.update(len(block))
+                progress.update(len(block))
 
     def take(self, strings: Sequence[str], *, normalised: bool = True) -> np.ndarray:
-        """Get vectors, of strings not seen before as well.
+        """Get the vectors of strings; those of new strings are computed.
 
         strings (Sequence[str]): The strings.
         normalised (bool): Scale the vectors to unit length.
@@ -88,12 +87,10 @@ class Embeddings:
             self.folder.mkdir(parents=True, exist_ok=True)
             # Another run may be writing there as well.
             path = self.folder / f"{uuid4().hex}.npy"
-            temporary = path.with_suffix(".part")
-            with temporary.open("wb") as file:
-                np.save(file, vectors)
-            srsly.write_msgpack(path.with_suffix(".strings"), strings)
             # The vectors come last: without them, nobody looks for the strings.
-            temporary.replace(path)
+            srsly.write_msgpack(path.with_suffix(".strings"), strings)
+            with write_whole(path) as temporary, temporary.open("wb") as file:
+                np.save(file, vectors)
             vectors = np.load(path, mmap_mode="r")
         self._append(strings, vectors)
 

@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from tqdm import tqdm
-
 from spacy_sapbert.encoder import EncoderShim
+from spacy_sapbert.progress import show_progress
 
 from ..data.task import LinkingTask
 from ..errors import Errors
@@ -113,18 +112,19 @@ def measure(
     RAISES (OSError): If files of a system are missing.
     """
     results: Results = {}
-    with tqdm(total=len(systems) * len(tasks), desc="Measuring", unit="task", disable=None) as bar:
+    total = len(systems) * len(tasks)
+    with show_progress(total=total, description="Measuring", unit="tasks") as progress:
         for name, system in systems.items():
             results[name] = {}
             for task_name, task in tasks.items():
-                bar.set_postfix_str(f"{name} on {task_name}")
+                progress.note(now=f"{name} on {task_name}")
                 try:
                     results[name][task_name] = _measure(system, _as_corpus_task(task_name, task), store)
                 except FileNotFoundError as error:
                     if missing is None:
                         raise
                     missing.append(Missing(system=name, task=task_name, reason=str(error)))
-                bar.update()
+                progress.update()
             system.release()
     return results
 

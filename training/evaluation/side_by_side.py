@@ -10,6 +10,7 @@ from typing import Any
 from ..encoders.bases import SMALL, load_base
 from ..engine.settings import EncoderChoice
 from .report.values import format_values, list_headlines
+from .report.writing import format_rows
 from .systems.base import LazySystem, System
 from .systems.encoder import EncoderSystem
 
@@ -41,7 +42,7 @@ def format_scores(rows: Mapping[str, Sequence[Scores]], *, reference: str) -> st
     RETURNS (str): Markdown.
     """
     base = rows[reference]
-    lines = ["| | " + " | ".join(base[0]) + " |", "| --- |" + " ---: |" * len(base[0])]
+    lines = []
     for label, scores in rows.items():
         cells = []
         for task, figures in base[0].items():
@@ -52,8 +53,8 @@ def format_scores(rows: Mapping[str, Sequence[Scores]], *, reference: str) -> st
                 gains = [mean(values[name]) - mean(100 * run[task][name] for run in base) for name in headlines]
                 cell += f" ({'/'.join(f'{gain:+.1f}' for gain in gains)})"
             cells.append(cell)
-        lines.append(f"| {label} | " + " | ".join(cells) + " |")
-    return "\n".join(lines) + "\n"
+        lines.append([label, *cells])
+    return format_rows(["", *base[0]], lines, n_text_columns=1)
 
 
 def describe_results(before: Scores | None, after: Scores) -> dict[str, dict[str, float]]:

@@ -38,7 +38,7 @@ def find_neighbours(
     k (int): Names to show.
     right (Optional[Mapping[str, Collection[str]]]): The right concepts of queries, whose names get a mark. Of other
         queries they are the concepts that have a name written as the query.
-    RETURNS (List[dict]): For each string "title", "columns" and "rows" (lists of text), for `format_table`.
+    RETURNS (List[dict]): For each string "title", "columns" and "rows" (lists of text).
     RAISES (ValueError): If there are no names or no queries, or vectors can't be used.
     """
     if not names.height or not queries:
@@ -83,7 +83,7 @@ def find_translations(
         of each language is looked up.
     concept_id (str): The concept.
     target (str): LAT of the names to find.
-    RETURNS (dict): "title", "columns" and "rows" (lists of text), for `format_table`. The last row counts the right
+    RETURNS (dict): "title", "columns" and "rows" (lists of text). The last row counts the right
         ones.
     RAISES (ValueError): If the concept has no name in another language, there are no names in this one, or vectors
         can't be used.
@@ -114,17 +114,6 @@ def find_translations(
             ["Right concept", "", *counts],
         ],
     }
-
-
-def format_table(table: Table) -> str:
-    """Write a table for a report.
-
-    table (dict): Its "title", "columns" and "rows".
-    RETURNS (str): Markdown: the title as a paragraph, then the table.
-    """
-    lines = [table["columns"], ["---"] * len(table["columns"]), *table["rows"]]
-    rows = ("| " + " | ".join(_escape(cell) for cell in line) + " |" for line in lines)
-    return f"{table['title']}\n\n" + "\n".join(rows) + "\n"
 
 
 def _group(names: pl.DataFrame) -> tuple[list[str], list[list[str]]]:
@@ -158,7 +147,3 @@ def _show(name: str, cosine: float, ids: Sequence[str], right: Collection[str]) 
 
 def _normalise(text: str) -> str:
     return " ".join(text.casefold().split())
-
-
-def _escape(cell: str) -> str:
-    return cell.replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ")

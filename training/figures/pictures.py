@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..data.run_folder import write_whole
 from ..errors import Errors
 
 if TYPE_CHECKING:
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 FORMATS = ("svg", "pdf", "png")
 # Told apart by readers who don't see all colours (Okabe & Ito, 2008); without yellow, which is faint on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+# Filled ones, which differ in outline; with the colours, a look for each of 56.
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 STYLE = {
     "font.size": 9,
     "axes.spines.top": False,
@@ -90,12 +93,8 @@ def save_picture(figure: Figure, path: str | Path) -> None:
     """
     path, ending = Path(path), check_format(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(path.name + ".part")
-    try:
+    with write_whole(path) as temporary:
         figure.savefig(temporary, format=ending, dpi=DPI, metadata=_without_date(ending))
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _without_date(ending: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import polars as pl
 
 from ..errors import Errors
 from .labels import Label, place_labels
-from .pictures import COLOURS, check_format, fix_layout, house_style, save_picture
+from .pictures import COLOURS, MARKERS, check_format, fix_layout, house_style, save_picture
 from .separation import Separation, measure_separation
 from .vectors import Vectors, compute_vectors
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Filled ones, which differ in outline; with the colours, a look for each of 56 concepts.
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 PERPLEXITY = 30.0
 PANEL_WIDTH, PANEL_HEIGHT = 3.25, 3.45
 N_LABELLED = 8

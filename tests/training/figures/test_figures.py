@@ -17,7 +17,8 @@ from training.cli import figures as figure_commands
 from training.data.pairs import load_pairs
 from training.data.synonym_pairs import write_pairs
 from training.errors import Errors
-from training.figures.case_studies import find_neighbours, find_translations, format_table
+from training.evaluation.report.writing import format_rows
+from training.figures.case_studies import find_neighbours, find_translations
 from training.figures.histograms import NameBatch, draw_batch, draw_histograms, read_pair_data, split_cosines
 from training.figures.labels import choose_place, make_box, wrap
 from training.figures.names import draw_concepts, limit_names, list_names
@@ -310,8 +311,8 @@ def test_translations_count_the_right_concept():
 
 
 def test_a_name_with_a_pipe_does_not_break_its_row():
-    text = format_table({"title": "T", "columns": ["", "e|1"], "rows": [["1", "a|b\\c"]]})
-    assert text == "T\n\n|  | e\\|1 |\n| --- | --- |\n| 1 | a\\|b\\\\c |\n"
+    text = format_rows(["", "e|1"], [["1", "a|b\\c"]])
+    assert text == "|  | e\\|1 |\n| --- | --- |\n| 1 | a\\|b\\\\c |\n"
 
 
 @pytest.fixture()

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from tqdm import tqdm
 
 from spacy_sapbert.index import exact_search
+from spacy_sapbert.progress import show_progress
 from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.table import SOURCE_SEPARATOR
 
@@ -160,7 +160,7 @@ def _add_up(vectors: np.ndarray, is_of_type: np.ndarray, k: int) -> np.ndarray:
     weights = discounts(k)
     sums = np.zeros(is_of_type.shape[1])
     starts = range(0, len(vectors), QUERY_BLOCK)
-    for start in tqdm(starts, desc="Searching neighbours", unit=" blocks", disable=None):
+    for start in show_progress(starts, description="Searching neighbours", unit="blocks"):
         rows, _ = exact_search(vectors, vectors[start : start + QUERY_BLOCK], k + 1)
         neighbours = _leave_out_self(rows, np.arange(start, start + len(rows)))
         scores = np.einsum("nkt,k->nt", is_of_type[neighbours], weights)

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from tqdm import tqdm
 
+from spacy_sapbert.progress import show_progress
 from spacy_sapbert.terminology import Terminology
 
 from ...errors import Errors
@@ -136,7 +136,7 @@ def train(
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: learning_rate_at(step, n_steps, settings))
     generator = np.random.default_rng(seed)
     labels = torch.from_numpy(data.labels)
-    with tqdm(total=n_steps, desc=f"Relations, seed {seed}", unit="step", disable=None) as progress:
+    with show_progress(total=n_steps, description=f"Relations, seed {seed}", unit="steps") as progress:
         for _ in range(settings.epochs):
             shuffled = generator.permutation(rows)
             for start in range(0, len(rows), settings.batch_size):

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from tqdm import tqdm
 
+from spacy_sapbert.progress import show_progress
 from spacy_sapbert.terminology.readers.lines import SourceFile, invalid_utf8
 
 from ...errors import Errors
@@ -44,7 +44,7 @@ def read_vector_table(path: str | Path) -> VectorTable:
     """
     source = SourceFile(path)
     rows = _Rows(source.path)
-    for number, fields in tqdm(_split_lines(source), desc=f"Reading {source.path.name}", unit=" lines", disable=None):
+    for number, fields in show_progress(_split_lines(source), description=f"Reading {source.path.name}", unit="lines"):
         rows.add(number, fields)
     return VectorTable(*rows.finish(), source.describe()["sha256"])
 

@@ -1,4 +1,4 @@
-"""What a report is made of, before it is written as Markdown or HTML. All text is plain: neither of the two."""
+"""The parts of a report. All text is plain: templates turn it into Markdown and HTML."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Column:
     """A column of a table.
 
     title (str): What stands above it.
-    kind (str): "text"; "number" for what was measured; or "published" for figures that others have published, which
-        are to look different.
+    kind (str): "text"; "number" for measured figures; or "published" for figures of the literature, which look
+        different.
     """
 
     title: str
@@ -28,10 +28,10 @@ class Table:
     """A table.
 
     title (str): What stands above it.
-    columns (List[Column]): Its columns.
-    rows (List[List[str]]): Its fields.
-    caption (List[str]): What has to be known to read it, in paragraphs.
-    is_folded (bool): Whether it is to be shown only when it is asked for, where that is possible.
+    columns (list[Column]): Its columns.
+    rows (list[list[str]]): Its fields.
+    caption (list[str]): What has to be known to read it, in paragraphs.
+    is_folded (bool): Whether it is shown only when it is asked for, where that is possible.
     """
 
     title: str
@@ -60,10 +60,12 @@ class Section:
     """A part of a report.
 
     title (str): What stands above it.
-    blocks (Sequence[Union[str, Table, Picture]]): Paragraphs, tables and figures.
+    blocks (Sequence[str | Table | Picture]): Paragraphs, tables and figures.
     sections (Sequence[Section]): The sections in it, which have none in them.
+    is_folded (bool): Whether it is shown only when it is asked for, where that is possible.
     """
 
     title: str
     blocks: Sequence[str | Table | Picture] = ()
     sections: Sequence[Section] = ()
+    is_folded: bool = False

@@ -11,8 +11,9 @@ from .error_kinds import KINDS, UNSEEN
 from .findings import Finding
 from .measured import label_tasks
 from .values import NOTHING
+from .writing import shorten
 
-NAMES_SHOWN = 3
+NAMES_SHOWN, LONGEST_NAME = 3, 80
 EXAMPLE_COLUMNS = [Column("Kind"), Column("Mention"), Column("Right names"), Column("Found")]
 
 
@@ -78,13 +79,19 @@ def _show_examples(label: str, finding: Finding) -> Table:
     rows = []
     for kind, examples in finding.errors.examples.items() if finding.errors else ():
         for example in examples:
-            names = "; ".join(example.gold_names[:NAMES_SHOWN]) or NOTHING
+            names = "; ".join(map(_shorten, example.gold_names[:NAMES_SHOWN])) or NOTHING
             n_more = len(example.gold_names) - NAMES_SHOWN
-            found = "; ".join(name or NOTHING for name in example.predicted)
-            rows.append([kind, example.mention, names + (f" (and {n_more} more)" if n_more > 0 else ""), found])
+            found = "; ".join(_shorten(name) or NOTHING for name in example.predicted)
+            rows.append(
+                [kind, _shorten(example.mention), names + (f" (and {n_more} more)" if n_more > 0 else ""), found]
+            )
     caption = ["Drawn at random from each main kind. Of a mention of several concepts, the best name for each part."]
     return Table(f"{label}: examples of {finding.title}", EXAMPLE_COLUMNS, rows, caption, is_folded=True)
 
 
 def _share(n: int, errors: ErrorAnalysis) -> str:
     return f"{100 * n / errors.wrong:.1f}" if errors.wrong else NOTHING
+
+
+def _shorten(name: str) -> str:
+    return shorten(name, LONGEST_NAME)

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from tqdm import tqdm
+from spacy_sapbert.progress import show_progress
 
 from ...data.task import LinkingTask
 from ..folder import PREDICTIONS_FOLDER, SEEN_ENDING, TASKS_FOLDER, Evaluation
@@ -42,7 +42,8 @@ def read_findings(folder: str | Path, evaluation: Evaluation) -> dict[tuple[str,
     """
     folder = Path(folder)
     findings: dict[tuple[str, str], Finding] = {}
-    for name, info in tqdm(evaluation.tasks.items(), desc="Errors", unit="task", disable=None):
+    tasks = show_progress(list(evaluation.tasks.items()), description="Analysing errors", unit="tasks")
+    for name, info in tasks:
         paths: dict[str, tuple[str, Path]] = {}
         for measurement in gather_measurements(evaluation, name):
             first = next(iter(measurement.rows.values()))

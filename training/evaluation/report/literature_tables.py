@@ -28,7 +28,7 @@ def make_literature_section() -> Section:
         ]
         sections.append(Section(source.short, [f"{source.citation} {source.url}", *blocks]))
     text = "These figures are copied from the literature, as they are printed there. None was measured here."
-    return Section("Published figures", [text], sections)
+    return Section("Published figures", [text], sections, is_folded=True)
 
 
 def _make_table(table: str, title: str, figures: Sequence[PublishedFigure]) -> Table:

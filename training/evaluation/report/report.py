@@ -25,13 +25,13 @@ from .document import Column, Picture, Section, Table
 from .error_tables import make_error_section
 from .findings import Finding, read_findings
 from .flat_tables import make_pair_table
-from .html import MEDIA_TYPES, to_html
 from .literature_tables import make_literature_section
-from .markdown import to_markdown
 from .measured import name_corpora
 from .other_tables import make_peer_section, make_probe_section, read_probes
+from .summary import make_summary_section
 from .tables import make_accuracy_table
 from .values import NOTHING
+from .writing import MEDIA_TYPES, to_html, to_markdown
 
 TITLE = "Benchmarks of biomedical entity linking"
 
@@ -51,15 +51,16 @@ def make_report(folder: str | Path, *, peers: str | Path | None = None) -> None:
     probes = read_probes(folder)
     missing = [*evaluation.missing, *(entry for probe in probes.values() for entry in probe.missing)]
     made = [
-        _describe_run(evaluation),
-        _list_missing(missing),
+        make_summary_section(evaluation, corpora, folder),
         _show_accuracy(evaluation, corpora, findings),
-        make_literature_section(),
         make_error_section(evaluation, corpora, findings),
-        make_probe_section(probes, evaluation.systems),
-        make_peer_section(peers),
         _show_figures(folder),
         _show_case_studies(folder),
+        make_probe_section(probes, evaluation.systems),
+        make_peer_section(peers),
+        _describe_run(evaluation),
+        make_literature_section(),
+        _list_missing(missing),
     ]
     sections = [section for section in made if section]
     write_text(folder / MARKDOWN_FILE, to_markdown(TITLE, sections, folder))
@@ -97,7 +98,7 @@ def _list_missing(missing: Sequence[Missing]) -> Section | None:
         for entry in missing
     ]
     table = Table("Corpora and systems that were not there", columns, rows)
-    return Section("What was not measured", [table]) if rows else None
+    return Section("What was not measured", [table], is_folded=True) if rows else None
 
 
 def _show_accuracy(

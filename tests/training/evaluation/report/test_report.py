@@ -12,10 +12,10 @@ from scipy.stats import ttest_1samp, ttest_rel
 from training.data.task import LinkingTask
 from training.evaluation.folder import Evaluation, SystemInfo, read_evaluation
 from training.evaluation.report.flat_tables import make_flat_table
-from training.evaluation.report.markdown import escape
 from training.evaluation.report.measured import gather_measurements, name_corpora
 from training.evaluation.report.report import make_report
 from training.evaluation.report.tables import find_published, make_accuracy_table
+from training.evaluation.report.writing import escape_markdown, isolate, shorten
 
 PNG = bytes.fromhex(
     "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000000d49444154789c6360606060000000050001a5f64540"
@@ -290,8 +290,8 @@ def test_optional_parts_may_be_missing(tmp_path):
     folder = write_run(tmp_path / "run", metrics, is_whole=False)
     make_report(folder)
     headings = [line for line in (folder / "report.md").read_text().splitlines() if line.startswith("## ")]
-    assert headings == ["## The run", "## Accuracy", "## Published figures"]
-    assert sorted(path.name for path in folder.iterdir()) == ["metrics.json", "report.html", "report.md"]
+    assert headings == ["## Systems by corpora", "## Accuracy", "## The run", "## Published figures"]
+    assert sorted(path.name for path in folder.iterdir()) == ["figures", "metrics.json", "report.html", "report.md"]
 
 
 def test_same_run_gives_same_bytes(run, tmp_path):
@@ -355,7 +355,7 @@ def test_flat_tables_have_all_columns():
 
 
 def test_markdown_is_escaped():
-    assert escape("a|b *c* _d_ CODER_ENG\n<e> [f] `g` \\ & $") == (
+    assert escape_markdown("a|b *c* _d_ CODER_ENG\n<e> [f] `g` \\ & $") == (
         "a\\|b \\*c\\* \\_d\\_ CODER_ENG \\<e\\> \\[f\\] \\`g\\` \\\\ \\& \\$"
     )
 
@@ -379,3 +379,26 @@ def test_refined_figures_are_compared_with_refined_ones():
     assert {key: figure.value for key, figure in find_published(measured, refined).items()} == {"acc_at_1": 72.5}
     assert find_published(measured, info) == {}
     assert find_published(measured, strict)["acc_at_1"].value == 91.1
+
+
+def test_the_report_opens_with_the_answer(run):
+    text = (run / "report.md").read_text()
+    headings = [line for line in text.splitlines() if line.startswith("## ")]
+    assert headings[0] == "## Systems by corpora"
+    assert headings[-2:] == ["## Published figures", "## What was not measured"]
+    assert text.count("<details>") == text.count("</details>") == 2
+    rows = {row["System"]: row for row in read_table(text, "Systems by corpora: acc@1")}
+    assert rows["Our SapBERT"]["NCBI disease, published"] == "92.3 ± 1.0"
+    assert rows["Our base"]["In-house \0 notes, published"] == "–"
+    assert "](figures/systems.svg)" in text and "<svg" in (run / "figures" / "systems.svg").read_text()
+    html = (run / "report.html").read_text()
+    assert html.index("Systems by corpora: acc@1") < html.index("significance") < html.index("Errors</h2>")
+
+
+def test_long_names_are_shortened_and_directions_isolated():
+    assert shorten("a" * 5000, 80) == "a" * 78 + " …" and shorten("ab", 2) == "ab"
+    hebrew, turned = "\u05d0\u05d1 <i>", "abc\u202egnorw\u2069"
+    assert isolate(hebrew) == "<bdi>\u05d0\u05d1 &lt;i&gt;</bdi>" and isolate("<b>") == "&lt;b&gt;"
+    assert isolate(turned) == "<bdi>abc\u202egnorw</bdi>"
+    assert escape_markdown(turned) == "\u2068abc\u202egnorw\u2069"
+    assert escape_markdown("plain") == "plain"
