@@ -1,10 +1,12 @@
 """The catalogue of errors and warnings: each says what happened, why that is likely, and what to do."""
 
+from typing import Any
+
 
 class _WithCodes(type):
     """Prefix every message with its code, so that a message in a log can be found here."""
 
-    def __getattribute__(self, code: str) -> str:
+    def __getattribute__(self, code: str) -> Any:
         message = super().__getattribute__(code)
         if code.startswith("__") or not isinstance(message, str):
             return message

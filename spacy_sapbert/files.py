@@ -36,7 +36,7 @@ def list_files(folder: Path) -> list[str]:
     """List the files below a folder.
 
     folder (Path): The folder.
-    RETURNS (List[str]): Relative POSIX paths, sorted.
+    RETURNS (list[str]): Relative POSIX paths, sorted.
     """
     return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
 
@@ -79,7 +79,7 @@ def read_manifest(path: Path, version: int, *, check_files: bool = True) -> dict
     if not path.is_file():
         raise FileNotFoundError(Errors.E503.format(path=path))
     try:
-        manifest = json.loads(path.read_text(encoding="utf8"))
+        manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf8"))
         found, checksum = manifest["format"], manifest.pop("checksum")
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise OSError(Errors.E501.format(path=path, reason=repr(error))) from error
@@ -112,7 +112,8 @@ def pack_folder(folder: Path) -> bytes:
     folder (Path): The folder.
     RETURNS (bytes): A msgpack map from relative path to content.
     """
-    return srsly.msgpack_dumps({name: (folder / name).read_bytes() for name in list_files(folder)})
+    packed: bytes = srsly.msgpack_dumps({name: (folder / name).read_bytes() for name in list_files(folder)})
+    return packed
 
 
 def unpack_folder(data: bytes, folder: Path) -> None:

@@ -30,7 +30,7 @@ def linker_score(
 
     examples (Iterable[Example]): The examples.
     negative_labels (Iterable[str]): The ids that stand for no link, as the empty one always does.
-    RETURNS (Dict[str, Optional[float]]): The scores, all None if no gold entity has a link:
+    RETURNS (dict[str, float | None]): The scores, all None if no gold entity has a link:
         nel_micro_p, nel_micro_r, nel_micro_f: precision, recall and F-score of the links.
         nel_acc_at_1, nel_acc_at_5: share of the gold links with a predicted entity whose concept is among the
             first candidates of that entity.

@@ -148,8 +148,8 @@ def _match_start(text: str, short: str, start: int, end: int, *, within: int | N
     short (str): The short form. Only its letters and digits are matched, in any case.
     start (int): Where a long form may start.
     end (int): Where it ends.
-    within (Optional[int]): Match the first character before this offset, as far left as possible.
-    RETURNS (Optional[int]): The offset of the first character, or None if there is no match.
+    within (int | None): Match the first character before this offset, as far left as possible.
+    RETURNS (int | None): The offset of the first character, or None if there is no match.
     """
     first, *rest = (char.lower() for char in short if char.isalnum())
     # A word in lower case, such as (left), is too easily spelt by a few words: it has to be their initials.

@@ -31,7 +31,7 @@ def make_schwartz_hearst(nlp: Language, name: str) -> "SchwartzHearst":
 class SchwartzHearst:
     """Find the abbreviations that a document defines, and all their occurrences in it.
 
-    Sets `doc._.abbreviations` (List[Span], the short forms in order) and `span._.long_form` (Optional[Span]).
+    Sets `doc._.abbreviations` (list[Span], the short forms in order) and `span._.long_form` (Span | None).
     Both are computed from `doc._.abbreviation_offsets`, plain numbers which every serialiser takes.
     """
 
@@ -76,7 +76,7 @@ def get_abbreviations(doc: Doc) -> list[Span]:
     """Get the short forms in a document; the getter of `doc._.abbreviations`.
 
     doc (Doc): The document.
-    RETURNS (List[Span]): The short forms, in the order of the text.
+    RETURNS (list[Span]): The short forms, in the order of the text.
     """
     assigned = _get_assigned(doc, "abbreviations")
     if assigned is not None:
@@ -89,7 +89,7 @@ def get_long_form(span: Span) -> Span | None:
     """Get the long form of a short form; the getter of `span._.long_form`.
 
     span (Span): Any span of a document.
-    RETURNS (Optional[Span]): The long form, or None if the span is not exactly a known short form.
+    RETURNS (Span | None): The long form, or None if the span is not exactly a known short form.
     """
     assigned = _get_assigned(span.doc, "long_form", span.start_char, span.end_char)
     if assigned is not None:
@@ -108,7 +108,7 @@ def abbreviations_by_start(doc: Doc) -> Abbreviations:
     """Collect the abbreviations of a document, of this component and of others that set the same attributes.
 
     doc (Doc): The document.
-    RETURNS (Dict[int, Tuple[int, str]]): For the start token of a short form its end token and its long form;
+    RETURNS (dict[int, tuple[int, str]]): For the start token of a short form its end token and its long form;
         the longest short form where several start.
     """
     found: Abbreviations = {}
@@ -127,8 +127,8 @@ def expand_abbreviations(span: Span, abbreviations: Abbreviations) -> str | None
     refer to each other do no harm. A short form whose long form is in the mention too is left as it is.
 
     span (Span): The mention.
-    abbreviations (Dict[int, Tuple[int, str]]): What `abbreviations_by_start` gave for the document.
-    RETURNS (Optional[str]): The text with long forms for short forms, or None if none is replaced.
+    abbreviations (dict[int, tuple[int, str]]): What `abbreviations_by_start` gave for the document.
+    RETURNS (str | None): The text with long forms for short forms, or None if none is replaced.
     """
     if not abbreviations:
         return None

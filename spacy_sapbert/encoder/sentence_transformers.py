@@ -21,8 +21,8 @@ def read_metadata(name: str | Path, revision: str | None = None) -> tuple[str, d
     `max_seq_length` is not taken over: it is a length for sentences, not for names.
 
     name (str | Path): A folder or a hub name.
-    revision (Optional[str]): Branch, tag or commit on the hub.
-    RETURNS (Tuple[str, dict]): Subfolder of the transformer ("" for the top), and settings: {} if there is no metadata.
+    revision (str | None): Branch, tag or commit on the hub.
+    RETURNS (tuple[str, dict]): Subfolder of the transformer ("" for the top), and settings: {} if there is no metadata.
     RAISES (ValueError): If the folder describes an encoder that cannot be reproduced here.
     """
     modules = _read_json(name, "modules.json", revision)
@@ -89,8 +89,8 @@ def find_file(name: str | Path, filename: str, revision: str | None) -> Path | N
 
     name (str | Path): A folder or a hub name.
     filename (str): Path within it.
-    revision (Optional[str]): Branch, tag or commit on the hub.
-    RETURNS (Optional[Path]): Where it is, or None if there is no such file.
+    revision (str | None): Branch, tag or commit on the hub.
+    RETURNS (Path | None): Where it is, or None if there is no such file.
     RAISES (OSError): If there is no such folder or hub name.
     """
     try:

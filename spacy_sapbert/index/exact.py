@@ -158,7 +158,7 @@ class ExactIndex:
         k (int): Rows wanted.
         effort (int): How many times the usual part of the index an approximate search looks through, for rows that are
             wanted although they are not among the nearest ones.
-        RETURNS (Tuple[ndarray, ndarray]): Rows, shape (n, k), int64, padded with -1 where the index has fewer; and
+        RETURNS (tuple[ndarray, ndarray]): Rows, shape (n, k), int64, padded with -1 where the index has fewer; and
             their cosines, float32, padded with -inf. Best first.
         RAISES (ValueError): If there are no queries, their width is wrong, or some are not finite.
         """
@@ -275,7 +275,7 @@ def exact_search(vectors: np.ndarray, queries: np.ndarray, k: int) -> tuple[np.n
     vectors (ndarray): Shape (rows, width), float32.
     queries (ndarray): Shape (n, width), float32.
     k (int): Rows wanted, at most `rows`.
-    RETURNS (Tuple[ndarray, ndarray]): Rows (n, k), int64, and products, float32. Best first, equal ones by row.
+    RETURNS (tuple[ndarray, ndarray]): Rows (n, k), int64, and products, float32. Best first, equal ones by row.
     """
     found = [_search_block(vectors, queries[i : i + QUERY_BLOCK], k) for i in range(0, len(queries), QUERY_BLOCK)]
     rows = np.concatenate([rows for rows, _ in found])

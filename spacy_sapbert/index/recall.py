@@ -62,4 +62,5 @@ def _scores_of_others(rows: np.ndarray, scores: np.ndarray, selves: np.ndarray) 
     """Drop each query's own row, or the last column where it was not found."""
     own = rows == selves[:, None]
     own[~own.any(axis=1), -1] = True
-    return scores[~own].reshape(len(rows), -1)
+    others: np.ndarray = scores[~own].reshape(len(rows), -1)
+    return others

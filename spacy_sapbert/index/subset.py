@@ -36,7 +36,7 @@ class Subset:
 
         queries (ndarray): Shape (n, width), L2-normalised.
         k (int): Rows wanted, at most as many as there are.
-        RETURNS (Tuple[ndarray, ndarray]): Rows of the index, shape (n, k), int64, and their cosines, float32. Best
+        RETURNS (tuple[ndarray, ndarray]): Rows of the index, shape (n, k), int64, and their cosines, float32. Best
             first.
         RAISES (ValueError): If some queries are not finite.
         """

@@ -32,7 +32,7 @@ class LRUCache(Generic[Value]):
         """Look a value up, and count that as a use.
 
         key (Hashable): Its key.
-        RETURNS (Optional[Value]): The value, or None.
+        RETURNS (Value | None): The value, or None.
         """
         with self._lock:
             if key in self._values:
@@ -56,6 +56,6 @@ class LRUCache(Generic[Value]):
         with self._lock:
             self._values.clear()
 
-    def __reduce__(self) -> tuple[type[LRUCache], tuple[int]]:
+    def __reduce__(self) -> tuple[type[LRUCache[Value]], tuple[int]]:
         # Locks cannot be pickled, and a copy can fill its own cache.
         return type(self), (self.size,)
