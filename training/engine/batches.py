@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 
 from spacy_sapbert.encoder import EncoderShim
-from spacy_sapbert.index import make_scann_index
 
 from ..data.pairs import PairData
 from ..errors import Errors
+from .nearest import search_others
 
 
 class Batches:
@@ -122,13 +122,7 @@ def find_neighbours(data: PairData, encoder: EncoderShim, n: int, path: Path) ->
         return kept[:, :n]
     _, first_pair = np.unique(data.labels, return_index=True)
     vectors = encoder.encode(data.names.gather(data.left[first_pair]).to_list())
-    index = make_scann_index()
-    index.build(vectors, fingerprint=encoder.fingerprint)
-    found, _ = index.search(vectors, n + 1)
-    # A concept is not its own neighbour. If it was not found itself, the last one is dropped.
-    is_other = found != np.arange(len(found))[:, None]
-    is_other[is_other.all(axis=1), -1] = False
-    neighbours = found[is_other].reshape(len(found), n)
+    neighbours, _ = search_others(vectors, np.arange(len(vectors)), n, encoder.fingerprint)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_suffix(".part")
     with temporary.open("wb") as file:

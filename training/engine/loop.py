@@ -21,8 +21,8 @@ from .interruption import StepInterrupted, watch_signals
 from .settings import OptimizerSettings
 from .tensorboard import Board
 
-# Why a run takes no more steps, in the order in which one reason goes before another.
-REASONS = ("interrupted", "max_minutes", "patience", "max_steps")
+# Reasons to take no more steps. Of those of several processes, the last one counts.
+REASONS = ("interrupted", "max_minutes", "patience", "max_steps", "finished")
 
 
 class Ending(NamedTuple):
@@ -143,7 +143,7 @@ class TrainingLoop:
             return "patience"
         if batch.max_minutes and self.seconds >= 60.0 * batch.max_minutes:
             return "max_minutes"
-        return None
+        return "finished" if self.n_steps is not None and self.step >= self.n_steps else None
 
     def _agree(self, reason: str | None) -> str | None:
         """End all processes at the same step: their clocks differ, and so does when a signal reaches them. One that

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator
 from functools import cached_property
+from itertools import count
 from pathlib import Path
 from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
@@ -110,13 +111,14 @@ class Method(ABC, Generic[SettingsT]):
         """
         return Model(self.make_transformer(self.base.source, self.settings))
 
-    @abstractmethod
     def batches(self, start: int) -> Iterator[Any]:
-        """Iterate over what the steps see, which depends on the seed and the step alone.
+        """Iterate over what the steps see, which depends on the seed and the step alone. By default a step sees its
+        number, and `loss` draws the batch.
 
         start (int): Steps to skip, for a resumed run.
         YIELDS (Any): What a step sees.
         """
+        return count(start)
 
     @abstractmethod
     def loss(self, batch: Any, scale: float) -> dict[str, Any]:

@@ -40,14 +40,12 @@ class Toy(Method[ToySettings]):
         self.tokens = Tokens(self.data.names, self.base)
         return Learned({"names": len(self.data.names)}, self.data.sha256, self.data.concepts.to_list())
 
-    def batches(self, start):
-        while True:
-            yield np.random.default_rng([self.settings.run.seed, start]).integers(len(self.data))
-            start += 1
-
-    def loss(self, batch, scale):
-        tokens = [self.tokens[side[batch]] for side in (self.data.left, self.data.right)]
-        loss, _ = self.gradient.compute(tokens, lambda pair: ((pair[0] - pair[1]).square().mean(), None), scale=scale)
+    def loss(self, step, scale):
+        pair = np.random.default_rng([self.settings.run.seed, step]).integers(len(self.data))
+        tokens = [self.tokens[side[pair]] for side in (self.data.left, self.data.right)]
+        loss, _ = self.gradient.compute(
+            tokens, lambda vectors: ((vectors[0] - vectors[1]).square().mean(), None), scale=scale
+        )
         return {"loss": loss}
 
     @classmethod

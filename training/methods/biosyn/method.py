@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -121,10 +120,6 @@ class BioSyn(Method[BioSynSettings]):
         """Return the number of steps. See `Method.n_steps`."""
         steps, limit = self.settings.batch.epochs * self.steps_per_epoch, self.settings.batch.max_steps
         return min(steps, limit) if limit else steps
-
-    def batches(self, start: int) -> Iterator[int]:
-        """Count steps. See `Method.batches`."""
-        return iter(range(start, self.n_steps))
 
     def loss(self, batch: int, scale: float) -> dict[str, Any]:
         """Learn from mentions and their candidates. See `Method.loss`."""

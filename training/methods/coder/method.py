@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -137,10 +135,6 @@ class Coder(Method[CoderSettings]):
     def units_per_step(self) -> int:
         """Return the triplets of an update. See `Method.units_per_step`."""
         return self.settings.batch.triplets * self.settings.batch.accumulation
-
-    def batches(self, start: int) -> Iterator[int]:
-        """Count updates, without an end. See `Method.batches`."""
-        return count(start)
 
     def _draw(self, update: int) -> list[TripletBatch]:
         n = self.settings.batch.accumulation

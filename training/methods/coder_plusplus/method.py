@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import count
 from typing import Any
 
 import torch
@@ -84,10 +82,6 @@ class CoderPlusPlus(Method[CoderPlusPlusSettings]):
     def units_per_step(self) -> int:
         """Return the groups of an update. See `Method.units_per_step`."""
         return self.settings.batch.groups * self.settings.batch.accumulation
-
-    def batches(self, start: int) -> Iterator[int]:
-        """Count updates, without an end. See `Method.batches`."""
-        return count(start)
 
     def loss(self, batch: int, scale: float) -> dict[str, Any]:
         """Learn from batches: the gradient is the mean of theirs, each with a loss of its own. See `Method.loss`."""

@@ -13,9 +13,9 @@ import numpy as np
 
 from spacy_sapbert.encoder import EncoderShim
 from spacy_sapbert.files import fill_folder, read_manifest, write_manifest
-from spacy_sapbert.index import make_scann_index
-from spacy_sapbert.progress import show_phase, show_progress
+from spacy_sapbert.progress import show_progress
 
+from ...engine.nearest import search_others
 from ...errors import Errors
 from ...evaluation.embeddings import Embeddings
 from .sampler import GroupSampler
@@ -174,12 +174,4 @@ def search_neighbours(
             block = names[first : first + ENCODED_AT_ONCE]
             embeddings.add(block)
             progress.update(len(block))
-    vectors = embeddings.take(names)
-    index = make_scann_index()
-    with show_phase("Building the index of names"):
-        index.build(vectors, fingerprint=encoder.fingerprint)
-    rows, _ = index.search(vectors[anchors], wanted + 1)
-    is_other = rows != anchors[:, None]
-    # If many names share the anchor's vector, the anchor itself may be missing from the result.
-    is_other[is_other.all(axis=1), -1] = False
-    return rows[is_other].reshape(len(anchors), wanted), {"index": index.configuration, "recall": index.recall}
+    return search_others(embeddings.take(names), anchors, wanted, encoder.fingerprint)

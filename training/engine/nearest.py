@@ -1,0 +1,32 @@
+"""The nearest other rows of some rows of vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from spacy_sapbert.index import make_scann_index
+from spacy_sapbert.progress import show_phase
+
+
+def search_others(
+    vectors: np.ndarray, rows: np.ndarray, wanted: int, fingerprint: str
+) -> tuple[np.ndarray, dict[str, Any]]:
+    """Find the nearest other rows of some rows.
+
+    vectors (np.ndarray): Unit vectors, shape (n, width), float32.
+    rows (np.ndarray): Rows whose neighbours are wanted, shape (m,).
+    wanted (int): Neighbours of each; fewer than n.
+    fingerprint (str): Fingerprint of the encoder of the vectors.
+    RETURNS (tuple[np.ndarray, dict[str, Any]]): Other rows, nearest first, shape (m, wanted), int64; and the
+        configuration of the `index` with its measured `recall`.
+    """
+    index = make_scann_index()
+    with show_phase("Building the index of names"):
+        index.build(vectors, fingerprint=fingerprint)
+    found, _ = index.search(vectors[rows], wanted + 1)
+    is_other = found != rows[:, None]
+    # If many rows share a vector, the row itself may be missing from the result. Then the last one is dropped.
+    is_other[is_other.all(axis=1), -1] = False
+    return found[is_other].reshape(len(rows), wanted), {"index": index.configuration, "recall": index.recall}
