@@ -287,10 +287,6 @@ class Errors(PluginErrors):
         "{path} has no mentions. As a fold it would drop out of the average without a word: fetch it again, or take it "
         "out of the folder."
     )
-    E754 = (
-        "{path} does not belong to the predictions and tasks that lie beside it: {reason}. A run was stopped, or "
-        "another one has written there. Run `evaluate` again; what is measured already is kept."
-    )
     E755 = (
         "There is no encoder in {path} (seen from {cwd}). It was probably not trained yet: train it first, or correct "
         "the path."

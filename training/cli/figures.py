@@ -27,9 +27,9 @@ PICTURES_ARGUMENT = typer.Argument(help="The picture: .svg, .pdf or .png; or sev
 def load_vectors(encoders: list[str], *, cache: str | None = None) -> dict[str, Vectors]:
     """Load encoders for figures.
 
-    encoders (List[str]): LABEL=ENCODER. Without a label, an encoder is called by its name.
-    cache (Optional[str]): A folder for vectors of strings; None keeps them in memory.
-    RETURNS (Dict[str, Callable]): Functions from strings to vectors, by label.
+    encoders (list[str]): LABEL=ENCODER. Without a label, an encoder is called by its name.
+    cache (str | None): A folder for vectors of strings; None keeps them in memory.
+    RETURNS (dict[str, Callable]): Functions from strings to vectors, by label.
     RAISES (ValueError): If two have one label.
     """
     from ..encoders.bases import load_base
@@ -92,8 +92,8 @@ def choose_names(
     """Choose the names of case studies. Concepts that are asked for are among them.
 
     terminology (Terminology): Concepts and names.
-    queries (List[str]): Strings to look up.
-    concepts (List[str]): Ids of concepts whose names are to be looked up.
+    queries (list[str]): Strings to look up.
+    concepts (list[str]): Ids of concepts whose names are to be looked up.
     sources (str): SAB of the English names, with commas between them; empty for all.
     max_names (int): English names at most; 0 for all.
     seed (int): Of the draw.

@@ -28,7 +28,7 @@ def read_tasks(
     benchmarks (str): The folder of the corpora; empty for none.
     corpora_file (Path): The config file that lists them.
     max_names (int): Names of a corpus's dictionary to search about at most; 0 for all.
-    RETURNS (Tuple[dict, dict]): Held-out names and corpora, by name.
+    RETURNS (tuple[dict, dict]): Held-out names and corpora, by name.
     RAISES (ValueError): If there is nothing to measure on, or two tasks have one name.
     """
     from ..data.splits import read_held_out
@@ -58,7 +58,7 @@ def read_relation_tasks(relations: str, terminology: str, unseen: str, max_tripl
     terminology (str): The folder of the names of their concepts.
     unseen (str): The folder of the terminology that is trained on; empty for none.
     max_triples (int): Triples of a label at most; 0 for all.
-    RETURNS (Dict[str, RelationTask]): All triples and, where wanted, unseen ones, by the name of their column.
+    RETURNS (dict[str, RelationTask]): All triples and, where wanted, unseen ones, by the name of their column.
     RAISES (ValueError): If an option lacks another.
     """
     given = {"--relations": relations, "--relation-terminology": terminology, "--unseen": unseen}

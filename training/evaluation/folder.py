@@ -12,6 +12,7 @@ report.md, report.html          the report of all of these
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -190,12 +191,27 @@ def write_schema(path: Path, data: BaseModel) -> None:
     write_text(path, json.dumps(data.model_dump(mode="json"), indent=2, ensure_ascii=False))
 
 
-def read_schema(model: type[Model], path: Path, message: str) -> Model:
+def explain_results(path: Path, reason: object) -> str:
+    """Say why a file holds no results.
+
+    path (Path): The file.
+    reason (object): What is wrong with it.
+    RETURNS (str): A message.
+    """
+    return Errors.E747.format(path=path, reason=reason)
+
+
+def explain_metrics(path: Path, reason: object) -> str:
+    """Say why a file holds no metrics. See `explain_results`."""
+    return Errors.E781.format(file=path, reason=reason)
+
+
+def read_schema(model: type[Model], path: Path, explain: Callable[[Path, object], str] = explain_results) -> Model:
     """Read a file of JSON.
 
     model (type[BaseModel]): What it has to hold.
     path (Path): The file.
-    message (str): A message of the catalogue with `file` or `path`, and `reason`.
+    explain (Callable): Makes the message of an error, of the path and the reason.
     RETURNS (BaseModel): Its contents.
     RAISES (FileNotFoundError): If there is no such file.
     RAISES (ValueError): If it holds something else.
@@ -208,9 +224,9 @@ def read_schema(model: type[Model], path: Path, message: str) -> Model:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
-        raise ValueError(message.format(file=path, path=path, reason=f"{where}: {first['msg']}")) from error
+        raise ValueError(explain(path, f"{where}: {first['msg']}")) from error
     except ValueError as error:
-        raise ValueError(message.format(file=path, path=path, reason=error)) from error
+        raise ValueError(explain(path, error)) from error
 
 
 def read_evaluation(folder: str | Path) -> Evaluation:
@@ -221,4 +237,4 @@ def read_evaluation(folder: str | Path) -> Evaluation:
     RAISES (FileNotFoundError): If there is no such file.
     RAISES (ValueError): If it is of another form, or has a row of a system or a task that it does not describe.
     """
-    return read_schema(Evaluation, Path(folder) / METRICS_FILE, Errors.E781)
+    return read_schema(Evaluation, Path(folder) / METRICS_FILE, explain_metrics)

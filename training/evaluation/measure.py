@@ -13,7 +13,6 @@ from spacy_sapbert.encoder import EncoderShim
 from spacy_sapbert.progress import show_progress
 
 from ..data.task import LinkingTask
-from ..errors import Errors
 from .folder import PREDICTIONS_FOLDER, RESULTS_FOLDER, Missing, Result, read_schema, write_schema
 from .linking.accuracy import find, judge, summarise
 from .predictions import make_predictions, write_predictions
@@ -68,7 +67,7 @@ class ResultStore:
         """
         path = self._name_result(key)
         lacks_predictions = self._keeps_predictions_of(task) and not self.name_predictions(key).is_file()
-        return None if lacks_predictions or not path.is_file() else read_schema(Result, path, Errors.E747)
+        return None if lacks_predictions or not path.is_file() else read_schema(Result, path)
 
     def keep(self, result: Result) -> None:
         """Keep a result.

@@ -36,9 +36,9 @@ def find_neighbours(
     names (pl.DataFrame): The columns `id` and `name`, as of `list_names`.
     queries (Sequence[str]): The strings.
     k (int): Names to show.
-    right (Optional[Mapping[str, Collection[str]]]): The right concepts of queries, whose names get a mark. Of other
+    right (Mapping[str, Collection[str]] | None): The right concepts of queries, whose names get a mark. Of other
         queries they are the concepts that have a name written as the query.
-    RETURNS (List[dict]): For each string "title", "columns" and "rows" (lists of text).
+    RETURNS (list[dict]): For each string "title", "columns" and "rows" (lists of text).
     RAISES (ValueError): If there are no names or no queries, or vectors can't be used.
     """
     if not names.height or not queries:

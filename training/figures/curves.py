@@ -96,7 +96,7 @@ def name_runs(arguments: Sequence[str]) -> dict[str, Path]:
     """Name runs for a legend.
 
     arguments (Sequence[str]): Folders, or NAME=FOLDER. A folder's name is its last part.
-    RETURNS (Dict[str, Path]): Folder by name.
+    RETURNS (dict[str, Path]): Folder by name.
     RAISES (ValueError): If two have one name.
     """
     runs: dict[str, Path] = {}

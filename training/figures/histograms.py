@@ -35,7 +35,7 @@ PANEL_WIDTH, PANEL_HEIGHT = 3.25, 2.1
 class NameBatch(NamedTuple):
     """What a step of training sees.
 
-    names (List[str]): The first names of all pairs, then the second ones.
+    names (list[str]): The first names of all pairs, then the second ones.
     labels (ndarray): The concept of each; shape (2 * pairs,), int64.
     """
 
@@ -91,7 +91,7 @@ def split_cosines(vectors: np.ndarray, labels: np.ndarray, *, margin: float = MA
     labels (ndarray): The concept of each name; shape (names,), int64.
     margin (float): How much farther than a positive a negative has to be, in Euclidean distance of unit vectors, so
         that the two are not mined.
-    RETURNS (Dict[str, Cosines]): "all", and "mined": those pairs that the miner of training keeps.
+    RETURNS (dict[str, Cosines]): "all", and "mined": those pairs that the miner of training keeps.
     """
     embeddings = torch.from_numpy(np.ascontiguousarray(vectors, dtype=np.float32))
     every = list_pairs(torch.from_numpy(labels))

@@ -39,7 +39,7 @@ def place_labels(axes: Axes, points: np.ndarray, labels: list[Label]) -> None:
 
     axes (Axes): Where to write. Their place in the figure has to be known.
     points (ndarray): All points, in the units of the axes; shape (n, 2).
-    labels (List[Label]): What to write.
+    labels (list[Label]): What to write.
     """
     figure = axes.get_figure(root=True)
     assert figure is not None
@@ -105,7 +105,7 @@ def choose_place(
     middle (ndarray): The middle of its group; shape (2,).
     size (ndarray): Its width and height; shape (2,).
     points (ndarray): All points; shape (n, 2).
-    taken (List[ndarray]): Boxes of labels: left, bottom, right, top.
+    taken (list[ndarray]): Boxes of labels: left, bottom, right, top.
     frame (ndarray): The box that it has to stay in, if it is large enough.
     scale (float): Pixels in a point of print.
     RETURNS (ndarray): The middle of the label; shape (2,).

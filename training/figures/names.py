@@ -26,8 +26,8 @@ def list_names(
     """List the distinct names of each concept and language.
 
     terminology (Terminology): Concepts and names.
-    languages (Optional[Collection[str]]): LAT of the names to keep; None for all.
-    sources (Optional[Collection[str]]): SAB of the names to keep; None for all.
+    languages (Collection[str] | None): LAT of the names to keep; None for all.
+    sources (Collection[str] | None): SAB of the names to keep; None for all.
     lower_case (bool): Lower-case them first.
     RETURNS (pl.DataFrame): The columns `id`, `concept` (the concept's canonical name), `name` and `language`, sorted by
         id; of each language the preferred names stand first.
@@ -67,7 +67,7 @@ def draw_concepts(
     names (pl.DataFrame): At least the columns `id`, `concept` and `name`, as of `list_names`.
     n (int): Concepts to draw.
     seed (int): Of the draw.
-    ids (Optional[Sequence[str]]): The concepts to take instead. Of those with more than `most` names, so many
+    ids (Sequence[str] | None): The concepts to take instead. Of those with more than `most` names, so many
         are drawn.
     fewest, most (int): How many names a concept may have that is drawn.
     RETURNS (pl.DataFrame): The columns `id`, `concept` and `name`, sorted by id and name.

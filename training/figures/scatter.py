@@ -43,7 +43,7 @@ def draw_scatter(
     names (pl.DataFrame): The columns `id`, `concept` and `name`, as of `draw_concepts`.
     path (str | Path | Sequence): The picture, or several of the same: .svg, .pdf or .png.
     seed (int): Of t-SNE.
-    perplexity (Optional[float]): Of t-SNE; None for 30, or fewer where there are few names.
+    perplexity (float | None): Of t-SNE; None for 30, or fewer where there are few names.
     labelled (int): How many concepts to label with their names: those that lie far apart in the last panel.
     RETURNS (str): The caption.
     RAISES (ImportError): If matplotlib or scikit-learn is not installed.
@@ -93,7 +93,7 @@ def spread_out(plane: np.ndarray, concepts: np.ndarray, n: int) -> list[int]:
     plane (ndarray): Shape (names, 2).
     concepts (ndarray): The concept of each name; shape (names,), int64.
     n (int): Concepts wanted.
-    RETURNS (List[int]): At most so many concepts.
+    RETURNS (list[int]): At most so many concepts.
     """
     middles = np.array([np.median(plane[concepts == concept], axis=0) for concept in range(concepts.max() + 1)])
     far = np.linalg.norm(middles - middles.mean(axis=0), axis=1)
@@ -109,7 +109,7 @@ def choose_look(concept: int) -> tuple[str, str]:
     """Choose a colour and a marker that no other concept has both of.
 
     concept (int): Which one.
-    RETURNS (Tuple[str, str]): Colour and marker.
+    RETURNS (tuple[str, str]): Colour and marker.
     """
     round_number, colour = divmod(concept, len(COLOURS))
     return COLOURS[colour], MARKERS[(round_number + colour) % len(MARKERS)]

@@ -74,8 +74,8 @@ def clean(text: str) -> str:
 def group_by_name(rows: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Give each name one row, with the ids of all concepts that have this name.
 
-    rows (Iterable[Tuple[str, str]]): Ids, with "|" between equal ones, and names.
-    RETURNS (Dict[str, str]): The ids of each name, with "|" between them, both in the order in which they come.
+    rows (Iterable[tuple[str, str]]): Ids, with "|" between equal ones, and names.
+    RETURNS (dict[str, str]): The ids of each name, with "|" between them, both in the order in which they come.
     """
     grouped: dict[str, dict[str, None]] = {}
     for joined, name in rows:

@@ -20,7 +20,7 @@ def resolve_composite(mention: str, n: int) -> list[str]:
 
     mention (str): The mention, abbreviations spelled out.
     n (int): Its concepts.
-    RETURNS (List[str]): As many parts as concepts, or the mention as a whole if no form gives so many.
+    RETURNS (list[str]): As many parts as concepts, or the mention as a whole if no form gives so many.
     """
     if n > 1:
         for form in (_split_of, _split_nested, _split_list, _split_slash, _split_words):

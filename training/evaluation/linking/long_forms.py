@@ -20,7 +20,7 @@ def find_long_forms(mentions: Iterable[Mention], texts: Mapping[str, str]) -> di
     mentions (Iterable[Mention]): The mentions; those of no document are not looked at. Where a document's text is not
         known, the windows of text around its mentions are searched: most definitions stand beside a mention.
     texts (Mapping[str, str]): The texts of documents by their ids.
-    RETURNS (Dict[str, Dict[str, str]]): For each document the long form of each short form; the first definition
+    RETURNS (dict[str, dict[str, str]]): For each document the long form of each short form; the first definition
         where there are several.
     """
     windows: dict[str, dict[str, None]] = {}

@@ -88,11 +88,11 @@ def make_task(
 
     mentions (Sequence[Mention]): The mentions to link. Those whose concept the dictionary lacks stay, and count as
         wrong.
-    dictionary (Iterable[Tuple[str, str]]): Ids, with "|" between equal ones, and names.
+    dictionary (Iterable[tuple[str, str]]): Ids, with "|" between equal ones, and names.
     protocol (EvaluationProtocol): What is done to them.
     seen (Sequence[Mention]): The mentions of the parts that a system may have learned from.
-    texts (Optional[Mapping[str, str]]): The whole texts of documents by their ids, to find abbreviations in.
-    spelling (Optional[Mapping[str, str]]): Corrections of words in mentions, if the protocol cleans them.
+    texts (Mapping[str, str] | None): The whole texts of documents by their ids, to find abbreviations in.
+    spelling (Mapping[str, str] | None): Corrections of words in mentions, if the protocol cleans them.
     RETURNS (LinkingTask): The task. Its report counts what was done.
     RAISES (ValueError): If the protocol needs mentions seen before and there are none, or if no mention or no name is
         left.
@@ -125,9 +125,9 @@ def process_mentions(
 
     mentions (Sequence[Mention]): The mentions.
     protocol (EvaluationProtocol): What is done to them.
-    texts (Optional[Mapping[str, str]]): As for `make_task`.
-    spelling (Optional[Mapping[str, str]]): As for `make_task`.
-    RETURNS (List[Tuple[List[str], List[str]]]): The parts of each mention, and its ids.
+    texts (Mapping[str, str] | None): As for `make_task`.
+    spelling (Mapping[str, str] | None): As for `make_task`.
+    RETURNS (list[tuple[list[str], list[str]]]): The parts of each mention, and its ids.
     """
     long_forms = find_long_forms(mentions, texts or {}) if protocol.abbreviations else {}
     processed = (_process(mention, protocol, long_forms, spelling, Counter()) for mention in mentions)

@@ -34,7 +34,7 @@ class HeadSettings:
     warm_up (float): The share of steps in which it rises.
     standardise (bool): Give the numbers of vectors mean 0 and variance 1 over the concepts of the training triples, so
         that the vectors' scale has no part in what is compared. As published, vectors are taken as they are.
-    seeds (Tuple[int, ...]): One training for each; they decide first weights, order and dropout, not the split.
+    seeds (tuple[int, ...]): One training for each; they decide first weights, order and dropout, not the split.
     """
 
     epochs: int = 50

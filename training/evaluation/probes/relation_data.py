@@ -56,10 +56,10 @@ class RelationChoice:
 class RelationData:
     """Pairs of concepts with a label each.
 
-    concepts (List[str]): The ids of all concepts, sorted.
+    concepts (list[str]): The ids of all concepts, sorted.
     heads, tails (ndarray): Rows of `concepts`, shape (triples,), int64.
     labels (ndarray): Numbers of labels, shape (triples,), int64.
-    names (List[str]): The names of the labels.
+    names (list[str]): The names of the labels.
     is_test (ndarray): Which triples are to test on, shape (triples,), bool: a fifth of each label.
     report (dict): What was read, kept and left out.
     """
@@ -106,8 +106,8 @@ def read_relations(
 
     path (str | Path): A folder of triples as `write_triples` writes it.
     terminology (Terminology): Has the names of the concepts. Triples of others are left out.
-    choice (Optional[RelationChoice]): Which triples are taken; None for the defaults.
-    seen (Optional[Terminology]): What an encoder was trained on. Triples of which it has both concepts are left out, so
+    choice (RelationChoice | None): Which triples are taken; None for the defaults.
+    seen (Terminology | None): What an encoder was trained on. Triples of which it has both concepts are left out, so
         that training had no names of one at least.
     RETURNS (RelationData): Triples, in an order that depends on nothing but them and the choice.
     RAISES (OSError): If the folder is not whole.
@@ -153,7 +153,7 @@ def find_inverses(frame: pl.DataFrame) -> dict[str, str]:
     """Find labels whose triples are those of another label with the concepts changed round.
 
     frame (pl.DataFrame): The columns `head`, `relation`, `tail`; heads and tails are numbers.
-    RETURNS (Dict[str, str]): The label to leave out, and that which stays: of two the first by name. A label that is
+    RETURNS (dict[str, str]): The label to leave out, and that which stays: of two the first by name. A label that is
         its own inverse is not among them.
     """
     forward = _hash_labels(frame, "head", "tail")

@@ -19,7 +19,7 @@ from ...errors import Errors
 class VectorTable:
     """A table of vectors.
 
-    keys (List[str]): Ids or words, each once.
+    keys (list[str]): Ids or words, each once.
     vectors (ndarray): Shape (keys, width), float32, finite.
     sha256 (str): The hash of the file.
     """

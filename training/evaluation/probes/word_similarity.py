@@ -26,8 +26,8 @@ class RatedPairs:
     """Pairs of terms that people have rated.
 
     name (str): Of the set.
-    terms (List[Tuple[str, str]]): The terms.
-    concepts (List[Tuple[str, str]]): Their CUIs; empty if the file has none.
+    terms (list[tuple[str, str]]): The terms.
+    concepts (list[tuple[str, str]]): Their CUIs; empty if the file has none.
     ratings (dict): The ratings of all pairs, by the name of the column.
     sha256 (str): The hash of the file.
     """
@@ -154,7 +154,7 @@ def correlate(left: np.ndarray, right: np.ndarray) -> float | None:
     """Correlate two orders.
 
     left, right (ndarray): Numbers, shape (n,).
-    RETURNS (Optional[float]): Spearman's coefficient, ties given their mean rank; None if it is not defined.
+    RETURNS (float | None): Spearman's coefficient, ties given their mean rank; None if it is not defined.
     """
     from scipy.stats import spearmanr
 

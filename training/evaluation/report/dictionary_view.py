@@ -34,7 +34,7 @@ class DictionaryView:
         """Find the names of concepts.
 
         ids (Iterable[str]): Ids among those wanted.
-        RETURNS (List[str]): Their distinct names, in the order of the ids and of the dictionary; none of concepts that
+        RETURNS (list[str]): Their distinct names, in the order of the ids and of the dictionary; none of concepts that
             it lacks.
         """
         return list(dict.fromkeys(name for single in ids for name in self._names[single]))

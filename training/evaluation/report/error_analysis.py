@@ -23,8 +23,8 @@ class Example:
     """A wrong mention.
 
     mention (str): As it stands in the text.
-    gold_names (List[str]): The names of the right concepts; none if the dictionary lacks them.
-    predicted (List[str]): The best name for each query; empty if nothing was found.
+    gold_names (list[str]): The names of the right concepts; none if the dictionary lacks them.
+    predicted (list[str]): The best name for each query; empty if nothing was found.
     """
 
     mention: str
@@ -39,9 +39,9 @@ class ErrorAnalysis:
     mentions (int): All mentions.
     wrong (int): Those that are wrong at rank 1.
     rescued (int): Wrong ones that are right at rank 5.
-    main (Dict[str, int]): Wrong mentions by their main kind: they add up to `wrong`.
-    any (Dict[str, int]): Wrong mentions by kind, each under all that apply.
-    examples (Dict[str, List[Example]]): Some mentions of each main kind.
+    main (dict[str, int]): Wrong mentions by their main kind: they add up to `wrong`.
+    any (dict[str, int]): Wrong mentions by kind, each under all that apply.
+    examples (dict[str, list[Example]]): Some mentions of each main kind.
     """
 
     mentions: int
@@ -66,7 +66,7 @@ def analyse_errors(
     predictions (Sequence[Prediction]): What was found for each mention of the task.
     task (LinkingTask): The task.
     level (str): "row" if ranks are those of names, "concept" if they are those of distinct concepts.
-    seen_ids (Optional[Collection[str]]): Concepts of the mentions that the system may have learned from; without them
+    seen_ids (Collection[str] | None): Concepts of the mentions that the system may have learned from; without them
         no concept counts as unseen.
     n_examples (int): Examples of each kind at most, drawn at random.
     seed (int): Of the draw.
@@ -121,7 +121,7 @@ def take_tied(candidates: Sequence[Candidate]) -> list[Candidate]:
     """Take the best candidate and those of equal score.
 
     candidates (Sequence[Candidate]): Candidates, best first.
-    RETURNS (List[Candidate]): The first of them; none if there are none.
+    RETURNS (list[Candidate]): The first of them; none if there are none.
     """
     if not candidates:
         return []

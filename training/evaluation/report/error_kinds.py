@@ -40,11 +40,11 @@ class WrongMention:
     """A mention that is wrong at rank 1.
 
     text (str): The mention as it stands in the text.
-    queries (List[str]): What was looked up and is wrong.
+    queries (list[str]): What was looked up and is wrong.
     n_parts (int): All parts that were looked up.
-    gold (List[str]): The right ids.
-    gold_names (List[str]): The names of the right concepts.
-    best_names (List[str]): The best names found for the queries, with those of equal score.
+    gold (list[str]): The right ids.
+    gold_names (list[str]): The names of the right concepts.
+    best_names (list[str]): The best names found for the queries, with those of equal score.
     """
 
     text: str
@@ -60,8 +60,8 @@ def find_kinds(mention: WrongMention, view: DictionaryView, seen_ids: Collection
 
     mention (WrongMention): The mention.
     view (DictionaryView): What the dictionary says of its concepts and of the names found.
-    seen_ids (Optional[Collection[str]]): Concepts of training mentions; None if they are not known.
-    RETURNS (List[str]): Those of `KINDS` that apply, in their order, the last two only if no other does.
+    seen_ids (Collection[str] | None): Concepts of training mentions; None if they are not known.
+    RETURNS (list[str]): Those of `KINDS` that apply, in their order, the last two only if no other does.
     """
     queries, gold_names = [clean(query) for query in mention.queries], [clean(name) for name in mention.gold_names]
     pairs = [(query, name) for query in queries for name in gold_names]

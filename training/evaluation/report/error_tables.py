@@ -24,8 +24,8 @@ def make_error_section(
 
     evaluation (Evaluation): What was measured.
     corpora (Mapping[str, Sequence[str]]): The tasks of each corpus.
-    findings (Mapping[Tuple[str, str], Finding]): What predictions show, by system and task.
-    RETURNS (Optional[Section]): A section of each corpus: counts for each task, and examples for the first; None if no
+    findings (Mapping[tuple[str, str], Finding]): What predictions show, by system and task.
+    RETURNS (Section | None): A section of each corpus: counts for each task, and examples for the first; None if no
         predictions were kept.
     """
     sections = []

@@ -32,7 +32,7 @@ def make_pair_table(title: str, names: tuple[str, str], values: Mapping[str, Any
     """Make a table of names and what they stand for.
 
     title (str): What stands above it.
-    names (Tuple[str, str]): What stands above its columns.
+    names (tuple[str, str]): What stands above its columns.
     values (Mapping[str, Any]): Its lines; what is inside of another gets a name such as "a.b".
     is_folded (bool): Whether it is to be shown only when it is asked for.
     RETURNS (Table): A table of two columns.

@@ -26,7 +26,7 @@ class Source:
     short (str): Authors and year.
     citation (str): Authors, title, place and year.
     url (str): Where it is.
-    tables (Dict[str, str]): What each of its tables holds.
+    tables (dict[str, str]): What each of its tables holds.
     """
 
     name: str
@@ -79,7 +79,7 @@ def read_sources(path: str | Path = SOURCES) -> dict[str, Source]:
     """Read what has published figures.
 
     path (str | Path): A config with a section [sources.<name>] for each.
-    RETURNS (Dict[str, Source]): The sources by their names.
+    RETURNS (dict[str, Source]): The sources by their names.
     """
     sections = Config().from_disk(path)["sources"]
     return {name: Source(name=name, **section) for name, section in sections.items()}
@@ -90,7 +90,7 @@ def read_literature(path: str | Path = LITERATURE, sources: str | Path = SOURCES
 
     path (str | Path): A table with a header, with tabs between its fields.
     sources (str | Path): As for `read_sources`.
-    RETURNS (List[PublishedFigure]): The figures in the order of the file.
+    RETURNS (list[PublishedFigure]): The figures in the order of the file.
     RAISES (ValueError): If a line is of another form, its source, table or metric unknown, its value out of range, or
         its figure there already: with the line.
     """
@@ -121,7 +121,7 @@ def published_value(system: str, corpus: str, metric: str, *, pooling: str = "")
     corpus (str): The corpus.
     metric (str): One of `METRICS`.
     pooling (str): How tokens become one vector; empty for any.
-    RETURNS (Optional[PublishedFigure]): The figure; of several the first in the file, which follows the numbers of the
+    RETURNS (PublishedFigure | None): The figure; of several the first in the file, which follows the numbers of the
         tables, and None if there is none.
     RAISES (ValueError): If there is no such metric.
     """

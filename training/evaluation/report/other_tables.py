@@ -38,7 +38,7 @@ def read_probes(folder: Path) -> dict[str, ProbeResults]:
     RAISES (ValueError): If a file is of another form.
     """
     paths = {name: folder / CODER_FOLDER / f"{name}.json" for name in PROBES}
-    return {name: read_schema(ProbeResults, path, Errors.E747) for name, path in paths.items() if path.is_file()}
+    return {name: read_schema(ProbeResults, path) for name, path in paths.items() if path.is_file()}
 
 
 def make_probe_section(probes: Mapping[str, ProbeResults], systems: Mapping[str, SystemInfo]) -> Section | None:
@@ -68,7 +68,7 @@ def make_peer_section(path: str | Path | None) -> Section | None:
     RETURNS (Section | None): The table; None if there is nothing in it.
     RAISES (ValueError): If the file is of another form.
     """
-    peers = read_schema(PeersFile, Path(path), Errors.E747).peers if path else []
+    peers = read_schema(PeersFile, Path(path)).peers if path else []
     return Section("Other tools", [make_flat_table("Side by side", peers, {})]) if peers else None
 
 

@@ -20,7 +20,7 @@ class TestResult:
 
     test (str): The test.
     sizes (str): What was compared, such as "5 seeds".
-    p (Optional[float]): The probability of such a difference, or a greater one, if there were none; None if the test
+    p (float | None): The probability of such a difference, or a greater one, if there were none; None if the test
         can't tell.
     note (str): Why it can't tell; empty if it can.
     """

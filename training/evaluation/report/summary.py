@@ -16,7 +16,7 @@ from .writing import shorten
 
 PICTURE_FILE = "systems.svg"
 LONGEST_LABEL = 40
-WIDTH, ROW_HEIGHT, MARGIN = 7.0, 0.42, 1.0
+WIDTH, ROW_HEIGHT, MARGIN, LEGEND_HEIGHT = 7.0, 0.3, 0.7, 0.2
 
 # Accuracies of the seeds of a system, in percent, by system and corpus.
 Summary = dict[str, dict[str, list[float]]]
@@ -71,7 +71,10 @@ def _draw(found: Summary, titles: Mapping[str, str], path: Path) -> None:
         # Not pyplot, which keeps figures and asks for a screen.
         from matplotlib.figure import Figure
 
-        figure = Figure(figsize=(WIDTH, MARGIN + ROW_HEIGHT * len(titles)), layout="constrained")
+        figure = Figure(
+            figsize=(WIDTH, MARGIN + ROW_HEIGHT * len(titles) + LEGEND_HEIGHT * (len(found) + 1) // 2),
+            layout="constrained",
+        )
         axes = figure.subplots()
         place = {name: -number for number, name in enumerate(titles)}
         for number, (system, scores) in enumerate(found.items()):
