@@ -11,7 +11,8 @@ import polars as pl
 import pyarrow as pa
 
 from ..errors import Errors
-from .table import CONCEPT_SCHEMA, NAME_SCHEMA, SOURCE_SEPARATOR, Terminology
+from .names import unite_names
+from .table import CONCEPT_SCHEMA, NAME_SCHEMA, Terminology
 
 # Unicode's control characters and every kind of white space, which end words in spaCy and records in files.
 _NOT_IN_ID = re.compile(r"[\s\x00-\x1f\x7f-\x9f]")
@@ -151,23 +152,7 @@ class TerminologyBuilder:
         rows = np.array(self._name_rows, dtype=np.uint32)
         columns = {"name": self._names, "row": rows, **self._labels, "preferred": self._preferred}
         schema = {column: NAME_SCHEMA.get(column, pl.UInt32()) for column in columns}
-        key = ["row", "name", "language"]
-        names = (
-            pl.DataFrame(columns, schema=schema)
-            .group_by(key, maintain_order=True)
-            .agg(
-                pl.all().exclude("preferred", "source").first(),
-                # All sources that give the name, so that none of them is missed when names are filtered by source.
-                pl.col("source").filter(pl.col("source") != "").unique(maintain_order=True),
-                # A name that one source prefers stays preferred, whichever of its duplicates came first.
-                pl.col("preferred").any(),
-            )
-        )
-        # A source that was given may be several already, joined in the same way.
-        joined = pl.col("source").list.join(SOURCE_SEPARATOR)
-        parts = joined.str.split(SOURCE_SEPARATOR).list.unique(maintain_order=True)
-        several = pl.col("source").list.len() > 1
-        return names.with_columns(source=pl.when(several).then(parts.list.join(SOURCE_SEPARATOR)).otherwise(joined))
+        return unite_names(pl.DataFrame(columns, schema=schema), key=("row", "name", "language"))
 
     def _make_concepts(self, kept: list[tuple[str, int]], names: pl.DataFrame) -> pl.DataFrame:
         first = names.sort("concept", "preferred", descending=[False, True], maintain_order=True)

@@ -10,7 +10,8 @@ import polars as pl
 
 from ..errors import Errors
 from .builder import TerminologyBuilder, count_dangling
-from .table import CONCEPT_SCHEMA, NAME_KEY, NAME_SCHEMA, SOURCE_SEPARATOR, Terminology
+from .names import unite_names
+from .table import CONCEPT_SCHEMA, NAME_SCHEMA, Terminology
 
 LISTS = ("types", "codes", "parents")
 
@@ -67,18 +68,20 @@ def add_terminology(terminology: Terminology, added: Terminology) -> Edit:
     concepts = _merge_concepts(terminology.concepts, added.concepts)
     places = concepts.select("id", pl.row_index("concept").cast(pl.UInt32()))
     old = _place_names(terminology, places).with_row_index("old_row")
-    new = _place_names(added, places).unique(NAME_KEY, keep="first", maintain_order=True)
-    n_known = old.height
-    extra = new.join(old, on=NAME_KEY, how="anti", maintain_order="left")
-    names = pl.concat([_merge_names(old, new), extra], how="diagonal").sort("concept", maintain_order=True)
-    name_rows = np.full(n_known, -1, dtype=np.int64)
+    new = _place_names(added, places)
+    # Concepts without new names keep theirs as they are, which spares most of the work.
+    gets_names = pl.col("concept").is_in(new["concept"].unique().implode())
+    united = unite_names(pl.concat([old.filter(gets_names), new], how="diagonal"))
+    names = pl.concat([old.filter(~gets_names), united]).sort("concept", maintain_order=True)
+    n_added = names["old_row"].null_count()
+    name_rows = np.full(old.height, -1, dtype=np.int64)
     is_old = names["old_row"].is_not_null().to_numpy()
     name_rows[names["old_row"].drop_nulls().to_numpy()] = np.flatnonzero(is_old)
     dropped = added.report.get("dropped", {})
     counts = {
         "concepts_added": concepts.height - len(terminology),
-        "names_added": extra.height,
-        "duplicate_names": dropped.get("duplicate_names", 0) + added.n_names - extra.height,
+        "names_added": n_added,
+        "duplicate_names": dropped.get("duplicate_names", 0) + added.n_names - n_added,
         "empty_names": dropped.get("empty_names", 0),
     }
     return _make_edit(terminology, concepts, names, name_rows, counts, sources=added.report.get("sources", {}))
@@ -132,22 +135,6 @@ def _place_names(terminology: Terminology, places: pl.DataFrame) -> pl.DataFrame
     """Give a terminology's names the rows that its concepts have in another table."""
     rows = terminology.concepts.select("id").join(places, on="id", how="left", maintain_order="left")["concept"]
     return terminology.names.with_columns(pl.Series("concept", rows.to_numpy()[terminology.name_concept]))
-
-
-def _merge_names(old: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
-    """Add to the old names what the new table says of the same ones."""
-    said = new.select(*NAME_KEY, "source", "preferred")
-    merged = old.join(said, on=NAME_KEY, how="left", suffix="_new", maintain_order="left")
-    sources = pl.concat_str("source", "source_new", separator=SOURCE_SEPARATOR).str.split(SOURCE_SEPARATOR)
-    distinct = sources.list.unique(maintain_order=True).list.join(SOURCE_SEPARATOR)
-    merged = merged.with_columns(
-        pl.when(pl.col("source_new").is_null() | (pl.col("source_new") == pl.col("source")))
-        .then("source")
-        # Names without a source have an empty one, which is none.
-        .otherwise(distinct.str.strip_chars(SOURCE_SEPARATOR)),
-        pl.col("preferred") | pl.col("preferred_new").fill_null(False),
-    )
-    return merged.select(old.columns)
 
 
 def _make_edit(

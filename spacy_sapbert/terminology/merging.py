@@ -10,9 +10,8 @@ import polars as pl
 from ..errors import Errors
 from .builder import count_dangling
 from .cross_references import find_links, make_key, own_prefixes
-from .table import CONCEPT_SCHEMA, NAME_SCHEMA, SOURCE_SEPARATOR, Terminology
-
-_NAME_KEY = ["id", "name", "language"]
+from .names import unite_names
+from .table import CONCEPT_SCHEMA, NAME_SCHEMA, Terminology
 
 
 def merge(terminologies: Iterable[Terminology], *, cross_references: bool = True) -> Terminology:
@@ -129,19 +128,7 @@ def _merge_names(names: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
     names = names.drop("concept").join(rows, on="id", how="left", maintain_order="left")
     # Names of a terminology are in its order already, and terminologies in that of the list.
     names = names.sort("concept", "place", "own_id", maintain_order=True)
-    parts = pl.col("source").str.split(SOURCE_SEPARATOR).explode()
-    return (
-        names.group_by(_NAME_KEY, maintain_order=True)
-        .agg(pl.first("concept", "term_type"), parts.unique(maintain_order=True).alias("source"), pl.any("preferred"))
-        .with_columns(_join_sources())
-        .select(NAME_SCHEMA.names())
-    )
-
-
-def _join_sources() -> pl.Expr:
-    # Where a terminology does not say where a name comes from, the others do.
-    named = pl.col("source").list.eval(pl.element().filter(pl.element() != ""))
-    return named.list.join(SOURCE_SEPARATOR).alias("source")
+    return unite_names(names, key=("id", "name", "language")).select(NAME_SCHEMA.names())
 
 
 def _describe(terminology: Terminology) -> dict[str, Any]:

@@ -8,9 +8,10 @@ from pathlib import Path
 import polars as pl
 
 from ...errors import Warnings
+from ..names import unite_names
 from ..readers.checksums import verify
 from ..readers.settings import make_factory, takes_settings
-from ..table import Terminology
+from ..table import NAME_SCHEMA, Terminology
 from .atoms import keep_semantic_types, read_atoms
 from .concepts import NO_CODE, NO_SOURCE, read_definitions, read_retired, read_types, read_xrefs
 from .folder import RrfFolder
@@ -18,7 +19,7 @@ from .relations import add_tradenames, find_parents, read_relations
 from .report import make_report
 from .settings import RrfSettings
 from .sources import SourceFilter, describe_used, read_sources
-from .tables import make_concepts, make_names, number_concepts, place
+from .tables import make_concepts, number_concepts, place
 
 # More rows of unknown concepts than this share suggest that the files do not belong together.
 UNKNOWN_SHARE = 0.05
@@ -55,7 +56,7 @@ def _read(folder: RrfFolder, settings: RrfSettings) -> Terminology:
     types = read_types(folder, retired)
     atoms = keep_semantic_types(atoms, types, settings.semantic_types, folder, counts)
     ids, atoms = number_concepts(atoms.with_columns(pl.col("source").replace(NO_SOURCE, "")))
-    names = make_names(atoms)
+    names = unite_names(atoms.select(NAME_SCHEMA.names()))
     relations = read_relations(folder, retired, source_filter, settings.suppressed)
     given: dict[str, int] = {}
     if settings.tradenames != "off":

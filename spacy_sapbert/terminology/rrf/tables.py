@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from ..table import CONCEPT_SCHEMA, NAME_KEY, NAME_SCHEMA, SOURCE_SEPARATOR
+from ..table import CONCEPT_SCHEMA
 
 
 def number_concepts(atoms: pl.DataFrame) -> tuple[pl.Series, pl.DataFrame]:
@@ -48,33 +48,6 @@ def place(table: pl.DataFrame, ids: pl.Series, *columns: str) -> pl.DataFrame:
     """
     placed = table.select(pl.Series("concept", find_rows(table["CUI"], ids)), *columns).filter(pl.col("concept") >= 0)
     return placed.cast({"concept": pl.UInt32()})
-
-
-def make_names(atoms: pl.DataFrame) -> pl.DataFrame:
-    """Make the table of distinct names.
-
-    atoms (pl.DataFrame): Sorted by concept, with the columns of a terminology's names.
-    RETURNS (pl.DataFrame): One row for each concept, name and language, in the order of their first atoms. The sources
-        that give it are joined by "|", the term type is that of the first, and it is preferred if any atom is.
-    """
-    names = (
-        atoms.with_row_index("atom")
-        .group_by(NAME_KEY)
-        .agg(pl.first("atom", "source", "term_type"), pl.any("preferred"), pl.n_unique("source").alias("n_sources"))
-        .sort("atom")
-    )
-    several = names.filter(pl.col("n_sources") > 1).select(NAME_KEY)
-    if several.height:
-        joined = (
-            atoms.join(several, on=NAME_KEY, how="semi", maintain_order="left")
-            .group_by(NAME_KEY)
-            .agg(pl.col("source").unique(maintain_order=True))
-            .with_columns(joined=pl.col("source").list.join(SOURCE_SEPARATOR))
-            .select(*NAME_KEY, "joined")
-        )
-        names = names.join(joined, on=NAME_KEY, how="left", maintain_order="left")
-        names = names.with_columns(source=pl.coalesce("joined", "source"))
-    return names.select(NAME_SCHEMA.names()).cast(NAME_SCHEMA)
 
 
 def make_concepts(ids: pl.Series, atoms: pl.DataFrame, columns: dict[str, pl.DataFrame]) -> pl.DataFrame:
