@@ -1,4 +1,4 @@
-"""Commands that draw what vectors look like, and list what is near to what."""
+"""Commands that draw vectors, and list nearest names."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What weighs an encoder: linking tasks, the corpora they are read from, systems, figures and reports."""
+"""Evaluation: corpora, tasks, systems, the measurer and its reports."""

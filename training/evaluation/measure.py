@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 
 from spacy_sapbert.encoder import EncoderShim
-from spacy_sapbert.progress import show_progress
+from spacy_sapbert.progress import show_phase, show_progress
 
 from ..data.task import LinkingTask
 from .folder import PREDICTIONS_FOLDER, RESULTS_FOLDER, Missing, Result, read_schema, write_schema
@@ -191,7 +191,8 @@ def _measure(system: System, task: CorpusTask | ProbeTask, store: ResultStore | 
 def _link(
     system: System, task: CorpusTask, key: str, store: ResultStore | None
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    found = find(cast(Searcher, system), task.linking)
+    with show_phase(f"Searching {len(task.linking.names):,} names for {task.name}"):
+        found = find(cast(Searcher, system), task.linking)
     hits = judge(task.linking, found)
     if store and store.with_predictions:
         write_predictions(store.name_predictions(key), make_predictions(task.linking, found, hits))

@@ -1,1 +1,1 @@
-"""Figures and case studies: what vectors look like, beside how well they do."""
+"""Figures and case studies of vectors."""

@@ -1,4 +1,4 @@
-"""How well vectors keep concepts apart, in the space that they are searched in."""
+"""How well vectors separate concepts, in the space that is searched."""
 
 from __future__ import annotations
 

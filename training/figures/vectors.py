@@ -14,7 +14,7 @@ TOLERANCE = 0.01
 
 
 def compute_vectors(label: str, vectors: Vectors, strings: Sequence[str]) -> np.ndarray:
-    """Compute vectors and refuse those that would be drawn without an error, but without meaning.
+    """Compute vectors, and refuse those that cannot be compared.
 
     label (str): What the figure calls them.
     vectors (Callable): The function.

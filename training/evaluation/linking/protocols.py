@@ -1,4 +1,4 @@
-"""Protocols: what is done to mentions and dictionary before anything is searched, by the name it is reported under."""
+"""Protocols: how mentions and dictionary are processed before the search, each under a name."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SEPARATOR = "|"
 
 @dataclass(frozen=True)
 class EvaluationProtocol:
-    """What is done to mentions and dictionary.
+    """How mentions and dictionary are processed.
 
     cleaned (bool): Lower-case names and mentions, take out punctuation, and give each name one row with the ids of all
         its concepts.
@@ -43,7 +43,7 @@ class EvaluationProtocol:
 
     @property
     def needs_seen(self) -> bool:
-        """Tell whether mentions seen before have to be given.
+        """Check whether mentions seen before are needed.
 
         RETURNS (bool): Whether it adds them to the dictionary or leaves them out.
         """
@@ -89,11 +89,11 @@ def make_task(
     mentions (Sequence[Mention]): The mentions to link. Those whose concept the dictionary lacks stay, and count as
         wrong.
     dictionary (Iterable[tuple[str, str]]): Ids, with "|" between equal ones, and names.
-    protocol (EvaluationProtocol): What is done to them.
+    protocol (EvaluationProtocol): How they are processed.
     seen (Sequence[Mention]): The mentions of the parts that a system may have learned from.
     texts (Mapping[str, str] | None): The whole texts of documents by their ids, to find abbreviations in.
     spelling (Mapping[str, str] | None): Corrections of words in mentions, if the protocol cleans them.
-    RETURNS (LinkingTask): The task. Its report counts what was done.
+    RETURNS (LinkingTask): The task. Its report counts what the protocol changed.
     RAISES (ValueError): If the protocol needs mentions seen before and there are none, or if no mention or no name is
         left.
     """
@@ -121,10 +121,10 @@ def process_mentions(
     texts: Mapping[str, str] | None = None,
     spelling: Mapping[str, str] | None = None,
 ) -> list[tuple[list[str], list[str]]]:
-    """Do to mentions what a protocol does to those that are linked.
+    """Process mentions as a protocol processes those that are linked.
 
     mentions (Sequence[Mention]): The mentions.
-    protocol (EvaluationProtocol): What is done to them.
+    protocol (EvaluationProtocol): How they are processed.
     texts (Mapping[str, str] | None): As for `make_task`.
     spelling (Mapping[str, str] | None): As for `make_task`.
     RETURNS (list[tuple[list[str], list[str]]]): The parts of each mention, and its ids.

@@ -1,4 +1,4 @@
-"""Relation classification: how well two vectors tell the relation between two concepts."""
+"""Relation classification: predicting the relation between two concepts from their vectors."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def train(
     settings: HeadSettings,
     seed: int,
 ) -> None:
-    """Train what predicts labels.
+    """Train a classifier.
 
     predict (Callable): Logits, shape (rows, labels), of some rows of triples.
     parameters (Iterable[Parameter]): What to train.
@@ -151,7 +151,7 @@ def train(
 
 
 def learning_rate_at(step: int, n_steps: int, settings: HeadSettings) -> float:
-    """Give the share of the learning rate that a step has: it rises, then falls to 0.
+    """Compute the share of the learning rate at a step: it rises, then falls to 0.
 
     step (int): From 0 on.
     n_steps (int): Steps in all.
@@ -183,7 +183,7 @@ def describe_runs(
     test_rows: np.ndarray,
     predictions: Sequence[np.ndarray],
 ) -> dict[str, Any]:
-    """Describe what came out of all seeds.
+    """Describe the results of all seeds.
 
     data (RelationData): The triples.
     settings (HeadSettings): How it was trained.

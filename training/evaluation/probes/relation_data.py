@@ -73,7 +73,7 @@ class RelationData:
     report: dict[str, Any]
 
     def hash(self) -> str:
-        """Hash all that decides an accuracy, but for the vectors.
+        """Hash all that decides an accuracy, except for the vectors.
 
         RETURNS (str): SHA-256, hexadecimal.
         """
@@ -83,7 +83,7 @@ class RelationData:
         return digest.hexdigest()
 
     def describe(self) -> str:
-        """Say what was chosen.
+        """Describe the chosen triples.
 
         RETURNS (str): Counts, in a line.
         """

@@ -50,7 +50,7 @@ def read_vector_table(path: str | Path) -> VectorTable:
 
 
 class _Rows:
-    """Rows that fit together.
+    """The rows of a table, checked against each other.
 
     path (Path): The file, for messages.
     """

@@ -1,4 +1,4 @@
-"""The part of a dictionary that wrong mentions are about."""
+"""Dictionary entries needed to analyse errors."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from ...data.corpus_files import EQUAL_IDS
 
 
 class DictionaryView:
-    """Names of some concepts and concepts of some names, of a dictionary that may have millions of both.
+    """The names of some concepts and the concepts of some names. A dictionary may have millions of both.
 
     names (Sequence[str]): The names of the dictionary.
     ids (Sequence[str]): The concept of each; equal ids, or those of several concepts, are joined with "|".
-    wanted_names (Iterable[str]): The names whose concepts are asked for.
-    wanted_ids (Iterable[str]): The ids whose names are asked for.
+    wanted_names (Iterable[str]): The names whose concepts are needed.
+    wanted_ids (Iterable[str]): The ids whose names are needed.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class DictionaryView:
     def count_concepts(self, name: str) -> int:
         """Count the concepts that have a name.
 
-        Which of the ids in "A|B" are equal a dictionary doesn't say. Ids count as one concept if they have the same
+        A dictionary does not say which of the ids in "A|B" are equal. Ids count as one concept if they have the same
         names, or two and more names in common that are most of the names of one of them.
 
         name (str): A name among those wanted.

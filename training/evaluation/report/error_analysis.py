@@ -1,4 +1,4 @@
-"""What kind of mentions a system gets wrong."""
+"""The kinds of mentions that a system gets wrong."""
 
 from __future__ import annotations
 
@@ -102,13 +102,13 @@ def analyse_errors(
 
 
 def is_hit(prediction: Prediction, level: str, rank: int) -> bool:
-    """Tell whether a mention is right.
+    """Check whether a mention is right.
 
     prediction (Prediction): What was found for it.
     level (str): "row" if ranks are those of names, "concept" if they are those of distinct concepts.
     rank (int): Up to which rank.
     RETURNS (bool): Whether it is right.
-    RAISES (ValueError): If the predictions don't say.
+    RAISES (ValueError): If the predictions lack this figure.
     """
     metric = name_metric(rank, level)
     if metric not in prediction.hits:

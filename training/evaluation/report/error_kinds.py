@@ -1,4 +1,4 @@
-"""The kinds of wrong mentions, told by the mention and the names of its concepts."""
+"""The kinds of wrong mentions, by rules over the mention and the names of its concepts."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def find_kinds(mention: WrongMention, view: DictionaryView, seen_ids: Collection
 
 
 def is_abbreviation(mention: str, names: Collection[str]) -> bool:
-    """Tell whether a mention is an abbreviation.
+    """Check whether a mention is an abbreviation.
 
     mention (str): The mention as it stands in the text.
     names (Collection[str]): Names of its concepts, cleaned.
@@ -100,7 +100,7 @@ def is_abbreviation(mention: str, names: Collection[str]) -> bool:
 
 
 def is_misspelt(query: str, name: str) -> bool:
-    """Tell whether a query is a name but for its spelling.
+    """Check whether a query is a misspelt name.
 
     query (str): The query, cleaned.
     name (str): The name, cleaned.
@@ -116,7 +116,7 @@ def _is_homonym(mention: WrongMention, view: DictionaryView) -> bool:
 
 
 def _take_initials(name: str) -> set[str]:
-    """Take the first letters of words: of all, and of those that matter."""
+    """Take the first letters of all words, and of all but small words."""
     words = name.split()
     initials = {"".join(word[0] for word in words), "".join(word[0] for word in words if word not in _SMALL_WORDS)}
     return {letters for letters in initials if len(letters) > 1}
@@ -132,5 +132,5 @@ def _has_consonants(short: str, name: str) -> bool:
 
 
 def _take_words(text: str) -> frozenset[str]:
-    """Take the words that matter, without the ending of the plural."""
+    """Take all but small words, without the ending of the plural."""
     return frozenset(word.rstrip("s") or word for word in text.split() if word not in _SMALL_WORDS)

@@ -1,4 +1,4 @@
-"""What the predictions of a run show: hits, and the errors behind them."""
+"""Hits and errors, from the predictions of an evaluation."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from .measured import gather_measurements
 
 @dataclass(frozen=True)
 class Finding:
-    """What the predictions of a system for a task show.
+    """Hits and errors of a system on a task.
 
-    title (str): What the system is called.
+    title (str): The name of the system in reports.
     hits (list[bool]): Whether each mention is right at rank 1.
     errors (ErrorAnalysis | None): The errors; None if the task was not kept.
     knows_seen (bool): Whether it is known which concepts have training mentions.
@@ -32,7 +32,7 @@ class Finding:
 
 
 def read_findings(folder: str | Path, evaluation: Evaluation) -> dict[tuple[str, str], Finding]:
-    """Read all predictions of a run, of runs that differ in their seed those of the first.
+    """Read the predictions of an evaluation; of runs that differ in their seed, those of the first.
 
     folder (str | Path): The run's folder: predictions/<key>.jsonl.gz, tasks/<task>.json, and possibly
         tasks/<task>.seen_ids.json, a list of the concepts of training mentions.

@@ -1,4 +1,4 @@
-"""Tables of entries that say themselves what they hold."""
+"""Tables made from dictionaries: keys are columns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SHARES = ("acc_at_", "row_acc_at_", "accuracy", "f1")
 
 
 def make_flat_table(title: str, entries: Sequence[Mapping[str, Any]], systems: Mapping[str, SystemInfo]) -> Table:
-    """Make a table of entries with figures.
+    """Make a table of dictionaries with figures.
 
     title (str): What stands above it.
     entries (Sequence[Mapping[str, Any]]): Its lines. Shares of mentions are given in per cent, other figures as they
@@ -29,7 +29,7 @@ def make_flat_table(title: str, entries: Sequence[Mapping[str, Any]], systems: M
 
 
 def make_pair_table(title: str, names: tuple[str, str], values: Mapping[str, Any], *, is_folded: bool = False) -> Table:
-    """Make a table of names and what they stand for.
+    """Make a table of names and values.
 
     title (str): What stands above it.
     names (tuple[str, str]): What stands above its columns.

@@ -20,7 +20,7 @@ SUPERVISED = {"yes": True, "no": False}
 
 @dataclass(frozen=True)
 class Source:
-    """What has published figures.
+    """A publication with figures.
 
     name (str): Its name in the table of figures.
     short (str): Authors and year.
@@ -38,7 +38,7 @@ class Source:
 
 @dataclass(frozen=True)
 class PublishedFigure:
-    """A figure that others have published.
+    """A published figure.
 
     source (str): The source's name.
     table (str): The table in it.
@@ -76,7 +76,7 @@ COLUMNS = [column.name if column.name != "printed" else "value" for column in fi
 
 
 def read_sources(path: str | Path = SOURCES) -> dict[str, Source]:
-    """Read what has published figures.
+    """Read the publications.
 
     path (str | Path): A config with a section [sources.<name>] for each.
     RETURNS (dict[str, Source]): The sources by their names.
@@ -140,7 +140,7 @@ def _by_key() -> dict[tuple[str, str, str], list[PublishedFigure]]:
 
 
 def _find_fault(row: list[str], sources: dict[str, Source]) -> str:
-    """Say what is wrong with a line; empty if nothing is."""
+    """Describe what is wrong with a line; empty if nothing is."""
     if len(row) != len(COLUMNS):
         return f"there are {len(row)} fields instead of {len(COLUMNS)}"
     source, table, system, corpus, metric, value, _, supervised, _ = row

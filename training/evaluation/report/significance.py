@@ -1,4 +1,4 @@
-"""Whether two systems differ, or a system and a published figure, by more than chance explains."""
+"""Tests of significance: between two systems, or a system and a published figure."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ NO_VARIANCE = 1e-9
 
 @dataclass(frozen=True)
 class TestResult:
-    """What a two-sided test gives.
+    """The result of a two-sided test.
 
     test (str): The test.
     sizes (str): What was compared, such as "5 seeds".
-    p (float | None): The probability of such a difference, or a greater one, if there were none; None if the test
-        can't tell.
-    note (str): Why it can't tell; empty if it can.
+    p (float | None): The probability of such a difference, or a greater one, if there were none; None if it is not
+        defined.
+    note (str): Why it is not defined; empty if it is.
     """
 
     # Its name begins like those that pytest collects.
