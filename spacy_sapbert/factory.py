@@ -22,20 +22,17 @@ DEFAULT_CONFIG = {
     "scorer": {"@scorers": "spacy-sapbert.linker_scorer.v1"},
 }
 
+SCORES = ("nel_micro_f", "nel_micro_p", "nel_micro_r", "nel_acc_at_1", "nel_acc_at_5", "nel_coverage")
+
 
 @Language.factory(
     "sapbert_linker",
     requires=["doc.ents"],
     assigns=["token.ent_kb_id", "span._.kb_candidates"],
     default_config=DEFAULT_CONFIG,
-    default_score_weights={
-        "nel_micro_f": 1.0,
-        "nel_micro_p": None,
-        "nel_micro_r": None,
-        "nel_acc_at_1": None,
-        "nel_acc_at_5": None,
-        "nel_coverage": None,
-    },
+    # Shown, but no part of the score of `spacy train`: training does not change the linker, and spaCy disables frozen
+    # components while it trains, so that their share of the score would be 0.
+    default_score_weights=dict.fromkeys(SCORES),
 )
 @with_settings(LinkerSettings)
 def make_linker(

@@ -155,9 +155,9 @@ def test_vectors_may_come_from_a_store(encoder, monkeypatch):
 
 
 def test_what_was_trained_is_loaded_and_learns(tmp_path, encoder_folder):
-    report = train(make(tmp_path, encoder_folder, batch={"epochs": 8}))
+    report = train(make(tmp_path, encoder_folder, batch={"epochs": 16}))
     epochs = report.training["of_epochs"]
-    assert report.training["ended"] == "finished" and report.training["epochs"] == 8 == len(epochs)
+    assert report.training["ended"] == "finished" and report.training["epochs"] == 16 == len(epochs)
     assert epochs[-1]["loss"] < epochs[0]["loss"] / 2
     assert report.training["sparse_weight"] == epochs[-1]["sparse_weight"] != 0
     assert report.to_dict() == json.loads((tmp_path / "run" / "report.json").read_text(encoding="utf8"))
