@@ -1,8 +1,9 @@
-"""Whose vocabularies a pipeline holds, and how far they may be passed on: in its meta and its package's README."""
+"""The source vocabularies of a terminology and their licences: in its report, and in a pipeline's meta and README."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from .table import Terminology
@@ -10,6 +11,43 @@ if TYPE_CHECKING:
 # Marks the entries of the meta that stand for a linker's sources, so that they can be replaced.
 COMPONENT = "component"
 NOTE = "Restricted vocabularies"
+# A source without a known restriction level counts as the most restricted.
+STRICTEST = 9
+
+
+class Source(NamedTuple):
+    """A source vocabulary.
+
+    name (str): The full name.
+    version (str): The version, empty if unknown.
+    licence (str): The licence, empty if unknown.
+    language (str): The language of its names, as in UMLS; empty if unknown.
+    restriction_level (int | None): 0 (no restriction beyond the UMLS licence) to 4, or 9 (SNOMED CT); None if unknown.
+    """
+
+    name: str = ""
+    version: str = ""
+    licence: str = ""
+    language: str = ""
+    restriction_level: int | None = None
+
+    @property
+    def strictness(self) -> int:
+        """The restriction level; the strictest one if it is unknown."""
+        return STRICTEST if self.restriction_level is None else self.restriction_level
+
+
+def list_sources(report: Mapping[str, Any]) -> dict[str, Source]:
+    """List the sources in a terminology's report.
+
+    report (Mapping[str, Any]): The report.
+    RETURNS (dict[str, Source]): The sources by abbreviation; none if the reader did not report any.
+    """
+    reported: Mapping[str, Mapping[str, Any]] = report.get("sources") or {}
+    return {
+        abbreviation: Source(**{field: values[field] for field in Source._fields if field in values})
+        for abbreviation, values in reported.items()
+    }
 
 
 def describe_sources(terminology: Terminology) -> list[dict[str, str]]:
@@ -20,16 +58,16 @@ def describe_sources(terminology: Terminology) -> list[dict[str, str]]:
         version and restriction level, and `license`.
     """
     entries = []
-    for abbreviation, source in terminology.report.get("sources", {}).items():
-        level = source.get("restriction_level")
-        version = f" {source['version']}" if source.get("version") else ""
+    for abbreviation, source in list_sources(terminology.report).items():
+        level = source.restriction_level
+        version = f" {source.version}" if source.version else ""
         restriction = "restriction level not given" if level is None else f"restriction level {level}"
-        name = f"{source.get('name') or abbreviation}{version} ({abbreviation}, {restriction})"
+        name = f"{source.name or abbreviation}{version} ({abbreviation}, {restriction})"
         entry = {
             "name": name,
             "abbreviation": abbreviation,
             "restriction_level": "" if level is None else str(level),
-            "license": source.get("licence") or "",
+            "license": source.licence or "",
         }
         entries.append(entry)
     return sorted(entries, key=lambda entry: (-_strictness(entry), entry["abbreviation"]))
@@ -62,5 +100,4 @@ def _belongs(source: Any, component: str) -> bool:
 
 
 def _strictness(entry: dict[str, str]) -> int:
-    # What is not known to be free counts as restricted.
-    return int(entry["restriction_level"] or 9)
+    return int(entry["restriction_level"] or STRICTEST)

@@ -12,6 +12,7 @@ import polars as pl
 
 from spacy_sapbert.progress import show_phase
 from spacy_sapbert.terminology import Terminology
+from spacy_sapbert.terminology.licences import list_sources
 from spacy_sapbert.terminology.readers.checksums import verify
 from spacy_sapbert.terminology.rrf.concepts import read_retired, remap
 from spacy_sapbert.terminology.rrf.folder import RrfFolder
@@ -139,11 +140,11 @@ def _collect_triples(
 def _make_conditions(folder: RrfFolder, terminology: Terminology, wanted: Collection[str] | None) -> dict[str, pl.Expr]:
     """Express the settings that the terminology was read with as conditions, by the reason to drop a row."""
     settings = terminology.report.get("settings", {})
-    told = {name: source for name, source in read_sources(folder).items() if source["restriction_level"] is not None}
-    levels = {**terminology.report.get("sources", {}), **told}
+    told = {name: source for name, source in read_sources(folder).items() if source.restriction_level is not None}
+    known = {**list_sources(terminology.report), **told}
     return {
         "source": SourceFilter(wanted).condition(),
-        "restriction_level": SourceFilter(None, settings.get("max_restriction_level"), levels).condition(),
+        "restriction_level": SourceFilter(None, settings.get("max_restriction_level"), known).condition(),
         "suppressed": (pl.col("SUPPRESS") == "N") | pl.lit(settings.get("suppressed") != "drop"),
         "self_loop": pl.col("CUI1") != pl.col("CUI2"),
     }

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from ...errors import Errors
+from ..licences import STRICTEST
 from .folder import RrfFolder
 from .settings import RrfSettings
 from .sources import parse_level
@@ -137,8 +138,7 @@ def _make_conditions(settings: RrfSettings) -> dict[str, pl.Expr]:
     if settings.suppressed == "drop":
         conditions["suppressed"] = pl.col("SUPPRESS") == "N"
     if settings.max_restriction_level is not None:
-        # A level that is not a number counts as the strictest: what is not known to be free is not passed on.
-        level = pl.col("SRL").cast(pl.Int16(), strict=False).fill_null(9)
+        level = pl.col("SRL").cast(pl.Int16(), strict=False).fill_null(STRICTEST)
         conditions["restriction_level"] = level <= settings.max_restriction_level
     return conditions
 

@@ -45,7 +45,7 @@ def read_definitions(
     table = table.with_columns(pl.col("DEF").str.strip_chars())
     table = table.filter(pl.col("SUPPRESS") == "N", pl.col("DEF") != "", source_filter.condition())
     if settings.languages is not None:
-        languages = {name: source.get("language", "") for name, source in source_filter.sources.items()}
+        languages = {name: source.language for name, source in source_filter.sources.items()}
         foreign = [name for name, language in languages.items() if language and language not in settings.languages]
         table = table.filter(~pl.col("SAB").is_in(foreign))
     preferred = list(dict.fromkeys(settings.definition_sources))

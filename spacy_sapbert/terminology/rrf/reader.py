@@ -9,14 +9,13 @@ import polars as pl
 
 from ...errors import Warnings
 from ..names import unite_names
-from ..readers.checksums import verify
 from ..readers.settings import make_factory, takes_settings
 from ..table import NAME_SCHEMA, Terminology
 from .atoms import keep_semantic_types, read_atoms
 from .concepts import NO_CODE, NO_SOURCE, read_definitions, read_retired, read_types, read_xrefs
 from .folder import RrfFolder
 from .relations import add_tradenames, find_parents, read_relations
-from .report import make_report
+from .report import ReportParts, make_report
 from .settings import RrfSettings
 from .sources import SourceFilter, describe_used, read_sources
 from .tables import make_concepts, number_concepts, place
@@ -80,18 +79,24 @@ def _read(folder: RrfFolder, settings: RrfSettings) -> Terminology:
         **shown,
     }
     concepts = make_concepts(ids, atoms, columns)
-    report = make_report(folder, counts, atoms, concepts, names, settings.to_dict())
-    report["unknown_concepts"] = _count_unknown(
+    unknown = _count_unknown(
         {"MRREL": relations.select("CUI1", "CUI2"), "MRSTY": types.select("CUI"), "MRDEF": definitions.select("CUI")},
         counts.ids,
     )
-    report["retired_concepts"] = 0 if retired is None else retired.height
-    report["tradenames"] = given
-    report["semantic_types"] = dict(types.select("TUI", "STY").unique().sort("TUI").iter_rows())
     used = {*atoms["source"].unique(), *placed_definitions["SAB"].unique(), *relations["SAB"].unique()} - {""}
-    report["sources"] = describe_used(used, sources, counts.levels)
-    report["verified"] = verify(report["files"], folder.path)
-    return Terminology(concepts, names, report=report)
+    parts = ReportParts(
+        settings=settings,
+        counts=counts,
+        atoms=atoms,
+        concepts=concepts,
+        names=names,
+        unknown_concepts=unknown,
+        retired_concepts=0 if retired is None else retired.height,
+        tradenames=given,
+        semantic_types=dict(types.select("TUI", "STY").unique().sort("TUI").iter_rows()),
+        sources=describe_used(used, sources, counts.levels),
+    )
+    return Terminology(concepts, names, report=make_report(folder, parts))
 
 
 def _count_unknown(tables: dict[str, pl.DataFrame], ids: pl.Series) -> dict[str, int]:

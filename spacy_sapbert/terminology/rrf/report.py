@@ -1,47 +1,70 @@
-"""What was read from a release, kept and dropped, as data and as readable tables."""
+"""Report what the reader of a release read, kept and dropped, as data and as readable tables."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
+from ..licences import Source
+from ..readers.checksums import verify
 from .atoms import LONG, AtomCounts
 from .folder import RrfFolder
+from .settings import RrfSettings
 
 BINS = ((1, 1), (2, 2), (3, 3), (4, 4), (5, 9), (10, 19), (20, 49), (50, 199), (200, 999), (1000, None))
 # Published for UMLS 2020AA: SapBERT (Liu et al., NAACL 2021), section 2.1. Only licence holders can compare.
 PUBLISHED = {"names": 9_712_959, "pairs": 11_792_953}
 
 
-def make_report(
-    folder: RrfFolder,
-    counts: AtomCounts,
-    atoms: pl.DataFrame,
-    concepts: pl.DataFrame,
-    names: pl.DataFrame,
-    settings: dict[str, Any],
-) -> dict[str, Any]:
+@dataclass(frozen=True)
+class ReportParts:
+    """The results of reading a release that its report describes.
+
+    settings (RrfSettings): The settings of the reader.
+    counts (AtomCounts): The counts of all atoms.
+    atoms (pl.DataFrame): The atoms that were kept.
+    concepts (pl.DataFrame): The concepts of the terminology.
+    names (pl.DataFrame): The names of the terminology.
+    unknown_concepts (dict[str, int]): By file, rows about concepts that MRCONSO does not have.
+    retired_concepts (int): Retired concepts that were replaced.
+    tradenames (dict[str, int]): Counts of `add_tradenames`; empty if tradenames are off.
+    semantic_types (dict[str, str]): Names of semantic types by identifier.
+    sources (dict[str, Source]): The sources that names, definitions and relations were taken from.
+    """
+
+    settings: RrfSettings
+    counts: AtomCounts
+    atoms: pl.DataFrame
+    concepts: pl.DataFrame
+    names: pl.DataFrame
+    unknown_concepts: dict[str, int]
+    retired_concepts: int
+    tradenames: dict[str, int]
+    semantic_types: dict[str, str]
+    sources: dict[str, Source]
+
+
+def make_report(folder: RrfFolder, parts: ReportParts) -> dict[str, Any]:
     """Report what was read, kept and dropped.
 
-    folder (RrfFolder): The release, read.
-    counts (AtomCounts): Of its atoms.
-    atoms (pl.DataFrame): Those that were kept.
-    concepts (pl.DataFrame): Of the terminology.
-    names (pl.DataFrame): Of the terminology.
-    settings (dict[str, Any]): Of the reader.
-    RETURNS (dict[str, Any]): Plain JSON data.
+    folder (RrfFolder): The release, read to its end.
+    parts (ReportParts): The results of reading it.
+    RETURNS (dict[str, Any]): The report as plain JSON data.
+    RAISES (ValueError): If a file does not match the folder's list of checksums.
     """
-    distinct = list_distinct(names)
+    counts, atoms, files = parts.counts, parts.atoms, folder.describe()
+    distinct = list_distinct(parts.names)
     return {
-        "files": folder.describe(),
-        "settings": settings,
+        "files": files,
+        "settings": parts.settings.to_dict(),
         "read": folder.read,
         "repaired": dict(sorted(folder.repaired.items())),
-        "kept": {"concepts": concepts.height, "names": names.height, "atoms": atoms.height},
+        "kept": {"concepts": parts.concepts.height, "names": parts.names.height, "atoms": atoms.height},
         "dropped": {
             **counts.dropped,
-            "concepts_without_names": len(counts.ids) - concepts.height,
+            "concepts_without_names": len(counts.ids) - parts.concepts.height,
             "malformed": folder.malformed_count,
         },
         "malformed_examples": folder.malformed_examples,
@@ -51,6 +74,12 @@ def make_report(
         "by_term_type": counts.by_kept("TTY", atoms),
         "names_per_concept": count_names_per_concept(distinct),
         "homonyms": count_homonyms(distinct),
+        "unknown_concepts": parts.unknown_concepts,
+        "retired_concepts": parts.retired_concepts,
+        "tradenames": parts.tradenames,
+        "semantic_types": parts.semantic_types,
+        "sources": {abbreviation: source._asdict() for abbreviation, source in parts.sources.items()},
+        "verified": verify(files, folder.path),
     }
 
 

@@ -1,39 +1,28 @@
-"""The source vocabularies of a release: what they are, and which of them may be used."""
+"""Read and filter the source vocabularies of a release."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import polars as pl
 
+from ..licences import Source
 from .folder import RrfFolder
 
-# What is not known to be free counts as restricted as what is most.
-STRICTEST = 9
 
-
-def read_sources(folder: RrfFolder) -> dict[str, dict[str, Any]]:
-    """Read from MRSAB what the sources are and how far they may be used.
+def read_sources(folder: RrfFolder) -> dict[str, Source]:
+    """Read the current sources of a release from MRSAB.
 
     folder (RrfFolder): The release.
-    RETURNS (dict[str, dict[str, Any]]): By source abbreviation: `name`, `version`, `licence`, `language` and
-        `restriction_level`, None where it is not given. UMLS's levels are 0 (none beyond UMLS's own licence) to 4, and
-        9 (SNOMED CT).
+    RETURNS (dict[str, Source]): The sources by abbreviation.
     """
     columns = ("RSAB", "SON", "SVER", "SLC", "SRL", "LAT", "CURVER")
     sources = {}
     for row in folder.table("MRSAB", columns).iter_rows(named=True):
         if row["CURVER"] not in ("", "Y"):
             continue
-        sources[row["RSAB"]] = {
-            "name": row["SON"],
-            "version": row["SVER"],
-            "licence": row["SLC"],
-            "language": row["LAT"],
-            "restriction_level": parse_level(row["SRL"]),
-        }
+        sources[row["RSAB"]] = Source(row["SON"], row["SVER"], row["SLC"], row["LAT"], parse_level(row["SRL"]))
     return sources
 
 
@@ -48,48 +37,43 @@ def parse_level(text: str) -> int | None:
 
 @dataclass(frozen=True)
 class SourceFilter:
-    """Which sources may give anything: names, definitions or relations.
+    """The sources whose names, definitions and relations are kept.
 
     wanted (Collection[str] | None): The sources to keep; None for all.
     max_level (int | None): The highest restriction level to keep; None for all.
-    sources (Mapping[str, Mapping[str, Any]]): What is known of the sources.
+    sources (Mapping[str, Source]): The known sources by abbreviation.
     """
 
     wanted: Collection[str] | None = None
     max_level: int | None = None
-    sources: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    sources: Mapping[str, Source] = field(default_factory=dict)
 
     def condition(self) -> pl.Expr:
-        """Write the filter as a condition on the column SAB.
+        """Express the filter as a condition on the column SAB.
 
-        RETURNS (pl.Expr): True where a row may be used.
+        RETURNS (pl.Expr): True for rows of a source that is kept.
         """
         condition = pl.lit(True) if self.wanted is None else pl.col("SAB").is_in(sorted(self.wanted))
         if self.max_level is None:
             return condition
-        free = [name for name, source in self.sources.items() if _level(source) <= self.max_level]
+        free = [name for name, source in self.sources.items() if source.strictness <= self.max_level]
         return condition & pl.col("SAB").is_in(sorted(free))
 
 
 def describe_used(
-    used: Collection[str], sources: Mapping[str, dict[str, Any]], levels: Mapping[str, int | None]
-) -> dict[str, dict[str, Any]]:
-    """Describe the sources that something was taken from, those that MRSAB does not tell of as well.
+    used: Collection[str], sources: Mapping[str, Source], levels: Mapping[str, int | None]
+) -> dict[str, Source]:
+    """Describe the sources that are used, including those that MRSAB does not list.
 
-    used (Collection[str]): Their abbreviations.
-    sources (Mapping[str, dict[str, Any]]): What `read_sources` gave.
-    levels (Mapping[str, int | None]): Restriction levels as the atoms give them.
-    RETURNS (dict[str, dict[str, Any]]): As `read_sources`, sorted.
+    used (Collection[str]): The abbreviations of the sources.
+    sources (Mapping[str, Source]): The sources that `read_sources` returned.
+    levels (Mapping[str, int | None]): Restriction levels according to the atoms, for sources without one in MRSAB.
+    RETURNS (dict[str, Source]): The sources by abbreviation, sorted.
     """
     described = {}
-    for name in sorted(used):
-        source = {"name": name, "version": "", "licence": "", "language": "", **sources.get(name, {})}
-        if source.get("restriction_level") is None:
-            source["restriction_level"] = levels.get(name)
-        described[name] = source
+    for abbreviation in sorted(used):
+        source = sources.get(abbreviation, Source(abbreviation))
+        if source.restriction_level is None:
+            source = source._replace(restriction_level=levels.get(abbreviation))
+        described[abbreviation] = source
     return described
-
-
-def _level(source: Mapping[str, Any]) -> int:
-    level = source.get("restriction_level")
-    return STRICTEST if level is None else level

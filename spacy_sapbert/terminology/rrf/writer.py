@@ -12,6 +12,7 @@ import polars as pl
 
 from ...errors import Errors
 from ...files import fill_folder
+from ..licences import Source, list_sources
 from ..table import Terminology
 from .columns import COLUMNS, DESCRIPTIONS, describe_columns
 from .concepts import CANONICAL_NAME, NO_SOURCE, XREF
@@ -81,8 +82,8 @@ def _make_tables(
     concepts: pl.DataFrame, atoms: Atoms, report: Mapping[str, Any]
 ) -> tuple[dict[str, pl.DataFrame], int]:
     """Make the tables of all files but MRFILES and MRCOLS, and count the parents that are not in them."""
-    sources, types = report.get("sources") or {}, report.get("semantic_types") or {}
-    levels = {sab: str(source.get("restriction_level") or 0) for sab, source in sources.items()}
+    sources, types = list_sources(report), report.get("semantic_types") or {}
+    levels = {sab: str(source.restriction_level or 0) for sab, source in sources.items()}
     first = atoms.table.unique("concept", keep="first", maintain_order=True).select("concept", "AUI", "SAB")
     concepts = concepts.rename({"id": "CUI", "definition": "DEF"}).with_row_index("concept")
     concepts = concepts.join(first, on="concept", how="left", maintain_order="left")
@@ -131,14 +132,14 @@ def _find_shown_names(atoms: pl.DataFrame) -> pl.DataFrame:
     return ranked.unique("concept", keep="first", maintain_order=True)
 
 
-def _make_sources(atoms: pl.DataFrame, sources: Mapping[str, Mapping[str, Any]]) -> pl.DataFrame:
+def _make_sources(atoms: pl.DataFrame, sources: Mapping[str, Source]) -> pl.DataFrame:
     rows = []
     counts = atoms.group_by("SAB").agg(
         pl.len(), pl.col("CUI").n_unique(), pl.col("LAT").unique().sort(), pl.col("TTY").unique().sort()
     )
     for sab, n_atoms, n_concepts, languages, term_types in counts.sort("SAB").iter_rows():
-        source = {key: _one_line(value) for key, value in sources.get(sab, {}).items()}
-        name, version = source.get("name") or sab, source.get("version", "")
+        source = sources.get(sab, Source())
+        name, version = _one_line(source.name) or sab, _one_line(source.version)
         rows.append(
             {
                 "VSAB": "_".join([sab, *version.split()]) if version else sab,
@@ -146,8 +147,8 @@ def _make_sources(atoms: pl.DataFrame, sources: Mapping[str, Mapping[str, Any]])
                 "SON": name,
                 "SF": sab,
                 "SVER": version,
-                "SLC": source.get("licence", ""),
-                "SRL": source.get("restriction_level") or "0",
+                "SLC": _one_line(source.licence),
+                "SRL": str(source.restriction_level or 0),
                 "TFR": str(n_atoms),
                 "CFR": str(n_concepts),
                 "TTYL": ",".join(filter(None, term_types)),
