@@ -19,7 +19,10 @@ CODE = re.compile(r"[EW]\d{3}")
 def list_own_messages(package):
     """The messages that a package's own catalogue defines, by code, without the code in front."""
     module = CATALOGUES[package]
-    texts = {**vars(module.Errors), **vars(module.Warnings)}
+    own = [
+        kind for kind in (*module.Errors.__mro__, *module.Warnings.__mro__) if kind.__module__.startswith(f"{package}.")
+    ]
+    texts = {code: text for kind in own for code, text in vars(kind).items()}
     return {code: text for code, text in texts.items() if CODE.fullmatch(code)}
 
 

@@ -1,29 +1,8 @@
-"""The catalogue of errors and warnings of training and evaluation. The plugin's own are in `spacy_sapbert.errors`."""
-
-from spacy_sapbert.errors import Errors as PluginErrors
-from spacy_sapbert.errors import Warnings as PluginWarnings
+"""Messages of training: data, methods, runs, sweeps and their commands."""
 
 
-class Warnings(PluginWarnings):
-    """Messages for situations that are survivable but that a user would want to know of."""
-
-    # W6xx: training data
-    W601 = (
-        "{n} pairs in {path} are left out: their two names are written alike, so there is nothing to learn from them."
-    )
-    W650 = (
-        "{without_concept} of {mentions} mentions have no id that {dictionary} has (it lacks {examples}), and are left "
-        "out. It is probably of another release, or writes ids in another way: compare prefixes and case."
-    )
-    W660 = "The curves of {path} are not drawn: {reason} Draw them later with `python -m training curves`."
-    W800 = (
-        "Names of all languages are wanted, and those in {path} are all in {language}. If it was read for one language "
-        "only, read it with `preprocess --languages all`."
-    )
-
-
-class Errors(PluginErrors):
-    """Messages for situations in which a command cannot go on."""
+class TrainingErrors:
+    """Situations in which a command that makes data or trains cannot go on."""
 
     # E6xx: training data
     E601 = "limit is {limit} and seed is {seed}, but at least one pair has to be wanted, and a seed is 0 or more."
@@ -204,43 +183,6 @@ class Errors(PluginErrors):
         "by this one. Set another output folder and train again, or use the version that saved it."
     )
 
-    # E70x: original files of corpora
-    E700 = "There is no reader for {name!r}. Formats, and the files of each: {known}."
-    E701 = (
-        "{place}: {reason}. The form is {form}. The file is probably damaged, was edited, or is of another corpus or "
-        "version. Correct it, or have such records left out and counted with --errors skip."
-    )
-    E702 = (
-        "Can't read the archive {file}: {reason}. The download was probably cut short, or it needs a password. Fetch "
-        "it again, or unpack it and give the folder."
-    )
-    E703 = (
-        "No file, or not all that are needed, have the names that this format has ({pattern}), but there is: {found}. "
-        "Give the file or the folder as its authors hand it out, with their file names."
-    )
-    E704 = (
-        "{part} is there twice: {first} and {second}. They are probably two versions, or two copies. Leave one of them "
-        "there."
-    )
-    E705 = (
-        "Files of folds are missing: {missing}. What is averaged over the others is no longer the published measure. "
-        "Fetch them as well. There are: {found}."
-    )
-    E706 = (
-        "There is no mention and no name in {path}, read as {name} (left out: {left_out}). The files are probably of "
-        "another format."
-    )
-
-    # E72x: evaluation protocols
-    E720 = (
-        "The protocol adds mentions seen before to the dictionary or leaves them out, but none are given. Give those "
-        "of the training and development parts, or take a protocol that needs none, such as 'strict'."
-    )
-    E721 = (
-        "There is nothing to measure: {left} of {mentions} mentions and {names} names are left under the protocol. "
-        "Check that the files are those of this corpus."
-    )
-
     # E74x: what commands and sweeps are given, and what they find in folders
     E740 = "{path}: {setting} can't be set in a sweep: {reason}."
     E741 = "{path} can't be read as a config: {reason}"
@@ -270,28 +212,6 @@ class Errors(PluginErrors):
         "training sweep`; single runs can be started in several processes."
     )
 
-    # E75x: benchmarks
-    E750 = (
-        "{path} does not hold vectors of strings: {reason}. It is damaged, or another file. Delete its folder, and "
-        "they are computed again."
-    )
-    E751 = (
-        "{path}: the section [{section}] can't be used: {reason}. Check the spelling of its keys, and see the sections "
-        "of the files that come with the project."
-    )
-    E752 = (
-        "The system {system} needs {path}, which is not there. Train it first, correct the path, or take the system "
-        "out of the config."
-    )
-    E753 = (
-        "{path} has no mentions. As a fold it would drop out of the average without a word: fetch it again, or take it "
-        "out of the folder."
-    )
-    E755 = (
-        "There is no encoder in {path} (seen from {cwd}). It was probably not trained yet: train it first, or correct "
-        "the path."
-    )
-
     # E76x: BioSyn
     E760 = (
         "There is no mention to train on in {files}: of {read} mentions, {composites} are composite, {without_ids} have"
@@ -311,75 +231,6 @@ class Errors(PluginErrors):
         "The encoder in {path} is not the one that its weight of shared characters was learned with: its fingerprint is"
         " {found}, not {wanted}. One of the two was replaced. Train again, or put the right encoder there."
     )
-
-    # E77x: tables of vectors, and the tasks that compare vectors of concepts and words
-    E770 = (
-        "{file}, line {line}: {reason}. A table of vectors has an id and its numbers on each line, with commas or "
-        "spaces between them, as many numbers on each, and each id once. The file was probably cut or edited: fetch it "
-        "again, or correct the line."
-    )
-    E771 = "There is no vector in {file}: {reason}. The download was probably incomplete; fetch the file again."
-    E772 = (
-        "MCSM compares each concept with its {k} nearest others, but only {found} {what}. Choose another source or "
-        "more concepts; semantic types are known if the terminology was read from a release with MRSTY."
-    )
-    E773 = (
-        "Nothing can be learned of {path}: {reason}. Of {triples} triples, these were left out: {left_out}. Ask for "
-        "fewer triples of a relation, or give more of them."
-    )
-    E774 = (
-        "None of the {wanted} {what} has a vector in {vectors}. Its ids or words are probably of another kind; these "
-        "were looked for: {examples}."
-    )
-    E775 = (
-        "{file}, line {line}: {reason}. A list of word pairs is a CSV file with a header: TERM1, TERM2, one or more of "
-        "{ratings}, and perhaps CUI1 and CUI2. Take the file as its authors published it, or correct the line."
-    )
-    E777 = (
-        "{name} has no word vectors. Small spaCy pipelines are without them: take one whose name ends in md or lg, or "
-        "a file of word vectors as text."
-    )
-    E778 = "There is nothing to measure: no encoder and no vectors are given. Name an encoder, or give --vectors."
-
-    # E78x: published figures, and reports of measurements
-    E780 = (
-        "{file}, line {line}: {reason}. Published figures are listed with tabs between source, table, system, corpus, "
-        "metric, value, pooling, supervised and note, and each once. Correct the line, or add the source or the table "
-        "to literature_sources.cfg."
-    )
-    E781 = (
-        "{file} can't be reported on: {reason}. It was probably edited, or written by another version or program. "
-        "Measure again into an empty folder."
-    )
-    E782 = (
-        "{file}, line {line}: {reason}. A line of predictions is an object of JSON with `mention`, `queries`, `gold`, "
-        "`candidates` (a list for each query) and `hits`. The file was probably cut or edited: delete it, and measure "
-        "again."
-    )
-    E783 = (
-        "Two systems can only be compared on the same {what}: one has {first}, the other {second}. They were probably "
-        "measured on different versions of a corpus. Measure both again."
-    )
-    E784 = (
-        "The figure {file} is of another form than .svg or .png, or its name is that of a file outside the folder of "
-        "figures. Draw it again, and name it in figures.json by its file name alone."
-    )
-
-    # E79x: figures and case studies
-    E790 = (
-        "The vectors of '{label}' can't be used: {reason}, for {n} strings. Give a function that returns one vector of "
-        "length 1 for each string."
-    )
-    E791 = "Can't draw {n} concepts: {reason}. Ask for another number, or list concepts by their ids."
-    E792 = (
-        "These concepts can't be drawn: {ids}. Each has to be in the terminology with two names or more that none of "
-        "the others has, and there have to be two. Check the ids, and the languages of the names."
-    )
-    E793 = (
-        "The encoders of the figure are called {labels}, and nobody could tell some of them apart. Give each a label "
-        "of its own, as in LABEL=ENCODER."
-    )
-    E794 = "There is nothing to look up: {reason}. Check the strings, the ids, the languages and the sources."
 
     # E80x: CODER
     E801 = (
@@ -426,32 +277,6 @@ class Errors(PluginErrors):
     E812 = (
         "The neighbours in {path} are of other names or anchors, or of another number: probably of a run with other "
         "settings or another terminology in the same folder. Set another output folder, or delete this one."
-    )
-
-    # E82x: languages
-    E820 = (
-        "Can't ask across languages: names in {target} are to be searched for others, and the terminology has names in "
-        "{languages}. It was probably read for one language. Read it with `preprocess --languages all`, or choose "
-        "another target."
-    )
-    E821 = (
-        "None of the {n} concepts has a name to ask for: it needs one in {target}, and one in another language that is "
-        "written differently and that no other concept has. Give other concepts, or a larger limit of queries."
-    )
-    E822 = (
-        "Can't hold out {held_out} concepts for a dictionary of {dictionary} (0: all): {eligible} have a name in "
-        "{target} and one in another language that is written differently and that no other concept has; some have to "
-        "be left for training, and the dictionary holds the held-out ones. Hold fewer out, or make the dictionary "
-        "larger."
-    )
-    E823 = (
-        "The language {language!r} can't be part of a file's name, and no file of UMLS has such a LAT. The "
-        "terminology's languages were probably given wrongly: give LAT as in UMLS (GER), or letters, digits and "
-        "hyphens only."
-    )
-    E824 = (
-        "The split {path} does not ask for names by language. It was probably written by `split`: use "
-        "`language-split`, or measure its held_out.json with `measure`."
     )
 
     # E83x: sweeps of several methods

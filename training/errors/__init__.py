@@ -1,0 +1,29 @@
+"""The catalogue of errors and warnings of training and evaluation. The plugin's own are in `spacy_sapbert.errors`."""
+
+from spacy_sapbert.errors import Errors as PluginErrors
+from spacy_sapbert.errors import Warnings as PluginWarnings
+
+from .evaluation import EvaluationErrors
+from .training import TrainingErrors
+
+
+class Warnings(PluginWarnings):
+    """Messages for situations that are survivable but that a user would want to know of."""
+
+    # W6xx: training data
+    W601 = (
+        "{n} pairs in {path} are left out: their two names are written alike, so there is nothing to learn from them."
+    )
+    W650 = (
+        "{without_concept} of {mentions} mentions have no id that {dictionary} has (it lacks {examples}), and are left "
+        "out. It is probably of another release, or writes ids in another way: compare prefixes and case."
+    )
+    W660 = "The curves of {path} are not drawn: {reason} Draw them later with `python -m training curves`."
+    W800 = (
+        "Names of all languages are wanted, and those in {path} are all in {language}. If it was read for one language "
+        "only, read it with `preprocess --languages all`."
+    )
+
+
+class Errors(TrainingErrors, EvaluationErrors, PluginErrors):
+    """Messages for situations in which a command cannot go on."""
