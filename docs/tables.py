@@ -5,12 +5,13 @@ A page has a table between two comments:
     <!-- settings: package.module.Class -->
     <!-- end settings -->
 
-`python docs/tables.py --write` fills them in, `python docs/tables.py --check` fails where one is stale.
+`python docs/tables.py --write` fills them in, `python docs/tables.py --check` fails if a table is stale.
 """
 
 from __future__ import annotations
 
 import re
+import sys
 from importlib import import_module
 from pathlib import Path
 
@@ -18,15 +19,17 @@ import typer
 
 from spacy_sapbert.settings import format_table
 
-DOCS = Path(__file__).parent
+DOCS = Path(__file__).resolve().parent
+# The package `training` is not installed: it is imported from the repository.
+sys.path.insert(0, str(DOCS.parent))
 TABLE = re.compile(r"(<!-- settings: (\S+) -->\n).*?(<!-- end settings -->)", re.DOTALL)
 
 
 def fill_tables(text: str) -> str:
-    """Write the tables of a page anew.
+    """Fill in the tables of a page.
 
     text (str): The page, Markdown.
-    RETURNS (str): The page with tables as the classes of settings have them now.
+    RETURNS (str): The page with current tables.
     """
 
     def fill(match: re.Match[str]) -> str:
@@ -40,15 +43,15 @@ def find_stale_pages(folder: Path = DOCS) -> dict[Path, str]:
     """Find pages with tables that differ from the classes of settings.
 
     folder (Path): The folder of the pages.
-    RETURNS (dict[Path, str]): For each such page, what it should be.
+    RETURNS (dict[Path, str]): The current text of each stale page.
     """
     pages = {path: path.read_text(encoding="utf8") for path in sorted(folder.glob("*.md"))}
     filled = {path: fill_tables(text) for path, text in pages.items()}
     return {path: text for path, text in filled.items() if text != pages[path]}
 
 
-def main(write: bool = typer.Option(False, "--write/--check", help="Write stale tables anew, or fail")) -> None:
-    """Keep the tables of settings true."""
+def main(write: bool = typer.Option(False, "--write/--check", help="Rewrite stale tables, or fail on them")) -> None:
+    """Keep the tables of settings current."""
     stale = find_stale_pages()
     for path, text in stale.items():
         if write:
