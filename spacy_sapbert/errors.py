@@ -13,35 +13,39 @@ class _WithCodes(type):
         return f"[{code}] {message}"
 
 
+# What MRFILES says is wrong is an error or, with errors = 'skip', a warning.
+_WRONG_LENGTH = (
+    "{file} has {found} lines, but MRFILES says {expected}. The copy is incomplete, the file was cut on purpose, or it "
+    "comes from another release than MRFILES."
+)
+_MISSING_FILE = (
+    "{folder} has no {file}, but MRFILES says that it has {rows} rows. The copy of the release is incomplete."
+)
+
+
 class Warnings(metaclass=_WithCodes):
     """Messages for situations that are survivable but that a user would want to know of."""
 
     # W1xx: terminologies
     W101 = (
-        "{file}: {n} malformed records were skipped because errors = 'skip', the first at {example}. What they hold is "
-        "not in the terminology. The first 20 are in `terminology.report`; correct the file, or set errors = 'raise' "
+        "{file}: {n} malformed records were skipped because errors = 'skip', the first at {example}. The terminology "
+        "lacks their content. The first 20 are in `terminology.report`; correct the file, or set errors = 'raise' "
         "to stop at the first."
     )
     W102 = (
         "{folder} has no {file}, so the terminology is without {what}. Copy the file there if the release has it; a "
         "subset made with MetamorphoSys may have left it out."
     )
-    W103 = (
-        "{file} has {found} lines, but MRFILES says {expected}. The copy is incomplete, the file was cut on purpose, "
-        "or it comes from another release than MRFILES."
-    )
+    W103 = _WRONG_LENGTH
     W104 = (
-        "{n} of {total} rows of {file} are about concepts that MRCONSO does not have, and were left out. So many are "
-        "not usual in one release: the files of two releases are probably mixed in this folder."
+        "{n} of {total} rows of {file} are about concepts that MRCONSO does not have, and were left out. One release "
+        "rarely has so many: the folder probably mixes the files of two releases."
     )
     W140 = (
-        "{folder} has no MRCUI, so nothing says what became of the concepts that are gone. They count as retired, "
-        "unless a concept has their id as a code. Copy MRCUI.RRF there if the release has it."
+        "{folder} has no MRCUI, which lists the successors of retired concepts. Concepts missing from the new release "
+        "count as retired, unless another one has their id as a code. Copy MRCUI.RRF there if the release has it."
     )
-    W105 = (
-        "{folder} has no {file}, but MRFILES says that it has {rows} rows. The copy of the release is incomplete, and "
-        "the terminology lacks what that file says."
-    )
+    W105 = _MISSING_FILE + " The terminology lacks its content."
 
     # W3xx: index
     W301 = (
@@ -120,7 +124,7 @@ class Errors(metaclass=_WithCodes):
         "the character between its columns."
     )
     E114 = (
-        "{file}: the header names the column '{column}' {n} times, so it is open which of them is meant. Rename one, "
+        "{file}: the header names the column '{column}' {n} times, so the setting is ambiguous. Rename one, "
         "or give `header` to name the columns yourself."
     )
     E115 = (
@@ -143,10 +147,7 @@ class Errors(metaclass=_WithCodes):
         "folder of open ontologies."
     )
     E121 = "{file} has no column {column}. According to MRFILES, its columns are: {found}."
-    E122 = (
-        "{file} has {found} lines, but MRFILES says {expected}. The copy is incomplete, or the file comes from another "
-        "release than MRFILES. Copy the release again, or set errors = 'skip' to go on with what is there."
-    )
+    E122 = _WRONG_LENGTH + " Copy the release again, or set errors = 'skip' to read the file as it is."
     E123 = (
         "{folder} holds the same file in several forms: {files}. They may be of different releases. Leave one of the "
         "forms there."
@@ -166,9 +167,9 @@ class Errors(metaclass=_WithCodes):
         "unwritable='replace')`, which replaces them in texts (not in ids, languages, sources and types)."
     )
     E141 = (
-        "Can't write this terminology in Rich Release Format: {n} {reason}, the first being {example}. It would not be "
-        "read back as it is. Correct it where the terminology is made: TerminologyBuilder keeps languages and sources "
-        "as they are given."
+        "Can't write this terminology in Rich Release Format: {n} {reason}, the first being {example}. Reading "
+        "it back would give another terminology. Correct it where the terminology is made: TerminologyBuilder keeps "
+        "languages and sources as they are given."
     )
     E142 = "There is nothing to merge: no terminology was given. Pass one or more."
     E150 = (
@@ -176,10 +177,7 @@ class Errors(metaclass=_WithCodes):
         "(`nlp.remove_pipe`), or give it another terminology with `initialize(terminology=...)`."
     )
     E128 = "{file} is empty. The copy was probably interrupted; copy the release again."
-    E129 = (
-        "{folder} has no {file}, but MRFILES says that it has {rows} rows. The copy of the release is incomplete. Copy "
-        "the file there, or set errors = 'skip' to go on without it."
-    )
+    E129 = _MISSING_FILE + " Copy the file there, or set errors = 'skip' to go on without it."
 
     # E2xx: encoder
     E203 = (

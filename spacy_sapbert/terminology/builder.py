@@ -1,4 +1,4 @@
-"""Collect concepts and names in any order and make a terminology of them."""
+"""Collect concepts and names in any order and build a terminology from them."""
 
 import re
 from array import array
@@ -14,18 +14,18 @@ from ..errors import Errors
 from .names import unite_names
 from .table import CONCEPT_SCHEMA, NAME_SCHEMA, Terminology
 
-# Unicode's control characters and every kind of white space, which end words in spaCy and records in files.
+# Control characters and white space, which would split words in spaCy and records in files.
 _NOT_IN_ID = re.compile(r"[\s\x00-\x1f\x7f-\x9f]")
 
 
 class TerminologyBuilder:
-    """Collects concepts and names, merging what has the same id."""
+    """Collects concepts and names, and merges records with the same id."""
 
     def __init__(self) -> None:
         self._rows: dict[str, int] = {}
         self._canonical: list[str | None] = []
         self._definitions: list[str | None] = []
-        # Lists are kept only for concepts that have any: most have none of some kind.
+        # Most concepts lack values of some kind, so only non-empty lists are stored.
         self._lists: dict[str, dict[int, dict[str, None]]] = {"types": {}, "codes": {}, "parents": {}}
         self._names: list[str] = []
         self._name_rows = array("L")
@@ -48,20 +48,20 @@ class TerminologyBuilder:
         codes: Iterable[str] = (),
         parents: Iterable[str] = (),
     ) -> None:
-        """Add a concept, or add to the one that has the id already.
+        """Add a concept, or extend the concept with the same id.
 
         concept_id (str): The id, visible text without spaces.
-        canonical_name (str | None): The name to show. The first one given wins.
+        canonical_name (str | None): The canonical name. The first one given wins.
         types (Iterable[str]): Semantic types.
         definition (str | None): The definition. The first one given wins.
         codes (Iterable[str]): Codes of the concept in sources, as "SOURCE:CODE".
-        parents (Iterable[str]): The ids of the concepts that this one is a kind of.
-        RAISES (ValueError): If the id or a text cannot be kept.
+        parents (Iterable[str]): The ids of its parent concepts.
+        RAISES (ValueError): If the id or a text is invalid.
         """
         canonical_name = (canonical_name or "").strip() or None
         definition = (definition or "").strip() or None
         lists = {"types": tuple(types), "codes": tuple(codes), "parents": tuple(parents)}
-        # Everything is checked before anything is kept: a refused record leaves no half of it behind.
+        # All values are checked first, so that no part of a refused record is added.
         _check_text(concept_id, "canonical name", canonical_name or "")
         _check_text(concept_id, "definition", definition or "")
         for kind, values in lists.items():
@@ -86,15 +86,15 @@ class TerminologyBuilder:
         term_type: str = "",
         preferred: bool = False,
     ) -> None:
-        """Add a name of a concept, and the concept if it is not there yet.
+        """Add a name of a concept, and the concept if it is new.
 
         concept_id (str): The concept's id.
         name (str): The name. White space around it is removed, and an empty name is dropped and counted.
         language (str): The language, as in UMLS: "ENG".
-        source (str): The vocabulary it comes from, such as "HPO".
-        term_type (str): The kind of name in its source.
-        preferred (bool): Whether its source prefers it.
-        RAISES (ValueError): If the id or a text cannot be kept.
+        source (str): The source vocabulary, such as "HPO".
+        term_type (str): The term type in the source.
+        preferred (bool): Whether it is a preferred name in the source.
+        RAISES (ValueError): If the id or a text is invalid.
         """
         name = name.strip()
         for text in (name, language, source, term_type):
@@ -110,9 +110,9 @@ class TerminologyBuilder:
         self._preferred.append(preferred)
 
     def build(self, report: Mapping[str, Any] | None = None) -> Terminology:
-        """Make the terminology, dropping and counting duplicate names and concepts without names.
+        """Build the terminology. Duplicate names and concepts without names are dropped and counted.
 
-        report (Mapping[str, Any] | None): What the reader has to report. Counts are added to it.
+        report (Mapping[str, Any] | None): The report of the reader, to which counts are added.
         RETURNS (Terminology): The terminology.
         RAISES (ValueError): If no concept has a name.
         """
@@ -148,7 +148,7 @@ class TerminologyBuilder:
         return row
 
     def _make_names(self) -> pl.DataFrame:
-        """Make the table of distinct names, each with the row that its concept has here."""
+        """Make the table of distinct names, with the row of each name's concept in this builder."""
         rows = np.array(self._name_rows, dtype=np.uint32)
         columns = {"name": self._names, "row": rows, **self._labels, "preferred": self._preferred}
         schema = {column: NAME_SCHEMA.get(column, pl.UInt32()) for column in columns}
@@ -164,17 +164,17 @@ class TerminologyBuilder:
             "definition": [self._definitions[row] for _, row in kept],
         }
         for kind, of in self._lists.items():
-            # By way of pyarrow: polars makes a series of each list first, which takes ten times as long.
+            # Converting by pyarrow is ten times as fast as by polars, which makes a series of each list.
             lists = [list(of.get(row, ())) for _, row in kept]
             columns[kind] = pl.from_arrow(pa.array(lists, pa.large_list(pa.large_string())))
         return pl.DataFrame({column: columns[column] for column in CONCEPT_SCHEMA}, schema=CONCEPT_SCHEMA)
 
 
 def check_id(concept_id: str) -> None:
-    """Refuse text that cannot be the id of a concept.
+    """Refuse an invalid concept id.
 
-    concept_id (str): The text.
-    RAISES (ValueError): If it is empty or holds white space or control characters.
+    concept_id (str): The id.
+    RAISES (ValueError): If it is empty or contains white space or control characters.
     """
     if not concept_id:
         raise ValueError(Errors.E109.format(id=concept_id, reason="it is empty"))
@@ -187,9 +187,9 @@ def check_id(concept_id: str) -> None:
 def count_dangling(parents: pl.Series, ids: pl.Series) -> int:
     """Count parents that are not in a terminology.
 
-    parents (pl.Series): Lists of ids, of each concept.
-    ids (pl.Series): The concepts of the terminology.
-    RETURNS (int): How many ids are not among them, repetitions included.
+    parents (pl.Series): The list of parents of each concept.
+    ids (pl.Series): The ids of the terminology.
+    RETURNS (int): The number of parents that are not among the ids, repetitions included.
     """
     listed = parents.explode().drop_nulls()
     return int((~listed.is_in(ids.implode())).sum())

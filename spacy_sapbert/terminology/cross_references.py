@@ -1,4 +1,4 @@
-"""Find out which concepts of several terminologies are the same, by ids and one-to-one cross-references."""
+"""Link equal concepts of several terminologies by ids and one-to-one cross-references."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .readers.malformed import MAX_EXAMPLES
 from .table import SOURCE_SEPARATOR, Terminology
 
 _CUI = re.compile(r"C\d{7}")
-# Sources go by several names: their own, that in the UMLS, and those that OBO files use. Case does not count.
+# Sources have several names: their own, the UMLS abbreviation, and those in OBO files. Case is ignored.
 EQUAL_PREFIXES = {
     "HPO": "HP",
     "ICDO": "ICD-O",
@@ -31,18 +31,18 @@ EQUAL_PREFIXES = {
     "UMLS_CUI": "UMLS",
 }
 Key = tuple[str, str]
-# A terminology by its place in the list, and the id of one of its concepts.
+# The position of a terminology in the list, and the id of one of its concepts.
 Node = tuple[int, str]
 
 
 @dataclass
 class Links:
-    """The outcome of linking.
+    """The links between concepts of several terminologies.
 
-    owners (dict[str, str]): For each id that was joined with others, the id that stands for all of them.
-    used (int): How many cross-references joined two concepts.
-    refused (Counter[str]): How many did not, by reason.
-    examples (dict[str, list[str]]): The first of these, by reason.
+    owners (dict[str, str]): For each joined id, the id of the merged concept.
+    used (int): The number of cross-references that joined two concepts.
+    refused (Counter[str]): The number of refused cross-references, by reason.
+    examples (dict[str, list[str]]): The first refused cross-references, by reason.
     """
 
     owners: dict[str, str] = field(default_factory=dict)
@@ -51,37 +51,48 @@ class Links:
     examples: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
 
     def refuse(self, reason: str, text: str) -> None:
-        """Take note of a link that is not used."""
+        """Count a refused link.
+
+        reason (str): The reason.
+        text (str): The link, as an example for the report.
+        """
         self.refused[reason] += 1
         if len(self.examples[reason]) < MAX_EXAMPLES:
             self.examples[reason].append(text)
 
     def describe(self) -> dict[str, Any]:
-        """Give the counts as plain JSON data, for a report."""
+        """Describe the links for a report.
+
+        RETURNS (dict[str, Any]): The counts and examples as plain JSON data.
+        """
         examples = {reason: self.examples[reason] for reason in sorted(self.refused)}
         return {"used": self.used, "refused": dict(sorted(self.refused.items())), "refused_examples": examples}
 
 
 def is_cui(concept_id: str) -> bool:
-    """Tell whether an id has the form of a UMLS CUI: C and seven digits."""
+    """Check whether an id has the form of a UMLS CUI: C and seven digits.
+
+    concept_id (str): The id.
+    RETURNS (bool): Whether it does.
+    """
     return _CUI.fullmatch(concept_id) is not None
 
 
 def equal_prefix(prefix: str) -> str:
-    """Give the one form of a prefix that stands for all of its forms.
+    """Normalize the prefix of a code, so that equal sources have equal prefixes.
 
     prefix (str): The prefix of a code or the name of a source, such as "MESH".
-    RETURNS (str): The form to compare, "MSH".
+    RETURNS (str): The normalized prefix, such as "MSH".
     """
     upper = prefix.upper()
     return EQUAL_PREFIXES.get(upper, upper)
 
 
 def make_key(code: str) -> Key | None:
-    """Bring a code or an id into the form in which equal ones are the same.
+    """Normalize a code or an id, so that equal ones have equal keys.
 
-    code (str): "MESH:D1", "HPO:HP:0000001" (as UMLS has it) or a CUI.
-    RETURNS (Key | None): Prefix and rest, or None if it has no prefix.
+    code (str): The code, such as "MESH:D1", "HPO:HP:0000001" (the form in UMLS) or a CUI.
+    RETURNS (Key | None): Normalized prefix and local id, or None if the code has no prefix.
     """
     if is_cui(code):
         return "UMLS", code
@@ -94,11 +105,11 @@ def make_key(code: str) -> Key | None:
 
 
 def own_prefixes(keys: Iterable[Key | None], sources: Iterable[str]) -> set[str]:
-    """Collect the sources that have concepts or names of their own in a terminology, in the form to compare.
+    """Collect the sources that contribute concepts or names to a terminology.
 
-    keys (Iterable[Key | None]): Of the ids of its concepts.
+    keys (Iterable[Key | None]): The keys of its concepts' ids.
     sources (Iterable[str]): The sources of its names.
-    RETURNS (set[str]): Prefixes.
+    RETURNS (set[str]): The normalized prefixes of these sources.
     """
     named = {equal_prefix(part) for joined in sources for part in joined.split(SOURCE_SEPARATOR)}
     return named | {key[0] for key in keys if key}
@@ -107,13 +118,13 @@ def own_prefixes(keys: Iterable[Key | None], sources: Iterable[str]) -> set[str]
 def find_links(terminologies: Sequence[Terminology]) -> Links:
     """Join concepts by cross-references.
 
-    A concept A of one terminology and a concept B of another are joined if A has a code that is the id or a code of B
-    in B's own source, and if this is so for no other concept of either terminology. Two CUIs, two ids with the same
-    prefix and two concepts of one terminology are never joined. Pairs that point to each other come first, then
-    terminologies count in the order of the list and concepts in that of their ids.
+    A concept A of one terminology refers to a concept B of another if A has a code that is the id or a code of B in B's
+    own source. A and B are joined if A refers to no other concept of B's terminology, and no other concept of A's
+    terminology refers to B. Two CUIs, two ids with the same prefix and two concepts of one terminology are never
+    joined. Mutual references are used first, the others in the order of the terminologies and of the concepts' ids.
 
-    terminologies (Sequence[Terminology]): The terminologies. The same id in several is one concept already.
-    RETURNS (Links): Which ids are joined, and what was refused.
+    terminologies (Sequence[Terminology]): The terminologies. Concepts with the same id need no link.
+    RETURNS (Links): The joined ids and the refused links.
     """
     links = Links()
     lookups = [_Lookup(place, terminology) for place, terminology in enumerate(terminologies)]
@@ -138,7 +149,7 @@ def find_links(terminologies: Sequence[Terminology]) -> Links:
 
 
 class _Lookup:
-    """One terminology's concepts by what points to them, and what they point to."""
+    """One terminology's concepts by the keys that refer to them, and the keys that they refer to."""
 
     def __init__(self, place: int, terminology: Terminology) -> None:
         self.place = place
@@ -154,13 +165,13 @@ class _Lookup:
             for other in {make_key(code) for code in codes} - {None, key}:
                 assert other is not None
                 self.codes.append((concept_id, other))
-                # Another CUI than the concept's id is a cross-reference here too, and not its own.
+                # A CUI other than the concept's id is a cross-reference, even where UMLS is an own source.
                 if other[0] in self.own and other[0] != "UMLS":
                     self.keys[other].add(concept_id)
 
 
 def _one_to_one(source: _Lookup, target: _Lookup, links: Links) -> Iterator[tuple[Node, Node]]:
-    """Find the concepts of one terminology that point to exactly one of another, as the only ones."""
+    """Find the one-to-one references from one terminology to another."""
     pointers: dict[Key, set[str]] = defaultdict(set)
     for concept_id, key in source.codes:
         if key[0] in target.own and key in target.keys:
@@ -169,7 +180,7 @@ def _one_to_one(source: _Lookup, target: _Lookup, links: Links) -> Iterator[tupl
     sources: dict[str, set[str]] = defaultdict(set)
     for key, concept_ids in pointers.items():
         for concept_id in concept_ids:
-            # The same id in both is one concept already.
+            # A concept with the same id in both terminologies needs no link.
             targets[concept_id] |= target.keys[key] - {concept_id}
             for other in target.keys[key]:
                 sources[other].add(concept_id)
@@ -185,12 +196,12 @@ def _one_to_one(source: _Lookup, target: _Lookup, links: Links) -> Iterator[tupl
 
 
 class _Joined:
-    """Sets of ids that stand for the same concept, grown by one link after the other."""
+    """Disjoint sets of ids of the same concept, joined link by link."""
 
     def __init__(self, lookups: Sequence[_Lookup]) -> None:
         self._parent: dict[str, str] = {}
         self._members: dict[str, list[str]] = {}
-        # Of each set, the id from each terminology and with each prefix.
+        # For each set, its id in each terminology (by position) and with each prefix.
         self._labels: dict[str, dict[int | str, str]] = defaultdict(dict)
         self._places: dict[str, int] = {}
         for lookup in lookups:
@@ -202,7 +213,7 @@ class _Joined:
                     self._labels[concept_id][key[0]] = concept_id
 
     def join(self, one: str, other: str) -> str | None:
-        """Join two ids, or say why not."""
+        """Join the sets of two ids, or return the reason for not joining them."""
         one, other = self._find(one), self._find(other)
         if one == other:
             return None
@@ -216,7 +227,7 @@ class _Joined:
         return None
 
     def owners(self) -> dict[str, str]:
-        """Choose the id of each set: the CUI, or else that of the first terminology."""
+        """Choose the id of each set: the CUI, else the id from the first terminology."""
         owners = {}
         for members in self._members.values():
             best = min(members, key=lambda member: (not is_cui(member), self._places[member], member))

@@ -1,4 +1,4 @@
-"""Compare two releases of a terminology: what came, what went and where to, and what has another name."""
+"""Compare two releases of a terminology: added, retired, merged, mapped and renamed concepts."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from .rrf.reader import read_rrf
 from .table import Terminology
 
 REPORT = "report.json"
-# Relations of MRCUI: one of the same meaning took the place, or the concept was deleted. Others are RO, RB and RN.
+# Relations of MRCUI: the concept was merged into a synonymous one, or deleted. Others are RO, RB and RN.
 SAME, DELETED = "SY", "DEL"
-# Where a new concept has the old id as a code, as OBO's alternative ids and the ids that `merge` replaced.
+# The old id is a code of a new concept, such as an alternative id in OBO or an id replaced by `merge`.
 CODE = "code"
 
 
 @dataclass(frozen=True)
 class ReleaseDiff:
-    """What has changed from one release to the next; all tables are sorted by id.
+    """The changes from one release to the next. All tables are sorted by id.
 
     added (pl.DataFrame): New concepts: id, name.
-    retired (pl.DataFrame): Concepts that are gone without a successor: id, name, reason: "deleted", "not listed", or
-        "successor missing" if it is not in the new release (or in what was read of it).
-    merged (pl.DataFrame): Concepts that are part of another one now: id, name, relation, successor, successor_name.
-    mapped (pl.DataFrame): Concepts that are gone, but related to others, each a row: the same columns.
-    renamed (pl.DataFrame): Concepts that are shown by another name: id, old_name, new_name.
-    counts (dict[str, Any]): How many of each, as plain JSON data.
+    retired (pl.DataFrame): Concepts without a successor in the new release: id, name, reason: "deleted", "not listed",
+        or "successor missing" if the new release (or the part that was read) lacks the successor.
+    merged (pl.DataFrame): Concepts merged into another one: id, name, relation, successor, successor_name.
+    mapped (pl.DataFrame): Retired concepts with related ones, one row for each pair: the same columns.
+    renamed (pl.DataFrame): Concepts with another canonical name: id, old_name, new_name.
+    counts (dict[str, Any]): The number of concepts of each kind, as plain JSON data.
     """
 
     added: pl.DataFrame
@@ -46,15 +46,15 @@ class ReleaseDiff:
     counts: dict[str, Any]
 
     def to_disk(self, path: str | Path) -> None:
-        """Write a table for each kind of change, as TSV with a header, and the counts as `report.json`.
+        """Write one TSV table with a header for each kind of change, and the counts as `report.json`.
 
-        path (str | Path): The folder, made if missing.
+        path (str | Path): The folder, created if missing.
         """
         with fill_folder(Path(path), last=REPORT) as folder:
             for field in fields(self):
                 frame = getattr(self, field.name)
                 if isinstance(frame, pl.DataFrame):
-                    # Names with a tab or line end would break the table, which has no quoting.
+                    # The table has no quoting: a tab or line end in a name would break it.
                     texts = frame.with_columns(pl.col(pl.String).str.replace_all(r"[\t\n\r]+", " "))
                     texts.write_csv(folder / f"{field.name}.tsv", separator="\t", quote_style="never")
             (folder / REPORT).write_text(json.dumps(self.counts, indent=2) + "\n", encoding="utf8")
@@ -63,13 +63,13 @@ class ReleaseDiff:
 def diff_releases(
     old_folder: str | Path, new_folder: str | Path, *, languages: Collection[str] | None = ("ENG",)
 ) -> ReleaseDiff:
-    """Compare two releases in Rich Release Format. Successors are what MRCUI of the new one says.
+    """Compare two releases in Rich Release Format. MRCUI of the new release gives the successors.
 
     old_folder (str | Path): The folder of the old release.
     new_folder (str | Path): The folder of the new release.
     languages (Collection[str] | None): Languages of the names to read; None for all.
-    RETURNS (ReleaseDiff): What has changed.
-    RAISES (FileNotFoundError): If there is no MRCONSO in one of them.
+    RETURNS (ReleaseDiff): The changes.
+    RAISES (FileNotFoundError): If one of the releases has no MRCONSO.
     RAISES (ValueError): If files are damaged.
     """
     old, new = (read_rrf(path, languages=languages, tradenames="off") for path in (old_folder, new_folder))
@@ -77,12 +77,12 @@ def diff_releases(
 
 
 def read_successors(folder: str | Path) -> pl.DataFrame:
-    """Read from MRCUI what has become of the concepts of earlier releases.
+    """Read the successors of retired concepts from MRCUI.
 
     folder (str | Path): The folder of a release.
-    RETURNS (pl.DataFrame): The columns id, relation and successor (empty if there is none); without rows if the
+    RETURNS (pl.DataFrame): The columns id, relation and successor (empty if there is none). The table is empty if the
         release has no MRCUI.
-    RAISES (FileNotFoundError): If there is no MRCONSO either.
+    RAISES (FileNotFoundError): If the release has no MRCONSO.
     """
     release = RrfFolder(folder)
     if "MRCUI" not in release:
@@ -97,13 +97,13 @@ def read_successors(folder: str | Path) -> pl.DataFrame:
 def diff_terminologies(old: Terminology, new: Terminology, retired: pl.DataFrame | None = None) -> ReleaseDiff:
     """Compare two releases of a terminology.
 
-    A concept that is gone was merged into another one if the new release says so: in `retired` with the relation "SY",
-    or by having its id as a code in just one concept.
+    A concept missing from the new release was merged into another one if `retired` has it with the relation "SY", or if
+    exactly one concept of the new release has its id as a code.
 
     old (Terminology): The old release.
     new (Terminology): The new release.
-    retired (pl.DataFrame | None): What `read_successors` gives: id, relation and successor.
-    RETURNS (ReleaseDiff): What has changed.
+    retired (pl.DataFrame | None): The table that `read_successors` returns: id, relation and successor.
+    RETURNS (ReleaseDiff): The changes.
     """
     before, after = (t.concepts.select("id", name="canonical_name") for t in (old, new))
     gone = before.join(after, on="id", how="anti", maintain_order="left")
@@ -112,11 +112,11 @@ def diff_terminologies(old: Terminology, new: Terminology, retired: pl.DataFrame
     found = gone.join(found, on="id", how="inner").sort("id", "relation", "successor")
     is_same = pl.col("relation") == SAME
     by_code = (pl.col("relation") == CODE) & ((pl.col("relation") == CODE).sum().over("id") == 1)
-    # SY sorts before "code", so what the release itself says wins.
+    # SY sorts before "code", so successors from MRCUI win.
     merged = found.filter(is_same | by_code).unique("id", keep="first", maintain_order=True)
     mapped = found.join(merged, on="id", how="anti", maintain_order="left")
     lost = gone.join(found, on="id", how="anti", maintain_order="left")
-    # The relations of a concept that are no deletion have a successor, which cannot be found here.
+    # Any relation other than a deletion has a successor, which the new release lacks.
     missing = listed.group_by("id").agg((pl.col("relation") != DELETED).any().alias("missing"))
     reason = pl.when("missing").then(pl.lit("successor missing")).otherwise(pl.lit("deleted"))
     lost = lost.join(missing, on="id", how="left", maintain_order="left").select(
@@ -140,7 +140,7 @@ def diff_terminologies(old: Terminology, new: Terminology, retired: pl.DataFrame
 
 
 def _successors(gone: pl.DataFrame, new: Terminology, retired: pl.DataFrame | None) -> pl.DataFrame:
-    """List what the new release says of concepts that are gone."""
+    """List the relations and successors of the missing concepts, from MRCUI and from codes."""
     codes = new.concepts.select(successor="id", id=pl.col("codes")).explode("id").drop_nulls("id")
     listed = codes.select("id", pl.lit(CODE).alias("relation"), "successor")
     if retired is not None:

@@ -1,4 +1,4 @@
-"""Make a terminology from another one by adding or removing concepts and names."""
+"""Add concepts and names to a terminology, or remove concepts. The result is a new terminology."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ LISTS = ("types", "codes", "parents")
 
 
 class Edit(NamedTuple):
-    """A terminology that was made from another one.
+    """An edited terminology.
 
-    terminology (Terminology): The new one.
-    name_rows (ndarray): For each name of the old one its row in the new one, or -1 if it was removed; int64.
+    terminology (Terminology): The new terminology.
+    name_rows (ndarray): The row of each old name in the new terminology, or -1 if it was removed; int64.
     """
 
     terminology: Terminology
@@ -30,15 +30,15 @@ class Edit(NamedTuple):
 def collect_names(
     names: Iterable[tuple[str, str]], *, language: str = "ENG", source: str = "", term_type: str = ""
 ) -> Terminology:
-    """Make a terminology of names, to be added to another one.
+    """Make a terminology of names for `add_terminology`.
 
     names (Iterable[tuple[str, str]]): Pairs of a concept's id and a name.
-    language (str): The language of all of them, as in UMLS.
-    source (str): The vocabulary that they come from.
-    term_type (str): The kind of name in that vocabulary.
-    RETURNS (Terminology): The names. It is empty if there are none but empty ones.
-    RAISES (TypeError): If something is not a pair of strings.
-    RAISES (ValueError): If an id or a text cannot be kept.
+    language (str): The language of the names, as in UMLS.
+    source (str): The source vocabulary of the names.
+    term_type (str): The term type of the names in the source.
+    RETURNS (Terminology): The terminology, empty if all names are empty.
+    RAISES (TypeError): If an item is not a pair of strings.
+    RAISES (ValueError): If an id or a text is invalid.
     """
     builder = TerminologyBuilder()
     n_empty = n_names = 0
@@ -56,20 +56,20 @@ def collect_names(
 
 
 def add_terminology(terminology: Terminology, added: Terminology) -> Edit:
-    """Add concepts and names, as if one builder had got the records of both one after the other.
+    """Add concepts and names. The result equals that of one builder with the records of both terminologies.
 
-    A concept that is there already keeps its canonical name, and its definition if it has one; what it has several of
-    comes together. A name that is there already gets the other's sources.
+    A known concept keeps its canonical name and definition. Its types, codes and parents, and the sources of a known
+    name, are united.
 
     terminology (Terminology): The terminology.
-    added (Terminology): What to add to it.
+    added (Terminology): The concepts and names to add.
     RETURNS (Edit): The new terminology.
     """
     concepts = _merge_concepts(terminology.concepts, added.concepts)
     places = concepts.select("id", pl.row_index("concept").cast(pl.UInt32()))
     old = _place_names(terminology, places).with_row_index("old_row")
     new = _place_names(added, places)
-    # Concepts without new names keep theirs as they are, which spares most of the work.
+    # Most concepts get no names, and uniting only the names of the others is much faster.
     gets_names = pl.col("concept").is_in(new["concept"].unique().implode())
     united = unite_names(pl.concat([old.filter(gets_names), new], how="diagonal"))
     names = pl.concat([old.filter(~gets_names), united]).sort("concept", maintain_order=True)
@@ -88,14 +88,14 @@ def add_terminology(terminology: Terminology, added: Terminology) -> Edit:
 
 
 def remove_concepts(terminology: Terminology, ids: Iterable[str]) -> Edit:
-    """Remove concepts with all their names. Where they are another one's parents, their ids stay.
+    """Remove concepts with all their names. Other concepts keep removed parents in their lists.
 
     terminology (Terminology): The terminology.
     ids (Iterable[str]): The ids of the concepts.
     RETURNS (Edit): The new terminology.
-    RAISES (KeyError): If there is no concept with one of the ids.
+    RAISES (KeyError): If an id is not in the terminology.
     RAISES (ValueError): If no concept would be left.
-    RAISES (TypeError): If the ids are one string.
+    RAISES (TypeError): If the ids are a single string.
     """
     if isinstance(ids, str):
         raise TypeError(Errors.E441.format(function="remove_concepts", what="ids", found=f"{ids!r:.80} was given"))
@@ -132,7 +132,7 @@ def _merge_concepts(old: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
 
 
 def _place_names(terminology: Terminology, places: pl.DataFrame) -> pl.DataFrame:
-    """Give a terminology's names the rows that its concepts have in another table."""
+    """Replace the concept rows of a terminology's names by those in another table."""
     rows = terminology.concepts.select("id").join(places, on="id", how="left", maintain_order="left")["concept"]
     return terminology.names.with_columns(pl.Series("concept", rows.to_numpy()[terminology.name_concept]))
 
@@ -146,7 +146,7 @@ def _make_edit(
     *,
     sources: Mapping[str, Any] | None = None,
 ) -> Edit:
-    """Put the parts together, and count in the report what all edits so far have done."""
+    """Make the new terminology, and add the counts of this edit to the report."""
     report: dict[str, Any] = old.report
     known: dict[str, int] = report.get("edits", {})
     report["edits"] = {key: known.get(key, 0) + counts.get(key, 0) for key in known | counts}

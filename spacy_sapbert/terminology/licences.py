@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from .table import Terminology
 
-# Marks the entries of the meta that stand for a linker's sources, so that they can be replaced.
+# The key that marks a linker's sources in the meta, so that they can be replaced.
 COMPONENT = "component"
 NOTE = "Restricted vocabularies"
 # A source without a known restriction level counts as the most restricted.
@@ -53,9 +53,9 @@ def list_sources(report: Mapping[str, Any]) -> dict[str, Source]:
 def describe_sources(terminology: Terminology) -> list[dict[str, str]]:
     """Describe the source vocabularies of a terminology in the form of spaCy's `meta["sources"]`.
 
-    terminology (Terminology): One whose reader reported its sources, as that of RRF does from MRSAB.
-    RETURNS (list[dict[str, str]]): One entry for each source, the most restricted first: `name` with abbreviation,
-        version and restriction level, and `license`.
+    terminology (Terminology): The terminology, with sources in its report, as `read_rrf` reports them from MRSAB.
+    RETURNS (list[dict[str, str]]): An entry for each source, the most restricted first: `name` (with abbreviation,
+        version and restriction level), `abbreviation`, `restriction_level` and `license`.
     """
     entries = []
     for abbreviation, source in list_sources(terminology.report).items():
@@ -74,7 +74,7 @@ def describe_sources(terminology: Terminology) -> list[dict[str, str]]:
 
 
 def add_sources(meta: dict[str, Any], terminology: Terminology, component: str) -> None:
-    """Record a terminology's sources in a pipeline's meta, in the place of those that the component had before.
+    """Record a terminology's sources in a pipeline's meta, replacing earlier sources of the same component.
 
     meta (dict[str, Any]): `nlp.meta`, which is changed. `spacy package` shows its sources and notes in the README.
     terminology (Terminology): The terminology.

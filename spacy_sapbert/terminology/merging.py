@@ -17,16 +17,16 @@ from .table import CONCEPT_SCHEMA, NAME_SCHEMA, Terminology
 def merge(terminologies: Iterable[Terminology], *, cross_references: bool = True) -> Terminology:
     """Merge several terminologies, such as ontologies that refer to each other, into one.
 
-    Concepts with the same id become one. So do concepts of which one refers to the other as the only one to the only
-    one: see `find_links`. The id of what was joined is a UMLS CUI if there is one, else that of the first terminology;
-    other ids become codes. Of canonical names, definitions and the attributes of a name, the first terminology's count;
-    types, codes, parents and the sources of a name are united in the order of the list.
+    Concepts with the same id become one, and so do concepts with one-to-one cross-references (see `find_links`). The id
+    of a merged concept is a UMLS CUI if there is one, else the id in the first terminology; its other ids become codes.
+    Canonical names, definitions and term types are taken from the first terminology that has them; types, codes,
+    parents and the sources of a name are united in the order of the list.
 
     terminologies (Iterable[Terminology]): The terminologies, the most trusted first.
-    cross_references (bool): Join concepts by cross-references as well.
-    RETURNS (Terminology): All concepts. Its report says how many links were used, and why others were not.
-    RAISES (ValueError): If there is none.
-    RAISES (TypeError): If something is not a terminology.
+    cross_references (bool): Whether to join concepts by cross-references, too.
+    RETURNS (Terminology): The merged terminology. Its report counts the links that were used and refused.
+    RAISES (ValueError): If the list is empty.
+    RAISES (TypeError): If an item is not a terminology.
     """
     inputs = _list_inputs(terminologies)
     if not inputs:
@@ -61,7 +61,6 @@ def merge(terminologies: Iterable[Terminology], *, cross_references: bool = True
         "kept": {"concepts": merged.height, "names": merged_names.height},
         "dropped": {"self_parents": self_parents, "duplicate_names": names.height - merged_names.height},
         "dangling_parents": count_dangling(parents["parents"], merged["id"]),
-        # The first terminology wins, so it is put in last.
         "sources": _union(inputs, "sources"),
         "semantic_types": _union(inputs, "semantic_types"),
     }
@@ -89,7 +88,7 @@ def _owner(ids: pl.Expr, owners: dict[str, str]) -> pl.Expr:
 
 
 def _merge_codes(concepts: pl.DataFrame, own: set[str]) -> pl.DataFrame:
-    """Unite codes: ids that were given up first, then codes of sources that are merged here, then cross-references."""
+    """Unite codes: first the replaced ids, then codes in merged sources, then codes in other sources."""
     ids = concepts.filter(pl.col("own_id") != pl.col("id")).select("id", codes="own_id")
     codes = _explode(concepts, "codes")
     distinct = codes.select(pl.col("codes").unique(maintain_order=True))["codes"]
@@ -103,7 +102,7 @@ def _merge_codes(concepts: pl.DataFrame, own: set[str]) -> pl.DataFrame:
         schema={"codes": pl.String(), "far": pl.Boolean(), "cui": pl.String()},
     )
     codes = codes.join(kinds, on="codes", how="left", maintain_order="left")
-    # A concept's own id is not a code of it, however it is spelt.
+    # A concept's own id, in any spelling, is not one of its codes.
     itself = (pl.col("codes") == pl.col("id")) | (pl.col("cui") == pl.col("id")).fill_null(False)
     codes = codes.filter(~itself).sort("id", "far", maintain_order=True)
     return _unite(pl.concat([ids, codes.select("id", "codes")]), "codes")
@@ -126,7 +125,7 @@ def _unite(rows: pl.DataFrame, column: str) -> pl.DataFrame:
 def _merge_names(names: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
     rows = pl.DataFrame({"id": ids}).with_row_index("concept").cast({"concept": pl.UInt32()})
     names = names.drop("concept").join(rows, on="id", how="left", maintain_order="left")
-    # Names of a terminology are in its order already, and terminologies in that of the list.
+    # Within a terminology, names keep their order; terminologies are in the order of the list.
     names = names.sort("concept", "place", "own_id", maintain_order=True)
     return unite_names(names, key=("id", "name", "language")).select(NAME_SCHEMA.names())
 
@@ -139,6 +138,7 @@ def _describe(terminology: Terminology) -> dict[str, Any]:
 
 def _union(terminologies: Sequence[Terminology], key: str) -> dict[str, Any]:
     together: dict[str, Any] = {}
+    # Reversed, so that entries of the first terminology win.
     for terminology in reversed(terminologies):
         together.update(terminology.report.get(key) or {})
     return dict(sorted(together.items()))

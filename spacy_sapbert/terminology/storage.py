@@ -19,21 +19,21 @@ Tables = Mapping[str, pl.DataFrame]
 
 
 def table_digest(frame: pl.DataFrame) -> str:
-    """Hash the bytes that a table is saved as.
+    """Hash a table as saved.
 
     frame (pl.DataFrame): The table.
-    RETURNS (str): The sha256 as hexadecimal digits.
+    RETURNS (str): The SHA-256 of the file that `save_folder` writes, hexadecimal.
     """
     return _write_table(frame, None)
 
 
 def save_folder(folder: Path, tables: Tables, describe: Callable[[dict[str, str]], dict[str, Any]]) -> None:
-    """Write tables and their manifest into a folder, leaving other files in it alone.
+    """Write tables and their manifest into a folder. Other files in it stay.
 
-    folder (Path): The folder, made if missing.
+    folder (Path): The folder, created if missing.
     tables (Tables): The tables by file name.
-    describe (Callable[[dict[str, str]], dict[str, Any]]): From the digest of each table, gives what to save beside them
-        in the manifest, as plain JSON data.
+    describe (Callable[[dict[str, str]], dict[str, Any]]): Returns further entries of the manifest, as plain JSON data,
+        from the digest of each table.
     """
     digests = {}
     with fill_folder(folder, last=MANIFEST) as temporary:
@@ -46,11 +46,11 @@ def save_folder(folder: Path, tables: Tables, describe: Callable[[dict[str, str]
 def load_folder(
     folder: Path, names: tuple[str, ...], *, memory_map: bool = True
 ) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
-    """Load the tables of a folder, after checking that they are whole.
+    """Load the tables of a folder after checking their hashes.
 
     folder (Path): A folder written by `save_folder`.
     names (tuple[str, ...]): The file names of its tables.
-    memory_map (bool): Leave the tables on disk until they are needed.
+    memory_map (bool): Whether to map the files into memory instead of reading them.
     RETURNS (tuple[dict[str, pl.DataFrame], dict[str, Any]]): The tables by file name, and the manifest.
     RAISES (OSError): If a file is missing, damaged or of another format version.
     """
@@ -61,7 +61,7 @@ def load_folder(
             raise FileNotFoundError(Errors.E503.format(path=folder / name))
         path = folder / name
         buffer = pa.memory_map(str(path)).read_buffer() if memory_map else pa.py_buffer(path.read_bytes())
-        # Not pl.read_ipc: it copies the table into memory, while this keeps it in the mapped file.
+        # Unlike pl.read_ipc, this does not copy the mapped table.
         frame = pl.from_arrow(pa.ipc.open_file(buffer).read_all())
         assert isinstance(frame, pl.DataFrame)
         tables[name] = frame
@@ -69,7 +69,7 @@ def load_folder(
 
 
 def _write_table(frame: pl.DataFrame, file: BinaryIO | None) -> str:
-    """Write a table to a file, if there is one, and return the sha256 of its bytes."""
+    """Write a table to a file, if one is given, and return the SHA-256 of its bytes."""
     table = _canonical(frame)
     sink = _HashingSink(file)
     with pa.ipc.new_file(pa.PythonFile(sink, mode="w"), table.schema) as writer:
@@ -79,16 +79,16 @@ def _write_table(frame: pl.DataFrame, file: BinaryIO | None) -> str:
 
 
 def _canonical(frame: pl.DataFrame) -> pa.Table:
-    """Lay a table out in the one way that depends on its content only and that polars maps without copying.
+    """Lay out a table so that its bytes depend only on its content, and polars can map it without copying.
 
-    Polars' own string views point into whatever buffers the strings happened to come from. Going through
-    plain offsets and back gives the same bytes for the same strings.
+    The string views of polars point into the buffers that the strings were read into. Converting them to plain offsets
+    and back gives the same bytes for the same strings.
     """
     table = frame.to_arrow(compat_level=pl.CompatLevel.oldest()).combine_chunks()
     for column, values in enumerate(table.columns):
         if values.null_count or not pa.types.is_large_string(values.type):
-            # Bits of truth values or of the mask of missing ones may be followed by some that mean nothing, and the
-            # lists of a filtered table keep what the others held. Taking every value makes them anew.
+            # Bitmaps may end in padding bits of any value, and the lists of a filtered table keep the values of removed
+            # rows. Taking every value makes new buffers without either.
             taken = values.take(pa.array(np.arange(len(values))))
             table = table.set_column(column, table.schema.field(column), taken)
     schema = pa.schema([(field.name, _view_type(field.type)) for field in table.schema])
@@ -104,7 +104,7 @@ def _view_type(kind: pa.DataType) -> pa.DataType:
 
 
 class _HashingSink:
-    """A writable file that hashes what it passes on to another one, if any."""
+    """A writable file that hashes data and passes them on to another file, if one is given."""
 
     closed = False
 
@@ -120,4 +120,4 @@ class _HashingSink:
         return len(data)
 
     def flush(self) -> None:
-        """Do nothing: whoever opened the file flushes it."""
+        """Do nothing. The caller flushes the file."""

@@ -1,10 +1,10 @@
-"""Say in a line what a reader made: concepts, names, and what was dropped."""
+"""Summarize a terminology in one line: concepts, names and dropped records."""
 
 from __future__ import annotations
 
 from .table import Terminology
 
-# Counts whose key in a report does not read as words behind a number.
+# Descriptions of counts whose key in a report is not a description.
 _REASONS = {
     "language": "names in other languages",
     "source": "names of other sources",
@@ -19,7 +19,7 @@ _REASONS = {
 
 
 def summarize(terminology: Terminology) -> str:
-    """Summarize a terminology and the report of the reader that made it.
+    """Summarize a terminology and its reader's report.
 
     terminology (Terminology): The terminology.
     RETURNS (str): Such as "19,533 concepts with 44,027 names; dropped: 497 obsolete terms, 3 duplicate names".

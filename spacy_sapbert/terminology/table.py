@@ -1,4 +1,4 @@
-"""The terminology: an immutable columnar table of concepts and one of their names."""
+"""The terminology: an immutable table of concepts and an immutable table of their names."""
 
 import copy
 import hashlib
@@ -44,9 +44,9 @@ NAME_SCHEMA = pl.Schema(
         "preferred": pl.Boolean(),
     }
 )
-# What makes a name one: a concept has it once in each language.
+# The key of a name: a concept has each name once in each language.
 NAME_KEY = ("concept", "name", "language")
-# Between the sources that give the same name of a concept: it is in the table once. No abbreviation of a source has it.
+# Separates the sources of a name. No abbreviation of a source contains it.
 SOURCE_SEPARATOR = "|"
 
 
@@ -67,12 +67,12 @@ class Terminology:
     """Concepts and their names, memory-mapped when loaded from disk."""
 
     def __init__(self, concepts: pl.DataFrame, names: pl.DataFrame, *, report: dict[str, Any] | None = None) -> None:
-        """Hold two tables that fit together. To make them from records, use `TerminologyBuilder`.
+        """Make a terminology of two consistent tables. To make it from records, use `TerminologyBuilder`.
 
         concepts (pl.DataFrame): The concepts, sorted by id, with the columns of `CONCEPT_SCHEMA`.
         names (pl.DataFrame): The names, sorted by concept row, with the columns of `NAME_SCHEMA`.
-        report (dict[str, Any] | None): What was read, kept and dropped, as plain JSON data.
-        RAISES (ValueError): If the tables don't fit together.
+        report (dict[str, Any] | None): The report of the reader, as plain JSON data.
+        RAISES (ValueError): If the tables are inconsistent.
         """
         _check_tables(concepts, names)
         self._concepts = concepts.rechunk()
@@ -89,12 +89,12 @@ class Terminology:
 
     @property
     def names(self) -> pl.DataFrame:
-        """The names, sorted by concept row, then in the order they were read in."""
+        """The names, sorted by concept row. Names of a concept are in the order in which they were read."""
         return self._names.clone()
 
     @property
     def report(self) -> dict[str, Any]:
-        """What was read, kept and dropped when the terminology was made."""
+        """The report of the reader: counts of what was read, kept and dropped."""
         return copy.deepcopy(self._report)
 
     @property
@@ -111,7 +111,7 @@ class Terminology:
 
     @cached_property
     def name_offsets(self) -> np.ndarray:
-        """Where each concept's names start, and behind the last concept's, where they end."""
+        """The row of each concept's first name, followed by the number of names."""
         rows = np.arange(len(self) + 1, dtype=np.uint32)
         offsets = np.searchsorted(self.name_concept, rows).astype(np.int64, copy=False)
         offsets.flags.writeable = False
@@ -180,9 +180,9 @@ class Terminology:
         """Get the codes of a concept.
 
         concept_id (str): The concept's id.
-        source (str | None): The source whose codes are wanted, as "MSH" of "MSH:D003920"; None for all codes.
-        RETURNS (tuple[str, ...]): The codes in this source, without it; none if the concept has none there. For all
-            sources, the codes as stored, "SOURCE:CODE".
+        source (str | None): The source, such as "MSH" for "MSH:D003920"; None for all sources.
+        RETURNS (tuple[str, ...]): The codes in this source, without its prefix; for all sources, the codes with their
+            prefixes, "SOURCE:CODE".
         RAISES (KeyError): If there is no such concept.
         """
         codes = self._concepts["codes"][self.row(concept_id)].to_list()
@@ -193,7 +193,7 @@ class Terminology:
         return tuple(code for prefix, _, code in split if prefix == source and code)
 
     def names_of(self, row: int) -> pl.DataFrame:
-        """Get the part of `names` that belongs to one concept, without copying.
+        """Get the rows of `names` of one concept, without copying.
 
         row (int): The concept's row in `concepts`.
         RETURNS (pl.DataFrame): Its names.
@@ -217,7 +217,7 @@ class Terminology:
     def to_disk(self, path: str | Path) -> None:
         """Save to a folder. The same terminology gives the same bytes.
 
-        path (str | Path): The folder. It may be the one that the terminology was loaded from.
+        path (str | Path): The folder. The terminology may have been loaded from it.
         """
         save_folder(Path(path), self._tables(), self._manifest)
 
@@ -234,7 +234,7 @@ class Terminology:
     def to_bytes(self) -> bytes:
         """Serialise to bytes.
 
-        RETURNS (bytes): What `to_disk` would write, packed.
+        RETURNS (bytes): The files that `to_disk` writes, packed.
         """
         with TemporaryDirectory() as folder:
             self.to_disk(folder)
@@ -244,10 +244,10 @@ class Terminology:
     def from_bytes(cls, data: bytes) -> "Terminology":
         """Load from bytes.
 
-        data (bytes): What `to_bytes` returned.
+        data (bytes): The bytes that `to_bytes` returned.
         RETURNS (Terminology): The terminology.
         RAISES (ValueError): If the bytes are damaged.
-        RAISES (OSError): If they hold files that are damaged or of another format version.
+        RAISES (OSError): If a packed file is damaged or of another format version.
         """
         with TemporaryDirectory() as folder:
             unpack_folder(data, Path(folder))
@@ -256,7 +256,7 @@ class Terminology:
     @classmethod
     def _from_saved(cls, tables: dict[str, pl.DataFrame], manifest: dict[str, Any]) -> "Terminology":
         terminology = cls(tables[CONCEPTS_FILE], tables[NAMES_FILE], report=manifest["report"])
-        # Taken over rather than computed again, so that it outlives a pyarrow that lays tables out otherwise.
+        # Not recomputed, because another version of pyarrow may lay out tables differently.
         terminology.__dict__["fingerprint"] = manifest["fingerprint"]
         return terminology
 
@@ -264,7 +264,7 @@ class Terminology:
         return {CONCEPTS_FILE: self._concepts, NAMES_FILE: self._names}
 
     def _manifest(self, digests: dict[str, str]) -> dict[str, Any]:
-        # What has just been written need not be laid out and hashed again.
+        # The tables have just been written, so their digests are known.
         self.__dict__.setdefault("fingerprint", _combine(digests))
         counts = {"concepts": len(self), "names": self.n_names}
         return {"counts": counts, "fingerprint": self.fingerprint, "report": self._report}
@@ -285,7 +285,7 @@ def _combine(digests: dict[str, str]) -> str:
 
 
 def _check_tables(concepts: pl.DataFrame, names: pl.DataFrame) -> None:
-    """Refuse tables on which look-ups would silently give wrong answers."""
+    """Refuse inconsistent tables, which would silently give wrong results."""
     for frame, schema, what in ((concepts, CONCEPT_SCHEMA, "concepts"), (names, NAME_SCHEMA, "names")):
         if frame.schema != schema:
             raise ValueError(Errors.E115.format(reason=f"the columns of {what} are {dict(frame.schema)}"))

@@ -1,4 +1,4 @@
-"""Compare what was read with a list of checksums, because an asset with a wrong one does not stop a project."""
+"""Verify files by a list of checksums. A spaCy project does not stop at an asset with a wrong checksum."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ CHECKSUMS_FILE = "SHA256SUMS"
 
 
 def verify(files: Sequence[dict[str, Any]], folder: str | Path, checksums: str | Path | None = None) -> int:
-    """Compare files with a list in the form of `sha256sum`.
+    """Verify files by a list in the format of `sha256sum`.
 
-    files (Sequence[dict[str, Any]]): Name and SHA-256 of each file that was read.
-    folder (str | Path): Where they lie; if it holds a SHA256SUMS, that is the list.
+    files (Sequence[dict[str, Any]]): The name and SHA-256 of each file that was read.
+    folder (str | Path): The folder of the files, whose SHA256SUMS is the list.
     checksums (str | Path | None): Another list.
-    RETURNS (int): How many files the list vouches for; 0 if there is no list.
-    RAISES (FileNotFoundError): If the list that was named is missing.
-    RAISES (ValueError): If a file differs, or the list has no checksum for one.
+    RETURNS (int): The number of verified files; 0 if there is no list.
+    RAISES (FileNotFoundError): If `checksums` is missing.
+    RAISES (ValueError): If a file differs from the list, or the list lacks a file.
     """
     path = Path(checksums) if checksums else Path(folder) / CHECKSUMS_FILE
     if not path.is_file():

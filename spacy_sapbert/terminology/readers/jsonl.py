@@ -1,4 +1,4 @@
-"""Read concepts from JSON lines, the form of scispaCy's knowledge bases."""
+"""Read concepts from JSON lines, the format of scispaCy's knowledge bases."""
 
 import json
 from collections import Counter
@@ -17,7 +17,7 @@ _KEYS = ("concept_id", "canonical_name", "aliases", "types", "definition")
 
 
 class JsonlSettings(Settings):
-    """How to read a file of JSON lines."""
+    """Settings of the reader of JSON lines."""
 
     language: str = "ENG"
     """The language of its names, as in UMLS."""
@@ -29,16 +29,16 @@ class JsonlSettings(Settings):
 
 @takes_settings(JsonlSettings)
 def read_jsonl(path: Path, settings: JsonlSettings) -> Terminology:
-    """Read a file of one JSON object per concept.
+    """Read a file with one JSON object per concept.
 
-    An object has a "concept_id", a "canonical_name", a list of "aliases" and, if known, a list of "types" and
-    a "definition". The canonical name counts as the preferred name.
+    An object has a "concept_id", a "canonical_name", a list of "aliases" and, optionally, a list of "types" and a
+    "definition". The canonical name is the preferred name.
 
     path (str | Path): The file, gzipped or not.
     settings (JsonlSettings): Given as keyword arguments: `read_jsonl(path, language="GER")`.
     RETURNS (Terminology): The terminology.
-    RAISES (ValueError): If a record is malformed and `errors` is "raise", or if there is none.
-    RAISES (FileNotFoundError): If there is no such file.
+    RAISES (ValueError): If a record is malformed and `errors` is "raise", or the file has no concept.
+    RAISES (FileNotFoundError): If the file does not exist.
     """
     file = SourceFile(path)
     malformed = MalformedLog(file.path, settings.errors)
@@ -82,7 +82,7 @@ def _add(builder: TerminologyBuilder, record: dict[str, Any], language: str, sou
 
 
 def _parse(text: str) -> dict[str, Any]:
-    """Parse one line, raising a ValueError with the reason if it is not a concept."""
+    """Parse one line, or raise a ValueError with the reason why it is not a concept."""
     reason = invalid_utf8(text)
     if reason:
         raise ValueError(reason)
@@ -112,8 +112,8 @@ def _check_strings(key: str, value: object) -> None:
 
 
 def _check_surrogates(text: str, record: dict[str, Any]) -> None:
-    # JSON can spell half a character ("\ud83d"), which no file can hold. It is looked for here, before any
-    # name of the concept is kept.
+    # JSON can escape a lone surrogate ("\ud83d"), which UTF-8 cannot encode. The record is checked before any of its
+    # names is added.
     if "\\ud" not in text.lower():
         return
     try:

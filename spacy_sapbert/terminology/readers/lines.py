@@ -1,4 +1,4 @@
-"""Read the lines of a plain or gzipped text file with their numbers, hashing the file on the way."""
+"""Read the lines of a plain or gzipped text file with their numbers, and hash the file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class SourceFile:
         """Find the file.
 
         path (str | Path): The file, gzipped or not.
-        RAISES (FileNotFoundError): If there is no such file.
+        RAISES (FileNotFoundError): If the file does not exist.
         """
         self.path = Path(path)
         self._sha256 = hashlib.sha256()
@@ -32,12 +32,12 @@ class SourceFile:
             raise FileNotFoundError(Errors.E102.format(file=self.path, cwd=Path.cwd()))
 
     def lines(self, *, keep_ends: bool = False) -> Iterator[tuple[int, str]]:
-        r"""Iterate over the lines, which end at \n only: U+0085 and U+2028 may stand inside a name.
+        r"""Iterate over the lines. Only \n ends a line: names may contain U+0085 or U+2028.
 
-        Bytes that are not UTF-8 become lone surrogates, so that a reader can refuse the whole record that
-        they stand in; see `invalid_utf8`.
+        Bytes that are not UTF-8 become lone surrogates, so that a reader can refuse the whole record; see
+        `invalid_utf8`.
 
-        keep_ends (bool): Whether to keep the line ends, for formats in which a record may span lines.
+        keep_ends (bool): Whether to keep the line ends, for formats with records of several lines.
         YIELDS (tuple[int, str]): The line's number, from 1, and its text.
         RAISES (ValueError): If gzip data are damaged.
         """
@@ -51,20 +51,20 @@ class SourceFile:
                 yield number, data.decode("utf8", errors="surrogateescape")
 
     def describe(self) -> dict[str, Any]:
-        """Describe the file for a terminology's report, after its lines were read to the end.
+        """Describe the file for a terminology's report, after reading all lines.
 
-        RETURNS (dict[str, Any]): Its name and sha256. The folder is left out: it says nothing of the content.
+        RETURNS (dict[str, Any]): The name of the file, without its folder, and its SHA-256.
         """
         return {"name": self.path.name, "sha256": self._sha256.hexdigest()}
 
 
 @contextmanager
 def unpacked(path: Path, file: io.BufferedReader[Any]) -> Iterator[BinaryIO]:
-    """Unpack a file if it is gzipped, by its name or its first bytes.
+    """Decompress a file if its name or its first bytes are those of a gzipped one.
 
     path (Path): The file, for its name.
     file (io.BufferedReader): The file, open for reading.
-    YIELDS (BinaryIO): Its content.
+    YIELDS (BinaryIO): The content of the file.
     RAISES (ValueError): If gzip data are damaged.
     """
     if path.suffix != ".gz" and file.peek(2)[:2] != GZIP_MAGIC:
@@ -83,23 +83,23 @@ def _lines(path: Path, file: io.BufferedReader[Any]) -> Iterator[bytes]:
 
 
 def invalid_utf8(text: str) -> str | None:
-    """Say what is wrong with text that came from bytes that are not UTF-8.
+    """Find bytes in a text that are not UTF-8.
 
     text (str): Text from `SourceFile.lines`.
-    RETURNS (str | None): The reason to refuse it, or None if it is fine.
+    RETURNS (str | None): The reason to refuse the text, or None if it is valid.
     """
     if text.isascii():
         return None
     try:
         text.encode("utf8")
     except UnicodeEncodeError as error:
-        # A byte 0xNN that does not decode stands in the text as U+DCNN.
+        # An invalid byte 0xNN was decoded as U+DCNN.
         return f"the byte 0x{ord(text[error.start]) & 0xFF:02x} at character {error.start + 1} is not UTF-8"
     return None
 
 
 class HashingReader(io.RawIOBase):
-    """Pass a file's bytes on while hashing them."""
+    """Reads a file and hashes its bytes."""
 
     def __init__(self, file: BinaryIO | io.FileIO, sha256: Any, on_read: Callable[[int], object] | None = None) -> None:
         """Wrap a file.
@@ -113,17 +113,17 @@ class HashingReader(io.RawIOBase):
         self._on_read = on_read
 
     def readable(self) -> bool:
-        """Tell that the file can be read.
+        """Return that the file is readable.
 
         RETURNS (bool): True.
         """
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Read as many bytes as there are, at most as many as fit.
+        """Read bytes into a buffer.
 
-        buffer (Any): Where to put them.
-        RETURNS (int): How many they are.
+        buffer (Any): The buffer.
+        RETURNS (int): The number of bytes read; 0 at the end of the file.
         """
         n = self._file.readinto(buffer)  # type: ignore[union-attr]
         self._sha256.update(memoryview(buffer)[:n])

@@ -1,4 +1,4 @@
-"""What readers have in common: refusing or counting malformed records, and reporting what was read."""
+"""Refuse or count malformed records, and report what a reader read."""
 
 import warnings
 from collections.abc import Mapping
@@ -15,13 +15,13 @@ MAX_EXAMPLES = 20
 
 
 class MalformedLog:
-    """Stops at the first malformed record, or counts them and keeps the first as examples."""
+    """Stops at the first malformed record, or counts malformed records and keeps the first as examples."""
 
     def __init__(self, path: Path, errors: OnMalformed) -> None:
-        """Say what to do about malformed records.
+        """Start a log.
 
         path (Path): The file that is read.
-        errors (OnMalformed): "raise" or "skip".
+        errors (OnMalformed): Whether to "raise" an error at the first malformed record, or to "skip" and count them.
         """
         self.path = path
         self.errors = errors
@@ -29,10 +29,10 @@ class MalformedLog:
         self.examples: list[str] = []
 
     def add(self, line: int, reason: object) -> None:
-        """Take note of a malformed record, which the caller then leaves out.
+        """Log a malformed record. The caller leaves it out.
 
-        line (int): Where it is.
-        reason (object): What is wrong with it.
+        line (int): The number of its line.
+        reason (object): The fault.
         RAISES (ValueError): If `errors` is "raise".
         """
         text = str(reason).rstrip(".")
@@ -43,7 +43,7 @@ class MalformedLog:
             self.examples.append(f"{self.path.name}:{line}: {text}")
 
     def warn(self, stacklevel: int) -> None:
-        """Warn if records were left out, after the file was read to its end.
+        """Warn if records were skipped. Call this after reading the whole file.
 
         stacklevel (int): As for `warnings.warn`, counted from the caller.
         """
@@ -64,15 +64,15 @@ def finish(
 ) -> Terminology:
     """Build the terminology with its report, and warn if records were skipped.
 
-    builder (TerminologyBuilder): What was read.
+    builder (TerminologyBuilder): The builder with the records of the file.
     source (SourceFile): The file, read to its end.
-    malformed (MalformedLog): The records left out as malformed.
-    read (Mapping[str, int]): Counts of what the file holds.
-    dropped (Mapping[str, int] | None): Counts of what was left out, by reason.
-    version (str | None): The version that the file says it is of.
+    malformed (MalformedLog): The log of malformed records.
+    read (Mapping[str, int]): Counts of the file's records.
+    dropped (Mapping[str, int] | None): Counts of dropped records, by reason.
+    version (str | None): The version in the file.
     **more (Any): Further entries of the report, as plain JSON data.
     RETURNS (Terminology): The terminology.
-    RAISES (ValueError): If nothing is left.
+    RAISES (ValueError): If no concept has a name.
     """
     report = {
         "files": [source.describe()],

@@ -26,7 +26,7 @@ else:
 
 
 class OboSettings(Settings):
-    """How to read an OBO file."""
+    """Settings of the reader of OBO files."""
 
     id_prefix: str | None = None
     """The prefix of the cross-references to use as concept ids, such as "UMLS" for CUIs. The first one of a term is
@@ -49,9 +49,9 @@ def read_obo(path: Path, settings: OboSettings) -> Terminology:
     path (str | Path): The file, gzipped or not.
     settings (OboSettings): Given as keyword arguments: `read_obo(path, id_prefix="UMLS")`.
     RETURNS (Terminology): The terminology.
-    RAISES (ValueError): If a term is malformed and `errors` is "raise", if there is none, or if no term has a
+    RAISES (ValueError): If a term is malformed and `errors` is "raise", the file has no term, or no term has a
         cross-reference with the prefix.
-    RAISES (FileNotFoundError): If there is no such file.
+    RAISES (FileNotFoundError): If the file does not exist.
     """
     file = SourceFile(path)
     malformed = MalformedLog(file.path, settings.errors)
@@ -93,12 +93,12 @@ class _Reading:
         self.dropped = Counter(obsolete_terms=0, synonyms_of_other_scopes=0)
         self.ids = Counter(terms_with_several_xrefs=0, terms_without_xref=0, terms_merged_into_another=0)
         self._first_lines: dict[str, int] = {}
-        # Parents are set last: only then is it known which id the term that they point to was given.
+        # Parents are added last, when the concept ids of all terms are known.
         self._concept_ids: dict[str, str] = {}
         self._parents: list[tuple[str, list[str]]] = []
 
     def add_stanza(self, start: int, lines: list[str], malformed: MalformedLog) -> None:
-        """Add one stanza, if it is a term to keep."""
+        """Add one stanza if it is a term and not obsolete."""
         kind = lines[0].strip()
         if kind in ("[Typedef]", "[Instance]"):
             self.read["other_stanzas"] += 1
@@ -121,7 +121,7 @@ class _Reading:
             malformed.add(start, error)
 
     def add_parents(self) -> None:
-        """Add every concept's parents, by the ids that they were given."""
+        """Add the parents of all concepts by their concept ids."""
         for concept_id, parents in self._parents:
             self.builder.add_concept(concept_id, parents=[self._concept_ids.get(p, p) for p in parents])
 
@@ -161,7 +161,7 @@ class _Reading:
 
 
 def _stanzas(file: SourceFile) -> Iterator[tuple[int, list[str]]]:
-    """Split a file into its header and stanzas, each with the number of its first line."""
+    """Split a file into its header and its stanzas, each with the number of its first line."""
     start = 1
     lines: list[str] = []
     for number, text in file.lines():
@@ -182,7 +182,7 @@ def _is_utf8(start: int, lines: list[str], malformed: MalformedLog) -> bool:
 
 
 def _parse_header(start: int, lines: list[str], malformed: MalformedLog) -> dict[str, str]:
-    """Read the header's tags. Not with fastobo: two of them are needed, and headers in use are often off."""
+    """Read the header's tags. fastobo would refuse the invalid headers of many files; only two tags are needed."""
     if not _is_utf8(start, lines, malformed):
         return {}
     # In reverse, so that the first line of a tag wins.

@@ -15,7 +15,7 @@ class OboSynonym:
 
 @dataclass
 class OboTerm:
-    """What a terminology needs of a term."""
+    """The clauses of a term that a terminology uses."""
 
     id: str
     name: str = ""
@@ -32,7 +32,7 @@ def parse_term(lines: list[str]) -> OboTerm:
 
     lines (list[str]): The lines.
     RETURNS (OboTerm): The term.
-    RAISES (SyntaxError): If they are not valid OBO.
+    RAISES (SyntaxError): If the lines are not valid OBO.
     RAISES (ValueError): If the term has no name, or several names or definitions.
     """
     import fastobo  # a large module that no other reader needs

@@ -1,4 +1,4 @@
-"""Load a terminology that was saved before."""
+"""Load a saved terminology."""
 
 from functools import partial
 

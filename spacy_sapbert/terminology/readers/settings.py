@@ -1,4 +1,4 @@
-"""Functions that take the settings of a reader as keyword arguments: `read_obo(path, language="GER")`."""
+"""Make functions that take the settings of a reader as keyword arguments: `read_obo(path, language="GER")`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ...types import TerminologyReader
 from ..table import Terminology
 
 if TYPE_CHECKING:
-    # For callers, whose lists and sets are as good. The settings hold tuples.
+    # Callers may give any collection, such as a list or a set. The settings store tuples.
     Texts = Collection[str]
 else:
     Texts = Strings
@@ -26,9 +26,9 @@ S = TypeVar("S", bound=Settings)
 def takes_settings(
     settings: Callable[P, S],
 ) -> Callable[[Callable[[Path, S], Terminology]], Callable[Concatenate[str | Path, P], Terminology]]:
-    """Decorate a function of a path and settings: callers give the settings as keyword arguments.
+    """Decorate a function of a path and settings, so that callers give the settings as keyword arguments.
 
-    settings (type[Settings]): The class of the settings, which has their types, defaults and meaning.
+    settings (type[Settings]): The class of the settings.
     RETURNS (Callable): The decorator.
     """
     cls = cast(type[Settings], settings)
@@ -48,17 +48,17 @@ def takes_settings(
 def make_factory(
     name: str, read: Callable[Concatenate[str | Path, P], Terminology], settings: Callable[P, S]
 ) -> Callable[Concatenate[str, P], TerminologyReader]:
-    """Make the registered function that makes a reader of a block of a config.
+    """Make the registered function that makes a reader from a block of a config.
 
-    name (str): What the function is called.
+    name (str): The name of the function.
     read (Callable): The function that reads, decorated with `takes_settings`.
     settings (type[Settings]): The class of its settings.
-    RETURNS (Callable): A function of the same arguments. What it returns opens the file when it is called.
+    RETURNS (Callable): A function with the same arguments. It returns a reader, which opens the file when called.
     """
     cls = cast(type[Settings], settings)
 
     def make_reader(path: str, *args: P.args, **values: P.kwargs) -> TerminologyReader:
-        # Wrong settings are refused when the config is read, not hours later.
+        # Invalid settings are refused when the config is read, not when the file is.
         cls.read(values, f"`{name}`")
         return functools.partial(read, path, *args, **values)
 
@@ -84,7 +84,7 @@ def _sign(function: Callable[..., Any], path: Any, settings: type[Settings], ret
 
 
 def _without_tuples(annotation: Any) -> Any:
-    """Write a type for callers: any sequence, where settings hold a tuple. Configs have lists only."""
+    """Replace tuples in a type by sequences, because configs have lists only."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         return _without_tuples(arguments[0])

@@ -22,7 +22,7 @@ _FALSE = frozenset(("", "0", "f", "false", "n", "no"))
 
 
 class TableSettings(Settings):
-    """How to read a table."""
+    """Settings of the reader of tables."""
 
     id_column: str = "id"
     """The column of concept ids."""
@@ -61,17 +61,17 @@ class TableSettings(Settings):
 
 @takes_settings(TableSettings)
 def read_table(path: Path, settings: TableSettings) -> Terminology:
-    """Read a table with one name per row. The rows of a concept need not stand together.
+    """Read a table with one name per row. The rows of a concept may be anywhere in the table.
 
-    A tab-separated file has no quoting: every tab separates. Any other one has fields in double quotes where
-    needed, which may hold delimiters and line ends.
+    A tab-separated file has no quoting: every tab separates fields. In other files, fields in double quotes may contain
+    delimiters and line ends.
 
     path (str | Path): The file, gzipped or not.
     settings (TableSettings): Given as keyword arguments: `read_table(path, id_column="cui")`.
     RETURNS (Terminology): The terminology.
-    RAISES (ValueError): If settings and file don't fit, a row is malformed and `errors` is "raise", or there
-        is none.
-    RAISES (FileNotFoundError): If there is no such file.
+    RAISES (ValueError): If the file lacks a column of the settings, a row is malformed and `errors` is "raise", or the
+        file has no row.
+    RAISES (FileNotFoundError): If the file does not exist.
     """
     file = SourceFile(path)
     malformed = MalformedLog(file.path, settings.errors)
@@ -97,7 +97,7 @@ make_table_reader = make_factory("make_table_reader", read_table, TableSettings)
 
 
 def _add(builder: TerminologyBuilder, fields: list[str], positions: dict[str, int], width: int, separator: str) -> None:
-    """Add one row, raising a ValueError with the reason if it is malformed."""
+    """Add one row, or raise a ValueError with the reason why it is malformed."""
     if len(fields) != width:
         raise ValueError(f"{len(fields)} fields were found, but there are {width} columns")
     reason = next(filter(None, map(invalid_utf8, fields)), None)
@@ -128,7 +128,7 @@ def _add(builder: TerminologyBuilder, fields: list[str], positions: dict[str, in
 
 
 def _rows(file: SourceFile, delimiter: str, malformed: MalformedLog) -> Iterator[tuple[int, list[str]]]:
-    """Iterate over the rows with the number of the line each begins on, passing over empty lines."""
+    """Iterate over the rows with the numbers of their first lines, skipping empty lines."""
     if delimiter != "\t":
         yield from _quoted_rows(file, delimiter, malformed)
         return

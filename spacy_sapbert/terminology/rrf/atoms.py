@@ -1,4 +1,4 @@
-"""Read the atoms of MRCONSO, keeping those that a filter lets through and counting all."""
+"""Read the atoms of MRCONSO, keep those that pass the filters, and count all of them."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from .settings import RrfSettings
 from .sources import parse_level
 
 COLUMNS = ("CUI", "LAT", "TS", "STT", "ISPREF", "SAB", "TTY", "CODE", "STR", "SRL", "SUPPRESS")
-# What atoms are counted by, and the columns of names that these become.
+# The columns by which atoms are counted, and the columns of names that they become.
 LABELS = {"SAB": "source", "LAT": "language", "TTY": "term_type"}
-# Longer names exist (laboratory tests, chemicals), but an encoder sees their beginning only.
+# Longer names exist (laboratory tests, chemicals), but an encoder reads only their beginning.
 LONG = 1000
-# What `str.strip` removes. polars' own list leaves the separators U+001C to U+001F where they are.
+# The characters that `str.strip` removes. polars' default lacks the separators U+001C to U+001F.
 WHITE_SPACE = "\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
     map(chr, range(0x2000, 0x200B))
 )
-# As the builder: white space and control characters.
+# White space and control characters, as in the builder.
 NOT_IN_ID = r"[\s\x00-\x1f\x7f-\x9f]"
 
 
 @dataclass
 class AtomCounts:
-    """What was read from MRCONSO.
+    """Counts of the atoms of MRCONSO.
 
-    ids (pl.Series): All concepts of the release.
-    labels (pl.DataFrame): Columns SAB, LAT, TTY, SRL and `rows`.
-    dropped (Counter[str]): Atoms left out, by reason.
+    ids (pl.Series): The ids of all concepts of the release.
+    labels (pl.DataFrame): The columns SAB, LAT, TTY, SRL and `rows`, the number of atoms.
+    dropped (Counter[str]): The number of dropped atoms, by reason.
     """
 
     ids: pl.Series
@@ -42,7 +42,7 @@ class AtomCounts:
 
     @property
     def levels(self) -> dict[str, int | None]:
-        """The restriction level of each source, as its atoms give it: the strictest, None where one has none."""
+        """The strictest restriction level of each source's atoms; None if an atom has none."""
         levels: dict[str, int | None] = {}
         for source, text in self.labels.select("SAB", "SRL").unique().sort("SAB", "SRL").iter_rows():
             level, other = parse_level(text), levels.get(source, -1)
@@ -59,10 +59,10 @@ class AtomCounts:
         return dict(totals.iter_rows())
 
     def by_kept(self, column: str, atoms: pl.DataFrame) -> dict[str, dict[str, int]]:
-        """Count rows, and those that were kept, by the values of a label.
+        """Count all rows and the kept rows by the values of a label.
 
         column (str): "SAB", "LAT" or "TTY".
-        atoms (pl.DataFrame): What was kept.
+        atoms (pl.DataFrame): The kept atoms.
         RETURNS (dict[str, dict[str, int]]): `rows` and `kept` by value, the most frequent first.
         """
         kept = dict(atoms[LABELS[column]].value_counts().iter_rows())
@@ -73,10 +73,10 @@ def read_atoms(folder: RrfFolder, settings: RrfSettings) -> tuple[pl.DataFrame, 
     """Read MRCONSO.
 
     folder (RrfFolder): The release.
-    settings (RrfSettings): Which atoms to keep.
-    RETURNS (tuple[pl.DataFrame, AtomCounts]): The atoms, in the order of the file, with the columns CUI, name,
-        language, source, term_type, preferred, code and rank (0 for the best name to show); and counts.
-    RAISES (ValueError): If the file is damaged or empty, a setting names what it does not have, or no atom is left.
+    settings (RrfSettings): The filters.
+    RETURNS (tuple[pl.DataFrame, AtomCounts]): The kept atoms, in the order of the file, with the columns CUI, name,
+        language, source, term_type, preferred, code and rank (0 for the best canonical name); and the counts.
+    RAISES (ValueError): If the file is damaged or empty, it lacks a value that a setting names, or no atom is kept.
     """
     kept, ids, labels = [], [], []
     dropped: Counter[str] = Counter()
@@ -103,15 +103,15 @@ def read_atoms(folder: RrfFolder, settings: RrfSettings) -> tuple[pl.DataFrame, 
 def keep_semantic_types(
     atoms: pl.DataFrame, types: pl.DataFrame, wanted: Collection[str] | None, folder: RrfFolder, counts: AtomCounts
 ) -> pl.DataFrame:
-    """Keep the atoms of concepts that have one of some semantic types, and count the others.
+    """Keep the atoms of concepts with one of the given semantic types, and count the others.
 
-    atoms (pl.DataFrame): What `read_atoms` gave.
+    atoms (pl.DataFrame): The atoms that `read_atoms` returned.
     types (pl.DataFrame): The columns CUI and TUI.
-    wanted (Collection[str] | None): The types (TUI); None for all.
-    folder (RrfFolder): Where they were read.
-    counts (AtomCounts): Takes the count.
-    RETURNS (pl.DataFrame): The atoms that are left.
-    RAISES (ValueError): If a type does not occur, or no atom is left.
+    wanted (Collection[str] | None): The semantic types (TUI) to keep; None for all.
+    folder (RrfFolder): The release.
+    counts (AtomCounts): The counts, to which the dropped atoms are added.
+    RETURNS (pl.DataFrame): The kept atoms.
+    RAISES (ValueError): If no concept has one of the types, or no atom is kept.
     """
     if wanted is None:
         return atoms
@@ -125,7 +125,7 @@ def keep_semantic_types(
 
 
 def _make_conditions(settings: RrfSettings) -> dict[str, pl.Expr]:
-    """Write the settings as conditions, by the reason for which an atom that fails one is dropped."""
+    """Express the settings as conditions, by the reason for dropping an atom that fails one."""
     conditions = {}
     labels = {
         "language": ("LAT", settings.languages),
@@ -144,7 +144,7 @@ def _make_conditions(settings: RrfSettings) -> dict[str, pl.Expr]:
 
 
 def _with_good_ids(block: pl.DataFrame, folder: RrfFolder) -> pl.DataFrame:
-    """Leave out, or refuse, atoms whose concept id could not be written to a document."""
+    """Drop or refuse atoms with a concept id that cannot be written to a document."""
     is_bad = (pl.col("CUI") == "") | pl.col("CUI").str.contains(NOT_IN_ID)
     bad = block.filter(is_bad)
     if not bad.height:
@@ -157,7 +157,7 @@ def _with_good_ids(block: pl.DataFrame, folder: RrfFolder) -> pl.DataFrame:
 def _as_atoms(block: pl.DataFrame, lower_case: bool) -> pl.DataFrame:
     name = pl.col("STR").str.strip_chars(WHITE_SPACE)
     is_best = {column: pl.col(column) == best for column, best in (("TS", "P"), ("STT", "PF"), ("ISPREF", "Y"))}
-    # The name to show: English, not suppressed, and the one that UMLS prefers.
+    # The best canonical name is English, not suppressed, and preferred by UMLS.
     faults = (pl.col("LAT") != "ENG", pl.col("SUPPRESS") != "N", *(~best for best in is_best.values()))
     rank = sum((fault.cast(pl.UInt8()) * 2**place for place, fault in enumerate(reversed(faults))), start=pl.lit(0))
     return block.select(
@@ -173,7 +173,7 @@ def _as_atoms(block: pl.DataFrame, lower_case: bool) -> pl.DataFrame:
 
 
 def _check(folder: RrfFolder, settings: RrfSettings, counts: AtomCounts, atoms: pl.DataFrame) -> None:
-    """Refuse an empty file, values that do not occur, which would be spelled wrongly, and an empty result."""
+    """Refuse an empty file, settings with values that do not occur (probably misspelt), and an empty result."""
     if not folder.read["MRCONSO"]:
         raise ValueError(Errors.E128.format(file=folder.path / "MRCONSO"))
     wanted = {"LAT": settings.languages, "SAB": settings.sources, "TTY": settings.term_types}

@@ -1,4 +1,4 @@
-"""The columns of RRF files (UMLS Reference Manual, chapter 3), and what `write_rrf` puts into them."""
+"""The columns of RRF files (UMLS Reference Manual, chapter 3), and their content in files by `write_rrf`."""
 
 # Standard columns, for folders without MRFILES.
 COLUMNS = {
@@ -24,7 +24,7 @@ DESCRIPTIONS = {
     "MRCOLS": "Columns of files",
 }
 
-# Meaning of the columns that are written. The others are empty.
+# The meanings of the columns that `write_rrf` fills. The others are empty.
 MEANINGS: dict[str, dict[str, str]] = {
     "MRCONSO": {
         "CUI": "Identifier of the concept",

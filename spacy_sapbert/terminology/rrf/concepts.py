@@ -1,4 +1,4 @@
-"""What a release says of its concepts beside their names: types, definitions, codes, retired ids."""
+"""Read the types, definitions, codes and retired ids of a release's concepts."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from .folder import RrfFolder
 from .settings import RrfSettings
 from .sources import SourceFilter
 
-# Attributes of MRSAT that the writer of this package uses: the code of a concept in a source that gives it no name, and
-# the name to show where no flag of MRCONSO can point to it.
+# Attributes of MRSAT that `write_rrf` uses: a concept's code in a source without a name of the concept, and a canonical
+# name that the flags of MRCONSO cannot mark.
 XREF = "XREF"
 CANONICAL_NAME = "CANONICAL_NAME"
-# UMLS has no names and codes without a source. The writer gives those of a terminology this one.
+# In UMLS, all names and codes have a source. `write_rrf` gives this one to names and codes without a source.
 NO_SOURCE = "NOSAB"
-# UMLS's own word for an atom without a code in its source.
+# In UMLS, the code of an atom without a code in its source.
 NO_CODE = "NOCODE"
 
 
@@ -33,13 +33,13 @@ def read_types(folder: RrfFolder, retired: pl.DataFrame | None) -> pl.DataFrame:
 def read_definitions(
     folder: RrfFolder, retired: pl.DataFrame | None, source_filter: SourceFilter, settings: RrfSettings
 ) -> pl.DataFrame:
-    """Read definitions from MRDEF, without suppressed ones and those in languages that are not wanted.
+    """Read definitions from MRDEF. Suppressed definitions and those in other languages are left out.
 
     folder (RrfFolder): The release.
     retired (pl.DataFrame | None): Retired concepts to replace.
-    source_filter (SourceFilter): Which sources to use.
-    settings (RrfSettings): Languages, and sources whose definitions come first.
-    RETURNS (pl.DataFrame): The columns CUI, `definition` and SAB, of each concept the best first.
+    source_filter (SourceFilter): The sources to keep.
+    settings (RrfSettings): The languages to keep and the preferred sources of definitions.
+    RETURNS (pl.DataFrame): The columns CUI, `definition` and SAB, with the best definition of a concept first.
     """
     table = remap(folder.table("MRDEF", ("CUI", "SAB", "DEF", "SUPPRESS")), ("CUI",), retired)
     table = table.with_columns(pl.col("DEF").str.strip_chars())
@@ -57,7 +57,7 @@ def read_definitions(
 
 
 def read_xrefs(folder: RrfFolder, retired: pl.DataFrame | None) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Read from MRSAT the codes of sources that give no names, and names to show.
+    """Read from MRSAT the codes of sources without names, and canonical names.
 
     folder (RrfFolder): The release.
     retired (pl.DataFrame | None): Retired concepts to replace.
@@ -72,11 +72,11 @@ def read_xrefs(folder: RrfFolder, retired: pl.DataFrame | None) -> tuple[pl.Data
 
 
 def read_retired(folder: RrfFolder, living: pl.Series | None = None) -> pl.DataFrame:
-    """Read from MRCUI which retired concepts were merged into which others.
+    """Read from MRCUI the retired concepts that were merged into others.
 
     folder (RrfFolder): The release.
-    living (pl.Series | None): The concepts that MRCONSO has: whatever MRCUI says, these are not retired.
-    RETURNS (pl.DataFrame): The columns `retired` and CUI: the concept that it is now part of. Concepts that were
+    living (pl.Series | None): The concepts in MRCONSO, which are not retired even if MRCUI lists them.
+    RETURNS (pl.DataFrame): The columns `retired` and CUI, the concept that it was merged into. Concepts that were
         deleted, or mapped to broader, narrower or related ones, have no row.
     """
     table = folder.table("MRCUI", ("CUI1", "REL", "CUI2")).filter(pl.col("REL") == "SY", pl.col("CUI2") != "")
@@ -86,7 +86,7 @@ def read_retired(folder: RrfFolder, living: pl.Series | None = None) -> pl.DataF
     current = {}
     for start, end in merged.items():
         seen = {start}
-        # A concept may have been merged into one that was merged later. Circles lead nowhere and are left out.
+        # A concept may have been merged into one that was merged later. Circular merges are left out.
         while end in merged and end not in seen:
             seen.add(end)
             end = merged[end]
@@ -97,12 +97,12 @@ def read_retired(folder: RrfFolder, living: pl.Series | None = None) -> pl.DataF
 
 
 def remap(table: pl.DataFrame, columns: Sequence[str], retired: pl.DataFrame | None) -> pl.DataFrame:
-    """Replace retired concepts by those they were merged into.
+    """Replace retired concepts by those that they were merged into.
 
     table (pl.DataFrame): Any table.
     columns (Sequence[str]): Its columns of concept ids.
-    retired (pl.DataFrame | None): What `read_retired` gave; None to leave all as it is.
-    RETURNS (pl.DataFrame): The table.
+    retired (pl.DataFrame | None): The table that `read_retired` returned; None to replace nothing.
+    RETURNS (pl.DataFrame): The table with current ids.
     """
     if retired is None or not retired.height:
         return table

@@ -1,4 +1,4 @@
-"""Find the files of a release in Rich Release Format, know their columns, and read them as tables."""
+"""Find the files of a release in Rich Release Format and read them as tables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..readers.malformed import MalformedLog
 from .columns import COLUMNS
 from .lines import RrfLines
 
-# A whole file, or one of the parts that a full release is cut into: MRCONSO.RRF.aa.gz, MRCONSO.RRF.ab.gz, ...
+# A whole file, or one of the parts of a file in a full release: MRCONSO.RRF.aa.gz, MRCONSO.RRF.ab.gz, ...
 _PART = re.compile(r"\.RRF(?P<part>\.(?!gz$)[a-z]{2})?(?P<packed>\.gz)?$")
 
 
@@ -26,12 +26,12 @@ class RrfFolder:
     """A folder with the files of one release."""
 
     def __init__(self, path: str | Path, *, errors: OnMalformed = "raise") -> None:
-        """Look into the folder.
+        """Find the files and read their columns from MRFILES.
 
-        path (str | Path): The folder of MRCONSO.RRF and its siblings, or the one above with META in it.
+        path (str | Path): The folder with MRCONSO.RRF, or its parent if it is called META.
         errors (OnMalformed): Whether to "raise" an error for a malformed line, or to "skip" and count it.
         RAISES (FileNotFoundError): If there is no MRCONSO.
-        RAISES (ValueError): If a file is there twice.
+        RAISES (ValueError): If the folder has several forms of a file, or lacks a file that MRFILES lists.
         """
         self.path = Path(path)
         self.errors = errors
@@ -55,9 +55,10 @@ class RrfFolder:
         """Read a file in blocks.
 
         name (str): The file without its ending, such as "MRCONSO".
-        columns (Sequence[str]): The columns wanted.
+        columns (Sequence[str]): The columns to read.
         YIELDS (pl.DataFrame): The next lines; all columns are strings without nulls.
-        RAISES (ValueError): If a column is missing, the file is damaged, or a line is malformed and not to be skipped.
+        RAISES (ValueError): If a column is missing, the file is damaged, or a line is malformed and `errors` is
+            "raise".
         """
         header, rows = self._formats.get(name, (COLUMNS[name].split(), None))
         parts = find_parts(self.path, name)
@@ -76,9 +77,10 @@ class RrfFolder:
         """Read a file as a whole.
 
         name (str): The file without its ending.
-        columns (Sequence[str]): The columns wanted.
-        RETURNS (pl.DataFrame): All lines; without any if there is no such file.
-        RAISES (ValueError): As `tables`.
+        columns (Sequence[str]): The columns to read.
+        RETURNS (pl.DataFrame): All lines; none if the file is missing.
+        RAISES (ValueError): If a column is missing, the file is damaged, or a line is malformed and `errors` is
+            "raise".
         """
         if name not in self:
             return pl.DataFrame(schema={column: pl.String() for column in columns})
@@ -94,13 +96,13 @@ class RrfFolder:
     def _read_formats(self) -> dict[str, tuple[list[str], int | None]]:
         """Read from MRFILES the columns and the number of rows of each file."""
         formats = {}
-        # The columns of MRFILES itself are the standard ones: no formats are known yet.
+        # MRFILES itself has the standard columns.
         for name, columns, rows in self.table("MRFILES", ("FIL", "FMT", "RWS")).iter_rows():
             formats[Path(name).stem] = columns.split(","), int(rows) if rows.isdigit() else None
         return formats
 
     def _check_present(self) -> None:
-        """Refuse a folder without a file that MRFILES says has rows, as far as it would be read."""
+        """Refuse a folder that lacks a file with rows according to MRFILES, if the file would be read."""
         for name in ("MRSTY", "MRDEF", "MRREL", "MRSAB"):
             _, rows = self._formats.get(name, ([], None))
             if rows and name not in self:
@@ -109,7 +111,7 @@ class RrfFolder:
                 warnings.warn(Warnings.W105.format(folder=self.path, file=name, rows=rows), UserWarning, stacklevel=3)
 
     def _account(self, name: str, lines: RrfLines, expected: int | None) -> None:
-        """Keep the counts of a file that was read to its end, and compare them with what MRFILES says."""
+        """Record the counts of a file that was read to its end, and compare its length with MRFILES."""
         self.read[name] = lines.rows
         self._described += lines.describe()
         self.repaired.update(lines.repaired)
@@ -129,7 +131,7 @@ def find_parts(folder: Path, name: str) -> list[Path]:
     folder (Path): The folder.
     name (str): The file without its ending, such as "MRCONSO".
     RETURNS (list[Path]): The file, or its parts in order; empty if there is none.
-    RAISES (ValueError): If it is there both whole and in parts, or both packed and not, or a part is missing.
+    RAISES (ValueError): If the folder has several forms of the file (whole, in parts, packed), or lacks a part.
     """
     if not folder.is_dir():
         return []
@@ -144,12 +146,12 @@ def find_parts(folder: Path, name: str) -> list[Path]:
 
 
 def parse_block(data: bytes, header: Sequence[str], columns: Sequence[str]) -> pl.DataFrame:
-    """Parse lines that are known to have the right number of fields.
+    """Parse lines with the right number of fields.
 
     data (bytes): The lines.
     header (Sequence[str]): The names of all columns.
-    columns (Sequence[str]): Those wanted.
-    RETURNS (pl.DataFrame): The columns wanted, in this order, as strings.
+    columns (Sequence[str]): The columns to keep.
+    RETURNS (pl.DataFrame): These columns, in this order, as strings.
     """
     wanted = sorted(header.index(column) for column in columns)
     frame = pl.read_csv(

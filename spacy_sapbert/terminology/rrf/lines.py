@@ -21,10 +21,10 @@ PIPE, NEWLINE = 0x7C, 0x0A
 
 
 class Block(NamedTuple):
-    """Lines that all have the right number of fields.
+    """Checked lines, which all have the right number of fields.
 
-    data (bytes): The lines, each with its trailing pipe and newline; UTF-8.
-    rows (int): How many there are.
+    data (bytes): The lines in UTF-8, each with its trailing pipe and newline.
+    rows (int): The number of lines.
     """
 
     data: bytes
@@ -32,18 +32,18 @@ class Block(NamedTuple):
 
 
 class RrfLines:
-    """The lines of one RRF file, which may be cut into parts and gzipped.
+    """The lines of one RRF file, which may be in parts and gzipped.
 
-    Lines end at a newline and nowhere else: names may hold U+0085 or U+2028. After reading, `rows` says how many lines
-    there were, and `repaired` which slips were put right.
+    Only a newline ends a line: names may contain U+0085 or U+2028. After reading, `rows` is the number of lines, and
+    `repaired` counts the repaired lines by kind of fault.
     """
 
     def __init__(self, paths: Sequence[Path], n_columns: int, malformed: MalformedLog) -> None:
-        """Name the file.
+        """Prepare to read a file.
 
-        paths (Sequence[Path]): Its parts, in order.
-        n_columns (int): Fields of a line.
-        malformed (MalformedLog): What to do about lines with other fields.
+        paths (Sequence[Path]): The parts of the file, in order.
+        n_columns (int): The number of fields of a line.
+        malformed (MalformedLog): The log of malformed lines.
         """
         self.paths = list(paths)
         self.n_columns = n_columns
@@ -53,10 +53,10 @@ class RrfLines:
         self.hashes: dict[str, str] = {}
 
     def blocks(self) -> Iterator[Block]:
-        """Iterate over the lines, reading and checking a block while the one before it is used.
+        """Iterate over blocks of lines. A thread reads and checks the next block while the caller uses one.
 
-        YIELDS (Block): Some millions of bytes of lines.
-        RAISES (ValueError): If gzip data are damaged, or a line is malformed and not to be skipped.
+        YIELDS (Block): The lines of about 32 MiB of the file.
+        RAISES (ValueError): If gzip data are damaged, or a line is malformed and the log's `errors` is "raise".
         """
         blocks = self._checked()
         with ThreadPoolExecutor(1) as reader:
@@ -69,7 +69,7 @@ class RrfLines:
     def describe(self) -> list[dict[str, Any]]:
         """Describe the parts for a report, after reading.
 
-        RETURNS (list[dict[str, Any]]): Name and SHA-256 of each.
+        RETURNS (list[dict[str, Any]]): The name and SHA-256 of each part.
         """
         return [{"name": path.name, "sha256": self.hashes[path.name]} for path in self.paths]
 
@@ -87,7 +87,7 @@ class RrfLines:
         self.rows = first - 1
 
     def _whole_lines(self) -> Iterator[bytes]:
-        """Read blocks that end at a line's end. A part may end within a line that the next part goes on with."""
+        """Read blocks of whole lines. A line may continue in the next part of the file."""
         rest = b""
         for data in self._raw():
             end = data.rfind(b"\n") + 1
@@ -118,7 +118,7 @@ class RrfLines:
         return data[len(BOM) :]
 
     def _mend(self, data: bytes, first: int) -> Block:
-        """Put right what can be, and pass over or refuse the rest, with the number of its line."""
+        """Repair lines, and log those that cannot be repaired with their numbers."""
         kept = []
         for number, line in enumerate(data.split(b"\n")[:-1], start=first):
             if line.endswith(b"\r"):
@@ -142,7 +142,7 @@ class RrfLines:
         if fault:
             return fault
         n = line.count(b"|")
-        # The pipe behind the last field is often lost when files are edited; what is meant is plain.
+        # Editors often drop the pipe after the last field; the line stays unambiguous.
         if (n == self.n_columns and line.endswith(b"|")) or (n == self.n_columns - 1 and not line.endswith(b"|")):
             return None
         found = n + (not line.endswith(b"|"))
@@ -150,11 +150,11 @@ class RrfLines:
 
 
 def is_clean(data: bytes, n_columns: int) -> bool:
-    """Tell whether every line has the right number of fields, a trailing pipe and nothing unusual.
+    """Check whether all lines are UTF-8 with the right number of fields, a trailing pipe and no carriage return.
 
-    data (bytes): Lines, each with its newline.
-    n_columns (int): Fields of a line.
-    RETURNS (bool): False if a closer look is needed.
+    data (bytes): The lines, each with its newline.
+    n_columns (int): The number of fields of a line.
+    RETURNS (bool): Whether they are. If not, each line has to be checked.
     """
     if b"\r" in data:
         return False
@@ -166,6 +166,6 @@ def is_clean(data: bytes, n_columns: int) -> bool:
     characters = np.frombuffer(data, dtype=np.uint8)
     newlines = np.flatnonzero(characters == NEWLINE)
     pipes = np.flatnonzero(characters == PIPE)
-    # If the last pipe that the i-th line should have stands right before its end, for every i, each has as many.
+    # All lines have n_columns pipes if, for every i, pipe number i * n_columns directly precedes the i-th newline.
     last = pipes[n_columns - 1 :: n_columns]
     return len(pipes) == n_columns * len(newlines) and bool((last + 1 == newlines).all())

@@ -1,4 +1,4 @@
-"""Read a release in Rich Release Format (RRF): UMLS, a subset of it, or anything else in that form."""
+"""Read a release in Rich Release Format (RRF), such as UMLS or a subset of it."""
 
 from __future__ import annotations
 
@@ -20,22 +20,23 @@ from .settings import RrfSettings
 from .sources import SourceFilter, describe_used, read_sources
 from .tables import make_concepts, number_concepts, place
 
-# More rows of unknown concepts than this share suggest that the files do not belong together.
+# A larger share of rows about unknown concepts suggests that the files are of different releases.
 UNKNOWN_SHARE = 0.05
 
 
 @takes_settings(RrfSettings)
 def read_rrf(path: Path, settings: RrfSettings) -> Terminology:
-    """Read MRCONSO and, as far as they are there, MRSTY, MRDEF, MRREL, MRSAB and MRCUI, plain or gzipped, whole or in
-    parts. Columns are those that MRFILES tells, else the standard ones.
+    """Read a release in Rich Release Format.
 
-    A concept has one name for each distinct string and language, in the order of the file.
+    MRCONSO is required. MRSTY, MRDEF, MRREL, MRSAB and MRCUI are read if the folder has them. Files may be gzipped or
+    in parts. MRFILES gives their columns; without it, they have the standard columns. A concept has one name for each
+    distinct string and language, in the order of the file.
 
-    path (str | Path): The folder, or the one above its META.
+    path (str | Path): The folder with MRCONSO.RRF, or its parent if it is called META.
     settings (RrfSettings): Given as keyword arguments: `read_rrf(path, languages=["ENG", "GER"])`.
     RETURNS (Terminology): The terminology. Its report has counts by reason, source, language and term type.
     RAISES (FileNotFoundError): If there is no MRCONSO.
-    RAISES (ValueError): If files are damaged or do not fit, or nothing passes the filters.
+    RAISES (ValueError): If files are damaged or inconsistent, or no atom passes the filters.
     """
     return _read(RrfFolder(path, errors=settings.errors), settings)
 
@@ -100,7 +101,7 @@ def _read(folder: RrfFolder, settings: RrfSettings) -> Terminology:
 
 
 def _count_unknown(tables: dict[str, pl.DataFrame], ids: pl.Series) -> dict[str, int]:
-    """Count the rows of each file that are about concepts which MRCONSO does not have, and warn if they are many."""
+    """Count the rows of each file about concepts that MRCONSO does not have, and warn if there are many."""
     counts = {}
     for file, table in tables.items():
         is_known = pl.all_horizontal(pl.all().is_in(ids.implode()))

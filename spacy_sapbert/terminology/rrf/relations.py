@@ -1,4 +1,4 @@
-"""Parents and tradenames from MRREL. A row says: concept 2 has the relation to concept 1."""
+"""Read parents and tradenames from MRREL. In a row, concept 2 has the relation to concept 1."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from .folder import RrfFolder
 from .sources import SourceFilter
 from .tables import find_rows
 
-# Concept 2 is the parent of concept 1; and the reverse.
+# Concept 2 is the parent of concept 1, or its child.
 IS_PARENT = (pl.col("REL") == "PAR") | (pl.col("RELA") == "inverse_isa")
 IS_CHILD = (pl.col("REL") == "CHD") | (pl.col("RELA") == "isa")
-# Concept 2 is a brand of concept 1; and the reverse.
+# Concept 2 is a brand of concept 1, or the generic concept of the brand.
 TRADENAME_OF, HAS_TRADENAME = "tradename_of", "has_tradename"
 IS_TRADENAME = pl.col("RELA").is_in([TRADENAME_OF, HAS_TRADENAME])
 
@@ -22,11 +22,11 @@ IS_TRADENAME = pl.col("RELA").is_in([TRADENAME_OF, HAS_TRADENAME])
 def read_relations(
     folder: RrfFolder, retired: pl.DataFrame | None, source_filter: SourceFilter, suppressed: Suppressed
 ) -> pl.DataFrame:
-    """Read those rows of MRREL that tell of parents or of tradenames.
+    """Read the rows of MRREL about parents and tradenames.
 
     folder (RrfFolder): The release.
     retired (pl.DataFrame | None): Retired concepts to replace.
-    source_filter (SourceFilter): Which sources to use.
+    source_filter (SourceFilter): The sources to keep.
     suppressed (Suppressed): "keep", or "drop" rows with a SUPPRESS other than N.
     RETURNS (pl.DataFrame): The columns CUI1, REL, CUI2, RELA and SAB, in the order of the file.
     """
@@ -44,11 +44,11 @@ def read_relations(
 def find_parents(relations: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
     """Find the parents of each concept.
 
-    relations (pl.DataFrame): What `read_relations` gave.
+    relations (pl.DataFrame): The rows that `read_relations` returned.
     ids (pl.Series): The concepts of the terminology, in order.
-    RETURNS (pl.DataFrame): The columns `concept` (row) and `parents` (id), without those that are not in the
-        terminology and without concepts that would be parents of themselves. Those of a concept in the order of the
-        file, rows that begin with it first.
+    RETURNS (pl.DataFrame): The columns `concept` (row) and `parents` (id). Concepts outside the terminology and
+        concepts that are their own parents are left out. Parents from rows that begin with the child come first, both
+        kinds in the order of the file.
     """
     up = relations.filter(IS_PARENT).select(child="CUI1", parents="CUI2")
     down = relations.filter(IS_CHILD).select(child="CUI2", parents="CUI1")
@@ -63,18 +63,19 @@ def find_parents(relations: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
 def add_tradenames(
     names: pl.DataFrame, relations: pl.DataFrame, ids: pl.Series, mode: Tradenames, direction: TradenameDirection
 ) -> tuple[pl.DataFrame, dict[str, int]]:
-    """Give brands and the concepts that they are brands of each other's names, one step far.
+    """Give brands and their generic concepts each other's names. Given names are not passed on.
 
     names (pl.DataFrame): The distinct names, sorted by concept.
-    relations (pl.DataFrame): What `read_relations` gave.
+    relations (pl.DataFrame): The rows that `read_relations` returned.
     ids (pl.Series): The concepts of the terminology, in order.
     mode (Tradenames): "union", or "last": the partner in the last row of concept 1 only.
-    direction (TradenameDirection): Who is given names: "both", the "generic" or the "brand".
-    RETURNS (tuple[pl.DataFrame, dict[str, int]]): The names, still sorted, and counts of links, concepts and names.
+    direction (TradenameDirection): The concepts that are given names: "both", the "generic" or the "brand".
+    RETURNS (tuple[pl.DataFrame, dict[str, int]]): The names, sorted by concept, and the numbers of links, concepts
+        and names.
     """
     links = _link(relations, ids, mode, direction)
     given = links.join(names, left_on="partner", right_on="concept", how="inner", maintain_order="left")
-    # UMLS does not prefer the name for this concept, whatever it is for the partner.
+    # A preferred name of the partner is not a preferred name of this concept.
     given = given.with_columns(preferred=pl.lit(False)).select(names.columns)
     receivers = links.select("concept").unique()
     touched = names.join(receivers, on="concept", how="semi", maintain_order="left")
@@ -85,7 +86,7 @@ def add_tradenames(
 
 
 def _link(relations: pl.DataFrame, ids: pl.Series, mode: Tradenames, direction: TradenameDirection) -> pl.DataFrame:
-    """Make a table of `concept` (row), who is given names, and `partner` (row), whose names they are."""
+    """Make a table of each `concept` (row) that is given names and the `partner` (row) that they come from."""
     rows = relations.filter(IS_TRADENAME)
     rows = rows.select(
         pl.Series("concept", find_rows(rows["CUI1"], ids)),
@@ -93,7 +94,7 @@ def _link(relations: pl.DataFrame, ids: pl.Series, mode: Tradenames, direction: 
         is_generic=pl.col("RELA") == TRADENAME_OF,
     ).filter(pl.col("concept") >= 0, pl.col("partner") >= 0, pl.col("concept") != pl.col("partner"))
     if mode == "union":
-        # A release states each relation in both directions, a part of one maybe not.
+        # A release has each relation in both directions; a part of a release may have only one.
         turned = rows.select(concept="partner", partner="concept", is_generic=~pl.col("is_generic"))
         rows = pl.concat([rows, turned])
     if direction != "both":

@@ -14,7 +14,7 @@ from .folder import RrfFolder
 from .settings import RrfSettings
 
 BINS = ((1, 1), (2, 2), (3, 3), (4, 4), (5, 9), (10, 19), (20, 49), (50, 199), (200, 999), (1000, None))
-# Published for UMLS 2020AA: SapBERT (Liu et al., NAACL 2021), section 2.1. Only licence holders can compare.
+# Published for UMLS 2020AA: SapBERT (Liu et al., NAACL 2021), section 2.1.
 PUBLISHED = {"names": 9_712_959, "pairs": 11_792_953}
 
 
@@ -84,19 +84,20 @@ def make_report(folder: RrfFolder, parts: ReportParts) -> dict[str, Any]:
 
 
 def list_distinct(names: pl.DataFrame) -> pl.DataFrame:
-    """List the distinct names of each concept, whatever their language and case.
+    """List the distinct names of each concept, ignoring language and case.
 
-    names (pl.DataFrame): Of a terminology.
+    names (pl.DataFrame): The names of a terminology.
     RETURNS (pl.DataFrame): The columns `concept` and `name`.
     """
     return names.select("concept", pl.col("name").str.to_lowercase()).unique()
 
 
 def count_names_per_concept(distinct: pl.DataFrame) -> dict[str, int]:
-    """Count concepts by how many distinct names they have.
+    """Count concepts by their number of distinct names.
 
-    distinct (pl.DataFrame): What `list_distinct` gave.
-    RETURNS (dict[str, int]): Concepts by number of names, such as "5-9"; and the most under "largest".
+    distinct (pl.DataFrame): The names that `list_distinct` returned.
+    RETURNS (dict[str, int]): The number of concepts by number of names, such as "5-9"; the highest number of names
+        under "largest".
     """
     n = distinct.group_by("concept").len()["len"]
     counts = {}
@@ -109,18 +110,18 @@ def count_names_per_concept(distinct: pl.DataFrame) -> dict[str, int]:
 def count_homonyms(distinct: pl.DataFrame) -> dict[str, int]:
     """Count names that belong to several concepts.
 
-    distinct (pl.DataFrame): What `list_distinct` gave.
-    RETURNS (dict[str, int]): Such `names`, and the `concepts` that have one.
+    distinct (pl.DataFrame): The names that `list_distinct` returned.
+    RETURNS (dict[str, int]): The number of such `names` and of the `concepts` with one.
     """
     shared = distinct.filter(pl.col("name").is_duplicated())
     return {"names": shared["name"].n_unique(), "concepts": shared["concept"].n_unique()}
 
 
 def format_report(report: dict[str, Any]) -> str:
-    """Write a report as readable tables.
+    """Format a report as readable tables.
 
-    report (dict[str, Any]): That of a terminology read from a release.
-    RETURNS (str): Markdown.
+    report (dict[str, Any]): The report of a terminology read from a release.
+    RETURNS (str): The tables in Markdown.
     """
     kept, read = report["kept"], report["read"]
     given = report.get("tradenames")

@@ -1,4 +1,4 @@
-"""What a reader of a release keeps."""
+"""Settings of the reader of releases in Rich Release Format."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..readers.settings import Texts
 
 
 class RrfSettings(Settings):
-    """What to keep of a release. By default what SapBERT was trained on (Liu et al., NAACL 2021, section 2.1)."""
+    """Filters for a release. The defaults give the training data of SapBERT (Liu et al., NAACL 2021, section 2.1)."""
 
     languages: Texts | None = ("ENG",)
     """Languages (LAT) of the names to keep; null for all."""

@@ -1,4 +1,4 @@
-"""Turn the atoms of a release into the concepts and names of a terminology, column by column."""
+"""Make a terminology's table of concepts from the atoms of a release."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from ..table import CONCEPT_SCHEMA
 
 
 def number_concepts(atoms: pl.DataFrame) -> tuple[pl.Series, pl.DataFrame]:
-    """Replace the column CUI by the row that the concept will have, and sort by it.
+    """Replace the column CUI by the row of the concept in the terminology, and sort by it.
 
     atoms (pl.DataFrame): Atoms with the column CUI.
-    RETURNS (tuple[pl.Series, pl.DataFrame]): The ids in order, and the atoms with the column `concept`; those of a
-        concept in the order they came in.
+    RETURNS (tuple[pl.Series, pl.DataFrame]): The ids in order, and the atoms with the column `concept`. Atoms of a
+        concept keep their order.
     """
     ids = atoms["CUI"].unique().sort().alias("id")
-    # A release is nearly sorted by concept: looking up each run of equal ids once spares most of the work.
+    # A release is nearly sorted by concept, so one look-up for each run of equal ids is much faster.
     runs = atoms["CUI"].rle().struct.unnest()
     rows = find_rows(runs["value"], ids)
     concept = pl.Series("concept", np.repeat(rows, runs["len"].to_numpy()), dtype=pl.UInt32())
@@ -29,9 +29,9 @@ def number_concepts(atoms: pl.DataFrame) -> tuple[pl.Series, pl.DataFrame]:
 def find_rows(wanted: pl.Series, ids: pl.Series) -> np.ndarray:
     """Look up ids in a sorted column.
 
-    wanted (pl.Series): Ids.
+    wanted (pl.Series): The ids to look up.
     ids (pl.Series): Distinct ids in order.
-    RETURNS (np.ndarray): The row of each, int64; -1 where there is none.
+    RETURNS (np.ndarray): The row of each id, int64; -1 if it is missing.
     """
     known = pl.DataFrame({"id": ids, "row": np.arange(len(ids), dtype=np.int64)})
     found = pl.DataFrame({"id": wanted}).join(known, on="id", how="left", maintain_order="left")
@@ -39,9 +39,9 @@ def find_rows(wanted: pl.Series, ids: pl.Series) -> np.ndarray:
 
 
 def place(table: pl.DataFrame, ids: pl.Series, *columns: str) -> pl.DataFrame:
-    """Keep the rows of a table that are about concepts of the terminology.
+    """Keep the rows of a table about concepts of the terminology.
 
-    table (pl.DataFrame): With the column CUI.
+    table (pl.DataFrame): A table with the column CUI.
     ids (pl.Series): The concepts of the terminology, in order.
     *columns (str): The columns to keep.
     RETURNS (pl.DataFrame): These columns and `concept`, the concept's row.
@@ -53,10 +53,10 @@ def place(table: pl.DataFrame, ids: pl.Series, *columns: str) -> pl.DataFrame:
 def make_concepts(ids: pl.Series, atoms: pl.DataFrame, columns: dict[str, pl.DataFrame]) -> pl.DataFrame:
     """Make the table of concepts.
 
-    ids (pl.Series): Their ids, in order.
-    atoms (pl.DataFrame): Sorted by concept, with `name`, and `rank`: how far it is from being the name to show.
-    columns (dict[str, pl.DataFrame]): The other columns by name: tables of `concept` and one more, several rows for a
-        concept where the column holds lists. A `canonical_name` replaces that of the best rank.
+    ids (pl.Series): The ids of the concepts, in order.
+    atoms (pl.DataFrame): Atoms sorted by concept, with `name` and `rank`; the lowest rank is the canonical name.
+    columns (dict[str, pl.DataFrame]): The other columns by name: tables of `concept` and the column, with several rows
+        for a concept if the column has lists. A `canonical_name` replaces the name of the lowest rank.
     RETURNS (pl.DataFrame): The concepts.
     """
     best = atoms.select("concept", "name", "rank").sort("concept", "rank", maintain_order=True)

@@ -1,4 +1,4 @@
-"""Turn names into atoms: one for each source that gives a name, with the codes of its concept."""
+"""Turn names into atoms: one for each source of a name, with the codes of its concept."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from .concepts import NO_CODE, NO_SOURCE
 
 
 class Atoms(NamedTuple):
-    """Names as atoms.
+    """The atoms of a terminology.
 
-    table (pl.DataFrame): The atoms in order: the columns of MRCONSO that are used, and the row of the concept.
-    codes (list[tuple[int, str, str]]): Concept row, source and code of the codes that no atom has, in order.
+    table (pl.DataFrame): The atoms in order: the used columns of MRCONSO, and the row of the concept.
+    codes (list[tuple[int, str, str]]): Concept row, source and code of each code without an atom, in order.
     """
 
     table: pl.DataFrame
@@ -24,9 +24,9 @@ class Atoms(NamedTuple):
 def make_atoms(concepts: pl.DataFrame, names: pl.DataFrame) -> Atoms:
     """Make the atoms of a terminology.
 
-    concepts (pl.DataFrame): Its concepts.
-    names (pl.DataFrame): Its names.
-    RETURNS (Atoms): The atoms, and what could not be put into them.
+    concepts (pl.DataFrame): The concepts of the terminology.
+    names (pl.DataFrame): The names of the terminology.
+    RETURNS (Atoms): The atoms, and the codes that fit no atom.
     """
     table = (
         names.with_row_index("name_row")
@@ -37,7 +37,7 @@ def make_atoms(concepts: pl.DataFrame, names: pl.DataFrame) -> Atoms:
     codes = _place_codes(concepts["codes"], table["concept"], table["SAB"].to_list())
     table = _add_codes(table, codes)
     canonical = concepts["canonical_name"].gather(table["concept"])
-    # The flags of a name that its source does not prefer, but that is shown, are above those of any other such name.
+    # A canonical name that its source does not prefer gets flags that rank it above other such names.
     shown = (pl.col("name") == canonical) & ~pl.col("preferred")
     table = table.with_columns(
         CUI=concepts["id"].gather(table["concept"]),
@@ -47,7 +47,7 @@ def make_atoms(concepts: pl.DataFrame, names: pl.DataFrame) -> Atoms:
         AUI=number("A", pl.int_range(1, pl.len() + 1)),
         LUI=number("L", pl.struct("language", pl.col("name").str.to_lowercase()).rank("dense")),
         SUI=number("S", pl.struct("language", "name").rank("dense")),
-        # The source's own identifier of the concept, as ontologies have it.
+        # Ontologies use the code as the source's identifier of the concept.
         SCUI=pl.when(pl.col("CODE") != NO_CODE).then("CODE").otherwise(pl.lit("")),
     )
     return Atoms(table.rename({"name": "STR", "language": "LAT", "term_type": "TTY"}), codes.rest)
@@ -56,15 +56,15 @@ def make_atoms(concepts: pl.DataFrame, names: pl.DataFrame) -> Atoms:
 def number(prefix: str, values: pl.Expr) -> pl.Expr:
     """Write numbers as identifiers.
 
-    prefix (str): What they begin with.
+    prefix (str): The prefix of the identifiers.
     values (pl.Expr): The numbers.
-    RETURNS (pl.Expr): The identifiers: the prefix and eight digits or more.
+    RETURNS (pl.Expr): The identifiers: the prefix and at least eight digits.
     """
     return pl.lit(prefix) + values.cast(pl.String()).str.zfill(8)
 
 
 class _Codes(NamedTuple):
-    """Where codes go: to atoms, to repetitions of atoms, or to none. Code and source are apart."""
+    """The codes of atoms and of repeated atoms (row, code), and those without an atom (concept row, source, code)."""
 
     placed: list[tuple[int, str]]
     repeated: list[tuple[int, str]]
@@ -72,7 +72,7 @@ class _Codes(NamedTuple):
 
 
 def _place_codes(lists: pl.Series, concepts: pl.Series, sources: list[str]) -> _Codes:
-    """Distribute each concept's codes over its atoms such that they are read back in the same order."""
+    """Distribute each concept's codes over its atoms, so that a reader gets them in the same order."""
     result = _Codes([], [], [])
     offsets = concepts.search_sorted(pl.Series(range(len(lists) + 1), dtype=pl.UInt32())).to_list()
     for concept, codes in enumerate(lists.to_list()):
@@ -89,14 +89,14 @@ def _place(concept: int, codes: list[str], start: int, sources: list[str], resul
         source, separator, code = whole.partition(":")
         if not source or not code or code == NO_CODE or source == NO_SOURCE:
             source, code = NO_SOURCE, whole
-        # Codes of atoms are read first: behind one that is in no atom, no other may be in one.
+        # Readers take the codes of atoms first, so a code after one without an atom can have no atom either.
         in_atoms = in_atoms and source != NO_SOURCE and source in sources
         if not in_atoms:
             result.rest.append((concept, source, code))
             continue
         found = next((i for i in range(position, len(sources)) if sources[i] == source), None)
         if found is None:
-            # More codes than atoms, or in another order: the source's first atom again, behind all of the concept.
+            # More codes than atoms, or another order: repeat the source's first atom after the concept's other atoms.
             position = len(sources)
             result.repeated.append((start + sources.index(source), code))
         else:
@@ -108,7 +108,7 @@ def _add_codes(table: pl.DataFrame, codes: _Codes) -> pl.DataFrame:
     schema = {"atom": pl.UInt32(), "CODE": pl.String()}
     placed = pl.DataFrame(codes.placed, schema, orient="row")
     repeated = pl.DataFrame(codes.repeated, schema, orient="row")
-    # Atoms without a code of their own take the one that an atom of the same source before them has.
+    # Atoms without a code of their own take the code of the preceding atom of the same source.
     own = table.join(placed, on="atom", how="left", maintain_order="left").with_columns(
         pl.col("CODE").forward_fill().over("concept", "SAB").fill_null(NO_CODE)
     )

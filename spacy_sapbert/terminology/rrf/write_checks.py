@@ -1,4 +1,4 @@
-"""What cannot be written in Rich Release Format: find it, name it, or replace it."""
+"""Check whether a terminology can be written in Rich Release Format, and replace characters that cannot."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..table import NAME_KEY
 from .atoms import NOT_IN_ID, WHITE_SPACE
 from .concepts import NO_SOURCE
 
-# Fields end at a pipe and rows at a line end; there is no way to write either inside of a field.
+# A pipe ends a field and a line end ends a row; the format cannot escape either.
 _BREAKS = r"[|\n\r]"
 _TEXTS = {"concepts": ("canonical_name", "definition", "codes"), "names": ("name", "term_type")}
 
@@ -19,12 +19,12 @@ _TEXTS = {"concepts": ("canonical_name", "definition", "codes"), "names": ("name
 def replace_unwritable(
     concepts: pl.DataFrame, names: pl.DataFrame
 ) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, int]]:
-    """Replace pipes by "/" and line ends by a space, in texts but not in what is matched exactly, such as ids.
+    """Replace pipes by "/" and line ends by a space in texts. Ids, languages, sources and types stay as they are.
 
     concepts (pl.DataFrame): The concepts of a terminology.
     names (pl.DataFrame): Its names.
-    RETURNS (tuple[pl.DataFrame, pl.DataFrame, dict[str, int]]): Both with writable texts, and how many were replaced
-        by column.
+    RETURNS (tuple[pl.DataFrame, pl.DataFrame, dict[str, int]]): Concepts and names with writable texts, and the number
+        of changed texts by column.
     """
     counts = {}
     frames = {"concepts": concepts, "names": names}
@@ -37,23 +37,23 @@ def replace_unwritable(
                 is_list = isinstance(frame.schema[column], pl.List)
                 mended = pl.col(column).list.eval(_mend(pl.element())) if is_list else _mend(pl.col(column))
                 frames[what] = frame.with_columns(mended)
-    # Names that differed in nothing else have become the same.
+    # Replacing may have made names equal.
     return frames["concepts"], frames["names"].unique(NAME_KEY, keep="first", maintain_order=True), counts
 
 
 def check_writable(concepts: pl.DataFrame, names: pl.DataFrame) -> None:
-    """Refuse what would not be read back as it is.
+    """Refuse a terminology that would change by being written and read back.
 
     concepts (pl.DataFrame): The concepts of a terminology.
     names (pl.DataFrame): Its names.
-    RAISES (ValueError): If there is any such thing, with an example.
+    RAISES (ValueError): If a value cannot be written; the message gives an example.
     """
     ids = concepts["id"]
     for what, frame in (("concepts", concepts), ("names", names)):
         for column in frame.columns:
             if column in ("concept", "preferred"):
                 continue
-            # A pipe in a source separates several.
+            # In the column of sources, a pipe separates several.
             broken = next(_find(frame, column, r"[\n\r]" if column == "source" else _BREAKS), None)
             if broken is not None:
                 row, value = broken
@@ -70,7 +70,7 @@ def _faults(concepts: pl.DataFrame, names: pl.DataFrame) -> Iterator[tuple[str, 
     bad = (pl.col("id") == "") | pl.col("id").str.contains(NOT_IN_ID)
     yield "ids are empty or hold white space or a control character", concepts.filter(bad).select("id")
     bom = pl.col("id").str.starts_with("\ufeff")
-    yield "ids begin with a byte order mark, which readers take off a file", concepts.filter(bom).select("id")
+    yield "ids begin with a byte order mark, which readers remove from a file", concepts.filter(bom).select("id")
     yield "names have an empty language", names.filter(pl.col("language") == "")
     for column, frame in (("name", names), ("definition", concepts)):
         blank = (pl.col(column) != pl.col(column).str.strip_chars(WHITE_SPACE)) | (pl.col(column) == "")
@@ -80,7 +80,7 @@ def _faults(concepts: pl.DataFrame, names: pl.DataFrame) -> Iterator[tuple[str, 
         yield f"lists of {column} hold an empty text, or the same twice", concepts.filter(several).select("id", column)
     itself = pl.col("parents").list.contains(pl.col("id"))
     yield "concepts are parents of themselves", concepts.filter(itself).select("id", "parents")
-    yield "names stand twice in the same concept and language", names.filter(pl.struct(NAME_KEY).is_duplicated())
+    yield "names occur twice in the same concept and language", names.filter(pl.struct(NAME_KEY).is_duplicated())
     labels = names.select(pl.col("source").unique(maintain_order=True)).with_columns(
         part=pl.col("source").str.split("|")
     )
@@ -89,11 +89,11 @@ def _faults(concepts: pl.DataFrame, names: pl.DataFrame) -> Iterator[tuple[str, 
     repeated = pl.col("part").list.n_unique() < pl.col("part").list.len()
     yield "sources joined by '|' have an empty part or the same part twice", labels.filter(empty | repeated)
     reserved = pl.col("part").list.contains(NO_SOURCE)
-    yield f"names have the source {NO_SOURCE}, which stands for names without one", labels.filter(reserved)
+    yield f"names have the source {NO_SOURCE}, which marks names without a source", labels.filter(reserved)
 
 
 def _find(frame: pl.DataFrame, column: str, pattern: str) -> Iterator[tuple[int, str]]:
-    """Find the texts of a column that match, with their rows."""
+    """Find the texts of a column that match a pattern, with their rows."""
     texts = frame.select(column).with_row_index("row")
     if isinstance(texts.schema[column], pl.List):
         texts = texts.explode(column)

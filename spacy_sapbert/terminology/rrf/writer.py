@@ -1,4 +1,4 @@
-"""Write a terminology in Rich Release Format, the form of UMLS."""
+"""Write a terminology in Rich Release Format, the format of UMLS."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .concepts import CANONICAL_NAME, NO_SOURCE, XREF
 from .write_atoms import Atoms, make_atoms, number
 from .write_checks import check_writable, replace_unwritable
 
-# Files that tell what is in the others, and so are never packed.
+# Files that describe the others are never gzipped.
 _PLAIN = ("MRSAB", "MRFILES", "MRCOLS")
 
 
@@ -32,26 +32,25 @@ def write_rrf(
 ) -> dict[str, Any]:
     """Write MRCONSO, MRSTY, MRDEF, MRREL, MRSAT and MRSAB, and MRFILES and MRCOLS that describe them.
 
-    `read_rrf(folder, languages=None, xrefs=True)` gives the same concepts and names again. To this end, what UMLS has
-    no place for is written as follows:
+    `read_rrf(folder, languages=None, xrefs=True)` reads the same concepts and names again:
 
-    - A name of several sources, "HPO|MSH", is one atom for each. Names without a source are of the source "NOSAB".
-    - A concept's codes are the CODE of its atoms as long as their order allows it, and rows of MRSAT with the attribute
-      "XREF" otherwise. There, a code without a prefix has the source "NOSAB".
-    - Preferred names are P, PF, Y. The name to show is the first of them; if it is another one that no flag can point
-      to, a row of MRSAT with the attribute "CANONICAL_NAME" holds it.
+    - A name with several sources, "HPO|MSH", becomes one atom for each source. Names without a source get the source
+      "NOSAB".
+    - A concept's codes become the CODE of its atoms if their order allows it, else rows of MRSAT with the attribute
+      "XREF". In MRSAT, a code without a prefix has the source "NOSAB".
+    - Preferred names have the flags P, PF, Y, and the first of them is the canonical name. A row of MRSAT with the
+      attribute "CANONICAL_NAME" holds a canonical name that the flags cannot mark.
 
-    Parents that are not in the terminology have no atoms, so they cannot be written: they are counted. The numbers of
-    LUI, SUI, AUI, RUI and ATUI count rows: the same terminology gives the same files, but the next release of it other
-    numbers.
+    Parents that are not in the terminology have no atoms, so they are counted instead of written. LUI, SUI, AUI, RUI
+    and ATUI are numbered by row: the same terminology gives the same files, but its next release gets other numbers.
 
-    terminology (Terminology): What to write.
-    folder (str | Path): The folder, made if missing. Other files in it stay.
-    gzip (bool): Pack all files but MRSAB, MRFILES and MRCOLS.
+    terminology (Terminology): The terminology.
+    folder (str | Path): The folder, created if missing. Other files in it stay.
+    gzip (bool): Whether to gzip all files but MRSAB, MRFILES and MRCOLS.
     unwritable (Literal["raise", "replace"]): Whether to "raise" an error for texts with a "|" or a line end, or to
-        "replace" these by "/" and a space, and count them.
-    RETURNS (dict[str, Any]): The rows of each file, `dangling_parents`, and `replaced`: counts by column.
-    RAISES (ValueError): If something cannot be written, before anything is.
+        "replace" these characters by "/" and a space, and count the texts.
+    RETURNS (dict[str, Any]): The number of rows of each file, `dangling_parents`, and `replaced`: counts by column.
+    RAISES (ValueError): If a value cannot be written. Nothing is written then.
     """
     if unwritable not in ("raise", "replace"):
         allowed = '"raise" or "replace"'
@@ -71,7 +70,7 @@ def write_rrf(
         _write(temporary, "MRCOLS", _make_columns(tables), False)
         _write(temporary, "MRFILES", _make_files(tables, sizes), False)
     for name in tables:
-        # A file of both forms would leave open which of them is meant.
+        # `read_rrf` refuses a file that is there both plain and gzipped.
         other = f"{name}.RRF" if gzip and name not in _PLAIN else f"{name}.RRF.gz"
         (folder / other).unlink(missing_ok=True)
     rows = {name: frame.height for name, frame in tables.items()}
@@ -81,7 +80,7 @@ def write_rrf(
 def _make_tables(
     concepts: pl.DataFrame, atoms: Atoms, report: Mapping[str, Any]
 ) -> tuple[dict[str, pl.DataFrame], int]:
-    """Make the tables of all files but MRFILES and MRCOLS, and count the parents that are not in them."""
+    """Make the tables of all files but MRFILES and MRCOLS, and count the parents outside the terminology."""
     sources, types = list_sources(report), report.get("semantic_types") or {}
     levels = {sab: str(source.restriction_level or 0) for sab, source in sources.items()}
     first = atoms.table.unique("concept", keep="first", maintain_order=True).select("concept", "AUI", "SAB")
@@ -104,7 +103,7 @@ def _make_tables(
 
 
 def _make_relations(concepts: pl.DataFrame) -> tuple[pl.DataFrame, int]:
-    """Make the rows that begin with the child, then those with the parent: 2 has the relation to 1."""
+    """Make the rows that begin with the child, then those that begin with the parent."""
     pairs = _explode(concepts, "parents", "parent")
     known = pairs.filter(pl.col("parent").is_in(concepts["CUI"].implode()))
     common = {"STYPE1": pl.lit("CUI"), "STYPE2": pl.lit("CUI"), "SL": pl.col("SAB")}
@@ -125,7 +124,7 @@ def _make_attributes(concepts: pl.DataFrame, atoms: Atoms) -> pl.DataFrame:
 
 
 def _find_shown_names(atoms: pl.DataFrame) -> pl.DataFrame:
-    """Find the name that a reader shows for each concept, by the flags."""
+    """Find the name that a reader chooses as canonical for each concept by the flags."""
     flags = [pl.col("LAT") != "ENG", pl.col("TS") != "P", pl.col("STT") != "PF", pl.col("ISPREF") != "Y"]
     rank = sum(flag.cast(pl.UInt8()) * (8 >> place) for place, flag in enumerate(flags))
     ranked = atoms.select("concept", "STR", rank=rank).sort("concept", "rank", maintain_order=True)
@@ -193,12 +192,12 @@ def _look_up(column: str, values: Mapping[str, str], default: pl.Expr) -> pl.Exp
 
 
 def _one_line(value: object) -> str:
-    """Write a word about a source, which nothing is matched with, into one field."""
+    """Make a field of a description of a source: pipes become slashes, and white space becomes one space."""
     return " ".join(str("" if value is None else value).replace("|", "/").split())
 
 
 def _complete(name: str, frame: pl.DataFrame) -> pl.DataFrame:
-    """Bring a table into the columns of its file; those that it does not have are empty."""
+    """Give a table all columns of its file. Missing columns are empty."""
     columns = COLUMNS[name].split()
     missing = {column: pl.lit("") for column in columns if column not in frame.columns}
     if "SUPPRESS" in missing:
@@ -207,12 +206,12 @@ def _complete(name: str, frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _write(folder: Path, name: str, frame: pl.DataFrame, gzip: bool) -> int:
-    """Write one file, and return its size before packing."""
+    """Write one file, and return its size before compression."""
     path = folder / f"{name}.RRF"
     frame.write_csv(path, include_header=False, separator="|", line_terminator="|\n", quote_style="never")
     size = path.stat().st_size
     if gzip and name not in _PLAIN:
-        # Without name and time, so that the same content gives the same bytes.
+        # No name and time in the header, so that the same content gives the same bytes.
         with path.open("rb") as plain, path.with_name(f"{name}.RRF.gz").open("wb") as raw:
             with gzip_format.GzipFile("", "wb", 6, raw, mtime=0) as packed:
                 shutil.copyfileobj(plain, packed, 1 << 20)
