@@ -180,7 +180,7 @@ class Terminology:
         """Get the codes of a concept.
 
         concept_id (str): The concept's id.
-        source (str | None): The source, such as "MSH" for "MSH:D003920"; None for all sources.
+        source (str | None): The source, such as "MSH" for codes like "MSH:D003920"; None for all sources.
         RETURNS (tuple[str, ...]): The codes in this source, without its prefix; for all sources, the codes with their
             prefixes, "SOURCE:CODE".
         RAISES (KeyError): If there is no such concept.

@@ -20,9 +20,9 @@ class JsonlSettings(Settings):
     """Settings of the reader of JSON lines."""
 
     language: str = "ENG"
-    """The language of its names, as in UMLS."""
+    """The language of the names, as in UMLS."""
     source: str = ""
-    """The vocabulary that its names come from."""
+    """The source vocabulary of the names."""
     errors: OnMalformed = "raise"
     """Whether to "raise" an error for a malformed record, or to "skip" and count it."""
 

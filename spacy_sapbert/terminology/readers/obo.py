@@ -29,15 +29,14 @@ class OboSettings(Settings):
     """Settings of the reader of OBO files."""
 
     id_prefix: str | None = None
-    """The prefix of the cross-references to use as concept ids, such as "UMLS" for CUIs. The first one of a term is
-    taken, terms that share it are merged, and terms without keep their own id."""
+    """The prefix of the cross-references to use as concept ids, such as "UMLS" for CUIs. A term gets its first such
+    cross-reference as id, terms with the same one are merged, and terms without one keep their own id."""
     synonym_scopes: Scopes = ("EXACT",)
     """The scopes of the synonyms to keep."""
     language: str = "ENG"
-    """The language of its names, as in UMLS."""
+    """The language of the names, as in UMLS."""
     source: str | None = None
-    """The vocabulary that its names come from. By default the header's `ontology`, or else the prefix of the term's
-    id."""
+    """The source vocabulary of the names. By default the header's `ontology`, or else the prefix of the term's id."""
     errors: OnMalformed = "raise"
     """Whether to "raise" an error for a malformed term, or to "skip" and count it."""
 

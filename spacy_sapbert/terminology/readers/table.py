@@ -29,25 +29,25 @@ class TableSettings(Settings):
     name_column: str = "name"
     """The column of names."""
     canonical_name_column: str | None = None
-    """The column of names to show. It is not searched: that takes a row."""
+    """The column of canonical names. A canonical name is searched only if a row has it as a name."""
     types_column: str | None = None
     """The column of semantic types."""
     definition_column: str | None = None
     """The column of definitions."""
     language_column: str | None = None
-    """The column of languages. Empty or none means "ENG"."""
+    """The column of languages. Without it, or where it is empty, the language is "ENG"."""
     source_column: str | None = None
     """The column of source vocabularies."""
     term_type_column: str | None = None
     """The column of term types."""
     preferred_column: str | None = None
-    """The column that says whether a name is preferred: 1/0, true/false, yes/no."""
+    """The column of flags for preferred names: 1/0, true/false, yes/no."""
     list_separator: str = Field(default="|", min_length=1)
-    """What separates several semantic types."""
+    """The separator of several semantic types."""
     delimiter: str | None = None
-    """What separates columns. By default a tab for .tsv and a comma for .csv."""
+    """The separator of columns. By default a tab for .tsv and a comma for .csv."""
     header: Texts | None = None
-    """The columns' names, if the file's first line does not give them."""
+    """The names of the columns, if the file has no header."""
     errors: OnMalformed = "raise"
     """Whether to "raise" an error for a malformed row, or to "skip" and count it."""
 

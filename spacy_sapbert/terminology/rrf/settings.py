@@ -21,37 +21,36 @@ class RrfSettings(Settings):
     term_types: Texts | None = None
     """Term types (TTY) to keep; null for all."""
     semantic_types: Texts | None = None
-    """Types (TUI) of which a concept needs one; null for all concepts."""
+    """Semantic types (TUI) of the concepts to keep; null for all."""
     suppressed: Suppressed = "keep"
-    """Whether to "keep" suppressible and obsolete names and relations, or to "drop" what has a SUPPRESS other than N.
-    Suppressed definitions are never kept."""
+    """Whether to "keep" or "drop" names and relations with a SUPPRESS other than N (suppressible, obsolete). Suppressed
+    definitions are always dropped."""
     max_restriction_level: int | None = Field(default=None, ge=0, le=9)
-    """Keep names, definitions and relations of sources with at most this restriction level (SRL); 0 for what may be
-    passed on, null for all. A level that is not known counts as the strictest."""
+    """The highest restriction level (SRL) of the sources to keep; 0 for sources without restrictions beyond the UMLS
+    licence, null for all. An unknown level counts as the strictest."""
     lower_case: bool = False
-    """Lower-case names, so that names that differ in case become one."""
+    """Whether to lower-case names, so that names that differ only in case become one."""
     tradenames: Tradenames = "union"
-    """Give brands and what they are brands of each other's names: "union" of all partners, the "last" partner in MRREL
-    only, as the released SapBERT code does, or "off"."""
+    """Give brands and their generic concepts each other's names: the "union" of all partners' names, those of the
+    "last" partner in MRREL only, as in the released SapBERT code, or none ("off")."""
     tradename_direction: TradenameDirection = "both"
-    """Give names to "both", to the "generic" or to the "brand" only."""
+    """The concepts that are given names: "both", only the "generic" or only the "brand"."""
     definition_sources: Texts = ("NCI_BRIDG", "NCI_NCI-GLOSS", "NCI", "GO", "MSH", "NCI_FDA")
-    """Sources whose definitions are preferred, best first; by default those that write them for readers. Others follow
-    in the order of the file. Definitions of sources in other languages than those wanted are left out, as far as MRSAB
-    tells the language."""
+    """Sources of preferred definitions, best first; by default sources with definitions written for readers.
+    Definitions of other sources follow in the order of the file. Definitions in other languages than `languages` are
+    left out if MRSAB gives the language of the source."""
     remap_retired: bool = False
-    """Move what other files say of concepts that MRCONSO no longer has to those that MRCUI says they were merged
-    into."""
+    """Whether to replace retired concepts in other files by the concepts that they were merged into, according to
+    MRCUI."""
     xrefs: bool = False
-    """Read from MRSAT the codes of sources without names, and the names to show that no flag points to, where
-    `write_rrf` puts them."""
+    """Whether to read the codes of sources without names and the canonical names that `write_rrf` stores in MRSAT."""
     errors: OnMalformed = "raise"
     """Whether to "raise" an error for a malformed line, or to "skip" and count it."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings as plain JSON data.
 
-        RETURNS (dict[str, Any]): Values by name; what has no order is sorted.
+        RETURNS (dict[str, Any]): The values by name. Values without an order are sorted.
         """
         values = super().to_dict()
         for name in ("languages", "sources", "term_types", "semantic_types"):

@@ -29,8 +29,8 @@ def read_sources(folder: RrfFolder) -> dict[str, Source]:
 def parse_level(text: str) -> int | None:
     """Read a restriction level.
 
-    text (str): SRL, as in the file.
-    RETURNS (int | None): The level; None if it is not a number.
+    text (str): The field SRL.
+    RETURNS (int | None): The level; None if the field is not a number.
     """
     return int(text) if text.strip().isdigit() else None
 

@@ -177,7 +177,7 @@ WRONG = [
     ("codes hold", {"codes": [["A:1", ""]]}, {}),
     ("parents of themselves", {"parents": [["C1"]]}, {}),
     ("empty language", {}, {"language": [""]}),
-    ("stand twice", {}, {"name": ["a", "a"]}),
+    ("occur twice", {}, {"name": ["a", "a"]}),
     ("part twice", {}, {"source": ["A|A"]}),
     ("empty part", {}, {"source": ["A|"]}),
     ("NOSAB", {}, {"source": ["A|NOSAB"]}),
