@@ -16,15 +16,16 @@ from .data.run_folder import RunFolder, RunReport, write_json, write_text
 from .data.splits import check_held_out
 from .data.task import LinkingTask
 from .encoders.bases import load_base
+from .encoders.choice import EncoderChoice
 from .encoders.export import finish_encoder
-from .engine.runner import train
-from .engine.settings import EncoderChoice, TrainingSettings
+from .engine.method import Source
+from .engine.settings import TrainingSettings
 from .errors import Errors
 from .evaluation.measure import ResultStore, Task, measure_encoder
 from .evaluation.side_by_side import format_scores
 from .figures.curves import try_to_draw
-from .methods.base import Source
 from .methods.registry import METHODS
+from .runner import train
 from .sweep_settings import Sweep
 
 if TYPE_CHECKING:

@@ -157,9 +157,9 @@ def measure_probe(systems: Mapping[str, System], tasks: Mapping[str, ProbeTask],
 def _list_systems(encoders: str, vectors: str, word_vectors: str) -> dict[str, System]:
     """List what is to be compared. Each is loaded when it is measured."""
     from ..encoders.bases import SMALL, load_base
-    from ..engine.settings import EncoderChoice
-    from ..evaluation.probes.concept_vectors import ConceptVectors
+    from ..encoders.choice import EncoderChoice
     from ..evaluation.systems.base import LazySystem
+    from ..evaluation.systems.concept_vectors import ConceptVectors
     from ..evaluation.systems.encoder import EncoderSystem
     from ..evaluation.systems.word_vectors import WordVectorSystem
 

@@ -33,7 +33,7 @@ def load_vectors(encoders: list[str], *, cache: str | None = None) -> dict[str, 
     RAISES (ValueError): If two have one label.
     """
     from ..encoders.bases import load_base
-    from ..engine.settings import EncoderChoice
+    from ..encoders.choice import EncoderChoice
     from ..evaluation.embeddings import Embeddings
 
     named = [

@@ -17,8 +17,8 @@ def train(context: typer.Context, config: ConfigPath) -> None:
     `settings` lists them.
     """
     from ..data.run_folder import RunFolder
-    from ..engine.runner import train as train_method
     from ..methods.registry import METHODS, read_settings
+    from ..runner import train as train_method
 
     settings = read_settings(config, read_overrides(context.args))
     method, folder = METHODS[settings.run.method], RunFolder(settings.paths.output)
@@ -79,7 +79,7 @@ def export(
 ) -> None:
     """Make an encoder folder of a run's checkpoint, whether the run has ended or not."""
     from ..encoders.card import CardNotes
-    from ..encoders.run_export import export_run
+    from ..run_export import export_run
 
     if notes and not Path(notes).is_file():
         raise FileNotFoundError(Errors.E102.format(file=notes, cwd=Path.cwd()))

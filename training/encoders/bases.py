@@ -11,8 +11,8 @@ from thinc.api import Config
 from spacy_sapbert.encoder import EncoderShim
 from spacy_sapbert.types import Pooling
 
-from ..engine.settings import EncoderChoice
 from ..errors import Errors
+from .choice import EncoderChoice
 
 BASES_FILE = Path(__file__).with_name("bases.cfg")
 SMALL = "minilm"

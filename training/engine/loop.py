@@ -15,9 +15,9 @@ from spacy_sapbert.progress import show_progress
 
 from ..data.run_folder import RunDescription, write_json
 from ..errors import Errors
-from ..methods.base import Method
 from .checkpoint import list_checkpoints, load_checkpoint, read_checkpoint, save_checkpoint
 from .interruption import StepInterrupted, watch_signals
+from .method import Method
 from .settings import OptimizerSettings
 from .tensorboard import Board
 

@@ -5,30 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from pydantic import Field, model_validator
 from thinc.api import Config
 from typing_extensions import Self
 
 from spacy_sapbert.settings import Settings
-from spacy_sapbert.types import Pooling
 
+from ..encoders.choice import EncoderChoice
 from ..errors import Errors
+from ..section import Section
 
 MixedPrecision = Literal["auto", "fp32", "bf16", "fp16"]
 Schedule = Literal["constant", "linear"]
-
-
-class Section(Settings):
-    """A section of a config.
-
-    may_change (frozenset[str]): Settings that may differ when a run is resumed. All others decide its course.
-    lengths (frozenset[str]): Settings that may differ too unless the learning rate falls to 0 at the last step.
-    """
-
-    may_change: ClassVar[frozenset[str]] = frozenset()
-    lengths: ClassVar[frozenset[str]] = frozenset()
 
 
 class PathSettings(Section):
@@ -41,21 +31,6 @@ class PathSettings(Section):
     """The folder of the run."""
     held_out: str = ""
     """The file of held-out names to measure on; empty for none."""
-
-
-class EncoderChoice(Section):
-    """Settings of the encoder that override those of its folder or, for a short name, of bases.cfg."""
-
-    pooling: Pooling | None = None
-    """How token vectors become the vector of a name; null: as the encoder says."""
-    max_length: int | None = Field(default=25, ge=1)
-    """Tokens of a name; null: as the encoder says."""
-    lower_case: bool | None = None
-    """Lower-case names before tokenisation, for cased vocabularies; null: as the encoder says."""
-    pad_to_length: int | None = Field(default=None, ge=1)
-    """Pad all names to so many tokens; null: as the encoder says."""
-    attention_mask: bool | None = None
-    """Keep padding out of the attention; null: as the encoder says."""
 
 
 class OptimizerSettings(Section):

@@ -15,8 +15,9 @@ from spacy_sapbert.progress import show_phase, show_progress
 from ..data.task import LinkingTask
 from .folder import PREDICTIONS_FOLDER, RESULTS_FOLDER, Missing, Result, read_schema, write_schema
 from .linking.accuracy import find, judge, summarise
+from .linking.searcher import Searcher
 from .predictions import make_predictions, write_predictions
-from .systems.base import Searcher, System
+from .systems.base import System
 from .systems.encoder import EncoderSystem
 from .tasks import HELD_OUT, CorpusTask
 

@@ -8,7 +8,7 @@ from statistics import mean
 from typing import Any
 
 from ..encoders.bases import SMALL, load_base
-from ..engine.settings import EncoderChoice
+from ..encoders.choice import EncoderChoice
 from .report.values import format_values, list_headlines
 from .report.writing import format_rows
 from .systems.base import LazySystem, System

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ..engine.method import Method
 from ..engine.settings import TrainingSettings, read_config
 from ..errors import Errors
-from .base import Method
 from .biosyn.method import BioSyn
 from .coder.method import Coder
 from .coder_plusplus.method import CoderPlusPlus

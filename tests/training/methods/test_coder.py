@@ -20,10 +20,8 @@ from training.cli import app
 from training.data.run_folder import RunFolder
 from training.data.task import LinkingTask
 from training.data.triples import write_triples
-from training.encoders.run_export import export_run
 from training.engine.checkpoint import list_checkpoints
 from training.engine.loop import TrainingLoop
-from training.engine.runner import train
 from training.methods.coder.family_settings import ResolvedConstants, resolve
 from training.methods.coder.loss import BatchLabels, CoderLoss
 from training.methods.coder.method import CoderModel
@@ -35,6 +33,8 @@ from training.methods.coder.relations import (
     make_relations,
 )
 from training.methods.registry import make_settings
+from training.run_export import export_run
+from training.runner import train
 
 WORDS = ["heart", "attack", "cold", "acute", "liver", "pain", "chronic", "failure", "b12", "mild"]
 

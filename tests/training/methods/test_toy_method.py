@@ -11,14 +11,14 @@ from training.data.splits import split_terminology
 from training.data.synonym_pairs import write_pairs
 from training.data.tokens import Tokens
 from training.encoders.card import Making, describe_length
-from training.encoders.run_export import export_run
 from training.engine.loop import TrainingLoop
-from training.engine.runner import train
+from training.engine.method import Learned, Method
 from training.engine.settings import TrainingSettings
-from training.methods.base import Learned, Method
 from training.methods.registry import METHODS, make_settings
 from training.methods.sapbert.method import PairFolder
 from training.methods.sapbert.settings import SapbertPaths
+from training.run_export import export_run
+from training.runner import train
 
 
 class ToySettings(TrainingSettings):

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...data.corpus_files import EQUAL_IDS
 from ...data.task import LinkingTask
-from ..systems.base import Searcher
+from .searcher import Searcher
 
 # Concepts with many similar names can fill the first rows.
 SEARCHED_ROWS = 200

@@ -16,7 +16,7 @@ from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.table import SOURCE_SEPARATOR
 
 from ...errors import Errors
-from .concept_vectors import VectorSource, find_vectors, scale_to_unit
+from ..systems.concept_vectors import VectorSource, find_vectors, scale_to_unit
 
 # Yuan et al., JBI 2022, table 3.
 SEMANTIC_TYPES = {

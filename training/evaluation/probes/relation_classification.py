@@ -15,7 +15,7 @@ from spacy_sapbert.progress import show_progress
 from spacy_sapbert.terminology import Terminology
 
 from ...errors import Errors
-from .concept_vectors import VectorSource, find_vectors
+from ..systems.concept_vectors import VectorSource, find_vectors
 from .relation_data import RelationData
 
 # The paper's data, of the Diseases Database, are not public.

@@ -13,8 +13,8 @@ import numpy as np
 from spacy_sapbert.terminology import Terminology
 
 from ...errors import Errors
+from ..systems.concept_vectors import VectorSource
 from ..systems.encoder import EncoderSystem
-from .concept_vectors import VectorSource
 from .relation_classification import FEATURES, HeadSettings, classify_features
 from .relation_data import RelationData
 

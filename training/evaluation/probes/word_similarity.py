@@ -14,7 +14,7 @@ import numpy as np
 from spacy_sapbert.terminology.readers.lines import SourceFile, invalid_utf8
 
 from ...errors import Errors
-from .concept_vectors import ConceptVectors, VectorSource, scale_to_unit
+from ..systems.concept_vectors import ConceptVectors, VectorSource, scale_to_unit
 
 RATINGS = ("mean", "physicians", "coders")
 TERMS = ("term1", "term2")

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from ...data.corpus_files import EQUAL_IDS
+from ..linking.searcher import Searcher
 from ..tasks import CorpusTask
-from .base import Searcher, System
+from .base import System
 
 
 class DictionaryBackoff(System):

@@ -11,7 +11,7 @@ from typing import Any
 from thinc.api import Config
 
 from ...encoders.bases import find_base, load_base
-from ...engine.settings import EncoderChoice
+from ...encoders.choice import EncoderChoice
 from ...errors import Errors
 from ..embeddings import Embeddings
 from ..folder import SystemInfo

@@ -17,10 +17,10 @@ from spacy_sapbert.files import hash_file
 from spacy_sapbert.index import exact_search
 
 from ...errors import Errors
-from ..probes.concept_vectors import scale_to_unit
-from ..probes.vector_tables import read_vector_table
 from .base import System
 from .blocks import pad
+from .concept_vectors import scale_to_unit
+from .vector_tables import read_vector_table
 
 
 class WordVectorSystem(System):

@@ -16,10 +16,10 @@ from ...data.run_folder import RunReport, write_json
 from ...data.tokens import Tokens
 from ...encoders.card import Making, describe_length
 from ...encoders.export import as_encoder
+from ...engine.method import Learned, Method
 from ...errors import Errors
 from ...evaluation.systems.biosyn import BIOSYN_FILE, FORMAT_VERSION
 from ...evaluation.systems.sparse import SparseEncoder
-from ..base import Learned, Method
 from .candidates import find_sparse, join_candidates
 from .data import BioSynData, read_biosyn_data
 from .loss import find_positives, marginal_loss

@@ -9,9 +9,9 @@ from typing_extensions import Self
 
 from spacy_sapbert.types import Pooling, Precision
 
+from ...encoders.choice import EncoderChoice
 from ...engine.settings import (
     BatchSettings,
-    EncoderChoice,
     OptimizerSettings,
     PathSettings,
     RunSettings,

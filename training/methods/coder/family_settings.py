@@ -7,9 +7,9 @@ from typing import NamedTuple
 from pydantic import Field, field_validator, model_validator
 from typing_extensions import Self
 
+from ...encoders.choice import EncoderChoice
 from ...engine.settings import (
     BatchSettings,
-    EncoderChoice,
     OptimizerSettings,
     PathSettings,
     Schedule,

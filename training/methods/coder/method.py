@@ -17,9 +17,9 @@ from ...data.run_folder import RunReport
 from ...data.tokens import Tokens
 from ...data.triples import hash_triples, read_triples
 from ...encoders.card import Making, describe_length
+from ...engine.method import Learned, Method
 from ...engine.model import Model, group_by_decay
 from ...errors import Errors
-from ..base import Learned, Method
 from .data import Graph, NameFolder, load_graph
 from .loss import BatchLabels, CoderLoss, MinedLoss
 from .relations import RELATIONS_FILE, Relations, make_relations, save_relations

@@ -15,9 +15,9 @@ from ...encoders.card import Making, describe_length
 from ...encoders.export import as_encoder
 from ...engine.checkpoint import list_checkpoints, read_step
 from ...engine.interruption import StepInterrupted
+from ...engine.method import Learned, Method
 from ...engine.model import Model, group_by_decay
 from ...engine.objectives import Pairs, cosines_between
-from ..base import Learned, Method
 from ..coder.data import NameFolder
 from ..coder.family_settings import resolve
 from ..coder.loss import SimilarityObjective

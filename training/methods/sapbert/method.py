@@ -16,9 +16,9 @@ from ...data.run_folder import RunReport
 from ...data.tokens import Tokens
 from ...encoders.card import Making, describe_length
 from ...engine.batches import Batches, balance_sources, find_neighbours
+from ...engine.method import Learned, Method
 from ...engine.model import Model
 from ...engine.objectives import make_loss, make_miner
-from ..base import Learned, Method
 from .adapters import add_adapter, merge_adapter, save_adapter
 from .loss import Objective
 from .settings import SapbertSettings

@@ -17,7 +17,6 @@ from spacy_sapbert.files import write_manifest
 from spacy_sapbert.terminology import TerminologyBuilder
 from training.cli.application import app
 from training.data.triples import FORMAT_VERSION, TRIPLES_FILE, TRIPLES_MANIFEST
-from training.evaluation.probes.concept_vectors import ConceptVectors
 from training.evaluation.probes.relation_classification import (
     FEATURES,
     FINE_TUNING,
@@ -28,6 +27,7 @@ from training.evaluation.probes.relation_classification import (
 )
 from training.evaluation.probes.relation_data import RelationChoice, find_inverses, read_relations
 from training.evaluation.probes.relation_finetuning import finetune_relations
+from training.evaluation.systems.concept_vectors import ConceptVectors
 from training.evaluation.systems.encoder import EncoderSystem
 
 N = 40

@@ -13,8 +13,8 @@ from spacy.vocab import Vocab
 from typer.testing import CliRunner
 
 from training.cli.application import app
-from training.evaluation.probes.concept_vectors import ConceptVectors
 from training.evaluation.probes.word_similarity import correlate, measure_word_similarity, read_rated_pairs
+from training.evaluation.systems.concept_vectors import ConceptVectors
 from training.evaluation.systems.word_vectors import WordVectorSystem
 
 MAYO = """Mean,CUI1,CUI2,TERM1,TERM2

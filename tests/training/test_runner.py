@@ -21,22 +21,22 @@ from training.data.pairs import load_pairs, read_pairs_text
 from training.data.run_folder import RunFolder
 from training.data.splits import split_terminology
 from training.data.synonym_pairs import write_pairs
-from training.encoders.run_export import export_run
 from training.engine.batches import Batches
 from training.engine.checkpoint import CHECKPOINT_FILE, FORMAT_VERSION, STATE_FILE, list_checkpoints
 from training.engine.gradient import ChunkedGradient
 from training.engine.loop import TrainingLoop, learning_rate
 from training.engine.model import count_trainable
 from training.engine.objectives import make_loss, make_miner
-from training.engine.runner import train
 from training.engine.settings import OptimizerSettings
 from training.evaluation.measure import measure_encoder
 from training.methods.registry import METHODS, make_settings, read_settings
 from training.methods.sapbert.adapters import add_adapter
 from training.methods.sapbert.loss import Counts, Objective
 from training.methods.sapbert.settings import AdapterSettings
+from training.run_export import export_run
+from training.runner import train
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 WORDS = ["heart", "attack", "cold", "acute", "liver", "pain", "of the", "chronic", "failure", "b12"]
 
 

@@ -16,10 +16,10 @@ from spacy_sapbert.encoder import EncoderShim, EncoderSource
 
 from ..data.run_folder import RunFolder, RunReport
 from ..encoders.card import Making
-from ..engine.gradient import ChunkedGradient, find_autocast
-from ..engine.interruption import Interruption
-from ..engine.model import Model, copy_transformer, count_trainable
-from ..engine.settings import TrainingSettings
+from .gradient import ChunkedGradient, find_autocast
+from .interruption import Interruption
+from .model import Model, copy_transformer, count_trainable
+from .settings import TrainingSettings
 
 SettingsT = TypeVar("SettingsT", bound=TrainingSettings)
 

@@ -8,16 +8,16 @@ from typing import Any
 
 from spacy_sapbert.encoder import EncoderShim
 
-from ..data.run_folder import RunDescription, RunFolder, RunReport
-from ..data.splits import check_held_out, read_held_out
-from ..engine.checkpoint import list_checkpoints, load_transformer, read_step
-from ..engine.runner import measure_both
-from ..errors import Errors
-from ..methods.base import Source
-from ..methods.registry import METHODS, make_settings
-from .bases import load_base
-from .card import CardNotes, read_results, write_card
-from .export import DTYPES, finish_encoder, write_encoder_folder
+from .data.run_folder import RunDescription, RunFolder, RunReport
+from .data.splits import check_held_out, read_held_out
+from .encoders.bases import load_base
+from .encoders.card import CardNotes, read_results, write_card
+from .encoders.export import DTYPES, finish_encoder, write_encoder_folder
+from .engine.checkpoint import list_checkpoints, load_transformer, read_step
+from .engine.method import Source
+from .errors import Errors
+from .methods.registry import METHODS, make_settings
+from .runner import measure_both
 
 
 def export_run(

@@ -13,9 +13,9 @@ from spacy.vocab import Vocab
 from spacy_sapbert.encoder import EncoderShim
 from training.data.task import LinkingTask
 from training.evaluation.measure import measure_linking
-from training.evaluation.probes.concept_vectors import ConceptVectors, find_vectors, scale_to_unit
-from training.evaluation.probes.vector_tables import read_vector_table
+from training.evaluation.systems.concept_vectors import ConceptVectors, find_vectors, scale_to_unit
 from training.evaluation.systems.encoder import EncoderSystem
+from training.evaluation.systems.vector_tables import read_vector_table
 from training.evaluation.systems.word_vectors import WordVectorSystem
 
 WORDS = {"heart": [1, 0, 0], "attack": [0, 2, 0], "cold": [0, 0, 3], "Cold": [1, 1, 1], "nothing": [0, 0, 0]}

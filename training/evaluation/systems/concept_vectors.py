@@ -13,7 +13,7 @@ from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.rrf.tables import find_rows
 
 from ...errors import Errors
-from ..systems.base import System
+from .base import System
 from .vector_tables import read_vector_table
 
 

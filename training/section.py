@@ -1,0 +1,18 @@
+"""Sections of a config, which know what a resumed run may change."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from spacy_sapbert.settings import Settings
+
+
+class Section(Settings):
+    """A section of a config.
+
+    may_change (frozenset[str]): Settings that may differ when a run is resumed. All others decide its course.
+    lengths (frozenset[str]): Settings that may differ too unless the learning rate falls to 0 at the last step.
+    """
+
+    may_change: ClassVar[frozenset[str]] = frozenset()
+    lengths: ClassVar[frozenset[str]] = frozenset()
