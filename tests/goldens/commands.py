@@ -1,0 +1,110 @@
+"""Commands, configs and output files of the project: what to adapt when a refactoring renames them."""
+
+import contextlib
+import io
+import runpy
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from goldens.values import hash_rows, keep_figures, read_json, read_lines
+from training.data.pairs import read_pairs
+
+ROOT = Path(__file__).resolve().parents[2]
+MODULE = "training"
+CONFIGS = {
+    "sapbert": ROOT / "training/configs/quick.cfg",
+    "coder": ROOT / "training/configs/coder_cpu.cfg",
+    "coder_plusplus": ROOT / "training/configs/coder_plusplus_cpu.cfg",
+    "biosyn": ROOT / "training/configs/biosyn.cfg",
+    "demo": ROOT / "projects/demo/configs/demo.cfg",
+}
+DEMO_SENTENCES = ROOT / "projects/demo/corpus/sentences.jsonl"
+OPEN_ENCODER = ROOT / "projects/open_encoder/model"
+
+
+def call(command: str, *arguments: Any, **options: Any) -> None:
+    """Run a command in this process, as the command line would.
+
+    command (str): The command.
+    arguments (Any): Its arguments, and options as they are.
+    options (Any): More options; `_` stands for a hyphen.
+    RAISES (RuntimeError): If the command fails.
+    """
+    given = [part for name, value in options.items() for part in (f"--{name.replace('_', '-')}", value)]
+    before, printed = sys.argv, io.StringIO()
+    sys.argv = [MODULE, command, *(str(argument) for argument in (*arguments, *given))]
+    try:
+        with contextlib.redirect_stdout(printed), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            runpy.run_module(MODULE, run_name="__main__", alter_sys=False)
+    except SystemExit as stop:
+        if stop.code not in (None, 0):
+            raise RuntimeError(f"{' '.join(sys.argv)} failed: {stop.code}\n{printed.getvalue()}") from stop
+    finally:
+        sys.argv = before
+
+
+def list_settings(settings: dict[str, Any]) -> list[str]:
+    """List settings, given as values by "section.name", as options of the command line."""
+    texts = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in settings.items()}
+    return [part for name, value in texts.items() for part in (f"--{name}", value)]
+
+
+def read_pair_rows(folder: Path) -> list[tuple[str, ...]]:
+    """Read the pairs of a folder: id, name, name."""
+    return pl.concat(read_pairs(folder)).select("id", "name_1", "name_2").rows()
+
+
+def read_pair_sources(folder: Path) -> list[tuple[str, ...]]:
+    """Read the sources of the concepts of pairs, if the folder has them: id, sources."""
+    concepts = pl.read_parquet(folder / "concepts.parquet")
+    return concepts.select("id", "sources").rows() if "sources" in concepts.columns else []
+
+
+def read_triple_rows(folder: Path) -> list[tuple[str, ...]]:
+    """Read the triples of a folder: head, relation, tail."""
+    return pl.read_parquet(folder / "triples.parquet").select("head", "relation", "tail").rows()
+
+
+def list_tasks(split: Path) -> dict[str, Path]:
+    """List the held-out tasks of a split by name. A task has queries, gold, names and ids."""
+    return {path.stem: path for path in sorted(split.glob("held_out*.json"))}
+
+
+def read_log(run: Path) -> list[dict[str, Any]]:
+    """Read the log of a run: an entry for each step and for each evaluation."""
+    return read_lines(run / "metrics.jsonl")
+
+
+def read_systems(output: Path) -> dict[str, dict[str, Any]]:
+    """Read figures of `evaluate`, and hashes of its predictions, by system and task."""
+    found: dict[str, dict[str, Any]] = {}
+    for row in read_json(output / "metrics.json")["rows"]:
+        system, task = row["system"], row["task"]
+        kept = read_lines(output / "predictions" / f"{row['key']}.jsonl.gz")
+        right = [[line[key] for key in ("mention", "queries", "gold", "hits")] for line in kept]
+        # Only the best name, without scores: names may change places where scores are nearly equal.
+        best = [[names[0]["name"] if names else None for names in line["candidates"]] for line in kept]
+        found.setdefault(system, {})[task] = {
+            **keep_figures({**row["figures"], **row["search"], "system": system, "task": task}),
+            "hits_sha256": hash_rows(right),
+            "best_sha256": hash_rows(best),
+        }
+    return found
+
+
+def read_results(path: Path) -> dict[str, Any]:
+    """Read the figures of a probe, by the number of the result."""
+    return {str(number): keep_figures(result["figures"]) for number, result in enumerate(read_json(path)["results"])}
+
+
+def read_sweep(output: Path) -> dict[str, Any]:
+    """Read the figures of a sweep, by variant, seed and share of the base."""
+    data = read_json(output / "sweep.json")
+    names = (f"{run['variant']} seed {run['seed']} share {run['base_share']}" for run in data["runs"])
+    runs = {name: keep_figures(run["scores"]) for name, run in zip(names, data["runs"], strict=True)}
+    return {"before": keep_figures(data["before"]), **runs}

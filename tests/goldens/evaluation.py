@@ -1,0 +1,127 @@
+"""What the commands measure that compare encoders and systems."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from goldens.commands import (
+    CONFIGS,
+    OPEN_ENCODER,
+    call,
+    list_settings,
+    list_tasks,
+    read_results,
+    read_sweep,
+    read_systems,
+)
+from goldens.linking import look_up
+from goldens.training_runs import record_losses
+from goldens.values import keep_figures, read_json
+from goldens.workspace import Workspace, make_linker
+from spacy_sapbert.terminology import Terminology
+
+
+def record_evaluate(workspace: Workspace) -> dict[str, Any]:
+    """Record figures by command."""
+    folder = workspace.folder / "measured"
+    folder.mkdir()
+    if not workspace.runs.is_dir():
+        record_losses(workspace)
+    found = {**evaluate(workspace, folder), **probe(workspace, folder), **sweep(workspace, folder / "sweep")}
+    held_out = workspace.corpus / "split/held_out.json"
+    call("export", workspace.runs / "sapbert", folder / "mixed", base_share=0.4, held_out=held_out)
+    linker = make_linker(Terminology.from_disk(workspace.corpus / "split/terminology"), folder / "mixed", k=2)
+    found["export"] = look_up(linker, ["heart pain", "Lebenskrebs", "renal failure, sudden"])
+    if workspace.data is not None:
+        found |= evaluate_real(workspace.data, folder)
+    return found
+
+
+def evaluate(workspace: Workspace, folder: Path) -> dict[str, Any]:
+    """Run `evaluate` on systems of all kinds, and `measure`, with the made-up corpus."""
+    tiny = json.dumps(str(workspace.encoder))
+    sections = {
+        "exact": 'kind = "exact"',
+        "tfidf": 'kind = "tfidf"',
+        "tiny": f'kind = "encoder"\nencoder = {tiny}',
+        "legacy": f'kind = "encoder"\nencoder = {tiny}\npooling = "mean_all_tok"\nmax_length = 16\npad_to_length = 16\n'
+        'attention_mask = false\nsimilarity = "dot"',
+        "linker": f'kind = "linker"\nencoder = {tiny}\ntasks = ["*.strict", "held_out*"]',
+        "biosyn": f'kind = "biosyn"\nmodel = {json.dumps(str(workspace.runs / "biosyn_epochs"))}\n'
+        'tasks = ["*.processed"]',
+        "backoff": 'kind = "backoff"\nover = "tiny"\ntasks = ["made_up.*"]',
+    }
+    systems, corpora = write_systems(folder / "systems.cfg", sections), folder / "corpora.cfg"
+    corpora.write_text(
+        '[corpora]\n\n[corpora.made_up]\ntitle = "Made up"\nmentions = "test.jsonl"\nseen = ["train.jsonl"]\n'
+        'dictionary = "dictionary.tsv"\nprotocols = ["published", "processed", "strict", "refined"]\n'
+    )
+    held_out = ",".join(str(path) for path in list_tasks(workspace.corpus / "split").values())
+    measured = {"benchmarks": workspace.mentions, "corpora": corpora, "held_out": held_out}
+    call("evaluate", systems, folder / "evaluate", **measured)
+    found = list_systems("evaluate", folder / "evaluate")
+    encoders = f"{workspace.encoder},{workspace.other_encoder}"
+    call("measure", encoders, folder / "measure", results=folder / "results.json", **measured)
+    return {**found, "measure": keep_figures(read_json(folder / "results.json")["scores"])}
+
+
+def probe(workspace: Workspace, folder: Path) -> dict[str, Any]:
+    """Run the probes of encoders: `mcsm`, `relations`, `word-similarity` and `languages`."""
+    corpus, tiny = workspace.corpus, workspace.encoder
+    both, terminology = f"{tiny},{workspace.runs / 'coder/encoder'}", corpus / "terminology"
+    call("mcsm", both, terminology, folder)
+    call("mcsm", tiny, terminology, folder / "drawn", "--all-types", max_concepts=150)
+    few = {"min_triples": 20, "epochs": 4, "seeds": "72,73"}
+    unseen = {**few, "min_triples": 5, "unseen": corpus / "split/terminology"}
+    call("relations", both, terminology, corpus / "triples", folder, **few)
+    call("relations", tiny, terminology, corpus / "triples", folder / "unseen", "--standardise", **unseen)
+    tuned = {**few, "epochs": 1, "seeds": "72"}
+    call("relations", tiny, terminology, corpus / "triples", folder / "tuned", "--fine-tune", **tuned)
+    call("word-similarity", both, workspace.mentions / "pairs.csv", folder)
+    files = {"mcsm": "mcsm.json", "mcsm drawn": "drawn/mcsm.json", "relations": "relations.json"}
+    files |= {f"relations {name}": f"{name}/relations.json" for name in ("unseen", "tuned")}
+    files["word_similarity"] = "word_similarity.json"
+    found = {name: read_results(folder / file) for name, file in files.items()}
+    call("languages", f"{tiny},{workspace.other_encoder}", corpus / "languages", folder / "languages")
+    scores = read_json(folder / "languages/languages.json")["scores"]
+    return {**found, "languages": {Path(name).name: value for name, value in scores.items()}}
+
+
+def sweep(workspace: Workspace, folder: Path) -> dict[str, Any]:
+    """Run a sweep of two variants, two seeds and two shares of the base."""
+    corpus = workspace.corpus
+    settings = {"batch.max_steps": 4, "batch.max_minutes": 0, "batch.pairs": 16, "run.precision": "fp32"}
+    config = folder.with_suffix(".cfg")
+    config.write_text(
+        f"[sweep]\nconfig = {json.dumps(str(CONFIGS['sapbert']))}\nseeds = [0, 1]\nbase_shares = [0.0, 0.5]\n"
+        f"settings = {json.dumps(settings)}\n\n[variants]\nplain = {{}}\n"
+        'cosine = {"objective.loss": "cosine"}\n'
+    )
+    paths = list_settings({"paths.encoder": workspace.encoder, "paths.pairs": corpus / "pairs"})
+    call("sweep", config, folder, "--held-out", corpus / "split/held_out.json", *paths)
+    return {"sweep": read_sweep(folder)}
+
+
+def evaluate_real(data: Path, folder: Path) -> dict[str, Any]:
+    """Run `evaluate` on the real corpora, with 2,000 names of each dictionary."""
+    sections = {
+        "exact": 'kind = "exact"',
+        "tfidf": 'kind = "tfidf"',
+        "open": f'kind = "encoder"\nencoder = {json.dumps(str(OPEN_ENCODER))}\ntasks = ["ncbi_disease*"]',
+        "backoff": 'kind = "backoff"\nover = "tfidf"\ntasks = ["*disease.strict"]',
+    }
+    systems = write_systems(folder / "real_systems.cfg", sections)
+    call("evaluate", systems, folder / "real", benchmarks=data / "benchmarks", max_names=2000)
+    return list_systems("real", folder / "real")
+
+
+def list_systems(prefix: str, output: Path) -> dict[str, Any]:
+    """List the figures of `evaluate`, named by prefix, system and task."""
+    measured = read_systems(output).items()
+    return {f"{prefix} {system} {task}": figures for system, tasks in measured for task, figures in tasks.items()}
+
+
+def write_systems(path: Path, sections: dict[str, str]) -> Path:
+    """Write a config of systems: settings by name."""
+    path.write_text("[systems]\n\n" + "".join(f"[systems.{key}]\n{text}\n\n" for key, text in sections.items()))
+    return path
