@@ -86,11 +86,15 @@ def train(workspace: Workspace, method: str, name: str, settings: dict[str, Any]
     name (str): Name of the run.
     settings (dict[str, Any]): Values by "section.name".
     RETURNS (dict[str, Any]): The logged values, a list for each that changes, and figures of the report.
+    RAISES (KeyboardInterrupt): If a signal stopped the run.
     """
     output = workspace.runs / name
     paths = {"paths.encoder": workspace.encoder, "paths.output": output}
     call("train", CONFIGS[method], *list_settings({**settings, **paths}))
     report = read_json(output / "report.json")
+    # A run that gets SIGINT or SIGTERM stops early without an error.
+    if report["training"]["ended"] == "interrupted":
+        raise KeyboardInterrupt
     steps, others = [], []
     if method == "biosyn":
         steps = report["training"]["of_epochs"]
