@@ -13,10 +13,9 @@ from .queries import Query
 from .retrieval.filters import ConceptFilter
 
 if TYPE_CHECKING:
-    from .concept_pipe import Snapshot
     from .encoder.shim import EncoderShim
-    from .retrieval.retriever import Hit
-    from .terminology.table import Terminology
+    from .retrieval.cache import LRUCache
+    from .retrieval.retriever import Hit, Retriever
 
 NIL = "NIL"
 
@@ -48,6 +47,19 @@ class DocLinks(NamedTuple):
     spans: list[list[Candidate] | None]
 
 
+class Snapshot(NamedTuple):
+    """What one search works with.
+
+    encoder (EncoderShim): The encoder.
+    retriever (Retriever): Terminology and index, built with this encoder.
+    cache (LRUCache): Candidates that were found with them, by `k` and query.
+    """
+
+    encoder: EncoderShim
+    retriever: Retriever
+    cache: LRUCache[list[Candidate]]
+
+
 def find_candidates(
     queries: Iterable[Query], settings: LinkerSettings, snapshot: Snapshot
 ) -> dict[Query, list[Candidate]]:
@@ -55,7 +67,7 @@ def find_candidates(
 
     queries (Iterable[Query]): The queries; equal ones are looked up once.
     settings (LinkerSettings): The linker's settings.
-    snapshot (Snapshot): Encoder, retriever, and a cache of candidates by `k` and query, to which new ones are added.
+    snapshot (Snapshot): What to search with. New candidates are added to its cache.
     RETURNS (dict[Query, list[Candidate]]): The candidates of each, best first. They are shared with the cache.
     """
     k, (encoder, retriever, cache) = settings.k, snapshot
@@ -72,7 +84,7 @@ def find_candidates(
         known = [text for text in texts if text in vectors]
         if known:
             hits = retriever.search(known, np.stack([vectors[text] for text in known]), k, allowed)
-            made = make_candidates(retriever.terminology, known, hits, allowed)
+            made = make_candidates(retriever, known, hits, allowed)
             found.update((Query(text, allowed), candidates) for text, candidates in zip(known, made, strict=True))
         for text in texts:
             query = Query(text, allowed)
@@ -92,11 +104,11 @@ def _encode(texts: list[str], encoder: EncoderShim, batch_size: int) -> dict[str
 
 
 def make_candidates(
-    terminology: Terminology, texts: Sequence[str], hits: Sequence[Sequence[Hit]], allowed: ConceptFilter
+    retriever: Retriever, texts: Sequence[str], hits: Sequence[Sequence[Hit]], allowed: ConceptFilter
 ) -> list[list[Candidate]]:
     """Turn hits into plain data.
 
-    terminology (Terminology): Concepts and names.
+    retriever (Retriever): The retriever that found the hits.
     texts (Sequence[str]): The mentions.
     hits (Sequence[Sequence[Hit]]): The concepts found for each.
     allowed (ConceptFilter): The filter that they were found with, which says what their ids are.
@@ -104,14 +116,12 @@ def make_candidates(
     """
     # One value at a time: whatever polars does on whole tables may run on its threads, which a forked process lacks,
     # so that it would wait forever.
-    columns = [terminology.concepts[column] for column in ("id", "canonical_name", "types")]
-    names = terminology.names["name"]
     concepts = {}
     for row in {hit.concept for found in hits for hit in found}:
-        concept_id, canonical_name, types = (column[row] for column in columns)
-        concepts[row] = allowed.get_id(terminology, row), concept_id, canonical_name, types.to_list()
+        concept_id, canonical_name, types = (column[row] for column in retriever.concept_columns)
+        concepts[row] = retriever.get_id(row, allowed), concept_id, canonical_name, types.to_list()
     return [
-        [_make_candidate(text, hit, concepts[hit.concept], names[hit.name]) for hit in found]
+        [_make_candidate(text, hit, concepts[hit.concept], retriever.names[hit.name]) for hit in found]
         for text, found in zip(texts, hits, strict=True)
     ]
 

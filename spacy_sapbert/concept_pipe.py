@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from spacy import util
 from spacy.language import Language
@@ -12,6 +12,7 @@ from spacy.pipeline import TrainablePipe
 from spacy.training import Example
 from typing_extensions import Self
 
+from .candidates import Candidate, Snapshot
 from .errors import Errors
 from .linker_settings import LinkerSettings
 from .retrieval.cache import LRUCache
@@ -24,27 +25,14 @@ if TYPE_CHECKING:
     from .terminology.table import Terminology
 
 
-class Snapshot(NamedTuple):
-    """What one search works with.
-
-    encoder (EncoderShim): The encoder.
-    retriever (Retriever): Terminology and index, built with this encoder.
-    cache (LRUCache): What was found with them before.
-    """
-
-    encoder: EncoderShim
-    retriever: Retriever
-    cache: LRUCache[Any]
-
-
-class ConceptPipe(TrainablePipe):
+class ConceptPipe(TrainablePipe):  # type: ignore[misc]  # spaCy's class is compiled, without types
     """A component with an encoder, a terminology and an index of its names. Subclasses say what it does with them."""
 
     model: Any
     _settings: LinkerSettings
     _index: ExactIndex
     _retriever: Retriever | None
-    _cache: LRUCache[Any]
+    _cache: LRUCache[list[Candidate]]
 
     @property
     def is_ready(self) -> bool:

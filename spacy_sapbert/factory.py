@@ -10,6 +10,7 @@ from typing import Any
 
 from spacy.language import Language
 from thinc.api import Model
+from thinc.types import Floats2d
 
 from .linker import SapbertLinker
 from .linker_settings import LinkerSettings
@@ -36,7 +37,12 @@ SCORES = ("nel_micro_f", "nel_micro_p", "nel_micro_r", "nel_acc_at_1", "nel_acc_
 )
 @with_settings(LinkerSettings)
 def make_linker(
-    nlp: Language, name: str, model: Model, index: Any, scorer: Callable[..., Any] | None, **settings: Any
+    nlp: Language,
+    name: str,
+    model: Model[list[str], Floats2d],
+    index: Any,
+    scorer: Callable[..., Any] | None,
+    **settings: Any,
 ) -> SapbertLinker:
     """Create the linker for a pipeline.
 

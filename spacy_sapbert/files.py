@@ -6,10 +6,11 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import Any, TypeVar
 from uuid import uuid4
 
 import srsly
@@ -17,6 +18,7 @@ import srsly
 from .errors import Errors
 
 _CHUNK = 1 << 20
+T = TypeVar("T")
 
 
 def hash_file(path: Path) -> str:
@@ -139,6 +141,30 @@ def unpack_folder(data: bytes, folder: Path) -> None:
             raise ValueError(Errors.E505.format(reason=f"they hold the path {name!r}"))
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
+
+
+def pack_with(write: Callable[[Path], Any]) -> bytes:
+    """Pack the folder that a function writes.
+
+    write (Callable[[Path], Any]): Writes files to a folder.
+    RETURNS (bytes): The packed folder.
+    """
+    with TemporaryDirectory() as folder:
+        write(Path(folder))
+        return pack_folder(Path(folder))
+
+
+def unpack_with(read: Callable[[Path], T], data: bytes) -> T:
+    """Unpack a folder for a function that reads it.
+
+    read (Callable[[Path], T]): Reads the folder, which is deleted afterwards.
+    data (bytes): What `pack_with` returned.
+    RETURNS (T): What the function returns.
+    RAISES (ValueError): If the bytes are damaged.
+    """
+    with TemporaryDirectory() as folder:
+        unpack_folder(data, Path(folder))
+        return read(Path(folder))
 
 
 @contextmanager

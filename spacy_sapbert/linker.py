@@ -191,7 +191,8 @@ class SapbertLinker(ConceptPipe):
             return {}
         if self._settings.use_gold_ents:
             examples = list(with_gold_ents(examples))
-            for batch in util.minibatch(examples, size=128):
+            for batch in util.minibatch(examples, size=128):  # type: ignore[no-untyped-call]
                 docs = [eg.predicted for eg in batch]
                 self.set_annotations(docs, self.predict(docs))
-        return self.scorer(examples, **kwargs)
+        scores: dict[str, Any] = self.scorer(examples, **kwargs)
+        return scores

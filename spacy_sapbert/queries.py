@@ -64,7 +64,7 @@ class QueryMaker:
         }
         # Check all of them, so that a misspelled type does not wait for the first mention with its label.
         for by_label in self._by_label.values():
-            retriever.check_filter(by_label)
+            retriever.filters.check(by_label)
 
     def from_texts(self, texts: Iterable[str]) -> list[list[Query]]:
         """Make the queries for strings that have no label.

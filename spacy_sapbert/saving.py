@@ -13,6 +13,7 @@ from .encoder.folder import ENCODER_FILE, EncoderSource, pack_encoder, read_enco
 from .errors import Errors
 from .files import fill_folder, read_manifest, write_manifest
 from .retrieval.retriever import Retriever
+from .retrieval.storage import pack_retriever, read_retriever, unpack_retriever, write_retriever
 from .terminology.table import Terminology
 
 LINKER_FILE = "linker.json"
@@ -48,7 +49,7 @@ def save_parts(parts: LinkerParts, path: Path) -> None:
         if parts.terminology is not None:
             parts.terminology.to_disk(folder / "terminology")
         if parts.retriever is not None:
-            parts.retriever.to_disk(folder / "retriever")
+            write_retriever(parts.retriever, folder / "retriever")
     for name in set(PARTS).difference(names):
         shutil.rmtree(path / name, ignore_errors=True)
 
@@ -74,7 +75,7 @@ def load_parts(
         encoder = read_encoder(path / "encoder", requested=requested)
     if "retriever" in names:
         terminology = Terminology.from_disk(path / "terminology") if "terminology" in names else present()
-        retriever = Retriever.from_disk(path / "retriever", terminology)
+        retriever = read_retriever(path / "retriever", terminology)
     return LinkerParts(encoder, terminology, retriever)
 
 
@@ -90,8 +91,9 @@ def pack_parts(parts: LinkerParts) -> bytes:
     if parts.terminology is not None:
         packed["terminology"] = parts.terminology.to_bytes()
     if parts.retriever is not None:
-        packed["retriever"] = parts.retriever.to_bytes()
-    return srsly.msgpack_dumps(packed)
+        packed["retriever"] = pack_retriever(parts.retriever)
+    data: bytes = srsly.msgpack_dumps(packed)
+    return data
 
 
 def unpack_parts(data: bytes, exclude: Iterable[str], present: Callable[[], Terminology]) -> LinkerParts:
@@ -116,5 +118,5 @@ def unpack_parts(data: bytes, exclude: Iterable[str], present: Callable[[], Term
     terminology = retriever = None
     if "retriever" in names:
         terminology = Terminology.from_bytes(packed["terminology"]) if "terminology" in names else present()
-        retriever = Retriever.from_bytes(packed["retriever"], terminology)
+        retriever = unpack_retriever(packed["retriever"], terminology)
     return LinkerParts(encoder, terminology, retriever)

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from spacy.tokens import Doc, Span
 
 from spacy_sapbert.candidates import get_kb_ents, make_candidates, merge_candidates, register_extensions
+from spacy_sapbert.index import ExactIndex
 from spacy_sapbert.retrieval.filters import ConceptFilter
-from spacy_sapbert.retrieval.retriever import Hit
+from spacy_sapbert.retrieval.retriever import Hit, Retriever
 
 
 def candidate(id_, score, mention="m"):
@@ -78,7 +79,8 @@ def test_making_candidates_keeps_mentions_apart_also_without_hits(terminology):
         [Hit(rows["C0027051"], names["heart attack"], 0.5), Hit(rows["C0020538"], names["hypertension"], 0.4)],
         [],
     ]
-    made = make_candidates(terminology, ["a", "b", "c"], hits, ConceptFilter())
+    retriever = Retriever(terminology, ExactIndex(), *np.empty((3, 0), dtype=np.int64))
+    made = make_candidates(retriever, ["a", "b", "c"], hits, ConceptFilter())
     assert [len(found) for found in made] == [0, 2, 0]
     assert made[1][0] == {
         "id": "C0027051",
@@ -90,7 +92,7 @@ def test_making_candidates_keeps_mentions_apart_also_without_hits(terminology):
         "mention": "b",
     }
     assert made[1][1]["canonical_name"] == "Hypertensive disease"
-    assert make_candidates(terminology, [], [], ConceptFilter()) == []
+    assert make_candidates(retriever, [], [], ConceptFilter()) == []
 
 
 def test_candidates_are_plain_data_for_every_serialiser(make_nlp):

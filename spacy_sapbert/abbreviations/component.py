@@ -61,7 +61,7 @@ def register_extensions() -> None:
     """
     if not Doc.has_extension("abbreviation_offsets"):
         Doc.set_extension("abbreviation_offsets", default=None)
-    getters: list[tuple[Any, str, Callable]] = [
+    getters: list[tuple[Any, str, Callable[..., Any]]] = [
         (Doc, "abbreviations", get_abbreviations),
         (Span, "long_form", get_long_form),
     ]
@@ -78,7 +78,7 @@ def get_abbreviations(doc: Doc) -> list[Span]:
     doc (Doc): The document.
     RETURNS (list[Span]): The short forms, in the order of the text.
     """
-    assigned = _get_assigned(doc, "abbreviations")
+    assigned: list[Span] | None = _get_assigned(doc, "abbreviations")
     if assigned is not None:
         return assigned
     spans = (doc.char_span(start, end) for start, end, _, _ in doc._.abbreviation_offsets or ())
@@ -91,7 +91,7 @@ def get_long_form(span: Span) -> Span | None:
     span (Span): Any span of a document.
     RETURNS (Span | None): The long form, or None if the span is not exactly a known short form.
     """
-    assigned = _get_assigned(span.doc, "long_form", span.start_char, span.end_char)
+    assigned: Span | None = _get_assigned(span.doc, "long_form", span.start_char, span.end_char)
     if assigned is not None:
         return assigned
     # Rows are lists or tuples, depending on how the document was stored.

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import srsly
@@ -21,7 +20,7 @@ from transformers.tokenization_utils_fast import PreTrainedTokenizerFast
 from transformers.utils import logging as transformers_logging
 
 from ..errors import Errors
-from ..files import pack_folder, read_manifest, unpack_folder, write_manifest
+from ..files import pack_with, read_manifest, unpack_with, write_manifest
 from .sentence_transformers import find_file, read_metadata, write_metadata
 from .settings import EncoderSettings, read_settings
 
@@ -116,10 +115,12 @@ def pack_encoder(source: EncoderSource | None) -> bytes:
     source (EncoderSource | None): The encoder; None gives an empty folder.
     RETURNS (bytes): The packed folder.
     """
-    with TemporaryDirectory() as folder:
+
+    def write(folder: Path) -> None:
         if source is not None:
             write_encoder(source, folder)
-        return pack_folder(Path(folder))
+
+    return pack_with(write)
 
 
 def unpack_encoder(data: bytes) -> EncoderSource | None:
@@ -129,9 +130,7 @@ def unpack_encoder(data: bytes) -> EncoderSource | None:
     RETURNS (EncoderSource | None): The encoder, or None if the folder is empty.
     RAISES (ValueError): If the bytes are damaged.
     """
-    with TemporaryDirectory() as folder:
-        unpack_folder(data, Path(folder))
-        return read_encoder(folder) if any(Path(folder).iterdir()) else None
+    return unpack_with(lambda folder: read_encoder(folder) if any(folder.iterdir()) else None, data)
 
 
 def compute_fingerprint(
@@ -160,7 +159,7 @@ def _load(
     """Load weights and tokenizer, and refuse weights that would be left at random values."""
     verbosity = transformers_logging.get_verbosity()
     # transformers only logs what is missing; below, it is an error wherever it matters.
-    transformers_logging.set_verbosity_error()
+    transformers_logging.set_verbosity(transformers_logging.ERROR)
     where: dict[str, Any] = {"revision": revision, "subfolder": subfolder}
     try:
         # Eager attention is the fastest on the CPU for strings of ten tokens.

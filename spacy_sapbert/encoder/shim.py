@@ -87,7 +87,7 @@ class EncoderShim(HFShim):
 
         RETURNS (int): The transformer's hidden size.
         """
-        return self.source.transformer.config.hidden_size
+        return int(self.source.transformer.config.hidden_size)
 
     @property
     def dtype(self) -> torch.dtype:

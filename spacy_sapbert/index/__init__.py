@@ -1,7 +1,8 @@
 """From vectors to the rows of their nearest neighbours. Knows neither strings nor concepts."""
 
-from .exact import INDEX_FILE, ExactIndex, exact_search, make_exact_index
-from .scann import ScannIndex, make_scann_index
+from .exact import INDEX_FILE, ExactIndex, exact_search
+from .factories import make_exact_index, make_scann_index
+from .scann import ScannIndex
 from .storage import read_index
 from .subset import Subset
 

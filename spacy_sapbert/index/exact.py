@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 
 from ..errors import Errors
-from ..files import fill_folder, pack_folder, read_manifest, unpack_folder, write_manifest
+from ..files import fill_folder, pack_with, read_manifest, unpack_with, write_manifest
 
 INDEX_FILE = "index.json"
 # ScaNN's own name and layout for the vectors, so that one folder serves platforms with and without ScaNN.
@@ -22,14 +21,6 @@ QUERY_BLOCK = 512
 ROW_BLOCK = 32_768
 # Share of rows without a use from which on an index is worth arranging anew.
 UNUSED_SHARE = 0.25
-
-
-def make_exact_index() -> ExactIndex:
-    """Make an empty exact index, registered as `spacy-sapbert.ExactIndex.v1`.
-
-    RETURNS (ExactIndex): The index.
-    """
-    return ExactIndex()
 
 
 class ExactIndex:
@@ -46,10 +37,7 @@ class ExactIndex:
         self.recall: dict[str, Any] = {}
 
     def __len__(self) -> int:
-        """Return the number of rows.
-
-        RETURNS (int): Rows; 0 before `build`.
-        """
+        """Return the number of rows, 0 before `build`."""
         return sum(len(part) for part in (self._vectors, self._added) if part is not None)
 
     @property
@@ -170,7 +158,9 @@ class ExactIndex:
         check_finite(queries)
         rows, scores = self._search(queries, min(k, len(self._arranged)), effort)
         if self._added is not None:
-            rows, scores = self._merge_added(queries, rows, scores, min(k, len(self)))
+            added, added_scores = exact_search(self._added, queries, min(k, len(self._added)))
+            rows = np.concatenate([rows, added + len(self._arranged)], axis=1)
+            rows, scores = take_best(rows, np.concatenate([scores, added_scores], axis=1), k)
         missing = k - rows.shape[1]
         if missing > 0:
             rows = np.pad(rows, ((0, 0), (0, missing)), constant_values=-1)
@@ -210,9 +200,9 @@ class ExactIndex:
             raise OSError(Errors.E305.format(path=path, found=data.get("kind"), expected=self.kind))
         if VECTORS_FILE not in data["files"]:
             raise OSError(Errors.E309.format(path=path))
-        mmap_mode: Literal["c"] | None = "c" if memory_map else None
-        self._vectors = np.load(path / VECTORS_FILE, mmap_mode=mmap_mode)
-        self._added = np.load(path / ADDED_FILE, mmap_mode=mmap_mode) if ADDED_FILE in data["files"] else None
+        load = partial(np.load, mmap_mode="c" if memory_map else None)
+        self._vectors = load(path / VECTORS_FILE)
+        self._added = load(path / ADDED_FILE) if ADDED_FILE in data["files"] else None
         self.fingerprint = data["fingerprint"]
         self.configuration = data["configuration"]
         self.recall = data["recall"]
@@ -224,9 +214,7 @@ class ExactIndex:
 
         RETURNS (bytes): The packed folder.
         """
-        with TemporaryDirectory() as temporary:
-            self.to_disk(Path(temporary) / "index")
-            return pack_folder(Path(temporary) / "index")
+        return pack_with(self.to_disk)
 
     def from_bytes(self, data: bytes) -> ExactIndex:
         """Load from bytes.
@@ -234,12 +222,13 @@ class ExactIndex:
         data (bytes): What `to_bytes` returned.
         RETURNS (ExactIndex): The index itself.
         """
-        with TemporaryDirectory() as temporary:
-            unpack_folder(data, Path(temporary))
-            return self.from_disk(temporary, memory_map=False)
+        return unpack_with(partial(self.from_disk, memory_map=False), data)
 
-    def __reduce__(self) -> tuple[Callable[..., ExactIndex], tuple[Any, ...]]:
-        return _restore, (type(self), self._arguments(), self.to_bytes() if len(self) else b"")
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(type(self), **self._arguments()), (), self.to_bytes() if len(self) else None
+
+    def __setstate__(self, data: bytes) -> None:
+        self.from_bytes(data)
 
     def _arguments(self) -> dict[str, Any]:
         """Return the constructor's arguments, for unpickling."""
@@ -250,17 +239,6 @@ class ExactIndex:
 
     def _search(self, queries: np.ndarray, k: int, effort: int) -> tuple[np.ndarray, np.ndarray]:
         return exact_search(self._arranged, queries, k)
-
-    def _merge_added(
-        self, queries: np.ndarray, rows: np.ndarray, scores: np.ndarray, k: int
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Search the added rows too, and keep the best of both, equal ones by row."""
-        assert self._added is not None
-        added_rows, added_scores = exact_search(self._added, queries, min(k, len(self._added)))
-        rows = np.concatenate([rows, added_rows + len(self._arranged)], axis=1)
-        scores = np.concatenate([scores, added_scores], axis=1)
-        order = np.lexsort((rows, -scores), axis=-1)[:, :k]
-        return np.take_along_axis(rows, order, axis=-1), np.take_along_axis(scores, order, axis=-1)
 
     def _write(self, folder: Path) -> None:
         np.save(folder / VECTORS_FILE, self._arranged)
@@ -278,9 +256,19 @@ def exact_search(vectors: np.ndarray, queries: np.ndarray, k: int) -> tuple[np.n
     RETURNS (tuple[ndarray, ndarray]): Rows (n, k), int64, and products, float32. Best first, equal ones by row.
     """
     found = [_search_block(vectors, queries[i : i + QUERY_BLOCK], k) for i in range(0, len(queries), QUERY_BLOCK)]
-    rows = np.concatenate([rows for rows, _ in found])
-    scores = np.concatenate([scores for _, scores in found])
-    order = np.lexsort((rows, -scores), axis=-1)
+    rows, scores = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return take_best(rows, scores, k)
+
+
+def take_best(rows: np.ndarray, scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Keep the rows with the highest scores of each query.
+
+    rows (ndarray): Shape (n, m).
+    scores (ndarray): Their scores, same shape.
+    k (int): Rows to keep.
+    RETURNS (tuple[ndarray, ndarray]): Rows (n, min(k, m)) and scores. Best first, equal ones by row.
+    """
+    order = np.lexsort((rows, -scores), axis=-1)[:, :k]
     return np.take_along_axis(rows, order, axis=-1), np.take_along_axis(scores, order, axis=-1)
 
 
@@ -308,7 +296,3 @@ def check_finite(vectors: np.ndarray) -> None:
     bad = ~np.isfinite(vectors.sum(axis=1))
     if bad.any():
         raise ValueError(Errors.E306.format(n=int(bad.sum()), row=int(np.flatnonzero(bad)[0])))
-
-
-def _restore(cls: type[ExactIndex], arguments: dict[str, Any], data: bytes) -> ExactIndex:
-    return cls(**arguments).from_bytes(data) if data else cls(**arguments)

@@ -12,7 +12,7 @@ from pydantic import Field
 from ..compat import has_scann, import_scann
 from ..errors import Warnings
 from ..progress import show_phase
-from ..settings import Settings, with_settings
+from ..settings import Settings
 from .exact import ExactIndex, exact_search
 from .recall import RecallTest
 
@@ -60,16 +60,6 @@ class ScannSettings(Settings):
 
     recall_target: float = Field(default=0.99, gt=0, le=1)
     """Share of the queries whose nearest row has to be found."""
-
-
-@with_settings(ScannSettings)
-def make_scann_index(**settings: Any) -> ScannIndex:
-    """Make an empty ScaNN index, registered as `spacy-sapbert.ScannIndex.v1`.
-
-    **settings (Any): Those of `ScannSettings`.
-    RETURNS (ScannIndex): The index.
-    """
-    return ScannIndex(**settings)
 
 
 class ScannIndex(ExactIndex):

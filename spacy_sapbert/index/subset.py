@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .exact import ROW_BLOCK, ExactIndex, check_finite, exact_search
+from .exact import ROW_BLOCK, ExactIndex, check_finite, exact_search, take_best
 
 # Vectors up to this size are copied out of the index; a larger subset is gathered anew for each search.
 COPIED_BYTES = 64 * 2**20
@@ -50,8 +50,6 @@ class Subset:
         for start in range(0, len(self), ROW_BLOCK):
             vectors = self._index.take(self._rows[start : start + ROW_BLOCK])
             rows, scores = exact_search(vectors, queries, min(k, len(vectors)))
-            best = np.concatenate([best, rows + start], axis=1)
-            highest = np.concatenate([highest, scores], axis=1)
-            order = np.lexsort((best, -highest), axis=-1)[:, :k]
-            best, highest = np.take_along_axis(best, order, axis=-1), np.take_along_axis(highest, order, axis=-1)
+            found = np.concatenate([best, rows + start], axis=1), np.concatenate([highest, scores], axis=1)
+            best, highest = take_best(*found, k)
         return self._rows[best], highest

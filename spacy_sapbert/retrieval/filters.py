@@ -57,16 +57,6 @@ class ConceptFilter:
             # Any collection may be given, but only frozen sets can be hashed, and compared whatever their order.
             object.__setattr__(self, field.name, frozenset(value))
 
-    def get_id(self, terminology: Terminology, concept: int) -> str:
-        """Get the id that a concept has under this filter. Two concepts with one id are found as one.
-
-        terminology (Terminology): Concepts and names.
-        concept (int): The concept's row; the filter allows it.
-        RETURNS (str): Its first code in the source `coded_in`, or else its own id.
-        """
-        concept_id: str = terminology.concepts["id"][concept]
-        return concept_id if self.coded_in is None else terminology.codes(concept_id, self.coded_in)[0]
-
     @cached_property
     def is_open(self) -> bool:
         """Whether everything is allowed."""
@@ -148,7 +138,7 @@ class FilterTable:
             concepts &= self._match_ids(allowed.ids)
         if allowed.coded_in is not None:
             concepts &= self._match_codes(allowed.coded_in)
-        names = concepts[self._terminology.name_concept]
+        names: np.ndarray = concepts[self._terminology.name_concept]
         if allowed.sources is not None:
             names &= self._sources.match(allowed.sources)
         if allowed.languages is not None:
@@ -177,7 +167,7 @@ class FilterTable:
 
         ids = self._terminology.concepts["id"]
         found = pc.is_in(_to_arrow(ids), value_set=pa.array(sorted(wanted), pa.large_string()))
-        matched = found.to_numpy(zero_copy_only=False)
+        matched: np.ndarray = found.to_numpy(zero_copy_only=False)
         if matched.sum() < len(wanted):
             known = [ids[row] for row in range(min(EXAMPLES, len(ids)))]
             _check_known("ids", "ids", {id_ for id_ in wanted if id_ not in self._terminology}, known, total=len(ids))
@@ -214,7 +204,8 @@ class _Column:
 
     def match(self, wanted: Collection[str]) -> np.ndarray:
         is_wanted = [any(value in wanted for value in values) for values in self._values]
-        return np.array(is_wanted, dtype=bool)[self._codes]
+        matched: np.ndarray = np.array(is_wanted, dtype=bool)[self._codes]
+        return matched
 
 
 def _to_arrow(series: pl.Series) -> Any:
@@ -226,13 +217,15 @@ def _to_arrow(series: pl.Series) -> Any:
 
 def _list_offsets(lists: Any) -> np.ndarray:
     offsets = lists.offsets.to_numpy()
-    return offsets - offsets[0]
+    starts: np.ndarray = offsets - offsets[0]
+    return starts
 
 
 def _any_in_list(matched: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     """Tell for each list whether any of its values matched; not by `reduceat`, which is wrong for empty lists."""
     before = np.concatenate([[0], np.cumsum(matched)])
-    return before[offsets[1:]] > before[offsets[:-1]]
+    any_matched: np.ndarray = before[offsets[1:]] > before[offsets[:-1]]
+    return any_matched
 
 
 def _check_known(

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ..errors import Errors
-from ..files import fill_folder, hash_file, pack_folder, read_manifest, unpack_folder, write_manifest
-from ..index import INDEX_FILE, ExactIndex, Subset, read_index
+from ..index import ExactIndex, Subset
 from .cache import LRUCache
-from .fetching import get_effort, grow_to, grow_while_cheap
 from .filters import Allowed, ConceptFilter, FilterTable
 from .token_rows import encode_groups, group_by_tokens, make_row_table, warn_of_unsayable
 from .vector_store import VectorStore
@@ -23,14 +20,20 @@ if TYPE_CHECKING:
     from ..encoder.shim import EncoderShim
     from ..terminology.table import Terminology
 
-RETRIEVER_FILE = "retriever.json"
-ARRAYS = ("offsets", "name_rows", "keys")
-FORMAT_VERSION = 2
 # Scores of equal vectors can differ by this much.
 TIE = 1e-6
 # Filters, and copies of the vectors that they allow, that are kept: a linker has one for each label of `label_types`.
 KEPT_FILTERS = 32
 KEPT_SUBSETS = 8
+# What a search with a filter costs: the number of rows that could be compared exactly in the same time (measured on
+# 72,000 names) for any search of the index, for a row fetched from it, and for one `effort`, as a share of all rows.
+FREE_ROWS = 4000
+ROWS_PER_FETCHED = 25
+SHARE_PER_EFFORT = 0.01
+# More effort finds hardly more (measured on filters that allow the half of the names farthest from a mention).
+MOST_EFFORT = 8
+# Fetching more rows than this for every query takes memory, and an approximate index does not have them all.
+MOST_FETCHED = 10_000
 # Takes vectors and the number of rows to fetch for each; gives rows and scores.
 RowSearch = Callable[[np.ndarray, int], tuple[np.ndarray, np.ndarray]]
 
@@ -56,8 +59,8 @@ class _Batch(NamedTuple):
     k: int
     allowed: Allowed | None
     found: list[list[Hit]]
-    # Gives a concept's id, by which hits are distinct; None where each concept has its own.
-    get_id: Callable[[int], str] | None = None
+    # Hits are distinct by this value of the concept's row: the row itself, or an id that concepts can share.
+    get_key: Callable[[int], Any] = int
 
 
 class Retriever:
@@ -86,11 +89,14 @@ class Retriever:
         self.index = index
         self.keys = np.asarray(keys)
         # Plain views: single items of a memmap are slow to get.
-        self._offsets = np.asarray(offsets)
-        self._name_rows = np.asarray(name_rows)
-        self._name_strings = terminology.names["name"]
+        self.offsets = np.asarray(offsets)
+        self.name_rows = np.asarray(name_rows)
+        # Columns of the terminology, because getting one from its table takes longer than reading a value.
+        self.concept_columns = [terminology.concepts[column] for column in ("id", "canonical_name", "types")]
+        self.names = terminology.names["name"]
         self._preferred = terminology.names["preferred"]
-        self._filter_table = FilterTable(terminology)
+        self._concept_of_name = terminology.name_concept
+        self.filters = FilterTable(terminology)
         self._allowed: LRUCache[Allowed] = LRUCache(KEPT_FILTERS)
         self._subsets: LRUCache[Subset] = LRUCache(KEPT_SUBSETS)
 
@@ -130,8 +136,8 @@ class Retriever:
 
         RETURNS (ndarray): Shape (names,), int64; -1 for names that cannot be found.
         """
-        rows = np.full(self.terminology.n_names, -1, dtype=np.int64)
-        rows[self._name_rows] = np.repeat(np.arange(len(self.index)), np.diff(self._offsets))
+        rows = np.full(len(self.names), -1, dtype=np.int64)
+        rows[self.name_rows] = np.repeat(np.arange(len(self.index)), np.diff(self.offsets))
         return rows
 
     def allow(self, concept_filter: ConceptFilter) -> Allowed:
@@ -143,17 +149,19 @@ class Retriever:
         """
         allowed = self._allowed.get(concept_filter)
         if allowed is None:
-            allowed = self._filter_table.apply(concept_filter, self._offsets, self._name_rows)
+            allowed = self.filters.apply(concept_filter, self.offsets, self.name_rows)
             self._allowed.put(concept_filter, allowed)
         return allowed
 
-    def check_filter(self, concept_filter: ConceptFilter) -> None:
-        """Refuse types, sources and languages that occur nowhere in the terminology, without applying the filter.
+    def get_id(self, concept: int, allowed: ConceptFilter) -> str:
+        """Get the id that a concept has under a filter. Two concepts with one id are found as one.
 
-        concept_filter (ConceptFilter): The filter.
-        RAISES (ValueError): Naming them.
+        concept (int): The concept's row.
+        allowed (ConceptFilter): A filter that allows the concept.
+        RETURNS (str): Its first code in the filter's source `coded_in`, or else its own id.
         """
-        self._filter_table.check(concept_filter)
+        concept_id: str = self.concept_columns[0][concept]
+        return concept_id if allowed.coded_in is None else self.terminology.codes(concept_id, allowed.coded_in)[0]
 
     def search(
         self, texts: Sequence[str], vectors: np.ndarray, k: int, allowed: ConceptFilter | None = None
@@ -172,13 +180,13 @@ class Retriever:
         found: list[list[Hit]] = [[] for _ in texts]
         pending = np.arange(len(texts))
         if allowed is None or allowed.is_open:
-            batch = _Batch(texts, vectors, k, None, found)
-            self._look(batch, pending, self.index.search, grow_to(len(self.index), 2 * k + 8))
+            fetches = grow_to(len(self.index), 2 * k + 8)
+            self._look(_Batch(texts, vectors, k, None, found), pending, self.index.search, fetches)
         else:
             names = self.allow(allowed)
             if names.n_concepts:
-                get_id = None if allowed.coded_in is None else cache(partial(allowed.get_id, self.terminology))
-                batch = _Batch(texts, vectors, min(k, names.n_concepts), names, found, get_id)
+                get_key = int if allowed.coded_in is None else cache(partial(self.get_id, allowed=allowed))
+                batch = _Batch(texts, vectors, min(k, names.n_concepts), names, found, get_key)
                 self._look_among(batch, names, pending)
         return found
 
@@ -208,11 +216,8 @@ class Retriever:
             unfinished = []
             for place, query in enumerate(pending.tolist()):
                 part = slice(None) if kept is None else kept[place]
-                lowest = float(scores[place, -1])
-                is_complete = self._collect(
-                    batch, query, rows[place, part].tolist(), scores[place, part].tolist(), lowest
-                )
-                if not is_complete:
+                taken = rows[place, part].tolist(), scores[place, part].tolist()
+                if not self._collect(batch, query, *taken, float(scores[place, -1])):
                     unfinished.append(query)
             # Concepts with many similar names can fill the first rows: look further for these mentions only.
             pending = np.array(unfinished, dtype=np.int64)
@@ -225,95 +230,71 @@ class Retriever:
         """
         text, k = batch.texts[query], batch.k
         best: dict[int, tuple[Hit, tuple[bool, bool]]] = {}
-        ids: set[str] = set()
-        distinct: Collection[Any] = best if batch.get_id is None else ids
-        last = np.inf
-        is_complete = False
+        distinct: set[Any] = set()
+        last, is_complete = np.inf, False
         for row, score in zip(rows, scores, strict=True):
             if row < 0 or (len(distinct) >= k and score < last - TIE):
                 is_complete = True
                 break
             last = score
-            for name_row in self._name_rows[self._offsets[row] : self._offsets[row + 1]].tolist():
+            for name_row in self.name_rows[self.offsets[row] : self.offsets[row + 1]].tolist():
                 if batch.allowed is not None and not batch.allowed.names[name_row]:
                     continue
-                hit = Hit(int(self.terminology.name_concept[name_row]), name_row, score)
-                rank = self._rank(text, name_row)
+                hit = Hit(int(self._concept_of_name[name_row]), name_row, score)
+                # Of names with the same vector, those written like the mention come first, then preferred ones.
+                rank = self.names[name_row] != text, not self._preferred[name_row]
                 known = best.get(hit.concept)
                 if known is None or (hit.score >= known[0].score - TIE and rank < known[1]):
                     best[hit.concept] = (hit, rank)
-                    if batch.get_id is not None:
-                        ids.add(batch.get_id(hit.concept))
+                    distinct.add(batch.get_key(hit.concept))
         ordered = sorted(best.values(), key=lambda item: (-round(item[0].score, 6), item[1], item[0].concept))
         hits: dict[Any, Hit] = {}
         for hit, _ in ordered:
-            hits.setdefault(hit.concept if batch.get_id is None else batch.get_id(hit.concept), hit)
+            hits.setdefault(batch.get_key(hit.concept), hit)
         batch.found[query] = list(hits.values())
         return is_complete or (len(distinct) >= k and lowest < last - TIE)
 
-    def _rank(self, text: str, name_row: int) -> tuple[bool, bool]:
-        """Order names with the same vector: written like the mention first, then preferred ones."""
-        return self._name_strings[name_row] != text, not self._preferred[name_row]
-
-    def to_disk(self, path: str | Path) -> None:
-        """Save index and row table to a folder. The terminology is saved on its own.
-
-        path (str | Path): The folder; other files in it are left alone.
-        """
-        with fill_folder(Path(path), last=RETRIEVER_FILE) as folder:
-            np.save(folder / "offsets.npy", self._offsets)
-            np.save(folder / "name_rows.npy", self._name_rows)
-            np.save(folder / "keys.npy", self.keys)
-            self.index.to_disk(folder / "index")
-            data = {
-                "terminology": self.terminology.fingerprint,
-                "encoder": self.index.fingerprint,
-                "index": hash_file(folder / "index" / INDEX_FILE),
-            }
-            write_manifest(folder / RETRIEVER_FILE, FORMAT_VERSION, data, below=False)
-
-    @classmethod
-    def from_disk(cls, path: str | Path, terminology: Terminology, *, memory_map: bool = True) -> Retriever:
-        """Load what `to_disk` has saved.
-
-        path (str | Path): The folder.
-        terminology (Terminology): The terminology that was saved with it.
-        memory_map (bool): Leave on disk what is not needed at once.
-        RETURNS (Retriever): Ready to search.
-        RAISES (OSError): If a file is missing or damaged.
-        RAISES (ValueError): If the terminology or the index is another one.
-        """
-        path = Path(path)
-        data = read_manifest(path / RETRIEVER_FILE, FORMAT_VERSION)
-        if data["terminology"] != terminology.fingerprint:
-            raise ValueError(Errors.E412.format(path=path))
-        arrays = [np.load(path / f"{name}.npy", mmap_mode="r" if memory_map else None) for name in ARRAYS]
-        index = read_index(path / "index", memory_map=memory_map)
-        # The index has a manifest of its own, so one that was copied in from elsewhere is whole and still wrong.
-        if hash_file(path / "index" / INDEX_FILE) != data["index"]:
-            raise ValueError(Errors.E413.format(path=path / "index"))
-        return cls(terminology, index, *arrays)
-
-    def to_bytes(self) -> bytes:
-        """Serialise index and row table to bytes.
-
-        RETURNS (bytes): The packed folder.
-        """
-        with TemporaryDirectory() as temporary:
-            self.to_disk(Path(temporary) / "retriever")
-            return pack_folder(Path(temporary) / "retriever")
-
-    @classmethod
-    def from_bytes(cls, data: bytes, terminology: Terminology) -> Retriever:
-        """Load what `to_bytes` has packed.
-
-        data (bytes): The packed folder.
-        terminology (Terminology): The terminology that was saved with it.
-        RETURNS (Retriever): Ready to search.
-        """
-        with TemporaryDirectory() as temporary:
-            unpack_folder(data, Path(temporary))
-            return cls.from_disk(temporary, terminology, memory_map=False)
-
     def __reduce__(self) -> tuple[Any, ...]:
-        return Retriever.from_bytes, (self.to_bytes(), self.terminology)
+        # A copy can apply its filters itself.
+        return Retriever, (self.terminology, self.index, self.offsets, self.name_rows, self.keys)
+
+
+def grow_to(n_rows: int, fetch: int) -> Iterator[int]:
+    """Give growing numbers of rows to fetch, the last of them all there are.
+
+    n_rows (int): The rows there are.
+    fetch (int): The first number.
+    YIELDS (int): Rows to fetch.
+    """
+    while fetch < n_rows:
+        yield fetch
+        fetch *= 4
+    yield n_rows
+
+
+def grow_while_cheap(wanted: int, n_allowed: int, n_rows: int) -> Iterator[int]:
+    """Give growing numbers of rows to fetch, until comparing with all that a filter allows takes less time.
+
+    wanted (int): Allowed rows that are wanted.
+    n_allowed (int): Rows that the filter allows, at least one.
+    n_rows (int): The rows there are.
+    YIELDS (int): Rows to fetch; none if exact search is the faster from the start.
+    """
+    # The first holds the rows wanted, if what is allowed is spread evenly.
+    fetch = -(-wanted * n_rows // n_allowed)
+    while fetch <= MOST_FETCHED:
+        cost = FREE_ROWS + ROWS_PER_FETCHED * fetch + SHARE_PER_EFFORT * n_rows * get_effort(fetch, wanted)
+        if cost >= n_allowed:
+            break
+        yield fetch
+        fetch *= 4
+
+
+def get_effort(fetch: int, wanted: int) -> int:
+    """Choose how many times the usual part of an index to look through: what is allowed can lie far from a mention.
+
+    fetch (int): Rows to fetch.
+    wanted (int): Allowed rows that are wanted.
+    RETURNS (int): The index's `effort`.
+    """
+    return min(-(-fetch // wanted), MOST_EFFORT)

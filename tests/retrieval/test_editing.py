@@ -15,6 +15,7 @@ from spacy_sapbert.index import ExactIndex, ScannIndex
 from spacy_sapbert.retrieval.edits import with_names, without_concepts
 from spacy_sapbert.retrieval.filters import ConceptFilter
 from spacy_sapbert.retrieval.retriever import Retriever
+from spacy_sapbert.retrieval.storage import pack_retriever, read_retriever, unpack_retriever, write_retriever
 from spacy_sapbert.terminology import Terminology, TerminologyBuilder
 from spacy_sapbert.terminology.edits import collect_names
 
@@ -59,11 +60,11 @@ def copy_retriever(retriever, how, folder):
         return pickle.loads(pickle.dumps(retriever))
     if how == "bytes":
         terminology = Terminology.from_bytes(retriever.terminology.to_bytes())
-        return Retriever.from_bytes(retriever.to_bytes(), terminology)
+        return unpack_retriever(pack_retriever(retriever), terminology)
     # Over the folder that it is mapped from, if it comes from there.
     retriever.terminology.to_disk(folder / "terminology")
-    retriever.to_disk(folder / "retriever")
-    return Retriever.from_disk(folder / "retriever", Terminology.from_disk(folder / "terminology"))
+    write_retriever(retriever, folder / "retriever")
+    return read_retriever(folder / "retriever", Terminology.from_disk(folder / "terminology"))
 
 
 def described_hits(retriever, encoder, texts, k, allowed=None):
@@ -83,7 +84,7 @@ def assert_like_from_scratch(retriever, encoder):
         assert described_hits(retriever, encoder, texts, k) == described_hits(scratch, encoder, texts, k)
     some = ConceptFilter(ids=frozenset(retriever.terminology.concepts["id"].to_list()[::2]))
     assert described_hits(retriever, encoder, texts, 3, some) == described_hits(scratch, encoder, texts, 3, some)
-    used = np.diff(retriever._offsets) > 0
+    used = np.diff(retriever.offsets) > 0
     assert used.sum() == len(scratch.index)
     assert sorted(retriever.keys[used].tolist()) == sorted(scratch.keys.tolist())
     assert len(retriever.keys) == len(retriever.index) == len(retriever.index.vectors)

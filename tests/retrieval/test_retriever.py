@@ -13,6 +13,7 @@ from spacy_sapbert.files import list_files
 from spacy_sapbert.index import ExactIndex, ScannIndex
 from spacy_sapbert.retrieval.filters import ConceptFilter
 from spacy_sapbert.retrieval.retriever import Retriever
+from spacy_sapbert.retrieval.storage import pack_retriever, read_retriever, unpack_retriever, write_retriever
 from spacy_sapbert.terminology import TerminologyBuilder
 
 WORDS = ["heart", "cold", "acute", "attack", "skin", "type", "one", "two", "pain", "a", "b"]
@@ -109,13 +110,13 @@ def test_search_equals_comparing_with_every_name(encoder, seed):
 def strategy(request, monkeypatch):
     """The ways of searching with a filter, which are chosen by size."""
     monkeypatch.setattr(
-        "spacy_sapbert.retrieval.fetching.FREE_ROWS", 10**6 if request.param == "exact at once" else -(10**6)
+        "spacy_sapbert.retrieval.retriever.FREE_ROWS", 10**6 if request.param == "exact at once" else -(10**6)
     )
     monkeypatch.setattr(
-        "spacy_sapbert.retrieval.fetching.MOST_FETCHED", 10**6 if request.param == "fetching only" else 100
+        "spacy_sapbert.retrieval.retriever.MOST_FETCHED", 10**6 if request.param == "fetching only" else 100
     )
     if request.param == "subset gathered at each search":
-        monkeypatch.setattr("spacy_sapbert.retrieval.fetching.FREE_ROWS", 10**6)
+        monkeypatch.setattr("spacy_sapbert.retrieval.retriever.FREE_ROWS", 10**6)
         monkeypatch.setattr("spacy_sapbert.index.subset.COPIED_BYTES", 0)
         monkeypatch.setattr("spacy_sapbert.index.exact.ROW_BLOCK", 7)
 
@@ -180,8 +181,8 @@ def test_an_approximate_index_with_a_filter_gives_what_exact_search_gives(monkey
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     names = [(f"C{i // 3:04d}", f"name {i}", False) for i in range(3000)]
     monkeypatch.setattr("spacy_sapbert.index.scann.EXACT_BELOW", 0)
-    monkeypatch.setattr("spacy_sapbert.retrieval.fetching.FREE_ROWS", 0)
-    monkeypatch.setattr("spacy_sapbert.retrieval.fetching.ROWS_PER_FETCHED", 5)
+    monkeypatch.setattr("spacy_sapbert.retrieval.retriever.FREE_ROWS", 0)
+    monkeypatch.setattr("spacy_sapbert.retrieval.retriever.ROWS_PER_FETCHED", 5)
     retrievers = []
     for index in (ExactIndex(), ScannIndex(recall_target=0.95)):
         index.build(vectors)
@@ -306,7 +307,7 @@ def built(encoder):
 @pytest.mark.parametrize(
     "copy_of",
     [
-        lambda r: Retriever.from_bytes(r.to_bytes(), r.terminology),
+        lambda r: unpack_retriever(pack_retriever(r), r.terminology),
         lambda r: pickle.loads(pickle.dumps(r)),
         copy.deepcopy,
     ],
@@ -320,42 +321,42 @@ def test_copies_find_the_same(built, encoder, copy_of):
 @pytest.mark.parametrize("memory_map", [True, False])
 def test_disk_round_trip_finds_the_same_also_saved_over_itself(built, encoder, tmp_path, memory_map):
     vectors = encoder.encode(WORDS)
-    built.to_disk(tmp_path / "a")
+    write_retriever(built, tmp_path / "a")
     for _ in range(2):
-        loaded = Retriever.from_disk(tmp_path / "a", built.terminology, memory_map=memory_map)
+        loaded = read_retriever(tmp_path / "a", built.terminology, memory_map=memory_map)
         assert loaded.search(WORDS, vectors, 4) == built.search(WORDS, vectors, 4)
         assert loaded.index.fingerprint == encoder.fingerprint
-        loaded.to_disk(tmp_path / "a")
+        write_retriever(loaded, tmp_path / "a")
     assert loaded.search(WORDS, vectors, 4) == built.search(WORDS, vectors, 4)
 
 
 def test_kind_of_the_index_is_kept(terminology, encoder, tmp_path):
-    Retriever.build(terminology, encoder, ScannIndex()).to_disk(tmp_path / "a")
-    assert type(Retriever.from_disk(tmp_path / "a", terminology).index) is ScannIndex
+    write_retriever(Retriever.build(terminology, encoder, ScannIndex()), tmp_path / "a")
+    assert type(read_retriever(tmp_path / "a", terminology).index) is ScannIndex
 
 
 def test_another_terminology_is_refused(built, terminology, tmp_path):
-    built.to_disk(tmp_path / "a")
+    write_retriever(built, tmp_path / "a")
     with pytest.raises(ValueError, match=r"^\[E412\]"):
-        Retriever.from_disk(tmp_path / "a", terminology)
+        read_retriever(tmp_path / "a", terminology)
     with pytest.raises(ValueError, match=r"^\[E412\]"):
-        Retriever.from_bytes(built.to_bytes(), terminology)
+        unpack_retriever(pack_retriever(built), terminology)
 
 
 def test_whole_index_of_another_retriever_is_refused(built, terminology, encoder, tmp_path):
-    built.to_disk(tmp_path / "a")
+    write_retriever(built, tmp_path / "a")
     Retriever.build(terminology, encoder, ExactIndex()).index.to_disk(tmp_path / "a" / "index")
     with pytest.raises(ValueError, match=r"^\[E413\].*index"):
-        Retriever.from_disk(tmp_path / "a", built.terminology)
+        read_retriever(tmp_path / "a", built.terminology)
     twin = ExactIndex()
     twin.build(built.index.vectors, fingerprint="another encoder")
     twin.to_disk(tmp_path / "a" / "index")
     with pytest.raises(ValueError, match=r"^\[E413\].*index"):
-        Retriever.from_disk(tmp_path / "a", built.terminology)
+        read_retriever(tmp_path / "a", built.terminology)
 
 
 def test_damage_in_any_file_is_noticed(built, tmp_path):
-    built.to_disk(tmp_path / "a")
+    write_retriever(built, tmp_path / "a")
     rng = random.Random(0)
     names = list_files(tmp_path / "a")
     assert {"retriever.json", "offsets.npy", "name_rows.npy", "index/index.json"} < set(names)
@@ -370,14 +371,14 @@ def test_damage_in_any_file_is_noticed(built, tmp_path):
         for damage in damages:
             path.write_bytes(damage)
             with pytest.raises(OSError, match=r"^\[E(305|50\d)\]"):
-                Retriever.from_disk(tmp_path / "a", built.terminology)
+                read_retriever(tmp_path / "a", built.terminology)
         path.unlink()
         with pytest.raises(FileNotFoundError, match=r"^\[E503\]"):
-            Retriever.from_disk(tmp_path / "a", built.terminology)
+            read_retriever(tmp_path / "a", built.terminology)
         path.write_bytes(original)
 
 
 def test_saved_manifest_names_terminology_and_encoder(built, encoder, tmp_path):
-    built.to_disk(tmp_path / "a")
+    write_retriever(built, tmp_path / "a")
     data = json.loads((tmp_path / "a" / "retriever.json").read_text())
     assert data["terminology"] == built.terminology.fingerprint and data["encoder"] == encoder.fingerprint

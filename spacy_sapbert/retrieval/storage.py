@@ -1,0 +1,77 @@
+"""Save a retriever's index and row table. The terminology is saved on its own."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from ..errors import Errors
+from ..files import fill_folder, hash_file, pack_with, read_manifest, unpack_with, write_manifest
+from ..index import INDEX_FILE, read_index
+from ..terminology.table import Terminology
+from .retriever import Retriever
+
+RETRIEVER_FILE = "retriever.json"
+ARRAYS = ("offsets", "name_rows", "keys")
+FORMAT_VERSION = 2
+
+
+def write_retriever(retriever: Retriever, path: str | Path) -> None:
+    """Save index and row table to a folder.
+
+    retriever (Retriever): The retriever.
+    path (str | Path): The folder; other files in it are left alone.
+    """
+    with fill_folder(Path(path), last=RETRIEVER_FILE) as folder:
+        for name in ARRAYS:
+            np.save(folder / f"{name}.npy", getattr(retriever, name))
+        retriever.index.to_disk(folder / "index")
+        data = {
+            "terminology": retriever.terminology.fingerprint,
+            "encoder": retriever.index.fingerprint,
+            "index": hash_file(folder / "index" / INDEX_FILE),
+        }
+        write_manifest(folder / RETRIEVER_FILE, FORMAT_VERSION, data, below=False)
+
+
+def read_retriever(path: str | Path, terminology: Terminology, *, memory_map: bool = True) -> Retriever:
+    """Load the retriever that `write_retriever` saved.
+
+    path (str | Path): The folder.
+    terminology (Terminology): The terminology that the retriever was built from.
+    memory_map (bool): Map arrays and vectors from disk instead of reading them.
+    RETURNS (Retriever): The retriever, ready to search.
+    RAISES (OSError): If a file is missing or damaged.
+    RAISES (ValueError): If the folder belongs to another terminology, or its index to another retriever.
+    """
+    path = Path(path)
+    data = read_manifest(path / RETRIEVER_FILE, FORMAT_VERSION)
+    if data["terminology"] != terminology.fingerprint:
+        raise ValueError(Errors.E412.format(path=path))
+    arrays = [np.load(path / f"{name}.npy", mmap_mode="r" if memory_map else None) for name in ARRAYS]
+    index = read_index(path / "index", memory_map=memory_map)
+    # The index has its own manifest, so an undamaged index copied from another pipeline passes that check.
+    if hash_file(path / "index" / INDEX_FILE) != data["index"]:
+        raise ValueError(Errors.E413.format(path=path / "index"))
+    return Retriever(terminology, index, *arrays)
+
+
+def pack_retriever(retriever: Retriever) -> bytes:
+    """Serialise index and row table to bytes.
+
+    retriever (Retriever): The retriever.
+    RETURNS (bytes): The packed folder.
+    """
+    return pack_with(partial(write_retriever, retriever))
+
+
+def unpack_retriever(data: bytes, terminology: Terminology) -> Retriever:
+    """Load the retriever that `pack_retriever` serialised.
+
+    data (bytes): The packed folder.
+    terminology (Terminology): The terminology that the retriever was built from.
+    RETURNS (Retriever): The retriever, ready to search.
+    """
+    return unpack_with(partial(read_retriever, terminology=terminology, memory_map=False), data)

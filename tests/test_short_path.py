@@ -1,0 +1,48 @@
+"""A reader follows a document to its candidates through few files."""
+
+import sys
+from pathlib import Path
+
+from spacy.tokens import Doc, Span
+from spacy.vocab import Vocab
+
+import spacy_sapbert
+from spacy_sapbert.encoder import build_name_encoder_v1
+from spacy_sapbert.index import ExactIndex
+from spacy_sapbert.linker import SapbertLinker
+
+ROOT = Path(spacy_sapbert.__file__).parent
+# In the order in which docs/architecture.md lists them.
+FILES = [
+    "linker.py",
+    "concept_pipe.py",
+    "queries.py",
+    "abbreviations/component.py",
+    "retrieval/filters.py",
+    "candidates.py",
+    "retrieval/cache.py",
+    "encoder/shim.py",
+    "encoder/forward.py",
+    "retrieval/retriever.py",
+    "index/exact.py",
+]
+
+
+def test_a_document_reaches_its_candidates_through_eleven_files(encoder_folder, terminology):
+    linker = SapbertLinker(Vocab(), build_name_encoder_v1(), ExactIndex())
+    linker.initialize(terminology=terminology, encoder=str(encoder_folder))
+    doc = Doc(linker.vocab, words=["She", "had", "a", "heart", "attack"])
+    doc.ents = [Span(doc, 3, 5, label="DISEASE")]
+    called = set()
+
+    def record(frame, event, argument):
+        called.add(frame.f_code.co_filename)
+
+    sys.setprofile(record)
+    try:
+        linker(doc)
+    finally:
+        sys.setprofile(None)
+    assert doc.ents[0].kb_id_ == "C0027051"
+    found = {Path(name).relative_to(ROOT).as_posix() for name in called if name.startswith(str(ROOT))}
+    assert found == set(FILES)
