@@ -1,4 +1,4 @@
-"""Optional dependencies, imported only where they are used."""
+"""Optional dependencies, imported on use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .errors import Errors
 def has_scann() -> bool:
     """Tell whether ScaNN is installed; there are builds for Linux only.
 
-    RETURNS (bool): Whether it can be imported.
+    RETURNS (bool): True if it is installed.
     """
     return find_spec("scann") is not None
 

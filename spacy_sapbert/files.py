@@ -1,4 +1,4 @@
-"""Files of saved pipelines: manifests with hashes, packing, and folders that appear whole or not at all."""
+"""Files of saved pipelines: manifests with hashes, packed folders, and folders written all or nothing."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ def write_manifest(
     below: bool = True,
     hashes: Mapping[str, str] | None = None,
 ) -> None:
-    """Write a manifest: data, the hashes of the files that lie beside it, and a checksum over both.
+    """Write a manifest: data, the hashes of the files beside it, and a checksum of both.
 
     path (Path): The manifest, in a folder whose other files are complete.
     version (int): Format version of the folder.
-    data (dict): JSON data.
+    data (dict[str, Any]): JSON data.
     below (bool): List the files in folders below as well. False for folders that have manifests of their own, so that
         nothing large is hashed twice.
     hashes (Mapping[str, str] | None): The SHA-256 of files that were hashed while they were written.
@@ -70,12 +70,12 @@ def write_manifest(
 
 
 def read_manifest(path: Path, version: int, *, check_files: bool = True) -> dict[str, Any]:
-    """Read what `write_manifest` has written, and check the files that it lists.
+    """Read a manifest and check the files that it lists.
 
     path (Path): The manifest.
     version (int): Format version that the caller understands.
-    check_files (bool): False only looks at the manifest itself.
-    RETURNS (dict): The data.
+    check_files (bool): False checks the manifest only.
+    RETURNS (dict[str, Any]): The data.
     RAISES (OSError): If the manifest or a file is missing, damaged or of another version.
     """
     if not path.is_file():
@@ -85,7 +85,7 @@ def read_manifest(path: Path, version: int, *, check_files: bool = True) -> dict
         found, checksum = manifest["format"], manifest.pop("checksum")
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise OSError(Errors.E501.format(path=path, reason=repr(error))) from error
-    # The version first: another one may compute its checksum in another way.
+    # The version first, because other versions may compute the checksum differently.
     if found != version:
         raise OSError(Errors.E502.format(path=path, found=found, expected=version))
     if checksum != _checksum(manifest):
@@ -119,10 +119,10 @@ def pack_folder(folder: Path) -> bytes:
 
 
 def unpack_folder(data: bytes, folder: Path) -> None:
-    """Write the files that `pack_folder` has packed.
+    """Unpack the files that `pack_folder` packed.
 
-    data (bytes): What `pack_folder` returned.
-    folder (Path): Where the files go.
+    data (bytes): The bytes that `pack_folder` returned.
+    folder (Path): The folder to write to.
     RAISES (ValueError): If the bytes are damaged, or hold a path that leads out of the folder.
     """
     try:
@@ -169,14 +169,14 @@ def unpack_with(read: Callable[[Path], T], data: bytes) -> T:
 
 @contextmanager
 def fill_folder(path: Path, *, last: str = "") -> Iterator[Path]:
-    """Give a temporary folder to write to, and move what it holds into place when the block ends without an error.
+    """Provide a temporary folder, and move its content to the final folder when the block ends without an error.
 
-    Files that were there before and are not replaced stay: the folder may be somebody's own. Saving over a folder that
+    Other files in the final folder stay, because they may be the user's own. Saving over a folder that
     is memory-mapped is safe: the old files live on until the last map is closed.
 
-    path (Path): The final place.
-    last (str): What to move last: a manifest, whose hashes then do not fit after a crash in between.
-    YIELDS (Path): The temporary folder, inside of the final place.
+    path (Path): The final folder.
+    last (str): The file to move last: a manifest, whose hashes then reveal a crash during the move.
+    YIELDS (Path): The temporary folder, inside of the final folder.
     """
     path.mkdir(parents=True, exist_ok=True)
     # Not tempfile.mkdtemp, whose folders only their owner can read: a pipeline is there to be shared.

@@ -22,11 +22,11 @@ PARTS = ("encoder", "terminology", "retriever")
 
 
 class LinkerParts(NamedTuple):
-    """What is saved of a linker; None for what it does not have, or what is left out.
+    """The parts of a linker to save; None for missing or excluded parts.
 
     encoder (EncoderSource | None): The encoder.
     terminology (Terminology | None): Concepts and names.
-    retriever (Retriever | None): The index, and which rows stand for which names.
+    retriever (Retriever | None): The index, and the names of its rows.
     """
 
     encoder: EncoderSource | None = None
@@ -35,10 +35,10 @@ class LinkerParts(NamedTuple):
 
 
 def save_parts(parts: LinkerParts, path: Path) -> None:
-    """Save a linker's parts to a folder, which is changed when all is written. Other parts are removed from it.
+    """Save a linker's parts to a folder, completely or not at all. Other parts are removed from the folder.
 
     parts (LinkerParts): The parts.
-    path (Path): The folder; files in it that are not of a linker are left alone.
+    path (Path): The folder. Files that do not belong to a linker are left alone.
     """
     names = [name for name, part in zip(PARTS, parts, strict=True) if part is not None]
     with fill_folder(path, last=LINKER_FILE) as folder:
@@ -59,17 +59,17 @@ def load_parts(
 ) -> LinkerParts:
     """Load a linker's parts from a folder.
 
-    path (Path): What `save_parts` has written.
+    path (Path): A folder that `save_parts` wrote.
     exclude (Iterable[str]): Parts to leave out.
     requested (dict[str, Any]): Encoder settings that override those of the folder.
-    present (Callable[[], Terminology]): Gives the terminology of a retriever that was saved without one.
+    present (Callable[[], Terminology]): Returns the terminology of a retriever that was saved without one.
     RETURNS (LinkerParts): The parts. The terminology is that of the retriever.
     RAISES (OSError): If a file is missing or damaged.
     """
     names = set(read_manifest(path / LINKER_FILE, FORMAT_VERSION)["parts"]).difference(exclude)
     encoder = terminology = retriever = None
     if "encoder" in names:
-        # Otherwise the path would be taken for a name on the hub.
+        # Otherwise the reader would look for the path on the hub.
         if not (path / "encoder" / ENCODER_FILE).is_file():
             raise FileNotFoundError(Errors.E503.format(path=path / "encoder" / ENCODER_FILE))
         encoder = read_encoder(path / "encoder", requested=requested)
@@ -99,9 +99,9 @@ def pack_parts(parts: LinkerParts) -> bytes:
 def unpack_parts(data: bytes, exclude: Iterable[str], present: Callable[[], Terminology]) -> LinkerParts:
     """Load a linker's parts from bytes.
 
-    data (bytes): What `pack_parts` has packed.
+    data (bytes): The bytes that `pack_parts` returned.
     exclude (Iterable[str]): Parts to leave out.
-    present (Callable[[], Terminology]): Gives the terminology of a retriever that was packed without one.
+    present (Callable[[], Terminology]): Returns the terminology of a retriever that was packed without one.
     RETURNS (LinkerParts): The parts. The terminology is that of the retriever.
     RAISES (ValueError): If the bytes are damaged.
     """

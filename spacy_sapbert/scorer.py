@@ -1,4 +1,4 @@
-"""Score links: the chosen concept of each entity, and whether the right one was among the candidates."""
+"""Score links: whether the chosen concept is right, and whether the right concept is among the candidates."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -14,7 +14,7 @@ RANKS = (1, 5)
 def make_linker_scorer() -> Callable[..., dict[str, Any]]:
     """Create the scorer of the linker, for the registry of scorers.
 
-    RETURNS (Callable): The function `linker_score`.
+    RETURNS (Callable[..., dict[str, Any]]): The function `linker_score`.
     """
     return linker_score
 
@@ -22,14 +22,13 @@ def make_linker_scorer() -> Callable[..., dict[str, Any]]:
 def linker_score(
     examples: Iterable[Example], *, negative_labels: Iterable[str] = ("", "NIL"), **kwargs: Any
 ) -> dict[str, float | None]:
-    """Compare predicted with gold links, for those entities that have the same boundaries in both.
+    """Compare predicted with gold links of entities that have the same boundaries in both.
 
-    A gold id may hold several ids joined by "|", any of which is right. Documents without
-    annotated entities are left out. The micro scores are those of spaCy's `Scorer.score_links` with the same
-    negative labels.
+    A gold id may consist of several ids joined by "|", each of which is right. Documents without annotated entities
+    are skipped. The micro scores are those of spaCy's `Scorer.score_links` with the same negative labels.
 
     examples (Iterable[Example]): The examples.
-    negative_labels (Iterable[str]): The ids that stand for no link, as the empty one always does.
+    negative_labels (Iterable[str]): Ids that stand for no link. The empty id always does.
     RETURNS (dict[str, float | None]): The scores, all None if no gold entity has a link:
         nel_micro_p, nel_micro_r, nel_micro_f: precision, recall and F-score of the links.
         nel_acc_at_1, nel_acc_at_5: share of the gold links with a predicted entity whose concept is among the
@@ -58,10 +57,10 @@ def linker_score(
 
 
 def with_gold_ents(examples: Iterable[Example]) -> Iterator[Example]:
-    """Copy examples, with the gold entities as the predicted ones; without their gold ids, which would be scored.
+    """Copy examples and predict their gold entities, without the gold ids, which would be scored.
 
     examples (Iterable[Example]): The examples.
-    YIELDS (Example): Examples with predicted entities that wait for a linker.
+    YIELDS (Example): Examples whose predicted entities have no links yet.
     """
     for eg in examples:
         doc = eg.predicted.copy()

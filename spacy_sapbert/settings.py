@@ -232,7 +232,7 @@ def with_settings(settings: type[Settings], *, optional: bool = False) -> Callab
     settings (type[Settings]): The settings' class.
     optional (bool): None stands for a value that is decided elsewhere, so every default is None. Such values are
         checked by type when the config is read; otherwise the class checks them.
-    RETURNS (Callable): A decorator, which returns the function itself.
+    RETURNS (Callable[[Callable], Callable]): A decorator, which returns the function itself.
     """
     # Defaults as plain data, because spaCy writes them to the config.
     defaults = {} if optional else settings.model_construct().to_dict()
@@ -244,8 +244,10 @@ def with_settings(settings: type[Settings], *, optional: bool = False) -> Callab
         listed.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation))
 
     def decorate(function: AnyFunction) -> AnyFunction:
-        signature = inspect.signature(function)
-        own = [item for item in signature.parameters.values() if item.kind is not item.VAR_KEYWORD]
+        # Of the function itself: what it wraps may take the settings as one object.
+        signature = inspect.signature(function, follow_wrapped=False)
+        variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+        own = [item for item in signature.parameters.values() if item.kind not in variable]
         function.__signature__ = signature.replace(parameters=[*own, *listed])  # type: ignore[attr-defined]
         return function
 

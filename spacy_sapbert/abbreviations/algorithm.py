@@ -9,17 +9,17 @@ from spacy.tokens import Doc
 
 SHORT_LENGTHS = range(2, 11)
 MAX_SHORT_WORDS = 2
-# Far more than any name: keeps long unbroken text, such as sequences, from being searched again and again.
+# Longer than any name. The limit avoids repeated searches of long unbroken text, such as sequences.
 MAX_LONG_LENGTH = 400
 BRACKETS = {")": "(", "]": "["}
-# Quotes and separators that may stand between a form and its bracket, but belong to neither.
+# Quotes and separators between a form and its bracket that belong to neither.
 FRINGE = "\"'`´“”„‘’«»,;:–—"
 _SEPARATOR = re.compile(r"[,;]\s")
 _NUMBER = re.compile(r"[\d.,%]+")
 
 
 class Bracket(NamedTuple):
-    """A bracketed stretch of text, and how far to the left of it a long form may reach."""
+    """A bracketed text, and the leftmost offset of a long form before it."""
 
     open: int
     close: int
@@ -42,7 +42,7 @@ def find_definitions(doc: Doc) -> Iterator[Definition]:
     rest of the text even if a tokenizer made one token of "(SF)-like".
 
     doc (Doc): The document.
-    YIELDS (Definition): The offsets of a short form and its long form, in the order of their brackets.
+    YIELDS (Definition): Offsets of short and long form, in the order of the brackets.
     """
     text = doc.text
     brackets = list(_iter_brackets(text))
@@ -117,8 +117,8 @@ def _define_before(text: str, bracket: Bracket, words: list[int], sentences: lis
 def _define_inside(text: str, bracket: Bracket, words: list[int]) -> Definition | None:
     """Read a bracket as "SF (long form)".
 
-    Any remark in brackets may follow a word, so more is asked for than Schwartz & Hearst do: the short form
-    has a capital or a digit, the long form opens the bracket, and has no number that the short form lacks.
+    Any remark in brackets may follow a word, so the conditions are stricter than those of Schwartz & Hearst: the short
+    form has a capital or a digit, and the long form opens the bracket and has no number that the short form lacks.
     """
     _, short_end = _trim(text, bracket.floor, bracket.open)
     if short_end <= bracket.floor:

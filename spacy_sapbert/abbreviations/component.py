@@ -1,4 +1,4 @@
-"""The component `schwartz_hearst`: abbreviations that a document defines, and their long forms in mentions."""
+"""The component `schwartz_hearst`, which finds the abbreviations that a document defines."""
 
 import warnings
 from bisect import bisect_left, bisect_right
@@ -32,7 +32,7 @@ class SchwartzHearst:
     """Find the abbreviations that a document defines, and all their occurrences in it.
 
     Sets `doc._.abbreviations` (list[Span], the short forms in order) and `span._.long_form` (Span | None).
-    Both are computed from `doc._.abbreviation_offsets`, plain numbers which every serialiser takes.
+    Both are computed from `doc._.abbreviation_offsets`, plain numbers for any serialiser.
     """
 
     def __init__(self, name: str = "schwartz_hearst") -> None:
@@ -55,7 +55,7 @@ class SchwartzHearst:
 
 
 def register_extensions() -> None:
-    """Register the attributes of this component, except those which another library has registered already.
+    """Register the attributes of this component that no other library has registered.
 
     Call it to read the abbreviations of saved documents in a process without the component.
     """
@@ -105,7 +105,7 @@ def get_long_form(span: Span) -> Span | None:
 
 
 def abbreviations_by_start(doc: Doc) -> Abbreviations:
-    """Collect the abbreviations of a document, of this component and of others that set the same attributes.
+    """Collect the abbreviations that this component, or another one with the same attributes, found in a document.
 
     doc (Doc): The document.
     RETURNS (dict[int, tuple[int, str]]): For the start token of a short form its end token and its long form;
@@ -123,11 +123,11 @@ def abbreviations_by_start(doc: Doc) -> Abbreviations:
 def expand_abbreviations(span: Span, abbreviations: Abbreviations) -> str | None:
     """Spell out the abbreviations in a mention.
 
-    Each short form is replaced once and what replaces it is not looked at again, so that definitions which
-    refer to each other do no harm. A short form whose long form is in the mention too is left as it is.
+    Each short form is replaced once, and long forms are not expanded again, so definitions that refer to each other
+    are harmless. A short form is kept if the mention contains its long form.
 
     span (Span): The mention.
-    abbreviations (dict[int, tuple[int, str]]): What `abbreviations_by_start` gave for the document.
+    abbreviations (dict[int, tuple[int, str]]): The abbreviations that `abbreviations_by_start` collected.
     RETURNS (str | None): The text with long forms for short forms, or None if none is replaced.
     """
     if not abbreviations:
@@ -148,7 +148,7 @@ def expand_abbreviations(span: Span, abbreviations: Abbreviations) -> str | None
 
 
 def _get_assigned(doc: Doc, attr: str, start: int | None = None, end: int | None = None) -> Any:
-    """Get what another component assigned to an attribute of ours: spaCy stores it in spite of the getter."""
+    """Get the value that another component assigned to this attribute. spaCy stores it in spite of the getter."""
     user_data: dict[Any, Any] = doc.user_data
     return user_data.get(("._.", attr, start, end))
 
@@ -161,7 +161,7 @@ def _iter_abbreviations(doc: Doc) -> Iterator[tuple[Span, Span | str]]:
             if short is not None and long_form is not None:
                 yield short, long_form
     if Doc.has_extension("abbreviations") and Span.has_extension("long_form"):
-        # With the getters above this gives the same once more, otherwise what another component has found.
+        # With the getters of this module the same abbreviations, otherwise those of another component.
         for short in doc._.abbreviations or ():
             if isinstance(short, Span) and isinstance(short._.long_form, (Span, str)):
                 yield short, short._.long_form
@@ -182,7 +182,7 @@ def _find_occurrences(doc: Doc, definitions: list[Definition]) -> list[list[int]
         for end in (start + length for length in lengths):
             if start >= done and end in token_ends and text[start:end] in by_short:
                 known = by_short[text[start:end]]
-                # The latest definition at or before this place, else the first one.
+                # The latest definition at or before this position, else the first one.
                 at = max(0, bisect_right([d.short_start for d in known], start) - 1)
                 rows.append([start, end, known[at].long_start, known[at].long_end])
                 done = end

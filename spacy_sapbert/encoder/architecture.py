@@ -19,12 +19,12 @@ from .shim import EncoderShim, NameEncoderModel, get_encoder
 def build_name_encoder_v1(*, precision: Precision = "auto", **requested: Any) -> NameEncoderModel:
     """Build a model from strings to unit vectors; its weights come at `initialize` or from a saved pipeline.
 
-    All settings but the precision belong to the vectors: None takes them from the encoder folder (or its
-    sentence-transformers metadata, or the defaults of `EncoderSettings`), and a saved pipeline keeps its own.
+    Settings that are None come from the encoder folder, its sentence-transformers metadata or the defaults of
+    `EncoderSettings`. A saved pipeline keeps its settings.
 
     precision (str): "fp32", "bf16", or "auto" for bf16 where the processor computes in it.
     **requested (Any): Settings of `EncoderSettings`.
-    RETURNS (Model[list[str], Floats2d]): Output of shape (n, width), float32, L2-normalised.
+    RETURNS (Model[list[str], Floats2d]): A model whose output has the shape (n, width), float32, L2-normalised.
     RAISES (ValueError): If a setting is unknown.
     """
     for name in set(requested).difference(EncoderSettings.model_fields):

@@ -1,7 +1,7 @@
-"""The encoder folder: what training produces, what the plugin reads and what a saved pipeline holds.
+"""The encoder folder, which training writes, the plugin reads and a saved pipeline contains.
 
-It is a Hugging Face model folder (`AutoModel`, `AutoTokenizer`) that is a sentence-transformers folder as well wherever
-that library can express the pooling, plus `name_encoder.json` with the settings, the fingerprint and the files' hashes.
+It is a Hugging Face model folder (`AutoModel`, `AutoTokenizer`) and also a sentence-transformers folder where
+that library supports the pooling, plus `name_encoder.json` with the settings, the fingerprint and the files' hashes.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def read_encoder(
     is_local = Path(name).is_dir()
     manifest = find_file(name, ENCODER_FILE, revision)
     if manifest is not None:
-        # From the hub comes only what is asked for, so there the other files can't be checked.
+        # Only the manifest is downloaded from the hub, so its other files cannot be checked.
         saved = read_manifest(manifest, FORMAT_VERSION, check_files=is_local)
         base = read_settings(saved["settings"])
     else:
@@ -93,7 +93,7 @@ def write_encoder(source: EncoderSource, folder: str | Path) -> None:
     """Write an encoder folder.
 
     source (EncoderSource): The encoder.
-    folder (str | Path): Written to as it is; created if missing.
+    folder (str | Path): The folder; created if missing. Other files in it are left alone.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -124,7 +124,7 @@ def pack_encoder(source: EncoderSource | None) -> bytes:
 
 
 def unpack_encoder(data: bytes) -> EncoderSource | None:
-    """Read what `pack_encoder` has packed.
+    """Read an encoder that `pack_encoder` packed.
 
     data (bytes): The packed folder.
     RETURNS (EncoderSource | None): The encoder, or None if the folder is empty.
@@ -136,7 +136,7 @@ def unpack_encoder(data: bytes) -> EncoderSource | None:
 def compute_fingerprint(
     transformer: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, settings: EncoderSettings
 ) -> str:
-    """Hash everything that decides a vector.
+    """Hash everything that determines a vector.
 
     transformer (PreTrainedModel): The weights.
     tokenizer (PreTrainedTokenizerFast): The vocabulary and its rules.
@@ -158,7 +158,7 @@ def _load(
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
     """Load weights and tokenizer, and refuse weights that would be left at random values."""
     verbosity = transformers_logging.get_verbosity()
-    # transformers only logs what is missing; below, it is an error wherever it matters.
+    # transformers logs missing weights. They are errors below, where they matter.
     transformers_logging.set_verbosity(transformers_logging.ERROR)
     where: dict[str, Any] = {"revision": revision, "subfolder": subfolder}
     try:
@@ -180,7 +180,7 @@ def _load(
         raise ValueError(Errors.E212.format(name=name))
     if not tokenizer.is_fast:
         raise ValueError(Errors.E213.format(name=name, tokenizer=type(tokenizer).__name__))
-    transformer.config._name_or_path = ""  # the builder's own path is nobody else's business
+    transformer.config._name_or_path = ""  # do not publish the path on the builder's machine
     return transformer.eval().requires_grad_(False), tokenizer
 
 
@@ -196,7 +196,7 @@ def _check_length(
     settings: EncoderSettings,
     name: str | Path,
 ) -> None:
-    """Refuse lengths beyond the position embeddings: the forward pass would end in an index error."""
+    """Refuse lengths beyond the position embeddings, which would raise an index error in the forward pass."""
     positions = getattr(transformer.config, "max_position_embeddings", None)
     if positions is None:
         return

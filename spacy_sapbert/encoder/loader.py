@@ -1,4 +1,4 @@
-"""The loader for the `[initialize]` block."""
+"""Load an encoder from the `[initialize]` block of a config."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which floating-point numbers the encoder computes in."""
+"""The floating-point precision of the encoder."""
 
 from __future__ import annotations
 

@@ -16,13 +16,14 @@ _KNOWN_MODULES = ("Transformer", "Pooling", "Normalize")
 
 
 def read_metadata(name: str | Path, revision: str | None = None) -> tuple[str, dict[str, Any]]:
-    """Read which settings a sentence-transformers folder asks for.
+    """Read the settings of a sentence-transformers folder.
 
-    `max_seq_length` is not taken over: it is a length for sentences, not for names.
+    `max_seq_length` is ignored, because it is meant for sentences, not for names.
 
     name (str | Path): A folder or a hub name.
     revision (str | None): Branch, tag or commit on the hub.
-    RETURNS (tuple[str, dict]): Subfolder of the transformer ("" for the top), and settings: {} if there is no metadata.
+    RETURNS (tuple[str, dict[str, Any]]): Subfolder of the transformer ("" for the top), and settings, empty
+        without metadata.
     RAISES (ValueError): If the folder describes an encoder that cannot be reproduced here.
     """
     modules = _read_json(name, "modules.json", revision)
@@ -50,8 +51,8 @@ def read_metadata(name: str | Path, revision: str | None = None) -> tuple[str, d
 def write_metadata(folder: Path, settings: EncoderSettings, width: int) -> None:
     """Write the metadata with which `SentenceTransformer(folder)` gives the same vectors.
 
-    Nothing is written for poolings and padding rules that sentence-transformers cannot express; it then warns that it
-    makes up a pooling of its own.
+    Poolings and padding rules that sentence-transformers does not support are not written. The library then warns that
+    it uses its default pooling.
 
     folder (Path): The encoder folder.
     settings (EncoderSettings): The encoder's settings.

@@ -1,4 +1,4 @@
-"""The settings that decide a name's vector, apart from the weights."""
+"""The settings that determine a name's vector together with the weights."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class EncoderSettings(Settings):
 def read_settings(values: dict[str, Any]) -> EncoderSettings:
     """Read the settings of an encoder folder.
 
-    values (dict[str, Any]): What `to_dict` gave.
+    values (dict[str, Any]): The settings as `to_dict` returned them.
     RETURNS (EncoderSettings): The settings.
     RAISES (ValueError): If a name is not a setting: the file is from a newer version.
     """

@@ -26,13 +26,13 @@ NameEncoderModel = Model[list[str], Floats2d]
 
 
 class EncoderShim(HFShim):
-    """Hold an encoder and encode strings with it.
+    """Encode strings with the weights and the tokenizer that it holds.
 
-    HFShim gives the storage that the rest of the ecosystem knows. Its prediction is not used, because it switches the
-    module between training and evaluation mode and so gives random vectors when two threads predict at once; nor is
-    its serialisation, which pickles tensors and tolerates missing ones.
+    The class extends HFShim, whose storage other libraries know. It replaces HFShim's prediction, which switches the
+    module between training and evaluation mode and so gives random vectors when two threads predict at once, and its
+    serialisation, which pickles tensors and tolerates missing ones.
 
-    requested (dict): Settings that override those of the encoder's folder; None values do not.
+    requested (dict[str, Any]): Settings that override those of the encoder's folder; None values do not.
     precision (str): "fp32", "bf16" or "auto" (bf16 where the processor computes in it).
     """
 
@@ -106,7 +106,7 @@ class EncoderShim(HFShim):
         self.set_source(read_encoder(name, revision=revision, requested=self.requested))
 
     def set_source(self, source: EncoderSource) -> None:
-        """Put an encoder in place and prepare its copy for prediction.
+        """Replace the encoder and prepare its copy for prediction.
 
         source (EncoderSource): The encoder.
         """
@@ -131,9 +131,9 @@ class EncoderShim(HFShim):
         return [encoding.ids for encoding in self._backend.encode_batch_fast(list(texts))]
 
     def is_informative(self, ids: TokenIds) -> bool:
-        """Tell whether the tokens say anything about the string.
+        """Tell whether a string has a token that the vocabulary knows.
 
-        Strings in a script unknown to the vocabulary all become the unknown token, hence all get one vector.
+        All strings in an unknown script become the unknown token, so they share one vector.
 
         ids (Sequence[int]): Token ids.
         RETURNS (bool): False if all are special, padding or unknown tokens.
@@ -141,7 +141,7 @@ class EncoderShim(HFShim):
         return any(token not in self._special_ids for token in ids)
 
     def encode(self, texts: Sequence[str], *, batch_size: int = 256) -> np.ndarray:
-        """Encode strings; equal ones once.
+        """Encode strings. Equal strings are encoded once.
 
         texts (Sequence[str]): The strings.
         batch_size (int): Strings in one forward pass.
@@ -152,9 +152,9 @@ class EncoderShim(HFShim):
         return vectors[[distinct[text] for text in texts]]
 
     def encode_tokens(self, tokens: Sequence[TokenIds], *, batch_size: int = 256) -> np.ndarray:
-        """Encode strings that are tokenised already.
+        """Encode tokenised strings.
 
-        Sorting by length first makes nearly every batch free of padding.
+        Strings are sorted by length first, so that few batches need padding.
 
         tokens (Sequence[Sequence[int]]): Token ids of each string.
         batch_size (int): Strings in one forward pass.
@@ -163,7 +163,7 @@ class EncoderShim(HFShim):
         return self._encode_tokens(tokens, batch_size, normalised=True)
 
     def encode_unscaled(self, texts: Sequence[str], *, batch_size: int = 256) -> np.ndarray:
-        """Encode strings for measurements by inner product. Indexes want vectors of unit length: see `encode`.
+        """Encode strings without scaling, for measurements by inner product. Indexes need unit vectors: see `encode`.
 
         texts (Sequence[str]): The strings.
         batch_size (int): Strings in one forward pass.
@@ -181,14 +181,14 @@ class EncoderShim(HFShim):
         self._place(torch.device(name))
 
     def to_bytes(self) -> bytes:
-        """Pack the encoder folder; an encoder that is not loaded yet gives an empty one.
+        """Pack the encoder folder, which is empty if no encoder is loaded.
 
         RETURNS (bytes): The packed folder.
         """
         return pack_encoder(self._source)
 
     def from_bytes(self, bytes_data: bytes) -> EncoderShim:
-        """Load what `to_bytes` has packed.
+        """Load an encoder that `to_bytes` packed.
 
         bytes_data (bytes): The packed folder.
         RETURNS (EncoderShim): The shim itself.

@@ -1,4 +1,4 @@
-"""From vectors to the rows of their nearest neighbours. Knows neither strings nor concepts."""
+"""Nearest-neighbour search among vectors, independent of strings and concepts."""
 
 from .exact import INDEX_FILE, ExactIndex, exact_search
 from .factories import make_exact_index, make_scann_index

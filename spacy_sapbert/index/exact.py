@@ -1,4 +1,4 @@
-"""Exact search, and the storage that every index shares."""
+"""Exact search, and the storage of all indexes."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from ..errors import Errors
 from ..files import fill_folder, pack_with, read_manifest, unpack_with, write_manifest
 
 INDEX_FILE = "index.json"
-# ScaNN's own name and layout for the vectors, so that one folder serves platforms with and without ScaNN.
+# The file name and layout that ScaNN uses, so that one folder works with and without ScaNN.
 VECTORS_FILE = "dataset.npy"
 ADDED_FILE = "added.npy"
 FORMAT_VERSION = 1
 QUERY_BLOCK = 512
 ROW_BLOCK = 32_768
-# Share of rows without a use from which on an index is worth arranging anew.
+# Above this share of unused rows, an index is rebuilt.
 UNUSED_SHARE = 0.25
 
 
 class ExactIndex:
-    """Search by comparing each query with every row. The reference that approximate indexes are measured against."""
+    """Compare each query with every row. The recall of approximate indexes is measured against this search."""
 
     kind: ClassVar[str] = "exact"
 
     def __init__(self) -> None:
         self._vectors: np.ndarray | None = None
-        # Rows that came later. They are kept beside the others, which may be memory-mapped and arranged for search.
+        # Rows added later, separate from the built rows, which may be memory-mapped and arranged for search.
         self._added: np.ndarray | None = None
         self.fingerprint = ""
         self.configuration: dict[str, Any] = {"scoring": "exact"}
@@ -87,7 +87,7 @@ class ExactIndex:
         return type(self)(**self._arguments())
 
     def build(self, vectors: np.ndarray, *, fingerprint: str = "") -> None:
-        """Build the index; what it held before is gone.
+        """Build the index and replace its content.
 
         vectors (ndarray): Shape (rows, width), L2-normalised.
         fingerprint (str): That of the encoder which made the vectors.
@@ -103,9 +103,9 @@ class ExactIndex:
         self._arrange()
 
     def extended(self, vectors: np.ndarray) -> ExactIndex:
-        """Make an index that has more rows and shares the present ones. This one stays as it is.
+        """Make an index with additional rows. It shares the rows of this index, which does not change.
 
-        The new rows are compared with every query, so they are found as surely as by exact search.
+        Every query is compared with all new rows, as in exact search.
 
         vectors (ndarray): Shape (rows, width), L2-normalised, of the same encoder. Row numbers go on where the present
             ones end.
@@ -122,15 +122,15 @@ class ExactIndex:
         return twin
 
     def is_worn(self, unused: int) -> bool:
-        """Tell whether search would gain from arranging the rows anew.
+        """Tell whether the index should be rebuilt.
 
-        unused (int): Rows that nobody needs any more.
+        unused (int): Rows without names.
         RETURNS (bool): Whether to call `rearranged`.
         """
         return unused > UNUSED_SHARE * len(self)
 
     def rearranged(self, rows: np.ndarray) -> ExactIndex:
-        """Build an index of some of the rows. This one stays as it is.
+        """Build an index of some of the rows. This index does not change.
 
         rows (ndarray): The rows to keep, ascending.
         RETURNS (ExactIndex): The new index, whose rows are numbered from 0.
@@ -144,8 +144,8 @@ class ExactIndex:
 
         queries (ndarray): Shape (n, width), L2-normalised.
         k (int): Rows wanted.
-        effort (int): How many times the usual part of the index an approximate search looks through, for rows that are
-            wanted although they are not among the nearest ones.
+        effort (int): How many times the usual part of the index an approximate search covers. Filters need more,
+            because allowed rows may not be among the nearest.
         RETURNS (tuple[ndarray, ndarray]): Rows, shape (n, k), int64, padded with -1 where the index has fewer; and
             their cosines, float32, padded with -inf. Best first.
         RAISES (ValueError): If there are no queries, their width is wrong, or some are not finite.
@@ -168,7 +168,7 @@ class ExactIndex:
         return rows, scores
 
     def to_disk(self, path: str | Path) -> None:
-        """Save to a folder, which is changed when all is written.
+        """Save to a folder, completely or not at all.
 
         path (str | Path): The folder; other files in it are left alone.
         RAISES (ValueError): If the index has not been built.
@@ -189,8 +189,8 @@ class ExactIndex:
     def from_disk(self, path: str | Path, *, memory_map: bool = True) -> ExactIndex:
         """Load from a folder.
 
-        path (str | Path): What `to_disk` wrote; it may have been moved.
-        memory_map (bool): Leave the vectors on disk until they are needed.
+        path (str | Path): A folder that `to_disk` wrote.
+        memory_map (bool): Map the vectors from disk instead of reading them.
         RETURNS (ExactIndex): The index itself.
         RAISES (OSError): If a file is missing or damaged, or the folder holds another kind of index.
         """
@@ -219,7 +219,7 @@ class ExactIndex:
     def from_bytes(self, data: bytes) -> ExactIndex:
         """Load from bytes.
 
-        data (bytes): What `to_bytes` returned.
+        data (bytes): The bytes that `to_bytes` returned.
         RETURNS (ExactIndex): The index itself.
         """
         return unpack_with(partial(self.from_disk, memory_map=False), data)
@@ -244,11 +244,11 @@ class ExactIndex:
         np.save(folder / VECTORS_FILE, self._arranged)
 
     def _read(self, folder: Path) -> None:
-        """Load what a subclass has written beside the vectors."""
+        """Load the files that a subclass wrote beside the vectors."""
 
 
 def exact_search(vectors: np.ndarray, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Find the rows with the highest inner product, without ever holding queries x rows.
+    """Find the rows with the highest inner products, in blocks that limit memory.
 
     vectors (ndarray): Shape (rows, width), float32.
     queries (ndarray): Shape (n, width), float32.
@@ -287,10 +287,10 @@ def _search_block(vectors: np.ndarray, queries: np.ndarray, k: int) -> tuple[np.
 
 
 def check_finite(vectors: np.ndarray) -> None:
-    """Refuse vectors that would be compared without an error, but without meaning.
+    """Refuse vectors that are not finite, because their scores would be meaningless.
 
     vectors (ndarray): Shape (n, width).
-    RAISES (ValueError): If a number in them is infinite or none.
+    RAISES (ValueError): If a value is infinite or NaN.
     """
     # A sum is not finite if any of its terms is not, and takes no memory; ScaNN answers [0, 0, 0] to a NaN.
     bad = ~np.isfinite(vectors.sum(axis=1))

@@ -1,4 +1,4 @@
-"""How much of the exact answer an index finds."""
+"""Measure the recall of an index against exact search."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ TOLERANCE = 1e-5
 class RecallTest:
     """Compare an index with exact search, leaving one out.
 
-    Queries are sampled rows, and what counts is whether the nearest *other* rows are found: a row finds itself in
-    nearly any index, while mentions are mostly near names, not equal to one. The exact answers are found once, for any
-    number of configurations to be measured.
+    Queries are sampled rows. Only *other* rows count as found, because a row finds itself in nearly any index, while
+    mentions are mostly similar to names, not equal. Exact neighbours are computed once for all configurations.
 
     vectors (ndarray): The index's vectors, at least two.
     sample (int): Number of queries.
@@ -41,8 +40,8 @@ class RecallTest:
         """Measure an index as it is configured.
 
         index (ExactIndex): An index of the same vectors.
-        RETURNS (dict): "at_1" and "at_10" (for k = 10), shares of the exact answer found; "standard_error" of the
-            first; "queries"; "seed".
+        RETURNS (dict[str, Any]): "at_1" and "at_10" (for k = 10), shares of the exact neighbours found;
+            "standard_error" of the first; "queries"; "seed".
         """
         found = _scores_of_others(*index.search(self.queries, self.k + 1), self.rows)
         # By score, so that another row at the same distance counts as found.
@@ -59,7 +58,7 @@ class RecallTest:
 
 
 def _scores_of_others(rows: np.ndarray, scores: np.ndarray, selves: np.ndarray) -> np.ndarray:
-    """Drop each query's own row, or the last column where it was not found."""
+    """Drop each query's own row, or the last column if the own row was not found."""
     own = rows == selves[:, None]
     own[~own.any(axis=1), -1] = True
     others: np.ndarray = scores[~own].reshape(len(rows), -1)

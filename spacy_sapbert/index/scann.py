@@ -1,4 +1,4 @@
-"""Approximate search with ScaNN, configured by size and by a measured recall."""
+"""Approximate search with ScaNN, tuned to a target recall."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ QUERY_MULTIPLE = 16
 # Share of the inner-product error that counts along the vector, as in the ScaNN paper (ICML 2020), section 5.
 ANISOTROPIC_THRESHOLD = 0.2
 TRAINING_SAMPLE = 250_000
-# More rows than this beside the tree, and comparing with each of them takes longer than searching the tree.
+# With more rows outside of the tree, comparing with them takes longer than searching the tree.
 ADDED_LIMIT = 20_000
 
 
 class ScannSettings(Settings):
-    """How well the index searches."""
+    """The accuracy of the index."""
 
     recall_target: float = Field(default=0.99, gt=0, le=1)
     """Share of the queries whose nearest row has to be found."""
@@ -65,9 +65,9 @@ class ScannSettings(Settings):
 class ScannIndex(ExactIndex):
     """Search with ScaNN: a partitioning tree, asymmetric hashing inside its leaves, exact rescoring of the best.
 
-    `build` measures recall against exact search and raises the budget until the target is met; what it chose and
-    measured is in `configuration` and `recall`. Small indexes, and platforms for which there is no ScaNN, are searched
-    exactly; the saved folder is the same.
+    `build` measures recall against exact search and raises the budget until the target is met. The chosen budget is in
+    `configuration`, the measured recall in `recall`. Small indexes, and all indexes on platforms without ScaNN, are
+    searched exactly. The saved folder is the same.
 
     **settings (Any): Those of `ScannSettings`.
     RAISES (ValueError): If a setting is unknown or its value has no meaning.
@@ -84,9 +84,9 @@ class ScannIndex(ExactIndex):
         return self.settings.to_dict()
 
     def is_worn(self, unused: int) -> bool:
-        """Tell whether search would gain from arranging the rows anew: many are unused, or many not in the tree.
+        """Tell whether the index should be rebuilt, because many rows are unused or not in the tree.
 
-        unused (int): Rows that nobody needs any more.
+        unused (int): Rows without names.
         RETURNS (bool): Whether to call `rearranged`.
         """
         added = 0 if self._added is None else len(self._added)
@@ -146,7 +146,7 @@ class ScannIndex(ExactIndex):
         scores = np.asarray(scores, dtype=np.float32)
         rows = rows.astype(np.int64)
         # Few searched leaves can hold fewer than k rows; ScaNN fills up with row 0 and a score that is not a number.
-        # Whoever wants so many has found nothing of use among the first ones, such as names that were removed.
+        # So many rows are wanted only if the nearest ones are useless, such as rows of removed names.
         short = np.isnan(scores).any(axis=1)
         if short.any():
             rows[short], scores[short] = exact_search(self._arranged, queries[short], k)

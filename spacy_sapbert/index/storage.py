@@ -1,4 +1,4 @@
-"""Load an index whose kind is not known beforehand."""
+"""Load a saved index of any kind."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _KINDS: dict[str, type[ExactIndex]] = {cls.kind: cls for cls in (ExactIndex, Sca
 
 
 def read_index(path: str | Path, *, memory_map: bool = True) -> ExactIndex:
-    """Load the index that a folder holds.
+    """Load the index in a folder.
 
-    path (str | Path): What an index's `to_disk` wrote.
-    memory_map (bool): Leave the vectors on disk until they are needed.
+    path (str | Path): A folder that an index's `to_disk` wrote.
+    memory_map (bool): Map the vectors from disk instead of reading them.
     RETURNS (ExactIndex): The index, of the kind that was saved.
     RAISES (OSError): If a file is missing or damaged, or the kind is unknown.
     """

@@ -1,4 +1,4 @@
-"""Exact search among some of an index's rows."""
+"""Exact search among selected rows of an index."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import numpy as np
 
 from .exact import ROW_BLOCK, ExactIndex, check_finite, exact_search, take_best
 
-# Vectors up to this size are copied out of the index; a larger subset is gathered anew for each search.
+# Smaller subsets are copied. The vectors of larger ones are collected at each search.
 COPIED_BYTES = 64 * 2**20
 
 
 class Subset:
-    """Compare queries with some rows of an index, whatever the index's own way of searching.
+    """Compare queries with selected rows of an index of any kind.
 
     index (ExactIndex): The index.
     rows (ndarray): Its rows to search, in ascending order; int64.
@@ -32,7 +32,7 @@ class Subset:
         return len(self._rows)
 
     def search(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        """Find those of the rows with the highest cosine for each query.
+        """Find the selected rows with the highest cosine for each query.
 
         queries (ndarray): Shape (n, width), L2-normalised.
         k (int): Rows wanted, at most as many as there are.

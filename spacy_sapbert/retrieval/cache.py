@@ -1,4 +1,4 @@
-"""A small cache that forgets what was used least recently."""
+"""A cache that drops the least recently used values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Value = TypeVar("Value")
 
 
 class LRUCache(Generic[Value]):
-    """Map keys to values, keeping the last ones used. Safe to share between threads.
+    """Map keys to the most recently used values. Threads can share a cache.
 
     size (int): Values kept; 0 keeps none.
     """
@@ -29,7 +29,7 @@ class LRUCache(Generic[Value]):
         return len(self._values)
 
     def get(self, key: Hashable) -> Value | None:
-        """Look a value up, and count that as a use.
+        """Return a value and mark it as used.
 
         key (Hashable): Its key.
         RETURNS (Value | None): The value, or None.
@@ -40,7 +40,7 @@ class LRUCache(Generic[Value]):
             return self._values.get(key)
 
     def put(self, key: Hashable, value: Value) -> None:
-        """Hold a value, and drop the least recently used one if there are too many.
+        """Store a value. If the cache is full, drop the least recently used value.
 
         key (Hashable): Its key.
         value (Value): The value.

@@ -1,7 +1,7 @@
-"""Edit what a linker finds: a new retriever from an old one, without encoding what is encoded already.
+"""Add and remove names of a retriever. Only new names are encoded.
 
-Retrievers and their parts are replaced, never changed: an edit that fails, and a search that goes on meanwhile, leave
-or find everything as it was.
+An edit makes a new retriever and leaves the old one unchanged, so a failed edit has no effect and a search in another
+thread is not disturbed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def with_names(retriever: Retriever, encoder: EncoderShim, added: Terminology, *, batch_size: int = 256) -> Retriever:
-    """Make a retriever that finds more names.
+    """Make a retriever with more names.
 
     retriever (Retriever): The present one, which stays as it is.
     encoder (EncoderShim): The encoder that it was built with.
@@ -53,13 +53,13 @@ def with_names(retriever: Retriever, encoder: EncoderShim, added: Terminology, *
 
 
 def without_concepts(retriever: Retriever, ids: Iterable[str]) -> Retriever:
-    """Make a retriever that lacks some concepts.
+    """Make a retriever without some concepts.
 
     retriever (Retriever): The present one, which stays as it is.
     ids (Iterable[str]): The ids of the concepts.
     RETURNS (Retriever): The new one.
     RAISES (KeyError): If there is no concept with one of the ids.
-    RAISES (ValueError): If no concept that can be found would be left.
+    RAISES (ValueError): If no concept with an index row would be left.
     """
     edit = remove_concepts(retriever.terminology, ids)
     return _make_retriever(edit.terminology, retriever.index, retriever.keys, _carry_over(retriever, edit))
@@ -76,7 +76,7 @@ def _carry_over(retriever: Retriever, edit: Edit) -> np.ndarray:
 def _make_retriever(
     terminology: Terminology, index: ExactIndex, keys: np.ndarray, row_of_name: np.ndarray
 ) -> Retriever:
-    """Put the parts together, and drop the rows without names where they have become many."""
+    """Make the retriever. If many rows have no names, drop these rows."""
     is_used = np.zeros(len(index), dtype=bool)
     is_used[row_of_name[row_of_name >= 0]] = True
     if not is_used.any():

@@ -1,4 +1,4 @@
-"""Which concepts and names mentions may be linked to."""
+"""Filters: the concepts and names that mentions may be linked to."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 # Joins the sources of a name that several of them have.
 SOURCE_SEPARATOR = "|"
-# Values named in a message.
+# Values listed in a message.
 EXAMPLES = 10
-# What a filter's fields are about.
+# The values that a filter's fields contain.
 FIELDS = {"types": "types", "label_types": "types", "sources": "sources", "languages": "languages"}
 
 
 @dataclass(frozen=True)
 class ConceptFilter:
-    """What a name and its concept need to have to be found: all that is given; None restricts nothing.
+    """Conditions on names and concepts. All must hold; None is no condition.
 
     types (Collection[str] | None): Semantic types, of which the concept needs one.
     sources (Collection[str] | None): Sources, of which the name needs one.
@@ -83,8 +83,8 @@ class Allowed(NamedTuple):
 class FilterTable:
     """A terminology's types, sources and languages, encoded as small numbers when a filter first asks for them.
 
-    All is done by numpy and pyarrow on single columns: what polars does on whole tables may run on its threads, which
-    a forked process lacks, so that it would wait forever.
+    Filters run in numpy and pyarrow on single columns. Operations of polars on whole tables may wait forever in a
+    forked process, which lacks the threads of polars.
 
     terminology (Terminology): Concepts and names.
     """
@@ -93,10 +93,10 @@ class FilterTable:
         self._terminology = terminology
 
     def check(self, allowed: ConceptFilter) -> None:
-        """Refuse types, sources and languages that occur nowhere: they are misspelled, or of another terminology.
+        """Refuse types, sources and languages that the terminology lacks, because they are probably misspelled.
 
         allowed (ConceptFilter): The filter.
-        RAISES (ValueError): Naming them, and some of those there are.
+        RAISES (ValueError): With the unknown values and examples of known ones.
         """
         for key, what in FIELDS.items():
             wanted = getattr(allowed, key)
@@ -110,8 +110,8 @@ class FilterTable:
         allowed (ConceptFilter): The filter.
         offsets (ndarray): Where each index row's names start in `name_rows`. Rows of removed names have none.
         name_rows (ndarray): Rows of the terminology's names, grouped by index row.
-        RETURNS (Allowed): What is allowed.
-        RAISES (ValueError): If the filter holds what occurs nowhere in the terminology.
+        RETURNS (Allowed): The allowed names and rows.
+        RAISES (ValueError): If the filter has a value that the terminology lacks.
         """
         names = self.match(allowed)
         # Names that cannot be encoded are in no row of the index.
@@ -127,7 +127,7 @@ class FilterTable:
 
         allowed (ConceptFilter): The filter.
         RETURNS (ndarray): For each name of the terminology whether it is allowed; bool.
-        RAISES (ValueError): If the filter holds what occurs nowhere in the terminology.
+        RAISES (ValueError): If the filter has a value that the terminology lacks.
         """
         self.check(allowed)
         concepts = np.ones(len(self._terminology), dtype=bool)

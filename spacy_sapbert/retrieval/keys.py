@@ -1,4 +1,4 @@
-"""Keys of token sequences: equal sequences have equal keys, by which rows and stored vectors are found."""
+"""Keys of token sequences. Rows and stored vectors are found by the key of their tokens."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def find_keys(keys: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     wanted (ndarray): The keys to find.
     RETURNS (ndarray): Where each of them is in `keys`, or -1; int64.
     """
-    # Numbers can be compared all at once, and half a key tells nearly all of them apart.
+    # Comparing the first halves as numbers is fast and excludes nearly all other keys.
     likely = np.flatnonzero(np.isin(_first_halves(keys), _first_halves(wanted)))
     place = dict(zip(keys[likely].tolist(), likely.tolist(), strict=True))
     return np.array([place.get(key, -1) for key in wanted.tolist()], dtype=np.int64)

@@ -1,4 +1,4 @@
-"""From mentions to concepts: the terminology, the encoder and the index working together."""
+"""Find the concepts of mentions with a terminology and an index of its names."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 # Scores of equal vectors can differ by this much.
 TIE = 1e-6
-# Filters, and copies of the vectors that they allow, that are kept: a linker has one for each label of `label_types`.
+# Cached filters, and cached copies of the vectors that they allow. Each label of `label_types` has a filter.
 KEPT_FILTERS = 32
 KEPT_SUBSETS = 8
 # What a search with a filter costs: the number of rows that could be compared exactly in the same time (measured on
@@ -52,7 +52,7 @@ class Hit(NamedTuple):
 
 
 class _Batch(NamedTuple):
-    """Mentions that are searched for together, and what is found."""
+    """Mentions that are searched together, and their hits."""
 
     texts: Sequence[str]
     vectors: np.ndarray
@@ -114,13 +114,13 @@ class Retriever:
 
         terminology (Terminology): Concepts and names.
         encoder (EncoderShim): The encoder.
-        index (ExactIndex): An index; what it held before is gone.
+        index (ExactIndex): The index to fill. Its content is replaced.
         batch_size (int): Names in one forward pass.
-        vectors_path (str | Path | None): A folder that keeps the vectors, so that what it holds is not encoded.
+        vectors_path (str | Path | None): A folder that keeps vectors. Names with a vector there are not encoded.
         RETURNS (Retriever): Ready to search.
         RAISES (ValueError): If no name can be encoded.
         """
-        # Before the names are tokenised: a path that is no folder would otherwise be noticed after minutes.
+        # Before tokenising, which takes minutes, so that a wrong path is refused at once.
         store = None if vectors_path is None else VectorStore(vectors_path, encoder)
         groups = group_by_tokens(terminology.names["name"], encoder)
         if not groups.tokens:
@@ -141,11 +141,11 @@ class Retriever:
         return rows
 
     def allow(self, concept_filter: ConceptFilter) -> Allowed:
-        """Apply a filter. The last ones are remembered.
+        """Apply a filter. Recent results are cached.
 
         concept_filter (ConceptFilter): The filter.
-        RETURNS (Allowed): The names and rows that it allows.
-        RAISES (ValueError): If it holds what occurs nowhere in the terminology.
+        RETURNS (Allowed): The allowed names and rows.
+        RAISES (ValueError): If the filter has a value that the terminology lacks.
         """
         allowed = self._allowed.get(concept_filter)
         if allowed is None:
@@ -175,7 +175,7 @@ class Retriever:
         allowed (ConceptFilter | None): The concepts and names that may be found; None for all.
         RETURNS (list[list[Hit]]): For each mention its concepts, best first. Of equal scores, the concept comes first
             whose name is written like the mention, then the one of which it is a preferred name, then the smaller id.
-        RAISES (ValueError): If the filter holds what occurs nowhere in the terminology.
+        RAISES (ValueError): If the filter has a value that the terminology lacks.
         """
         found: list[list[Hit]] = [[] for _ in texts]
         pending = np.arange(len(texts))
@@ -191,7 +191,7 @@ class Retriever:
         return found
 
     def _look_among(self, batch: _Batch, allowed: Allowed, pending: np.ndarray) -> None:
-        """Search with a filter: in the index as long as dropping what is not allowed is cheaper than exact search."""
+        """Search the index and drop excluded rows, then search the allowed rows exactly where that is cheaper."""
         wanted = 2 * batch.k + 8
 
         def search(vectors: np.ndarray, fetch: int) -> tuple[np.ndarray, np.ndarray]:
@@ -207,7 +207,7 @@ class Retriever:
         self._look(batch, pending, subset.search, grow_to(len(subset), wanted))
 
     def _look(self, batch: _Batch, pending: np.ndarray, search: RowSearch, fetches: Iterable[int]) -> np.ndarray:
-        """Search for some of the mentions with more and more rows. Return those that would need still more."""
+        """Search pending mentions with more and more rows. Return the mentions that need still more rows."""
         for fetch in fetches:
             if not len(pending):
                 break
@@ -219,14 +219,14 @@ class Retriever:
                 taken = rows[place, part].tolist(), scores[place, part].tolist()
                 if not self._collect(batch, query, *taken, float(scores[place, -1])):
                     unfinished.append(query)
-            # Concepts with many similar names can fill the first rows: look further for these mentions only.
+            # A concept with many similar names can fill the first rows. Only such mentions are searched again.
             pending = np.array(unfinished, dtype=np.int64)
         return pending
 
     def _collect(self, batch: _Batch, query: int, rows: list[int], scores: list[float], lowest: float) -> bool:
-        """Take distinct concepts or codes from index rows until there are enough. Tell whether that is certain.
+        """Collect distinct concepts or codes from index rows. Tell whether no further row can change the result.
 
-        The lowest score is that of the last row fetched, which the filter may have dropped.
+        The lowest score is the score of the last fetched row, which the filter may exclude.
         """
         text, k = batch.texts[query], batch.k
         best: dict[int, tuple[Hit, tuple[bool, bool]]] = {}
@@ -260,9 +260,9 @@ class Retriever:
 
 
 def grow_to(n_rows: int, fetch: int) -> Iterator[int]:
-    """Give growing numbers of rows to fetch, the last of them all there are.
+    """Yield growing numbers of rows to fetch, up to all rows.
 
-    n_rows (int): The rows there are.
+    n_rows (int): Rows of the index.
     fetch (int): The first number.
     YIELDS (int): Rows to fetch.
     """
@@ -273,14 +273,14 @@ def grow_to(n_rows: int, fetch: int) -> Iterator[int]:
 
 
 def grow_while_cheap(wanted: int, n_allowed: int, n_rows: int) -> Iterator[int]:
-    """Give growing numbers of rows to fetch, until comparing with all that a filter allows takes less time.
+    """Yield growing numbers of rows to fetch, as long as that is faster than comparing with all allowed rows.
 
     wanted (int): Allowed rows that are wanted.
     n_allowed (int): Rows that the filter allows, at least one.
-    n_rows (int): The rows there are.
-    YIELDS (int): Rows to fetch; none if exact search is the faster from the start.
+    n_rows (int): Rows of the index.
+    YIELDS (int): Rows to fetch; none if exact search is faster from the start.
     """
-    # The first holds the rows wanted, if what is allowed is spread evenly.
+    # If allowed rows are spread evenly, the first number contains the wanted rows.
     fetch = -(-wanted * n_rows // n_allowed)
     while fetch <= MOST_FETCHED:
         cost = FREE_ROWS + ROWS_PER_FETCHED * fetch + SHARE_PER_EFFORT * n_rows * get_effort(fetch, wanted)
@@ -291,7 +291,7 @@ def grow_while_cheap(wanted: int, n_allowed: int, n_rows: int) -> Iterator[int]:
 
 
 def get_effort(fetch: int, wanted: int) -> int:
-    """Choose how many times the usual part of an index to look through: what is allowed can lie far from a mention.
+    """Choose how much of an approximate index to search, because allowed rows can be far from a mention.
 
     fetch (int): Rows to fetch.
     wanted (int): Allowed rows that are wanted.

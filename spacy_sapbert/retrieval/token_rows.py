@@ -1,4 +1,4 @@
-"""From names to rows of an index: names with the same tokens share one."""
+"""Assign names to index rows. Names with the same tokens share a row."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ CHUNK = 8192
 class TokenGroups(NamedTuple):
     """Names grouped by their tokens.
 
-    tokens (list): The distinct token sequences, in the order in which names bring them.
+    tokens (list[ndarray]): The distinct token sequences, in the order of the names.
     keys (ndarray): The key of each sequence, a hash of its token ids; `KEY_DTYPE`.
-    row_of_name (ndarray): Each name's sequence, or -1 where no token says something; int64.
+    row_of_name (ndarray): Each name's sequence, or -1 if the encoder knows none of its tokens; int64.
     """
 
     tokens: list[np.ndarray]
@@ -34,10 +34,10 @@ class TokenGroups(NamedTuple):
     row_of_name: np.ndarray
 
     def take(self, rows: np.ndarray) -> TokenGroups:
-        """Take some of the sequences, without names.
+        """Select sequences, without names.
 
-        rows (ndarray): Which of them.
-        RETURNS (TokenGroups): The sequences and their keys.
+        rows (ndarray): The sequences to select.
+        RETURNS (TokenGroups): The selected sequences and their keys.
         """
         return TokenGroups([self.tokens[row] for row in rows], self.keys[rows], np.empty(0, dtype=np.int64))
 
@@ -68,7 +68,7 @@ def group_by_tokens(names: pl.Series, encoder: EncoderShim) -> TokenGroups:
 
 
 def warn_of_unsayable(groups: TokenGroups) -> None:
-    """Warn of names of which the encoder knows no token.
+    """Warn of names whose tokens the encoder does not know.
 
     groups (TokenGroups): The names.
     """
@@ -80,12 +80,12 @@ def warn_of_unsayable(groups: TokenGroups) -> None:
 def encode_groups(
     groups: TokenGroups, encoder: EncoderShim, *, batch_size: int, store: VectorStore | None = None
 ) -> np.ndarray:
-    """Encode token sequences, except for those whose vectors have been kept.
+    """Encode token sequences. Vectors in the store are reused.
 
     groups (TokenGroups): The sequences and their keys.
     encoder (EncoderShim): The encoder.
     batch_size (int): Sequences in one forward pass.
-    store (VectorStore | None): Where vectors of this encoder are kept; what is new is added chunk by chunk.
+    store (VectorStore | None): The store of this encoder's vectors, to which new vectors are added in chunks.
     RETURNS (ndarray): Shape (sequences, width), float32.
     """
     vectors = np.empty((len(groups.tokens), encoder.width), dtype=np.float32)

@@ -1,4 +1,4 @@
-"""A folder that keeps encoded vectors, so that a build that was interrupted goes on where it stopped."""
+"""Keep encoded vectors in a folder, so that an interrupted build resumes."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from .keys import KEY_DTYPE, find_keys
 if TYPE_CHECKING:
     from ..encoder.shim import EncoderShim
 
-# Strict, because what fits is deleted when it is of no use: encoder, content.
+# Strict, because matching files are deleted if they are useless. The groups are the hashes of encoder and content.
 FILE_NAME = re.compile(r"vectors-([0-9a-f]{16})-([0-9a-f]{16})\.npy")
 
 
 class VectorStore:
     """Keep the vectors of one encoder, found by the keys of their token sequences.
 
-    A vector depends on nothing but encoder and tokens. So what an interrupted build has encoded serves the next one,
-    and so do the names that a new release of a terminology shares with the last one.
+    A vector depends only on encoder and tokens. A build therefore reuses the vectors of an interrupted build, and those
+    of names that a terminology shares with its previous release.
 
-    Each chunk is a file of keys and vectors that appears whole or not at all. Its name holds the encoder's hash and
-    its own, so no vector of another encoder and no damaged one is ever used.
+    Each chunk is a file of keys and vectors, written completely or not at all. The file name has the hashes of the
+    encoder and of the content, so vectors of other encoders and damaged vectors are never used.
 
     path (str | Path): The folder, made if missing. Other files in it are left alone.
     encoder (EncoderShim): The encoder. Files of another one are deleted, with a warning.
@@ -44,17 +44,17 @@ class VectorStore:
         if self.path.exists() and not self.path.is_dir():
             raise ValueError(Errors.E442.format(path=str(path), reason="which is a file"))
         self.path.mkdir(parents=True, exist_ok=True)
-        # Precision is no part of the fingerprint: any can search, but one index should hold one.
+        # The fingerprint leaves out the precision, but an index should not mix precisions.
         identity = f"{encoder.fingerprint} {encoder.dtype} {encoder.width}"
         self._encoder = hashlib.sha256(identity.encode()).hexdigest()[:16]
         self._dtype = np.dtype([("key", KEY_DTYPE), ("vector", np.float32, (encoder.width,))])
         self._drop_others()
 
     def add(self, keys: np.ndarray, vectors: np.ndarray) -> None:
-        """Keep vectors. When this returns, they are in the folder.
+        """Write vectors to the folder.
 
         keys (ndarray): The keys of the token sequences.
-        vectors (ndarray): Their vectors. If some are not finite, none is kept: the index is going to refuse them.
+        vectors (ndarray): Their vectors. If some are not finite, none is kept, because the index refuses them.
         """
         if not np.isfinite(vectors).all():
             return
@@ -69,11 +69,11 @@ class VectorStore:
             unnamed.rename(folder / f"vectors-{self._encoder}-{hash_file(unnamed)[:16]}.npy")
 
     def read(self, keys: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-        """Fill in the vectors that have been kept. Damaged files are deleted, with a warning.
+        """Read stored vectors. Damaged files are deleted, with a warning.
 
         keys (ndarray): Distinct keys of token sequences.
         vectors (ndarray): Their vectors, to be filled in.
-        RETURNS (ndarray): Which of them were there; bool.
+        RETURNS (ndarray): Whether each vector was stored; bool.
         """
         is_known = np.zeros(len(keys), dtype=bool)
         damaged = []

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import functools
-import inspect
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from pathlib import Path
-from types import UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, TypeVar, Union, cast, get_args, get_origin
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar, cast
 
-from ...settings import Settings, Strings
+from ...settings import Settings, Strings, with_settings
 from ...types import TerminologyReader
 from ..table import Terminology
 
@@ -38,9 +36,8 @@ def takes_settings(
         def read_with(path: str | Path, *args: P.args, **values: P.kwargs) -> Terminology:
             return read(Path(path), cast(S, cls.read(values, f"`{read.__name__}`")))
 
-        _sign(read_with, str | Path, cls, Terminology)
         # Not positional-only: configs give the path by its name.
-        return cast(Callable[Concatenate[str | Path, P], Terminology], read_with)
+        return cast(Callable[Concatenate[str | Path, P], Terminology], with_settings(cls)(read_with))
 
     return decorate
 
@@ -65,29 +62,4 @@ def make_factory(
     make_reader.__name__ = make_reader.__qualname__ = name
     make_reader.__module__ = read.__module__
     make_reader.__doc__ = f"Make a reader for use in a config. Its settings are those of `{cls.__name__}`."
-    _sign(make_reader, str, cls, TerminologyReader)
-    return cast(Callable[Concatenate[str, P], TerminologyReader], make_reader)
-
-
-def _sign(function: Callable[..., Any], path: Any, settings: type[Settings], returns: Any) -> None:
-    """Give a function the signature that its settings define, which `help` and spaCy's configs read."""
-    parameters = [inspect.Parameter("path", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=path)]
-    for name, field in settings.model_fields.items():
-        keyword = inspect.Parameter(
-            name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=_without_tuples(field.annotation)
-        )
-        parameters.append(keyword)
-    signature = inspect.Signature(parameters, return_annotation=returns)
-    function.__signature__ = signature  # type: ignore[attr-defined]
-    annotations = {name: parameter.annotation for name, parameter in signature.parameters.items()}
-    function.__annotations__ = {**annotations, "return": returns}
-
-
-def _without_tuples(annotation: Any) -> Any:
-    """Replace tuples in a type by sequences, because configs have lists only."""
-    origin, arguments = get_origin(annotation), get_args(annotation)
-    if origin is Annotated:
-        return _without_tuples(arguments[0])
-    if origin in (Union, UnionType):
-        return Union[tuple(_without_tuples(part) for part in arguments)]  # noqa: UP007
-    return Sequence[arguments[0]] if origin is tuple else annotation  # type: ignore[valid-type]
+    return cast(Callable[Concatenate[str, P], TerminologyReader], with_settings(cls)(make_reader))

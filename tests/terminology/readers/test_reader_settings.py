@@ -27,7 +27,7 @@ def test_signatures_have_the_settings_with_their_defaults(read, make, settings):
         path, *keywords = inspect.signature(function).parameters.values()
         assert path.name == "path" and path.default is path.empty
         assert all(parameter.kind is parameter.KEYWORD_ONLY for parameter in keywords)
-        assert {p.name: p.default for p in keywords} == settings().model_dump()
+        assert {p.name: p.default for p in keywords} == settings().to_dict()
 
 
 @pytest.mark.parametrize("read, make, settings", READERS)
