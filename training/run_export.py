@@ -1,4 +1,4 @@
-"""An encoder folder out of a run's folder: of any of its checkpoints, also of a run that has not ended."""
+"""Export any checkpoint of a run, finished or not, to an encoder folder."""
 
 from __future__ import annotations
 
@@ -31,21 +31,20 @@ def export_run(
     results: str = "",
     notes: CardNotes | None = None,
 ) -> RunReport:
-    """Make an encoder folder of a checkpoint. Its card has no scores but those of the very weights that are stored.
+    """Export a checkpoint to an encoder folder. Its card shows only scores of exactly the stored weights.
 
     run (str | Path): The run's folder.
     output (str | Path): The encoder folder.
-    base_share (float | None): Share of the base's weights; None for that of the run's settings.
+    base_share (float | None): Share of the base's weights; None for the share in the run's settings.
     dtype (str): "fp32", or "bf16" for half the size.
-    step (int | None): Which checkpoint; None for the last.
-    held_out (str): The file of held-out names to measure on; empty for the run's own scores if it has exported the
-        same weights, else for none.
+    step (int | None): The step of the checkpoint; None for the last.
+    held_out (str): The file of held-out names for evaluation; empty for the run's own scores if it exported the same
+        weights, else for none.
     results (str): A file with other results; see `read_results`.
-    notes (CardNotes | None): For the card.
-    RETURNS (RunReport): What the card is made of.
+    notes (CardNotes | None): Facts for the card.
+    RETURNS (RunReport): The report that the card describes.
     RAISES (OSError): If there is no such run, checkpoint or file, or it is damaged.
-    RAISES (ValueError): If an argument has no meaning, the run is of an earlier version, or the base is another one
-        than the run started from.
+    RAISES (ValueError): If an argument is invalid, the run is of an earlier version, or the base has changed since.
     """
     folder = RunFolder(run)
     description = folder.read_description()
@@ -78,11 +77,11 @@ def export_run(
 
 
 def check_export(base_share: float, dtype: str) -> None:
-    """Refuse weights that can't be exported.
+    """Check the arguments of an export.
 
     base_share (float): Share of the base's weights.
-    dtype (str): What to store weights as.
-    RAISES (ValueError): Naming the value and what is allowed.
+    dtype (str): The type of stored weights.
+    RAISES (ValueError): If a value is not allowed.
     """
     if dtype not in DTYPES:
         raise ValueError(Errors.E620.format(what="dtype", value=dtype, allowed=", ".join(DTYPES)))
@@ -95,7 +94,7 @@ def find_checkpoint(run: str | Path, step: int | None = None) -> Path:
     """Find a checkpoint of a run.
 
     run (str | Path): The run's folder.
-    step (int | None): After how many steps; None for the last.
+    step (int | None): The step of the checkpoint; None for the last.
     RETURNS (Path): The checkpoint's folder.
     RAISES (FileNotFoundError): If there is none.
     """
@@ -116,7 +115,7 @@ def _find_scores(
     description: RunDescription,
     encoders: tuple[EncoderShim, EncoderShim],
 ) -> dict[str, Any] | None:
-    """Measure, or take the run's own scores if they are of the same weights."""
+    """Measure the weights, or reuse the run's own scores if the weights are the same."""
     base, encoder = encoders
     if not held_out:
         report = folder.read_report()

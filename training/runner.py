@@ -29,17 +29,17 @@ from .methods.registry import METHODS
 
 
 def train(settings: TrainingSettings) -> RunReport | None:
-    """Train an encoder, and export it. A run that was stopped is resumed from its last checkpoint.
+    """Train an encoder, and export it. A stopped run resumes from its last checkpoint.
 
-    settings (TrainingSettings): Settings of a method, which `run.method` names.
-    RETURNS (RunReport | None): As saved in `report.json`; None in all processes but the main one.
+    settings (TrainingSettings): Settings of the method `run.method`.
+    RETURNS (RunReport | None): As saved in `report.json`; None in all processes except the main one.
     RAISES (OSError): If a file is missing or damaged.
-    RAISES (ValueError): If there is nothing to learn from, a concept to learn from is held out, or the output folder
-        has a run with other settings, data or base encoder.
+    RAISES (ValueError): If there are no training data, they contain a held-out concept, or the output folder has a run
+        with other settings, data or base encoder.
     """
     if settings.run.tensorboard:
         check_tensorboard()
-    # Other processes wait while one encodes all names.
+    # The other processes wait while one encodes all names.
     accelerator = Accelerator(kwargs_handlers=[InitProcessGroupKwargs(timeout=timedelta(hours=12))])
     set_seed(settings.run.seed)
     with show_phase("Loading the base encoder"):
@@ -80,18 +80,18 @@ def describe_run(method: Method[Any]) -> RunDescription:
 
 
 def finish_run(method: Method[Any], ending: Ending, description: RunDescription, task: LinkingTask | None) -> RunReport:
-    """Write what a run leaves: the encoder with its card, curves, and last the report, which says that all is there.
+    """Write the results of a run: the encoder with its card, curves, and last the report, which marks the run complete.
 
-    method (Method): The method, trained.
+    method (Method): The trained method.
     ending (Ending): How the training ended.
-    description (RunDescription): The run, before its first step.
+    description (RunDescription): The description of the run.
     task (LinkingTask | None): Held-out names; None for no scores.
     RETURNS (RunReport): The report.
     """
     settings, base, folder = method.settings, method.base, method.folder
     transformer = method.merge(method.model.transformer, base.source.transformer, settings)
     trained = finish_encoder(transformer, base, base_share=settings.run.base_share)
-    # Whoever interrupts a run does not want to wait for scores. The resumed run has them.
+    # An interrupted run is not measured: the user should not wait. The resumed run is.
     scores = None if ending.reason == "interrupted" else measure_both(base, trained, task)
     report = RunReport(
         **description.to_dict() | {"encoder": {**description.encoder, "trained": trained.fingerprint}},
@@ -108,9 +108,9 @@ def finish_run(method: Method[Any], ending: Ending, description: RunDescription,
 
 
 def measure_both(base: EncoderShim, trained: EncoderShim, task: LinkingTask | None) -> dict[str, Any] | None:
-    """Measure an encoder before and after its training.
+    """Measure an encoder before and after training.
 
-    base (EncoderShim): The encoder that training started from.
+    base (EncoderShim): The base encoder.
     trained (EncoderShim): The trained encoder.
     task (LinkingTask | None): Held-out names; None for no scores.
     RETURNS (dict[str, Any] | None): Scores "before" and "after".

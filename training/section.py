@@ -10,8 +10,8 @@ from spacy_sapbert.settings import Settings
 class Section(Settings):
     """A section of a config.
 
-    may_change (frozenset[str]): Settings that may differ when a run is resumed. All others decide its course.
-    lengths (frozenset[str]): Settings that may differ too unless the learning rate falls to 0 at the last step.
+    may_change (frozenset[str]): Settings that may change when a run is resumed. All others are decisive.
+    lengths (frozenset[str]): Settings that may change too unless the learning rate falls to 0 at the last step.
     """
 
     may_change: ClassVar[frozenset[str]] = frozenset()

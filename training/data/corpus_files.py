@@ -18,7 +18,7 @@ def read_dictionary_rows(file: SourceFile) -> Iterator[tuple[str, str, str]]:
     file (SourceFile): The file.
     YIELDS (tuple[str, str, str]): The id, or several with "|" between them, the name, and the source, which is empty if
         there is no third field.
-    RAISES (ValueError): If a line is of another form.
+    RAISES (ValueError): If a line is malformed.
     """
     for number, text in file.lines():
         if not text.strip():

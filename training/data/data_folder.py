@@ -1,4 +1,4 @@
-"""Folders of training data: written as a whole, with a manifest of their files, and checked when they are read."""
+"""Folders of training data: written whole, with a manifest of their files, and verified on reading."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class DataFolder:
     """A kind of folder.
 
     manifest (str): The manifest's file name.
-    version (int): The format that is written and read.
+    version (int): The version of the format.
     commands (str): The commands that write such folders, for messages.
     """
 
@@ -32,12 +32,12 @@ class DataFolder:
     def write(
         self, path: str | Path, data: Mapping[str, Any], *, hashes: Mapping[str, str] | None = None
     ) -> Iterator[Path]:
-        """Give a temporary folder for the files. They are moved into place, the manifest last, if all goes well.
+        """Yield a temporary folder. On success, its files are moved into place, the manifest last.
 
         path (str | Path): The folder. Its other files stay.
-        data (Mapping[str, Any]): What the manifest says besides the files, their hashes and the versions.
-        hashes (Mapping[str, str] | None): The SHA-256 of files that are hashed while they are written. It may be filled
-            within the block.
+        data (Mapping[str, Any]): Entries of the manifest beside files, hashes and versions.
+        hashes (Mapping[str, str] | None): The SHA-256 of files that the caller hashes while it writes them. It may be
+            filled within the block.
         YIELDS (Path): The temporary folder.
         """
         with fill_folder(Path(path), last=self.manifest) as temporary:
@@ -58,7 +58,7 @@ class DataFolder:
         try:
             found = json.loads(manifest.read_text(encoding="utf8"))["format"]
         except (ValueError, KeyError, TypeError):
-            found = self.version  # `read_manifest` tells what is damaged
+            found = self.version  # `read_manifest` reports the damage
         if found != self.version:
             details = {"path": path, "found": found, "expected": self.version, "commands": self.commands}
             raise OSError(Errors.E611.format(**details))

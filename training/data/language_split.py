@@ -1,4 +1,4 @@
-"""Concepts held out in all languages: their names in other languages are looked up among the names in one."""
+"""Splits across languages: names of held-out concepts in other languages are searched in the target language."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def split_languages(
     max_queries: int = 0,
     seed: int = 0,
 ) -> tuple[Terminology, dict[str, LinkingTask]]:
-    """Hold concepts out with their names in all languages, before anything is paired.
+    """Hold out concepts with their names in all languages, before pairs are made.
 
     terminology (Terminology): Concepts and names of all languages.
-    held_out (int): Concepts to hold out, drawn from those with a name in the target and a possible query in another
-        language.
-    dictionary (int): Concepts to search among, the held-out ones included; 0 for all with a name in the target.
+    held_out (int): Concepts to hold out, drawn from those with a name in the target language and a valid query in
+        another language.
+    dictionary (int): Concepts in the dictionary, including the held-out ones; 0 for all with a name in the target.
     target (str): The language (LAT) of the names to search.
     max_queries (int): Queries of a language at most; 0 for all.
     seed (int): Seed of all choices.
@@ -59,18 +59,18 @@ def write_language_split(
     max_queries: int = 0,
     seed: int = 0,
 ) -> tuple[Terminology, dict[str, LinkingTask]]:
-    """Split a terminology as `split_languages` does, and write all parts to one folder.
+    """Split a terminology with `split_languages`, and write all parts to one folder.
 
     terminology (Terminology): Concepts and names of all languages.
     path (str | Path): The folder, for `terminology/`, `held_out_<LAT>.json`, `held_out.json` with the queries of all
-        languages, and the manifest `split.json`, which counts names and concepts of each language before the split.
+        languages, and the manifest `split.json` with the names and concepts of each language before the split.
     held_out (int): Concepts to hold out. See `split_languages`.
-    dictionary (int): Concepts to search among; 0 for all with a name in the target.
+    dictionary (int): Concepts in the dictionary; 0 for all with a name in the target.
     target (str): The language (LAT) of the names to search.
     max_queries (int): Queries of a language at most; 0 for all.
     seed (int): Seed of all choices.
     RETURNS (tuple[Terminology, dict[str, LinkingTask]]): The concepts left for training, and the tasks by LAT.
-    RAISES (ValueError): As `split_languages`, and if a language can't be part of a file's name.
+    RAISES (ValueError): As `split_languages`, and if a file name can't contain a language.
     """
     settings: dict[str, Any] = {"dictionary": dictionary, "target": target, "max_queries": max_queries, "seed": seed}
     rest, tasks = split_languages(terminology, held_out=held_out, **settings)
@@ -90,12 +90,12 @@ def write_language_split(
 
 
 def read_language_split(path: str | Path) -> tuple[dict[str, dict[str, Any]], dict[str, LinkingTask]]:
-    """Load the counts and tasks that `write_language_split` has written.
+    """Load the counts and tasks of a folder written by `write_language_split`.
 
     path (str | Path): The folder.
-    RETURNS (tuple[dict[str, dict], dict[str, LinkingTask]]): Counts of languages, and tasks, by LAT.
+    RETURNS (tuple[dict[str, dict], dict[str, LinkingTask]]): Counts and tasks by language (LAT).
     RAISES (OSError): If there is no split, or it is damaged.
-    RAISES (ValueError): If it is a split of another kind.
+    RAISES (ValueError): If it is not a split across languages.
     """
     data = FOLDER.read(path)
     if not {"languages", "tasks"} <= set(data):

@@ -1,4 +1,4 @@
-"""Names of concepts in many languages, each looked up among the names in one of them."""
+"""Linking tasks across languages: the queries are in other languages, the dictionary is in the target language."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from ..errors import Errors
 from .task import LinkingTask
 
 TARGET = "ENG"
-# A language counts as written in Latin letters if more than this share of its letters are.
+# A language counts as Latin if more than this share of its letters are Latin.
 LATIN_SHARE = 0.5
 
 
 class LanguageNames(NamedTuple):
-    """The names of a terminology, lower-cased as those of a split, and those that may be queries.
+    """The lower-cased names of a terminology by language, and the candidates for queries.
 
     names (pl.DataFrame): The columns `concept` (row), `language` and `name`, sorted by all three, each row once.
-    questions (pl.DataFrame): Those of them that are in another language than the target, of concepts with a name in the
-        target; besides `identical`, whether the concept has the same name in the target, and `shared`, whether another
-        concept has it in any language.
+    questions (pl.DataFrame): The names in other languages than the target, of concepts with a name in the target, with
+        two more columns: `identical`, whether the concept has the same name in the target, and `shared`, whether
+        another concept has the name in any language.
     """
 
     names: pl.DataFrame
     questions: pl.DataFrame
 
     def askable(self) -> pl.DataFrame:
-        """List the questions that make good queries: only an encoder that knows their language can answer them.
+        """List the valid queries: neither identical to a name in the target nor shared with another concept.
 
         RETURNS (pl.DataFrame): `concept`, `language` and `name`, in the order of `questions`.
         """
@@ -39,7 +39,7 @@ class LanguageNames(NamedTuple):
 
 
 def list_language_names(terminology: Terminology, target: str = TARGET) -> LanguageNames:
-    """List names by language, and those that may be queries.
+    """List names by language, and the candidates for queries.
 
     terminology (Terminology): Concepts and names.
     target (str): The language (LAT) of the names to search.
@@ -72,24 +72,23 @@ def make_language_tasks(
     max_queries: int = 0,
     seed: int = 0,
 ) -> dict[str, LinkingTask]:
-    """Make a task for each language: names of held-out concepts, looked up among the names in the target.
+    """Make a task for each language: names of held-out concepts, searched among the names in the target.
 
-    The queries are one name of each concept and language. Left out are names that their concept has in the target as
-    well, whatever their case, because they would always be found, and names that another concept has too, because no
-    vector could tell the two apart. All tasks have the same dictionary: names in the target of the held-out concepts
-    and of others.
+    The queries are one name per concept and language. Names that their concept also has in the target, ignoring case,
+    are excluded, because every encoder finds them. Names shared with another concept are excluded, because no vector
+    can distinguish the two. All tasks share one dictionary: names in the target of the held-out concepts and of others.
 
     terminology (Terminology): Concepts and names of all languages, the held-out concepts' among them.
-    held_out (Collection[str]): The ids of the held-out concepts. Those without a name in the target are left out.
-    dictionary (int): Concepts to search among, the held-out ones included; the others are drawn; 0 for all that have a
-        name in the target.
+    held_out (Collection[str]): The ids of the held-out concepts. Concepts without a name in the target are excluded.
+    dictionary (int): Concepts in the dictionary: the held-out ones, and others drawn at random; 0 for all with a name
+        in the target.
     target (str): The language (LAT) of the names to search.
     max_queries (int): Queries of a language at most, drawn at random; 0 for all.
     seed (int): Seed of all choices.
     RETURNS (dict[str, LinkingTask]): A task for each language with queries, by LAT. Reports count
-        `concepts` to search, held-out `names` in the language, and those left out: `identical`, `shared`, `not_drawn`.
+        `concepts` to search, held-out `names` in the language, and excluded names: `identical`, `shared`, `not_drawn`.
     RAISES (ValueError): If the target has no names, there is no other language, or no query.
-    RAISES (KeyError): If there is no concept with one of the ids.
+    RAISES (KeyError): If an id is unknown.
     """
     listed = list_language_names(terminology, target)
     rng = np.random.default_rng(seed)
@@ -113,7 +112,7 @@ def make_language_tasks(
 def _draw_dictionary(
     names: pl.DataFrame, asked: np.ndarray, n_concepts: int, target: str, rng: np.random.Generator
 ) -> pl.DataFrame:
-    """Take the names in the target of the held-out concepts, and of others up to the number given."""
+    """Choose the names in the target of the held-out concepts, and of other concepts up to the given number."""
     in_target = names.filter(pl.col("language") == target).select("concept", "name")
     named = in_target["concept"].unique().to_numpy()
     others = rng.permutation(np.setdiff1d(named, asked))
@@ -123,7 +122,7 @@ def _draw_dictionary(
 
 
 def _draw_queries(askable: pl.DataFrame, asked: np.ndarray, limit: int, rng: np.random.Generator) -> pl.DataFrame:
-    """Draw one name of each concept and language, and so many of each language at most."""
+    """Draw one name per concept and language, and at most `limit` per language."""
     own = askable.filter(pl.col("concept").is_in(asked))
     own = own.with_columns(key=pl.Series(rng.random(own.height))).sort("language", "key")
     own = own.unique(["language", "concept"], keep="first", maintain_order=True)
@@ -140,9 +139,9 @@ def _count_questions(own: pl.DataFrame, n_queries: int) -> dict[str, int]:
 
 
 def join_tasks(tasks: Mapping[str, LinkingTask]) -> LinkingTask:
-    """Join tasks with one dictionary: the queries of all languages, for a curve while an encoder is trained.
+    """Join the queries of all languages into one task, for evaluation during training.
 
-    tasks (Mapping[str, LinkingTask]): What `make_language_tasks` returned.
+    tasks (Mapping[str, LinkingTask]): The result of `make_language_tasks`.
     RETURNS (LinkingTask): All queries, language by language.
     """
     first = next(iter(tasks.values()))

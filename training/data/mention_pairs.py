@@ -17,17 +17,17 @@ from .corpus_files import EQUAL_IDS, read_dictionary_rows
 from .mentions import read_mentions
 from .pairs import index_pairs, save_pairs
 
-# So many of the gold ids that the dictionary lacks are listed.
+# Gold ids missing from the dictionary that the report lists.
 EXAMPLES = 20
-# If more than this share of mentions has no concept, the two files probably do not belong together.
+# If more than this share of the mentions has no concept, mentions and dictionary probably do not match.
 MANY = 0.1
 
 
 @dataclass(frozen=True)
 class Dictionary:
-    """The names that mentions are linked to.
+    """The dictionary of a corpus.
 
-    concepts (dict[str, str]): The concept of each id. Equal ids have the same concept: all of them, joined by "|".
+    concepts (dict[str, str]): The concept of each id. Equal ids share one concept, named by all of them joined by "|".
     names (dict[str, list[str]]): The distinct names of each concept, sorted.
     source (dict[str, Any]): Name and SHA-256 of the file.
     """
@@ -40,13 +40,13 @@ class Dictionary:
 def read_dictionary(path: str | Path, *, lower_case: bool = True) -> Dictionary:
     """Read lines of an id, a tab and a name.
 
-    Ids joined by "|" are either equal, or ids of different concepts that share this name. They are equal if the
-    dictionary has none of them without the others. Chains are not followed: one shared name would lead to the next.
+    Ids joined by "|" are either equal, or ids of different concepts that share this name. They count as equal if none
+    of them occurs in the dictionary without the others. Chains are not followed: shared names would join everything.
 
     path (str | Path): The file, gzipped or not.
     lower_case (bool): Lower-case names.
     RETURNS (Dictionary): Concepts and names.
-    RAISES (ValueError): If a line is of another form.
+    RAISES (ValueError): If a line is malformed.
     """
     file = SourceFile(path)
     rows: dict[str, dict[str, None]] = {}
@@ -62,7 +62,7 @@ def read_dictionary(path: str | Path, *, lower_case: bool = True) -> Dictionary:
 
 
 def _join_equal(ids: dict[str, list[str]]) -> dict[str, str]:
-    """Join ids that occur in the same fields, and return the concept of each."""
+    """Join ids that always occur together, and return the concept of each."""
     places: dict[str, list[int]] = {}
     for place, parts in enumerate(ids.values()):
         for part in parts:
@@ -83,18 +83,17 @@ def write_finetuning_pairs(
 ) -> dict[str, Any]:
     """Write a folder of pairs: each mention with each name of its concept.
 
-    A mention with several concepts is paired with the names of each. There is no limit of pairs. Repeated mentions are
-    paired again, as in the paper: frequent mentions are learned more often, and the paper's numbers of epochs count
-    them.
+    A mention with several concepts is paired with the names of each. Pairs are not limited. Repeated mentions give
+    repeated pairs, as in the paper: frequent mentions weigh more, and the paper's numbers of epochs include them.
 
     mentions (str | Path | Sequence[str | Path]): JSONL files of training parts, gzipped or not.
     dictionary (str | Path): The file of ids and names, gzipped or not.
     path (str | Path): The folder.
     lower_case (bool): Lower-case mentions and names, as SapBERT was trained.
     distinct (bool): Write equal pairs once.
-    RETURNS (dict[str, Any]): The counts, settings and sources that the manifest has, and the first of the ids that the
-        dictionary lacks.
-    RAISES (ValueError): If a line is of another form, or there is nothing to pair.
+    RETURNS (dict[str, Any]): The counts, settings and sources of the manifest, and the first ids missing from the
+        dictionary.
+    RAISES (ValueError): If a line is malformed, or there is nothing to pair.
     """
     files = [SourceFile(file) for file in ([mentions] if isinstance(mentions, str | Path) else mentions)]
     known = read_dictionary(dictionary, lower_case=lower_case)
@@ -130,7 +129,7 @@ def _pair(
     counts: Counter[str],
     missing: dict[str, None],
 ) -> tuple[list[str], list[str], list[str]]:
-    """Pair mentions with names, and count those that are left out."""
+    """Pair mentions with names, and count excluded mentions and pairs."""
     columns: tuple[list[str], list[str], list[str]] = ([], [], [])
     seen: set[tuple[str, str]] = set()
     for mention in chain.from_iterable(map(read_mentions, files)):

@@ -1,4 +1,4 @@
-"""Mentions of a corpus with their concepts, and the files that hold them: a line of JSON for each."""
+"""Mentions of a corpus with their concepts, and their files: one line of JSON per mention."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from spacy_sapbert.terminology.readers.lines import SourceFile, invalid_utf8
 from ..errors import Errors
 
 FORM = '{"mention": "head cold", "ids": ["C0009443"]}'
-# The keys of a line, in their order, and the attributes that they hold.
+# The keys of a line in order, and the attribute of each.
 KEYS = {
     "mention": "text",
     "ids": "ids",
@@ -30,22 +30,22 @@ KEYS = {
 
 @dataclass(frozen=True)
 class Mention:
-    """A mention and the concepts that it means.
+    """A mention and its concepts.
 
     text (str): The mention.
-    ids (list[str]): The ids of its concepts, any of which is right; none for NIL.
+    ids (list[str]): The gold ids, any of which is right; none for NIL.
     doc_id (str): The document.
     window (str): The text around it.
-    parts (list[str]): The single mentions that a composite one stands for, if annotators wrote them.
-    fold (int): The fold, in a corpus that has several. It is not written.
+    parts (list[str]): The single mentions of a composite one, if annotated.
+    fold (int): The fold, in a corpus with several. It is not written.
     start (int | None): Where it starts in the document's text, in characters.
     end (int | None): Where it ends.
     type (str): Its type in the corpus.
-    raw_id (str): The ids as the corpus writes them.
+    raw_id (str): The ids as written in the corpus.
     fragments (list[list[int]]): Starts and ends of the pieces of a discontinuous mention.
-    window_start (int | None): Where the window starts in the document's text, so that the mention is
+    window_start (int | None): The window's start in the document's text: the mention is
         window[start - window_start : end - window_start].
-    place (str): Where it was read, for messages. It is not written.
+    place (str): The file and line, for messages. It is not written.
     """
 
     text: str
@@ -63,9 +63,9 @@ class Mention:
     place: str = ""
 
     def to_line(self) -> str:
-        """Write the mention as a line of JSON: `mention`, `ids`, and the other `KEYS` that have a value.
+        """Format the mention as a line of JSON: `mention`, `ids`, and the other `KEYS` with a value.
 
-        RETURNS (str): The line, without its end.
+        RETURNS (str): The line, without a newline.
         """
         values = {key: getattr(self, name) for key, name in KEYS.items()}
         kept = {k: value for k, value in values.items() if k in ("mention", "ids") or value not in (None, "", [])}
@@ -73,13 +73,13 @@ class Mention:
 
 
 def read_mentions(file: SourceFile, *, fold: int = 0, keep_empty: bool = False) -> Iterator[Mention]:
-    """Read lines of JSON with `mention` and `ids`, and, where they are given, `doc_id`, `text` and `parts`.
+    """Read lines of JSON with `mention` and `ids`, and optionally `doc_id`, `text` and `parts`.
 
     file (SourceFile): The file. Other keys are ignored.
     fold (int): The fold of these mentions.
-    keep_empty (bool): Keep mentions without text, which some published corpora have, instead of refusing them.
-    YIELDS (Mention): The mentions in order, without spaces around them; the ids of each are distinct.
-    RAISES (ValueError): If a line is of another form.
+    keep_empty (bool): Keep mentions without text, which some published corpora have, instead of raising an error.
+    YIELDS (Mention): The mentions in order, stripped, with distinct ids.
+    RAISES (ValueError): If a line is malformed.
     """
     for number, line in file.lines():
         if not line.strip():

@@ -1,4 +1,4 @@
-"""Pairs of names of one concept, as numbers over a table of names: in memory, in a folder, and as lines of text."""
+"""Pairs of names of one concept, as indices into a table of names: in memory, in a folder, and as lines of text."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def make_pair_data(
     labels: np.ndarray,
     sources: pl.Series | None = None,
 ) -> PairData:
-    """Bring pairs to their one form: the names and concepts that occur, each once and sorted, and rows of these tables.
+    """Normalise pairs: sorted tables of the distinct names and concepts that occur, and indices into them.
 
     names (pl.Series): Names, possibly repeated.
     left (np.ndarray): The row of each pair's first name.
@@ -82,7 +82,7 @@ def make_pair_data(
 
 
 def index_pairs(ids: list[str], first: list[str], second: list[str]) -> PairData:
-    """Bring columns of strings to the form of `PairData`.
+    """Index columns of strings as `PairData`.
 
     ids (list[str]): The concept of each pair.
     first (list[str]): Its first name.
@@ -95,7 +95,7 @@ def index_pairs(ids: list[str], first: list[str], second: list[str]) -> PairData
 
 
 def _number(values: pl.Series, *rows: np.ndarray) -> tuple[pl.Series, np.ndarray]:
-    """Return the values that rows refer to, each once and sorted, and for each old row the row of its value there."""
+    """Return the sorted distinct values that rows refer to, and the index of each row's value there."""
     is_used = np.zeros(len(values), dtype=bool)
     for column in rows:
         is_used[column] = True
@@ -110,7 +110,7 @@ def _number(values: pl.Series, *rows: np.ndarray) -> tuple[pl.Series, np.ndarray
 def _hash_content(
     names: pl.Series, concepts: pl.Series, sources: list[str] | None, columns: tuple[np.ndarray, ...]
 ) -> str:
-    """Hash what pairs say, whatever the form of the files that they are written to."""
+    """Hash the content of pairs, independent of the file format."""
     digest = hashlib.sha256()
     for strings in (names, concepts, pl.Series(sources or [], dtype=pl.String())):
         digest.update(strings.str.len_bytes().to_numpy().astype("<i8").tobytes())
@@ -126,7 +126,7 @@ def save_pairs(pairs: PairData, path: str | Path, data: Mapping[str, Any]) -> No
 
     pairs (PairData): The pairs.
     path (str | Path): The folder.
-    data (Mapping[str, Any]): What the manifest says besides the hash of the content.
+    data (Mapping[str, Any]): Entries of the manifest beside the hash of the content.
     """
     with FOLDER.write(path, {**data, "sha256": pairs.sha256}) as folder:
         columns = {"left": pairs.left, "right": pairs.right, "label": pairs.labels}
@@ -137,7 +137,7 @@ def save_pairs(pairs: PairData, path: str | Path, data: Mapping[str, Any]) -> No
 
 
 def load_pairs(path: str | Path) -> PairData:
-    """Load pairs to train on.
+    """Load pairs for training.
 
     path (str | Path): A folder of pairs.
     RETURNS (PairData): The pairs.
@@ -166,7 +166,7 @@ def _load(path: str | Path) -> PairData:
 
 
 def hash_pairs(path: str | Path) -> str:
-    """Read the hash of the content of a folder of pairs, after checking that the folder is whole.
+    """Read the content hash of a folder of pairs, after verifying the folder.
 
     path (str | Path): The folder.
     RETURNS (str): SHA-256, hexadecimal.
@@ -176,7 +176,7 @@ def hash_pairs(path: str | Path) -> str:
 
 
 def list_pair_concepts(path: str | Path) -> set[str]:
-    """List the concepts that have pairs in a folder, after checking that the folder is whole.
+    """List the concepts with pairs in a folder, after verifying the folder.
 
     path (str | Path): The folder.
     RETURNS (set[str]): Their ids.
@@ -187,7 +187,7 @@ def list_pair_concepts(path: str | Path) -> set[str]:
 
 
 def read_pairs(path: str | Path) -> Iterator[pl.DataFrame]:
-    """Read pairs as strings, in chunks, after checking that the folder is whole.
+    """Read pairs as strings, in chunks, after verifying the folder.
 
     path (str | Path): A folder of pairs.
     YIELDS (pl.DataFrame): The columns `id`, `name_1` and `name_2` of the next pairs.
@@ -206,10 +206,10 @@ def read_pairs(path: str | Path) -> Iterator[pl.DataFrame]:
 
 
 def check_text_path(text_path: str | Path) -> None:
-    """Refuse a path at which no file can be written, before anything is done for it.
+    """Check that a file can be written at a path, before any work is done.
 
-    text_path (str | Path): The file to write. Its folder need not be there yet.
-    RAISES (OSError): If it is a folder, or something that it lies in is not.
+    text_path (str | Path): The file to write. Its folder may not exist yet.
+    RAISES (OSError): If it is a folder, or one of its parents is a file.
     """
     text_path = Path(text_path)
     if text_path.is_dir():
@@ -220,13 +220,13 @@ def check_text_path(text_path: str | Path) -> None:
 
 
 def write_pairs_text(path: str | Path, text_path: str | Path) -> int:
-    """Write pairs as lines `CUI||name||name`, the form in which SapBERT's reference code takes them.
+    """Write pairs as lines `CUI||name||name`, the input format of SapBERT's reference code.
 
     path (str | Path): A folder of pairs.
     text_path (str | Path): The file to write.
     RETURNS (int): Lines written.
     RAISES (OSError): If the file cannot be written.
-    RAISES (ValueError): If a name holds a pipe, which the form has no way to say.
+    RAISES (ValueError): If a name contains a pipe, which the format cannot represent.
     """
     check_text_path(text_path)
     text_path = Path(text_path)
@@ -249,15 +249,15 @@ def write_pairs_text(path: str | Path, text_path: str | Path) -> int:
 
 
 def read_pairs_text(text_path: str | Path, path: str | Path) -> dict[str, Any]:
-    """Read lines `CUI||name||name` into a folder of pairs. Pairs of two names written alike are left out.
+    """Read lines `CUI||name||name` into a folder of pairs. Pairs of identical names are excluded.
 
     text_path (str | Path): The file.
     path (str | Path): The folder to write.
-    RETURNS (dict[str, Any]): The counts and settings that the manifest has.
-    RAISES (ValueError): If a line is of another form, or no pair is left.
+    RETURNS (dict[str, Any]): The counts and settings of the manifest.
+    RAISES (ValueError): If a line is malformed, or no pair is left.
     """
     rows: list[tuple[str, ...]] = []
-    # Windows' editors put a mark before the first id, which is none of its letters.
+    # Editors on Windows write a byte order mark before the first id.
     with Path(text_path).open(encoding="utf-8-sig", newline="\n") as file:
         for number, line in enumerate(file, start=1):
             fields = tuple(field.strip() for field in line.rstrip("\r\n").split(SEPARATOR))

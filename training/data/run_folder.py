@@ -1,4 +1,4 @@
-"""The folder of a run: one schema of its files, and how each is read and written."""
+"""The folder of a run: one schema for its files, with their readers and writers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..errors import Errors
 
 @dataclass(frozen=True)
 class RunDescription:
-    """What is known of a run before its first step.
+    """The description of a run, written before its first step.
 
     settings (dict[str, Any]): Settings by section.
     data (dict[str, Any]): Counts of the data, and `sha256`, which identifies them.
@@ -40,9 +40,9 @@ class RunDescription:
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Make a description of plain data.
 
-        values (Mapping[str, Any]): As `to_dict` returns them. Names that the class does not have are ignored.
+        values (Mapping[str, Any]): As `to_dict` returns them. Unknown names are ignored.
         RETURNS (Self): The description.
-        RAISES (TypeError): If something is missing.
+        RAISES (TypeError): If a value is missing.
         """
         known = {item.name for item in fields(cls)}
         return cls(**{name: value for name, value in values.items() if name in known})
@@ -57,9 +57,9 @@ class RunDescription:
 
 @dataclass(frozen=True)
 class RunReport(RunDescription):
-    """What is known of a run, or of an exported checkpoint, at its end.
+    """The report of a finished run or of an exported checkpoint.
 
-    training (dict[str, Any]): `steps`, `seconds`, how the run `ended`, its speed, and what the method adds.
+    training (dict[str, Any]): `steps`, `seconds`, how the run `ended`, its speed, and the method's own entries.
     held_out (dict[str, Any] | None): Scores "before" and "after" on held-out names; None if there are none.
     export (dict[str, Any]): `base_share` and `dtype` of the exported weights.
     """
@@ -87,7 +87,7 @@ class RunFolder:
         self.failed_batch = self.path / "failed_batch.json"
 
     def read_description(self) -> RunDescription:
-        """Read what was known of the run before its first step.
+        """Read the description of the run.
 
         RETURNS (RunDescription): The description.
         RAISES (FileNotFoundError): If there is no run.
@@ -102,7 +102,7 @@ class RunFolder:
         raise FileNotFoundError(Errors.E660.format(path=self.path, files=files, cwd=Path.cwd()))
 
     def read_report(self) -> RunReport | None:
-        """Read what the run has reported at its end.
+        """Read the report of the run.
 
         RETURNS (RunReport | None): The report; None if the run has not ended.
         """
@@ -126,7 +126,7 @@ class RunFolder:
         return [json.loads(line) for line in self._read_lines()]
 
     def forget_metrics(self, step: int | None) -> None:
-        """Remove the metrics of steps that a resumed run takes again.
+        """Remove the metrics of steps that a resumed run repeats.
 
         step (int | None): The last step to keep; None to remove all.
         """
@@ -138,24 +138,24 @@ class RunFolder:
         if not self.metrics.is_file():
             return []
         lines = self.metrics.read_text(encoding="utf8").splitlines(keepends=True)
-        # The last line of a run that goes on, or was killed, may not be complete.
+        # The last line may be incomplete if the run is active or was killed.
         return [line for line in lines if line.endswith("\n")]
 
 
 def write_json(path: Path, data: dict[str, Any]) -> None:
-    """Write a JSON file that is there whole or not at all.
+    """Write a JSON file atomically.
 
     path (Path): The file.
-    data (dict[str, Any]): What to write.
+    data (dict[str, Any]): The data.
     """
     write_text(path, json.dumps(data, indent=2, ensure_ascii=False))
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file that is there whole or not at all.
+    """Write a text file atomically.
 
     path (Path): The file.
-    text (str): What to write.
+    text (str): The text.
     """
     with write_whole(path) as temporary:
         temporary.write_text(text, encoding="utf8")
@@ -163,12 +163,12 @@ def write_text(path: Path, text: str) -> None:
 
 @contextmanager
 def write_whole(path: Path) -> Iterator[Path]:
-    """Write a file that is there whole or not at all.
+    """Write a file atomically.
 
     path (Path): The file.
-    YIELDS (Path): Where to write. At the end, it is moved into place; after an error, it is removed.
+    YIELDS (Path): The temporary file. On success, it is moved into place; after an error, it is removed.
     """
-    # Another run may be writing there as well.
+    # Another run may write there at the same time.
     temporary = path.with_name(f"{path.name}.{uuid4().hex}.part")
     try:
         yield temporary

@@ -1,4 +1,4 @@
-"""Draw pairs uniformly and repeatably, without listing the pairs that are not drawn."""
+"""Draw pairs uniformly and reproducibly, without listing all pairs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 def make_keys(ids: Sequence[str], seed: int) -> np.ndarray:
-    """Make a random number for each concept that depends on its id and the seed only.
+    """Make a random number for each concept, which depends only on its id and the seed.
 
     ids (Sequence[str]): Concept ids.
     seed (int): The seed, 0 or more.
@@ -25,7 +25,7 @@ def make_keys(ids: Sequence[str], seed: int) -> np.ndarray:
 def draw(keys: np.ndarray, step: int) -> np.ndarray:
     """Draw the next random number of each sequence: SplitMix64 (Steele et al., OOPSLA 2014).
 
-    keys (np.ndarray): What each sequence starts from; uint64.
+    keys (np.ndarray): The key of each sequence; uint64.
     step (int): Which of its numbers to draw, from 0.
     RETURNS (np.ndarray): Of the same shape; uint64.
     """
@@ -37,11 +37,11 @@ def draw(keys: np.ndarray, step: int) -> np.ndarray:
 
 
 def sample_without_replacement(sizes: np.ndarray, n: int, keys: np.ndarray) -> np.ndarray:
-    """Draw n distinct numbers below each size, every set of n being as likely: Floyd's algorithm (CACM 30(9), 1987).
+    """Draw n distinct numbers below each size, every set with equal probability: Floyd's algorithm (CACM 30(9), 1987).
 
     sizes (np.ndarray): Each n or more; shape (m,), int64.
     n (int): How many to draw.
-    keys (np.ndarray): What the random numbers start from; shape (m,), uint64.
+    keys (np.ndarray): The keys of the random numbers; shape (m,), uint64.
     RETURNS (np.ndarray): Shape (m, n), int64, each row in ascending order.
     """
     drawn = np.empty((len(sizes), n), dtype=np.int64)
@@ -56,10 +56,10 @@ def sample_without_replacement(sizes: np.ndarray, n: int, keys: np.ndarray) -> n
 
 
 def unrank_pairs(ranks: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Find the pairs (i, j), i < j < n, at given places of their list in lexicographic order.
+    """Find the pairs (i, j), i < j < n, of given ranks in lexicographic order.
 
-    ranks (np.ndarray): Places, from 0; int64.
-    n (np.ndarray): How many items the pairs are made of; of the same shape or one that broadcasts to it.
+    ranks (np.ndarray): Ranks, from 0; int64.
+    n (np.ndarray): The number of items; of the same shape or one that broadcasts to it.
     RETURNS (tuple[np.ndarray, np.ndarray]): i and j, int64.
     """
     behind = n * (n - 1) // 2 - 1 - ranks
@@ -74,8 +74,8 @@ def unrank_pairs(ranks: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarr
 def choose_pairs(offsets: np.ndarray, keys: np.ndarray, limit: int) -> tuple[np.ndarray, np.ndarray]:
     """Pair the items of each group: all unordered pairs, or `limit` of them drawn uniformly where there are more.
 
-    offsets (np.ndarray): Where each group starts, and behind the last, where it ends; shape (groups + 1,), int64.
-    keys (np.ndarray): What the random numbers of each group start from; shape (groups,), uint64.
+    offsets (np.ndarray): The start of each group, and the end of the last; shape (groups + 1,), int64.
+    keys (np.ndarray): The key of each group's random numbers; shape (groups,), uint64.
     limit (int): Pairs of a group at most.
     RETURNS (tuple[np.ndarray, np.ndarray]): The items of each pair, the first before the second; int64, in ascending
         order.

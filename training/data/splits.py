@@ -1,4 +1,4 @@
-"""Held-out concepts, which training never sees: one name of each is looked up among the names of many."""
+"""Splits of a terminology into training concepts and held-out concepts with a linking task."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ FOLDER = DataFolder(SPLIT_MANIFEST, 2, "`split` and `language-split`")
 
 
 def read_held_out(path: str | Path) -> LinkingTask:
-    """Load a task. If it lies in the folder of a split, the whole folder is checked.
+    """Load a task. If it lies in the folder of a split, verify the whole folder.
 
     path (str | Path): The file.
     RETURNS (LinkingTask): Queries and dictionary.
-    RAISES (OSError): If there is no such file, or the split that it belongs to is damaged.
-    RAISES (ValueError): If the file is no task, or does not belong to the split in its folder.
+    RAISES (OSError): If there is no such file, or its split is damaged.
+    RAISES (ValueError): If the file is not a task, or not part of the split in its folder.
     """
     manifest = Path(path).with_name(SPLIT_MANIFEST)
     if Path(path).is_file() and manifest.is_file() and Path(path).name not in FOLDER.read(manifest.parent)["files"]:
@@ -41,18 +41,18 @@ def read_held_out(path: str | Path) -> LinkingTask:
 def split_terminology(
     terminology: Terminology, *, held_out: int, dictionary: int, seed: int = 0
 ) -> tuple[Terminology, LinkingTask]:
-    """Hold concepts out with all their names, before anything is paired.
+    """Hold out concepts with all their names, before pairs are made.
 
-    The queries are one name of each held-out concept, which has two or more. A name that another concept has too is no
-    query, because no vector could tell the two apart; concepts without any other name are not held out.
+    Held-out concepts have two or more names, one of which becomes a query. Names shared with another concept are no
+    queries, because no vector can distinguish the two; concepts without a name of their own are not held out.
 
     terminology (Terminology): Concepts and names.
     held_out (int): Concepts to hold out.
-    dictionary (int): Concepts to search among, the held-out ones included. The others are drawn from the training
-        concepts; if these are too few, all are taken.
+    dictionary (int): Concepts in the dictionary: the held-out ones, and others drawn from the training concepts; all
+        of these if there are too few.
     seed (int): Seed of all choices.
     RETURNS (tuple[Terminology, LinkingTask]): The concepts left for training, and the task.
-    RAISES (ValueError): If too few concepts have two names of which one is theirs alone.
+    RAISES (ValueError): If too few concepts have two names, one of them unshared.
     """
     rng = np.random.default_rng(seed)
     names = list_distinct_names(terminology)
@@ -71,9 +71,9 @@ def split_terminology(
 
 
 def hold_out_source(terminology: Terminology, source: str, *, seed: int = 0) -> tuple[Terminology, LinkingTask]:
-    """Hold out all concepts that have a name of a source, so that training sees nothing of its field.
+    """Hold out all concepts with a name from a source, so that training sees none of its names.
 
-    Queries are chosen as by `split_terminology`, one name of each of these concepts, and searched among all of them.
+    Queries are chosen as in `split_terminology`. The dictionary has all concepts of the source.
 
     terminology (Terminology): Concepts and names.
     source (str): The source (SAB).
@@ -84,7 +84,7 @@ def hold_out_source(terminology: Terminology, source: str, *, seed: int = 0) -> 
     has_source = terminology.names["source"].cast(pl.String).str.split("|").list.contains(source)
     concepts = terminology.names.filter(has_source)["concept"].unique().sort().to_numpy()
     names = list_distinct_names(terminology)
-    # A name that a training concept has as well is no query: training sees it.
+    # A name shared with a training concept is no query: training sees it.
     paired, is_eligible = _find_paired(names, len(terminology))
     asked = paired[is_eligible[paired] & np.isin(paired, concepts)]
     if not len(asked) or len(concepts) == len(terminology):
@@ -96,7 +96,7 @@ def hold_out_source(terminology: Terminology, source: str, *, seed: int = 0) -> 
 
 
 def _find_paired(names: pl.DataFrame, n_concepts: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the concepts with two names or more, and for each concept whether it has a name that no other one has."""
+    """Return the concepts with two or more names, and for each concept whether it has an unshared name."""
     concept = names["concept"].to_numpy()
     counts = np.bincount(concept, minlength=n_concepts)
     n_shared = np.bincount(concept[names["name"].is_duplicated().to_numpy()], minlength=n_concepts)
@@ -148,7 +148,7 @@ def write_split(
     held_out (int): As for `split_terminology`.
     dictionary (int): As for `split_terminology`.
     seed (int): As for `split_terminology`.
-    sources (Sequence[str]): Sources whose concepts are all held out as well, each with a task of its own.
+    sources (Sequence[str]): Sources to hold out whole, each with its own task.
     RETURNS (tuple[Terminology, dict[str, LinkingTask]]): The concepts left for training, and the tasks by file name.
     RAISES (ValueError): As `split_terminology` and `hold_out_source`.
     """
@@ -170,7 +170,7 @@ def save_split(path: str | Path, rest: Terminology, tasks: Mapping[str, LinkingT
     path (str | Path): The folder, for `terminology/`, the tasks and the manifest `split.json`.
     rest (Terminology): The concepts left for training.
     tasks (Mapping[str, LinkingTask]): The tasks by file name.
-    data (Mapping[str, Any]): What the manifest says besides.
+    data (Mapping[str, Any]): Other entries of the manifest.
     """
     hashes: dict[str, str] = {}
     with FOLDER.write(path, data, hashes=hashes) as temporary:
@@ -183,10 +183,10 @@ def save_split(path: str | Path, rest: Terminology, tasks: Mapping[str, LinkingT
 
 
 def check_held_out(task: LinkingTask, concepts: Collection[str], path: str | Path) -> None:
-    """Refuse training data with names of held-out concepts.
+    """Raise an error if training data contain held-out concepts.
 
     task (LinkingTask): The task of the held-out concepts.
-    concepts (Collection[str]): The ids of the concepts to train on.
+    concepts (Collection[str]): The ids of the training concepts.
     path (str | Path): The folder of the training data.
     RAISES (ValueError): If a concept is in both.
     """

@@ -1,4 +1,4 @@
-"""Pairs of a concept's names in a terminology, which SapBERT learns from (Liu et al., NAACL 2021, section 3)."""
+"""Pairs of synonyms in a terminology: the training data of SapBERT (Liu et al., NAACL 2021, section 3)."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def list_distinct_names(terminology: Terminology, *, lower_case: bool = True) ->
 
     terminology (Terminology): Concepts and names.
     lower_case (bool): Lower-case them first.
-    RETURNS (pl.DataFrame): The columns `concept` (row) and `name`, sorted by both, so that nothing depends on the order
-        in which names were read.
+    RETURNS (pl.DataFrame): The columns `concept` (row) and `name`, sorted by both, so that the order of reading has no
+        effect.
     """
     name = pl.col("name").str.to_lowercase() if lower_case else pl.col("name")
-    # Names stand sorted by concept, so only those of a concept need sorting among each other.
+    # Names are sorted by concept already: only the names within a concept need sorting.
     return terminology.names.select("concept", name).unique().sort("concept", "name")
 
 
@@ -55,7 +55,7 @@ def write_pairs(
     limit (int): Pairs of a concept at most; 50 in the paper.
     seed (int): Seed of the draw. A concept's pairs depend on its id, its names and the seed only.
     RETURNS (dict[str, Any]): The counts, the settings and the terminology's fingerprint, as in the manifest.
-    RAISES (ValueError): If no concept has two names, or a setting has no meaning.
+    RAISES (ValueError): If no concept has two names, or a setting is invalid.
     """
     if limit < 1 or seed < 0:
         raise ValueError(Errors.E601.format(limit=limit, seed=seed))

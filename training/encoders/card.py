@@ -1,4 +1,4 @@
-"""The card of an encoder folder: its base, data, training and scores."""
+"""The model card of an encoder folder: base, data, training and scores."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ PACKAGED_BASE = "sentence-transformers/all-MiniLM-L6-v2"
 
 @dataclass(frozen=True)
 class CardNotes:
-    """Facts for the card that a run does not know.
+    """Facts for the card that are not part of a run.
 
-    licence (str): The identifier of a licence, as the hub has it.
-    command (str): The command that made the encoder.
+    licence (str): The hub's identifier of the licence.
+    command (str): The command that trained the encoder.
     text (str): Markdown, such as the sources of the data and their licences.
     results (dict[str, dict[str, float]]): Rows, columns and shares (0 to 1) of a table.
     """
@@ -37,12 +37,12 @@ class CardNotes:
 def read_results(path: str | Path, fingerprint: str) -> dict[str, dict[str, float]]:
     """Read results of an encoder.
 
-    path (str | Path): JSON: `fingerprint`, that of the measured encoder, and `scores`: accuracy by name, or
-        several shares by name and column.
-    fingerprint (str): Fingerprint of the encoder to describe.
+    path (str | Path): JSON: `fingerprint` of the measured encoder, and `scores`: accuracy by name, or several shares by
+        name and column.
+    fingerprint (str): Fingerprint of the described encoder.
     RETURNS (dict[str, dict[str, float]]): Rows, columns, shares.
     RAISES (FileNotFoundError): If there is no such file.
-    RAISES (ValueError): If the file has another form, or another encoder was measured.
+    RAISES (ValueError): If the file is malformed, or another encoder was measured.
     """
     if not Path(path).is_file():
         raise FileNotFoundError(Errors.E102.format(file=path, cwd=Path.cwd()))
@@ -68,7 +68,7 @@ class Making(NamedTuple):
     """How an encoder was trained, for its card.
 
     tag (str): The method's name, in lower case.
-    method (str): Its name, source and purpose, which end a sentence.
+    method (str): Its name, source and purpose, as the end of a sentence.
     lines (list[str]): Data, length, settings.
     """
 
@@ -78,11 +78,11 @@ class Making(NamedTuple):
 
 
 def write_card(report: RunReport, making: Making, notes: CardNotes | None = None) -> str:
-    """Describe an encoder in the form of a model card.
+    """Write the model card of an encoder.
 
-    report (RunReport): Report of the run. `held_out` is None unless these very weights were measured.
+    report (RunReport): Report of the run. `held_out` is None unless exactly these weights were measured.
     making (Making): How it was trained.
-    notes (CardNotes | None): Facts that the run does not know.
+    notes (CardNotes | None): Facts that are not part of the run.
     RETURNS (str): Markdown.
     """
     notes = notes or CardNotes()
@@ -101,10 +101,10 @@ def write_card(report: RunReport, making: Making, notes: CardNotes | None = None
 
 
 def describe_base(name: str) -> str:
-    """Name the encoder that training started from, without naming folders of this machine.
+    """Name the base encoder without local paths.
 
     name (str): As in the settings.
-    RETURNS (str): A name on the hub, or the last part of a folder's.
+    RETURNS (str): A name on the hub, or the last part of a folder's path.
     """
     if name in ("", SMALL):
         return PACKAGED_BASE
@@ -116,7 +116,7 @@ def describe_base(name: str) -> str:
     origin = find_origin(folder)
     if origin is None or Path(origin).resolve() == folder:
         return folder.name
-    # One run back and no further: bases may form a circle.
+    # Only one run back: bases may form a cycle.
     is_folder = bool(origin) and (Path(origin).is_absolute() or Path(origin).is_dir())
     start = Path(origin).resolve().parent.name if is_folder else describe_base(origin)
     return f"{folder.parent.name}, a run that has started from {start}"
@@ -131,13 +131,13 @@ def find_origin(folder: Path) -> str | None:
     try:
         return RunFolder(folder.parent).read_description().settings["paths"]["encoder"]
     except (FileNotFoundError, ValueError, KeyError, TypeError):
-        # A card is not worth an error after hours of training.
+        # A missing base must not raise an error after hours of training.
         return None
 
 
 def _write_head(making: Making, base: str, notes: CardNotes) -> str:
     head: dict[str, Any] = {"license": notes.licence} if notes.licence else {}
-    # As the last word of a base's description, if that is a run's.
+    # The last word of the description, if the base comes from a run.
     if "/" in (name := base.rpartition(" ")[2]):
         head["base_model"] = name
     head |= {
@@ -167,10 +167,10 @@ def _write_making(report: RunReport, making: Making, base: str) -> str:
 
 
 def describe_length(training: dict[str, Any], steps: str) -> str:
-    """Say how long a training was.
+    """Describe the length of a training run.
 
-    training (dict[str, Any]): Of the run's report.
-    steps (str): What a step is.
+    training (dict[str, Any]): `training` of the run's report.
+    steps (str): The word for steps.
     RETURNS (str): A line for the card.
     """
     ended = f", ended: {training['ended']}" if "ended" in training else ""

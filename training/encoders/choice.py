@@ -13,12 +13,12 @@ class EncoderChoice(Section):
     """Settings of the encoder that override those of its folder or, for a short name, of bases.cfg."""
 
     pooling: Pooling | None = None
-    """How token vectors become the vector of a name; null: as the encoder says."""
+    """Pooling of token vectors into the vector of a name; null: as in the encoder's folder."""
     max_length: int | None = Field(default=25, ge=1)
-    """Tokens of a name; null: as the encoder says."""
+    """Maximum number of tokens of a name; null: as in the encoder's folder."""
     lower_case: bool | None = None
-    """Lower-case names before tokenisation, for cased vocabularies; null: as the encoder says."""
+    """Lower-case names before tokenisation, for cased vocabularies; null: as in the encoder's folder."""
     pad_to_length: int | None = Field(default=None, ge=1)
-    """Pad all names to so many tokens; null: as the encoder says."""
+    """Pad all names to this number of tokens; null: as in the encoder's folder."""
     attention_mask: bool | None = None
-    """Keep padding out of the attention; null: as the encoder says."""
+    """Mask padding in the attention; null: as in the encoder's folder."""

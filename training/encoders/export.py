@@ -1,4 +1,4 @@
-"""From trained weights to an encoder folder that the linker, `AutoModel` and `SentenceTransformer` load alike."""
+"""Export trained weights to an encoder folder for the linker, `AutoModel` and `SentenceTransformer`."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from spacy_sapbert.files import fill_folder
 
 from .card import CARD_FILE
 
-# Tells sentence-transformers how to pool; there only if it can.
+# The pooling for sentence-transformers, written only if it supports the pooling.
 MODULES_FILE = "modules.json"
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 
 def as_encoder(transformer: torch.nn.Module, base: EncoderShim, device: torch.device | None = None) -> EncoderShim:
-    """Make an encoder of the present weights. Later steps leave it unchanged.
+    """Copy the current weights into an encoder.
 
     transformer (torch.nn.Module): The weights.
-    base (EncoderShim): The encoder they come from, for tokenizer, settings and precision.
-    device (torch.device | None): Where the encoder computes; None for the processor.
+    base (EncoderShim): The base encoder, for tokenizer, settings and precision.
+    device (torch.device | None): The device of the encoder; None for the CPU.
     RETURNS (EncoderShim): The encoder.
     """
     frozen: Any = copy.deepcopy(transformer).cpu().eval().requires_grad_(False)
@@ -40,24 +40,24 @@ def as_encoder(transformer: torch.nn.Module, base: EncoderShim, device: torch.de
 def finish_encoder(
     transformer: torch.nn.Module, base: EncoderShim, *, base_share: float, dtype: str = "fp32"
 ) -> EncoderShim:
-    """Make the encoder to export: averaged with the base, and rounded.
+    """Make the encoder to export: averaged with the base, and rounded to the stored type.
 
     transformer (torch.nn.Module): The trained weights.
-    base (EncoderShim): The encoder that training started from.
+    base (EncoderShim): The base encoder.
     base_share (float): Share of the base's weights, 0 to 1.
     dtype (str): "fp32" or "bf16".
-    RETURNS (EncoderShim): The encoder, with the fingerprint of what is stored.
+    RETURNS (EncoderShim): The encoder, with the fingerprint of the stored weights.
     """
     final = average_weights(transformer, base.source.transformer, base_share)
     return as_encoder(final.to(DTYPES[dtype]), base)
 
 
 def average_weights(trained: torch.nn.Module, base: torch.nn.Module, base_share: float) -> torch.nn.Module:
-    """Average trained weights with those that training started from, which keeps more of what they knew (Wortsman et
+    """Average trained weights with those of the base, which preserves accuracy outside the training data (Wortsman et
     al., CVPR 2022).
 
     trained (torch.nn.Module): The trained model.
-    base (torch.nn.Module): The model it was trained from.
+    base (torch.nn.Module): The base model.
     base_share (float): Share of the base, 0 to 1.
     RETURNS (torch.nn.Module): A new model.
     """
@@ -75,12 +75,12 @@ def write_encoder_folder(source: EncoderSource, folder: str | Path, card: str) -
     """Write an encoder folder with a card.
 
     source (EncoderSource): The encoder.
-    folder (str | Path): Where to; changed when all is written.
+    folder (str | Path): The folder, replaced only after everything is written.
     card (str): Markdown.
     """
     with fill_folder(Path(folder), last=ENCODER_FILE) as temporary:
         (temporary / CARD_FILE).write_text(card, encoding="utf8")
         write_encoder(source, temporary)
         if not (temporary / MODULES_FILE).is_file():
-            # Of an encoder that was here before, with another pooling.
+            # Remove the file of an earlier encoder with another pooling.
             (Path(folder) / MODULES_FILE).unlink(missing_ok=True)

@@ -1,1 +1,1 @@
-"""What every training has: settings, loop, gradients, checkpoints, objectives."""
+"""The training engine: settings, loop, gradients, checkpoints, objectives."""

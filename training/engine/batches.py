@@ -1,4 +1,4 @@
-"""The pairs of each step: shuffled, balanced over sources, or grouped so that similar concepts come together."""
+"""Batches of pairs: shuffled, balanced over sources, or grouped with similar concepts."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from .nearest import search_others
 
 
 class Batches:
-    """Batches of pairs in an order that the seed decides, so that a run can be resumed at any batch.
+    """Batches of pairs in an order determined by the seed, so that a run can be resumed at any batch.
 
     labels (np.ndarray): The concept of each pair; shape (pairs,), int64.
     size (int): Pairs in a batch.
     seed (int): Seed of the order, which differs between epochs.
     epochs (int): Passes over all pairs.
-    weights (np.ndarray | None): Relative frequency of each pair; shape (pairs,). None: each pair once in an epoch.
+    weights (np.ndarray | None): Relative frequency of each pair; shape (pairs,). None: each pair once per epoch.
     neighbours (np.ndarray | None): Similar concepts of each concept; shape (concepts, n). A batch then consists of
-        groups: a pair, and one pair of each of its concept's neighbours.
+        groups: a pair, and one pair of each neighbour of its concept.
     """
 
     def __init__(
@@ -85,10 +85,10 @@ class Batches:
 
 
 def balance_sources(data: PairData, balance: float) -> np.ndarray:
-    """Weight pairs so that small sources are seen more often.
+    """Weight pairs so that small sources are drawn more often.
 
-    A source is drawn in proportion to its number of pairs to the power of 1 - balance, then one of its pairs. Pairs of
-    a concept that several sources name can be drawn through each of them.
+    First a source is drawn, in proportion to its number of pairs to the power of 1 - balance, then one of its pairs.
+    Pairs of a concept with several sources can be drawn through each of them.
 
     data (PairData): The pairs, with the sources of their concepts.
     balance (float): 1 to draw all sources equally often, 0 in proportion to their pairs.
@@ -97,7 +97,7 @@ def balance_sources(data: PairData, balance: float) -> np.ndarray:
     """
     if data.sources is None:
         raise ValueError(Errors.E675)
-    # One row for each concept and each source that names it.
+    # One row per concept and source.
     split = [joined.split("|") for joined in data.sources]
     concepts = np.repeat(np.arange(len(split)), [len(sources) for sources in split])
     _, sources = np.unique([source for sources in split for source in sources], return_inverse=True)
@@ -108,12 +108,12 @@ def balance_sources(data: PairData, balance: float) -> np.ndarray:
 
 
 def find_neighbours(data: PairData, encoder: EncoderShim, n: int, path: Path) -> np.ndarray:
-    """Find the concepts most similar to each concept, by the vector of one name of each.
+    """Find the most similar concepts of each concept, by the vector of one name each.
 
     data (PairData): The pairs.
     encoder (EncoderShim): The encoder.
     n (int): Neighbours of a concept; fewer if there are fewer concepts.
-    path (Path): A file (.npy) that keeps them, so that a resumed run sees the same batches.
+    path (Path): The file (.npy) that stores them, so that a resumed run draws the same batches.
     RETURNS (np.ndarray): Rows of concepts; shape (concepts, n), int64.
     """
     n = min(n, len(data.concepts) - 1)
@@ -132,7 +132,7 @@ def find_neighbours(data: PairData, encoder: EncoderShim, n: int, path: Path) ->
 
 
 def _read_neighbours(path: Path, n_concepts: int) -> np.ndarray | None:
-    """Read kept neighbours; None if there are none or the file is damaged, as they can be found again."""
+    """Read stored neighbours; None if there are none or the file is damaged: they are searched again."""
     try:
         kept = np.load(path)
     except (OSError, ValueError, EOFError):

@@ -1,4 +1,4 @@
-"""Checkpoints: all that a run needs to resume exactly."""
+"""Checkpoints: the full state of a run, for exact resuming."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ def save_checkpoint(
     data: dict[str, Any],
     state: dict[str, Any] | None = None,
 ) -> Path:
-    """Save a checkpoint beside the one before it. Older ones are deleted.
+    """Save a checkpoint, and delete all older ones except for the previous one.
 
-    folder (Path): Where checkpoints are.
+    folder (Path): The folder of checkpoints.
     model (torch.nn.Module): The model.
     optimizer (torch.optim.Optimizer): The optimizer.
-    data (dict[str, Any]): `step`, `settings`, and what else is to be known again; JSON.
+    data (dict[str, Any]): `step`, `settings` and other JSON data.
     state (dict[str, Any] | None): State of the method: JSON data and tensors by name.
     RETURNS (Path): The checkpoint's folder.
     """
     state = state or {}
-    # Not the state dict, which has shared weights several times.
+    # Not the state dict, which repeats shared weights.
     tensors: dict[str, torch.Tensor] = {f"weights.{name}": p for name, p in model.named_parameters()}
     tensors |= {f"state.{name}": value for name, value in state.items() if isinstance(value, torch.Tensor)}
     data = {**data, "state": {name: value for name, value in state.items() if not isinstance(value, torch.Tensor)}}
@@ -50,7 +50,7 @@ def save_checkpoint(
     if torch.cuda.is_available():
         tensors["random.cuda"] = torch.cuda.get_rng_state()
     folder.mkdir(parents=True, exist_ok=True)
-    # A folder without a dot is complete: a full disk or a power cut leaves the earlier checkpoints.
+    # A folder without a dot is complete: earlier checkpoints survive a full disk or a power cut.
     temporary = folder / f".saving-{uuid4().hex}"
     temporary.mkdir()
     final = folder / f"step-{data['step']:08d}"
@@ -71,17 +71,17 @@ def save_checkpoint(
 def list_checkpoints(folder: Path) -> list[Path]:
     """List the checkpoints of a run.
 
-    folder (Path): Where they are.
-    RETURNS (list[Path]): Their folders, the oldest first.
+    folder (Path): The folder of checkpoints.
+    RETURNS (list[Path]): The checkpoints' folders, oldest first.
     """
     return sorted(path for path in folder.glob("step-*") if (path / CHECKPOINT_FILE).is_file())
 
 
 def read_step(path: Path) -> int:
-    """Read the step of a checkpoint off its folder's name.
+    """Read the step of a checkpoint from its folder's name.
 
     path (Path): The checkpoint's folder.
-    RETURNS (int): Steps taken before it was saved.
+    RETURNS (int): Steps before it was saved.
     """
     return int(path.name.removeprefix("step-"))
 
@@ -91,9 +91,9 @@ def read_checkpoint(path: Path, *, check_files: bool = True) -> dict[str, Any]:
 
     path (Path): The checkpoint's folder.
     check_files (bool): Whether to check the weights against their hash.
-    RETURNS (dict[str, Any]): As `save_checkpoint` got them.
+    RETURNS (dict[str, Any]): The data given to `save_checkpoint`.
     RAISES (OSError): If a file is missing or damaged.
-    RAISES (ValueError): If another version of this project has saved the checkpoint.
+    RAISES (ValueError): If another version of this project saved the checkpoint.
     """
     try:
         return read_manifest(path / CHECKPOINT_FILE, FORMAT_VERSION, check_files=check_files)
@@ -109,12 +109,12 @@ def load_checkpoint(
     """Load a checkpoint.
 
     path (Path): The checkpoint's folder.
-    model (torch.nn.Module): Takes the weights.
-    optimizer (torch.optim.Optimizer): Takes its state.
-    expected (dict[str, Any]): The decisive settings of this run, which have to be those of the checkpoint.
-    RETURNS (tuple[dict[str, Any], dict[str, Any]]): Data and state, as `save_checkpoint` got them.
+    model (torch.nn.Module): Receives the weights.
+    optimizer (torch.optim.Optimizer): Receives its state.
+    expected (dict[str, Any]): The decisive settings of this run, which must equal those of the checkpoint.
+    RETURNS (tuple[dict[str, Any], dict[str, Any]]): The data and state given to `save_checkpoint`.
     RAISES (OSError): If a file is missing or damaged.
-    RAISES (ValueError): If the checkpoint is of a run with other settings, or of another version of this project.
+    RAISES (ValueError): If settings differ, or another version of this project saved the checkpoint.
     """
     data = read_checkpoint(path)
     differences = describe_difference(data["settings"], expected)
@@ -138,13 +138,13 @@ def load_checkpoint(
 
 
 def load_transformer(path: Path, transformer: torch.nn.Module) -> dict[str, Any]:
-    """Load the transformer of a checkpoint and nothing else.
+    """Load only the transformer of a checkpoint.
 
     path (Path): The checkpoint's folder.
-    transformer (torch.nn.Module): Takes the weights.
-    RETURNS (dict[str, Any]): Data, as `save_checkpoint` got them.
+    transformer (torch.nn.Module): Receives the weights.
+    RETURNS (dict[str, Any]): The data given to `save_checkpoint`.
     RAISES (OSError): If a file is missing or damaged.
-    RAISES (ValueError): If another version of this project has saved the checkpoint.
+    RAISES (ValueError): If another version of this project saved the checkpoint.
     """
     data = read_checkpoint(path)
     with torch.no_grad(), safe_open(path / STATE_FILE, framework="pt") as tensors:

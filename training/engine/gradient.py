@@ -22,17 +22,17 @@ Seen = TypeVar("Seen")
 class ChunkedGradient:
     """Compute the gradient of a batch in chunks of names of similar length.
 
-    The loss is computed on a copy of all embeddings, and its gradient there is backpropagated through each chunk. So
-    chunks can be computed a second time instead of being kept (gradient cache: Gao et al., RepL4NLP 2021, section 3),
-    and each of several devices backpropagates its own part only.
+    The loss is computed on a copy of all embeddings, and its gradient is backpropagated through each chunk. So chunks
+    can be computed twice instead of keeping their activations (gradient cache: Gao et al., RepL4NLP 2021, section 3),
+    and each of several devices backpropagates only its own part.
 
     transformer (torch.nn.Module): The model, in training mode.
-    settings (EncoderSettings): How names become vectors.
+    settings (EncoderSettings): Pooling, length and case.
     accelerator (Accelerator): Devices.
     pad_id (int): The token for padding.
     chunk_names (int): Names in one forward pass.
     gradient_cache (bool): Compute chunks twice instead of keeping their activations.
-    autocast (dtype | None): Precision of the forward pass; None for that of the weights.
+    autocast (dtype | None): Precision of the forward pass; None for the precision of the weights.
     """
 
     def __init__(
@@ -61,13 +61,13 @@ class ChunkedGradient:
         *,
         scale: float = 1.0,
     ) -> tuple[float, Seen]:
-        """Add the gradient of a batch to the weights' gradients, the same on all devices.
+        """Add the gradient of a batch to the weights' gradients, identically on all devices.
 
         tokens (Sequence[np.ndarray]): Token ids of all names of the batch.
-        cost (Callable): Computes the loss of all embeddings, shape (names, width), and returns it with anything else
+        cost (Callable): Computes the loss from all embeddings, shape (names, width), and returns it with other data
             about the batch. Gradients of its own weights are accumulated as well.
         scale (float): Factor of the gradient, for half precision and for means over several batches.
-        RETURNS (tuple[float, Any]): The loss, not scaled, and what the cost has returned beside it.
+        RETURNS (tuple[float, Any]): The unscaled loss, and the other data from `cost`.
         """
         own = np.arange(self.accelerator.process_index, len(tokens), self.accelerator.num_processes)
         chunks = self._split([tokens[row] for row in own])
@@ -98,7 +98,7 @@ class ChunkedGradient:
         )
 
     def _precision(self) -> AbstractContextManager:
-        # One context for all chunks of a pass, in which weights are rounded only once.
+        # One context for all chunks of a pass, so that weights are rounded only once.
         if self.autocast is None:
             return nullcontext()
         return torch.autocast(self.accelerator.device.type, dtype=self.autocast)
@@ -106,7 +106,7 @@ class ChunkedGradient:
     def _embed(
         self, tokens: Sequence[np.ndarray], own: np.ndarray, chunks: Sequence[np.ndarray]
     ) -> tuple[list[torch.Tensor], list[list[torch.Tensor]]]:
-        """Embed the chunks. With a gradient cache, keep the random state of each instead of its graph."""
+        """Embed the chunks. With a gradient cache, store the random state of each instead of its graph."""
         if not self.gradient_cache:
             with self._precision():
                 return [self._forward(tokens, own, chunk) for chunk in chunks], []
@@ -118,13 +118,13 @@ class ChunkedGradient:
         return embedded, states
 
     def _gather(self, embedded: Sequence[torch.Tensor], chunks: Sequence[np.ndarray], n: int) -> torch.Tensor:
-        """Gather the embeddings of all devices, in the order of the batch and without a graph."""
+        """Gather the embeddings of all devices in the order of the batch, without a graph."""
         back = torch.from_numpy(np.argsort(np.concatenate(chunks))).to(self.accelerator.device)
         local = torch.cat([part.detach().float() for part in embedded])[back]
         n_processes = self.accelerator.num_processes
         if n_processes == 1:
             return local
-        # Every process sends equally many rows. Name b of the batch is row b // n of process b % n.
+        # All processes send the same number of rows. Name b of the batch is row b // n of process b % n.
         longest = -(-n // n_processes)
         padded = torch.nn.functional.pad(local, (0, 0, 0, longest - len(local)))
         rows = torch.arange(n, device=local.device)
@@ -145,7 +145,7 @@ class ChunkedGradient:
             if not self.gradient_cache:
                 embedded[number].backward(part)
                 continue
-            # The same dropout as in the first pass. Later random numbers follow those of the first pass.
+            # Repeat the dropout of the first pass. Later random numbers continue from the first pass.
             with torch.random.fork_rng(_list_devices(self.accelerator.device)):
                 _set_random_states(self.accelerator.device, states[number])
                 with self._precision():
@@ -153,7 +153,7 @@ class ChunkedGradient:
                 again.backward(part)
 
     def _set_gradients_aside(self) -> list[torch.Tensor | None]:
-        """Set aside the gradients of earlier batches of the step, which are already summed over devices."""
+        """Set aside the gradients of the step's earlier batches, which are already summed over devices."""
         if self.accelerator.num_processes == 1:
             return []
         before = [p.grad for p in self.transformer.parameters()]
@@ -161,7 +161,7 @@ class ChunkedGradient:
         return before
 
     def _add_up(self, before: Sequence[torch.Tensor | None]) -> None:
-        """Sum the gradients of all processes, each of which has those of its own names only."""
+        """Sum the gradients over processes, each of which has only those of its own names."""
         if self.accelerator.num_processes == 1:
             return
         gradients = [p.grad for p in self.transformer.parameters() if p.grad is not None]
@@ -177,8 +177,8 @@ def find_autocast(precision: MixedPrecision, device: torch.device) -> torch.dtyp
     """Find the precision of the forward pass.
 
     precision (str): As in `RunSettings`.
-    device (torch.device): Where the forward pass is computed.
-    RETURNS (torch.dtype | None): The type; None for that of the weights.
+    device (torch.device): The device of the forward pass.
+    RETURNS (torch.dtype | None): The type; None for the type of the weights.
     """
     if precision == "fp16":
         return torch.float16

@@ -1,4 +1,4 @@
-"""Ctrl-C between steps: a step that has begun is finished."""
+"""Ctrl-C ends a run between steps, after the current step."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class StepInterrupted(Exception):
-    """A step was given up, before it changed anything, because the user asked the run to end."""
+    """Raised when the user interrupts a step that has not changed anything yet."""
 
 
 class Interruption:
@@ -30,9 +30,9 @@ class Interruption:
 
 @contextmanager
 def watch_signals() -> Iterator[Interruption]:
-    """Note Ctrl-C and requests to terminate, instead of stopping within a step.
+    """Record Ctrl-C and termination signals instead of stopping within a step.
 
-    YIELDS (Interruption): Asked when a signal arrives. Threads other than the main one receive none.
+    YIELDS (Interruption): Set when a signal arrives. Only the main thread receives signals.
     """
     interruption = Interruption()
     if threading.current_thread() is not threading.main_thread():

@@ -1,4 +1,4 @@
-"""The training loop of all methods: steps, metrics, checkpoints, evaluation, and a clean end whatever ends it."""
+"""The training loop of all methods: steps, metrics, evaluation, checkpoints and interruption."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .method import Method
 from .settings import OptimizerSettings
 from .tensorboard import Board
 
-# Reasons to take no more steps. Of those of several processes, the last one counts.
+# Reasons to stop, in increasing precedence among processes.
 REASONS = ("interrupted", "max_minutes", "patience", "max_steps", "finished")
 
 
@@ -30,7 +30,7 @@ class Ending(NamedTuple):
 
     step (int): Steps taken.
     reason (str): "finished", "max_steps", "max_minutes", "patience" or "interrupted".
-    seconds (float): Time spent in steps, over all runs that were needed.
+    seconds (float): Time spent in steps, including the runs before resuming.
     """
 
     step: int
@@ -39,10 +39,10 @@ class Ending(NamedTuple):
 
 
 class TrainingLoop:
-    """Take the steps of a run.
+    """Run the training steps of a method.
 
     method (Method): The method, with data and model.
-    evaluate (Callable | None): Measures the present weights; higher `acc_at_1` is better.
+    evaluate (Callable | None): Measures the current weights; higher `acc_at_1` is better.
     description (RunDescription | None): Written to the run's folder before the first step.
     """
 
@@ -69,11 +69,11 @@ class TrainingLoop:
         self.board: Board | None = None
 
     def run(self) -> Ending:
-        """Take all steps, from the last checkpoint on if there is one.
+        """Run all steps, resuming from the last checkpoint if there is one.
 
-        RETURNS (Ending): How the run ended. Interrupted by Ctrl-C, it has saved a checkpoint.
+        RETURNS (Ending): How the run ended. After Ctrl-C, a checkpoint is saved.
         RAISES (FloatingPointError): If the loss is not a number; the batch is saved for inspection.
-        RAISES (ValueError): If the last checkpoint is of a run with other settings, or of a step after the last.
+        RAISES (ValueError): If the last checkpoint has other settings, or a step after the last.
         """
         self._resume()
         reason = self._find_end() or "finished"
@@ -100,16 +100,16 @@ class TrainingLoop:
 
     @property
     def speed(self) -> float:
-        """Return how many of the method's units a second were seen.
+        """Return the speed in the method's units.
 
         RETURNS (float): Units a second.
         """
         return self.step * self.method.units_per_step / max(self.seconds, 1e-9)
 
     def take_step(self, batch: Any) -> float:
-        """Take one step, and log it.
+        """Run one step, and log it.
 
-        batch (Any): What the step sees.
+        batch (Any): The batch of the step.
         RETURNS (float): The loss.
         RAISES (FloatingPointError): If the loss is not a number; the batch is saved for inspection.
         """
@@ -118,7 +118,7 @@ class TrainingLoop:
         for group in self.optimizer.param_groups:
             group["lr"] = rate * group.get("rate", 1.0)
         self.optimizer.zero_grad(set_to_none=True)
-        # The scaler sets itself up when it is first used on a tensor.
+        # The scaler initialises itself on its first tensor.
         scale = float(self.scaler.scale(torch.ones((), device=self.accelerator.device)))
         entry = self.method.loss(batch, scale)
         if not math.isfinite(entry["loss"]):
@@ -135,7 +135,7 @@ class TrainingLoop:
         return float(entry["loss"])
 
     def _find_end(self) -> str | None:
-        """Return the reason to take no more steps. Asked before each, so that a run that has ended stays as it is."""
+        """Return the reason to stop, if any. Checked before each step: resuming a finished run changes nothing."""
         run, batch = self.settings.run, self.settings.batch
         if batch.max_steps and self.step >= batch.max_steps:
             return "max_steps"
@@ -146,8 +146,8 @@ class TrainingLoop:
         return "finished" if self.n_steps is not None and self.step >= self.n_steps else None
 
     def _agree(self, reason: str | None) -> str | None:
-        """End all processes at the same step: their clocks differ, and so does when a signal reaches them. One that
-        went on alone would wait for the others for ever.
+        """Stop all processes at the same step: clocks and the arrival of signals differ between them, and a process
+        that continued alone would wait for the others forever.
         """
         if self.accelerator.num_processes == 1:
             return reason
@@ -156,7 +156,7 @@ class TrainingLoop:
         return REASONS[agreed - 1] if agreed else None
 
     def _after_step(self) -> None:
-        """Evaluate and save when it is time."""
+        """Evaluate and save at their intervals."""
         run = self.settings.run
         if self.evaluate and run.evaluation_steps and self.step % run.evaluation_steps == 0:
             self._evaluate()
@@ -171,7 +171,7 @@ class TrainingLoop:
 
     def _evaluate(self) -> None:
         assert self.evaluate is not None
-        # Evaluation must not change the course of the training.
+        # Evaluation must not change the training.
         with torch.random.fork_rng([self.accelerator.device] if self.accelerator.device.type == "cuda" else []):
             scores = self.evaluate()
         self.method.model.train()
@@ -192,7 +192,7 @@ class TrainingLoop:
         return Board(self.folder.tensorboard, self.step, self.method.unit) if is_wanted else nullcontext()
 
     def _decisive(self) -> dict[str, Any]:
-        """Return what a checkpoint has to agree with."""
+        """Return the data that must equal those of a checkpoint."""
         learned = self.method.learned.sha256
         own = {"data.sha256": learned, "base.fingerprint": self.method.base.fingerprint}
         return {**self.settings.decisive(), **own, **self.method.identify()}
@@ -229,7 +229,7 @@ class TrainingLoop:
                 raise ValueError(Errors.E743.format(path=self.folder.path, step=self.step, wanted=self.n_steps))
         if self.accelerator.is_main_process:
             self.folder.forget_metrics(self.step if checkpoints else None)
-            # Not before: the settings may be refused.
+            # Only now, because loading may raise an error.
             if self.description is not None:
                 write_json(self.folder.description, self.description.to_dict())
         self.accelerator.wait_for_everyone()

@@ -1,4 +1,4 @@
-"""The model that a run trains: a copy of the base's transformer, and what a method adds to it."""
+"""The trained model: a copy of the base's transformer, and the weights that a method adds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from spacy_sapbert.encoder import EncoderSource
 
 
 class Model(torch.nn.Module):
-    """A transformer, with room for the weights that a method adds.
+    """A transformer. Methods subclass it to add weights.
 
     transformer (torch.nn.Module): The transformer.
     """
@@ -24,8 +24,8 @@ class Model(torch.nn.Module):
 def copy_transformer(source: EncoderSource, dropout: float | None) -> torch.nn.Module:
     """Copy an encoder's transformer, in single precision and ready to train.
 
-    source (EncoderSource): The encoder, which stays as it is.
-    dropout (float | None): Dropout in place of the encoder's own.
+    source (EncoderSource): The encoder, which is not changed.
+    dropout (float | None): Dropout that overrides the encoder's.
     RETURNS (torch.nn.Module): The copy, in training mode.
     """
     transformer = copy.deepcopy(source.transformer).float().requires_grad_(True)
@@ -37,10 +37,10 @@ def copy_transformer(source: EncoderSource, dropout: float | None) -> torch.nn.M
 
 
 def count_trainable(module: torch.nn.Module) -> int:
-    """Count the parameters that training updates.
+    """Count the trainable parameters.
 
     module (torch.nn.Module): The module.
-    RETURNS (int): Numbers in its trainable parameters.
+    RETURNS (int): Elements of its trainable parameters.
     """
     return sum(parameter.numel() for parameter in module.parameters() if parameter.requires_grad)
 

@@ -1,4 +1,4 @@
-"""The nearest other rows of some rows of vectors."""
+"""Nearest-neighbour search of vectors among themselves."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from spacy_sapbert.progress import show_phase
 def search_others(
     vectors: np.ndarray, rows: np.ndarray, wanted: int, fingerprint: str
 ) -> tuple[np.ndarray, dict[str, Any]]:
-    """Find the nearest other rows of some rows.
+    """Find the nearest other rows of given rows.
 
     vectors (np.ndarray): Unit vectors, shape (n, width), float32.
-    rows (np.ndarray): Rows whose neighbours are wanted, shape (m,).
+    rows (np.ndarray): The query rows, shape (m,).
     wanted (int): Neighbours of each; fewer than n.
     fingerprint (str): Fingerprint of the encoder of the vectors.
     RETURNS (tuple[np.ndarray, dict[str, Any]]): Other rows, nearest first, shape (m, wanted), int64; and the
@@ -27,6 +27,6 @@ def search_others(
         index.build(vectors, fingerprint=fingerprint)
     found, _ = index.search(vectors[rows], wanted + 1)
     is_other = found != rows[:, None]
-    # If many rows share a vector, the row itself may be missing from the result. Then the last one is dropped.
+    # If many rows share a vector, the result may lack the query row itself. Then the last neighbour is dropped.
     is_other[is_other.all(axis=1), -1] = False
     return found[is_other].reshape(len(rows), wanted), {"index": index.configuration, "recall": index.recall}

@@ -1,4 +1,4 @@
-"""The settings that all training runs share, one section each, and how configs are read."""
+"""The settings common to all methods, one class per section, and the reader of configs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Schedule = Literal["constant", "linear"]
 
 
 class PathSettings(Section):
-    """Where a run reads and writes. Methods add the paths of their data."""
+    """Paths of a run. Methods add the paths of their data."""
 
     encoder: str
     """The encoder to start from: a folder, a short name of training/encoders/bases.cfg, a name on the Hugging Face
@@ -30,45 +30,45 @@ class PathSettings(Section):
     output: str
     """The folder of the run."""
     held_out: str = ""
-    """The file of held-out names to measure on; empty for none."""
+    """The file of held-out names for evaluation; empty for none."""
 
 
 class OptimizerSettings(Section):
-    """How weights are updated: AdamW (Liu et al., NAACL 2021, appendix)."""
+    """The optimizer: AdamW (Liu et al., NAACL 2021, appendix)."""
 
     learning_rate: float = Field(default=2e-5, gt=0)
     """The highest learning rate."""
     weight_decay: float = Field(default=0.01, ge=0)
-    """Weight decay of all parameters, biases too."""
+    """Weight decay of all parameters, including biases."""
     schedule: Schedule = "constant"
     """"constant", or "linear" down to 0 at the last step."""
     warmup_steps: int = Field(default=0, ge=0)
-    """Steps in which the learning rate rises from 0."""
+    """Steps of warm-up, in which the learning rate rises from 0."""
     max_grad_norm: float = Field(default=0.0, ge=0)
-    """Gradients are clipped to this norm; 0 for no clipping."""
+    """The norm to clip gradients to; 0 for no clipping."""
 
 
 class BatchSettings(Section):
-    """What a step computes, and when steps end. Methods add what a batch holds."""
+    """The computation of a step, and limits of the run. Methods add the size of a batch."""
 
     may_change = frozenset({"max_minutes", "gradient_cache"})
     lengths = frozenset({"max_steps", "epochs"})
 
     max_steps: int = Field(default=0, ge=0)
-    """Stop after so many steps; 0 for no limit."""
+    """Maximum number of steps; 0 for no limit."""
     max_minutes: float = Field(default=0.0, ge=0)
-    """Stop after so many minutes of training; 0 for no limit."""
+    """Maximum minutes of training; 0 for no limit."""
     chunk_names: int = Field(default=64, ge=1)
-    """Names in one forward pass, sorted by length. The loss sees all names of the batch all the same."""
+    """Names in one forward pass, sorted by length. The loss is still computed over all names of the batch."""
     gradient_cache: bool = False
-    """Run each chunk twice and keep no activations in between, so that memory depends on the chunk and not on the batch
-    (Gao et al., RepL4NLP 2021)."""
+    """Compute each chunk twice instead of keeping its activations, so that memory depends on the chunk and not on the
+    batch (Gao et al., RepL4NLP 2021)."""
     dropout: float | None = Field(default=None, ge=0, lt=1)
-    """Dropout in place of the encoder's own; null: as the encoder says."""
+    """Dropout that overrides the encoder's; null: as in the encoder's config."""
 
 
 class RunSettings(Section):
-    """Which method trains, and how the run goes."""
+    """The method, and settings of the run."""
 
     may_change = frozenset({"checkpoint_steps", "evaluation_steps", "patience", "base_share", "tensorboard"})
 
@@ -84,11 +84,11 @@ class RunSettings(Section):
     evaluation_steps: int = Field(default=0, ge=0)
     """Steps between evaluations on held-out names; 0 for the end only."""
     patience: int = Field(default=0, ge=0)
-    """Stop after so many evaluations without a better one; 0 for never."""
+    """Stop after this number of evaluations without improvement; 0 for never."""
     base_share: float = Field(default=0.0, ge=0, lt=1)
     """Share of the base encoder's weights in the exported encoder (Wortsman et al., CVPR 2022)."""
     tensorboard: bool = False
-    """Write the metrics for TensorBoard as well, to the folder tensorboard of the output."""
+    """Also write the metrics for TensorBoard, to the folder tensorboard of the output."""
 
 
 class TrainingSettings(Settings):
@@ -108,7 +108,7 @@ class TrainingSettings(Settings):
         return self
 
     def decisive(self) -> dict[str, dict[str, Any]]:
-        """Return the settings that decide the course of the training. A checkpoint has to agree with them.
+        """Return the decisive settings, which must equal those of a checkpoint.
 
         RETURNS (dict[str, dict[str, Any]]): Settings by section, without paths.
         """
@@ -122,7 +122,7 @@ class TrainingSettings(Settings):
         return data
 
     def fingerprint(self) -> str:
-        """Hash the settings that decide the course of the training.
+        """Hash the decisive settings.
 
         RETURNS (str): SHA-256, hexadecimal.
         """
@@ -130,11 +130,11 @@ class TrainingSettings(Settings):
 
 
 def refuse(name: str, value: Any, allowed: str) -> None:
-    """Refuse a setting that does not fit the others. For validators that compare settings.
+    """Raise an error for a setting that conflicts with others. For validators that compare settings.
 
     name (str): The setting, as "section.name".
     value (Any): Its value.
-    allowed (str): The values that would fit.
+    allowed (str): The allowed values.
     RAISES (ValueError): Always.
     """
     raise ValueError(Errors.E404.format(name=name, where="", value=value, allowed=allowed))
@@ -144,10 +144,10 @@ def read_config(path: str | Path, overrides: dict[str, Any] | None = None) -> Co
     """Read a file in the form of spaCy's configs.
 
     path (str | Path): The file.
-    overrides (dict[str, Any] | None): Values to use instead, by "section.name".
+    overrides (dict[str, Any] | None): Values that override the file, by "section.name".
     RETURNS (Config): Settings by section.
     RAISES (FileNotFoundError): If the file does not exist.
-    RAISES (ValueError): If the file has another form.
+    RAISES (ValueError): If the file is malformed.
     """
     if not Path(path).is_file():
         raise FileNotFoundError(Errors.E102.format(file=path, cwd=Path.cwd()))
@@ -162,7 +162,7 @@ def describe_difference(first: dict[str, Any], second: dict[str, Any], prefix: s
 
     first (dict[str, Any]): Decisive settings of one run.
     second (dict[str, Any]): Decisive settings of the other.
-    prefix (str): Put before the names.
+    prefix (str): A prefix for the names.
     RETURNS (list[str]): "section.name: a, not b".
     """
     found = []

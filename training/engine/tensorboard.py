@@ -1,4 +1,4 @@
-"""The metrics of a run for TensorBoard, beside those in `metrics.jsonl`."""
+"""Metrics of a run for TensorBoard, in addition to `metrics.jsonl`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ OF_STEPS = {
 
 
 def check_tensorboard() -> None:
-    """Fail before any long work if the library is missing.
+    """Check that the library is installed, before any long work.
 
     RAISES (ImportError): If the library is missing.
     """
@@ -30,11 +30,11 @@ def check_tensorboard() -> None:
 
 
 class Board:
-    """Write metrics for TensorBoard. To be used in a `with` block, which closes the file.
+    """Write metrics for TensorBoard. Use it in a `with` block, which closes the file.
 
     folder (Path): The folder for TensorBoard.
-    step (int): The step that the run resumes from. TensorBoard is told to forget later ones, which are taken again.
-    unit (str): What speed is counted in.
+    step (int): The step that the run resumes from. TensorBoard purges later steps, which are repeated.
+    unit (str): The unit of the speed.
     """
 
     def __init__(self, folder: Path, step: int, unit: str) -> None:
@@ -57,7 +57,7 @@ class Board:
         entry (dict[str, Any]): Metrics of a step or of an evaluation.
         """
         scalars = {label: entry[name] for name, label in OF_STEPS.items() if name in entry}
-        # Seconds are rounded, and 0 in the smallest of tests.
+        # Seconds are rounded, and 0 in very short runs.
         if entry.get("seconds") and self.unit in entry:
             scalars[f"training/{self.unit} per second"] = entry[self.unit] / entry["seconds"]
         for name, value in entry.get("evaluation", {}).items():
@@ -68,5 +68,5 @@ class Board:
             self.writer.add_scalar(label, value, entry["step"])
 
     def flush(self) -> None:
-        """Write everything to disk. Steps before a checkpoint are not taken again."""
+        """Write everything to disk. Steps before a checkpoint are never repeated."""
         self.writer.flush()

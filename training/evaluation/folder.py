@@ -235,6 +235,6 @@ def read_evaluation(folder: str | Path) -> Evaluation:
     folder (str | Path): Its folder.
     RETURNS (Evaluation): The contents of `metrics.json`.
     RAISES (FileNotFoundError): If there is no such file.
-    RAISES (ValueError): If it is of another form, or has a row of a system or a task that it does not describe.
+    RAISES (ValueError): If it is malformed, or has a row of a system or a task that it does not describe.
     """
     return read_schema(Evaluation, Path(folder) / METRICS_FILE, explain_metrics)

@@ -99,7 +99,7 @@ def read_predictions(path: str | Path) -> list[Prediction]:
 
     path (str | Path): Lines of JSON, compressed (.gz).
     RETURNS (list[Prediction]): The predictions in the order of the mentions.
-    RAISES (ValueError): If a line is of another form, or the file is damaged: with the line.
+    RAISES (ValueError): If a line is malformed, or the file is damaged: with the line.
     """
     predictions: list[Prediction] = []
     try:

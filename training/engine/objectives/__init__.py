@@ -1,4 +1,4 @@
-"""What an encoder is trained for: which pairs of a batch count, and what they cost."""
+"""Training objectives: miners, which choose pairs of a batch, and losses."""
 
 from .distances import cosines_between
 from .losses import LOSSES, Loss, MultiSimilarityLoss, make_loss

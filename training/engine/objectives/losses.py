@@ -1,7 +1,7 @@
-"""The losses that the SapBERT paper compares (Liu et al., NAACL 2021, table 6), over masks of pairs.
+"""The losses compared in the SapBERT paper (Liu et al., NAACL 2021, table 6), over masks of pairs.
 
-All take cosines in single precision and sum with log-sum-exp, so nothing overflows. A batch without pairs costs 0, with
-a graph behind it.
+All use cosines in single precision and log-sum-exp, so nothing overflows. The loss of a batch without pairs is 0 and
+can be backpropagated.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ LossPreset = Literal["paper", "released"]
 
 
 class Loss(Protocol):
-    """The cost of a batch."""
+    """A loss function over the pairs of a batch."""
 
     def __call__(self, embeddings: torch.Tensor, pairs: Pairs) -> torch.Tensor:
-        """Compute the cost.
+        """Compute the loss.
 
         embeddings (torch.Tensor): Shape (n, width).
-        pairs (Pairs): Which pairs to draw together and to push apart.
-        RETURNS (torch.Tensor): One number, float32.
+        pairs (Pairs): The positive and negative pairs.
+        RETURNS (torch.Tensor): A scalar, float32.
         """
         ...
 
 
 @dataclass(frozen=True)
 class MultiSimilarityLoss:
-    """Wang et al. (CVPR 2019), with alpha for positive and beta for negative pairs; Eq. 2 of the SapBERT paper swaps
-    the letters. The mean over all names of the batch.
+    """Multi-Similarity loss (Wang et al., CVPR 2019), with alpha for positive and beta for negative pairs; Eq. 2 of the
+    SapBERT paper swaps the letters. The mean over all names of the batch.
     """
 
     alpha: float = 2.0
@@ -48,10 +48,10 @@ class MultiSimilarityLoss:
         return _anchored(self.sum_up(cosines(embeddings), pairs), embeddings)
 
     def sum_up(self, similarities: torch.Tensor, pairs: Pairs) -> torch.Tensor:
-        """Compute the cost of any similarities, also between two sets.
+        """Compute the loss of given similarities, also between two sets.
 
         similarities (torch.Tensor): Shape (n, m).
-        pairs (Pairs): Which pairs to draw together and to push apart, of the same shape.
+        pairs (Pairs): The positive and negative pairs, of the same shape.
         RETURNS (torch.Tensor): The mean over the n rows.
         """
         pull = softplus(_log_sum_exp(-self.alpha * (similarities - self.base), pairs.positives)) / self.alpha
@@ -61,8 +61,8 @@ class MultiSimilarityLoss:
 
 @dataclass(frozen=True)
 class CosineLoss:
-    """1 - cosine of positive pairs, and the positive part of the cosine of negative ones: each the mean over the pairs
-    for which it is not 0. The paper names it after Phan et al. (ACL 2019); the released code has no such loss.
+    """Cosine loss: 1 - cosine of positive pairs, and the positive part of the cosine of negative pairs, each averaged
+    over its non-zero values. The paper cites Phan et al. (ACL 2019); the released code has no such loss.
     """
 
     def __call__(self, embeddings: torch.Tensor, pairs: Pairs) -> torch.Tensor:
@@ -75,7 +75,7 @@ class CosineLoss:
 
 @dataclass(frozen=True)
 class TripletLoss:
-    """The positive part of d(a, p) - d(a, n) + margin, as the mean over the triplets for which it is not 0."""
+    """Triplet loss: the positive part of d(a, p) - d(a, n) + margin, averaged over its non-zero values."""
 
     margin: float = 0.2
 
@@ -89,8 +89,8 @@ class TripletLoss:
 
 @dataclass(frozen=True)
 class NcaLoss:
-    """Goldberger et al. (NIPS 2005): neighbourhood components over all names of the batch. The chosen pairs only weight
-    the names, by how often they take part in one.
+    """Neighbourhood components analysis (Goldberger et al., NIPS 2005) over all names of the batch. The mined pairs
+    only weight the names, by the number of pairs that each occurs in.
     """
 
     scale: float = 20.0
@@ -110,7 +110,7 @@ class NcaLoss:
 
 @dataclass(frozen=True)
 class LiftedStructureLoss:
-    """Oh Song et al. (CVPR 2016): each positive pair against all negatives of both its names."""
+    """Lifted structure loss (Oh Song et al., CVPR 2016): each positive pair against all negatives of both names."""
 
     margin: float = 0.5
 
@@ -128,7 +128,7 @@ class LiftedStructureLoss:
 
 @dataclass(frozen=True)
 class InfoNceLoss:
-    """Oord et al. (2018): each positive pair against all negatives of its anchor, as the mean over positive pairs."""
+    """InfoNCE (Oord et al., 2018): each positive pair against all negatives of its anchor, averaged over pairs."""
 
     temperature: float = 0.07
 
@@ -145,7 +145,7 @@ class InfoNceLoss:
 
 @dataclass(frozen=True)
 class CircleLoss:
-    """Sun et al. (CVPR 2020), as the mean over the names that have both positives and negatives."""
+    """Circle loss (Sun et al., CVPR 2020), averaged over the names with both positives and negatives."""
 
     m: float = 0.25
     gamma: float = 256.0
@@ -169,7 +169,7 @@ LOSSES: dict[str, Callable[..., Loss]] = {
     "info_nce": InfoNceLoss,
     "circle": CircleLoss,
 }
-# The released code names the constants of the paper in comments, and runs with others.
+# The released code mentions the paper's constants in comments, but uses others.
 RELEASED: dict[str, Mapping[str, Any]] = {
     "multi_similarity": {"alpha": 1.0, "beta": 60.0, "base": 0.5},
     "triplet": {"margin": 0.05},
@@ -184,8 +184,8 @@ def make_loss(name: str, preset: LossPreset = "paper", **constants: Any) -> Loss
     """Make a loss.
 
     name (str): One of `LOSSES`.
-    preset (str): "paper" for the constants that table 6 stars, "released" for those of the released code.
-    **constants (Any): Constants to use instead.
+    preset (str): "paper" for the starred constants of table 6, "released" for those of the released code.
+    **constants (Any): Constants that override the preset.
     RETURNS (Loss): The loss.
     RAISES (ValueError): If there is no such loss, preset or constant.
     """
@@ -202,10 +202,10 @@ def make_loss(name: str, preset: LossPreset = "paper", **constants: Any) -> Loss
 
 
 def _log_sum_exp(values: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    """Sum exponentials of each row over the mask. An empty row gives minus infinity, without a gradient."""
+    """Compute the log-sum-exp of each row over the mask. An empty row gives minus infinity, without a gradient."""
     masked = values.masked_fill(~mask, -torch.inf)
     has_any = mask.any(dim=1)
-    # The gradient of an empty sum is not a number, even if it is not used.
+    # The gradient of an empty sum is NaN, even if it is unused.
     safe = torch.where(has_any[:, None], masked, torch.zeros_like(masked))
     return torch.where(has_any, torch.logsumexp(safe, dim=1), -torch.inf)
 
@@ -215,5 +215,5 @@ def _mean_of_non_zero(costs: torch.Tensor) -> torch.Tensor:
 
 
 def _anchored(loss: torch.Tensor, embeddings: torch.Tensor) -> torch.Tensor:
-    """Give a loss of 0 a graph, so that a step without pairs can be taken like any other."""
+    """Connect a loss of 0 to the embeddings, so that a step without pairs can be backpropagated."""
     return loss if loss.requires_grad or not embeddings.requires_grad else loss + 0.0 * embeddings.float().sum()

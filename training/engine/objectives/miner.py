@@ -1,4 +1,4 @@
-"""Which pairs of a batch are hard enough to learn from (Liu et al., NAACL 2021, section 3)."""
+"""Online mining of hard pairs in a batch (Liu et al., NAACL 2021, section 3)."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Pairs(NamedTuple):
     """Pairs of names of a batch, as masks of shape (n, n), bool; or pairs between two sets, of shape (n, m).
 
     same (torch.Tensor): All pairs of one label. A name is not paired with itself.
-    positives (torch.Tensor): The pairs of one label that count.
-    negatives (torch.Tensor): The pairs of different labels that count.
+    positives (torch.Tensor): The chosen pairs of one label.
+    negatives (torch.Tensor): The chosen pairs of different labels.
     """
 
     same: torch.Tensor
@@ -28,15 +28,14 @@ class Pairs(NamedTuple):
 
 @dataclass(frozen=True)
 class PairMiner:
-    """Keep the pairs that take part in a triplet which violates the margin.
+    """Keep the pairs that occur in a triplet violating the margin.
 
-    A triplet (anchor, positive, negative) violates it if the negative is not farther from the anchor than the positive
-    by more than the margin: d(a, n) <= d(a, p) + margin. Eq. 1 of the paper prints the sign of the margin the other way
-    round; the published search space of the margin and the released code agree with this one. A positive pair takes
-    part if the nearest negative violates the margin with it, a negative pair if the farthest positive does; so triplets
-    need not be listed, and memory grows with the square of the batch, not its cube.
+    A triplet (anchor, positive, negative) violates the margin if d(a, n) <= d(a, p) + margin. Eq. 1 of the paper prints
+    the opposite sign; the published search space of the margin and the released code agree with this one. A positive
+    pair is kept if the nearest negative violates the margin with it, a negative pair if the farthest positive does. So
+    triplets need not be listed, and memory grows with the square of the batch size, not its cube.
 
-    margin (float): How much farther negatives have to be.
+    margin (float): The required extra distance of negatives.
     metric (str): "euclidean" for distances of unit vectors (SapBERT, 0.2), "cosine" for 1 - cosine (CODER, 0.1).
     """
 
@@ -58,14 +57,14 @@ class PairMiner:
     def choose(self, far: torch.Tensor, pairs: Pairs) -> Pairs:
         """Choose pairs by any distances, also between two sets. The choice has no gradient.
 
-        far (torch.Tensor): Shape (n, m): how far each of the other set is from each anchor.
+        far (torch.Tensor): Distances between anchors and the other set, shape (n, m).
         pairs (Pairs): All pairs, of the same shape.
         RETURNS (Pairs): The hard pairs.
         """
         with torch.no_grad():
             nearest_negative = far.masked_fill(~pairs.negatives, torch.inf).amin(dim=1, keepdim=True)
             farthest_positive = far.masked_fill(~pairs.positives, -torch.inf).amax(dim=1, keepdim=True)
-            # As a difference, like the triplet condition itself, so that rounding decides both alike.
+            # As a difference, like the triplet condition itself, so that rounding is the same.
             positives = pairs.positives & (nearest_negative - far <= self.margin)
             negatives = pairs.negatives & (far - farthest_positive <= self.margin)
         return Pairs(pairs.same, positives, negatives)
@@ -77,7 +76,7 @@ def make_miner(preset: MinerPreset, margin: float | None = None) -> PairMiner | 
     preset (str): "sapbert" (Euclidean, 0.2), "coder" (cosine, 0.1) or "off" for all pairs.
     margin (float | None): Another margin.
     RETURNS (PairMiner | None): The miner; None for all pairs.
-    RAISES (ValueError): If the preset is unknown, or there is a margin without a miner.
+    RAISES (ValueError): If the preset is unknown, or a margin is given without a miner.
     """
     presets = {"sapbert": PairMiner(0.2, "euclidean"), "coder": PairMiner(0.1, "cosine"), "off": None}
     if preset not in presets:
@@ -94,8 +93,8 @@ def list_pairs(labels: torch.Tensor, names: torch.Tensor | None = None) -> Pairs
     """List the pairs of a batch with equal and with different labels.
 
     labels (torch.Tensor): A number for the concept of each name; shape (n,), int64.
-    names (torch.Tensor | None): A number for each name, shape (n,): equal names do not count as negatives even if
-        they belong to different concepts (homonyms). None, as in the paper: they do.
+    names (torch.Tensor | None): A number for each distinct name, shape (n,), to exclude homonyms (equal names of
+        different concepts) from the negatives. None, as in the paper: homonyms are negatives.
     RETURNS (Pairs): All pairs of the batch.
     """
     same = labels[:, None] == labels[None, :]

@@ -182,7 +182,7 @@ def read_corpus_mentions(path: str | Path, *, fold: int = 0) -> list[Mention]:
     path (str | Path): The file, gzipped or not.
     fold (int): The fold of these mentions.
     RETURNS (list[Mention]): The mentions in order.
-    RAISES (ValueError): If a line is of another form.
+    RAISES (ValueError): If a line is malformed.
     """
     return list(read_mentions(SourceFile(path), fold=fold, keep_empty=True))
 

@@ -38,7 +38,7 @@ def read_findings(folder: str | Path, evaluation: Evaluation) -> dict[tuple[str,
         tasks/<task>.seen_ids.json, a list of the concepts of training mentions.
     evaluation (Evaluation): What was measured.
     RETURNS (dict[tuple[str, str], Finding]): By system and task.
-    RAISES (ValueError): If predictions or tasks are of another form or don't fit together.
+    RAISES (ValueError): If predictions or tasks are malformed or don't fit together.
     """
     folder = Path(folder)
     findings: dict[tuple[str, str], Finding] = {}

@@ -91,7 +91,7 @@ def read_literature(path: str | Path = LITERATURE, sources: str | Path = SOURCES
     path (str | Path): A table with a header, with tabs between its fields.
     sources (str | Path): As for `read_sources`.
     RETURNS (list[PublishedFigure]): The figures in the order of the file.
-    RAISES (ValueError): If a line is of another form, its source, table or metric unknown, its value out of range, or
+    RAISES (ValueError): If a line is malformed, its source, table or metric unknown, its value out of range, or
         its figure there already: with the line.
     """
     known = read_sources(sources)

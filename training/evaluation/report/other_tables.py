@@ -35,7 +35,7 @@ def read_probes(folder: Path) -> dict[str, ProbeResults]:
 
     folder (Path): The folder of the evaluation.
     RETURNS (dict[str, ProbeResults]): Results by probe.
-    RAISES (ValueError): If a file is of another form.
+    RAISES (ValueError): If a file is malformed.
     """
     paths = {name: folder / CODER_FOLDER / f"{name}.json" for name in PROBES}
     return {name: read_schema(ProbeResults, path) for name, path in paths.items() if path.is_file()}
@@ -66,7 +66,7 @@ def make_peer_section(path: str | Path | None) -> Section | None:
 
     path (str | Path | None): The report (JSON) of the project `peers`; None for none.
     RETURNS (Section | None): The table; None if there is nothing in it.
-    RAISES (ValueError): If the file is of another form.
+    RAISES (ValueError): If the file is malformed.
     """
     peers = read_schema(PeersFile, Path(path)).peers if path else []
     return Section("Other tools", [make_flat_table("Side by side", peers, {})]) if peers else None

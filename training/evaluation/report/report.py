@@ -43,7 +43,7 @@ def make_report(folder: str | Path, *, peers: str | Path | None = None) -> None:
         there are.
     peers (str | Path | None): The report (JSON) of the project `peers`; None for none.
     RAISES (FileNotFoundError): If there is no metrics.json.
-    RAISES (ValueError): If a file is of another form, or predictions are those of another task.
+    RAISES (ValueError): If a file is malformed, or predictions are those of another task.
     """
     folder = Path(folder)
     evaluation = read_evaluation(folder)

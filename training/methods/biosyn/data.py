@@ -60,7 +60,7 @@ def read_biosyn_data(mentions: Sequence[str | Path], dictionary: str | Path) -> 
     dictionary (str | Path): Lines of ids, a tab and a name, gzipped or not.
     RETURNS (BioSynData): Mentions and names.
     RAISES (FileNotFoundError): If a file is missing.
-    RAISES (ValueError): If a line is of another form, no mention is left, or there is no name.
+    RAISES (ValueError): If a line is malformed, no mention is left, or there is no name.
     """
     files, file = [SourceFile(path) for path in mentions], SourceFile(dictionary)
     rows = ((joined, name.lower()) for joined, name, _ in read_dictionary_rows(file))

@@ -42,7 +42,7 @@ def convert_corpus(
     keep_nil (bool): Keep mentions with nothing to link to, with no ids: they count as wrong, as in published counts.
     errors (str): "raise" at the first malformed record, or "skip" and count them.
     RETURNS (dict[str, Any]): The report.
-    RAISES (ValueError): If the files are of another form, or there is nothing in them.
+    RAISES (ValueError): If the files are malformed, or there is nothing in them.
     """
     if name not in FORMATS:
         known = "; ".join(f"{known} ({format_.files})" for known, format_ in FORMATS.items())
