@@ -1,4 +1,4 @@
-"""Compare settings: runs of several variants, each with several seeds, in one table of scores."""
+"""Sweeps: runs of several variants with several seeds, compared in one table of scores."""
 
 from __future__ import annotations
 
@@ -43,20 +43,19 @@ def run_sweep(
     corpora: dict[str, LinkingTask],
     relations: Mapping[str, RelationTask] | None = None,
 ) -> str:
-    """Take all runs that are missing, and measure all. A killed sweep is resumed by the same call.
+    """Train all missing runs, and measure all. The same call resumes a killed sweep.
 
-    sweep (Sweep): What to compare.
+    sweep (Sweep): The variants.
     output (str | Path): The folder for all runs; it gets `sweep.json` and the table `sweep.md` after each run, and
         `curves.svg` of the first seed of each variant.
-    held_out (dict[str, LinkingTask]): What to measure encoders on: names of concepts that must not be learned from.
-    corpora (dict[str, LinkingTask]): Other tasks to measure them on.
-    relations (Mapping[str, RelationTask] | None): Relations to tell by the encoders' vectors.
+    held_out (dict[str, LinkingTask]): Tasks of held-out concepts, which must not be in the training data.
+    corpora (dict[str, LinkingTask]): Other linking tasks.
+    relations (Mapping[str, RelationTask] | None): Tasks of relation classification.
     RETURNS (str): The table.
-    RAISES (ValueError): If a concept that is held out is learned from, a triple that is to be unseen is not, or two
-        tasks have one name.
+    RAISES (ValueError): If training data contain a held-out concept or an unseen triple, or two tasks share a name.
     RAISES (RuntimeError): If it was started in several processes.
     """
-    # Each process would write the same files, and only the first knows how a run has ended.
+    # Each process would write the same files, and only the first knows how a run ended.
     if (n_processes := int(os.environ.get("WORLD_SIZE", 1))) > 1:
         raise RuntimeError(Errors.E749.format(n=n_processes))
     output = Path(output)
@@ -74,7 +73,7 @@ def run_sweep(
     reference = next(iter(rows))
     records: list[dict[str, Any]] = []
     table = format_scores(rows, reference=reference) + _count_runs(records, len(runs))
-    # Seed by seed: if time runs out, all variants have equally many.
+    # Seed by seed, so that an interrupted sweep has the same number of runs of all variants.
     for name, seed, settings in show_progress(sorted(runs, key=lambda run: run[1]), description="Runs", unit="runs"):
         _, base = bases[settings.paths.encoder, settings.encoder]
         report = _take_run(settings, base.fingerprint, hashes[_find_source(settings)])
@@ -96,7 +95,7 @@ def run_sweep(
 def _load_trained(
     settings: TrainingSettings, base: EncoderShim, shares: list[float]
 ) -> Iterator[tuple[float, EncoderShim]]:
-    """Load what a run has trained, averaged with each share of its base."""
+    """Load the trained encoder of a run, averaged with each share of its base."""
     trained = EncoderShim({}, "auto")
     trained.load(str(RunFolder(settings.paths.output).encoder))
     for share in shares:
@@ -104,7 +103,7 @@ def _load_trained(
 
 
 def _draw_curves(sweep: Sweep, path: Path) -> None:
-    """Draw the first seed of each variant that has ended."""
+    """Draw the first finished seed of each variant."""
     firsts = {name: Path(next(iter(seeds.values())).paths.output) for name, seeds in sweep.variants.items()}
     ended = {name: folder for name, folder in firsts.items() if RunFolder(folder).report.is_file()}
     if ended:
@@ -112,7 +111,7 @@ def _draw_curves(sweep: Sweep, path: Path) -> None:
 
 
 def _load_bases(sweep: Sweep) -> dict[tuple[str, EncoderChoice], tuple[str, EncoderShim]]:
-    """Load the base encoders of all variants. With other settings, such as the length, a base is another encoder."""
+    """Load the base encoders of all variants. A base with other settings, such as the length, is another encoder."""
     firsts: dict[tuple[str, EncoderChoice], str] = {}
     for name, runs in sweep.variants.items():
         run = next(iter(runs.values()))
@@ -121,7 +120,7 @@ def _load_bases(sweep: Sweep) -> dict[tuple[str, EncoderChoice], tuple[str, Enco
 
 
 def _count_runs(records: list[dict[str, Any]], wanted: int) -> str:
-    """Note below the table how many runs are missing."""
+    """State below the table how many runs are missing."""
     done = len({(record["variant"], record["seed"]) for record in records})
     return "" if done == wanted else f"\n{done} of {wanted} runs have been taken; the same command takes the others.\n"
 
@@ -131,13 +130,13 @@ def _find_source(settings: TrainingSettings) -> Source:
 
 
 def _take_run(settings: TrainingSettings, base: str, sha256: str | dict[str, Any]) -> RunReport:
-    """Run, unless the run has ended: reports are written last."""
+    """Train, unless the run is finished: reports are written last."""
     folder = RunFolder(settings.paths.output)
     report = folder.read_report()
     is_done = (
         report is not None
         and report.settings == settings.to_dict()
-        # Other files may be at the same paths by now.
+        # The files at these paths may have changed.
         and report.encoder["base"] == base
         and report.data["sha256"] == sha256
         and report.training["ended"] != "interrupted"
@@ -155,7 +154,7 @@ def _read_fingerprint(folder: Path) -> str | None:
 
 
 def _check_data(sources: list[Source], held_out: dict[str, LinkingTask], relations: Mapping[str, RelationTask]) -> None:
-    """Refuse to learn from what is measured as unknown."""
+    """Raise an error if training data contain what is measured as unseen."""
     if not held_out and not any(task.is_unseen for task in relations.values()):
         return
     for source in sources:

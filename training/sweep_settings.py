@@ -1,4 +1,4 @@
-"""The variants and seeds that a sweep compares, read from a config file."""
+"""The variants and seeds of a sweep, read from a config file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .errors import Errors
 from .methods.registry import METHODS, make_settings
 
 SECTIONS = {"sweep", "variants"}
-# Settings that the sweep decides, and where they are given instead.
+# Settings that a variant can't set, and the place to set them.
 TAKEN = {
     "run.method": "it stands in the config of the run",
     "run.seed": "seeds are in `seeds` of [sweep]",
@@ -30,8 +30,8 @@ TAKEN = {
 class Sweep:
     """The runs to compare.
 
-    variants (dict[str, Any]): The settings of each variant, with the seeds' runs by seed.
-    base_shares (list[float]): Shares of the base encoder's weights to measure each run with.
+    variants (dict[str, Any]): The settings of each variant by seed.
+    base_shares (list[float]): Shares of the base's weights to measure each run with.
     """
 
     variants: dict[str, dict[int, Any]]
@@ -44,9 +44,9 @@ class SweepSection(Settings):
     config: str
     """The config of a run, relative to the sweep's."""
     seeds: Annotated[list[int], Field(min_length=1)]
-    """Different seeds: one run of each variant for each of them."""
+    """Distinct seeds. Each variant has one run per seed."""
     base_shares: Annotated[list[Annotated[float, Field(ge=0, lt=1)]], Field(min_length=1)] = [0.0]
-    """Different shares of the base encoder's weights to measure each run with."""
+    """Distinct shares of the base encoder's weights to measure each run with."""
     settings: dict[str, Any] = {}
     """Settings of all runs, by "section.name"."""
 
@@ -59,16 +59,16 @@ class SweepSection(Settings):
 
 
 def read_sweep(path: str | Path, output: str | Path, overrides: dict[str, Any] | None = None) -> Sweep:
-    """Read what to compare.
+    """Read the config of a sweep.
 
     path (str | Path): A config file: [sweep] with `config` (the config of a run, relative to this file), `seeds`,
-        `base_shares` and `settings` of all runs; [variants] with the settings of each. Settings are written as objects
-        of JSON: {"section.name": value}.
+        `base_shares` and `settings` of all runs; [variants] with the settings of each, as JSON objects:
+        {"section.name": value}.
     output (str | Path): The folder for all runs.
     overrides (dict[str, Any] | None): Settings of all runs, by "section.name".
     RETURNS (Sweep): The settings of all runs, checked.
     RAISES (FileNotFoundError): If there is no such file.
-    RAISES (ValueError): If a setting is unknown or has no meaning, or two variants are the same.
+    RAISES (ValueError): If a setting is unknown or invalid, or two variants are equal.
     """
     path = Path(path)
     config = read_config(path)
@@ -82,7 +82,7 @@ def read_sweep(path: str | Path, output: str | Path, overrides: dict[str, Any] |
         _check_changes(f"the variant {name!r}", changes, path)
         runs = {}
         for seed in section.seeds:
-            # A run is exported as it was trained: with a share of the base in it, no other share could be made of it.
+            # Runs are exported without a share of the base, so that any share can be added later.
             own = {"paths.output": str(Path(output) / name / f"seed-{seed}"), "paths.held_out": "", "run.seed": seed}
             layers = (section.settings, changes, overrides or {}, {**own, "run.base_share": 0.0})
             runs[seed] = make_settings(_put_together(values, layers), path.parent / section.config)
@@ -101,7 +101,7 @@ def _read_section(path: Path, section: dict[str, Any]) -> SweepSection:
 
 
 def _check_changes(where: str, changes: Any, path: Path) -> None:
-    """Refuse changes that are no settings, and settings that the sweep decides."""
+    """Check the settings of a variant."""
     if not isinstance(changes, dict):
         raise ValueError(Errors.E742.format(path=path, reason=f"{where} is {changes!r}"))
     for key in changes:
@@ -122,7 +122,7 @@ def _put_together(values: dict[str, dict[str, Any]], layers: tuple[dict[str, Any
 
 
 def _compare_variants(path: Path, variants: dict[str, dict[int, Any]]) -> None:
-    """Refuse variants that are equal or can't be measured, before any of them takes hours."""
+    """Raise an error for variants that are equal or can't be measured, before hours of training."""
     prints: dict[str, str] = {}
     for name, runs in variants.items():
         first = next(iter(runs.values()))
@@ -134,7 +134,7 @@ def _compare_variants(path: Path, variants: dict[str, dict[int, Any]]) -> None:
 
 
 def _identify(settings: TrainingSettings) -> str:
-    """Identify a variant by decisive settings, length and data."""
+    """Identify a variant by its decisive settings, length and data."""
     plain = settings.to_dict()
     paths = {name: path for name, path in plain["paths"].items() if name != "output"}
     return json.dumps([settings.decisive(), plain["batch"], paths], sort_keys=True)

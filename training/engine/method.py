@@ -1,4 +1,4 @@
-"""A method of training: its settings, its data, its loss and its card. All else belongs to the runner."""
+"""The interface of a training method: settings, data, loss and card. The runner does everything else."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ SettingsT = TypeVar("SettingsT", bound=TrainingSettings)
 
 
 class Learned(NamedTuple):
-    """The data of a run, for its report and its checks.
+    """Facts about the training data of a run, for its report and its checks.
 
     report (dict[str, Any]): Counts.
-    sha256 (str | dict[str, Any]): Hashes of the files that were read.
-    concepts (Collection[str]): Ids of the concepts that are learned from.
+    sha256 (str | dict[str, Any]): Hashes of the files.
+    concepts (Collection[str]): Ids of the training concepts.
     """
 
     report: dict[str, Any]
@@ -38,11 +38,11 @@ class Learned(NamedTuple):
 
 
 class Source(Protocol):
-    """The files that a run learns from, before they are read in full. Equal for runs with the same files."""
+    """The training files of a run, not yet read. Sources of the same files are equal."""
 
     @property
     def path(self) -> str:
-        """The folder or file that messages name."""
+        """The folder or file, for messages."""
 
     def hash(self) -> str | dict[str, Any]:
         """Hash the files.
@@ -54,20 +54,20 @@ class Source(Protocol):
     def list_concepts(self) -> set[str]:
         """List the concepts in the files.
 
-        RETURNS (set[str]): Ids of all concepts with a name that may be learned from.
+        RETURNS (set[str]): Ids of all concepts whose names may be used in training.
         RAISES (OSError): If a file is missing or damaged.
         """
 
 
 class Method(ABC, Generic[SettingsT]):
-    """One run of a method. Subclasses say what a step sees and learns; `train` of the runner does the rest.
+    """One run of a method. Subclasses define batches and loss; `train` of the runner does the rest.
 
     name (str): The method, as `run.method` of configs names it.
     Settings (type[TrainingSettings]): Its settings.
-    unit (str): What its speed is counted in. If `loss` returns it, TensorBoard has the speed of each step.
+    unit (str): The unit of its speed. If `loss` returns it, TensorBoard shows the speed of each step.
 
     settings (SettingsT): Settings of the run.
-    base (EncoderShim): The encoder to start from.
+    base (EncoderShim): The base encoder.
     accelerator (Accelerator): Devices.
     """
 
@@ -83,13 +83,13 @@ class Method(ABC, Generic[SettingsT]):
         self.base = base
         self.accelerator = accelerator
         self.folder = RunFolder(settings.paths.output)
-        # The loop puts its own here, so that long work within a step can be given up.
+        # The loop replaces it by its own, so that long work within a step can be interrupted.
         self.interruption = Interruption()
 
     @classmethod
     @abstractmethod
     def find_source(cls, settings: Any) -> Source:
-        """Name the files that a run learns from.
+        """Locate the training files of a run.
 
         settings (SettingsT): Settings of the run.
         RETURNS (Source): The files, unread.
@@ -101,32 +101,32 @@ class Method(ABC, Generic[SettingsT]):
 
         RETURNS (Learned): Counts, hashes and concepts.
         RAISES (OSError): If a file is missing or damaged.
-        RAISES (ValueError): If there is nothing to learn from.
+        RAISES (ValueError): If there are no training data.
         """
 
     def build(self) -> Model:
-        """Make the model, and all else that steps need.
+        """Make the model and the state of the steps.
 
-        RETURNS (Model): What is trained.
+        RETURNS (Model): The model.
         """
         return Model(self.make_transformer(self.base.source, self.settings))
 
     def batches(self, start: int) -> Iterator[Any]:
-        """Iterate over what the steps see, which depends on the seed and the step alone. By default a step sees its
-        number, and `loss` draws the batch.
+        """Iterate over the batches of the steps, which depend only on the seed and the step. By default a batch is the
+        number of its step, and `loss` draws the data.
 
         start (int): Steps to skip, for a resumed run.
-        YIELDS (Any): What a step sees.
+        YIELDS (Any): The batch of a step.
         """
         return count(start)
 
     @abstractmethod
     def loss(self, batch: Any, scale: float) -> dict[str, Any]:
-        """Add the gradients of a batch to those of the weights.
+        """Add the gradients of a batch to the weights' gradients.
 
-        batch (Any): What the step sees.
-        scale (float): What to multiply gradients with.
-        RETURNS (dict[str, Any]): `loss`, not scaled, and other metrics to log; JSON.
+        batch (Any): The batch of the step.
+        scale (float): The factor of gradients.
+        RETURNS (dict[str, Any]): The unscaled `loss`, and other metrics to log; JSON.
         """
 
     @classmethod
@@ -142,7 +142,7 @@ class Method(ABC, Generic[SettingsT]):
 
     @property
     def units_per_step(self) -> int:
-        """Return how many units a step sees.
+        """Return the number of units of a step.
 
         RETURNS (int): Pairs, triplets, groups or mentions.
         """
@@ -152,13 +152,13 @@ class Method(ABC, Generic[SettingsT]):
     def n_steps(self) -> int | None:
         """Return the number of steps of the whole run.
 
-        RETURNS (int | None): Steps; None if only time ends the run.
+        RETURNS (int | None): Steps; None if only time limits the run.
         """
         return self.settings.batch.max_steps or None
 
     @cached_property
     def gradient(self) -> ChunkedGradient:
-        """Make what computes gradients in chunks.
+        """Make the gradient computation in chunks.
 
         RETURNS (ChunkedGradient): For the model's transformer.
         """
@@ -176,7 +176,7 @@ class Method(ABC, Generic[SettingsT]):
     def make_transformer(cls, source: EncoderSource, settings: Any) -> torch.nn.Module:
         """Make the transformer to train.
 
-        source (EncoderSource): The encoder to start from, which stays as it is.
+        source (EncoderSource): The base encoder, which is not changed.
         settings (SettingsT): Settings of the run.
         RETURNS (torch.nn.Module): The transformer, in training mode.
         """
@@ -200,41 +200,41 @@ class Method(ABC, Generic[SettingsT]):
     def describe_batch(self, batch: Any) -> dict[str, Any]:
         """Describe a batch whose loss is not a number.
 
-        batch (Any): What the step has seen.
+        batch (Any): The batch of the step.
         RETURNS (dict[str, Any]): JSON data.
         """
         return {}
 
     def identify(self) -> dict[str, Any]:
-        """Return what a checkpoint has to agree with, beside decisive settings, data and base encoder.
+        """Return what must equal a checkpoint's, in addition to decisive settings, data and base encoder.
 
         RETURNS (dict[str, Any]): JSON data.
         """
         return {}
 
     def compare(self, path: Path, former: dict[str, Any]) -> None:
-        """Refuse a checkpoint with a message of the method's own.
+        """Compare the method's data with a checkpoint's, for a specific error message.
 
         path (Path): The checkpoint.
-        former (dict[str, Any]): What the checkpoint has to agree with, as it was saved.
+        former (dict[str, Any]): The result of `identify` when the checkpoint was saved.
         RAISES (ValueError): If the checkpoint is of another run.
         """
 
     def save_state(self) -> dict[str, Any]:
-        """Return what a checkpoint holds beside weights and optimizer.
+        """Return the method's state for a checkpoint, in addition to weights and optimizer.
 
         RETURNS (dict[str, Any]): JSON data and tensors by name.
         """
         return {}
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Take what a checkpoint holds.
+        """Restore the method's state from a checkpoint.
 
         state (dict[str, Any]): As `save_state` returned it.
         """
 
     def report(self, steps: int, seconds: float) -> dict[str, Any]:
-        """Return what the report says of the training beside steps, time and speed.
+        """Return the method's entries of the report, in addition to steps, time and speed.
 
         steps (int): Steps taken.
         seconds (float): Time spent in them.
@@ -244,7 +244,7 @@ class Method(ABC, Generic[SettingsT]):
 
     @classmethod
     def summarise(cls, report: RunReport) -> list[str]:
-        """Say what a user wants to know at the end of a run, beside steps, speed and scores.
+        """Summarise a finished run for the user, in addition to steps, speed and scores.
 
         report (RunReport): Report of the run.
         RETURNS (list[str]): Lines to print.
@@ -259,7 +259,7 @@ class Method(ABC, Generic[SettingsT]):
         return {name: count_trainable(part) for name, part in self.model.named_children()}
 
     def list_packages(self) -> list[str]:
-        """List the packages whose versions matter, beside those of every run.
+        """List the packages whose versions affect results, in addition to those of every run.
 
         RETURNS (list[str]): Their names.
         """
@@ -267,18 +267,18 @@ class Method(ABC, Generic[SettingsT]):
 
     @classmethod
     def find_obstacle(cls, settings: Any) -> str:
-        """Say why a run leaves no encoder folder.
+        """Explain why a run does not export an encoder folder.
 
         settings (SettingsT): Settings of the run.
-        RETURNS (str): What the run does; empty if it leaves one.
+        RETURNS (str): The reason; empty if it exports one.
         """
         return ""
 
     @classmethod
     def merge(cls, transformer: torch.nn.Module, base: torch.nn.Module, settings: Any) -> torch.nn.Module:
-        """Turn a trained transformer into one like the base's.
+        """Convert a trained transformer to the architecture of the base's.
 
-        transformer (torch.nn.Module): As `make_transformer` made it, trained.
+        transformer (torch.nn.Module): The result of `make_transformer`, trained.
         base (torch.nn.Module): The base's transformer.
         settings (SettingsT): Settings of the run.
         RETURNS (torch.nn.Module): The transformer to export.

@@ -1,4 +1,4 @@
-"""The methods by name, and how the settings of a run are made: the config names its method."""
+"""The methods by name, and the reader of a run's config, which names its method."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ METHODS: dict[str, type[Method[Any]]] = {method.name: method for method in (Sapb
 
 
 def find_method(values: Mapping[str, Any], where: str | Path) -> type[Method[Any]]:
-    """Find the method that settings name.
+    """Find the method named by settings.
 
     values (Mapping[str, Any]): Settings by section.
-    where (str | Path): Where the settings stand, for messages.
+    where (str | Path): The origin of the settings, for messages.
     RETURNS (type[Method]): The method.
-    RAISES (ValueError): If the settings name no method, or an unknown one.
+    RAISES (ValueError): If the method is missing or unknown.
     """
     run = values.get("run")
     name = run.get("method") if isinstance(run, Mapping) else None
@@ -42,7 +42,7 @@ def make_settings(values: Mapping[str, Any], where: str | Path = "the settings")
     """Make the settings of a run.
 
     values (Mapping[str, Any]): Settings by section. [run] names the method.
-    where (str | Path): Where the settings stand, for messages.
+    where (str | Path): The origin of the settings, for messages.
     RETURNS (TrainingSettings): The method's settings, checked.
     RAISES (ValueError): If the method or a setting is unknown, missing or out of range.
     """
@@ -54,7 +54,7 @@ def read_settings(path: str | Path, overrides: dict[str, Any] | None = None) -> 
     """Read the config of a run.
 
     path (str | Path): A file in the form of spaCy's configs. [run] names the method.
-    overrides (dict[str, Any] | None): Values to use instead, by "section.name".
+    overrides (dict[str, Any] | None): Values that override the file, by "section.name".
     RETURNS (TrainingSettings): The method's settings, checked.
     RAISES (FileNotFoundError): If the file does not exist.
     RAISES (ValueError): If the method or a setting is unknown, missing or out of range.

@@ -1,1 +1,1 @@
-"""BioSyn: an encoder and a sparse one, trained on their own candidates (Sung et al., ACL 2020)."""
+"""BioSyn: a dense and a sparse encoder, trained on their own candidates (Sung et al., ACL 2020)."""

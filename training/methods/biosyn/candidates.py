@@ -1,4 +1,4 @@
-"""The candidates of mentions: names that share characters, and names with similar vectors."""
+"""Candidates of mentions: names with shared characters, and names with similar vectors."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from .data import BioSynData
 
 
 def find_sparse(data: BioSynData, sparse: SparseEncoder, k: int) -> np.ndarray:
-    """Find the names that share most characters with each mention.
+    """Find the names with the most shared characters for each mention.
 
     data (BioSynData): Mentions and names.
     sparse (SparseEncoder): The sparse encoder.
-    k (int): Names wanted, at most as many as there are.
+    k (int): Candidates of each mention; at most the number of names.
     RETURNS (np.ndarray): Rows of names, shape (mentions, k), int64, best first, ties by row.
     """
     score = score_sparse(sparse.encode(data.mentions), sparse.encode(data.names))
@@ -30,7 +30,7 @@ def join_candidates(sparse: np.ndarray, mentions: np.ndarray, names: np.ndarray,
     sparse (np.ndarray): Rows of names, shape (mentions, sparse candidates).
     mentions (np.ndarray): Vectors of mentions, shape (mentions, width), float32.
     names (np.ndarray): Vectors of names, shape (names, width), float32.
-    total (int): Candidates wanted for each mention, at most as many as there are names.
+    total (int): Candidates of each mention; at most the number of names.
     RETURNS (np.ndarray): Rows of names, shape (mentions, total), int64.
     """
     dense, _ = exact_search(names, mentions, total)

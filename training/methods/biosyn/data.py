@@ -27,7 +27,7 @@ class BioSynData:
     gold (list[frozenset[str]]): The ids of each.
     names (list[str]): The names of the dictionary, each once.
     ids (list[frozenset[str]]): The ids of all concepts of each.
-    report (dict[str, Any]): Counts of what was read and left out; names and SHA-256 of the files.
+    report (dict[str, Any]): Counts of read and excluded records; names and SHA-256 of the files.
     """
 
     mentions: list[str]
@@ -54,13 +54,13 @@ class BioSynData:
 
 
 def read_biosyn_data(mentions: Sequence[str | Path], dictionary: str | Path) -> BioSynData:
-    """Read mentions and dictionary. Composite, repeated and id-less mentions are left out, as BioSyn does.
+    """Read mentions and dictionary. Composite and repeated mentions and those without an id are excluded, as in BioSyn.
 
     mentions (Sequence[str | Path]): JSONL files, gzipped or not.
     dictionary (str | Path): Lines of ids, a tab and a name, gzipped or not.
     RETURNS (BioSynData): Mentions and names.
     RAISES (FileNotFoundError): If a file is missing.
-    RAISES (ValueError): If a line is malformed, no mention is left, or there is no name.
+    RAISES (ValueError): If a line is malformed, or no mention or no name is left.
     """
     files, file = [SourceFile(path) for path in mentions], SourceFile(dictionary)
     rows = ((joined, name.lower()) for joined, name, _ in read_dictionary_rows(file))

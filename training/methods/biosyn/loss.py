@@ -1,4 +1,4 @@
-"""The loss of BioSyn, and which candidates are right."""
+"""The loss of BioSyn, and the labels of its candidates."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 
 
 def find_positives(gold: Sequence[frozenset[str]], ids: Sequence[frozenset[str]], candidates: np.ndarray) -> np.ndarray:
-    """Mark the right candidates: those whose concepts include all concepts of the mention.
+    """Label the positive candidates: their concepts include all concepts of the mention.
 
     gold (Sequence[frozenset[str]]): The ids of each mention.
     ids (Sequence[frozenset[str]]): The ids of each name of the dictionary.
@@ -25,7 +25,7 @@ def marginal_loss(scores: torch.Tensor, positives: torch.Tensor) -> torch.Tensor
     """Compute the marginal negative log-likelihood of the right candidates (Sung et al., ACL 2020, section 3.3).
 
     scores (torch.Tensor): Shape (mentions, candidates), float32.
-    positives (torch.Tensor): The same shape, bool: which of them are right. Mentions without any contribute nothing.
+    positives (torch.Tensor): Whether each is right; the same shape, bool. Mentions without a positive are ignored.
     RETURNS (torch.Tensor): The mean over mentions with a right candidate; 0 if there is none.
     """
     counts = positives.any(dim=1)

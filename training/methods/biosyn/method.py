@@ -1,4 +1,4 @@
-"""BioSyn: an encoder and the weight of a sparse one, trained on their own candidates (Sung et al., ACL 2020)."""
+"""BioSyn: a dense encoder and the weight of a sparse one, trained on their own candidates (Sung et al., ACL 2020)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class CorpusFiles:
 
 
 class BioSyn(Method[BioSynSettings]):
-    """A run of BioSyn: epochs, each with candidates by the weights at its start. See `Method`."""
+    """A run of BioSyn. Each epoch searches its candidates with the weights at its start. See `Method`."""
 
     name = "biosyn"
     Settings = BioSynSettings
@@ -65,7 +65,7 @@ class BioSyn(Method[BioSynSettings]):
     sparse_mentions: csr_matrix
     sparse_names: csr_matrix
     sparse_candidates: np.ndarray | None = None
-    # Of the present epoch.
+    # The state of the current epoch.
     candidates: np.ndarray
     positives: np.ndarray
 
@@ -122,11 +122,11 @@ class BioSyn(Method[BioSynSettings]):
         return min(steps, limit) if limit else steps
 
     def loss(self, batch: int, scale: float) -> dict[str, Any]:
-        """Learn from mentions and their candidates. See `Method.loss`."""
+        """Compute the loss of mentions and their candidates. See `Method.loss`."""
         if batch % self.steps_per_epoch == 0:
             self._start_epoch()
         rows = self._list_mentions(batch)
-        # Without a right candidate, a mention contributes nothing: it need not be encoded.
+        # Mentions without a right candidate do not contribute to the loss, so they are not encoded.
         rows = rows[self.positives[rows].any(axis=1)]
         loss = self._learn(rows, scale) if len(rows) else 0.0
         epoch = self.epochs[-1]
@@ -135,14 +135,14 @@ class BioSyn(Method[BioSynSettings]):
         return {"loss": loss, "mentions": len(rows), "sparse_weight": self.model.sparse_weight.item()}
 
     def _list_mentions(self, step: int) -> np.ndarray:
-        """List the mentions of a step, in an order that the seed decides."""
+        """List the mentions of a step, in an order determined by the seed."""
         epoch, number = divmod(step, self.steps_per_epoch)
         order = np.random.default_rng([self.settings.run.seed, epoch]).permutation(len(self.data.mentions))
         size = self.settings.batch.mentions
         return order[number * size : (number + 1) * size]
 
     def _start_epoch(self) -> None:
-        """Find candidates by the present weights."""
+        """Find candidates with the current weights."""
         encoder = as_encoder(self.model.transformer, self.base, self.accelerator.device)
         names = encoder.encode_unscaled(self.data.names)
         mentions = encoder.encode_unscaled(self.data.mentions)
@@ -164,7 +164,7 @@ class BioSyn(Method[BioSynSettings]):
         self.positives = find_positives(self.data.gold, self.data.ids, candidates)
 
     def _note_weight(self) -> None:
-        """Note the weight of sparse products after the last step of the present epoch."""
+        """Record the weight of sparse products after the last step of the current epoch."""
         if self.epochs:
             self.epochs[-1]["sparse_weight"] = self.model.sparse_weight.item()
 
@@ -191,13 +191,13 @@ class BioSyn(Method[BioSynSettings]):
         return {"mentions": [self.data.mentions[row] for row in self._list_mentions(batch)]}
 
     def save_state(self) -> dict[str, Any]:
-        """Return epochs and candidates. Within an epoch, these can't be found again: the weights have changed."""
+        """Return epochs and candidates. Within an epoch, changed weights would give other candidates."""
         self._note_weight()
         state: dict[str, Any] = {"epochs": self.epochs}
         return {**state, "candidates": torch.from_numpy(self.candidates)} if self.epochs else state
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Take epochs and candidates. See `Method.load_state`."""
+        """Restore epochs and candidates. See `Method.load_state`."""
         self.epochs = state["epochs"]
         if self.epochs:
             self._set_candidates(state["candidates"].numpy())
@@ -209,11 +209,11 @@ class BioSyn(Method[BioSynSettings]):
         return {"epochs": steps / self.steps_per_epoch, "of_epochs": self.epochs, "sparse_weight": weight}
 
     def list_packages(self) -> list[str]:
-        """Add that of sparse vectors. See `Method.list_packages`."""
+        """Add the package of sparse vectors. See `Method.list_packages`."""
         return [*super().list_packages(), "scikit-learn"]
 
     def save_extras(self, trained: EncoderShim) -> None:
-        """Save the sparse encoder and its weight, as `BioSynSystem.from_disk` reads them. See `Method.save_extras`."""
+        """Save the sparse encoder and its weight for `BioSynSystem.from_disk`. See `Method.save_extras`."""
         data = {
             "format": FORMAT_VERSION,
             "weight": self.model.sparse_weight.item(),

@@ -20,8 +20,8 @@ class BioSynModel(Model):
     """Score mentions against their candidates.
 
     transformer (torch.nn.Module): The transformer.
-    base (EncoderShim): The encoder that it comes from, for tokenizer and pooling.
-    device (torch.device): Where to compute.
+    base (EncoderShim): The base encoder, for tokenizer and pooling.
+    device (torch.device): The device.
     precision (str): Precision of the forward pass.
     chunk_names (int): Strings in one forward pass.
     """
@@ -50,7 +50,7 @@ class BioSynModel(Model):
         """Score candidates.
 
         mentions (Sequence[Sequence[int]]): Token ids of each mention.
-        candidates (Sequence[Sequence[Sequence[int]]]): Token ids of the candidates of each, equally many for all.
+        candidates (Sequence[Sequence[Sequence[int]]]): Token ids of the candidates of each, the same number for all.
         shared (torch.Tensor): Their sparse products, shape (mentions, candidates), float32.
         RETURNS (torch.Tensor): Shape (mentions, candidates), float32.
         """
@@ -60,7 +60,7 @@ class BioSynModel(Model):
             for mention, names in zip(mentions, candidates, strict=True)
         ]
         vectors = self._embed(list(rows))[torch.tensor(places, device=self.device)]
-        # One row of `vectors` for each mention: its own vector first, then those of its candidates.
+        # One row of `vectors` per mention: first its own vector, then those of its candidates.
         dense = (vectors[:, :1] * vectors[:, 1:]).sum(dim=2)
         return self.sparse_weight * shared.to(self.device) + dense
 

@@ -22,12 +22,12 @@ from ...engine.settings import (
 
 
 class BioSynPaths(PathSettings):
-    """Where a run reads and writes."""
+    """Paths of a run."""
 
     mentions: str
-    """Files of mentions to train on, with commas between them: those of training and development parts."""
+    """Files of training mentions, separated by commas: the training and development parts."""
     dictionary: str
-    """The file of ids and names, without mentions."""
+    """The file of ids and names, without training mentions."""
 
     @field_validator("mentions")
     @classmethod
@@ -48,16 +48,16 @@ class BioSynEncoder(EncoderChoice):
     """Settings of the encoder that override its own."""
 
     pooling: Pooling | None = "cls"
-    """How token vectors become the vector of a name; null: as the encoder says."""
+    """Pooling of token vectors into the vector of a name; null: as in the encoder's folder."""
 
 
 class CandidateSettings(Section):
-    """The names that a mention is compared with in training."""
+    """The candidates of mentions in training."""
 
     total: int = Field(default=20, ge=2)
     """Candidates of each mention."""
     sparse: int = Field(default=10, ge=0)
-    """Candidates found by shared characters; the others are found by vectors."""
+    """Candidates found by shared characters; vectors find the others."""
 
     @model_validator(mode="after")
     def _check_sparse(self) -> Self:
@@ -67,7 +67,7 @@ class CandidateSettings(Section):
 
 
 class BioSynOptimizer(OptimizerSettings):
-    """How weights are updated: Adam, with the decay in the gradient."""
+    """The optimizer: Adam, with weight decay added to the gradient."""
 
     learning_rate: float = Field(default=1e-5, gt=0)
     """The highest learning rate of the encoder."""
@@ -78,18 +78,18 @@ class BioSynOptimizer(OptimizerSettings):
 
 
 class BioSynBatch(BatchSettings):
-    """What a step sees, and when steps end."""
+    """The batch of a step, and limits of the run."""
 
     mentions: int = Field(default=16, ge=1)
     """Mentions in a step."""
     epochs: int = Field(default=10, ge=1)
-    """Passes over all mentions, each with new candidates."""
+    """Epochs over all mentions, each with new candidates."""
     gradient_cache: Literal[False] = False
-    """BioSyn keeps the activations of a step."""
+    """Must be false: BioSyn keeps the activations of a step."""
 
 
 class BioSynRun(RunSettings):
-    """Which method trains, and how the run goes."""
+    """The method, and settings of the run."""
 
     precision: Precision = "auto"
     """Precision of the forward pass; "auto": bf16 where the processor computes in it. Scores, loss and weights stay in

@@ -46,13 +46,13 @@ class Graph:
 
     names (pl.Series): The distinct names, in order.
     concepts (pl.Series): The ids of the concepts of the triples, in order. Each has a name.
-    labels (list[str]): The labels of relations, in order.
+    labels (list[str]): The labels of relations, sorted.
     name_rows (np.ndarray): Rows in `names` of the names of each concept, concept by concept; int64.
     offsets (np.ndarray): Start of each concept's part of `name_rows`, and the end of the last; shape (concepts + 1,),
         int64.
     heads, tails (np.ndarray): Rows in `concepts`, shape (triples,), int64.
     relations (np.ndarray): Rows in `labels`, shape (triples,), int64.
-    report (dict[str, Any]): Counts of what was read and left out, names by language.
+    report (dict[str, Any]): Counts of read and excluded triples, names by language.
     identity (dict[str, str]): Hashes of terminology and triples.
     """
 
@@ -83,14 +83,14 @@ def load_graph(
     lower_case: bool = True,
     min_triples: int = 2,
 ) -> Graph:
-    """Load triples and names. Triples that can't be used are left out and counted.
+    """Load triples and names. Unusable triples are excluded and counted.
 
     terminology_path (str | Path): The folder of the terminology.
-    triples_path (str | Path): A folder written by `write_triples`. The terminology need not be the one that it was
-        written with: concepts may be held out.
+    triples_path (str | Path): A folder written by `write_triples`, possibly for a larger terminology, before concepts
+        were held out.
     languages (Sequence[str] | None): LAT of the names; None for all.
     lower_case (bool): Lower-case names. Names of a concept that become equal are merged.
-    min_triples (int): Labels with fewer usable triples are left out.
+    min_triples (int): Labels with fewer usable triples are excluded.
     RETURNS (Graph): Usable triples and their names.
     RAISES (OSError): If a file is missing or damaged.
     RAISES (ValueError): If there are no names in a language, or no triple is left.
@@ -156,12 +156,12 @@ def choose_names(
 def _place(
     triples: pl.DataFrame, terminology: Terminology, names: pl.DataFrame, report: dict[str, Any]
 ) -> pl.DataFrame:
-    """Replace ids by rows of concepts, and leave out triples of concepts without names."""
+    """Replace ids by rows of concepts, and exclude triples of concepts without names."""
     ids = terminology.concepts["id"]
     has_names = np.zeros(len(ids) + 1, dtype=bool)
     has_names[names["concept"].unique().to_numpy()] = True
     heads, tails = find_rows(triples["head"], ids), find_rows(triples["tail"], ids)
-    # An unknown concept has row -1: the last one here, which has no names.
+    # An unknown concept has row -1, the last one here, which has no names.
     is_known, is_named = (heads >= 0) & (tails >= 0), has_names[heads] & has_names[tails]
     report["unknown_concept"] = int((~is_known).sum())
     report["head_without_names"] = int((is_known & ~has_names[heads]).sum())

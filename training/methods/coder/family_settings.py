@@ -1,4 +1,4 @@
-"""The settings that CODER and CODER++ share."""
+"""The settings common to CODER and CODER++."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ...engine.settings import (
 
 
 class NamePaths(PathSettings):
-    """Where a run reads and writes."""
+    """Paths of a run."""
 
     terminology: str
     """The folder of concepts and names."""
@@ -30,14 +30,14 @@ class LongerNames(EncoderChoice):
     """Settings of the encoder that override its own."""
 
     max_length: int | None = Field(default=32, ge=1)
-    """Tokens of a name; null: as the encoder says."""
+    """Maximum number of tokens of a name; null: as in the encoder's folder."""
 
 
 class NameData(Section):
-    """The names to learn from."""
+    """The training names."""
 
     languages: str = "ENG"
-    """LAT of the names, with commas between them, or "all"."""
+    """LAT of the names, separated by commas, or "all"."""
     lower_case: bool = True
     """Lower-case names."""
 
@@ -67,28 +67,28 @@ class SimilarityConstants(Section):
     base: float | None = None
     """The similarity that is neither good nor bad (lambda); null: as published."""
     margin: float | None = Field(default=None, ge=0)
-    """The miner's margin (epsilon); of "transe_margin", how much farther the random concept has to be; null: as
+    """The miner's margin (epsilon); for "transe_margin", the required extra distance of the random concept; null: as
     published."""
 
 
 class LinearOptimizer(OptimizerSettings):
-    """How weights are updated: AdamW. As in the released code, biases and layer normalisation do not decay."""
+    """The optimizer: AdamW. As in the released code, biases and layer normalisation do not decay."""
 
     schedule: Schedule = "linear"
     """"constant", or "linear" down to 0 at the last update. Warm-up and decay count updates, not batches."""
 
 
 class UpdateBatch(BatchSettings):
-    """What an update of the weights sees, and when updates end."""
+    """The batches of an update, and limits of the run."""
 
     accumulation: int = Field(default=8, ge=1)
-    """Batches, each with a loss of its own, in one update of the weights."""
+    """Batches per update, each with its own loss."""
     max_steps: int = Field(default=100_000, ge=0)
-    """Stop after so many updates; 0 for no limit but max_minutes."""
+    """Maximum number of updates; 0 if only max_minutes limits the run."""
 
 
 class FamilySettings(TrainingSettings):
-    """The sections that CODER and CODER++ share."""
+    """The sections common to CODER and CODER++."""
 
     paths: NamePaths
     encoder: LongerNames = LongerNames()
@@ -120,11 +120,10 @@ class ResolvedConstants(NamedTuple):
 
 
 def resolve(given: SimilarityConstants, kind: str, width: int) -> ResolvedConstants:
-    """Fill in the constants that the config leaves open: those of the paper or, for "transe_margin", of the released
-    code.
+    """Fill in constants missing from the config: those of the paper or, for "transe_margin", of the released code.
 
-    The paper prints +28 for the base of distances. Similarities are negative distances, about -28 between a vector and
-    itself moved by a random one of width 768, so the base has to be -28. For other widths it is -sqrt(width).
+    The paper prints +28 as the base for distances. Similarities are negative distances, about -28 between a vector and
+    itself translated by a random one of width 768, so the base must be -28. For other widths it is -sqrt(width).
 
     given (SimilarityConstants): The constants of the config.
     kind (str): "transe" for constants of distances, "transe_margin" for that margin, otherwise those of cosines.

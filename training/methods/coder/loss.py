@@ -1,4 +1,4 @@
-"""The losses of CODER: between names of one concept, and between heads and tails (Yuan et al., JBI 2022, section 3)."""
+"""The losses of CODER: over names of one concept, and over heads and tails (Yuan et al., JBI 2022, section 3)."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from .settings import CoderSettings
 
 
 class BatchLabels(NamedTuple):
-    """Labels of the names of a batch: of k heads, then of k tails, and of k random concepts if there are.
+    """Labels of the names of a batch: k heads, then k tails, and optionally k random concepts.
 
     concepts (torch.Tensor): The concept of each, shape (2k,) or (3k,), int64.
     relations (torch.Tensor): The label of each triplet, shape (k,), int64.
-    known (torch.Tensor | None): Whether head i has its relation to tail j, shape (k, k), bool; None to count
-        other triples of the graph as negatives.
-    names (torch.Tensor | None): A number for each name, shaped like `concepts`, to leave homonyms alone; None to push
-        them apart.
+    known (torch.Tensor | None): Whether head i has its relation to tail j in the graph, shape (k, k), bool, to exclude
+        such pairs from the negatives; None to count them as negatives.
+    names (torch.Tensor | None): A number for each distinct name, shaped like `concepts`, to exclude homonyms from the
+        negatives; None to count them as negatives.
     """
 
     concepts: torch.Tensor
@@ -30,11 +30,11 @@ class BatchLabels(NamedTuple):
 
 
 class MinedLoss(NamedTuple):
-    """A loss, and the pairs that it counts.
+    """A loss, and the numbers of mined pairs.
 
     loss (torch.Tensor): One number.
-    positives, negatives (int): Pairs that count.
-    share (float): Share of all pairs that count.
+    positives, negatives (int): Mined pairs.
+    share (float): Share of mined pairs among all pairs.
     """
 
     loss: torch.Tensor
@@ -44,9 +44,9 @@ class MinedLoss(NamedTuple):
 
 
 class SimilarityObjective:
-    """The Multi-Similarity loss of the pairs that its miner keeps.
+    """The Multi-Similarity loss of mined pairs.
 
-    constants (ResolvedConstants): Of both.
+    constants (ResolvedConstants): The constants of loss and miner.
     """
 
     def __init__(self, constants: ResolvedConstants) -> None:
@@ -60,7 +60,7 @@ class SimilarityObjective:
         pairs (Pairs): All pairs, of the same shape.
         RETURNS (MinedLoss): Loss and counts.
         """
-        # The miner compares differences only, so that a negative similarity is as good as a distance.
+        # The miner only compares differences, so negative similarities serve as distances.
         mined = self.miner.choose(-similarities, pairs)
         positives, negatives = int(mined.positives.sum()), int(mined.negatives.sum())
         n_pairs = int(pairs.positives.sum()) + int(pairs.negatives.sum())
@@ -71,7 +71,7 @@ class SimilarityObjective:
 class MarginObjective:
     """max(0, margin + |h + r - t| - |h + r - t'|) with a random concept t' (TransE: Bordes et al., NIPS 2013).
 
-    margin (float): How much farther the random concept has to be than the tail.
+    margin (float): The required extra distance of the random concept.
     """
 
     def __init__(self, margin: float) -> None:
@@ -90,11 +90,11 @@ class MarginObjective:
 
 
 class CoderLoss:
-    """L = L_MS + mu L_MS^rel; or, of the released code, L_MS and a margin.
+    """L = L_MS + mu L_MS^rel, or the released code's variant: L_MS and a margin loss.
 
     settings (CoderSettings): Constants.
-    relations (Relations | None): They map heads; None for the loss of terms alone.
-    width (int): Of the vectors.
+    relations (Relations | None): The relations, which map heads; None for only the term loss.
+    width (int): Width of the vectors.
     """
 
     def __init__(self, settings: CoderSettings, relations: Relations | None, width: int) -> None:
@@ -104,7 +104,7 @@ class CoderLoss:
         constants = resolve(settings.relations, kind, width)
         self.of_relations = SimilarityObjective(constants)
         self.of_margins = MarginObjective(constants.margin) if kind == "transe_margin" else None
-        # As in the paper, which gives translations less weight.
+        # As in the paper: translations have a smaller weight.
         self.weight = (0.1 if kind == "transe" else 1.0) if weight is None else weight
 
     def __call__(
@@ -112,9 +112,9 @@ class CoderLoss:
     ) -> tuple[torch.Tensor, tuple[MinedLoss, MinedLoss | None]]:
         """Compute the loss of a batch.
 
-        embeddings (torch.Tensor): Of k heads, then of k tails, and of k random concepts for margins: shape (2k, width)
-            or (3k, width).
-        labels (BatchLabels): What they are.
+        embeddings (torch.Tensor): Vectors of k heads, k tails and, for the margin loss, k random concepts: shape
+            (2k, width) or (3k, width).
+        labels (BatchLabels): Their labels.
         RETURNS (tuple[torch.Tensor, tuple[MinedLoss, MinedLoss | None]]): The sum, and both parts.
         """
         terms = self.of_terms(cosines_between(embeddings, embeddings), list_pairs(labels.concepts, labels.names))
@@ -131,9 +131,9 @@ class CoderLoss:
 
 
 def list_relation_pairs(labels: BatchLabels) -> Pairs:
-    """Mark the right tails of each head: names of the tail of its triplet.
+    """Label the positive tails of each head: names of the tail of its triplet.
 
-    labels (BatchLabels): What heads and tails are.
+    labels (BatchLabels): Labels of heads and tails.
     RETURNS (Pairs): Masks of shape (k, k).
     """
     tails = labels.concepts.chunk(2)[1]

@@ -26,7 +26,7 @@ from .relations import RELATIONS_FILE, Relations, make_relations, save_relations
 from .sampler import TripletBatch, TripletSampler
 from .settings import CoderOptimizer, CoderSettings
 
-# Enough to tell the speed of the sampler, and few enough to take no time.
+# Enough to measure the sampler's speed, and fast.
 TIMED_BATCHES = 50
 
 
@@ -46,7 +46,7 @@ class GraphFolders:
         return {**NameFolder(self.path).hash(), "triples": hash_triples(self.triples)}
 
     def list_concepts(self) -> set[str]:
-        """List the concepts with triples, also those that a run leaves out. See `Source.list_concepts`."""
+        """List the concepts with triples, including unused ones. See `Source.list_concepts`."""
         triples = read_triples(self.triples)
         named = Terminology.from_disk(self.path).concepts["id"]
         return set(named) & {*triples["head"].unique(), *triples["tail"].unique()}
@@ -56,7 +56,7 @@ class CoderModel(Model):
     """The transformer and the relations.
 
     transformer (torch.nn.Module): The transformer.
-    relations (Relations | None): The relations; None for terms alone.
+    relations (Relations | None): The relations; None for only the term loss.
     """
 
     def __init__(self, transformer: torch.nn.Module, relations: Relations | None) -> None:
@@ -66,7 +66,7 @@ class CoderModel(Model):
     def group_parameters(self, settings: CoderOptimizer) -> list[dict[str, Any]]:
         """Group parameters by decay and learning rate. See `Method.group_parameters`.
 
-        settings (CoderOptimizer): Both.
+        settings (CoderOptimizer): Decay and learning rates.
         RETURNS (list[dict[str, Any]]): The groups.
         """
         groups = group_by_decay(self.transformer)
@@ -141,10 +141,10 @@ class Coder(Method[CoderSettings]):
         return [self.sampler.draw(update * n + i) for i in range(n)]
 
     def loss(self, batch: int, scale: float) -> dict[str, Any]:
-        """Learn from batches: the gradient is the mean of theirs, each with a loss of its own. See `Method.loss`."""
+        """Average the gradients of several batches, each with its own loss. See `Method.loss`."""
         n = self.settings.batch.accumulation
         entries = [self._learn(drawn, scale / n) for drawn in self._draw(batch)]
-        # Means of losses and shares; pairs of all batches.
+        # Losses and shares are averaged, pairs are summed over batches.
         means = {name: sum(entry[name] for entry in entries) / n for name in entries[0]}
         counts = {name: sum(entry[name] for entry in entries) for name in ("positives", "negatives")}
         return {**means, "triplets": self.units_per_step, **counts}
@@ -184,14 +184,14 @@ class Coder(Method[CoderSettings]):
         return {"labels": list(self.graph.labels)}
 
     def compare(self, path: Path, former: dict[str, Any]) -> None:
-        """Refuse a checkpoint of other relations by their names: numbers would be given to others."""
+        """Refuse a checkpoint whose relations have other labels: their numbers would mean other relations."""
         learned, present = set(former.get("labels", [])), set(self.graph.labels)
         if learned != present:
             gone, new = (", ".join(sorted(labels)[:10]) or "none" for labels in (learned - present, present - learned))
             raise ValueError(Errors.E805.format(path=path, gone=gone, new=new))
 
     def report(self, steps: int, seconds: float) -> dict[str, Any]:
-        """Compare how fast batches are drawn and learned. See `Method.report`."""
+        """Compare the speeds of drawing batches and of training. See `Method.report`."""
         start = time.perf_counter()
         for number in range(TIMED_BATCHES):
             self.sampler.draw(number)
@@ -205,12 +205,12 @@ class Coder(Method[CoderSettings]):
         if self.model.relations is not None:
             save_relations(self.model.relations, self.graph.labels, trained.fingerprint, path)
         else:
-            # Of a run that was here before, with relations.
+            # Remove the relations of an earlier run.
             path.unlink(missing_ok=True)
 
     @classmethod
     def summarise(cls, report: RunReport) -> list[str]:
-        """Count triples that were left out, and compare speeds. See `Method.summarise`."""
+        """Count excluded triples, and compare speeds. See `Method.summarise`."""
         data, training = report.data, report.training
         rare = sum(data["rare_labels"].values())
         times = training["batches_drawn_per_second"] / max(training["batches_per_second"], 1e-9)

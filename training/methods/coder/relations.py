@@ -1,4 +1,4 @@
-"""Relations map heads to where tails should be (Yuan et al., JBI 2022, section 3)."""
+"""Relations: maps from the vectors of heads to those of tails (Yuan et al., JBI 2022, section 3)."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ WEIGHTS = "relations"
 
 
 class Relations(torch.nn.Module):
-    """Weights of relations, one entry for each label.
+    """Weights of relations, one entry per label.
 
-    weights (torch.Tensor): Their first values, shape (labels, ...).
+    weights (torch.Tensor): Initial values, shape (labels, ...).
     """
 
     def __init__(self, weights: torch.Tensor) -> None:
@@ -41,7 +41,7 @@ class Relations(torch.nn.Module):
 
 
 class DiagonalRelations(Relations):
-    """Cosines of M_r^T h and t with a diagonal M_r, as in DistMult: one vector of `width` numbers for each label."""
+    """Cosines of M_r^T h and t with a diagonal M_r, as in DistMult: a vector of `width` numbers per label."""
 
     def forward(self, heads: torch.Tensor, labels: torch.Tensor, tails: torch.Tensor) -> torch.Tensor:
         """See `Relations`."""
@@ -49,22 +49,22 @@ class DiagonalRelations(Relations):
 
 
 class FullRelations(Relations):
-    """Cosines of M_r^T h and t with any M_r: `width` x `width` numbers for each label, so for few labels only."""
+    """Cosines of M_r^T h and t with a full M_r: `width` x `width` numbers per label, feasible for few labels."""
 
     def forward(self, heads: torch.Tensor, labels: torch.Tensor, tails: torch.Tensor) -> torch.Tensor:
         """See `Relations`."""
-        # A batch has few labels. Copying a matrix for each head would cost more than all else.
+        # A batch has few labels. Copying a matrix for each head would dominate the cost.
         parts = [(labels == label).nonzero()[:, 0] for label in labels.unique()]
         turned = torch.cat([heads[rows] @ self.weights[labels[rows[0]]] for rows in parts])
         return cosines_between(turned[torch.cat(parts).argsort()], tails)
 
 
 class TranslationRelations(Relations):
-    """Negative distances between h + r and t, of vectors as long as they are (TransE: Bordes et al., NIPS 2013)."""
+    """Negative distances between h + r and t, without normalisation (TransE: Bordes et al., NIPS 2013)."""
 
     def forward(self, heads: torch.Tensor, labels: torch.Tensor, tails: torch.Tensor) -> torch.Tensor:
         """See `Relations`."""
-        # Not by a matrix product, which loses small distances to rounding.
+        # Not by a matrix product, whose rounding errors hide small distances.
         return -torch.cdist(heads + self.weights[labels], tails, compute_mode="donot_use_mm_for_euclid_dist")
 
 
@@ -79,16 +79,16 @@ TRANSLATIONS = ("transe", "transe_margin")
 def make_relations(
     kind: RelationKind, labels: int, width: int, *, start: RelationStart | None = None, seed: int = 0
 ) -> Relations | None:
-    """Make relations to train.
+    """Initialise trainable relations.
 
-    The papers do not say how matrices start. The identity lets training begin where heads and tails are; the released
-    code draws the vectors of its translations from N(0, 1), which the constants of their loss suppose.
+    The papers do not specify the initial matrices. With the identity, training starts from unchanged heads; the
+    released code draws the vectors of translations from N(0, 1), which the constants of their loss assume.
 
     kind (str): As in `LossSettings`.
-    labels (int): Labels.
-    width (int): Of the vectors.
-    start (str | None): "identity" or "normal"; None for "normal" of translations, "identity" of the others.
-    seed (int): Of "normal".
+    labels (int): Number of labels.
+    width (int): Width of the vectors.
+    start (str | None): "identity" or "normal"; None for "normal" for translations, "identity" for the others.
+    seed (int): Seed of "normal".
     RETURNS (Relations | None): The relations; None for "none".
     """
     if kind == "none":
@@ -96,7 +96,7 @@ def make_relations(
     shape = (labels, width, width) if kind == "full" else (labels, width)
     if (start or ("normal" if kind in TRANSLATIONS else "identity")) == "normal":
         weights = torch.randn(shape, generator=torch.Generator().manual_seed(seed))
-        # So that a matrix keeps the length of a vector drawn from the same distribution.
+        # Scaled so that a matrix preserves the length of random vectors.
         weights = weights / width**0.5 if kind == "full" else weights
     elif kind == "full":
         weights = torch.eye(width).repeat(labels, 1, 1)
@@ -123,11 +123,11 @@ def save_relations(relations: Relations, labels: Sequence[str], fingerprint: str
 def load_relations(path: str | Path, fingerprint: str | None = None) -> tuple[Relations, list[str]]:
     """Load relations.
 
-    path (str | Path): What `save_relations` has written.
+    path (str | Path): A file written by `save_relations`.
     fingerprint (str | None): Fingerprint of the encoder to use them with; None for any.
     RETURNS (tuple[Relations, list[str]]): The relations, and their labels.
     RAISES (FileNotFoundError): If there is no such file.
-    RAISES (ValueError): If the file holds something else, or relations of another encoder.
+    RAISES (ValueError): If the file is malformed, or has relations of another encoder.
     """
     if not Path(path).is_file():
         raise FileNotFoundError(Errors.E102.format(file=path, cwd=Path.cwd()))

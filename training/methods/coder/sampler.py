@@ -1,4 +1,4 @@
-"""The triplets of a batch, each several times with different names (Yuan et al., JBI 2022, section 3)."""
+"""Batches of triplets, each repeated with different names (Yuan et al., JBI 2022, section 3)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from .data import Graph
 class TripletBatch(NamedTuple):
     """k triplets: k / m distinct ones, each m times in a row.
 
-    names (np.ndarray): Rows in the graph's names: of k heads, then of k tails, and of k random concepts if they are
-        wanted; shape (2k,) or (3k,), int64.
+    names (np.ndarray): Rows in the graph's names: k heads, k tails and optionally k random concepts; shape (2k,) or
+        (3k,), int64.
     concepts (np.ndarray): Their concepts, of the same shape.
     relations (np.ndarray): The label of each triplet, shape (k,), int64.
-    triples (np.ndarray): Which triple of the graph each is, shape (k,), int64.
+    triples (np.ndarray): Rows of the graph's triples, shape (k,), int64.
     """
 
     names: np.ndarray
@@ -27,15 +27,15 @@ class TripletBatch(NamedTuple):
 
 
 class TripletSampler:
-    """Draw batches of triplets. A batch depends on its number and the seed alone, so a run can be resumed at any batch.
+    """Draw batches of triplets. A batch depends only on its number and the seed, so a run can resume at any batch.
 
     graph (Graph): Triples and names.
     triplets (int): Triplets in a batch: k.
     repetitions (int): Copies of each distinct triplet: m, which divides k.
-    seed (int): Of all draws.
-    label_balance (float): 0 to draw all triples alike. Else a label is drawn first, in proportion to its number of
-        triples to the power of 1 - balance, and then any of its triples.
-    random_concepts (bool): Add a name of a random concept for each triplet, one that is not its tail.
+    seed (int): Seed of all draws.
+    label_balance (float): 0 to draw all triples with equal probability. Otherwise first a label is drawn, in proportion
+        to its number of triples to the power of 1 - balance, then one of its triples.
+    random_concepts (bool): Add a name of a random concept for each triplet, different from its tail.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class TripletSampler:
     def draw(self, number: int) -> TripletBatch:
         """Draw a batch.
 
-        number (int): Which one, from 0.
+        number (int): The number of the batch, from 0.
         RETURNS (TripletBatch): The batch.
         """
         rng = np.random.default_rng([self.seed, number])
@@ -90,7 +90,7 @@ class TripletSampler:
         return others + (others >= tails)
 
     def find_known(self, batch: TripletBatch) -> np.ndarray:
-        """Mark the tails of a batch to which the relation of a head leads in the graph, whatever their triplet.
+        """Mark the tails of a batch that are related to a head in the graph, in any triplet.
 
         batch (TripletBatch): The batch.
         RETURNS (np.ndarray): Shape (k, k), bool: (head i, relation i, tail j) is a triple.
@@ -106,7 +106,7 @@ class TripletSampler:
         return found.repeat(self.repetitions, axis=0).repeat(self.repetitions, axis=1)
 
     def _make_keys(self, heads: np.ndarray, relations: np.ndarray, tails: np.ndarray) -> np.ndarray:
-        # One number for each triple. For the largest release, 4 million concepts, it is far below 2 ** 63.
+        # One number per triple: far below 2 ** 63 even for the largest release with 4 million concepts.
         return (heads * len(self.graph.labels) + relations) * len(self.graph.concepts) + tails
 
     def _draw_triples(self, rng: np.random.Generator) -> np.ndarray:
@@ -122,7 +122,7 @@ class TripletSampler:
         return np.array(list(chosen)[: self.n_distinct], dtype=np.int64)
 
     def _draw_names(self, concept: int, rng: np.random.Generator) -> np.ndarray:
-        """Draw a name for each repetition. No name comes twice before all names of the concept have come once."""
+        """Draw a name for each repetition. Names repeat only after all names of the concept were drawn."""
         start, end = self.graph.offsets[concept], self.graph.offsets[concept + 1]
         n, wanted = int(end - start), self.repetitions
         if n == 1:

@@ -16,58 +16,58 @@ RelationStart = Literal["identity", "normal"]
 
 
 class CoderPaths(NamePaths):
-    """Where a run reads and writes."""
+    """Paths of a run."""
 
     triples: str
     """The folder of triples."""
 
 
 class CoderData(NameData):
-    """The names and triples to learn from."""
+    """The training names and triples."""
 
     min_triples: int = Field(default=2, ge=1)
-    """Labels of relations with fewer triples are left out."""
+    """Labels of relations with fewer triples are excluded."""
 
 
 class RelationSettings(SimilarityConstants):
-    """How relations are learned."""
+    """The relation loss."""
 
     weight: float | None = Field(default=None, gt=0)
-    """Weight of the relation loss beside the term loss (mu); null for 1, and for 0.1 of "transe"."""
+    """Weight of the relation loss relative to the term loss (mu); null: 1, or 0.1 for "transe"."""
     start: RelationStart | None = None
-    """"identity" for relations that leave heads unchanged, "normal" for random ones; null: "normal" for translations,
+    """Initial relations: "identity" leaves heads unchanged, "normal" is random; null: "normal" for translations,
     "identity" for matrices."""
     mask_known: bool = False
-    """Do not count other triples of the graph as negatives. The paper does."""
+    """Exclude other triples of the graph from the negatives. The paper includes them."""
 
 
 class LossSettings(Section):
     """What is learned."""
 
     relations: RelationKind = "diagonal"
-    """"diagonal" or "full": a matrix that maps a head; "transe": a vector that is added to it; "transe_margin": the
-    loss of the released code, the same vectors with a random concept for each triplet that has to be farther from the
-    moved head than the tail; "none": terms alone."""
+    """"diagonal" or "full": a matrix that multiplies the head; "transe": a vector added to the head; "transe_margin":
+    the loss of the released code, with the same vectors and a random concept per triplet, which must be farther from
+    the translated head than the tail; "none": only the term loss."""
     ignore_homonyms: bool = False
-    """Do not push names apart that are written alike. The paper does."""
+    """Exclude homonyms, equal names of different concepts, from the negatives. The paper includes them."""
 
 
 class CoderOptimizer(LinearOptimizer):
-    """How weights are updated: AdamW. As in the released code, biases and layer normalisation do not decay."""
+    """The optimizer: AdamW. As in the released code, biases and layer normalisation do not decay."""
 
     relation_learning_rate: float | None = Field(default=None, gt=0)
-    """The highest learning rate of relations; null: that of the encoder."""
+    """The highest learning rate of relations; null: the learning rate of the encoder."""
 
 
 class CoderBatch(UpdateBatch):
-    """What an update of the weights sees, and when updates end."""
+    """The batches of an update, and limits of the run."""
 
     triplets: int = 128
     """Triplets in a batch (k)."""
     repetitions: int = 8
-    """Copies of each distinct triplet in a batch, with other names each time (m)."""
+    """Copies of each distinct triplet in a batch, with different names (m)."""
     label_balance: float = Field(default=0.0, ge=0, le=1)
-    """0 to draw all triples alike; up to 1 to draw those of rare labels more often, at 1 all labels alike."""
+    """Balance of labels: 0 draws all triples with equal probability, 1 all labels; values between favour rare ones."""
 
     @model_validator(mode="after")
     def _check_repetitions(self) -> Self:

@@ -21,17 +21,17 @@ from ..coder.data import choose_names
 
 @dataclass(frozen=True)
 class NameTable:
-    """Names and concepts as numbers. A homonym keeps all its concepts.
+    """Indexed names and concepts. A homonym keeps all its concepts.
 
     names (pl.Series): The distinct names, in order.
-    concepts (pl.Series): The ids of the concepts that have a name, in order.
+    concepts (pl.Series): The ids of the concepts with a name, in order.
     name_rows (np.ndarray): Rows in `names` of the names of each concept, concept by concept; int64.
     name_offsets (np.ndarray): Start of each concept's part of `name_rows`, and the end of the last; shape (concepts +
         1,), int64.
     concept_rows (np.ndarray): Rows in `concepts` of the concepts of each name, name by name; int64.
     concept_offsets (np.ndarray): Start of each name's part of `concept_rows`, and the end of the last; shape (names +
         1,), int64.
-    anchors (np.ndarray): Names whose concepts have another name, ascending; int64.
+    anchors (np.ndarray): Names with a synonym, ascending; int64.
     report (dict[str, Any]): Counts.
     identity (dict[str, str]): Hash of the terminology.
     """
@@ -80,7 +80,7 @@ def load_name_table(
     path (str | Path): The folder of the terminology.
     languages (Sequence[str] | None): LAT of the names; None for all.
     lower_case (bool): Lower-case names. Names that become equal are merged.
-    neighbours (int): Neighbours wanted of each name, fewer than there are names.
+    neighbours (int): Neighbours of each name, fewer than the number of names.
     RETURNS (NameTable): The names.
     RAISES (OSError): If a file is missing or damaged.
     RAISES (ValueError): If there are no names in a language, too few, no synonyms, or names of one concept only.

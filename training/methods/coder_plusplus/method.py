@@ -84,7 +84,7 @@ class CoderPlusPlus(Method[CoderPlusPlusSettings]):
         return self.settings.batch.groups * self.settings.batch.accumulation
 
     def loss(self, batch: int, scale: float) -> dict[str, Any]:
-        """Learn from batches: the gradient is the mean of theirs, each with a loss of its own. See `Method.loss`."""
+        """Average the gradients of several batches, each with its own loss. See `Method.loss`."""
         refresh = self._prepare(batch)
         drawn = self._draw(batch)
         entries = [self._learn(names, scale / len(drawn)) for names in drawn]
@@ -117,7 +117,7 @@ class CoderPlusPlus(Method[CoderPlusPlusSettings]):
         return mined.loss, {"positives": mined.positives, "negatives": mined.negatives}
 
     def _prepare(self, step: int) -> dict[str, Any] | None:
-        """One process searches for neighbours, the others read what it has found."""
+        """Search for neighbours in one process; the others read its result."""
         is_main = self.accelerator.is_main_process
         refresh = self.neighbours.prepare(step) if is_main else None
         if step % self.settings.batch.refresh_steps == 0:
@@ -125,12 +125,12 @@ class CoderPlusPlus(Method[CoderPlusPlusSettings]):
         return refresh if is_main else self.neighbours.prepare(step, is_main=False)
 
     def _find_oldest(self) -> int:
-        """Find the oldest step that the run can be resumed from."""
+        """Find the oldest step with a checkpoint."""
         checkpoints = list_checkpoints(self.folder.checkpoints)
         return read_step(checkpoints[0]) if checkpoints else 0
 
     def _check_interruption(self) -> None:
-        """Give up the search for neighbours: the step has changed nothing yet. Other processes wait for this one."""
+        """Interrupt the neighbour search: the step has changed nothing yet. Other processes wait for this one."""
         if self.interruption.is_wanted and self.accelerator.num_processes == 1:
             raise StepInterrupted
 
@@ -138,7 +138,7 @@ class CoderPlusPlus(Method[CoderPlusPlusSettings]):
         return as_encoder(self.model.transformer, self.base, self.accelerator.device)
 
     def report(self, steps: int, seconds: float) -> dict[str, Any]:
-        """List the searches for neighbours, of all runs that were needed. See `Method.report`."""
+        """List the neighbour searches, including those before resuming. See `Method.report`."""
         entries = self.folder.read_metrics()
         return {
             "refreshes": [{"step": entry["step"] - 1, **entry["refresh"]} for entry in entries if "refresh" in entry]

@@ -1,4 +1,4 @@
-"""The nearest neighbours of the next anchors, searched with an index of all names under the present weights."""
+"""The nearest neighbours of the next anchors, searched in an index of all names under the current weights."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ LISTS_FILE = "neighbours.npz"
 LISTS_MANIFEST = "neighbours.json"
 VECTORS_FOLDER = "vectors"
 FORMAT_VERSION = 1
-# Names encoded between two checks for an interruption: half a minute on two cores.
+# Names encoded between two checks for an interruption: half a minute of work on two cores.
 ENCODED_AT_ONCE = 32_768
 
 
 class Neighbours:
     """Neighbours by periods of updates. At the start of each period all names are encoded and indexed, and the
-    neighbours of its anchors are kept in a file, so that a run resumed within the period has the same.
+    neighbours of its anchors are stored in a file, so that a run resumed within the period uses the same.
 
-    The released code searches for neighbours of all names, most of which are no anchors before the next refresh.
+    The released code searches neighbours of all names, most of which do not become anchors before the next refresh.
 
     sampler (GroupSampler): Lists the anchors in advance.
     folder (Path): Folder for the lists of neighbours.
@@ -41,9 +41,8 @@ class Neighbours:
     refresh_steps (int): Updates in a period.
     batches_per_step (int): Batches in an update.
     get_encoder (Callable): Returns an encoder with the present weights.
-    find_oldest (Callable): Returns the oldest step that the run can be resumed from. Lists of earlier periods are
-        deleted.
-    check (Callable): Called between blocks of names; may raise an error to give up.
+    find_oldest (Callable): Returns the oldest step with a checkpoint. Lists of earlier periods are deleted.
+    check (Callable): Called between blocks of names; may raise an error to interrupt the search.
     """
 
     def __init__(
@@ -79,10 +78,10 @@ class Neighbours:
         """Prepare the neighbours of an update: search for them at the start of a period, else read them.
 
         step (int): The update, from 0.
-        is_main (bool): Whether this process searches. Other processes have to wait for it before.
+        is_main (bool): Whether this process searches. Other processes must wait for it before.
         RETURNS (dict[str, Any] | None): At the start of a period, how they were searched: `seconds`, `anchors`, `index`
             and its `recall`; else None.
-        RAISES (OSError): If the file of this period is missing or damaged, and its start is over.
+        RAISES (OSError): If the file of this period is missing or damaged after its start.
         RAISES (ValueError): If it is of another run.
         """
         period = step // self.refresh_steps
@@ -90,7 +89,7 @@ class Neighbours:
             return None
         start = period * self.refresh_steps
         path = self.folder / f"step-{start:08d}"
-        # Also those of updates after the last: a longer run may resume this one.
+        # Including updates after the last: a longer run may resume this one.
         batches = start * self.batches_per_step, (start + self.refresh_steps) * self.batches_per_step
         anchors = np.unique(self.sampler.list_anchors(*batches))
         is_start = step == start
@@ -107,7 +106,7 @@ class Neighbours:
         encoder, wanted = self.get_encoder(), self._identify(anchors)
         if (path / LISTS_MANIFEST).is_file():
             known = read_manifest(path / LISTS_MANIFEST, FORMAT_VERSION)
-            # The run was stopped after this search, and has come here again.
+            # The run was stopped after this search and resumed.
             if (known["encoder"], known["identity"]) == (encoder.fingerprint, wanted):
                 return
         began = time.perf_counter()
@@ -142,7 +141,7 @@ class Neighbours:
         return data
 
     def _identify(self, anchors: np.ndarray) -> str:
-        """Hash names, anchors and the number of neighbours: all that decides the lists beside the encoder."""
+        """Hash names, anchors and the number of neighbours, which determine the lists together with the encoder."""
         digest = hashlib.sha256(f"{self._names} {self.wanted} ".encode())
         digest.update(np.ascontiguousarray(anchors, dtype=np.int64).data)
         return digest.hexdigest()
@@ -156,14 +155,14 @@ def search_neighbours(
     folder: Path | None = None,
     check: Callable[[], None] = lambda: None,
 ) -> tuple[np.ndarray, dict[str, Any]]:
-    """Find the nearest neighbours of some names.
+    """Find the nearest neighbours of given names.
 
     encoder (EncoderShim): The encoder.
     names (list[str]): All names, each once.
-    anchors (np.ndarray): Rows of the names whose neighbours are wanted, shape (n,).
-    wanted (int): Neighbours of each; fewer than there are names.
-    folder (Path | None): Where vectors are kept during the search, so that a stopped run encodes no name twice.
-    check (Callable): Called between blocks of names; may raise an error to give up.
+    anchors (np.ndarray): Rows of the given names, shape (n,).
+    wanted (int): Neighbours of each; fewer than the number of names.
+    folder (Path | None): A folder for vectors during the search, so that a stopped run encodes no name twice.
+    check (Callable): Called between blocks of names; may raise an error to interrupt the search.
     RETURNS (tuple[np.ndarray, dict]): Other names, nearest first, shape (n, wanted), int64; and how the index searched,
         with its measured recall.
     """

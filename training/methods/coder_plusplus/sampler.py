@@ -1,4 +1,4 @@
-"""The names of a batch: anchors, each with its neighbours and its synonyms (CODER++: Zeng et al., BioNLP 2022)."""
+"""Batches of groups: anchors with their neighbours and synonyms (CODER++: Zeng et al., BioNLP 2022)."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ class GroupedNames(NamedTuple):
 
 
 class GroupSampler:
-    """Draw batches of groups: an anchor, the names nearest to it, and other names of its concepts.
+    """Draw batches of groups: an anchor, its nearest names, and other names of its concepts.
 
-    Each anchor comes once before any comes twice. Anchors depend on the batch's number and the seed alone, so
-    neighbours can be searched in advance, and a run can be resumed at any batch. A name of several groups is in the
-    batch once; the released code has it several times, and repeats anchors with too few synonyms.
+    All anchors are drawn once per epoch. Anchors depend only on the batch's number and the seed, so neighbours can be
+    searched in advance, and a run can resume at any batch. A name of several groups occurs in the batch once; the
+    released code repeats it, and repeats anchors with too few synonyms.
 
     table (NameTable): The names.
     groups (int): Anchors in a batch.
-    synonyms (int): Names of an anchor's concepts at most.
-    seed (int): Of all draws.
+    synonyms (int): Maximum number of synonyms of an anchor.
+    seed (int): Seed of all draws.
     """
 
     def __init__(self, table: NameTable, groups: int, synonyms: int, *, seed: int = 0) -> None:
@@ -68,8 +68,8 @@ class GroupSampler:
     def draw(self, number: int, neighbours: FindsNeighbours) -> GroupedNames:
         """Draw a batch.
 
-        number (int): Which one, from 0.
-        neighbours (FindsNeighbours): Of its anchors.
+        number (int): The number of the batch, from 0.
+        neighbours (FindsNeighbours): The neighbours of its anchors.
         RETURNS (GroupedNames): The batch.
         """
         anchors = self.list_anchors(number, number + 1)

@@ -8,16 +8,16 @@ from ..coder.family_settings import FamilySettings, UpdateBatch
 
 
 class GroupBatch(UpdateBatch):
-    """What an update of the weights sees, and when updates end."""
+    """The batches of an update, and limits of the run."""
 
     groups: int = Field(default=4, ge=1)
-    """Anchors in a batch: names that bring others along."""
+    """Groups in a batch: an anchor with its neighbours and synonyms."""
     neighbours: int = Field(default=30, ge=1)
-    """Names nearest to an anchor, as the encoder was at the last refresh."""
+    """Nearest neighbours of an anchor, by the encoder at the last refresh."""
     synonyms: int = Field(default=30, ge=1)
-    """Names of an anchor's concepts at most."""
+    """Maximum number of synonyms of an anchor."""
     refresh_steps: int = Field(default=31_250, ge=1)
-    """Updates between two searches for neighbours."""
+    """Updates between two neighbour searches."""
 
 
 class CoderPlusPlusSettings(FamilySettings):

@@ -1,1 +1,1 @@
-"""SapBERT: an encoder that has learned which names mean the same (Liu et al., NAACL 2021)."""
+"""SapBERT: self-alignment pretraining of encoders on synonyms (Liu et al., NAACL 2021)."""

@@ -1,4 +1,4 @@
-"""Training few weights beside frozen ones: bottleneck adapters and low-rank updates, on the library `adapters`."""
+"""Adapters: few trained weights beside frozen ones, as bottlenecks or low-rank updates, with the library `adapters`."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ NAME = "names"
 
 
 def add_adapter(transformer: torch.nn.Module, settings: AdapterSettings) -> None:
-    """Freeze a transformer and add an adapter to train.
+    """Freeze a transformer and add a trainable adapter.
 
-    "bottleneck" is Pfeiffer's: one after the feed-forward part of each layer; with `invertible`, one more behind the
-    embeddings, which the counts of parameters in the SapBERT paper (table 7) include.
+    "bottleneck" is Pfeiffer's: one after the feed-forward part of each layer; with `invertible`, one more after the
+    embeddings, which is included in the parameter counts of the SapBERT paper (table 7).
 
     transformer (torch.nn.Module): A Hugging Face transformer, changed in place.
-    settings (AdapterSettings): Which adapter.
+    settings (AdapterSettings): The adapter.
     """
-    # The library takes seconds to import, and most runs need none of it.
+    # The library takes seconds to import, and most runs do not need it.
     import adapters
 
     adapters.init(transformer)
@@ -36,7 +36,7 @@ def add_adapter(transformer: torch.nn.Module, settings: AdapterSettings) -> None
 
 
 def merge_adapter(transformer: torch.nn.Module, base: torch.nn.Module) -> torch.nn.Module:
-    """Put what low-rank updates have learned into the weights, so that nothing needs to know of them.
+    """Merge low-rank updates into the weights.
 
     transformer (torch.nn.Module): With a trained "lora" adapter.
     base (torch.nn.Module): The transformer before it.
@@ -51,9 +51,9 @@ def merge_adapter(transformer: torch.nn.Module, base: torch.nn.Module) -> torch.
 
 
 def save_adapter(transformer: torch.nn.Module, folder: Path) -> None:
-    """Save an adapter apart, in the form of the library.
+    """Save an adapter in the format of the library.
 
     transformer (torch.nn.Module): With a trained adapter.
-    folder (Path): Where to.
+    folder (Path): The folder.
     """
     transformer.save_adapter(str(folder), NAME, use_safetensors=True)  # type: ignore[operator]

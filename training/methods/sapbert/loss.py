@@ -1,4 +1,4 @@
-"""The loss of SapBERT: all names of a batch against each other, by the pairs that a miner keeps."""
+"""The objective of SapBERT: a loss over the mined pairs of a batch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ...engine.objectives import Loss, PairMiner, list_pairs
 
 
 class Counts(NamedTuple):
-    """Pairs that count, in both directions.
+    """Numbers of mined pairs, in both directions.
 
     positives (int): Pairs of one concept.
     negatives (int): Pairs of two concepts.
@@ -21,10 +21,10 @@ class Counts(NamedTuple):
 
 
 class Objective:
-    """A loss, a miner and what counts as a negative.
+    """A loss and a miner.
 
     loss (Loss): The loss.
-    miner (PairMiner | None): Chooses pairs; None for all.
+    miner (PairMiner | None): The miner; None for all pairs.
     """
 
     def __init__(self, loss: Loss, miner: PairMiner | None) -> None:
@@ -38,8 +38,9 @@ class Objective:
 
         embeddings (torch.Tensor): Shape (n, width).
         labels (torch.Tensor): The concept of each name, shape (n,).
-        names (torch.Tensor | None): A number for each distinct name, to leave homonyms alone; None to push them apart.
-        RETURNS (tuple[torch.Tensor, Counts]): The loss, and pairs that count.
+        names (torch.Tensor | None): A number for each distinct name, to exclude homonyms from the negatives; None to
+            include them.
+        RETURNS (tuple[torch.Tensor, Counts]): The loss, and the numbers of mined pairs.
         """
         pairs = list_pairs(labels, names)
         if self.miner is not None:

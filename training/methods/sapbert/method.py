@@ -108,7 +108,7 @@ class Sapbert(Method[SapbertSettings]):
         return self.order.iterate(start)
 
     def loss(self, batch: np.ndarray, scale: float) -> dict[str, Any]:
-        """Learn from pairs. See `Method.loss`."""
+        """Compute the loss of pairs. See `Method.loss`."""
         device = self.accelerator.device
         names, labels = self._list_names(batch)
         homonyms = torch.from_numpy(names).to(device) if self.settings.objective.ignore_homonyms else None
@@ -131,7 +131,7 @@ class Sapbert(Method[SapbertSettings]):
 
     @classmethod
     def find_obstacle(cls, settings: SapbertSettings) -> str:
-        """Tell runs that leave an adapter instead of an encoder. See `Method.find_obstacle`."""
+        """Identify runs that save an adapter instead of an encoder. See `Method.find_obstacle`."""
         is_bottleneck = settings.adapter.kind == "bottleneck"
         return "trains a bottleneck adapter, which leaves no encoder that could be measured" if is_bottleneck else ""
 

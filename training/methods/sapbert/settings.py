@@ -16,21 +16,21 @@ LossName = Literal["multi_similarity", "cosine", "triplet", "nca", "lifted_struc
 
 
 class SapbertPaths(PathSettings):
-    """Where a run reads and writes."""
+    """Paths of a run."""
 
     pairs: str
     """The folder of pairs."""
 
 
 class AdapterSettings(Section):
-    """Which weights are trained (Liu et al., NAACL 2021, table 7)."""
+    """The trained weights (Liu et al., NAACL 2021, table 7)."""
 
     kind: AdapterKind | None = None
-    """null for all weights; "bottleneck" or "lora" for few weights beside frozen ones."""
+    """null to train all weights; "bottleneck" or "lora" to train few added weights and freeze the others."""
     reduction: int = Field(default=16, ge=1)
-    """Bottleneck: how many times narrower it is than the hidden states."""
+    """Bottleneck: the ratio of the hidden width to the bottleneck's."""
     invertible: bool = True
-    """Bottleneck: add another one behind the embeddings."""
+    """Bottleneck: add another one after the embeddings."""
     rank: int = Field(default=8, ge=1)
     """Rank of low-rank updates."""
     alpha: int = Field(default=16, ge=1)
@@ -38,20 +38,20 @@ class AdapterSettings(Section):
 
 
 class ObjectiveSettings(Section):
-    """The loss and the pairs that it sees."""
+    """The loss and its pairs."""
 
     loss: LossName = "multi_similarity"
     """The loss."""
     preset: Literal["paper", "released"] = "paper"
     """Constants of the paper or of the released code."""
     miner: Literal["sapbert", "coder", "off"] = "sapbert"
-    """The miner that chooses pairs."""
+    """The miner of pairs."""
     constants: dict[str, float] = {}
     """Constants of the loss that override the preset's."""
     margin: float | None = None
-    """The miner's margin; null for its own."""
+    """The miner's margin; null for its default."""
     ignore_homonyms: bool = False
-    """Do not push names apart that are written alike. The paper does."""
+    """Exclude homonyms, equal names of different concepts, from the negatives. The paper includes them."""
 
     @model_validator(mode="after")
     def _check_constants(self) -> Self:
@@ -61,18 +61,18 @@ class ObjectiveSettings(Section):
 
 
 class SapbertBatch(BatchSettings):
-    """What a step sees, and when steps end."""
+    """The batch of a step, and limits of the run."""
 
     pairs: int = Field(default=256, ge=2)
-    """Pairs in a step, so half as many as names."""
+    """Pairs in a step: half the number of names."""
     epochs: int = Field(default=1, ge=1)
-    """Passes over all pairs."""
+    """Epochs over all pairs."""
     source_balance: float = Field(default=0.0, ge=0, le=1)
-    """0 to see each pair once in an epoch; up to 1 to draw pairs of small sources more often, at 1 from all sources
-    alike."""
+    """Balance of sources: 0 draws each pair once per epoch, 1 all sources with equal probability; values between favour
+    small sources."""
     neighbours: int = Field(default=0, ge=0)
-    """0 for batches drawn at random; else each pair comes with pairs of so many concepts that the untrained encoder
-    finds most similar to its own."""
+    """0 for random batches; otherwise, each pair is grouped with pairs of this number of concepts, the most similar to
+    its own by the base encoder."""
 
     @model_validator(mode="after")
     def _check_neighbours(self) -> Self:
