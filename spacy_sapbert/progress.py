@@ -128,7 +128,9 @@ class Progress:
 
     def _rate(self, elapsed: float) -> str:
         rate = (self.done - self._initial) / elapsed if elapsed > 0 else 0.0
-        return f"{_format_count(round(rate, 1 if rate < 10 else None), self.unit)}/s" if rate else ""
+        # Slower than one in twenty seconds: the first digit that is not 0.
+        rounded = round(rate, 1 if rate < 10 else None) or float(f"{rate:.1g}")
+        return f"{_format_count(rounded, self.unit)}/s" if rate else ""
 
     def _write(self, line: str) -> None:
         self._has_written = True

@@ -58,6 +58,13 @@ def test_what_an_earlier_run_did_does_not_count_for_the_rate(clock, stream):
     assert stream.getvalue().splitlines()[0] == "Training: 120 of 200 items, 1.0 items/s, 01:20 left, loss 0.5"
 
 
+def test_slow_work_has_a_rate(clock, stream):
+    with show_progress(total=100, description="Training", unit="steps", stream=stream, clock=clock) as progress:
+        clock.now += 50
+        progress.update()
+    assert stream.getvalue().splitlines()[0] == "Training: 1 of 100 steps, 0.02 steps/s, 1:22:30 left"
+
+
 def test_bytes_are_scaled_and_a_total_is_not_needed(clock, stream):
     with show_progress(description="Reading", unit="B", stream=stream, clock=clock) as progress:
         clock.now += 20

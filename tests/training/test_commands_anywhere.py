@@ -21,6 +21,12 @@ def test_a_config_of_the_package_is_found_by_its_name(tmp_path, monkeypatch, fol
     assert find_config(folder)(name) == TRAINING / folder / f"{name}.cfg"
 
 
+def test_an_unknown_name_is_refused_with_those_that_there_are(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileNotFoundError, match="E646.*no config quikc.*coder_cpu.*quick, sapbert"):
+        find_config("configs")("quikc")
+
+
 def test_a_file_comes_before_a_config_of_the_package(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "quick").write_text("[paths]")

@@ -63,12 +63,18 @@ def find_config(folder: str) -> Callable[[str], Path]:
     """Make a parser of the names of config files.
 
     folder (str): Where those are that come with the package, such as "configs".
-    RETURNS (Callable): Gives the file of a path; or of a name, such as "quick", that of the package.
+    RETURNS (Callable): Gives the file of a path; or of a name, such as "quick", that of the package. It raises a
+        FileNotFoundError if a name is neither.
     """
 
     def find(name: str) -> Path:
         shipped = TRAINING / folder / f"{name}.cfg"
-        return shipped if shipped.is_file() and not Path(name).is_file() else Path(name)
+        if Path(name).exists() or Path(name).name != name or Path(name).suffix:
+            return Path(name)
+        if not shipped.is_file():
+            names = ", ".join(sorted(file.stem for file in shipped.parent.glob("*.cfg")))
+            raise FileNotFoundError(Errors.E646.format(name=name, cwd=Path.cwd(), names=names))
+        return shipped
 
     return find
 

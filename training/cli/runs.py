@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import Errors
-from .application import ConfigPath, app, read_overrides
+from .application import ConfigPath, add_renamed, app, read_overrides
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
@@ -121,3 +121,7 @@ def echo_scores(held_out: dict[str, Any] | None) -> None:
     """
     for label, scores in (held_out or {}).items():
         typer.echo(f"Held-out names {label}: acc@1 {scores['acc_at_1']:.4f}, acc@5 {scores['acc_at_5']:.4f}.")
+
+
+for method in ("pretrain", "coder", "coder-plusplus", "biosyn"):
+    add_renamed(method, "train")

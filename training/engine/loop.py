@@ -92,7 +92,7 @@ class TrainingLoop:
                 except StepInterrupted:
                     reason = "interrupted"
                     break
-                progress.note(loss=f"{loss:.4f}", **{self.method.unit: f"{self.speed:.4g}/s"})
+                progress.note(loss=f"{loss:.4f}", **{self.method.unit: f"{self.speed:.4g}/s"}, **self._describe_time())
                 progress.update()
                 self._after_step()
             self._save()
@@ -105,6 +105,11 @@ class TrainingLoop:
         RETURNS (float): Units a second.
         """
         return self.step * self.method.units_per_step / max(self.seconds, 1e-9)
+
+    def _describe_time(self) -> dict[str, str]:
+        # The time left is that of all steps, and training may have to end before.
+        limit = self.settings.batch.max_minutes
+        return {"minutes": f"{self.seconds / 60:.1f} of at most {limit:g}"} if limit else {}
 
     def take_step(self, batch: Any) -> float:
         """Run one step, and log it.

@@ -60,7 +60,7 @@ class EvaluationErrors:
     )
     E755 = (
         "There is no encoder in {path} (seen from {cwd}). It was probably not trained yet: train it first, or correct "
-        "the path."
+        "the path (in a project, the variable: `--vars.encoder`, `--vars.trained_encoder`)."
     )
 
     # E77x: tables of vectors, and the tasks that compare vectors of concepts and words

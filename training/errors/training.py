@@ -29,7 +29,8 @@ class TrainingErrors:
 
     E610 = (
         "There is no {file} in {path}, so this is no complete folder of training data. Such folders are written by "
-        "{commands} of `python -m training`: run the command, or correct the path."
+        "{commands} of `python -m training`: run the command, or correct the path. Projects read those below their "
+        "`--vars.data`, a folder that projects/training_data writes."
     )
     E611 = (
         "{path} has format {found}, and this version reads format {expected}. It was written by another version: write "
@@ -83,6 +84,7 @@ class TrainingErrors:
         "one to FOLDER; `split` and `language-split` write the names to train on to FOLDER/terminology. Run the "
         "command first, or correct the path."
     )
+    E646 = "There is no config {name}: no such file in {cwd}, and none comes with training. There are: {names}"
 
     # E65x: pairs of mentions and of translations; base models
     E650 = (
@@ -295,6 +297,6 @@ class TrainingErrors:
         "runs are trained on as --unseen."
     )
     E833 = (
-        '{where} names no method. Add the line `method = "sapbert"` below [run], or another method: {methods}. Runs of '
-        "versions that did not name the method have to be trained again."
+        '{where} names no method. Add the line `method = "..."` below [run], with one of {methods}. Runs of versions '
+        "that did not name the method have to be trained again."
     )

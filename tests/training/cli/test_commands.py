@@ -176,7 +176,17 @@ def test_a_variable_that_is_not_set_leaves_what_the_config_says():
         parse_share("half")
 
 
-@pytest.mark.parametrize(("old", "new"), [("corpus", "convert-corpus"), ("corpora", "convert-corpora")])
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("corpus", "convert-corpus"),
+        ("corpora", "convert-corpora"),
+        ("pretrain", "train"),
+        ("coder", "train"),
+        ("coder-plusplus", "train"),
+        ("biosyn", "train"),
+    ],
+)
 def test_former_names_of_commands_are_answered_with_the_new_ones(old, new):
     for arguments in ([], ["pubtator", "in", "out", "--keep-nil"]):
         assert f"`{old}` is now called `{new}`" in run(old, *arguments, fails=True)

@@ -116,7 +116,7 @@ def test_a_toy_method_is_trained_resumed_measured_exported_and_described(make, t
 def test_runs_without_a_method_are_refused_with_the_line_to_add(make, tmp_path):
     values = make().to_dict()
     for run, message in (
-        ({}, r'E833.*the settings names no method.*`method = "sapbert"` below \[run\].*sapbert, coder, coder_plusplus'),
+        ({}, r'E833.*the settings names no method.*`method = "\.\.\."` below \[run\].*sapbert, coder, coder_plusplus'),
         ({"method": "coda"}, "E404.*run.method of the settings is 'coda'.*one of sapbert, coder"),
         ({"method": ["coder"]}, r"E404.*run.method of the settings is \['coder'\]"),
     ):
