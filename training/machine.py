@@ -1,4 +1,4 @@
-"""What a measurement ran on: the processor, and versions of packages."""
+"""The machine of a measurement: processor, and versions of packages."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def find_versions(packages: Iterable[str]) -> dict[str, str]:
     """Find the versions of Python and of packages.
 
     packages (Iterable[str]): Names of distributions.
-    RETURNS (dict[str, str]): Version by name; packages that are not installed are left out.
+    RETURNS (dict[str, str]): Version by name; packages that are not installed are excluded.
     """
     found = {"python": platform.python_version()}
     for package in packages:

@@ -102,7 +102,7 @@ def parse_list(values: str) -> list[str] | None:
 def parse_files(values: str) -> list[str]:
     """Split a list of files in a project's variable. Unlike `parse_list`: there may be spaces in their names.
 
-    values (str): Files with commas between them.
+    values (str): Files separated by commas.
     RETURNS (list[str]): The files.
     """
     return [file.strip() for file in values.split(",") if file.strip()]
@@ -111,7 +111,7 @@ def parse_files(values: str) -> list[str]:
 def require_files(values: str, what: str, command: str, argument: str) -> list[str]:
     """Split a list of files that has to have some.
 
-    values (str): Files with commas between them.
+    values (str): Files separated by commas.
     what (str): What they hold.
     command (str): The command.
     argument (str): Its argument, in lower case; a project's variable has the same name.

@@ -24,7 +24,7 @@ NOWHERE = "corpus/benchmarks"
 @app.command()
 def evaluate(
     systems: Annotated[Path, typer.Argument(help="A config file that lists the systems")],
-    output: Annotated[Path, typer.Argument(help="A folder for metrics.json, predictions and what the report needs")],
+    output: Annotated[Path, typer.Argument(help="A folder for metrics.json, predictions and the data of the report")],
     held_out: Annotated[str, HELD_OUT_OPTION] = "",
     benchmarks: Annotated[str, BENCHMARKS_OPTION] = "",
     terminology: Annotated[str, typer.Option(help="A folder with the names for corpora without a dictionary")] = "",
@@ -33,7 +33,7 @@ def evaluate(
     only: Annotated[str, typer.Option(help="Systems to measure and report on; empty for all")] = "",
     max_names: Annotated[int, MAX_NAMES_OPTION] = 0,
 ) -> None:
-    """Measure systems on all corpora that are there, under each of their protocols."""
+    """Measure systems on all available corpora, under each of their protocols."""
     from ..data.splits import read_held_out
     from ..evaluation.corpora.listing import read_corpora
     from ..evaluation.evaluate import evaluate as evaluate_systems
@@ -83,10 +83,10 @@ def evaluate(
 
 @app.command(name="coder-tasks")
 def measure_coder_tasks(
-    output: Annotated[Path, typer.Argument(help="The folder that `evaluate` has written to")],
+    output: Annotated[Path, typer.Argument(help="The folder of `evaluate`")],
     encoders: Annotated[str, typer.Argument(help="Folders or hub names, with commas between; empty for the small one")],
-    terminology: Annotated[Path, typer.Argument(help="A folder as `preprocess` writes it")],
-    triples: Annotated[Path, typer.Argument(help="A folder as `triples` writes it")],
+    terminology: Annotated[Path, typer.Argument(help="A folder of `preprocess`")],
+    triples: Annotated[Path, typer.Argument(help="A folder of `triples`")],
     max_concepts: Annotated[int, typer.Option(help="Concepts to draw for MCSM; 0 for all")] = 0,
     max_triples: Annotated[int, typer.Option(help="Triples of each relation to draw; 0 for all")] = 0,
 ) -> None:
@@ -112,8 +112,8 @@ def measure_coder_tasks(
 
 @app.command()
 def illustrate(
-    output: Annotated[Path, typer.Argument(help="The folder that `evaluate` has written to")],
-    terminology: Annotated[Path, typer.Argument(help="A folder as `preprocess` writes it")],
+    output: Annotated[Path, typer.Argument(help="The folder of `evaluate`")],
+    terminology: Annotated[Path, typer.Argument(help="A folder of `preprocess`")],
     encoder: Annotated[list[str], ENCODER_OPTION],
     cache: Annotated[str, typer.Option(help="A folder for vectors of strings; empty for none")] = "",
     concepts: Annotated[int, typer.Option(help="Concepts to draw by t-SNE")] = 30,
@@ -139,10 +139,10 @@ def illustrate(
 
 @app.command()
 def report(
-    output: Annotated[Path, typer.Argument(help="The folder that `evaluate` has written to")],
+    output: Annotated[Path, typer.Argument(help="The folder of `evaluate`")],
     peers: Annotated[str, typer.Option(help="The peers.json of the project peers, if it has been run")] = "",
 ) -> None:
-    """Write report.md and report.html of all that has been measured."""
+    """Write report.md and report.html from all results."""
     from ..evaluation.folder import HTML_FILE, MARKDOWN_FILE
     from ..evaluation.report.report import make_report
 

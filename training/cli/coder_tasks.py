@@ -23,8 +23,8 @@ MAX_LENGTH = 32
 NO_ENCODER = "none"
 
 ENCODERS = typer.Argument(help="Folders or hub names, with commas between; empty for the small one, or none")
-TERMINOLOGY = typer.Argument(help="A folder as `preprocess` writes it")
-RESULTS = typer.Argument(help="A folder for the figures; results that it has are kept")
+TERMINOLOGY = typer.Argument(help="A folder of `preprocess`")
+RESULTS = typer.Argument(help="A folder for the figures; its results are reused")
 VECTORS = typer.Option(help="Files of vectors by CUI, with commas between")
 WORD_VECTORS = typer.Option(help="spaCy pipelines, or text files of word vectors, with commas between")
 
@@ -40,7 +40,7 @@ def mcsm(
     all_types: Annotated[
         bool, typer.Option("--all-types", help="Search among concepts of all types, not of the six alone")
     ] = False,
-    max_concepts: Annotated[int, typer.Option(help="Draw so many concepts; 0 for all")] = 0,
+    max_concepts: Annotated[int, typer.Option(help="Maximum number of concepts, drawn at random; 0 for all")] = 0,
     seed: Annotated[int, typer.Option(help="Seed of the draw")] = 0,
 ) -> None:
     """Measure whether near concepts have the same semantic type (MCSM)."""
@@ -64,19 +64,19 @@ def mcsm(
 def relations(
     encoders: Annotated[str, ENCODERS],
     terminology: Annotated[Path, TERMINOLOGY],
-    triples: Annotated[Path, typer.Argument(help="A folder as `triples` writes it")],
+    triples: Annotated[Path, typer.Argument(help="A folder of `triples`")],
     output: Annotated[Path, RESULTS],
     vectors: Annotated[str, VECTORS] = "",
     word_vectors: Annotated[str, WORD_VECTORS] = "",
     fine_tune: Annotated[bool, typer.Option("--fine-tune", help="Train the encoder as well")] = False,
-    epochs: Annotated[int, typer.Option(help="Times that all triples are seen")] = 50,
+    epochs: Annotated[int, typer.Option(help="Epochs over all triples")] = 50,
     seeds: Annotated[str, typer.Option(help="One training for each, with commas between")] = "72",
     standardise: Annotated[
         bool,
         typer.Option("--standardise", help="Give frozen vectors mean 0 and variance 1, as published ones have not"),
     ] = False,
     min_triples: Annotated[int, typer.Option(help="Leave out relations with fewer")] = 50,
-    max_triples: Annotated[int, typer.Option(help="Draw so many of each relation; 0 for all")] = 0,
+    max_triples: Annotated[int, typer.Option(help="Maximum triples per relation, drawn at random; 0 for all")] = 0,
     repeated_pairs: Annotated[
         bool, typer.Option("--repeated-pairs", help="Keep pairs of concepts under several relations")
     ] = False,
@@ -86,7 +86,7 @@ def relations(
         str, typer.Option(help="The terminology trained on: leave out triples of which it has both concepts")
     ] = "",
 ) -> None:
-    """Measure whether two vectors tell the relation between two concepts: a stand-in for the Diseases Database."""
+    """Measure relation classification from the vectors of two concepts: a substitute for the Diseases Database."""
     from dataclasses import replace
 
     from ..evaluation.probes.relation_classification import FEATURES, FINE_TUNING

@@ -50,10 +50,10 @@ def convert_corpus(
 def convert_corpora(
     assets: Annotated[Path, typer.Argument(help="The folder of the original files")],
     output: Annotated[Path, typer.Argument(help="A folder for one folder of each corpus")],
-    originals: Annotated[Path, typer.Option(help="A config file that says which files are which")] = ORIGINALS,
+    originals: Annotated[Path, typer.Option(help="A config file that lists the original files")] = ORIGINALS,
     errors: Annotated[str, ERRORS_OPTION] = "raise",
 ) -> None:
-    """Convert all corpora whose original files are there to the form that `evaluate` reads, and list the others."""
+    """Convert all available corpora to the form that `evaluate` reads, and list the missing ones."""
     from thinc.api import Config
 
     from ..evaluation.corpora.readers import convert_corpus

@@ -1,4 +1,4 @@
-"""Commands that make what encoders are trained on: names, pairs, triples, splits."""
+"""Commands that make training data: names, pairs, triples, splits."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def is_written_by_us(rrf_dir: Path) -> bool:
 def preprocess(
     rrf_dir: Path,
     output: Path,
-    languages: Annotated[str, typer.Option(help="LAT of the names to keep, with commas between them; or all")] = "ENG",
+    languages: Annotated[str, typer.Option(help="LAT of the names to keep, separated by commas; or all")] = "ENG",
     sources: Annotated[str, typer.Option(help="SAB to keep; empty for all")] = "",
     term_types: Annotated[str, typer.Option(help="TTY to keep; empty for all")] = "",
     semantic_types: Annotated[str, typer.Option(help="TUI of which a concept needs one; empty for all")] = "",
@@ -69,7 +69,7 @@ def preprocess(
     checksums: Annotated[str, typer.Option(help="A list in the form of sha256sum; else SHA256SUMS of the folder")] = "",
     errors: Annotated[str, ERRORS_OPTION] = "raise",
 ) -> None:
-    """Read a release in Rich Release Format into a saved terminology, and report what was kept."""
+    """Read a release in Rich Release Format into a saved terminology, with a report of kept and dropped rows."""
     if not re.search(r"[^\s,]", languages):
         raise ValueError(Errors.E643)
     if output.resolve().is_relative_to(rrf_dir.resolve()):
@@ -224,7 +224,7 @@ def split(
     sources: Annotated[str, typer.Option(help="SAB whose concepts are all held out as well: a task for each")] = "",
     seed: Annotated[int, SEED_OPTION] = 0,
 ) -> None:
-    """Hold concepts out of a terminology, to measure encoders on names that training never sees."""
+    """Hold out concepts of a terminology, to measure encoders on names unseen in training."""
     from ..data.splits import HELD_OUT_FILE, write_split
 
     loaded = open_terminology(terminology)

@@ -54,7 +54,7 @@ def tsne(
     encoder: Annotated[list[str], ENCODER_OPTION],
     concepts: Annotated[int, typer.Option(help="Concepts to draw at random, of 4 to 20 names")] = 30,
     ids: Annotated[str, typer.Option(help="The concepts to take instead, with commas between them")] = "",
-    languages: Annotated[str, typer.Option(help="LAT of the names, with commas between them; or all")] = "ENG",
+    languages: Annotated[str, typer.Option(help="LAT of the names, separated by commas; or all")] = "ENG",
     labelled: Annotated[int, typer.Option(help="Concepts to label with their names")] = 8,
     perplexity: Annotated[float | None, typer.Option(help="Of t-SNE; unset: 30, or less for few names")] = None,
     seed: Annotated[int, SEED_OPTION] = 0,
@@ -94,9 +94,9 @@ def choose_names(
     terminology (Terminology): Concepts and names.
     queries (list[str]): Strings to look up.
     concepts (list[str]): Ids of concepts whose names are to be looked up.
-    sources (str): SAB of the English names, with commas between them; empty for all.
+    sources (str): SAB of the English names, separated by commas; empty for all.
     max_names (int): English names at most; 0 for all.
-    seed (int): Of the draw.
+    seed (int): Seed of the draw.
     RETURNS (pl.DataFrame): English names to search, and all names of the concepts in other languages.
     """
     from ..figures.names import limit_names, list_names

@@ -22,9 +22,9 @@ CORPORA = EVALUATION / "corpora.cfg"
 def read_tasks(
     held_out: str, benchmarks: str, corpora_file: Path, max_names: int
 ) -> tuple[dict[str, LinkingTask], dict[str, LinkingTask]]:
-    """Read what encoders are to be measured on, and say what is there.
+    """Read the linking tasks, and print their sizes.
 
-    held_out (str): Files of held-out names, with commas between them.
+    held_out (str): Files of held-out names, separated by commas.
     benchmarks (str): The folder of the corpora; empty for none.
     corpora_file (Path): The config file that lists them.
     max_names (int): Names of a corpus's dictionary to search about at most; 0 for all.
@@ -52,7 +52,7 @@ def read_tasks(
 
 
 def read_relation_tasks(relations: str, terminology: str, unseen: str, max_triples: int) -> dict[str, RelationTask]:
-    """Read the triples whose labels encoders are to tell, and say what is there.
+    """Read the tasks of relation classification, and print their sizes.
 
     relations (str): The folder of triples; empty for none.
     terminology (str): The folder of the names of their concepts.
@@ -88,7 +88,7 @@ BENCHMARKS_OPTION = typer.Option(help="The folder of the corpora; empty for none
 CORPORA_OPTION = typer.Option(
     parser=find_config("evaluation/corpora"),
     metavar="CONFIG",
-    help="Which corpora: test parts, or those of corpora_dev, to choose settings on",
+    help="The list of corpora: corpora (test parts), or corpora_dev (development parts)",
 )
 SweepPath = Annotated[
     Path,
@@ -117,7 +117,7 @@ def measure_encoders(
         ),
     ] = "",
 ) -> None:
-    """Measure encoders side by side: how often the right concept is found."""
+    """Measure the accuracy of encoders side by side."""
     from ..data.run_folder import write_json, write_text
     from ..evaluation.measure import ResultStore, measure
     from ..evaluation.side_by_side import describe_results, format_scores, list_encoders

@@ -1,4 +1,4 @@
-"""Commands that train, and that make something of what was trained."""
+"""Commands that train encoders, export them and draw their curves."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def export(
     base_share: Annotated[
         str, typer.Option(help="Share of the base's weights, 0 to 1; empty: as the run's settings say")
     ] = "",
-    dtype: Annotated[str, typer.Option(help="What weights are stored as: fp32, or bf16 for half the size")] = "fp32",
+    dtype: Annotated[str, typer.Option(help="Type of the stored weights: fp32, or bf16 for half the size")] = "fp32",
     step: Annotated[int | None, typer.Option(help="Of which checkpoint; unset: the last")] = None,
     held_out: Annotated[str, typer.Option(help="Held-out names to measure these weights on, for the card")] = "",
     results: Annotated[

@@ -38,8 +38,8 @@ class Mention:
     window (str): The text around it.
     parts (list[str]): The single mentions of a composite one, if annotated.
     fold (int): The fold, in a corpus with several. It is not written.
-    start (int | None): Where it starts in the document's text, in characters.
-    end (int | None): Where it ends.
+    start (int | None): Its start in the document's text, in characters.
+    end (int | None): Its end.
     type (str): Its type in the corpus.
     raw_id (str): The ids as written in the corpus.
     fragments (list[list[int]]): Starts and ends of the pieces of a discontinuous mention.

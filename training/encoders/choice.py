@@ -1,4 +1,4 @@
-"""How a training takes the encoder that it starts from."""
+"""Settings of the base encoder of a training run."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from spacy_sapbert.progress import show_progress
 from ..data.run_folder import write_whole
 from ..errors import Errors
 
-# So many are computed between two writes: about half a minute of work on two cores is lost at most.
+# Strings encoded between two writes: an interruption loses at most about half a minute of work on two cores.
 BLOCK = 32_768
 SMALLEST_LENGTH = 1e-12
 
@@ -54,7 +54,7 @@ class Embeddings:
         strings (Iterable[str]): The strings.
         """
         new = [string for string in dict.fromkeys(strings) if string not in self._row_of]
-        # Strings of one length side by side need no padding.
+        # Sorting by length avoids padding.
         new.sort(key=len)
         with show_progress(total=len(new), description="Encoding names", unit="names") as progress:
             for start in range(0, len(new), BLOCK):
@@ -63,7 +63,7 @@ class Embeddings:
                 progress.update(len(block))
 
     def take(self, strings: Sequence[str], *, normalised: bool = True) -> np.ndarray:
-        """Get the vectors of strings; those of new strings are computed.
+        """Get the vectors of strings. Missing vectors are computed.
 
         strings (Sequence[str]): The strings.
         normalised (bool): Scale the vectors to unit length.
@@ -85,9 +85,9 @@ class Embeddings:
     def _write(self, strings: list[str], vectors: np.ndarray) -> None:
         if self.folder:
             self.folder.mkdir(parents=True, exist_ok=True)
-            # Another run may be writing there as well.
+            # Another run may write there at the same time.
             path = self.folder / f"{uuid4().hex}.npy"
-            # The vectors come last: without them, nobody looks for the strings.
+            # The vectors are written last: readers look for them first.
             srsly.write_msgpack(path.with_suffix(".strings"), strings)
             with write_whole(path) as temporary, temporary.open("wb") as file:
                 np.save(file, vectors)

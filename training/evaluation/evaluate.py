@@ -33,11 +33,11 @@ def evaluate(
     only (Collection[str] | None): The systems to measure; None for all.
     cache (str | Path | None): A folder for vectors of strings.
     missing (Collection[Missing]): Corpora that are missing, for the report.
-    settings (dict[str, Any] | None): What the caller has decided, for the report.
-    RETURNS (Evaluation): What is in `metrics.json`.
+    settings (dict[str, Any] | None): The caller's settings, for the report.
+    RETURNS (Evaluation): The content of `metrics.json`.
     """
     output, begin = Path(output), time.perf_counter()
-    # After an error, the metrics of an earlier run would not belong to the tasks and predictions.
+    # After an error, the metrics of an earlier run would not match the tasks and predictions.
     (output / METRICS_FILE).unlink(missing_ok=True)
     for task in tasks.values():
         _write_task(output / TASKS_FOLDER, task)

@@ -1,8 +1,8 @@
-"""The folder that an evaluation leaves: which files it has, and the form of each.
+"""The folder of an evaluation: its files, and the schema of each.
 
-metrics.json                    `Evaluation`: systems, tasks, figures, what was missing
-results/<key>.json              `Result`: what a system reaches on a task, under a hash of all that decides it
-predictions/<key>.jsonl.gz      `Prediction`: what was found for each mention
+metrics.json                    `Evaluation`: systems, tasks, figures, missing corpora and systems
+results/<key>.json              `Result`: the figures of a system on a task, under a hash of what determines them
+predictions/<key>.jsonl.gz      `Prediction`: the names found for each mention
 tasks/<task>.json               `LinkingTask`; and <task>.seen_ids.json, the concepts of training mentions
 coder_tasks/<probe>.json        `ProbeResults`: semantic types, relations, rated word pairs
 figures/, case_studies.json     pictures and tables, see `illustration`
@@ -30,7 +30,7 @@ MARKDOWN_FILE, HTML_FILE = "report.md", "report.html"
 
 
 class Schema(BaseModel):
-    """Base of all that is written as JSON."""
+    """Base class of JSON files."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -39,14 +39,14 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 class Result(Schema):
-    """What a system reaches on a task.
+    """The figures of a system on a task.
 
-    key (str): A hash of all that decides it.
-    identity (dict[str, Any]): What decides it about the system.
+    key (str): A hash of everything that determines the figures.
+    identity (dict[str, Any]): The system's identity, see `System.identity`.
     figures (dict[str, Any]): By name, shares from 0 to 1: `acc_at_1` and so on, counts, and what else a task measures.
-    search (dict[str, Any]): How was searched: `similarity`, `search`, and `recall` of the index, or how many queries
+    search (dict[str, Any]): The search: `similarity`, `search`, and `recall` of the index, or how many queries
         each step of a back-off has `decided`.
-    seconds (float): How long it took.
+    seconds (float): Duration.
     """
 
     key: str = ""
@@ -72,11 +72,11 @@ class SystemInfo(Schema):
 
     title (str): Its name in reports.
     kind (str): Its kind.
-    description (str): What a reader has to know about it.
-    published (str): The system of the literature whose figures stand beside; empty for none.
-    group (str): Systems of one group differ in their seed only, and are averaged.
+    description (str): A description for reports.
+    published (str): The system of the literature to compare with; empty for none.
+    group (str): Systems of one group differ only in their seed, and are averaged.
     seed (int | None): The seed of its training.
-    fingerprint (str): That of its encoder; empty if it has none.
+    fingerprint (str): The encoder's fingerprint; empty if it has none.
     """
 
     title: str
@@ -95,16 +95,16 @@ class TaskInfo(Schema):
     title (str): Its name in reports.
     protocol (str): The protocol.
     is_published (bool): Whether published figures were taken under this protocol.
-    is_comparable (bool): Whether figures of the literature can stand beside at all.
-    dictionary (str): What the dictionary is, in words.
+    is_comparable (bool): Whether the literature has comparable figures at all.
+    dictionary (str): A description of the dictionary.
     level (str): "row" if ranks are those of names, "concept" if they are those of distinct concepts.
     ranks (list[int]): The ranks to show.
-    aggregation (str): How mentions are averaged.
-    abbreviations, composites, augmented (bool): What the protocol does.
+    aggregation (str): The average over mentions, micro or macro.
+    abbreviations, composites, augmented (bool): Settings of the protocol.
     mentions, names, unanswerable (int): Counts.
     report (dict[str, Any]): All counts.
     hash (str): That of the task.
-    note (str): What a reader of its figures has to know.
+    note (str): A remark on its figures, for reports.
     """
 
     corpus: str
@@ -128,12 +128,12 @@ class TaskInfo(Schema):
 
 
 class Missing(Schema):
-    """What was not measured.
+    """A missing corpus or system.
 
-    title (str): How reports call it.
+    title (str): Its name in reports.
     reason (str): Why.
     corpus, system, task (str): Which; empty where it is no such thing.
-    obtain (str): Where it is to be had.
+    obtain (str): The place to get it.
     """
 
     title: str = ""
@@ -145,12 +145,12 @@ class Missing(Schema):
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """Its name in messages."""
         return self.corpus or f"{self.system} on {self.task}"
 
 
 class Evaluation(Schema):
-    """All that was measured: the contents of `metrics.json`."""
+    """An evaluation: the contents of `metrics.json`."""
 
     settings: dict[str, Any] = Field(default_factory=dict)
     versions: dict[str, str]
@@ -175,7 +175,7 @@ class ProbeResult(Result):
 
 
 class ProbeResults(Schema):
-    """What a probe has measured last: semantic types, relations or rated word pairs."""
+    """The latest results of a probe: semantic types, relations or rated word pairs."""
 
     results: list[ProbeResult] = Field(default_factory=list)
     missing: list[Missing] = Field(default_factory=list)
@@ -185,7 +185,7 @@ def write_schema(path: Path, data: BaseModel) -> None:
     """Write a file that is there whole or not at all.
 
     path (Path): The file; its folder is made if missing.
-    data (BaseModel): What to write.
+    data (BaseModel): The data.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, json.dumps(data.model_dump(mode="json"), indent=2, ensure_ascii=False))
@@ -195,7 +195,7 @@ def explain_results(path: Path, reason: object) -> str:
     """Say why a file holds no results.
 
     path (Path): The file.
-    reason (object): What is wrong with it.
+    reason (object): The fault.
     RETURNS (str): A message.
     """
     return Errors.E747.format(path=path, reason=reason)
@@ -209,7 +209,7 @@ def explain_metrics(path: Path, reason: object) -> str:
 def read_schema(model: type[Model], path: Path, explain: Callable[[Path, object], str] = explain_results) -> Model:
     """Read a file of JSON.
 
-    model (type[BaseModel]): What it has to hold.
+    model (type[BaseModel]): Its schema.
     path (Path): The file.
     explain (Callable): Makes the message of an error, of the path and the reason.
     RETURNS (BaseModel): Its contents.
@@ -230,7 +230,7 @@ def read_schema(model: type[Model], path: Path, explain: Callable[[Path, object]
 
 
 def read_evaluation(folder: str | Path) -> Evaluation:
-    """Read what an evaluation has measured.
+    """Read the results of an evaluation.
 
     folder (str | Path): Its folder.
     RETURNS (Evaluation): The contents of `metrics.json`.

@@ -38,14 +38,14 @@ def illustrate(
 ) -> None:
     """Draw the figures and list the case studies of a report.
 
-    folder (str | Path): The run's folder.
+    folder (str | Path): The folder of the evaluation.
     terminology (Terminology): Concepts and names.
     vectors (Mapping[str, Callable]): Functions from strings to normalised vectors, by the label for figures.
     queries (Sequence[str]): Strings whose nearest names are listed.
     concepts (int): Concepts to draw by t-SNE.
     batch (int): Pairs of the batch whose cosines are drawn.
     max_names (int): English names to search for case studies at most; 0 for all.
-    seed (int): Of all choices.
+    seed (int): Seed of all choices.
     """
     folder = Path(folder)
     figures = folder / FIGURES_FOLDER

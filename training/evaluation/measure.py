@@ -1,4 +1,4 @@
-"""The measurer: systems on tasks. Results are kept under a hash of all that decides them."""
+"""The measurer: systems on tasks. Results are cached under a hash of everything that determines them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .systems.base import System
 from .systems.encoder import EncoderSystem
 from .tasks import HELD_OUT, CorpusTask
 
-# To be raised whenever the same system may get other figures on the same task: kept ones are then measured again.
+# Raise it whenever a system may get other figures on the same task. Cached results are then ignored.
 MEASUREMENT = 2
 
 
@@ -29,7 +29,7 @@ class ProbeTask(Protocol):
     """A task that compares the vectors themselves, instead of linking."""
 
     def hash(self) -> str:
-        """Hash all that decides the figures, except for the system.
+        """Hash everything that determines the figures, except for the system.
 
         RETURNS (str): Equal hashes, equal figures.
         """
@@ -38,7 +38,7 @@ class ProbeTask(Protocol):
     def measure(self, system: Any) -> dict[str, Any]:
         """Measure a system.
 
-        system (VectorSource): What gives names or concepts their vectors.
+        system (VectorSource): The source of vectors for names or concepts.
         RETURNS (dict[str, Any]): Figures, as JSON data.
         """
         ...
@@ -51,7 +51,7 @@ class ResultStore:
     """Results in a folder, by key. Runs may be killed and resumed, or write to one folder at the same time.
 
     folder (str | Path): The folder; made if missing.
-    with_predictions (bool): Keep what linking systems have found for each mention as well.
+    with_predictions (bool): Also keep the predictions of linking systems.
     """
 
     def __init__(self, folder: str | Path, *, with_predictions: bool = False) -> None:
@@ -73,7 +73,7 @@ class ResultStore:
     def keep(self, result: Result) -> None:
         """Keep a result.
 
-        result (Result): The result. Its predictions are there already: without them nobody trusts it.
+        result (Result): The result. Its predictions must be written before, because a result without them is ignored.
         """
         write_schema(self._name_result(result.key), result)
 
@@ -102,7 +102,7 @@ def measure(
     *,
     missing: list[Missing] | None = None,
 ) -> Results:
-    """Measure systems on tasks. What the store has already is not measured again.
+    """Measure systems on tasks. Results in the store are reused.
 
     systems (Mapping[str, System]): The systems by name.
     tasks (Mapping[str, Task]): The tasks by name.
@@ -144,7 +144,7 @@ def measure_encoder(
 
 
 def measure_held_out(encoder: EncoderShim, task: LinkingTask) -> dict[str, Any]:
-    """Measure how often an encoder finds the right concept.
+    """Measure the accuracy of an encoder.
 
     encoder (EncoderShim): The encoder.
     task (LinkingTask): Queries and dictionary.
@@ -154,9 +154,9 @@ def measure_held_out(encoder: EncoderShim, task: LinkingTask) -> dict[str, Any]:
 
 
 def measure_linking(system: Searcher, task: LinkingTask) -> dict[str, Any]:
-    """Measure how often a system finds the right concept, without keeping the result.
+    """Measure the accuracy of a system, without storing the result.
 
-    system (Searcher): What finds names.
+    system (Searcher): The system.
     task (LinkingTask): Queries and dictionary.
     RETURNS (dict[str, Any]): Figures, see `summarise`.
     """

@@ -1,4 +1,4 @@
-"""What a system has found for each mention, as lines of JSON."""
+"""Predictions: the names that a system finds for each mention, as lines of JSON."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..data.task import LinkingTask
 from ..errors import Errors
 from .linking.accuracy import Found, Hits
 
-# So many names of each query are kept.
+# Names stored for each query.
 KEPT_NAMES = 10
 
 
@@ -24,7 +24,7 @@ class Candidate:
 
     ids (str): Its concept; equal ids, and those of several concepts of this name, are joined with "|".
     name (str): The name.
-    score (float): How similar it is.
+    score (float): Its similarity.
     """
 
     ids: str
@@ -34,10 +34,10 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Prediction:
-    """What was found for a mention.
+    """The names found for a mention.
 
-    mention (str): The mention as it stands in the text.
-    queries (list[str]): What was looked up: the mention after processing, or each part of a composite.
+    mention (str): The mention as written in the text.
+    queries (list[str]): The queries: the processed mention, or each part of a composite.
     gold (list[str]): The right ids.
     candidates (list[list[Candidate]]): The names found for each query, best first.
     hits (dict[str, bool]): Whether the mention is right, by figure.
@@ -56,8 +56,8 @@ def make_predictions(task: LinkingTask, found: Found, hits: Hits) -> Iterator[Pr
     """Make the prediction of each mention.
 
     task (LinkingTask): The task.
-    found (Found): What was found for its queries.
-    hits (Hits): Which of its mentions are right.
+    found (Found): The names found for its queries.
+    hits (Hits): The hits of its mentions.
     YIELDS (Prediction): With the best names of each query.
     """
     for mention, queries in enumerate(task.group_queries()):

@@ -21,7 +21,7 @@ Scores = Mapping[str, Mapping[str, Any]]
 def list_encoders(encoders: str) -> dict[str, System]:
     """List encoders to measure. Each is loaded when it is measured.
 
-    encoders (str): Folders or hub names, with commas between them; empty for the small one.
+    encoders (str): Folders or hub names, separated by commas; empty for the small one.
     RETURNS (dict[str, System]): Systems by name.
     """
 

@@ -13,9 +13,9 @@ from .folder import TaskInfo
 from .linking.protocols import get_protocol, process_mentions
 
 HELD_OUT = "held_out"
-# Under these, names are counted as they are in the papers, whatever the corpus.
+# Protocols that count ranks of names for all corpora, as in the papers.
 ROW_PROTOCOLS = ("published", "processed")
-# All that reports show: the papers publish 1 and 5, or 1 and 3, and errors count what is right by rank 5.
+# The ranks of reports: the papers publish 1 and 5, or 1 and 3, and the error analysis uses rank 5.
 EVALUATION_RANKS = [1, 3, 5]
 
 
@@ -25,7 +25,7 @@ class CorpusTask:
 
     name (str): The names of corpus and protocol, with a dot between them.
     protocol (str): The protocol.
-    corpus (Corpus | None): Where it comes from; None for held-out names.
+    corpus (Corpus | None): Its corpus; None for held-out names.
     linking (LinkingTask): Queries and dictionary.
     """
 
@@ -35,7 +35,7 @@ class CorpusTask:
     linking: LinkingTask
 
     def hash(self) -> str:
-        """Hash all that decides the results, apart from the system.
+        """Hash everything that determines the results, apart from the system.
 
         RETURNS (str): SHA-256, hexadecimal.
         """
@@ -55,7 +55,7 @@ class CorpusTask:
         return [(parts[0], ids) for parts, ids in processed if len(parts) == 1]
 
     def list_seen_ids(self) -> list[str] | None:
-        """List the concepts of the parts that a system may learn from.
+        """List the concepts of the parts that a system may be trained on.
 
         RETURNS (list[str] | None): Sorted ids; None if there are no such parts.
         """

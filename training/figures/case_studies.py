@@ -14,7 +14,7 @@ from ..errors import Errors
 from .vectors import Vectors, compute_vectors
 
 K = 5
-# What stands behind a name of the right concept.
+# The mark after a name of the right concept.
 MARK = " ✓"
 
 Table = dict[str, Any]
@@ -30,7 +30,7 @@ def find_neighbours(
 ) -> list[Table]:
     """Find the nearest names of strings, one of each concept (CODER, table 7).
 
-    Names written as the string itself, but for case, are left out: every encoder finds them.
+    Names written as the string itself, but for case, are excluded: every encoder finds them.
 
     vectors (Mapping[str, Callable]): Functions from strings to normalised vectors, by the title of the column.
     names (pl.DataFrame): The columns `id` and `name`, as of `list_names`.

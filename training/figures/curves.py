@@ -38,7 +38,7 @@ def draw_curves(runs: Mapping[str, str | Path], path: str | Path) -> None:
 
 
 def try_to_draw(runs: Mapping[str, str | Path], path: str | Path) -> None:
-    """Draw runs that have ended. A picture is not worth an error after hours of training.
+    """Draw finished runs. Errors become warnings, because a run should not fail after hours of training.
 
     runs (Mapping[str, Path]): As for `draw_curves`.
     path (str | Path): As for `draw_curves`.
@@ -58,7 +58,7 @@ def make_figure(runs: Mapping[str, str | Path]) -> Figure:
     RAISES (ValueError): If a run has taken no steps.
     """
     check_matplotlib(WHAT)
-    # Not pyplot, which keeps figures and asks for a screen.
+    # Not pyplot, which keeps figures and needs a display.
     from matplotlib.figure import Figure
 
     losses, accuracies = {}, {}
@@ -77,7 +77,7 @@ def make_figure(runs: Mapping[str, str | Path]) -> Figure:
 
 
 def read_curves(run: str | Path) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
-    """Read what is drawn of a run.
+    """Read the curves of a run.
 
     run (str | Path): Its folder.
     RETURNS (Tuple): Steps and losses; steps and accuracies at 1 of evaluations, in percent.

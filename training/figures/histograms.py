@@ -33,7 +33,7 @@ PANEL_WIDTH, PANEL_HEIGHT = 3.25, 2.1
 
 
 class NameBatch(NamedTuple):
-    """What a step of training sees.
+    """The batch of a training step.
 
     names (list[str]): The first names of all pairs, then the second ones.
     labels (ndarray): The concept of each; shape (2 * pairs,), int64.
@@ -136,7 +136,7 @@ def draw_histograms(
 
 
 def _make_figure(found: Mapping[str, Mapping[str, Cosines]]) -> Figure:
-    # Not pyplot, which keeps figures and asks for a screen.
+    # Not pyplot, which keeps figures and needs a display.
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(2 * PANEL_WIDTH, 0.3 + PANEL_HEIGHT * len(found)), layout="constrained")

@@ -39,7 +39,7 @@ def place_labels(axes: Axes, points: np.ndarray, labels: list[Label]) -> None:
 
     axes (Axes): Where to write. Their place in the figure has to be known.
     points (ndarray): All points, in the units of the axes; shape (n, 2).
-    labels (list[Label]): What to write.
+    labels (list[Label]): The labels.
     """
     figure = axes.get_figure(root=True)
     assert figure is not None

@@ -1,4 +1,4 @@
-"""Tables of names: what figures and case studies are made of."""
+"""Tables of names for figures and case studies."""
 
 from __future__ import annotations
 
@@ -62,16 +62,16 @@ def draw_concepts(
     fewest: int = FEWEST_NAMES,
     most: int = MOST_NAMES,
 ) -> pl.DataFrame:
-    """Draw concepts with all their names. Names that several concepts have are left out: no vector tells them apart.
+    """Draw concepts with all their names. Names that several concepts have are excluded: no vector tells them apart.
 
     names (pl.DataFrame): At least the columns `id`, `concept` and `name`, as of `list_names`.
     n (int): Concepts to draw.
-    seed (int): Of the draw.
+    seed (int): Seed of the draw.
     ids (Sequence[str] | None): The concepts to take instead. Of those with more than `most` names, so many
         are drawn.
     fewest, most (int): How many names a concept may have that is drawn.
     RETURNS (pl.DataFrame): The columns `id`, `concept` and `name`, sorted by id and name.
-    RAISES (ValueError): If there are not so many such concepts, or an id is not there or has no two names of its own.
+    RAISES (ValueError): If there are too few such concepts, an id is unknown, or it has fewer than two unshared names.
     """
     rng = np.random.default_rng(seed)
     table = names if ids is None else names.filter(pl.col("id").is_in(list(ids)))
@@ -88,11 +88,11 @@ def draw_concepts(
 
 
 def limit_names(names: pl.DataFrame, limit: int, *, seed: int = 0, keep: Collection[str] = ()) -> pl.DataFrame:
-    """Draw concepts with all their names, until there are so many names.
+    """Draw concepts with all their names, up to a number of names.
 
     names (pl.DataFrame): At least the column `id`, as of `list_names`.
     limit (int): Names wanted at most; 0 for all.
-    seed (int): Of the draw.
+    seed (int): Seed of the draw.
     keep (Collection[str]): Ids of concepts to take in any case.
     RETURNS (pl.DataFrame): Some of the rows, in their order.
     """

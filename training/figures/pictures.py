@@ -37,7 +37,7 @@ DPI = 300
 def check_matplotlib(what: str) -> None:
     """Refuse to draw without the library that draws.
 
-    what (str): What is to be drawn, as the start of a sentence.
+    what (str): The subject of the picture, as the start of a sentence.
     RAISES (ImportError): If matplotlib is not installed.
     """
     try:
@@ -65,7 +65,7 @@ def check_format(path: str | Path) -> str:
 def house_style(what: str = "Pictures") -> Iterator[None]:
     """Draw in our style, whatever the user's own says.
 
-    what (str): What is to be drawn, as the start of a sentence.
+    what (str): The subject of the picture, as the start of a sentence.
     RAISES (ImportError): If matplotlib is not installed.
     """
     check_matplotlib(what)

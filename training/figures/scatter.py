@@ -42,8 +42,8 @@ def draw_scatter(
     vectors (Mapping[str, Callable]): Functions from strings to normalised vectors, by the label of the panel.
     names (pl.DataFrame): The columns `id`, `concept` and `name`, as of `draw_concepts`.
     path (str | Path | Sequence): The picture, or several of the same: .svg, .pdf or .png.
-    seed (int): Of t-SNE.
-    perplexity (float | None): Of t-SNE; None for 30, or fewer where there are few names.
+    seed (int): Seed of t-SNE.
+    perplexity (float | None): Perplexity of t-SNE; None for 30, or fewer where there are few names.
     labelled (int): How many concepts to label with their names: those that lie far apart in the last panel.
     RETURNS (str): The caption.
     RAISES (ImportError): If matplotlib or scikit-learn is not installed.
@@ -76,8 +76,8 @@ def project(vectors: np.ndarray, *, seed: int, perplexity: float) -> np.ndarray:
     """Project vectors to the plane.
 
     vectors (ndarray): Shape (n, width), L2-normalised.
-    seed (int): Of t-SNE.
-    perplexity (float): Of t-SNE, less than n.
+    seed (int): Seed of t-SNE.
+    perplexity (float): Perplexity of t-SNE, less than n.
     RETURNS (ndarray): Shape (n, 2), float32.
     """
     from sklearn.manifold import TSNE
@@ -126,7 +126,7 @@ def _make_figure(
     concepts: np.ndarray,
     titles: Mapping[int, str],
 ) -> Figure:
-    # Not pyplot, which keeps figures and asks for a screen.
+    # Not pyplot, which keeps figures and needs a display.
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(PANEL_WIDTH * len(planes), PANEL_HEIGHT), layout="constrained")

@@ -1,4 +1,4 @@
-"""How well vectors separate concepts, in the space that is searched."""
+"""Separation of concepts in the vector space."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 class Separation(NamedTuple):
-    """How well names of one concept keep together.
+    """Measures of how well vectors separate concepts.
 
     nearest_is_same (float): Share of names whose nearest other name is of the same concept.
     silhouette (float): Mean silhouette by cosine distance (Rousseeuw, 1987), -1 to 1.
@@ -19,7 +19,7 @@ class Separation(NamedTuple):
 
 
 def measure_separation(vectors: np.ndarray, labels: np.ndarray) -> Separation:
-    """Measure how well names of one concept keep together.
+    """Measure how well vectors separate concepts.
 
     vectors (ndarray): Shape (names, width), L2-normalised.
     labels (ndarray): The concept of each name; shape (names,), int64, two concepts or more.

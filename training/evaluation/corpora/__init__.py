@@ -1,1 +1,1 @@
-"""Corpora of mentions: the list of those that are known, and the readers of their original files."""
+"""Corpora of mentions: their list, and readers of their original files."""

@@ -1,4 +1,4 @@
-"""Corpora of mentions with their concepts, and the dictionaries that belong to them."""
+"""Corpora of mentions with their concepts, and their dictionaries."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ class Corpus:
     literature (str): The corpus under which figures are published; empty for its own name.
     ranks (list[int]): The ranks that are published.
     title (str): Its name in reports.
-    names_from (str): What the dictionary is, in words.
-    note (str): What a reader of its figures has to know.
-    obtain (str): Where to get it.
+    names_from (str): A description of the dictionary.
+    note (str): A remark on its figures, for reports.
+    obtain (str): The place to get it.
     """
 
     mentions: list[Path]
@@ -104,14 +104,14 @@ def _find_corpus(section: dict[str, Any], folder: Path, terminology: str | Path 
     names = [Path(terminology or "")] if dictionary == TERMINOLOGY else _glob(folder, dictionary)
     parts = [(patterns, _glob_mentions(folder, patterns)) for patterns in values.pop("seen", [])]
     is_seen_whole = all(paths for _, paths in parts)
-    # With a part missing, a system would learn from less than its description says.
+    # With a part missing, a system would use less training data than described.
     seen = [path for _, paths in parts for path in paths] if is_seen_whole else []
     corpus = Corpus(_glob_mentions(folder, mentions), names[0] if names else folder, seen=seen, **values)
     if corpus.spelling not in SPELLINGS:
         raise ValueError(f"spelling {corpus.spelling!r} is none of {', '.join(filter(None, SPELLINGS))}")
     needs_seen = any(get_protocol(name).needs_seen for name in corpus.protocols)
     if parts and len(corpus.mentions) > 1:
-        # Each fold has learned from other mentions, among which are those that another one is tested on.
+        # The training mentions of one fold include the test mentions of another.
         raise ValueError(f"mentions seen before are not for corpora of several folds: {_list_names(corpus.mentions)}")
     lacking = [_join(mentions)] if not corpus.mentions else []
     if dictionary == TERMINOLOGY and terminology is None:
@@ -126,7 +126,7 @@ def _find_corpus(section: dict[str, Any], folder: Path, terminology: str | Path 
 
 
 def _glob(folder: Path, patterns: str | list[str]) -> list[Path]:
-    """Find the files that fit the first pattern that any file fits."""
+    """Find the files of the first pattern with matching files."""
     for pattern in [patterns] if isinstance(patterns, str) else patterns:
         paths = sorted(folder.glob(pattern))
         if paths:
@@ -188,7 +188,7 @@ def read_corpus_mentions(path: str | Path, *, fold: int = 0) -> list[Mention]:
 
 
 def read_seen(corpus: Corpus) -> list[Mention]:
-    """Read the mentions of the parts that a system may learn from.
+    """Read the mentions of the parts that a system may be trained on.
 
     corpus (Corpus): The corpus.
     RETURNS (list[Mention]): The mentions; none if there are no such files.

@@ -1,4 +1,4 @@
-"""How often the right concept is found."""
+"""Accuracy of entity linking at several ranks."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def summarise(task: LinkingTask, hits: Hits) -> dict[str, float]:
     """Average hits, and count mentions, queries and names.
 
     task (LinkingTask): The task.
-    hits (Hits): Which of its mentions are right.
+    hits (Hits): The hits of its mentions.
     RETURNS (dict[str, float]): For each rank of the task, `acc_at_1` and so on: shares of mentions with a right concept
         among the first distinct concepts, names of equal score in the order of the dictionary, averaged over folds;
         `row_acc_at_1` and so on: the same among the first names, as it is published for SapBERT and BioSyn;
@@ -85,12 +85,12 @@ def summarise(task: LinkingTask, hits: Hits) -> dict[str, float]:
 
 
 def find(system: Searcher, task: LinkingTask) -> Found:
-    """Look the queries of a task up; equal ones once.
+    """Search the distinct queries of a task.
 
-    system (Searcher): What finds names.
+    system (Searcher): The system.
     task (LinkingTask): The task.
-    RETURNS (Found): At most `SEARCHED_ROWS` names of each query, and none for a query without text: what a system finds
-        for it would be right by chance only.
+    RETURNS (Found): At most `SEARCHED_ROWS` names of each query, and none for an empty query, which could only be right
+        by chance.
     """
     k = min(SEARCHED_ROWS, len(task.names))
     queries = [query for query in dict.fromkeys(task.queries) if query.strip()]
@@ -106,7 +106,7 @@ def judge(task: LinkingTask, found: Found) -> Hits:
     """Decide which mentions are right.
 
     task (LinkingTask): The task.
-    found (Found): What was found for its queries.
+    found (Found): The names found for its queries.
     RETURNS (Hits): For each mention and rank of the task; a mention of several parts is right if all of them are.
     """
     labels = [name_metric(rank, level) for level in ("concept", "row") for rank in task.ranks] + [ANY_TIED]

@@ -1,4 +1,4 @@
-"""Protocols: how mentions and dictionary are processed before the search, each under a name."""
+"""Protocols: named ways to process mentions and dictionary before the search."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SEPARATOR = "|"
 
 @dataclass(frozen=True)
 class EvaluationProtocol:
-    """How mentions and dictionary are processed.
+    """The processing of mentions and dictionary.
 
     cleaned (bool): Lower-case names and mentions, take out punctuation, and give each name one row with the ids of all
         its concepts.
@@ -54,7 +54,7 @@ PUBLISHED = EvaluationProtocol(cleaned=True, abbreviations=True, composites=True
 PROTOCOLS = {
     # BioSyn's, by which SapBERT was measured on NCBI disease and BC5CDR.
     "published": PUBLISHED,
-    # Nothing but the dictionary and the mentions as they are.
+    # Mentions and dictionary without changes.
     "strict": EvaluationProtocol(),
     # The published one, without the mentions that looking up the training part would answer (Tutubalina et al., 2020).
     "refined": EvaluationProtocol(cleaned=True, abbreviations=True, composites=True, augmented=True, unseen_only=True),
@@ -89,7 +89,7 @@ def make_task(
     mentions (Sequence[Mention]): The mentions to link. Those whose concept the dictionary lacks stay, and count as
         wrong.
     dictionary (Iterable[tuple[str, str]]): Ids, with "|" between equal ones, and names.
-    protocol (EvaluationProtocol): How they are processed.
+    protocol (EvaluationProtocol): The protocol.
     seen (Sequence[Mention]): The mentions of the parts that a system may have learned from.
     texts (Mapping[str, str] | None): The whole texts of documents by their ids, to find abbreviations in.
     spelling (Mapping[str, str] | None): Corrections of words in mentions, if the protocol cleans them.
@@ -124,7 +124,7 @@ def process_mentions(
     """Process mentions as a protocol processes those that are linked.
 
     mentions (Sequence[Mention]): The mentions.
-    protocol (EvaluationProtocol): How they are processed.
+    protocol (EvaluationProtocol): The protocol.
     texts (Mapping[str, str] | None): As for `make_task`.
     spelling (Mapping[str, str] | None): As for `make_task`.
     RETURNS (list[tuple[list[str], list[str]]]): The parts of each mention, and its ids.
@@ -161,7 +161,7 @@ def _process(
         report["spelled_out"] += text != " ".join(mention.text.split())
     if protocol.composites:
         ids = _choose_ids(ids)
-        # What annotators wrote is better than what rules can guess.
+        # Annotated parts are more reliable than rules.
         parts = mention.parts if len(mention.parts) == len(ids) > 1 else resolve_composite(text, len(ids))
         report["composites"] += len(parts) > 1
         report["unresolved_composites"] += len(parts) == 1 < len(ids)

@@ -9,14 +9,14 @@ import numpy as np
 
 
 class Searcher(Protocol):
-    """Whatever finds names for queries."""
+    """A system that finds names for queries."""
 
     def search(self, names: Sequence[str], queries: Sequence[str], k: int) -> tuple[np.ndarray, np.ndarray]:
         """Find names.
 
         names (Sequence[str]): The dictionary.
-        queries (Sequence[str]): What to look up.
-        k (int): Names wanted for each query, at most as many as there are.
+        queries (Sequence[str]): The queries.
+        k (int): Names of each query; at most the number of names.
         RETURNS (tuple[ndarray, ndarray]): Rows of names, shape (queries, k), int64, best first, equal ones by row,
             padded with -1; and their scores, float32, padded with -inf.
         """

@@ -1,1 +1,1 @@
-"""Tasks that look at the vectors themselves: semantic types, relations, words, languages."""
+"""Probes of the vectors themselves: semantic types, relations, words, languages."""

@@ -58,7 +58,7 @@ def measure_mcsm(
     where the neighbour is of T. A concept of several types counts for each of them, and has one string: its canonical
     name. The concept itself is left out by its identity, not by its rank.
 
-    vectors (VectorSource): Table, encoder or word vectors. Concepts that it does not know are left out.
+    vectors (VectorSource): Table, encoder or word vectors. Concepts that it does not know are excluded.
     terminology (Terminology): Concepts with their semantic types (TUI). For the published figures: the English names of
         SNOMED CT.
     source (str): The source (SAB) that concepts must have a name of; empty for all.
@@ -67,7 +67,7 @@ def measure_mcsm(
     k (int): Neighbours.
     max_concepts (int): Draw so many concepts; 0 for all. Fewer concepts have other neighbours: compare scores of equal
         settings only.
-    seed (int): Of the draw.
+    seed (int): Seed of the draw.
     RETURNS (dict): For each type under `types`: `score` (0 to the sum of the discounts, None if no concept is known),
         `score_of_all` (concepts that are not known count 0), `chance` (expected of random neighbours), `concepts` and
         `known`; and `mean`, `mean_of_all` and `mean_chance` over types, counts, settings and fingerprints.
@@ -110,7 +110,7 @@ class McsmTask:
     source (str): The source (SAB) that concepts must have a name of; empty for all.
     all_types (bool): Search neighbours among concepts of all types.
     max_concepts (int): Draw so many concepts; 0 for all.
-    seed (int): Of the draw.
+    seed (int): Seed of the draw.
     """
 
     terminology: Terminology
@@ -120,7 +120,7 @@ class McsmTask:
     seed: int = 0
 
     def hash(self) -> str:
-        """Hash all that decides the scores, except for the vectors.
+        """Hash everything that determines the scores, except for the vectors.
 
         RETURNS (str): SHA-256, hexadecimal.
         """

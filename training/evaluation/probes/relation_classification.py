@@ -26,14 +26,14 @@ Predict = Callable[[np.ndarray], torch.Tensor]
 
 @dataclass(frozen=True)
 class HeadSettings:
-    """How the classifier is trained (Yuan et al., JBI 2022, section 4.4); the defaults are those for frozen vectors.
+    """Settings of the classifier (Yuan et al., JBI 2022, section 4.4). The defaults are for frozen vectors.
 
-    epochs (int): Times that all triples are seen.
+    epochs (int): Epochs over all triples.
     batch_size (int): Triples in a step.
     learning_rate (float): Of AdamW without weight decay. It rises to this in the first steps, then falls to 0.
     warm_up (float): The share of steps in which it rises.
-    standardise (bool): Give the numbers of vectors mean 0 and variance 1 over the concepts of the training triples, so
-        that the vectors' scale has no part in what is compared. As published, vectors are taken as they are.
+    standardise (bool): Scale each dimension to mean 0 and variance 1 over the concepts of the training triples, so that
+        the scale of the vectors has no effect. The published figures use unscaled vectors.
     seeds (tuple[int, ...]): One training for each; they decide first weights, order and dropout, not the split.
     """
 
@@ -69,10 +69,10 @@ def classify_features(
     The logits are W [head; tail] + b, the loss is cross-entropy (Yuan et al., JBI 2022, section 4.4; "feature" in table
     4). The same on each run with equal settings.
 
-    vectors (VectorSource): Table, encoder or word vectors. Triples with a concept that it lacks are left out.
+    vectors (VectorSource): Table, encoder or word vectors. Triples with a concept that it lacks are excluded.
     terminology (Terminology): Has the names.
     data (RelationData): The triples.
-    settings (HeadSettings): How to train.
+    settings (HeadSettings): Settings of the classifier.
     RETURNS (dict): What `describe_runs` gives; `mode` is "feature".
     RAISES (ValueError): If no triple to train on, or none to test on, has vectors.
     """
@@ -125,10 +125,10 @@ def train(
     """Train a classifier.
 
     predict (Callable): Logits, shape (rows, labels), of some rows of triples.
-    parameters (Iterable[Parameter]): What to train.
+    parameters (Iterable[Parameter]): The trained parameters.
     data (RelationData): The triples.
     rows (ndarray): Those to train on.
-    settings (HeadSettings): How.
+    settings (HeadSettings): Settings of the classifier.
     seed (int): Of the order in which they are seen.
     """
     optimizer = torch.optim.AdamW(parameters, lr=settings.learning_rate, weight_decay=0.0)
@@ -155,7 +155,7 @@ def learning_rate_at(step: int, n_steps: int, settings: HeadSettings) -> float:
 
     step (int): From 0 on.
     n_steps (int): Steps in all.
-    settings (HeadSettings): How long it rises.
+    settings (HeadSettings): Settings of the classifier.
     RETURNS (float): More than 0 in each step, 1 at the top.
     """
     n_warm_up = int(settings.warm_up * n_steps)
@@ -186,7 +186,7 @@ def describe_runs(
     """Describe the results of all seeds.
 
     data (RelationData): The triples.
-    settings (HeadSettings): How it was trained.
+    settings (HeadSettings): Settings of the classifier.
     train_rows, test_rows (ndarray): The rows of triples trained and tested on.
     predictions (Sequence[ndarray]): For each seed, the labels predicted of the latter.
     RETURNS (dict): `accuracy` and `macro_f1`, means over seeds, with `_sd`, their standard deviation (None of one

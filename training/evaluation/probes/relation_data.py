@@ -1,4 +1,4 @@
-"""Pairs of concepts and their relation, to learn and to test on."""
+"""The data of relation classification: pairs of concepts with a relation, split for training and testing."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ MIN_TRIPLES = 50
 
 @dataclass(frozen=True)
 class RelationChoice:
-    """Which triples are taken.
+    """The selection of triples.
 
-    min_triples (int): Labels with fewer are left out.
+    min_triples (int): Labels with fewer are excluded.
     max_triples (int): Draw so many of each label at most; 0 for all.
     distinct_pairs (bool): Leave out pairs of concepts under several labels: no answer would be right.
     inverses (bool): Keep labels that say the same as another with the concepts changed round. Else the first by name is
@@ -61,7 +61,7 @@ class RelationData:
     labels (ndarray): Numbers of labels, shape (triples,), int64.
     names (list[str]): The names of the labels.
     is_test (ndarray): Which triples are to test on, shape (triples,), bool: a fifth of each label.
-    report (dict): What was read, kept and left out.
+    report (dict): Counts of read, kept and excluded triples.
     """
 
     concepts: list[str]
@@ -73,7 +73,7 @@ class RelationData:
     report: dict[str, Any]
 
     def hash(self) -> str:
-        """Hash all that decides an accuracy, except for the vectors.
+        """Hash everything that determines an accuracy, except for the vectors.
 
         RETURNS (str): SHA-256, hexadecimal.
         """
@@ -105,9 +105,9 @@ def read_relations(
     """Choose triples, and split them with the same shares of all labels (Yuan et al., JBI 2022, section 4.4).
 
     path (str | Path): A folder of triples as `write_triples` writes it.
-    terminology (Terminology): Has the names of the concepts. Triples of others are left out.
-    choice (RelationChoice | None): Which triples are taken; None for the defaults.
-    seen (Terminology | None): What an encoder was trained on. Triples of which it has both concepts are left out, so
+    terminology (Terminology): Has the names of the concepts. Triples of others are excluded.
+    choice (RelationChoice | None): The selection of triples; None for the defaults.
+    seen (Terminology | None): The training concepts of an encoder. Triples with both concepts among them are excluded, so
         that training had no names of one at least.
     RETURNS (RelationData): Triples, in an order that depends on nothing but them and the choice.
     RAISES (OSError): If the folder is not whole.

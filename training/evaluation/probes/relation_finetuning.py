@@ -1,4 +1,4 @@
-"""Relation classification with an encoder that learns as well."""
+"""Relation classification with fine-tuning of the encoder."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def finetune_relations(
     encoder (EncoderShim): The encoder. Published figures cut names after 32 tokens.
     terminology (Terminology): Has the names.
     data (RelationData): The triples.
-    settings (HeadSettings): How to train. Vectors can't be standardised, as they change.
+    settings (HeadSettings): Settings of the classifier. Vectors can't be standardised, as they change.
     RETURNS (dict): What `describe_runs` gives; `mode` is "fine-tune".
     """
     rows = find_rows(pl.Series(data.concepts), terminology.concepts["id"])

@@ -24,12 +24,12 @@ RELATIONS, UNSEEN_RELATIONS = "relations", "unseen relations"
 
 @dataclass(frozen=True)
 class RelationTask:
-    """Triples whose labels are predicted from vectors.
+    """Triples with labels to predict from vectors.
 
     data (RelationData): The triples.
     terminology (Terminology): Has the names.
     is_unseen (bool): Whether no triple may have two concepts that an encoder was trained on.
-    settings (HeadSettings): How the classifier is trained.
+    settings (HeadSettings): Settings of the classifier.
     fine_tune (bool): Train a copy of the encoder as well; otherwise vectors stay as they are.
     """
 
@@ -40,7 +40,7 @@ class RelationTask:
     fine_tune: bool = False
 
     def hash(self) -> str:
-        """Hash all that decides an accuracy, except for the vectors.
+        """Hash everything that determines an accuracy, except for the vectors.
 
         RETURNS (str): SHA-256, hexadecimal.
         """
@@ -62,10 +62,10 @@ class RelationTask:
         return finetune_relations(system.encoder, self.terminology, self.data, self.settings)
 
     def check_unseen(self, concepts: Collection[str], path: str) -> None:
-        """Refuse triples that are said to be unseen, and of which both concepts are trained on.
+        """Raise an error if both concepts of an unseen triple are training concepts.
 
-        concepts (Collection[str]): The ids of the concepts that are trained on.
-        path (str): Where their names lie.
+        concepts (Collection[str]): The ids of the training concepts.
+        path (str): The folder of their names.
         RAISES (ValueError): If there are such triples.
         """
         if not self.is_unseen:

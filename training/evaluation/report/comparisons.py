@@ -34,7 +34,7 @@ def make_comparison_table(
 ) -> Table | None:
     """Make the table of the tests of a corpus.
 
-    evaluation (Evaluation): What was measured.
+    evaluation (Evaluation): The evaluation.
     tasks (Sequence[str]): The tasks of the corpus.
     hits (Mapping[tuple[str, str], Sequence[bool]]): Whether each mention is right, by system and task.
     RETURNS (Table | None): A line for each test; None if there is nothing to test.

@@ -1,4 +1,4 @@
-"""The parts of a report. All text is plain: templates turn it into Markdown and HTML."""
+"""The parts of a report. All text is plain: templates format it as Markdown and HTML."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ColumnKind = Literal["text", "number", "published"]
 class Column:
     """A column of a table.
 
-    title (str): What stands above it.
+    title (str): The heading.
     kind (str): "text"; "number" for measured figures; or "published" for figures of the literature, which look
         different.
     """
@@ -27,11 +27,11 @@ class Column:
 class Table:
     """A table.
 
-    title (str): What stands above it.
+    title (str): The heading.
     columns (list[Column]): Its columns.
     rows (list[list[str]]): Its fields.
-    caption (list[str]): What has to be known to read it, in paragraphs.
-    is_folded (bool): Whether it is shown only when it is asked for, where that is possible.
+    caption (list[str]): The caption, in paragraphs.
+    is_folded (bool): Whether it is collapsed, in formats that support it.
     """
 
     title: str
@@ -46,8 +46,8 @@ class Picture:
     """A figure.
 
     path (Path): Its file: .svg or .png.
-    title (str): What stands above it.
-    caption (str): What it shows.
+    title (str): The heading.
+    caption (str): The caption.
     """
 
     path: Path
@@ -59,10 +59,10 @@ class Picture:
 class Section:
     """A part of a report.
 
-    title (str): What stands above it.
+    title (str): The heading.
     blocks (Sequence[str | Table | Picture]): Paragraphs, tables and figures.
     sections (Sequence[Section]): The sections in it, which have none in them.
-    is_folded (bool): Whether it is shown only when it is asked for, where that is possible.
+    is_folded (bool): Whether it is collapsed, in formats that support it.
     """
 
     title: str

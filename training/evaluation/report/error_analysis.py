@@ -1,4 +1,4 @@
-"""The kinds of mentions that a system gets wrong."""
+"""Analysis of wrong mentions by kind."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ def analyse_errors(
 ) -> ErrorAnalysis:
     """Sort the wrong mentions of a system by kind.
 
-    predictions (Sequence[Prediction]): What was found for each mention of the task.
+    predictions (Sequence[Prediction]): The predictions for the task's mentions.
     task (LinkingTask): The task.
     level (str): "row" if ranks are those of names, "concept" if they are those of distinct concepts.
     seen_ids (Collection[str] | None): Concepts of the mentions that the system may have learned from; without them
         no concept counts as unseen.
     n_examples (int): Examples of each kind at most, drawn at random.
-    seed (int): Of the draw.
+    seed (int): Seed of the draw.
     RETURNS (ErrorAnalysis): Counts and examples.
     RAISES (ValueError): If the predictions are those of another task, or lack a metric.
     """
@@ -104,7 +104,7 @@ def analyse_errors(
 def is_hit(prediction: Prediction, level: str, rank: int) -> bool:
     """Check whether a mention is right.
 
-    prediction (Prediction): What was found for it.
+    prediction (Prediction): The prediction.
     level (str): "row" if ranks are those of names, "concept" if they are those of distinct concepts.
     rank (int): Up to which rank.
     RETURNS (bool): Whether it is right.
@@ -130,7 +130,7 @@ def take_tied(candidates: Sequence[Candidate]) -> list[Candidate]:
 
 
 def _describe(prediction: Prediction, view: DictionaryView) -> WrongMention:
-    # Of a composite, only the parts that are wrong say why it is.
+    # Only the wrong parts of a composite explain the error.
     wrong = [
         (query, found)
         for query, found in zip(prediction.queries, prediction.candidates, strict=True)

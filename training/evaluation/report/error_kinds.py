@@ -14,7 +14,7 @@ from .dictionary_view import DictionaryView
 UNANSWERABLE, COMPOSITE, ABBREVIATION, HOMONYM = "unanswerable", "composite", "abbreviation", "homonym"
 UNSEEN, SPELLING, SURFACE = "unseen concept", "spelling", "same words"
 OTHER, NO_SHARED_WORD = "other", "other: no shared word"
-# What each means, in the order in which the first that applies is a mention's main kind.
+# Descriptions in order of precedence: the first kind that applies is a mention's main kind.
 KINDS = {
     UNANSWERABLE: "the dictionary has none of the right concepts",
     COMPOSITE: "several concepts in one mention",
@@ -28,10 +28,10 @@ KINDS = {
 }
 _CONJUNCTION = re.compile(r"\b(?:and|or)\b|[/,+|]", re.IGNORECASE)
 _VOWELS = frozenset("aeiou")
-# Words without which a name means the same.
+# Words without effect on the meaning of a name.
 _SMALL_WORDS = frozenset("a an and by due for from in of on or the to type with".split())
 LONGEST_ABBREVIATION, LONGEST_CONSONANTS = 8, 5
-# One edit in so many letters.
+# Letters per edit.
 LETTERS_PER_EDIT = 5
 
 
@@ -40,7 +40,7 @@ class WrongMention:
     """A mention that is wrong at rank 1.
 
     text (str): The mention as it stands in the text.
-    queries (list[str]): What was looked up and is wrong.
+    queries (list[str]): The wrong queries.
     n_parts (int): All parts that were looked up.
     gold (list[str]): The right ids.
     gold_names (list[str]): The names of the right concepts.
@@ -59,7 +59,7 @@ def find_kinds(mention: WrongMention, view: DictionaryView, seen_ids: Collection
     """Find the kinds of a wrong mention.
 
     mention (WrongMention): The mention.
-    view (DictionaryView): What the dictionary says of its concepts and of the names found.
+    view (DictionaryView): Dictionary entries of its concepts and of the names found.
     seen_ids (Collection[str] | None): Concepts of training mentions; None if they are not known.
     RETURNS (list[str]): Those of `KINDS` that apply, in their order, the last two only if no other does.
     """

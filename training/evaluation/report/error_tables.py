@@ -22,9 +22,9 @@ def make_error_section(
 ) -> Section | None:
     """Put the errors of all systems together.
 
-    evaluation (Evaluation): What was measured.
+    evaluation (Evaluation): The evaluation.
     corpora (Mapping[str, Sequence[str]]): The tasks of each corpus.
-    findings (Mapping[tuple[str, str], Finding]): What predictions show, by system and task.
+    findings (Mapping[tuple[str, str], Finding]): Hits and errors by system and task.
     RETURNS (Section | None): A section of each corpus: counts for each task, and examples for the first; None if no
         predictions were kept.
     """

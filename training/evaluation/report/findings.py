@@ -36,7 +36,7 @@ def read_findings(folder: str | Path, evaluation: Evaluation) -> dict[tuple[str,
 
     folder (str | Path): The run's folder: predictions/<key>.jsonl.gz, tasks/<task>.json, and possibly
         tasks/<task>.seen_ids.json, a list of the concepts of training mentions.
-    evaluation (Evaluation): What was measured.
+    evaluation (Evaluation): The evaluation.
     RETURNS (dict[tuple[str, str], Finding]): By system and task.
     RAISES (ValueError): If predictions or tasks are malformed or don't fit together.
     """

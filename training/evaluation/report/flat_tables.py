@@ -16,7 +16,7 @@ SHARES = ("acc_at_", "row_acc_at_", "accuracy", "f1")
 def make_flat_table(title: str, entries: Sequence[Mapping[str, Any]], systems: Mapping[str, SystemInfo]) -> Table:
     """Make a table of dictionaries with figures.
 
-    title (str): What stands above it.
+    title (str): The heading.
     entries (Sequence[Mapping[str, Any]]): Its lines. Shares of mentions are given in per cent, other figures as they
         are.
     systems (Mapping[str, SystemInfo]): The systems of the run, to call them by their titles.
@@ -31,10 +31,10 @@ def make_flat_table(title: str, entries: Sequence[Mapping[str, Any]], systems: M
 def make_pair_table(title: str, names: tuple[str, str], values: Mapping[str, Any], *, is_folded: bool = False) -> Table:
     """Make a table of names and values.
 
-    title (str): What stands above it.
-    names (tuple[str, str]): What stands above its columns.
+    title (str): The heading.
+    names (tuple[str, str]): The column headings.
     values (Mapping[str, Any]): Its lines; what is inside of another gets a name such as "a.b".
-    is_folded (bool): Whether it is to be shown only when it is asked for.
+    is_folded (bool): Whether it is collapsed, in formats that support it.
     RETURNS (Table): A table of two columns.
     """
     rows = [[name, _format("", value, {})] for name, value in _flatten(values)]

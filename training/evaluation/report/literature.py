@@ -1,4 +1,4 @@
-"""Published figures, each with the table it is printed in."""
+"""Published figures, each with its source table."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Source:
     name (str): Its name in the table of figures.
     short (str): Authors and year.
     citation (str): Authors, title, place and year.
-    url (str): Where it is.
-    tables (dict[str, str]): What each of its tables holds.
+    url (str): Its address.
+    tables (dict[str, str]): A description of each table.
     """
 
     name: str
@@ -48,7 +48,7 @@ class PublishedFigure:
     printed (str): The figure as it is printed: per cent, but for MCSM.
     pooling (str): How tokens become one vector; empty if the table doesn't say or there are none.
     supervised (bool): Whether the system was trained on the corpus.
-    note (str): What else has to be known.
+    note (str): A remark.
     """
 
     source: str

@@ -1,4 +1,4 @@
-"""What was measured of each system, runs that differ in their seed together."""
+"""Results of systems, with runs grouped over seeds."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ..folder import METRICS_FILE, Evaluation, Row
 
 @dataclass(frozen=True)
 class Measurement:
-    """What was measured of a system for a task; of several runs that differ in their seed, all together.
+    """The results of a system on a task, of all its seeds.
 
     system (str): The id of the first run.
-    title (str): What the system is called.
-    published (str): The system of the literature whose figures stand beside; empty for none.
+    title (str): The name of the system.
+    published (str): The system of the literature to compare with; empty for none.
     similarity (str): The similarity, such as "cosine".
     search (str): The search, such as "exact".
     rows (dict[int | str, Row]): Results by seed, or by system if it has none.
@@ -39,9 +39,9 @@ class Measurement:
 
 
 def gather_measurements(evaluation: Evaluation, task: str) -> list[Measurement]:
-    """Gather what was measured for a task: runs that differ in their seed together.
+    """Collect the results of a task, with runs grouped over seeds.
 
-    evaluation (Evaluation): What was measured.
+    evaluation (Evaluation): The evaluation.
     task (str): The task.
     RETURNS (list[Measurement]): In the order of the rows.
     RAISES (ValueError): If two runs cannot be distinguished.
@@ -65,7 +65,7 @@ def gather_measurements(evaluation: Evaluation, task: str) -> list[Measurement]:
 def label_tasks(evaluation: Evaluation, tasks: Sequence[str]) -> dict[str, str]:
     """Label the tasks of a corpus.
 
-    evaluation (Evaluation): What was measured.
+    evaluation (Evaluation): The evaluation.
     tasks (Sequence[str]): The tasks.
     RETURNS (dict[str, str]): For each its protocol, or its name if another has the same protocol.
     """
@@ -79,7 +79,7 @@ def label_tasks(evaluation: Evaluation, tasks: Sequence[str]) -> dict[str, str]:
 def name_corpora(evaluation: Evaluation) -> dict[str, list[str]]:
     """Name the tasks of each corpus.
 
-    evaluation (Evaluation): What was measured.
+    evaluation (Evaluation): The evaluation.
     RETURNS (dict[str, list[str]]): The tasks by corpus, in the order of the tasks.
     """
     corpora: dict[str, list[str]] = {}

@@ -1,4 +1,4 @@
-"""Tables of what is measured beside linking: CODER's tasks, other tools."""
+"""Tables of other measurements: CODER's tasks, other tools."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RELATION_FIGURES = ("mode", "accuracy", "accuracy_sd", "macro_f1", "majority_acc
 
 
 class PeersFile(BaseModel):
-    """What the project `peers` has measured. Other keys are left to it.
+    """Results of the project `peers`. Other keys are ignored.
 
     peers (list[dict[str, Any]]): Its table: a dict for each tool.
     """
@@ -31,7 +31,7 @@ class PeersFile(BaseModel):
 
 
 def read_probes(folder: Path) -> dict[str, ProbeResults]:
-    """Read what `coder-tasks` has measured, as far as it is there.
+    """Read the available results of `coder-tasks`.
 
     folder (Path): The folder of the evaluation.
     RETURNS (dict[str, ProbeResults]): Results by probe.

@@ -1,4 +1,4 @@
-"""The report of an evaluation: one file of Markdown, one of HTML, of what lies in its folder."""
+"""The report of an evaluation, as Markdown and as HTML, from the files in its folder."""
 
 from __future__ import annotations
 
@@ -39,8 +39,7 @@ TITLE = "Benchmarks of biomedical entity linking"
 def make_report(folder: str | Path, *, peers: str | Path | None = None) -> None:
     """Write the report of an evaluation into its folder. The same folder gives the same bytes.
 
-    folder (str | Path): The folder, with metrics.json, and with the other files of `training.evaluation.folder` that
-        there are.
+    folder (str | Path): The folder, with metrics.json and any other files of `training.evaluation.folder`.
     peers (str | Path | None): The report (JSON) of the project `peers`; None for none.
     RAISES (FileNotFoundError): If there is no metrics.json.
     RAISES (ValueError): If a file is malformed, or predictions are those of another task.

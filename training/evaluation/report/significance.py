@@ -19,7 +19,7 @@ class TestResult:
     """The result of a two-sided test.
 
     test (str): The test.
-    sizes (str): What was compared, such as "5 seeds".
+    sizes (str): The compared samples, such as "5 seeds".
     p (float | None): The probability of such a difference, or a greater one, if there were none; None if it is not
         defined.
     note (str): Why it is not defined; empty if it is.

@@ -1,4 +1,4 @@
-"""What a report opens with: one picture and one table of systems by corpora."""
+"""The summary of a report: one picture and one table of systems by corpora."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Summary = dict[str, dict[str, list[float]]]
 def make_summary_section(evaluation: Evaluation, corpora: Mapping[str, Sequence[str]], folder: Path) -> Section:
     """Draw and list how often each system is right at rank 1 on each corpus.
 
-    evaluation (Evaluation): What was measured.
+    evaluation (Evaluation): The evaluation.
     corpora (Mapping[str, Sequence[str]]): The tasks of each corpus.
     folder (Path): The folder of the evaluation, which gets the picture.
     RETURNS (Section): The picture and the table.
@@ -68,7 +68,7 @@ def _name_search(similarity: str) -> str:
 
 def _draw(found: Summary, titles: Mapping[str, str], path: Path) -> None:
     with house_style("Systems by corpora"):
-        # Not pyplot, which keeps figures and asks for a screen.
+        # Not pyplot, which keeps figures and needs a display.
         from matplotlib.figure import Figure
 
         figure = Figure(

@@ -1,4 +1,4 @@
-"""Tables of accuracies: a line for each system, and the protocol of every figure above it."""
+"""Tables of accuracies: one line per system, with the protocol of each figure in the heading."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TIES = (
 def make_accuracy_table(evaluation: Evaluation, tasks: Sequence[str]) -> Table:
     """Make the table of a corpus.
 
-    evaluation (Evaluation): What was measured.
+    evaluation (Evaluation): The evaluation.
     tasks (Sequence[str]): The tasks of the corpus, one for each protocol.
     RETURNS (Table): A line for each system, similarity and search. A published figure stands beside a measured one only
         if both are of one protocol, with its citation.
@@ -56,9 +56,9 @@ def make_accuracy_table(evaluation: Evaluation, tasks: Sequence[str]) -> Table:
 
 
 def find_published(measurement: Measurement, task: TaskInfo) -> dict[str, PublishedFigure]:
-    """Find the published figures of a system that were measured as it was.
+    """Find the published figures of a system under the same protocol.
 
-    measurement (Measurement): What was measured of the system.
+    measurement (Measurement): The system's results.
     task (TaskInfo): The task.
     RETURNS (dict[str, PublishedFigure]): By metric, without regard to the level; none if the protocol is another.
     """
@@ -74,7 +74,7 @@ def find_published(measurement: Measurement, task: TaskInfo) -> dict[str, Publis
 def name_system(measurement: Measurement) -> str:
     """Name a system for a table.
 
-    measurement (Measurement): What was measured of it.
+    measurement (Measurement): The system's results.
     RETURNS (str): Its title, with the number of seeds if there are several.
     """
     n = len(measurement.rows)
@@ -82,7 +82,7 @@ def name_system(measurement: Measurement) -> str:
 
 
 def describe_task(task: TaskInfo) -> str:
-    """Say under which protocol a task is measured, in one paragraph.
+    """Describe the protocol of a task in one paragraph.
 
     task (TaskInfo): The task.
     RETURNS (str): Mentions, dictionary, what is done to both, level and average.

@@ -1,4 +1,4 @@
-"""How values are written in tables."""
+"""The format of values in tables."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def format_values(values: Sequence[float], sign: str = " ± ") -> str:
     """Write the scores of seeds.
 
     values (Sequence[float]): Scores in percent.
-    sign (str): What stands before the standard deviation.
+    sign (str): The sign before the standard deviation.
     RETURNS (str): Their mean with one decimal, and their standard deviation if there are several.
     """
     if not values:

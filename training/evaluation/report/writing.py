@@ -33,7 +33,7 @@ def to_markdown(title: str, sections: Sequence[Section], folder: Path) -> str:
 
     title (str): Its title.
     sections (Sequence[Section]): Its sections.
-    folder (Path): Where it will be, to which the paths of figures are relative.
+    folder (Path): Its folder: the paths of figures are relative to it.
     RETURNS (str): Markdown, with tables as GitHub reads them.
     """
     environment = _make_environment()
@@ -104,7 +104,7 @@ def isolate(text: str) -> Markup:
 def format_rows(header: Sequence[str], rows: Sequence[Sequence[str]], n_text_columns: int | None = None) -> str:
     """Write a table as Markdown.
 
-    header (Sequence[str]): What stands above its columns.
+    header (Sequence[str]): The column headings.
     rows (Sequence[Sequence[str]]): Its cells, which are escaped.
     n_text_columns (int | None): How many columns hold text; the others hold numbers. None if all hold text.
     RETURNS (str): Its lines.

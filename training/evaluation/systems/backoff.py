@@ -1,4 +1,4 @@
-"""Look-up of known strings, before another system is asked."""
+"""Dictionary back-off: look-up of known strings before another system."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from .base import System
 
 
 class DictionaryBackoff(System):
-    """Links known mentions to the concept that they are known for, and asks a system about the others only.
+    """Looks up known strings, and passes the others to another system.
 
-    In this order, ignoring case: the concept that the string has most often in the training part; the concept that has
-    it as a name (Basaldella et al., EMNLP 2020, without the step of edit distances). Such a query has one candidate, so
-    it is right at every rank or at none.
+    In this order, ignoring case: the most frequent concept of the string in the training part; the concept with the
+    string as a name (Basaldella et al., EMNLP 2020, without the step of edit distances). A query answered this way has
+    one candidate, so it is right at every rank or at none.
 
-    system (Searcher): What finds names for the others.
+    system (Searcher): The system for the others.
     ids (Sequence[str]): The concept of each name of the dictionary that is going to be searched, "|" between equal ids.
     seen (Iterable[tuple[str, Sequence[str]]]): The strings of the training part, and the ids of each.
     """
@@ -33,7 +33,7 @@ class DictionaryBackoff(System):
     ) -> None:
         self.system = system
         row_of_id: dict[str, int] = {}
-        # The row with the fewest ids: a name that several concepts have would be right for all of them.
+        # The row with the fewest ids: a name of several concepts would be right for all of them.
         for row, joined in sorted(enumerate(ids), key=lambda entry: entry[1].count(EQUAL_IDS)):
             for single in joined.split(EQUAL_IDS):
                 row_of_id.setdefault(single, row)
@@ -47,7 +47,7 @@ class DictionaryBackoff(System):
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Name the system behind, and what is known of the training part. See `System.identity`."""
+        """Identify the wrapped system and the training part. See `System.identity`."""
         known = hashlib.sha256(json.dumps(sorted(self._known.items())).encode()).hexdigest()
         over = self.system.identity if isinstance(self.system, System) else repr(self.system)
         return {"kind": "backoff", "over": over, "known": known}
@@ -58,7 +58,7 @@ class DictionaryBackoff(System):
         return DictionaryBackoff(over.load().bind(task), task.linking.ids, task.list_seen())
 
     def release(self) -> None:
-        """Free the memory of the system behind. See `System.release`."""
+        """Free the memory of the wrapped system. See `System.release`."""
         if isinstance(self.system, System):
             self.system.release()
 

@@ -1,4 +1,4 @@
-"""What a system is: whatever finds names for queries, and says what decides its results."""
+"""The interface of systems."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from ..tasks import CorpusTask
 
 
 class System:
-    """A system to measure. Those that link have `search` besides, as in `Searcher`."""
+    """A system to measure. Linking systems also have `search`, see `Searcher`."""
 
     # As in reports: how vectors are compared.
     similarity = ""
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Name what decides the system's results, apart from the task.
+        """Identify the system: everything that determines its results, except for the task.
 
-        RETURNS (dict[str, Any]): JSON data. Results are kept under a hash of it.
+        RETURNS (dict[str, Any]): JSON data. Results are cached under a hash of it.
         RAISES (OSError): If a file that the system needs is missing.
         """
         raise NotImplementedError
 
     def load(self) -> System:
-        """Load what is behind the system.
+        """Load encoders, vectors and files of the system.
 
-        RETURNS (System): The system that can be bound and measured.
+        RETURNS (System): The loaded system.
         RAISES (OSError): If a file that it needs is missing.
         """
         return self
 
     def bind(self, task: CorpusTask) -> System:
-        """Give the system what it has to know of a task before it searches.
+        """Prepare the system for a task.
 
         task (CorpusTask): The task.
         RETURNS (System): The system to measure on this task.
@@ -41,12 +41,12 @@ class System:
         return self
 
     def release(self) -> None:
-        """Free the memory of encoders and vectors. They are loaded again when they are needed."""
+        """Free the memory of encoders and vectors. They are loaded again on demand."""
 
     def describe_search(self) -> dict[str, Any]:
         """Describe the last search for a report.
 
-        RETURNS (dict[str, Any]): `search`, such as "exact", and what else there is to say.
+        RETURNS (dict[str, Any]): `search`, such as "exact", and other facts.
         """
         return {"search": "exact"}
 
@@ -63,7 +63,7 @@ class LazySystem(System):
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Load the system, and name what decides its results. See `System.identity`."""
+        """Load the system, and identify it. See `System.identity`."""
         return self.load().identity
 
     def load(self) -> System:

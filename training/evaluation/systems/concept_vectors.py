@@ -18,11 +18,11 @@ from .vector_tables import read_vector_table
 
 
 class NameVectors(Protocol):
-    """Whatever encodes strings: an encoder or word vectors."""
+    """An encoder of strings, or word vectors."""
 
     @property
     def fingerprint(self) -> str:
-        """What decides the vectors: equal fingerprints, equal vectors."""
+        """The fingerprint: equal fingerprints mean equal vectors."""
         ...
 
     def encode(self, strings: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:

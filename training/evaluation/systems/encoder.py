@@ -42,7 +42,7 @@ class EncoderSystem(System):
 
     @property
     def fingerprint(self) -> str:
-        """What decides the vectors: the encoder's fingerprint and its precision, between which rounding differs."""
+        """The encoder's fingerprint and its precision, which changes rounding."""
         return f"{self.encoder.fingerprint} {self.encoder.dtype}"
 
     @property

@@ -1,4 +1,4 @@
-"""Look-up by the pipeline component, as its users have it."""
+"""The pipeline component `sapbert_linker` as a system."""
 
 from __future__ import annotations
 

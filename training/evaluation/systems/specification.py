@@ -45,9 +45,9 @@ class SystemSpecification:
     name (str): Its name in files.
     kind (str): One of `KINDS`.
     title (str): Its name in reports.
-    description (str): What a reader has to know about it.
-    published (str): The system of the literature whose figures stand beside; empty for none.
-    group (str): Systems of one group differ in their seed only, and are averaged; its own name if it is alone.
+    description (str): A description for reports.
+    published (str): The system of the literature to compare with; empty for none.
+    group (str): Systems of one group differ only in their seed, and are averaged; its own name if it is alone.
     seed (int | None): The seed of its training.
     tasks (list[str]): Patterns of the tasks that it is measured on, such as "ncbi_disease.*".
     options (dict[str, Any]): The options of its kind.
@@ -74,7 +74,7 @@ class SystemSpecification:
     def describe(self, identity: Mapping[str, Any]) -> SystemInfo:
         """Describe the system for a report.
 
-        identity (Mapping[str, Any]): What decides its results, see `System.identity`.
+        identity (Mapping[str, Any]): Its identity, see `System.identity`.
         RETURNS (SystemInfo): Title, kind, and the fingerprint of its encoder.
         """
         values = {name: getattr(self, name) for name in SystemInfo.model_fields if name != "fingerprint"}

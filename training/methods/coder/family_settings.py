@@ -45,7 +45,7 @@ class NameData(Section):
     @classmethod
     def _check_languages(cls, value: str) -> str:
         if not value.replace(",", " ").split():
-            raise ValueError('LAT with commas between them, or "all"')
+            raise ValueError('LAT separated by commas, or "all"')
         return value
 
     def list_languages(self) -> list[str] | None:

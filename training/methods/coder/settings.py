@@ -42,7 +42,7 @@ class RelationSettings(SimilarityConstants):
 
 
 class LossSettings(Section):
-    """What is learned."""
+    """The losses."""
 
     relations: RelationKind = "diagonal"
     """"diagonal" or "full": a matrix that multiplies the head; "transe": a vector added to the head; "transe_margin":

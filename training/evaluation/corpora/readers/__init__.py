@@ -1,4 +1,4 @@
-"""Readers of corpora as their authors hand them out; all give the same uniform form."""
+"""Readers of corpora in their original formats. All return the same uniform form."""
 
 from .convert import convert_corpus
 from .formats import FORMATS, Format

@@ -1,4 +1,4 @@
-"""Bring a corpus to the uniform form, and report what was left out and what is odd."""
+"""Convert a corpus to the uniform form, and report excluded and odd records."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _settle_nil(corpus: CorpusParts, keep_nil: bool, report: ReadingReport) -> N
 
 
 def _check_ids(corpus: CorpusParts, dictionary: str | Path | None, report: ReadingReport) -> set[str] | None:
-    """Note the mentions that no prediction can be right for. They stay: leaving them out would raise the score."""
+    """Count unanswerable mentions. They are kept: excluding them would raise the score."""
     if dictionary:
         joined = {ids for ids, _, _ in read_dictionary_rows(SourceFile(dictionary))}
     elif corpus.dictionaries:
@@ -126,7 +126,7 @@ def _count_names(rows: list[tuple[str, str]]) -> dict[str, int]:
 
 
 def _describe(path: Path, files: list[InputFile]) -> dict[str, Any]:
-    """Name what was read, with the hash of the file, or of the list of hashes that sha256sum gives for several."""
+    """Describe the input, with the hash of the file or, for several, of their list in the format of sha256sum."""
     hashes = files[0].hashes if files else {}
     listed = "".join(f"{digest}  {name}\n" for name, digest in sorted(hashes.items()))
     sha256 = hashlib.sha256(listed.encode()).hexdigest() if len(hashes) != 1 else next(iter(hashes.values()))

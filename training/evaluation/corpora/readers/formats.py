@@ -1,4 +1,4 @@
-"""The formats that corpora are handed out in: one line each."""
+"""The original formats of corpora: one line each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What both forms of the Mantra gold standard corpus share: mentions of several CUIs, or of several pieces."""
+"""Code common to both formats of the Mantra gold standard corpus: mentions of several CUIs, or of several pieces."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def make_mention(
     mention (str): The pieces with spaces between them.
     raw_id (str): Its CUI.
     group (str): Its semantic group.
-    RETURNS (Mention | str): The mention, or what is wrong.
+    RETURNS (Mention | str): The mention, or a description of the fault.
     """
     found = " ".join(text[start:end] for start, end in spans)
     if not mention.strip() or not all(text[start:end].strip() for start, end in spans):
@@ -39,7 +39,7 @@ def make_mention(
 def add_mentions(corpus: CorpusParts, language: str, mentions: list[Mention], report: ReadingReport) -> None:
     """Add the mentions of a document, with all CUIs of a span in one.
 
-    corpus (CorpusParts): Where to.
+    corpus (CorpusParts): The corpus to extend.
     language (str): The part.
     mentions (list[Mention]): One for each CUI.
     report (ReadingReport): Gets the annotations that were joined.

@@ -24,7 +24,7 @@ class Document:
     """A document as it stands in the file.
 
     doc_id (str): Its PMID.
-    place (str): Where it begins.
+    place (str): The file and line of its start.
     title (str | None): Its title.
     abstract (str | None): Its abstract.
     lines (list[tuple[int, list[str]]]): The numbers and fields of the lines below.
@@ -38,7 +38,7 @@ class Document:
 
     @property
     def text(self) -> str:
-        """What offsets count in: title, one character between, abstract."""
+        """The text that offsets refer to: title, one character, abstract."""
         return plain_text(" ".join(part for part in (self.title, self.abstract) if part is not None))
 
 
@@ -81,7 +81,7 @@ def read_mentions(document: Document, file: InputFile, types: Sequence[str], rep
     document (Document): The document.
     file (InputFile): The file, for messages.
     types (Sequence[str]): The types of mentions to keep; empty for all.
-    report (ReadingReport): Gets the records that are left out.
+    report (ReadingReport): Gets the records that are excluded.
     RETURNS (list[Mention]): The mentions in their order.
     """
     text, mentions = document.text, []
@@ -136,7 +136,7 @@ def read_pubtator(
     """Read a corpus of which each part is a file.
 
     files (list[InputFile]): The files.
-    report (ReadingReport): Gets the records that are left out.
+    report (ReadingReport): Gets the records that are excluded.
     pattern (str): The names of files to read, with a group `part`.
     types (Sequence[str]): The types of mentions to keep; empty for all.
     RETURNS (CorpusParts): The mentions of each part. A document that the corpus has twice in a part is read once.
@@ -153,7 +153,7 @@ def read_medmentions(files: list[InputFile], report: ReadingReport) -> CorpusPar
     """Read MedMentions: one file with all documents, and lists of the PMIDs of each part.
 
     files (list[InputFile]): corpus_pubtator.txt, and corpus_pubtator_pmids_trng.txt, _dev.txt and _test.txt.
-    report (ReadingReport): Gets the records that are left out.
+    report (ReadingReport): Gets the records that are excluded.
     RETURNS (CorpusParts): The mentions of the parts.
     RAISES (ValueError): If the documents or all lists are missing.
     """

@@ -1,4 +1,4 @@
-"""A corpus as it is read, and how readers clean ids, texts and offsets."""
+"""The parts of a corpus, and the cleaning of ids, texts and offsets."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 from ....data.mentions import Mention
 
 WINDOW = 100
-# What NCBI-disease, BC5CDR, CTD and MedMentions write before an id that their dictionaries have without it.
+# Prefixes of ids in NCBI-disease, BC5CDR, CTD and MedMentions that their dictionaries lack.
 PREFIX = re.compile(r"^(?:MESH|OMIM|UMLS):", re.IGNORECASE)
 # White space as well: ids are written to files with tabs between fields.
 ID_SEPARATOR = re.compile(r"[|+,;\s]")
-# What corpora write for NIL.
+# Signs of NIL in corpora.
 NIL = frozenset({"", "-1", "-", "none", "null", "cui-less", "cuiless", "concept_less"})
 BREAK = re.compile(r"[\t\r\n\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 
@@ -55,8 +55,8 @@ def trim_span(text: str, start: int, end: int) -> tuple[int, int]:
     """Take the spaces off the ends of a span.
 
     text (str): The document's text.
-    start (int): Where the span starts.
-    end (int): Where it ends.
+    start (int): The start of the span.
+    end (int): Its end.
     RETURNS (tuple[int, int]): Start and end; equal if there is nothing but spaces.
     """
     span = text[start:end]
@@ -67,8 +67,8 @@ def cut_window(text: str, start: int, end: int, size: int = WINDOW) -> tuple[str
     """Cut out the text around a span, from a word's start to a word's end.
 
     text (str): The document's text.
-    start (int): Where the span starts.
-    end (int): Where it ends.
+    start (int): The start of the span.
+    end (int): Its end.
     size (int): Characters on each side at most.
     RETURNS (tuple[str, int]): The window, and where it starts.
     """
@@ -85,8 +85,8 @@ def locate(mention: Mention, text: str, start: int, end: int) -> Mention:
 
     mention (Mention): The mention. Its own text becomes that of the span.
     text (str): The document's text.
-    start (int): Where the mention starts.
-    end (int): Where it ends.
+    start (int): The start of the mention.
+    end (int): Its end.
     RETURNS (Mention): The mention with `text`, `start`, `end`, `window` and `window_start`.
     """
     start, end = trim_span(text, start, end)

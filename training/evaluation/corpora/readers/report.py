@@ -1,4 +1,4 @@
-"""The report on reading a corpus: records that are left out, and records that are kept but odd."""
+"""The report on reading a corpus: excluded records, and odd records that are kept."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class ReadingReport:
         """Refuse a malformed record.
 
         place (str): File and line, and the document if there is one.
-        reason (str): What is wrong with it.
-        form (str): What it should look like.
+        reason (str): The fault.
+        form (str): The expected format.
         RAISES (ValueError): Unless errors are skipped.
         """
         if self.errors == "raise":
@@ -36,10 +36,10 @@ class ReadingReport:
         self.leave_out("malformed", f"{place}: {reason}")
 
     def leave_out(self, kind: str, place: str, n: int = 1) -> None:
-        """Count records that are left out.
+        """Count records that are excluded.
 
-        kind (str): What is wrong or odd.
-        place (str): Where.
+        kind (str): The kind of record.
+        place (str): File and line.
         n (int): The number of records at this place.
         """
         _count(self.left_out, kind, place, n)
@@ -47,8 +47,8 @@ class ReadingReport:
     def note_odd(self, kind: str, place: str, n: int = 1) -> None:
         """Count records that are kept, but look odd.
 
-        kind (str): What is wrong or odd.
-        place (str): Where.
+        kind (str): The kind of record.
+        place (str): File and line.
         n (int): The number of records at this place.
         """
         _count(self.odd, kind, place, n)

@@ -21,7 +21,7 @@ MEDMENTIONS_ROWS = r"(?:.*/)?(?P<part>train|trng|dev|test)\.txt"
 MEDMENTIONS_FORM = "PMID, mention and CUI, with tabs between them"
 COMETA = r"(?P<part>.+)\.(?:csv|tsv)"
 COMETA_FORM = "a header with the columns Term, {column} and Example, then as many fields with tabs between them"
-# What a spreadsheet makes of long numbers.
+# Long numbers as rounded by a spreadsheet.
 DAMAGED_ID = re.compile(r"\d+\.\d*(?:e\+?\d+)?|\d+e\+?\d+", re.IGNORECASE)
 
 Row = tuple[str, list[str]]
