@@ -107,8 +107,8 @@ def read_relations(
     path (str | Path): A folder of triples as `write_triples` writes it.
     terminology (Terminology): Has the names of the concepts. Triples of others are excluded.
     choice (RelationChoice | None): The selection of triples; None for the defaults.
-    seen (Terminology | None): The training concepts of an encoder. Triples with both concepts among them are excluded, so
-        that training had no names of one at least.
+    seen (Terminology | None): The training concepts of an encoder. Triples with both concepts among them are excluded,
+        so that training had no names of at least one.
     RETURNS (RelationData): Triples, in an order that depends on nothing but them and the choice.
     RAISES (OSError): If the folder is not whole.
     RAISES (ValueError): If fewer than two labels are left.
