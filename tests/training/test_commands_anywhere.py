@@ -4,7 +4,9 @@ import subprocess
 import sys
 
 import pytest
+from typer.testing import CliRunner
 
+from training.cli import app
 from training.cli.application import TRAINING, find_config
 
 
@@ -25,6 +27,13 @@ def test_an_unknown_name_is_refused_with_those_that_there_are(tmp_path, monkeypa
     monkeypatch.chdir(tmp_path)
     with pytest.raises(FileNotFoundError, match="E646.*no config quikc.*coder_cpu.*quick, sapbert"):
         find_config("configs")("quikc")
+
+
+@pytest.mark.parametrize("command", ["measure", "sweep", "evaluate"])
+def test_lists_of_corpora_are_known_by_name(command):
+    config = "mining" if command == "sweep" else "systems"
+    done = CliRunner().invoke(app, [command, config, "output", "--corpora", "corpora_test"])
+    assert "E646" in str(done.exception) and "corpora, corpora_coder, corpora_dev" in str(done.exception)
 
 
 def test_a_file_comes_before_a_config_of_the_package(tmp_path, monkeypatch):

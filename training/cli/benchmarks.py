@@ -15,7 +15,7 @@ from ..errors import Errors
 from .application import app, parse_files, parse_list
 from .coder_tasks import mcsm, relations
 from .figures import ENCODER_OPTION, SEED_OPTION, load_vectors
-from .measures import BENCHMARKS_OPTION, CORPORA, HELD_OUT_OPTION, MAX_NAMES_OPTION
+from .measures import BENCHMARKS_OPTION, CORPORA, CORPORA_OPTION, HELD_OUT_OPTION, MAX_NAMES_OPTION
 
 # So that all corpora are listed as missing.
 NOWHERE = "corpus/benchmarks"
@@ -28,7 +28,7 @@ def evaluate(
     held_out: Annotated[str, HELD_OUT_OPTION] = "",
     benchmarks: Annotated[str, BENCHMARKS_OPTION] = "",
     terminology: Annotated[str, typer.Option(help="A folder with the names for corpora without a dictionary")] = "",
-    corpora: Annotated[Path, typer.Option(help="A config file that lists the corpora and their protocols")] = CORPORA,
+    corpora: Annotated[Path, CORPORA_OPTION] = CORPORA,
     cache: Annotated[str, typer.Option(help="A folder for vectors of strings; empty for none")] = "",
     only: Annotated[str, typer.Option(help="Systems to measure and report on; empty for all")] = "",
     max_names: Annotated[int, MAX_NAMES_OPTION] = 0,
