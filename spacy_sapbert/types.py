@@ -1,10 +1,6 @@
 """Type aliases shared by the rooms of the package."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal
-
-if TYPE_CHECKING:
-    from .terminology.table import Terminology
+from typing import Literal
 
 # "raise" stops at the first malformed record, "skip" counts it in the report and goes on.
 OnMalformed = Literal["raise", "skip"]
@@ -13,4 +9,3 @@ Tradenames = Literal["union", "last", "off"]
 TradenameDirection = Literal["both", "generic", "brand"]
 Pooling = Literal["cls", "mean", "mean_all_tok", "pooler"]
 Precision = Literal["auto", "fp32", "bf16"]
-TerminologyReader = Callable[[], "Terminology"]

@@ -298,3 +298,6 @@ def _check_tables(concepts: pl.DataFrame, names: pl.DataFrame) -> None:
     rows = names["concept"]
     if not rows.is_sorted() or (len(rows) and rows[-1] >= len(ids)):
         raise ValueError(Errors.E115.format(reason="names are not sorted by concept row, or the concept is missing"))
+
+
+TerminologyReader = Callable[[], Terminology]

@@ -2,8 +2,7 @@
 
 from functools import partial
 
-from ...types import TerminologyReader
-from ..table import Terminology
+from ..table import Terminology, TerminologyReader
 
 
 def make_saved_reader(path: str) -> TerminologyReader:

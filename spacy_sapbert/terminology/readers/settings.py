@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar, cast
 
 from ...settings import Settings, Strings, with_settings
-from ...types import TerminologyReader
-from ..table import Terminology
+from ..table import Terminology, TerminologyReader
 
 if TYPE_CHECKING:
     # Callers may give any collection, such as a list or a set. The settings store tuples.
