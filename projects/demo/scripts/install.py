@@ -44,7 +44,7 @@ def main(packages: Path, links: Path, environment: Path) -> None:
 def find_plugin() -> str:
     """Find the source that the plugin was installed from.
 
-    RETURNS (str): What pip can install: a checkout or a wheel, if it was installed from one; else its release.
+    RETURNS (str): A requirement for pip: the checkout or wheel that it was installed from; else its release.
     """
     plugin = distribution(PLUGIN)
     origin = plugin.read_text("direct_url.json")

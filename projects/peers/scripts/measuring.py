@@ -1,4 +1,4 @@
-"""What every measurement shares. Only the standard library: it also runs in the environment of scispaCy."""
+"""Code common to all measurements. It only uses the standard library, because scispaCy's environment runs it too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was measured of each system, brought together and judged."""
+"""Collect the measurements of all systems, and score them with one measure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a system has found, in the form in which all systems are judged by one measure."""
+"""Stored rankings of a system, in the form that the common measure reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the mentions come from: files, or names that are held out of the terminology."""
+"""Sources of mentions: files, or names held out of the terminology."""
 
 from __future__ import annotations
 

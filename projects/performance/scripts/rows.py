@@ -1,4 +1,4 @@
-"""The rows of the report: what was measured, and what was to be reached."""
+"""The rows of the report: figures and targets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows of the report on RRF: what was measured, and what was to be reached."""
+"""The rows of the report on RRF: figures and targets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the synthetic metathesaurus is distributed: counts published for UMLS 2020AA, and mixtures that look like it."""
+"""Distributions of the synthetic metathesaurus: counts published for UMLS 2020AA, and similar mixtures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The folder of a run: the settings that all measurements share, and their results."""
+"""The folder of a run: common settings, and results of all measurements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the names come from: a table, a folder in RRF, a saved terminology, or the Human Phenotype Ontology."""
+"""Sources of names: a table, a folder in RRF, a saved terminology, or the Human Phenotype Ontology."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measure several ways of doing the same in turns, so that what else the machine does hits all of them."""
+"""Measure alternatives in turns, so that other work on the machine affects all of them."""
 
 from __future__ import annotations
 
