@@ -17,8 +17,8 @@ from .coder_tasks import mcsm, relations
 from .figures import ENCODER_OPTION, SEED_OPTION, load_vectors
 from .measures import BENCHMARKS_OPTION, CORPORA, CORPORA_OPTION, HELD_OUT_OPTION, MAX_NAMES_OPTION
 
-# So that all corpora are listed as missing.
-NOWHERE = "corpus/benchmarks"
+# The folder of corpora if none is given: it does not exist, so that all corpora are listed as missing.
+NOWHERE = "no-folder-of-corpora"
 
 
 @app.command()

@@ -110,7 +110,7 @@ def read_relations(
     seen (Terminology | None): The training concepts of an encoder. Triples with both concepts among them are excluded,
         so that training had no names of at least one.
     RETURNS (RelationData): Triples, in an order that depends on nothing but them and the choice.
-    RAISES (OSError): If the folder is not whole.
+    RAISES (OSError): If the folder is incomplete or damaged.
     RAISES (ValueError): If fewer than two labels are left.
     """
     choice = choice or RelationChoice()
