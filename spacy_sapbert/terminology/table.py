@@ -8,14 +8,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from ..errors import Errors
-from ..files import pack_folder, unpack_folder
+from ..files import pack_with, unpack_with
 from .storage import load_folder, save_folder, table_digest
 
 CONCEPTS_FILE = "concepts.arrow"
@@ -236,9 +235,7 @@ class Terminology:
 
         RETURNS (bytes): The files that `to_disk` writes, packed.
         """
-        with TemporaryDirectory() as folder:
-            self.to_disk(folder)
-            return pack_folder(Path(folder))
+        return pack_with(self.to_disk)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Terminology":
@@ -249,9 +246,7 @@ class Terminology:
         RAISES (ValueError): If the bytes are damaged.
         RAISES (OSError): If a packed file is damaged or of another format version.
         """
-        with TemporaryDirectory() as folder:
-            unpack_folder(data, Path(folder))
-            return cls._from_saved(*load_folder(Path(folder), FILES, memory_map=False))
+        return unpack_with(lambda folder: cls._from_saved(*load_folder(folder, FILES, memory_map=False)), data)
 
     @classmethod
     def _from_saved(cls, tables: dict[str, pl.DataFrame], manifest: dict[str, Any]) -> "Terminology":
