@@ -175,7 +175,10 @@ def merge_candidates(first: Sequence[Candidate], second: Sequence[Candidate], k:
     for candidate in sorted((*first, *second), key=_descending):
         best.setdefault(candidate["id"], candidate)
     ranked = list(best.values())
-    return [candidate for candidate in ranked if _descending(candidate) <= _descending(ranked[:k][-1])]
+    if len(ranked) <= k:
+        return ranked
+    last = _descending(ranked[k - 1])
+    return [candidate for candidate in ranked if _descending(candidate) <= last]
 
 
 def _descending(candidate: Candidate) -> float:
