@@ -4,14 +4,13 @@ import ast
 import re
 import string
 from collections import defaultdict
-from pathlib import Path
 
 import pytest
+from source_files import ROOT, list_sources
 
 import spacy_sapbert.errors
 import training.errors
 
-ROOT = Path(__file__).parent.parent
 CATALOGUES = {"spacy_sapbert": spacy_sapbert.errors, "training": training.errors}
 CODE = re.compile(r"[EW]\d{3}")
 
@@ -58,7 +57,7 @@ class Uses(ast.NodeVisitor):
 
 def find_uses(package):
     found = []
-    for path in sorted((ROOT / package).rglob("*.py")):
+    for path in list_sources(package):
         uses = Uses(path)
         uses.visit(ast.parse(path.read_text(encoding="utf8")))
         found += uses.found
