@@ -5,6 +5,6 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 
 
-def list_sources(package):
+def list_sources(package, root=ROOT):
     """List the Python files of a package. Below `projects`, demos leave whole environments in output folders."""
-    return sorted((ROOT / package).glob("*/scripts/*.py" if package == "projects" else "**/*.py"))
+    return sorted((root / package).glob("*/scripts/*.py" if package == "projects" else "**/*.py"))
