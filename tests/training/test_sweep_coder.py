@@ -103,7 +103,7 @@ def make_relation_tasks(folder, seen="seen"):
 def test_a_sweep_of_coder_trains_measures_and_goes_on(config, corpora, tmp_path, monkeypatch):
     sweep, tasks = read_sweep(config, tmp_path / "out"), make_relation_tasks(tmp_path)
     table = run_sweep(sweep, tmp_path / "out", held_out={}, corpora=corpora, relations=tasks)
-    assert table.splitlines()[0] == "| | parts | relations | unseen relations |"
+    assert table.splitlines()[0] == "|  | parts | relations | unseen relations |"
     assert [line.split("|")[1].strip() for line in table.splitlines()[2:]] == ["before training", "diagonal", "without"]
     records = srsly.read_json(tmp_path / "out" / "sweep.json")["runs"]
     assert [(record["variant"], record["seed"]) for record in records] == [
@@ -285,7 +285,7 @@ def test_the_command_measures_relations_and_needs_their_names(config, tmp_path):
     assert "relations: 780 triples with 4 labels" in result.output and "435 seen" in result.output
     assert "unseen relations: 345 triples with 4 labels" in result.output
     table = (tmp_path / "out" / "sweep.md").read_text()
-    assert table.startswith("| | relations | unseen relations |") and "| without |" in table
+    assert table.startswith("|  | relations | unseen relations |") and "| without |" in table
     relations = ["relations", str(tmp_path / "out" / "without" / "seed-0" / "encoder"), names, triples]
     result = CliRunner().invoke(app, [*relations, str(tmp_path / "measured"), "--unseen", seen])
     assert not result.exit_code, result.exception
