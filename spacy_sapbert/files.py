@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
-from uuid import uuid4
 
 import srsly
 
 from .errors import Errors
+from .replacing import delete_folder, finish_replacing, lock_folder, make_saving_folder, replace_parts
 
 _CHUNK = 1 << 20
 T = TypeVar("T")
@@ -70,7 +68,7 @@ def write_manifest(
 
 
 def read_manifest(path: Path, version: int, *, check_files: bool = True) -> dict[str, Any]:
-    """Read a manifest and check the files that it lists.
+    """Read a manifest and check the files that it lists. A killed save of the folder is finished before.
 
     path (Path): The manifest.
     version (int): Format version that the caller understands.
@@ -78,6 +76,7 @@ def read_manifest(path: Path, version: int, *, check_files: bool = True) -> dict
     RETURNS (dict[str, Any]): The data.
     RAISES (OSError): If the manifest or a file is missing, damaged or of another version.
     """
+    finish_replacing(path.parent)
     if not path.is_file():
         raise FileNotFoundError(Errors.E503.format(path=path))
     try:
@@ -168,25 +167,24 @@ def unpack_with(read: Callable[[Path], T], data: bytes) -> T:
 
 
 @contextmanager
-def fill_folder(path: Path, *, last: str = "") -> Iterator[Path]:
+def fill_folder(path: Path, *, last: str = "", remove: Iterable[str] = ()) -> Iterator[Path]:
     """Provide a temporary folder, and move its content to the final folder when the block ends without an error.
 
-    Other files in the final folder stay, because they may be the user's own. Saving over a folder that
-    is memory-mapped is safe: the old files live on until the last map is closed.
+    If anything fails, the final folder stays as it was. If the process is killed, the next one that reads a manifest
+    there or fills the folder again finishes the move, or drops what is incomplete. Others that fill the same folder
+    wait. Other files in the final folder stay, because they may be the user's own. Saving over a folder that is
+    memory-mapped is safe: the old files live on until the last map is closed.
 
     path (Path): The final folder.
     last (str): The file to move last: a manifest, whose hashes then reveal a crash during the move.
+    remove (Iterable[str]): Files and folders to remove from the final folder, unless they are replaced.
     YIELDS (Path): The temporary folder, inside of the final folder.
     """
     path.mkdir(parents=True, exist_ok=True)
-    # Not tempfile.mkdtemp, whose folders only their owner can read: a pipeline is there to be shared.
-    temporary = path / f".saving-{uuid4().hex}"
-    temporary.mkdir()
-    try:
-        yield temporary
-        for entry in sorted(temporary.iterdir(), key=lambda entry: entry.name == last):
-            if (path / entry.name).is_dir():
-                shutil.rmtree(path / entry.name)
-            os.replace(entry, path / entry.name)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+    with lock_folder(path):
+        temporary = make_saving_folder(path)
+        try:
+            yield temporary
+            replace_parts(path, temporary, last=last, remove=remove)
+        finally:
+            delete_folder(temporary)

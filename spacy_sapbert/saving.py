@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,6 +11,7 @@ import srsly
 from .encoder.folder import ENCODER_FILE, EncoderSource, pack_encoder, read_encoder, unpack_encoder, write_encoder
 from .errors import Errors
 from .files import fill_folder, read_manifest, write_manifest
+from .replacing import find_part, finish_replacing
 from .retrieval.retriever import Retriever
 from .retrieval.storage import pack_retriever, read_retriever, unpack_retriever, write_retriever
 from .terminology.table import Terminology
@@ -41,7 +41,7 @@ def save_parts(parts: LinkerParts, path: Path) -> None:
     path (Path): The folder. Files that do not belong to a linker are left alone.
     """
     names = [name for name, part in zip(PARTS, parts, strict=True) if part is not None]
-    with fill_folder(path, last=LINKER_FILE) as folder:
+    with fill_folder(path, last=LINKER_FILE, remove=PARTS) as folder:
         # Before the parts, which have manifests of their own: nothing large is hashed twice.
         write_manifest(folder / LINKER_FILE, FORMAT_VERSION, {"parts": names})
         if parts.encoder is not None:
@@ -50,8 +50,6 @@ def save_parts(parts: LinkerParts, path: Path) -> None:
             parts.terminology.to_disk(folder / "terminology")
         if parts.retriever is not None:
             write_retriever(parts.retriever, folder / "retriever")
-    for name in set(PARTS).difference(names):
-        shutil.rmtree(path / name, ignore_errors=True)
 
 
 def load_parts(
@@ -66,16 +64,19 @@ def load_parts(
     RETURNS (LinkerParts): The parts. The terminology is that of the retriever.
     RAISES (OSError): If a file is missing or damaged.
     """
-    names = set(read_manifest(path / LINKER_FILE, FORMAT_VERSION)["parts"]).difference(exclude)
+    finish_replacing(path)
+    manifest = read_manifest(find_part(path, LINKER_FILE), FORMAT_VERSION)
+    names = set(manifest["parts"]).difference(exclude)
     encoder = terminology = retriever = None
     if "encoder" in names:
+        folder = find_part(path, "encoder")
         # Otherwise the reader would look for the path on the hub.
-        if not (path / "encoder" / ENCODER_FILE).is_file():
-            raise FileNotFoundError(Errors.E503.format(path=path / "encoder" / ENCODER_FILE))
-        encoder = read_encoder(path / "encoder", requested=requested)
+        if not (folder / ENCODER_FILE).is_file():
+            raise FileNotFoundError(Errors.E503.format(path=folder / ENCODER_FILE))
+        encoder = read_encoder(folder, requested=requested)
     if "retriever" in names:
-        terminology = Terminology.from_disk(path / "terminology") if "terminology" in names else present()
-        retriever = read_retriever(path / "retriever", terminology)
+        terminology = Terminology.from_disk(find_part(path, "terminology")) if "terminology" in names else present()
+        retriever = read_retriever(find_part(path, "retriever"), terminology)
     return LinkerParts(encoder, terminology, retriever)
 
 

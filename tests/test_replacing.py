@@ -1,0 +1,141 @@
+"""Folders are replaced all or nothing, whatever fails or is killed half way."""
+
+import json
+import os
+from contextlib import suppress
+
+import pytest
+from faults import Fault, fault_at, list_operations
+
+from spacy_sapbert.files import fill_folder, read_manifest, write_manifest
+from spacy_sapbert.replacing import SAVED, find_part
+
+MANIFEST = "m.json"
+# Parts that stay, parts that come, parts that go, and a file of the user's own.
+OLD = {"a/one": "old", "a/two": "old", "b": "old", "gone/x": "old", MANIFEST: None, "mine": "mine"}
+NEW = {"a/one": "new", "b": "new", "c/deep/x": "new", MANIFEST: None, "mine": "mine"}
+
+
+def write(folder, files):
+    for name, content in files.items():
+        if name not in ("mine", MANIFEST):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(content)
+    write_manifest(folder / MANIFEST, 1, {})
+
+
+def save(path, files):
+    with fill_folder(path, last=MANIFEST, remove=["gone", "c"]) as folder:
+        write(folder, files)
+
+
+def make_old(path):
+    save(path, OLD)
+    (path / "mine").write_text("mine")
+    return path
+
+
+def read(path):
+    """Read the files that are seen, which are not those of a save that goes on."""
+    names = [p.relative_to(path).as_posix() for p in path.rglob("*") if p.is_file()]
+    return {n: None if n == MANIFEST else (path / n).read_text() for n in names if not n.startswith(".")}
+
+
+def count(tmp_path):
+    path = make_old(tmp_path / "counted")
+    return len(list_operations(lambda: save(path, NEW), path))
+
+
+@pytest.mark.parametrize("error", [Fault, KeyboardInterrupt])
+def test_a_fault_at_any_file_operation_leaves_the_old_parts_or_the_new_ones(tmp_path, error):
+    n_old = n_operations = count(tmp_path)
+    assert n_operations > 20
+    for number in range(n_operations):
+        path = make_old(tmp_path / str(number))
+        with suppress(error), fault_at(number, path, error=error):
+            save(path, NEW)
+            n_old -= 1
+        # Before anything is finished: the fault came once, and could be answered at once.
+        assert read(path) in (OLD, NEW), number
+        assert not (path / SAVED).exists(), number
+        read_manifest(path / MANIFEST, 1)
+    # Only what happens after the move can't make a save fail.
+    assert n_old > n_operations / 2
+
+
+def test_a_kill_at_any_file_operation_leaves_the_old_parts_or_the_new_ones_to_the_next_reader(tmp_path):
+    outcomes = []
+    for number in range(count(tmp_path)):
+        path = make_old(tmp_path / str(number))
+        with suppress(Fault), fault_at(number, path, lasting=True):
+            save(path, NEW)
+        read_manifest(path / MANIFEST, 1)
+        assert read(path) in (OLD, NEW), number
+        outcomes.append(read(path) == NEW)
+        assert not (path / SAVED).exists(), number
+        save(path, OLD)
+        assert read(path) == OLD, number
+        assert [p.name for p in path.iterdir() if p.name.startswith(".")] == [], number
+    # There is one moment that decides.
+    assert outcomes == sorted(outcomes) and not all(outcomes) and any(outcomes)
+
+
+def test_where_a_killed_save_cannot_be_finished_its_parts_are_found(tmp_path):
+    n_unfinished = 0
+    for number in range(count(tmp_path)):
+        path = make_old(tmp_path / str(number))
+        with suppress(Fault), fault_at(number, path, lasting=True):
+            save(path, NEW)
+        with fault_at(0, path, lasting=True):
+            n_unfinished += (path / SAVED).is_dir()
+            manifest = find_part(path, MANIFEST)
+            found = {name: find_part(path, name.split("/")[0]) for name in read_files(manifest)}
+            content = {name: (part.parent / name).read_text() for name, part in found.items()}
+            assert content in ({n: c for n, c in files.items() if c in ("old", "new")} for files in (OLD, NEW)), number
+    assert n_unfinished > 5
+
+
+def read_files(manifest):
+    return list(json.loads(manifest.read_text())["files"])
+
+
+@pytest.mark.parametrize("is_folder", [True, False])
+def test_parts_that_are_links_are_replaced_and_what_they_point_to_stays(tmp_path, is_folder):
+    name = "a" if is_folder else "b"
+    target = tmp_path / "elsewhere"
+    path = make_old(tmp_path / "folder")
+    (path / name).rename(target)
+    (path / name).symlink_to(target)
+    for number in range(len(list_operations(lambda: save(make_old(tmp_path / "counted"), NEW), tmp_path / "counted"))):
+        if (path / name).is_symlink():
+            with suppress(Fault), fault_at(number, path):
+                save(path, NEW)
+            assert read(path) in (OLD, NEW) or is_folder
+            assert (target / "one" if is_folder else target).read_text() == "old"
+            assert (path / "mine").read_text() == "mine"
+    assert not (path / name).is_symlink() and read(path) == NEW
+    assert (target / "two" if is_folder else target).read_text() == "old"
+
+
+def test_links_among_the_parts_to_remove_and_dangling_ones_are_removed(tmp_path):
+    path = make_old(tmp_path / "folder")
+    (path / "gone").rename(tmp_path / "elsewhere")
+    (path / "gone").symlink_to("../elsewhere")
+    (path / "b").unlink()
+    (path / "b").symlink_to("nowhere")
+    save(path, NEW)
+    assert read(path) == NEW and (tmp_path / "elsewhere" / "x").read_text() == "old"
+    assert not os.path.lexists(path / "gone")
+
+
+def test_leftovers_of_killed_saves_are_removed_by_the_next_good_one_and_nothing_else(tmp_path):
+    path = make_old(tmp_path / "folder")
+    leftovers = [f".saving-{'0' * 32}", f".replaced-{'f' * 32}"]
+    kept = [".saving-mine", ".replaced", ".git"]
+    for name in (*leftovers, *kept):
+        (path / name).mkdir()
+        (path / name / "file").write_text("x")
+    with pytest.raises(RuntimeError), fill_folder(path):
+        raise RuntimeError
+    save(path, NEW)
+    assert sorted(p.name for p in path.iterdir() if p.name.startswith(".")) == sorted(kept)
