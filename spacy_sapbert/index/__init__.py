@@ -1,9 +1,10 @@
 """Nearest-neighbour search among vectors, independent of strings and concepts."""
 
-from .exact import INDEX_FILE, ExactIndex, exact_search
+from .exact import ExactIndex, exact_search
 from .factories import make_exact_index, make_scann_index
+from .kinds import read_index
 from .scann import ScannIndex
-from .storage import read_index
+from .storage import INDEX_FILE
 from .subset import Subset
 
 __all__ = [

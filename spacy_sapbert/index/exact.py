@@ -1,40 +1,25 @@
-"""Exact search, and the storage of all indexes."""
+"""Exact search, on which all indexes are built."""
 
 from __future__ import annotations
 
-from functools import partial
-from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
 
 from ..errors import Errors
-from ..files import fill_folder, pack_with, read_manifest, unpack_with, write_manifest
+from .storage import StoredIndex
 
-INDEX_FILE = "index.json"
-# The file name and layout that ScaNN uses, so that one folder works with and without ScaNN.
-VECTORS_FILE = "dataset.npy"
-ADDED_FILE = "added.npy"
-FORMAT_VERSION = 1
 QUERY_BLOCK = 512
 ROW_BLOCK = 32_768
 # Above this share of unused rows, an index is rebuilt.
 UNUSED_SHARE = 0.25
 
 
-class ExactIndex:
+class ExactIndex(StoredIndex):
     """Compare each query with every row. The recall of approximate indexes is measured against this search."""
 
     kind: ClassVar[str] = "exact"
-
-    def __init__(self) -> None:
-        self._vectors: np.ndarray | None = None
-        # Rows added later, separate from the built rows, which may be memory-mapped and arranged for search.
-        self._added: np.ndarray | None = None
-        self.fingerprint = ""
-        self.configuration: dict[str, Any] = {"scoring": "exact"}
-        self.recall: dict[str, Any] = {}
 
     def __len__(self) -> int:
         """Return the number of rows, 0 before `build`."""
@@ -167,84 +152,11 @@ class ExactIndex:
             scores = np.pad(scores, ((0, 0), (0, missing)), constant_values=-np.inf)
         return rows, scores
 
-    def to_disk(self, path: str | Path) -> None:
-        """Save to a folder, completely or not at all.
-
-        path (str | Path): The folder; other files in it are left alone.
-        RAISES (ValueError): If the index has not been built.
-        """
-        data = {
-            "kind": self.kind,
-            "rows": len(self._arranged) + (0 if self._added is None else len(self._added)),
-            "fingerprint": self.fingerprint,
-            "configuration": self.configuration,
-            "recall": self.recall,
-        }
-        with fill_folder(Path(path), last=INDEX_FILE) as folder:
-            self._write(folder)
-            if self._added is not None:
-                np.save(folder / ADDED_FILE, self._added)
-            write_manifest(folder / INDEX_FILE, FORMAT_VERSION, data)
-
-    def from_disk(self, path: str | Path, *, memory_map: bool = True) -> ExactIndex:
-        """Load from a folder.
-
-        path (str | Path): A folder that `to_disk` wrote.
-        memory_map (bool): Map the vectors from disk instead of reading them.
-        RETURNS (ExactIndex): The index itself.
-        RAISES (OSError): If a file is missing or damaged, or the folder holds another kind of index.
-        """
-        path = Path(path)
-        data = read_manifest(path / INDEX_FILE, FORMAT_VERSION)
-        if data.get("kind") != self.kind:
-            raise OSError(Errors.E305.format(path=path, found=data.get("kind"), expected=self.kind))
-        if VECTORS_FILE not in data["files"]:
-            raise OSError(Errors.E309.format(path=path))
-        load = partial(np.load, mmap_mode="c" if memory_map else None)
-        self._vectors = load(path / VECTORS_FILE)
-        self._added = load(path / ADDED_FILE) if ADDED_FILE in data["files"] else None
-        self.fingerprint = data["fingerprint"]
-        self.configuration = data["configuration"]
-        self.recall = data["recall"]
-        self._read(path)
-        return self
-
-    def to_bytes(self) -> bytes:
-        """Serialise to bytes.
-
-        RETURNS (bytes): The packed folder.
-        """
-        return pack_with(self.to_disk)
-
-    def from_bytes(self, data: bytes) -> ExactIndex:
-        """Load from bytes.
-
-        data (bytes): The bytes that `to_bytes` returned.
-        RETURNS (ExactIndex): The index itself.
-        """
-        return unpack_with(partial(self.from_disk, memory_map=False), data)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return partial(type(self), **self._arguments()), (), self.to_bytes() if len(self) else None
-
-    def __setstate__(self, data: bytes) -> None:
-        self.from_bytes(data)
-
-    def _arguments(self) -> dict[str, Any]:
-        """Return the constructor's arguments, for unpickling."""
-        return {}
-
     def _arrange(self) -> None:
         """Prepare the search after the vectors have been set."""
 
     def _search(self, queries: np.ndarray, k: int, effort: int) -> tuple[np.ndarray, np.ndarray]:
         return exact_search(self._arranged, queries, k)
-
-    def _write(self, folder: Path) -> None:
-        np.save(folder / VECTORS_FILE, self._arranged)
-
-    def _read(self, folder: Path) -> None:
-        """Load the files that a subclass wrote beside the vectors."""
 
 
 def exact_search(vectors: np.ndarray, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:

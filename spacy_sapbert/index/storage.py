@@ -1,26 +1,109 @@
-"""Load a saved index of any kind."""
+"""The storage of all indexes: a folder with a manifest, the vectors, and what an index arranges beside them."""
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from typing_extensions import Self
 
 from ..errors import Errors
-from ..files import read_manifest
-from .exact import FORMAT_VERSION, INDEX_FILE, ExactIndex
-from .scann import ScannIndex
+from ..files import fill_folder, pack_with, read_manifest, unpack_with, write_manifest
 
-_KINDS: dict[str, type[ExactIndex]] = {cls.kind: cls for cls in (ExactIndex, ScannIndex)}
+INDEX_FILE = "index.json"
+# The file name and layout that ScaNN uses, so that one folder works with and without ScaNN.
+VECTORS_FILE = "dataset.npy"
+ADDED_FILE = "added.npy"
+FORMAT_VERSION = 1
 
 
-def read_index(path: str | Path, *, memory_map: bool = True) -> ExactIndex:
-    """Load the index in a folder.
+class StoredIndex:
+    """The content of an index, and how it is saved and loaded. Subclasses search it."""
 
-    path (str | Path): A folder that an index's `to_disk` wrote.
-    memory_map (bool): Map the vectors from disk instead of reading them.
-    RETURNS (ExactIndex): The index, of the kind that was saved.
-    RAISES (OSError): If a file is missing or damaged, or the kind is unknown.
-    """
-    kind = read_manifest(Path(path) / INDEX_FILE, FORMAT_VERSION, check_files=False).get("kind")
-    if kind not in _KINDS:
-        raise OSError(Errors.E305.format(path=path, found=kind, expected=" or ".join(_KINDS)))
-    return _KINDS[kind]().from_disk(path, memory_map=memory_map)
+    kind: ClassVar[str]
+
+    def __init__(self) -> None:
+        self._vectors: np.ndarray | None = None
+        # Rows added later, separate from the built rows, which may be memory-mapped and arranged for search.
+        self._added: np.ndarray | None = None
+        self.fingerprint = ""
+        self.configuration: dict[str, Any] = {"scoring": "exact"}
+        self.recall: dict[str, Any] = {}
+
+    def to_disk(self, path: str | Path) -> None:
+        """Save to a folder, completely or not at all.
+
+        path (str | Path): The folder; other files in it are left alone.
+        RAISES (ValueError): If the index has not been built.
+        """
+        if self._vectors is None:
+            raise ValueError(Errors.E301)
+        data = {
+            "kind": self.kind,
+            "rows": len(self._vectors) + (0 if self._added is None else len(self._added)),
+            "fingerprint": self.fingerprint,
+            "configuration": self.configuration,
+            "recall": self.recall,
+        }
+        with fill_folder(Path(path), last=INDEX_FILE) as folder:
+            self._write(folder)
+            if self._added is not None:
+                np.save(folder / ADDED_FILE, self._added)
+            write_manifest(folder / INDEX_FILE, FORMAT_VERSION, data)
+
+    def from_disk(self, path: str | Path, *, memory_map: bool = True) -> Self:
+        """Load from a folder.
+
+        path (str | Path): A folder that `to_disk` wrote.
+        memory_map (bool): Map the vectors from disk instead of reading them.
+        RETURNS (StoredIndex): The index itself.
+        RAISES (OSError): If a file is missing or damaged, or the folder holds another kind of index.
+        """
+        path = Path(path)
+        data = read_manifest(path / INDEX_FILE, FORMAT_VERSION)
+        if data.get("kind") != self.kind:
+            raise OSError(Errors.E305.format(path=path, found=data.get("kind"), expected=self.kind))
+        if VECTORS_FILE not in data["files"]:
+            raise OSError(Errors.E309.format(path=path))
+        load = partial(np.load, mmap_mode="c" if memory_map else None)
+        self._vectors = load(path / VECTORS_FILE)
+        self._added = load(path / ADDED_FILE) if ADDED_FILE in data["files"] else None
+        self.fingerprint = data["fingerprint"]
+        self.configuration = data["configuration"]
+        self.recall = data["recall"]
+        self._read(path)
+        return self
+
+    def to_bytes(self) -> bytes:
+        """Serialise to bytes.
+
+        RETURNS (bytes): The packed folder.
+        """
+        return pack_with(self.to_disk)
+
+    def from_bytes(self, data: bytes) -> Self:
+        """Load from bytes.
+
+        data (bytes): The bytes that `to_bytes` returned.
+        RETURNS (StoredIndex): The index itself.
+        """
+        return unpack_with(partial(self.from_disk, memory_map=False), data)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(type(self), **self._arguments()), (), None if self._vectors is None else self.to_bytes()
+
+    def __setstate__(self, data: bytes) -> None:
+        self.from_bytes(data)
+
+    def _arguments(self) -> dict[str, Any]:
+        """Return the constructor's arguments, for unpickling."""
+        return {}
+
+    def _write(self, folder: Path) -> None:
+        assert self._vectors is not None
+        np.save(folder / VECTORS_FILE, self._vectors)
+
+    def _read(self, folder: Path) -> None:
+        """Load the files that a subclass wrote beside the vectors."""
