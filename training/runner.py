@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import platform
-from datetime import timedelta
 from typing import Any
 
 import torch
 from accelerate import Accelerator
-from accelerate.utils import InitProcessGroupKwargs, set_seed
+from accelerate.utils import set_seed
 
 from spacy_sapbert.encoder import EncoderShim
 from spacy_sapbert.progress import show_phase
@@ -21,6 +20,7 @@ from .encoders.card import write_card
 from .encoders.export import as_encoder, finish_encoder, write_encoder_folder
 from .engine.loop import Ending, TrainingLoop
 from .engine.method import Method
+from .engine.processes import open_processes
 from .engine.settings import TrainingSettings
 from .engine.tensorboard import check_tensorboard
 from .evaluation.measure import measure_held_out
@@ -39,8 +39,11 @@ def train(settings: TrainingSettings) -> RunReport | None:
     """
     if settings.run.tensorboard:
         check_tensorboard()
-    # The other processes wait while one encodes all names.
-    accelerator = Accelerator(kwargs_handlers=[InitProcessGroupKwargs(timeout=timedelta(hours=12))])
+    with open_processes() as accelerator:
+        return _train(settings, accelerator)
+
+
+def _train(settings: TrainingSettings, accelerator: Accelerator) -> RunReport | None:
     set_seed(settings.run.seed)
     with show_phase("Loading the base encoder"):
         base = load_base(settings.paths.encoder, settings.encoder)

@@ -189,13 +189,13 @@ def start(settings, tmp_path, *launcher):
     for section, values in settings.to_dict().items():
         lines += [f"[{section}]", *(f"{name} = {json.dumps(value)}" for name, value in values.items())]
     path.write_text("\n".join(lines))
-    command = [sys.executable, *launcher, "-m", "training", "train", str(path)]
+    command = [sys.executable, *(launcher or ("-m", "training")), "train", str(path)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "ACCELERATE_USE_CPU": "1"}
     return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
 
 def wait_for_steps(settings, n):
-    for _ in range(600):
+    for _ in range(1800):
         path = Path(settings.paths.output) / "metrics.jsonl"
         if path.exists() and len(path.read_text().splitlines()) >= n:
             return
@@ -210,7 +210,7 @@ def test_killed_and_interrupted_runs_go_on(make, tmp_path, number):
     process = start(settings, tmp_path)
     wait_for_steps(settings, 7)
     process.send_signal(number)
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=180)
     done = len(losses(settings))
     assert done < 400
     if number == signal.SIGINT:
@@ -226,14 +226,33 @@ def test_killed_and_interrupted_runs_go_on(make, tmp_path, number):
     assert_same(final_weights(settings), final_weights(whole))
 
 
+# What each process finds at its very end: whether the run has been exported, and whether connections are still open.
+LAST_WORDS = """
+import atexit, os, pathlib, runpy, sys
+import torch
+sys.path.insert(0, os.getcwd())
+run = pathlib.Path(__file__).parent / "two"
+
+def note():
+    found = f"{(run / 'report.json').is_file()} {torch.distributed.is_initialized()}"
+    (run / f"last-{os.environ['RANK']}").write_text(found)
+
+atexit.register(note)
+runpy.run_module("training", run_name="__main__")
+"""
+
+
 def test_two_processes_give_the_weights_of_one(make, tmp_path):
     # Batches of an odd number of names on each side, and a last one that does not divide by two.
     settings = {"batch": {"pairs": 7, "dropout": 0.0, "max_steps": 12}, "objective": {"ignore_homonyms": True}}
     one, two = make("one", **settings), make("two", **settings)
-    process = start(two, tmp_path, "-m", "torch.distributed.run", "--nproc_per_node", "2")
+    script = tmp_path / "training_with_last_words.py"
+    script.write_text(LAST_WORDS)
+    process = start(two, tmp_path, "-m", "torch.distributed.run", "--nproc_per_node", "2", str(script))
     train(one)
-    output, _ = process.communicate(timeout=120)
+    output, _ = process.communicate(timeout=240)
     assert process.returncode == 0, output.decode()
+    assert [(tmp_path / "two" / f"last-{rank}").read_text() for rank in (0, 1)] == ["True False"] * 2
     assert losses(two) == pytest.approx(losses(one), rel=1e-4)
     # The softmax of attention does not depend on the keys' biases: their gradients are rounding errors around 0, which
     # Adam blows up to full steps.
