@@ -7,6 +7,7 @@ from importlib import import_module, metadata
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .annotations import get_candidates as get_candidates
     from .encoder.loader import make_huggingface_loader as load_encoder
     from .linker import SapbertLinker as SapbertLinker
     from .terminology.builder import TerminologyBuilder as TerminologyBuilder
@@ -24,6 +25,7 @@ _PLACES = {
     "SapbertLinker": "linker:SapbertLinker",
     "Terminology": "terminology.table:Terminology",
     "TerminologyBuilder": "terminology.builder:TerminologyBuilder",
+    "get_candidates": "annotations:get_candidates",
     "load_encoder": "encoder.loader:make_huggingface_loader",
     "merge": "terminology.merging:merge",
     "read_jsonl": "terminology.readers.jsonl:read_jsonl",
@@ -37,6 +39,7 @@ __all__ = [
     "Terminology",
     "TerminologyBuilder",
     "__version__",
+    "get_candidates",
     "load_encoder",
     "merge",
     "read_jsonl",

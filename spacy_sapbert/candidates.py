@@ -1,4 +1,4 @@
-"""Candidates: how they are found, merged, and written to documents."""
+"""Candidates: how they are found and merged."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 import numpy as np
-from spacy.tokens import Doc, Span, SpanGroup
 
 from .linker_settings import LinkerSettings
 from .queries import Query
@@ -16,8 +15,6 @@ if TYPE_CHECKING:
     from .encoder.shim import EncoderShim
     from .retrieval.cache import LRUCache
     from .retrieval.retriever import Hit, Retriever
-
-NIL = "NIL"
 
 
 class Candidate(TypedDict):
@@ -184,61 +181,3 @@ def merge_candidates(first: Sequence[Candidate], second: Sequence[Candidate], k:
 def _descending(candidate: Candidate) -> float:
     # Rounded, so that two exact matches are equal; sorting is stable, so the first form then wins.
     return -round(candidate["score"], 6)
-
-
-def register_extensions() -> None:
-    """Register `span._.kb_candidates` and, for those who come from scispaCy, `span._.kb_ents`.
-
-    Call it to read the candidates of saved documents in a process without the linker.
-    """
-    if not Span.has_extension("kb_candidates"):
-        Span.set_extension("kb_candidates", default=[])
-    if not Span.has_extension("kb_ents"):
-        # Computed on access: stored tuples would come back from a saved Doc as lists.
-        Span.set_extension("kb_ents", getter=get_kb_ents)
-
-
-def get_kb_ents(span: Span) -> list[tuple[str, float]]:
-    """Get the ids and scores of a span's candidates.
-
-    span (Span): A linked span.
-    RETURNS (list[tuple[str, float]]): The candidate's `id` and cosine, best first.
-    """
-    return [(candidate["id"], candidate["score"]) for candidate in span._.kb_candidates]
-
-
-def write_links(docs: Iterable[Doc], links: Sequence[DocLinks], settings: LinkerSettings) -> None:
-    """Write candidates and ids to documents.
-
-    docs (Iterable[Doc]): The documents.
-    links (Sequence[DocLinks]): The candidates found in each.
-    settings (LinkerSettings): The linker's settings.
-    """
-    for doc, (ents, spans) in zip(docs, links, strict=True):
-        for ent, candidates in zip(doc.ents, ents, strict=True):
-            if candidates is None:
-                continue
-            ent._.kb_candidates = candidates
-            for token in ent:
-                if settings.overwrite or not token.ent_kb_id_:
-                    token.ent_kb_id_ = _get_id(candidates, settings)
-        if spans and settings.spans_key:
-            group = doc.spans[settings.spans_key]
-            linked = [_link_span(span, found, settings) for span, found in zip(group, spans, strict=True)]
-            doc.spans[settings.spans_key] = SpanGroup(doc, name=group.name, attrs=dict(group.attrs), spans=linked)
-
-
-def _get_id(candidates: list[Candidate], settings: LinkerSettings) -> str:
-    if candidates:
-        return candidates[0]["id"]
-    return NIL if settings.set_nil else ""
-
-
-def _link_span(span: Span, candidates: list[Candidate] | None, settings: LinkerSettings) -> Span:
-    if candidates is None:
-        return span
-    kb_id = _get_id(candidates, settings) if settings.overwrite or not span.kb_id_ else span.kb_id_
-    # The id of a span in a group can only be set when it is made.
-    linked = Span(span.doc, span.start, span.end, label=span.label, kb_id=kb_id, span_id=span.id)
-    linked._.kb_candidates = candidates
-    return linked

@@ -74,10 +74,14 @@ class Warnings(metaclass=_WithCodes):
         "{n} files of vectors in '{path}' are damaged, the first is {file}. The disk was probably full, or the machine "
         "went down while they were written. They are deleted, and their names are encoded again."
     )
+    W411 = (
+        "The linkers '{first}' and '{second}' link the same mentions, and both {what}. Give each an `attribute` of its "
+        "own and all but one `set_kb_id = false`, or divide the labels by `link_labels` and `skip_labels`. "
+        "`linker.get_candidates(span)` keeps them apart in any case."
+    )
     W450 = (
-        "`{attr}` is already registered by another library (scispaCy's abbreviation detector, for one), so it does not "
-        "show what the component 'schwartz_hearst' finds. The linker uses that all the same; read it from "
-        "`doc._.abbreviation_offsets`, or use one of the two components only."
+        "`{attr}` is already registered by another library (scispaCy, for one), so it does not show what {what}. Read "
+        "that from {instead}, or use one of the two components only."
     )
 
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from spacy import util
-from spacy.tokens import Doc
+from spacy.tokens import Doc, Span
 from spacy.training import Example
 from spacy.vocab import Vocab
 from thinc.api import Optimizer
 
-from .candidates import Candidate, DocLinks, choose_candidates, find_candidates, register_extensions, write_links
+from .annotations import get_candidates, register_extensions, write_links
+from .candidates import Candidate, DocLinks, choose_candidates, find_candidates
 from .concept_pipe import ConceptPipe
 from .errors import Errors
-from .linker_settings import LinkerSettings
+from .linker_settings import ATTRIBUTE, LinkerSettings
 from .queries import Query, QueryMaker
 from .retrieval.cache import LRUCache
 from .scorer import with_gold_ents
@@ -65,7 +67,7 @@ class SapbertLinker(ConceptPipe):
         self._index = index
         self._retriever = None
         self._cache = LRUCache(self._settings.cache_size)
-        register_extensions()
+        register_extensions(self._settings.attribute)
 
     def __getattr__(self, name: str) -> Any:
         # Python asks here for what is no ordinary attribute. `_settings` is missing while a copy is being made.
@@ -165,7 +167,16 @@ class SapbertLinker(ConceptPipe):
         docs (Iterable[Doc]): The documents.
         links (Sequence[DocLinks]): What `predict` returned for them.
         """
-        write_links(docs, links, self._settings)
+        write_links(docs, links, self._settings, self.name)
+
+    def get_candidates(self, span: Span) -> list[Candidate]:
+        """Get what this linker found for a span, whatever other linkers, labels and attributes there are.
+
+        span (Span): An entity, or a span of the group that `spans_key` names. A span without a label, such as
+            `doc[0:2]`, stands for the entity with its boundaries, or for the only span that was linked there.
+        RETURNS (list[Candidate]): Best first; empty if this linker did not link the span.
+        """
+        return get_candidates(span, self.name)
 
     def update(
         self,
@@ -185,14 +196,22 @@ class SapbertLinker(ConceptPipe):
         """Score a batch of examples, on gold entities if `use_gold_ents` is set.
 
         examples (Iterable[Example]): Examples whose predicted documents have been through the pipeline.
-        RETURNS (dict[str, Any]): The scores.
+        RETURNS (dict[str, Any]): The scores. Those of a linker with an attribute of its own have its name in theirs:
+            `nel_mesh_candidates_micro_f`, so that two linkers in one pipeline can be told apart.
         """
         if self.scorer is None:
             return {}
         if self._settings.use_gold_ents:
             examples = list(with_gold_ents(examples))
+            # The gold entities have no ids yet, and are this linker's alone.
+            settings = self._settings.changed(set_kb_id=True)
             for batch in util.minibatch(examples, size=128):  # type: ignore[no-untyped-call]
                 docs = [eg.predicted for eg in batch]
-                self.set_annotations(docs, self.predict(docs))
-        scores: dict[str, Any] = self.scorer(examples, **kwargs)
-        return scores
+                write_links(docs, self.predict(docs), settings, self.name)
+        scores: dict[str, Any] = self.scorer(examples, **{"linker": self.name, "is_id": self._is_id, **kwargs})
+        if self._settings.attribute == ATTRIBUTE:
+            return scores
+        return {re.sub("^nel_", f"nel_{self._settings.attribute}_", key): score for key, score in scores.items()}
+
+    def _is_id(self, text: str) -> bool:
+        return self.is_ready and text in self.terminology

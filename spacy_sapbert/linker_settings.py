@@ -9,12 +9,21 @@ from pydantic import AfterValidator, Field
 from .settings import Settings, Strings
 
 AbbreviationForms = Literal["both", "long_form", "short_form"]
+ATTRIBUTE = "kb_candidates"
+# What `span._` has of its own, and the pairs of ids and scores, which are computed from the candidates.
+TAKEN = frozenset({"get", "has", "set", "kb_ents"})
 
 
 def _check_template(url: str) -> str:
     if url.count("{}") != 1 or "{" in url.replace("{}", ""):
         raise ValueError("an address with one {} where the concept's id goes")
     return url
+
+
+def _check_attribute(name: str) -> str:
+    if not name.isidentifier() or name.startswith("_") or name in TAKEN:
+        raise ValueError(f"a Python name other than {', '.join(sorted(TAKEN))}")
+    return name
 
 
 class LinkerSettings(Settings):
@@ -26,12 +35,16 @@ class LinkerSettings(Settings):
     """Cosine that a candidate needs. Correct SapBERT links mostly lie above 0.7; measure on your own data."""
     set_nil: bool = False
     """Set `ent.kb_id_` to "NIL" where no candidate is left, instead of leaving it empty."""
+    set_kb_id: bool = True
+    """Set `ent.kb_id_`; false for a further linker of the same mentions, which then have its candidates only."""
     overwrite: bool = True
     """Replace ids that are set already."""
     link_labels: Strings | None = None
     """Entity labels to link; null for all."""
     skip_labels: Strings = ()
     """Entity labels not to link."""
+    attribute: Annotated[str, AfterValidator(_check_attribute)] = ATTRIBUTE
+    """Extension attribute of spans that shows the candidates; each linker of the same mentions needs its own."""
     spans_key: str | None = None
     """A group in `doc.spans` to link as well. Its spans may overlap."""
     abbreviations: AbbreviationForms = "both"

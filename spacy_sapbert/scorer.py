@@ -7,6 +7,8 @@ from spacy.scorer import PRFScore
 from spacy.tokens import Span
 from spacy.training import Example
 
+from .annotations import get_candidates, read_attribute
+
 ID_SEPARATOR = "|"
 RANKS = (1, 5)
 
@@ -20,14 +22,23 @@ def make_linker_scorer() -> Callable[..., dict[str, Any]]:
 
 
 def linker_score(
-    examples: Iterable[Example], *, negative_labels: Iterable[str] = ("", "NIL"), **kwargs: Any
+    examples: Iterable[Example],
+    *,
+    linker: str | None = None,
+    is_id: Callable[[str], bool] | None = None,
+    negative_labels: Iterable[str] = ("", "NIL"),
+    **kwargs: Any,
 ) -> dict[str, float | None]:
     """Compare predicted with gold links of entities that have the same boundaries in both.
 
-    A gold id may consist of several ids joined by "|", each of which is right. Documents without annotated entities
-    are skipped. The micro scores are those of spaCy's `Scorer.score_links` with the same negative labels.
+    A gold id may consist of several ids joined by "|", each of which is right. It is not divided if it is one id as a
+    whole: one that `is_id` knows, or that is among the entity's candidates. Documents without annotated entities are
+    skipped. The micro scores are those of spaCy's `Scorer.score_links` with the same negative labels.
 
     examples (Iterable[Example]): The examples.
+    linker (str | None): The name of the linker whose candidates count; None for those that `span._.kb_candidates`
+        shows.
+    is_id (Callable[[str], bool] | None): Tells whether a string is the id of one concept.
     negative_labels (Iterable[str]): Ids that stand for no link. The empty id always does.
     RETURNS (dict[str, float | None]): The scores, all None if no gold entity has a link:
         nel_micro_p, nel_micro_r, nel_micro_f: precision, recall and F-score of the links.
@@ -40,14 +51,17 @@ def linker_score(
     n_gold = n_covered = 0
     n_hits = dict.fromkeys(RANKS, 0)
     for gold, ent in _iter_entities(examples):
-        gold_ids = _split_ids(gold.kb_id_, negatives)
+        ranked = [] if ent is None else _candidate_ids(ent, linker)
+        # A found id with "|" in it is one id, also where the terminology is not known.
+        found = ranked if ent is None else [ent.kb_id_, *ranked]
+        is_one = gold.kb_id_ in found or (is_id is not None and is_id(gold.kb_id_))
+        gold_ids = {gold.kb_id_} - negatives if is_one else _split_ids(gold.kb_id_, negatives)
         n_gold += bool(gold_ids)
         if ent is None:
             continue
         _count(prf, gold_ids, ent.kb_id_, negatives)
         if gold_ids:
             n_covered += 1
-            ranked = _candidate_ids(ent)
             for k in RANKS:
                 n_hits[k] += not gold_ids.isdisjoint(ranked[:k])
     scores = {"nel_micro_p": prf.precision, "nel_micro_r": prf.recall, "nel_micro_f": prf.fscore}
@@ -91,7 +105,7 @@ def _count(prf: PRFScore, gold_ids: set[str], predicted: str, negatives: frozens
     prf.fn += bool(gold_ids)
 
 
-def _candidate_ids(ent: Span) -> list[str]:
+def _candidate_ids(ent: Span, linker: str | None) -> list[str]:
     """Get the distinct ids of an entity's candidates, best first."""
-    candidates = ent._.kb_candidates if Span.has_extension("kb_candidates") else None
-    return list(dict.fromkeys(candidate["id"] for candidate in candidates or ()))
+    candidates = read_attribute(ent) if linker is None else get_candidates(ent, linker)
+    return list(dict.fromkeys(candidate["id"] for candidate in candidates))

@@ -1,4 +1,4 @@
-"""Candidates as data on the Doc, and the merging of two lists of them."""
+"""Candidates as plain data, and the merging of two lists of them."""
 
 import json
 
@@ -7,9 +7,8 @@ import pytest
 import srsly
 from hypothesis import given
 from hypothesis import strategies as st
-from spacy.tokens import Doc, Span
 
-from spacy_sapbert.candidates import get_kb_ents, make_candidates, merge_candidates, register_extensions
+from spacy_sapbert.candidates import make_candidates, merge_candidates
 from spacy_sapbert.index import ExactIndex
 from spacy_sapbert.retrieval.filters import ConceptFilter
 from spacy_sapbert.retrieval.retriever import Hit, Retriever
@@ -102,32 +101,6 @@ def test_candidates_are_plain_data_for_every_serialiser(make_nlp):
     for found in candidates:
         assert type(found["score"]) is float and not isinstance(found["score"], np.generic)
         assert set(found) == {"id", "concept_id", "score", "name", "canonical_name", "types", "mention"}
-
-
-def test_kb_ents_are_tuples_also_after_saving_the_document(make_nlp):
-    nlp = make_nlp()
-    doc = nlp("heart attack")
-    expected = [(c["id"], c["score"]) for c in doc.ents[0]._.kb_candidates]
-    restored = Doc(nlp.vocab).from_bytes(doc.to_bytes())
-    for ent in (doc.ents[0], restored.ents[0]):
-        assert ent._.kb_ents == expected == get_kb_ents(ent)
-        assert all(type(pair) is tuple for pair in ent._.kb_ents)
-
-
-def test_spans_that_were_not_linked_have_their_own_empty_candidates(make_nlp):
-    doc = make_nlp()("nothing here")
-    doc[0:1]._.kb_candidates.append("mine")
-    assert doc[1:2]._.kb_candidates == [] and doc[1:2]._.kb_ents == []
-
-
-def test_registering_again_keeps_what_another_library_has_registered(monkeypatch):
-    from spacy.tokens.underscore import Underscore
-
-    theirs = ([], None, None, None)
-    monkeypatch.setitem(Underscore.span_extensions, "kb_ents", theirs)
-    register_extensions()
-    register_extensions()
-    assert Span.get_extension("kb_ents") is theirs
 
 
 @pytest.mark.parametrize("k", [1, 3])

@@ -120,6 +120,17 @@ def test_accuracy_with_several_gold_ids():
     assert (scores["nel_acc_at_1"], scores["nel_acc_at_5"]) == (0.5, 1.0)
 
 
+@pytest.mark.parametrize("known", [None, {"D1", "D2", "D1|D2"}.__contains__])
+@pytest.mark.parametrize(
+    "gold, predicted, right", [("D1|D2", "D1|D2", True), ("D1|D2", "D1", None), ("D1", "D1|D2", False)]
+)
+def test_an_id_with_a_pipe_is_one_id_where_it_is_known_as_one(known, gold, predicted, right):
+    scores = linker_score([make_example([gold], [predicted], {0: [predicted]})], is_id=known)
+    # Nothing but the terminology tells "D1 or D2 is right" from one concept with this id.
+    right = known is None if right is None else right
+    assert scores["nel_micro_f"] == scores["nel_acc_at_1"] == pytest.approx(float(right))
+
+
 def test_without_candidates():
     examples = [make_example(["D1"], ["D1"])]
     assert linker_score(examples)["nel_acc_at_5"] == 0.0

@@ -8,6 +8,7 @@ from spacy.tokens import Doc, DocBin, Span
 from spacy.training import Example
 
 from spacy_sapbert.factory import SCORES
+from spacy_sapbert.terminology import TerminologyBuilder
 
 KEYS = {"nel_micro_p", "nel_micro_r", "nel_micro_f", "nel_acc_at_1", "nel_acc_at_5", "nel_coverage"}
 
@@ -164,3 +165,25 @@ def test_spacy_evaluate_writes_the_scores_to_its_output(make_nlp, without_ner, t
     assert scores["nel_micro_p"] == scores["nel_acc_at_1"] == pytest.approx(2 / 3)
     loaded = spacy.load(tmp_path / "model")
     assert loaded.evaluate(examples_for(loaded, *docs))["nel_micro_f"] == pytest.approx(scores["nel_micro_f"])
+
+
+@pytest.mark.parametrize("use_gold_ents", [True, False])
+def test_candidates_of_a_span_with_the_same_boundaries_do_not_count_for_the_entity(make_nlp, use_gold_ents):
+    labels = {"DISORDER": ["T047"], "WEATHER": ["T070"]}
+    nlp = make_nlp(use_gold_ents=use_gold_ents, spans_key="sc", label_types=labels)
+    gold = gold_doc(nlp.vocab, ["cold"], (0, 1, "C0009443"))
+    predicted = nlp.make_doc("cold")
+    predicted.spans["sc"] = [Span(predicted, 0, 1, label="WEATHER")]
+    scores = nlp.evaluate([Example(predicted, gold)])
+    assert scores["nel_micro_f"] == scores["nel_acc_at_1"] == 1.0
+
+
+def test_ids_with_a_pipe_are_scored_as_one_id(make_nlp):
+    builder = TerminologyBuilder()
+    for concept in ("D1", "D1|D2"):
+        builder.add_name(concept, "cold" if concept == "D1" else "heart attack")
+    nlp = make_nlp()
+    nlp.get_pipe("sapbert_linker").initialize(terminology=builder.build())
+    for words, expected in ((["cold"], 0.0), (["heart", "attack"], 1.0)):
+        scores = nlp.evaluate(examples_for(nlp, gold_doc(nlp.vocab, words, (0, len(words), "D1|D2"))))
+        assert scores["nel_micro_f"] == scores["nel_acc_at_1"] == expected

@@ -20,6 +20,7 @@ FILES = [
     "abbreviations/component.py",
     "retrieval/filters.py",
     "candidates.py",
+    "annotations.py",
     "retrieval/cache.py",
     "encoder/shim.py",
     "encoder/forward.py",
@@ -28,7 +29,7 @@ FILES = [
 ]
 
 
-def test_a_document_reaches_its_candidates_through_eleven_files(encoder_folder, terminology):
+def test_a_document_reaches_its_candidates_through_twelve_files(encoder_folder, terminology):
     linker = SapbertLinker(Vocab(), build_name_encoder_v1(), ExactIndex())
     linker.initialize(terminology=terminology, encoder=str(encoder_folder))
     doc = Doc(linker.vocab, words=["She", "had", "a", "heart", "attack"])

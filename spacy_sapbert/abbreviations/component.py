@@ -69,7 +69,10 @@ def register_extensions() -> None:
         if not owner.has_extension(attr):
             owner.set_extension(attr, getter=getter)
         elif owner.get_extension(attr)[2] is not getter:
-            warnings.warn(Warnings.W450.format(attr=f"{owner.__name__}._.{attr}"), stacklevel=2)
+            what = "the component 'schwartz_hearst' finds, though the linker uses it all the same"
+            instead = "`doc._.abbreviation_offsets`"
+            name = f"{owner.__name__}._.{attr}"
+            warnings.warn(Warnings.W450.format(attr=name, what=what, instead=instead), stacklevel=2)
 
 
 def get_abbreviations(doc: Doc) -> list[Span]:

@@ -70,7 +70,7 @@ class LinkerSystem(System):
         docs = nlp.pipe(_make_doc(nlp.make_doc(query)) for query in queries)
         found = []
         for doc in docs:
-            candidates = doc.spans[MENTIONS][0]._.kb_candidates if len(doc.spans[MENTIONS]) else []
+            candidates = linker.get_candidates(doc.spans[MENTIONS][0]) if len(doc.spans[MENTIONS]) else []
             rows = [row_of[candidate["concept_id"], candidate["name"]] for candidate in candidates][:k]
             scores = [candidate["score"] for candidate in candidates][:k]
             found.append((np.array(rows, dtype=np.int64), np.array(scores, dtype=np.float32)))

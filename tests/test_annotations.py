@@ -1,0 +1,261 @@
+"""What linkers write to documents: by linker, boundaries and label, and as extension attributes."""
+
+import pickle
+import warnings
+
+import pytest
+import spacy
+from spacy.tokens import Doc, DocBin, Span
+from spacy.tokens.underscore import Underscore
+from spacy.training import Example
+
+from spacy_sapbert import get_candidates
+from spacy_sapbert.annotations import LINKS, get_kb_ents, register_extensions, write_links
+from spacy_sapbert.candidates import DocLinks
+from spacy_sapbert.linker_settings import LinkerSettings
+
+# "cold" is a disease and a temperature; the label says which.
+LABELS = {"label_types": {"DISEASE": ["T047"], "WEATHER": ["T070"]}}
+COLDS = {"DISEASE": "C0009443", "WEATHER": "C0009264"}
+
+
+def ids(candidates):
+    return [candidate["id"] for candidate in candidates]
+
+
+def make_doc(vocab, entity=None, spans=()):
+    """Make a document of the word "cold" with an entity and spans of these labels."""
+    doc = Doc(vocab, words=["a", "cold", "now"])
+    doc.ents = [Span(doc, 1, 2, label=entity)] if entity else []
+    doc.spans["sc"] = [Span(doc, 1, 2, label=label) for label in spans]
+    return doc
+
+
+def found(*concepts):
+    return [{"id": id_, "score": 1.0} for id_ in concepts]
+
+
+def write(doc, name, *concepts, **settings):
+    """Write links of all entities by hand: a linker of this name that finds these concepts."""
+    links = DocLinks(ents=[found(*concepts) for _ in doc.ents], spans=[])
+    write_links([doc], [links], LinkerSettings(**settings), name)
+
+
+@pytest.mark.parametrize("entity, spans", [("DISEASE", ["WEATHER"]), ("WEATHER", ["DISEASE"]), (None, [*COLDS])])
+def test_an_entity_and_spans_with_the_same_boundaries_keep_their_own_candidates(make_nlp, entity, spans):
+    linker = make_nlp(spans_key="sc", **LABELS).get_pipe("sapbert_linker")
+    doc = linker(make_doc(linker.vocab, entity, spans))
+    for span in (*doc.ents, *doc.spans["sc"]):
+        expected = COLDS[span.label_]
+        assert span.kb_id_ == expected
+        assert span._.kb_candidates[0]["id"] == span._.kb_ents[0][0] == expected
+        assert linker.get_candidates(span)[0]["id"] == get_candidates(span, "sapbert_linker")[0]["id"] == expected
+
+
+def test_a_span_without_a_label_stands_for_the_entity(make_nlp):
+    linker = make_nlp(spans_key="sc", **LABELS).get_pipe("sapbert_linker")
+    doc = linker(make_doc(linker.vocab, "DISEASE", ["WEATHER"]))
+    for shown in (doc[1:2]._.kb_candidates, linker.get_candidates(doc[1:2])):
+        assert shown == linker.get_candidates(doc.ents[0]) and shown[0]["id"] == doc.ents[0].kb_id_
+    alone = linker(make_doc(linker.vocab, spans=["WEATHER"]))
+    assert ids(linker.get_candidates(alone[1:2])) == ids(linker.get_candidates(alone.spans["sc"][0]))
+
+
+def test_a_span_that_was_not_linked_has_no_candidates(make_nlp):
+    linker = make_nlp(spans_key="sc", skip_labels=["OTHER"], **LABELS).get_pipe("sapbert_linker")
+    doc = linker(make_doc(linker.vocab, "OTHER", ["WEATHER"]))
+    assert linker.get_candidates(doc.ents[0]) == linker.get_candidates(doc[0:1]) == []
+    assert get_candidates(doc.spans["sc"][0], "another") == []
+
+
+def roundtrip_bytes(doc):
+    return Doc(doc.vocab).from_bytes(doc.to_bytes())
+
+
+def roundtrip_docbin(doc):
+    data = DocBin(docs=[doc], store_user_data=True).to_bytes()
+    return next(iter(DocBin().from_bytes(data).get_docs(doc.vocab)))
+
+
+def cut(doc):
+    return doc[1:].as_doc(copy_user_data=True)
+
+
+def joined(doc):
+    return Doc.from_docs([Doc(doc.vocab, words=["before"]), doc])
+
+
+@pytest.mark.parametrize(
+    "carry",
+    [roundtrip_bytes, roundtrip_docbin, lambda doc: pickle.loads(pickle.dumps(doc)), Doc.copy, cut, joined],
+    ids=["bytes", "DocBin", "pickle", "copy", "as_doc", "from_docs"],
+)
+def test_links_survive_whatever_documents_go_through(make_nlp, carry):
+    linker = make_nlp(spans_key="sc", k=2, **LABELS).get_pipe("sapbert_linker")
+    doc = linker(make_doc(linker.vocab, "DISEASE", ["WEATHER"]))
+    carried = carry(doc)
+    (ent,) = carried.ents
+    # A copy of a slice has no span groups.
+    spans = carried.spans["sc"] if "sc" in carried.spans else [Span(carried, 0, 1, label="WEATHER")]
+    for span in (ent, *spans):
+        for candidates in (linker.get_candidates(span), span._.kb_candidates):
+            assert candidates[0]["id"] == COLDS[span.label_]
+    # Linking a copy again leaves the first document alone.
+    before = doc.to_bytes()
+    write(carried, "sapbert_linker", "C1")
+    assert ids(linker.get_candidates(ent)) == ids(ent._.kb_candidates) == ["C1"]
+    assert doc.to_bytes() == before
+
+
+def test_each_link_is_stored_once(make_nlp):
+    linker = make_nlp(spans_key="sc", k=2, **LABELS).get_pipe("sapbert_linker")
+    doc = linker(linker(make_doc(linker.vocab, "DISEASE", ["WEATHER", "WEATHER"])))
+    assert {key[1] for key in doc.user_data} == {"kb_candidates", LINKS}
+    entity, span = doc.user_data["._.", LINKS, 2, 6]
+    assert entity == {"linker": "sapbert_linker", "label": "DISEASE", "attribute": "kb_candidates"}
+    assert span["label"] == "WEATHER" and span["candidates"] == linker.get_candidates(doc.spans["sc"][0])
+    shown = doc.to_json(underscore=["kb_candidates"])["underscore_span"]["kb_candidates"]
+    assert [(row["start"], row["end"], row["value"][0]["id"]) for row in shown] == [(2, 6, "C0009443")]
+
+
+def test_documents_of_earlier_versions_show_their_candidates():
+    register_extensions()
+    doc = make_doc(spacy.blank("en").vocab, "DISEASE")
+    doc.user_data["._.", "kb_candidates", 2, 6] = found("C1")
+    assert ids(doc.ents[0]._.kb_candidates) == ids(doc[1:2]._.kb_candidates) == ["C1"]
+
+
+def test_assigning_to_the_attribute_replaces_the_candidates_of_that_label(make_nlp):
+    linker = make_nlp(spans_key="sc", **LABELS).get_pipe("sapbert_linker")
+    doc = linker(make_doc(linker.vocab, "DISEASE", ["WEATHER"]))
+    entity, span = doc.ents[0], doc.spans["sc"][0]
+    span._.kb_candidates = found("C1")
+    assert linker.get_candidates(span) == found("C1") and entity._.kb_candidates[0]["id"] == "C0009443"
+    entity._.kb_candidates = found("C2")
+    assert linker.get_candidates(entity) == doc[1:2]._.kb_candidates == found("C2")
+    assert span._.kb_candidates == found("C1")
+
+
+def test_two_linkers_with_attributes_of_their_own_work_side_by_side(make_nlp, tmp_path):
+    nlp = make_nlp(types=["T047"])
+    weather = make_nlp(types=["T070"], attribute="weather", set_kb_id=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        nlp.add_pipe("sapbert_linker", source=weather, name="weather_linker", last=True)
+        nlp.to_disk(tmp_path / "two")
+        for pipeline in (nlp, spacy.load(tmp_path / "two")):
+            (ent,) = pipeline("a cold now").ents
+            assert ent.kb_id_ == ent._.kb_candidates[0]["id"] == "C0009443"
+            assert ids(ent._.weather) == ids(get_candidates(ent, "weather_linker")) == ["C0009264"]
+            assert get_candidates(ent, "sapbert_linker") == ent._.kb_candidates
+
+
+def test_two_linkers_are_scored_apart(make_nlp):
+    nlp = make_nlp(types=["T047"])
+    nlp.add_pipe(
+        "sapbert_linker",
+        source=make_nlp(types=["T070"], attribute="weather", set_kb_id=False),
+        name="second",
+        last=True,
+    )
+    gold = make_doc(nlp.vocab, "DISORDER")
+    gold.ents = [Span(gold, 1, 2, label="DISORDER", kb_id="C0009264")]
+    scores = nlp.evaluate([Example(nlp.make_doc(gold.text), gold)])
+    assert scores["nel_micro_f"] == scores["nel_acc_at_1"] == scores["nel_acc_at_5"] == 0.0
+    assert scores["nel_weather_micro_f"] == scores["nel_weather_acc_at_1"] == 1.0
+
+
+@pytest.mark.parametrize(
+    "second, said",
+    [
+        ({}, "show their candidates in `span._.kb_candidates` and set `kb_id_`"),
+        ({"set_kb_id": False}, "both show their candidates in `span._.kb_candidates`. Give"),
+        ({"overwrite": False}, "both show their candidates in `span._.kb_candidates`. Give"),
+        ({"attribute": "others"}, "both set `kb_id_`. Give"),
+    ],
+)
+def test_linkers_say_that_they_collide_and_the_attribute_goes_with_the_id(second, said):
+    doc = make_doc(spacy.blank("en").vocab, "DISEASE")
+    write(doc, "first", "C7")
+    with pytest.warns(UserWarning, match="W411") as caught:
+        write(doc, "second", "C3", **second)
+    (message,) = [str(warning.message) for warning in caught]
+    assert "'first' and 'second'" in message and said in message
+    (ent,) = doc.ents
+    attribute = second.get("attribute", "kb_candidates")
+    assert ent.kb_id_ == ("C3" if not second or "attribute" in second else "C7")
+    assert ids(ent._.get(attribute)) == [ent.kb_id_]
+    assert ids(get_candidates(ent, "first")) == ["C7"] and ids(get_candidates(ent, "second")) == ["C3"]
+
+
+def test_linkers_that_share_nothing_say_nothing():
+    doc = make_doc(spacy.blank("en").vocab, "DISEASE")
+    doc.spans["sc"] = [Span(doc, 1, 2, label="WEATHER")]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        write(doc, "first", "C7")
+        write(doc, "first", "C8")
+        write_links([doc], [DocLinks([None], [found("C3")])], LinkerSettings(spans_key="sc"), "second")
+        write(doc, "third", "C4", attribute="third", overwrite=False)
+    assert doc.ents[0].kb_id_ == doc[1:2]._.kb_candidates[0]["id"] == "C8"
+    assert doc.spans["sc"][0].kb_id_ == doc.spans["sc"][0]._.kb_candidates[0]["id"] == "C3"
+
+
+def test_the_attribute_can_be_changed_on_a_loaded_linker(make_nlp):
+    nlp = make_nlp()
+    nlp.get_pipe("sapbert_linker").attribute = "later_candidates"
+    (ent,) = nlp("a cold").ents
+    assert ent._.later_candidates[0]["id"] == ent.kb_id_ and ent._.kb_candidates == []
+
+
+@pytest.mark.parametrize("name", ["", "two words", "_hidden", "set", "kb_ents", "7up"])
+def test_names_that_are_no_attributes_are_refused(name):
+    with pytest.raises(ValueError, match="E404.*attribute"):
+        LinkerSettings.read({"attribute": name})
+
+
+def test_an_attribute_that_another_library_computes_is_left_alone_with_a_warning(monkeypatch):
+    theirs = (None, None, len, None)
+    monkeypatch.setitem(Underscore.span_extensions, "theirs", theirs)
+    with pytest.warns(UserWarning, match="W450"):
+        register_extensions("theirs")
+    assert Span.get_extension("theirs") is theirs
+    doc = make_doc(spacy.blank("en").vocab, "DISEASE")
+    write(doc, "linker", "C1", attribute="theirs")
+    assert ids(get_candidates(doc.ents[0], "linker")) == ["C1"] and doc.ents[0]._.theirs == 1
+
+
+def test_an_ordinary_attribute_of_the_same_name_shows_what_belongs_to_the_entity(monkeypatch):
+    monkeypatch.setitem(Underscore.span_extensions, "plain", ([], None, None, None))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        register_extensions("plain")
+    doc = make_doc(spacy.blank("en").vocab, "DISEASE")
+    write(doc, "linker", "C1", attribute="plain")
+    assert ids(doc.ents[0]._.plain) == ["C1"]
+
+
+def test_kb_ents_are_tuples_also_after_saving_the_document(make_nlp):
+    nlp = make_nlp()
+    doc = nlp("heart attack")
+    expected = [(c["id"], c["score"]) for c in doc.ents[0]._.kb_candidates]
+    restored = Doc(nlp.vocab).from_bytes(doc.to_bytes())
+    for ent in (doc.ents[0], restored.ents[0]):
+        assert ent._.kb_ents == expected == get_kb_ents(ent)
+        assert all(type(pair) is tuple for pair in ent._.kb_ents)
+
+
+def test_spans_that_were_not_linked_have_their_own_empty_candidates(make_nlp):
+    doc = make_nlp()("nothing here")
+    doc[0:1]._.kb_candidates.append("mine")
+    assert doc[1:2]._.kb_candidates == [] and doc[1:2]._.kb_ents == []
+
+
+def test_registering_again_keeps_what_another_library_has_registered(monkeypatch):
+    from spacy.tokens.underscore import Underscore
+
+    theirs = ([], None, None, None)
+    monkeypatch.setitem(Underscore.span_extensions, "kb_ents", theirs)
+    register_extensions()
+    register_extensions()
+    assert Span.get_extension("kb_ents") is theirs
