@@ -2,37 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from .codes import Key, equal_prefix, is_cui, make_key
 from .readers.malformed import MAX_EXAMPLES
-from .table import SOURCE_SEPARATOR, Terminology
+from .table import SOURCE_SEPARATOR, Concept, Terminology
 
-_CUI = re.compile(r"C\d{7}")
-# Sources have several names: their own, the UMLS abbreviation, and those in OBO files. Case is ignored.
-EQUAL_PREFIXES = {
-    "HPO": "HP",
-    "ICDO": "ICD-O",
-    "MEDDRA": "MDR",
-    "MESH": "MSH",
-    "MSH2024": "MSH",
-    "NCIT": "NCI",
-    "NCI_THESAURUS": "NCI",
-    "OMIMPS": "MIMPS",
-    "OMIM": "MIM",
-    "ORDO": "ORPHANET",
-    "ORPHA": "ORPHANET",
-    "SCTID": "SNOMEDCT_US",
-    "SNOMED_CT": "SNOMEDCT_US",
-    "SNOMEDCT": "SNOMEDCT_US",
-    "UMLS_CUI": "UMLS",
-}
-Key = tuple[str, str]
 # The position of a terminology in the list, and the id of one of its concepts.
 Node = tuple[int, str]
+# The ids of a concept and of a concept in another terminology that it refers to.
+Edge = tuple[str, str]
 
 
 @dataclass
@@ -41,12 +23,14 @@ class Links:
 
     owners (dict[str, str]): For each joined id, the id of the merged concept.
     used (int): The number of cross-references that joined two concepts.
+    used_by_name (int): How many of these are not one to one, and were chosen because the names agree.
     refused (Counter[str]): The number of refused cross-references, by reason.
     examples (dict[str, list[str]]): The first refused cross-references, by reason.
     """
 
     owners: dict[str, str] = field(default_factory=dict)
     used: int = 0
+    used_by_name: int = 0
     refused: Counter[str] = field(default_factory=Counter)
     examples: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
 
@@ -66,42 +50,23 @@ class Links:
         RETURNS (dict[str, Any]): The counts and examples as plain JSON data.
         """
         examples = {reason: self.examples[reason] for reason in sorted(self.refused)}
-        return {"used": self.used, "refused": dict(sorted(self.refused.items())), "refused_examples": examples}
+        return {
+            "used": self.used,
+            "used_by_name": self.used_by_name,
+            "refused": dict(sorted(self.refused.items())),
+            "refused_examples": examples,
+        }
 
 
-def is_cui(concept_id: str) -> bool:
-    """Check whether an id has the form of a UMLS CUI: C and seven digits.
+def names_agree(one: Concept, other: Concept) -> bool:
+    """Check whether the canonical name of one concept is a name of the other, ignoring case.
 
-    concept_id (str): The id.
-    RETURNS (bool): Whether it does.
+    one (Concept): A concept.
+    other (Concept): A concept of another terminology.
+    RETURNS (bool): Whether it is.
     """
-    return _CUI.fullmatch(concept_id) is not None
-
-
-def equal_prefix(prefix: str) -> str:
-    """Normalize the prefix of a code, so that equal sources have equal prefixes.
-
-    prefix (str): The prefix of a code or the name of a source, such as "MESH".
-    RETURNS (str): The normalized prefix, such as "MSH".
-    """
-    upper = prefix.upper()
-    return EQUAL_PREFIXES.get(upper, upper)
-
-
-def make_key(code: str) -> Key | None:
-    """Normalize a code or an id, so that equal ones have equal keys.
-
-    code (str): The code, such as "MESH:D1", "HPO:HP:0000001" (the form in UMLS) or a CUI.
-    RETURNS (Key | None): Normalized prefix and local id, or None if the code has no prefix.
-    """
-    if is_cui(code):
-        return "UMLS", code
-    prefix, _, rest = code.partition(":")
-    if not prefix or not rest:
-        return None
-    prefix = equal_prefix(prefix)
-    inner, separator, last = rest.partition(":")
-    return (prefix, last) if separator and equal_prefix(inner) == prefix else (prefix, rest)
+    names = [{name.casefold() for name in concept.names} for concept in (one, other)]
+    return one.canonical_name.casefold() in names[1] or other.canonical_name.casefold() in names[0]
 
 
 def own_prefixes(keys: Iterable[Key | None], sources: Iterable[str]) -> set[str]:
@@ -120,28 +85,29 @@ def find_links(terminologies: Sequence[Terminology]) -> Links:
 
     A concept A of one terminology refers to a concept B of another if A has a code that is the id or a code of B in B's
     own source. A and B are joined if A refers to no other concept of B's terminology, and no other concept of A's
-    terminology refers to B. Two CUIs, two ids with the same prefix and two concepts of one terminology are never
-    joined. Mutual references are used first, the others in the order of the terminologies and of the concepts' ids.
+    terminology refers to B. A concept with several CUIs refers to several concepts, even if the other terminology has
+    only one of them. Of references by CUI that are not one to one, those between concepts whose names agree join them
+    (see `names_agree`) if these are one to one. Two CUIs, two ids with the same prefix and two concepts of one
+    terminology are never joined. Mutual references are used first, the others in the order of the terminologies and of the concepts' ids.
 
     terminologies (Sequence[Terminology]): The terminologies. Concepts with the same id need no link.
     RETURNS (Links): The joined ids and the refused links.
     """
     links = Links()
     lookups = [_Lookup(place, terminology) for place, terminology in enumerate(terminologies)]
-    directed: set[tuple[Node, Node]] = set()
+    # Whether a reference was chosen by name.
+    directed: dict[tuple[Node, Node], bool] = {}
     for source in lookups:
         for target in lookups:
             if source is not target:
-                directed.update(_one_to_one(source, target, links))
-    pairs: dict[tuple[Node, Node], bool] = {}
-    for start, end in directed:
-        pair = min((start, end), (end, start))
-        pairs[pair] = (end, start) in directed
+                directed.update(_choose_references(source, target, links))
+    pairs = {min((start, end), (end, start)): (end, start) in directed for start, end in directed}
     joined = _Joined(lookups)
     for (one, other), _ in sorted(pairs.items(), key=lambda item: (not item[1], item[0][0][0], item[0][1][0], item[0])):
         reason = joined.join(one[1], other[1])
         if reason is None:
             links.used += 1
+            links.used_by_name += all(directed.get(edge, True) for edge in ((one, other), (other, one)))
         else:
             links.refuse(reason, f"{one[1]} - {other[1]}")
     links.owners = joined.owners()
@@ -153,6 +119,7 @@ class _Lookup:
 
     def __init__(self, place: int, terminology: Terminology) -> None:
         self.place = place
+        self.terminology = terminology
         self.ids: list[str] = terminology.concepts["id"].to_list()
         sources = terminology.names["source"].unique().to_list()
         keys = [make_key(concept_id) for concept_id in self.ids]
@@ -170,29 +137,59 @@ class _Lookup:
                     self.keys[other].add(concept_id)
 
 
-def _one_to_one(source: _Lookup, target: _Lookup, links: Links) -> Iterator[tuple[Node, Node]]:
-    """Find the one-to-one references from one terminology to another."""
-    pointers: dict[Key, set[str]] = defaultdict(set)
-    for concept_id, key in source.codes:
-        if key[0] in target.own and key in target.keys:
-            pointers[key].add(concept_id)
-    targets: dict[str, set[str]] = defaultdict(set)
-    sources: dict[str, set[str]] = defaultdict(set)
-    for key, concept_ids in pointers.items():
-        for concept_id in concept_ids:
-            # A concept with the same id in both terminologies needs no link.
-            targets[concept_id] |= target.keys[key] - {concept_id}
-            for other in target.keys[key]:
-                sources[other].add(concept_id)
-    for concept_id in sorted(targets):
-        others = sorted(targets[concept_id])
-        if len(others) > 1:
-            links.refuse("points_to_several", f"{concept_id} -> {', '.join(others[:5])}")
-        elif others and len(sources[others[0]]) > 1:
-            rivals = sorted(sources[others[0]] - {concept_id})
-            links.refuse("pointed_to_by_several", f"{concept_id} -> {others[0]} (as do: {', '.join(rivals[:5])})")
-        elif others:
-            yield (source.place, concept_id), (target.place, others[0])
+class _References:
+    """All references from the concepts of one terminology to those of another."""
+
+    def __init__(self, source: _Lookup, target: _Lookup) -> None:
+        self.targets: dict[str, set[str]] = defaultdict(set)
+        self.sources: dict[str, set[str]] = defaultdict(set)
+        self.cuis: dict[str, set[str]] = defaultdict(set)
+        self.by_cui: set[Edge] = set()
+        # References by anything but one of several CUIs.
+        self.certain: set[Edge] = set()
+        for start, key in source.codes:
+            if key[0] == "UMLS":
+                self.cuis[start].add(key[1])
+        for start, key in source.codes:
+            if key[0] not in target.own or key not in target.keys:
+                continue
+            for end in target.keys[key]:
+                self.sources[end].add(start)
+                # A concept with the same id in both terminologies needs no link.
+                if start == end:
+                    continue
+                self.targets[start].add(end)
+                if key[0] == "UMLS":
+                    self.by_cui.add((start, end))
+                if key[0] != "UMLS" or len(self.cuis[start]) == 1:
+                    self.certain.add((start, end))
+
+    def explain(self, start: str) -> tuple[str, str]:
+        """Tell why the references of a concept join nothing, and list them."""
+        ends = sorted(self.targets[start])
+        rivals = sorted(self.sources[ends[0]] - {start})
+        if len(ends) > 1:
+            return "points_to_several", f"{start} -> {', '.join(ends[:5])}"
+        if rivals:
+            return "pointed_to_by_several", f"{start} -> {ends[0]} (as do: {', '.join(rivals[:5])})"
+        return "one_of_several_cuis", f"{start} -> {ends[0]} (of: {', '.join(sorted(self.cuis[start])[:5])})"
+
+
+def _choose_references(source: _Lookup, target: _Lookup, links: Links) -> Iterator[tuple[tuple[Node, Node], bool]]:
+    """Choose the references that join two concepts, and say for each whether it was chosen by name."""
+    found = _References(source, target)
+    plain = {(a, b) for a, b in found.certain if len(found.targets[a]) == len(found.sources[b]) == 1}
+    others = found.by_cui - plain
+    named = _one_to_one({(a, b) for a, b in others if names_agree(source.terminology[a], target.terminology[b])})
+    for start, end in sorted(plain | named):
+        yield ((source.place, start), (target.place, end)), (start, end) in named
+    for start in sorted(found.targets.keys() - {start for start, _ in plain | named}):
+        links.refuse(*found.explain(start))
+
+
+def _one_to_one(edges: set[Edge]) -> set[Edge]:
+    starts, ends = Counter(start for start, _ in edges), Counter(end for _, end in edges)
+    return {(start, end) for start, end in edges if starts[start] == ends[end] == 1}
 
 
 class _Joined:

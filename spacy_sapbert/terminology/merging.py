@@ -9,7 +9,8 @@ import polars as pl
 
 from ..errors import Errors
 from .builder import count_dangling
-from .cross_references import find_links, make_key, own_prefixes
+from .codes import make_key
+from .cross_references import find_links, own_prefixes
 from .names import unite_names
 from .table import CONCEPT_SCHEMA, NAME_SCHEMA, Terminology
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_sapbert.terminology import Concept, Terminology, TerminologyBuilder, merge
-from spacy_sapbert.terminology.cross_references import is_cui, make_key
+from spacy_sapbert.terminology.codes import is_cui, make_key
 
 
 def make(source: str, concepts: dict[str, list[str]], **names: str) -> Terminology:
@@ -54,7 +54,7 @@ def test_joined_concepts_have_what_all_of_them_had():
     ]
     report = merged.report
     assert [part["concepts"] for part in report["merged_from"]] == [2, 2]
-    assert report["links"] == {"used": 2, "refused": {}, "refused_examples": {}}
+    assert report["links"] == {"used": 2, "used_by_name": 0, "refused": {}, "refused_examples": {}}
     assert report["kept"] == {"concepts": 2, "names": 4}
     assert report["dropped"] == {"self_parents": 0, "duplicate_names": 2}
 
@@ -108,6 +108,7 @@ def test_chains_do_not_bring_two_ids_of_a_source_together():
     assert merged["A:1"].codes == ("B:1", "C:1") and merged["A:2"].codes == ("C:1",)
     assert merged.report["links"] == {
         "used": 2,
+        "used_by_name": 0,
         "refused": {"would_join_two_ids_of_a_source": 1},
         "refused_examples": {"would_join_two_ids_of_a_source": ["B:1 - C:1"]},
     }
@@ -119,6 +120,52 @@ def test_pairs_that_point_to_each_other_come_first():
     assert "A:1" in merge([a, b])
     mutual = make("B", {"B:1": ["A:1"], "B:0": []})
     assert merge([a, mutual])["A:1"].codes == ("B:1",)
+
+
+UMLS = {"C0014544": "Epilepsy", "C0036572": "Seizures"}
+
+
+def make_umls(*cuis: str) -> Terminology:
+    return make("UMLS", {cui: [] for cui in cuis}, **UMLS)
+
+
+def make_phenotypes() -> Terminology:
+    """Make an ontology with a term that refers to two CUIs, of which one has its name."""
+    builder = TerminologyBuilder()
+    builder.add_concept("HP:1", canonical_name="Seizure", codes=["UMLS:C0014544", "UMLS:C0036572"])
+    for name in ("Seizure", "seizures"):
+        builder.add_name("HP:1", name, source="HP")
+    return builder.build()
+
+
+def test_of_several_cuis_the_one_with_the_same_name_is_joined():
+    merged = merge([make_phenotypes(), make_umls("C0014544", "C0036572")])
+    assert ids(merged) == ["C0014544", "C0036572"]
+    assert merged["C0036572"].names == ("Seizure", "seizures", "Seizures")
+    assert merged["C0036572"].codes == ("HP:1", "UMLS:C0014544")
+    assert merged["C0014544"].names == ("Epilepsy",)
+    assert merged.report["links"]["used"] == merged.report["links"]["used_by_name"] == 1
+
+
+def test_one_of_several_cuis_is_not_joined_because_the_others_are_missing():
+    merged = merge([make_phenotypes(), make_umls("C0014544")])
+    assert ids(merged) == ["C0014544", "HP:1"]
+    assert merged.report["links"]["refused_examples"] == {
+        "one_of_several_cuis": ["HP:1 -> C0014544 (of: C0014544, C0036572)"]
+    }
+    assert "HP:1" not in merge([make_phenotypes(), make_umls("C0036572")])
+
+
+def test_of_several_terms_with_a_cui_the_one_with_its_name_is_joined():
+    codes = {"HP:1": ["UMLS:C1691215"], "HP:2": ["UMLS:C1691215"]}
+    terms = make("HP", codes, **{"HP:1": "Hypospadias", "HP:2": "Penile hypospadias"})
+    merged = merge([terms, make("UMLS", {"C1691215": []}, C1691215="penile hypospadias")])
+    assert ids(merged) == ["C1691215", "HP:1"]
+    assert merged["C1691215"].codes == ("HP:2",)
+    both = make("HP", codes, **{"HP:1": "Hypospadias", "HP:2": "hypospadias"})
+    merged = merge([both, make("UMLS", {"C1691215": []}, C1691215="Hypospadias")])
+    assert ids(merged) == ["C1691215", "HP:1", "HP:2"]
+    assert merged.report["links"]["refused"] == {"pointed_to_by_several": 2}
 
 
 def test_single_terminology_and_none():

@@ -25,6 +25,7 @@ def main(terminologies: Path, output: Path) -> None:
         *((f"concepts of {s}", f"{r['concepts']:,}") for s, r in zip(sources, report["merged_from"], strict=True)),
         ("joined by the same id", f"{report['concepts_with_equal_ids']:,}"),
         ("joined by a cross-reference", f"{report['links']['used']:,}"),
+        ("of these, chosen by name", f"{report['links']['used_by_name']:,}"),
         ("concepts of all", f"{len(merged):,}"),
         ("names of all", f"{merged.n_names:,}"),
     ]

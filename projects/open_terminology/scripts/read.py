@@ -9,7 +9,7 @@ import typer
 from wasabi import msg, table
 
 from spacy_sapbert.terminology import Terminology, read_obo
-from spacy_sapbert.terminology.cross_references import is_cui
+from spacy_sapbert.terminology.summary import summarize
 
 
 def main(ontologies: Path, assets: Path, output: Path) -> None:
@@ -29,13 +29,8 @@ def main(ontologies: Path, assets: Path, output: Path) -> None:
             continue
         terminology = add_source(read(path, ontology), ontology)
         terminology.to_disk(output / source)
-        strange = [
-            concept_id for concept_id in terminology.concepts["id"] if not (":" in concept_id or is_cui(concept_id))
-        ]
-        if strange:
-            msg.warn(
-                f"{source}: {len(strange)} concepts have an id that is no CUI, as it is in the file: {strange[:3]}"
-            )
+        if ontology["id_prefix"]:
+            msg.info(f"{source}: {summarize(terminology)}")
         facts = terminology.report
         # All that the merged terminology depends on, so that `merge` runs again when an ontology has changed.
         report["read"][source] = {**facts["sources"][source], "fingerprint": terminology.fingerprint}
@@ -84,7 +79,7 @@ def read(path: Path, ontology: dict[str, Any]) -> Terminology:
 
     path (Path): The OBO file.
     ontology (dict): The entry of the ontology.
-    RETURNS (Terminology): Its terms, by CUI where they refer to one.
+    RETURNS (Terminology): Its terms, by CUI where they have one of their own.
     """
     return read_obo(path, id_prefix=ontology["id_prefix"], source=ontology["source"], errors="skip")
 

@@ -4,17 +4,18 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator
 
 from ...errors import Errors
 from ...settings import Settings, as_tuple
 from ...types import OnMalformed
-from ..builder import TerminologyBuilder
+from ..builder import TerminologyBuilder, check_id
 from ..table import Terminology
 from .lines import SourceFile, invalid_utf8
 from .malformed import MalformedLog, finish
+from .obo_ids import choose_ids
 from .obo_term import OboTerm, parse_term
 from .settings import Texts, make_factory, takes_settings
 
@@ -29,8 +30,8 @@ class OboSettings(Settings):
     """Settings of the reader of OBO files."""
 
     id_prefix: str | None = None
-    """The prefix of the cross-references to use as concept ids, such as "UMLS" for CUIs. A term gets its first such
-    cross-reference as id, terms with the same one are merged, and terms without one keep their own id."""
+    """The prefix of the cross-references to use as concept ids, such as "UMLS" for CUIs. A term gets the only such
+    cross-reference that no other term has as id. Terms with none or several of these keep their own id."""
     synonym_scopes: Scopes = ("EXACT",)
     """The scopes of the synonyms to keep."""
     language: str = "ENG"
@@ -58,12 +59,8 @@ def read_obo(path: Path, settings: OboSettings) -> Terminology:
     header = _parse_header(*next(stanzas), malformed)
     reading = _Reading(settings, header.get("ontology", "").removesuffix(".obo"))
     for start, lines in stanzas:
-        reading.add_stanza(start, lines, malformed)
-    reading.add_parents()
-    id_prefix = settings.id_prefix
-    if id_prefix and not reading.prefixes[reading.id_prefix]:
-        found = ", ".join(str(prefix) for prefix, _ in reading.prefixes.most_common(10)) or "none"
-        raise ValueError(Errors.E116.format(file=file.path, prefix=id_prefix, found=found))
+        reading.read_stanza(start, lines, malformed)
+    more = reading.add_terms(malformed)
     return finish(
         reading.builder,
         file,
@@ -71,7 +68,7 @@ def read_obo(path: Path, settings: OboSettings) -> Terminology:
         read=reading.read,
         dropped=reading.dropped,
         version=header.get("data-version"),
-        **({"id_prefix": id_prefix, "ids": dict(reading.ids)} if id_prefix else {}),
+        **more,
     )
 
 
@@ -82,22 +79,18 @@ class _Reading:
     """The state of reading one file."""
 
     def __init__(self, settings: OboSettings, ontology: str) -> None:
-        self.id_prefix = settings.id_prefix.removesuffix(":") if settings.id_prefix else None
-        self.prefixes: Counter[str | None] = Counter()
+        self.settings = settings
         self.scopes = frozenset(settings.synonym_scopes)
-        self.language = settings.language
         self.source = settings.source if settings.source is not None else ontology
         self.builder = TerminologyBuilder()
         self.read = Counter(terms=0, other_stanzas=0)
         self.dropped = Counter(obsolete_terms=0, synonyms_of_other_scopes=0)
-        self.ids = Counter(terms_with_several_xrefs=0, terms_without_xref=0, terms_merged_into_another=0)
         self._first_lines: dict[str, int] = {}
-        # Parents are added last, when the concept ids of all terms are known.
-        self._concept_ids: dict[str, str] = {}
-        self._parents: list[tuple[str, list[str]]] = []
+        # Terms are added last, when the cross-references of all of them are known.
+        self._terms: list[OboTerm] = []
 
-    def add_stanza(self, start: int, lines: list[str], malformed: MalformedLog) -> None:
-        """Add one stanza if it is a term and not obsolete."""
+    def read_stanza(self, start: int, lines: list[str], malformed: MalformedLog) -> None:
+        """Read one stanza, and keep it if it is a term and not obsolete."""
         kind = lines[0].strip()
         if kind in ("[Typedef]", "[Instance]"):
             self.read["other_stanzas"] += 1
@@ -113,29 +106,49 @@ class _Reading:
             first = self._first_lines.setdefault(term.id, start)
             if first != start:
                 raise ValueError(f"the term '{term.id}' is defined on line {first} already")
-            self._add_term(term)
+            if term.obsolete:
+                self.dropped["obsolete_terms"] += 1
+                return
+            check_id(term.id)
+            self._terms.append(term)
         except SyntaxError as error:
             malformed.add(start + (error.lineno or 1) - 1, f"not valid OBO ({error.msg})")
         except ValueError as error:
             malformed.add(start, error)
 
-    def add_parents(self) -> None:
-        """Add the parents of all concepts by their concept ids."""
-        for concept_id, parents in self._parents:
-            self.builder.add_concept(concept_id, parents=[self._concept_ids.get(p, p) for p in parents])
+    def add_terms(self, malformed: MalformedLog) -> dict[str, Any]:
+        """Add the terms to the builder, and return entries of the report about their ids."""
+        xrefs: dict[str, str] = {}
+        report: dict[str, Any] = {}
+        if self.settings.id_prefix:
+            prefix = self.settings.id_prefix.removesuffix(":")
+            self._check_prefix(prefix, malformed.path)
+            xrefs, counts, examples = choose_ids(self._terms, prefix)
+            report = {"id_prefix": self.settings.id_prefix, "ids": counts, "id_examples": examples}
+        concept_ids = {term_id: xref.partition(":")[2] for term_id, xref in xrefs.items()}
+        for term in self._terms:
+            try:
+                self._add_term(term, xrefs.get(term.id), concept_ids)
+            except ValueError as error:
+                malformed.add(self._first_lines[term.id], error)
+        return report
 
-    def _add_term(self, term: OboTerm) -> None:
-        if term.obsolete:
-            self.dropped["obsolete_terms"] += 1
-            return
-        concept_id, codes = self._choose_id(term)
-        merged = concept_id in self.builder
-        self.builder.add_concept(concept_id, canonical_name=term.name, definition=term.definition, codes=codes)
-        self.ids["terms_merged_into_another"] += merged
-        self._concept_ids[term.id] = concept_id
-        self._parents.append((concept_id, term.parents))
+    def _check_prefix(self, prefix: str, path: Path) -> None:
+        prefixes = Counter(xref.split(":", 1)[0] for term in self._terms for xref in term.xrefs)
+        if not prefixes[prefix]:
+            found = ", ".join(name for name, _ in prefixes.most_common(10)) or "none"
+            raise ValueError(Errors.E116.format(file=path, prefix=self.settings.id_prefix, found=found))
+
+    def _add_term(self, term: OboTerm, xref: str | None, concept_ids: dict[str, str]) -> None:
+        concept_id = concept_ids.get(term.id, term.id)
+        codes = [term.id] if xref else []
+        codes += [code for code in (*term.alt_ids, *term.xrefs) if code != xref]
+        parents = [concept_ids.get(parent, parent) for parent in term.parents]
+        self.builder.add_concept(
+            concept_id, canonical_name=term.name, definition=term.definition, codes=codes, parents=parents
+        )
         source = self.source or term.id.partition(":")[0]
-        add_name = partial(self.builder.add_name, concept_id, language=self.language, source=source)
+        add_name = partial(self.builder.add_name, concept_id, language=self.settings.language, source=source)
         add_name(term.name, term_type="name", preferred=True)
         for synonym in term.synonyms:
             if synonym.scope not in self.scopes:
@@ -143,20 +156,6 @@ class _Reading:
                 continue
             term_type = f"{synonym.scope} {synonym.type}" if synonym.type else synonym.scope
             add_name(synonym.text, term_type=term_type)
-
-    def _choose_id(self, term: OboTerm) -> tuple[str, list[str]]:
-        """Choose the id of a term's concept and list its other codes."""
-        self.prefixes.update(xref.split(":", 1)[0] for xref in term.xrefs)
-        start = f"{self.id_prefix}:"
-        xrefs = dict.fromkeys(x for x in term.xrefs if self.id_prefix and x.startswith(start) and x != start)
-        chosen = next(iter(xrefs), None)
-        if self.id_prefix:
-            self.ids["terms_with_several_xrefs"] += len(xrefs) > 1
-            self.ids["terms_without_xref"] += not xrefs
-        codes = [code for code in (*term.alt_ids, *term.xrefs) if code != chosen]
-        if chosen is None:
-            return term.id, codes
-        return chosen.removeprefix(start), [term.id, *codes]
 
 
 def _stanzas(file: SourceFile) -> Iterator[tuple[int, list[str]]]:

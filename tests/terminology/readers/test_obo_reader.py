@@ -1,11 +1,16 @@
 """The OBO reader, on small files made by hand and on the whole Human Phenotype Ontology."""
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from spacy_sapbert.terminology import read_obo
+from spacy_sapbert.terminology.codes import is_cui
 from spacy_sapbert.terminology.readers.obo import make_obo_reader
+from spacy_sapbert.terminology.summary import summarize
 
 OBO = r"""format-version: 1.2
 data-version: hp/releases/2025-01-16
@@ -76,32 +81,106 @@ def test_terms_by_their_own_id(path):
     assert report["kept"] == {"concepts": 3, "names": 6}
 
 
-def test_terms_by_a_cross_reference(path):
+def test_a_term_with_several_cross_references_keeps_its_id(path):
     terminology = read_obo(path, id_prefix="UMLS", synonym_scopes=["EXACT", "BROAD"], source="HPO")
-    assert terminology.concepts["id"].to_list() == ["C0014544", "HP:0012638"]
-    seizure = terminology["C0014544"]
-    assert seizure.canonical_name == "Seizure", "that of the first of the merged terms"
-    assert seizure.names == ("Seizure", "Epileptic seizure", "Seizures", "Fit, vaguely", "Seizure, focal")
-    codes = ("HP:0001250", "HP:0001275", "SNOMEDCT_US:91175000", "UMLS:C0036572", "HP:0000002")
-    assert seizure.codes == codes
-    assert seizure.parents == ("HP:0012638",), "not the concept itself"
+    assert terminology.concepts["id"].to_list() == ["C0036572", "HP:0000002", "HP:0012638"]
+    seizure = terminology["C0036572"]
+    assert seizure.canonical_name == "Seizure"
+    assert seizure.names == ("Seizure", "Epileptic seizure", "Seizures", "Fit, vaguely")
+    assert seizure.codes == ("HP:0001250", "HP:0001275", "SNOMEDCT_US:91175000", "UMLS:C0014544")
+    assert seizure.parents == ("HP:0012638",)
+    focal = terminology["HP:0000002"]
+    assert focal.names == ("Seizure, focal", "Seizures") and focal.codes == ("UMLS:C0014544",)
+    assert focal.parents == ("C0036572",)
     assert set(terminology.names["source"]) == {"HPO"}
     assert terminology.report["ids"] == {
-        "terms_with_several_xrefs": 1,
-        "terms_without_xref": 1,
-        "terms_merged_into_another": 1,
+        "from_only_xref": 0,
+        "from_unshared_xref": 1,
+        "own_shared_xref": 1,
+        "own_several_xrefs": 0,
+        "own_no_xref": 1,
+        "xrefs_not_cuis": 0,
     }
-    assert terminology.report["dropped"]["duplicate_names"] == 1
-    assert terminology.report["dropped"]["self_parents"] == 1
+    assert terminology.report["id_examples"] == {
+        "own_shared_xref": ["HP:0000002 (Seizure, focal) -> UMLS:C0014544"],
+    }
+    assert summarize(terminology) == (
+        "3 concepts with 7 names; 1 ids are references to UMLS, 2 the terms' own (1 without a reference, 1 with one "
+        "that other terms have too); dropped: 1 obsolete terms"
+    )
+
+
+def write_terms(path, terms):
+    """Write an ontology of terms with cross-references."""
+    stanzas = [
+        "\n".join([f"[Term]\nid: {term_id}\nname: {term_id}", *(f"xref: {xref}" for xref in xrefs)])
+        for term_id, xrefs in terms.items()
+    ]
+    path.write_text("\n\n".join(["format-version: 1.2", *stanzas]) + "\n")
+    return path
+
+
+def test_terms_with_a_cross_reference_of_their_own_have_it_as_id(tmp_path):
+    terms = {
+        "X:1": ["UMLS:C0000001"],
+        "X:2": ["UMLS:C0000002", "UMLS:C0000003"],
+        "X:3": ["UMLS:C0000004"],
+        "X:4": ["UMLS:C0000004"],
+        "X:5": ["UMLS:C0000004", "UMLS:C0000005"],
+        "X:6": ["UMLS:C0000006", "UMLS:C0000006"],
+        "X:7": ["UMLS:0000007"],
+        "X:8": [],
+    }
+    terminology = read_obo(write_terms(tmp_path / "x.obo", terms), id_prefix="UMLS")
+    assert terminology.concepts["id"].to_list() == [
+        *("C0000001", "C0000005", "C0000006", "X:2", "X:3", "X:4", "X:7", "X:8"),
+    ]
+    assert terminology.codes("X:2", "UMLS") == ("C0000002", "C0000003")
+    assert terminology.codes("C0000005", "UMLS") == ("C0000004",) and "X:5" in terminology.codes("C0000005")
+    assert terminology.codes("X:7", "UMLS") == ("0000007",)
+    counts = terminology.report["ids"]
+    assert counts == {
+        "from_only_xref": 2,
+        "from_unshared_xref": 1,
+        "own_shared_xref": 2,
+        "own_several_xrefs": 1,
+        "own_no_xref": 2,
+        "xrefs_not_cuis": 1,
+    }
+
+
+references = st.dictionaries(
+    st.integers(1, 6).map(lambda n: f"X:{n}"),
+    st.lists(st.integers(1, 4).map(lambda n: f"UMLS:C000000{n}"), max_size=3),
+    min_size=1,
+)
+
+
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(references.filter(lambda terms: any(terms.values())), st.randoms(use_true_random=False))
+def test_no_term_shares_its_id_whatever_the_cross_references(tmp_path, terms, random):
+    terminology = read_obo(write_terms(tmp_path / "x.obo", terms), id_prefix="UMLS")
+    assert len(terminology) == len(terms)
+    for term_id, xrefs in terms.items():
+        row = next(row for row in range(len(terminology)) if terminology.concept(row).names == (term_id,))
+        concept = terminology.concept(row)
+        assert {concept.id, *concept.codes} >= {term_id, *xrefs} - {f"UMLS:{concept.id}"}
+        others = {xref for other, listed in terms.items() if other != term_id for xref in listed}
+        unshared = set(xrefs) - others
+        assert concept.id == (unshared.pop()[5:] if len(unshared) == 1 else term_id)
+    counts = terminology.report["ids"]
+    assert sum(n for key, n in counts.items() if key != "xrefs_not_cuis") == len(terms)
+    shuffled = dict(random.sample(sorted(terms.items()), len(terms)))
+    assert read_obo(write_terms(tmp_path / "x.obo", shuffled), id_prefix="UMLS") == terminology
 
 
 def test_parents_are_mapped_whatever_the_order(tmp_path):
     path = tmp_path / "x.obo"
-    terms = ["[Term]\nid: X:1\nname: a\nis_a: X:2\n", "[Term]\nid: X:2\nname: b\nxref: UMLS:C2\n"]
+    terms = ["[Term]\nid: X:1\nname: a\nis_a: X:2\n", "[Term]\nid: X:2\nname: b\nxref: UMLS:C0000002\n"]
     for order in (terms, terms[::-1]):
         path.write_text("\n".join(["format-version: 1.2\n", *order]))
         terminology = read_obo(path, id_prefix="UMLS")
-        assert terminology["X:1"].parents == ("C2",)
+        assert terminology["X:1"].parents == ("C0000002",)
         assert terminology.names["source"].to_list() == ["X", "X"], "no ontology header: the id's prefix"
 
 
@@ -136,14 +215,14 @@ def test_malformed_stanzas_raise_or_are_counted(tmp_path, stanza, line, reason):
 
 def test_identifiers_lose_their_escapes(tmp_path):
     path = tmp_path / "x.obo"
-    xrefs = "xref: https://x.y/a:b,c\nxref: A:B:C\nxref: UMLS:C\\:1\nxref: plain\\:one\n"
+    xrefs = "xref: https://x.y/a:b,c\nxref: A:B:C\nxref: MESH:C\\:1\nxref: plain\\:one\n"
     parents = "is_a: A:B:D\n"
     path.write_text(f"format-version: 1.2\n\n[Term]\nid: X\\:1:2\nname: a, b\n{xrefs}{parents}")
     concept = read_obo(path).concept(0)
     assert concept.id == "X:1:2" and concept.names == ("a, b",)
-    assert concept.codes == ("https://x.y/a:b,c", "A:B:C", "UMLS:C:1", "plain:one")
+    assert concept.codes == ("https://x.y/a:b,c", "A:B:C", "MESH:C:1", "plain:one")
     assert concept.parents == ("A:B:D",)
-    assert "C:1" in read_obo(path, id_prefix="UMLS")
+    assert "C:1" in read_obo(path, id_prefix="MESH")
 
 
 def test_malformed_header(tmp_path):
@@ -176,15 +255,30 @@ def test_human_phenotype_ontology():
     report = terminology.report
     assert report["read"]["terms"] == len(stanzas)
     assert report["dropped"]["obsolete_terms"] == len(stanzas) - len(live)
-    assert report["ids"]["terms_with_several_xrefs"] == sum(len(c) > 1 for c in cuis)
-    assert report["ids"]["terms_without_xref"] == sum(not c for c in cuis)
-    assert len(terminology) == len({c[0] for c in cuis if c}) + sum(not c for c in cuis)
+    claims = Counter(cui for terms in cuis for cui in terms)
+    unshared = [[cui for cui in terms if claims[cui] == 1 and is_cui(cui)] for terms in cuis]
+    ids = set(terminology.concepts["id"])
+    assert len(terminology) == len(live), "no two terms are merged"
+    assert {i for i in ids if is_cui(i)} == {terms[0] for terms in unshared if len(terms) == 1}
+    several = [len(terms) > 1 for terms in cuis]
+    assert report["ids"]["own_no_xref"] == sum(not any(map(is_cui, terms)) for terms in cuis)
+    assert report["ids"]["own_several_xrefs"] + report["ids"]["from_unshared_xref"] == sum(several)
+    (seizure,) = (c for c in map(terminology.concept, range(len(terminology))) if "Seizures" in c.names)
+    assert seizure.id == "HP:0001250" and {"UMLS:C0014544", "UMLS:C0036572"} <= set(seizure.codes)
     assert report["dangling_parents"] == 0 and report["dropped"]["malformed"] == 0
     kept = set(terminology.concepts["id"]) | set(terminology.concepts["codes"].explode())
-    assert {f"UMLS:{c}" for terms in cuis for c in terms[1:]} <= kept
+    assert {f"UMLS:{c}" for terms in cuis for c in terms[1:]} <= kept | {f"UMLS:{c}" for c in kept}
     if "data-version: hp/releases/2025-01-16" in text:
         assert len(stanzas) == 19_484 and report["dropped"]["obsolete_terms"] == 450
-        assert report["ids"]["terms_with_several_xrefs"] == 1_023
+        assert sum(several) == 1_023
+        assert report["ids"] == {
+            "from_only_xref": 10_317,
+            "from_unshared_xref": 49,
+            "own_shared_xref": 172,
+            "own_several_xrefs": 974,
+            "own_no_xref": 7_522,
+            "xrefs_not_cuis": 1,
+        }
 
 
 def test_prefix_that_no_term_has_is_refused_by_name(tmp_path):

@@ -1,0 +1,61 @@
+"""Normalize codes of concepts in sources, such as "MESH:D003920", so that equal codes have equal keys."""
+
+from __future__ import annotations
+
+import re
+
+_CUI = re.compile(r"C[0-9]{7}")
+# Sources have several names: their own, the UMLS abbreviation, and those in OBO files. Case is ignored.
+EQUAL_PREFIXES = {
+    "HPO": "HP",
+    "ICDO": "ICD-O",
+    "MEDDRA": "MDR",
+    "MESH": "MSH",
+    "MSH2024": "MSH",
+    "NCIT": "NCI",
+    "NCI_THESAURUS": "NCI",
+    "OMIMPS": "MIMPS",
+    "OMIM": "MIM",
+    "ORDO": "ORPHANET",
+    "ORPHA": "ORPHANET",
+    "SCTID": "SNOMEDCT_US",
+    "SNOMED_CT": "SNOMEDCT_US",
+    "SNOMEDCT": "SNOMEDCT_US",
+    "UMLS_CUI": "UMLS",
+}
+Key = tuple[str, str]
+
+
+def is_cui(concept_id: str) -> bool:
+    """Check whether an id has the form of a UMLS CUI: C and seven digits.
+
+    concept_id (str): The id.
+    RETURNS (bool): Whether it does.
+    """
+    return _CUI.fullmatch(concept_id) is not None
+
+
+def equal_prefix(prefix: str) -> str:
+    """Normalize the prefix of a code, so that equal sources have equal prefixes.
+
+    prefix (str): The prefix of a code or the name of a source, such as "MESH".
+    RETURNS (str): The normalized prefix, such as "MSH".
+    """
+    upper = prefix.upper()
+    return EQUAL_PREFIXES.get(upper, upper)
+
+
+def make_key(code: str) -> Key | None:
+    """Normalize a code or an id, so that equal ones have equal keys.
+
+    code (str): The code, such as "MESH:D1", "HPO:HP:0000001" (the form in UMLS) or a CUI.
+    RETURNS (Key | None): Normalized prefix and local id, or None if the code has no prefix.
+    """
+    if is_cui(code):
+        return "UMLS", code
+    prefix, _, rest = code.partition(":")
+    if not prefix or not rest:
+        return None
+    prefix = equal_prefix(prefix)
+    inner, separator, last = rest.partition(":")
+    return (prefix, last) if separator and equal_prefix(inner) == prefix else (prefix, rest)
