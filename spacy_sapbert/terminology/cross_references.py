@@ -88,7 +88,8 @@ def find_links(terminologies: Sequence[Terminology]) -> Links:
     terminology refers to B. A concept with several CUIs refers to several concepts, even if the other terminology has
     only one of them. Of references by CUI that are not one to one, those between concepts whose names agree join them
     (see `names_agree`) if these are one to one. Two CUIs, two ids with the same prefix and two concepts of one
-    terminology are never joined. Mutual references are used first, the others in the order of the terminologies and of the concepts' ids.
+    terminology are never joined. Mutual references are used first, the others in the order of the terminologies and of
+    the concepts' ids.
 
     terminologies (Sequence[Terminology]): The terminologies. Concepts with the same id need no link.
     RETURNS (Links): The joined ids and the refused links.
