@@ -14,6 +14,7 @@ from thinc.api import Optimizer
 
 from .annotations import get_candidates, register_extensions, write_links
 from .candidates import Candidate, DocLinks, choose_candidates, find_candidates
+from .concept_pages import ConceptPages
 from .concept_pipe import ConceptPipe
 from .errors import Errors
 from .linker_settings import ATTRIBUTE, LinkerSettings
@@ -101,6 +102,14 @@ class SapbertLinker(ConceptPipe):
         RETURNS (int): The size of the cache.
         """
         return self._settings.cache_size
+
+    @property
+    def kb_url_template(self) -> ConceptPages:
+        """Return where concepts have their pages, for displaCy's option of this name. `format` gives a single address.
+
+        RETURNS (ConceptPages): The addresses: `kb_url` if it is set, else by the form of the id.
+        """
+        return ConceptPages(self._settings.kb_url, self._settings.output_source)
 
     @property
     def is_trainable(self) -> bool:

@@ -67,5 +67,5 @@ class LinkerSettings(Settings):
     """Distinct mentions whose candidates are remembered."""
     use_gold_ents: bool = True
     """Link the gold entities when scoring, as spaCy's `entity_linker` does."""
-    kb_url: Annotated[str, AfterValidator(_check_template)] = "https://uts.nlm.nih.gov/uts/umls/concept/{}"
-    """Address of a concept's page with {} for its id; displaCy's `kb_url_template`."""
+    kb_url: Annotated[str, AfterValidator(_check_template)] | None = None
+    """Address of a concept's page with {} for its id; null to go by the form of the id (`linker.kb_url_template`)."""

@@ -450,6 +450,17 @@ def test_kb_url_makes_displacy_link_to_the_concept(make_nlp):
     linker = nlp.get_pipe("sapbert_linker")
     html = displacy.render(nlp("A heart attack ."), style="ent", options={"kb_url_template": linker.kb_url}, page=False)
     assert 'href="https://example.org/c/C0027051"' in html and ">C0027051<" in html
+    assert linker.kb_url_template.format("HP:1") == "https://example.org/c/HP:1"
+
+
+def test_without_kb_url_displacy_links_to_pages_by_the_form_of_the_id(make_nlp):
+    nlp = make_nlp()
+    linker = nlp.get_pipe("sapbert_linker")
+    assert linker.kb_url is None
+    options = {"kb_url_template": linker.kb_url_template}
+    html = displacy.render(nlp("A heart attack ."), style="ent", options=options, page=False)
+    assert 'href="https://uts.nlm.nih.gov/uts/umls/concept/C0027051"' in html
+    assert linker.kb_url_template.format("HP:0001250") == "http://purl.obolibrary.org/obo/HP_0001250"
 
 
 def test_initialize_again_without_arguments_changes_nothing(make_nlp):

@@ -32,7 +32,8 @@ def main(pipeline: Path, corpus: Path, output: Path) -> None:
     msg.text(summary(rows, linker))
     output.mkdir(parents=True, exist_ok=True)
     srsly.write_jsonl(output / "links.jsonl", (make_record(doc) for doc in docs))
-    (output / "links.html").write_text(make_page(docs, summary(rows, linker), linker.kb_url), encoding="utf8")
+    page = make_page(docs, summary(rows, linker), linker.kb_url_template)
+    (output / "links.html").write_text(page, encoding="utf8")
     msg.good(f"Page: {output / 'links.html'}")
 
 

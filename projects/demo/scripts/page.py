@@ -5,7 +5,8 @@ from html import escape
 from spacy import displacy
 from spacy.tokens import Doc, Span
 
-HPO_URL = "https://hpo.jax.org/browse/term/{}"
+from spacy_sapbert.concept_pages import ConceptPages
+
 STYLE = """
 body { font-family: system-ui, sans-serif; color: #1d2733; background: #f4f6f8; margin: 0; line-height: 1.5; }
 main { max-width: 60rem; margin: 0 auto; padding: 2.5rem 1.5rem; }
@@ -24,15 +25,15 @@ td.mention { width: 13rem; font-weight: 600; }
 """
 
 
-def make_page(docs: list[Doc], summary: str, kb_url: str) -> str:
+def make_page(docs: list[Doc], summary: str, pages: ConceptPages) -> str:
     """Draw linked sentences.
 
     docs (list[Doc]): The sentences.
     summary (str): A sentence above them.
-    kb_url (str): Address of a concept's page, with {} for its CUI.
+    pages (ConceptPages): The addresses of concepts' pages.
     RETURNS (str): The page, HTML.
     """
-    articles = "".join(make_article(doc, kb_url) for doc in docs)
+    articles = "".join(make_article(doc, pages) for doc in docs)
     return (
         "<!DOCTYPE html><html lang='en'><head><meta charset='utf-8'><title>Linked phenotypes</title>"
         f"<meta name='viewport' content='width=device-width'><style>{STYLE}</style></head><body><main>"
@@ -40,18 +41,15 @@ def make_page(docs: list[Doc], summary: str, kb_url: str) -> str:
     )
 
 
-def make_article(doc: Doc, kb_url: str) -> str:
+def make_article(doc: Doc, pages: ConceptPages) -> str:
     """Draw one sentence: entities with links, and a table of what matched.
 
     doc (Doc): The linked sentence.
-    kb_url (str): Address of a concept's page, with {} for its CUI.
+    pages (ConceptPages): The addresses of concepts' pages.
     RETURNS (str): An HTML element.
     """
-    parsed = displacy.parse_ents(doc)
-    for ent in parsed["ents"]:
-        ent["kb_url"] = concept_url(ent["kb_id"], kb_url)
-    colors = {"colors": {"PHENOTYPE": "#d9f0ec"}}
-    sentence = displacy.render(parsed, style="ent", manual=True, options=colors, page=False, jupyter=False)
+    options = {"colors": {"PHENOTYPE": "#d9f0ec"}, "kb_url_template": pages}
+    sentence = displacy.render(doc, style="ent", options=options, page=False, jupyter=False)
     return f"<article>{sentence}<table>{''.join(map(make_row, doc.ents))}</table></article>"
 
 
@@ -72,13 +70,3 @@ def make_row(ent: Span) -> str:
         f"<td>{escape(best['canonical_name'])} <span class='also'>matched by “{escape(best['name'])}”; next: {also}"
         "</span></td></tr>"
     )
-
-
-def concept_url(concept_id: str, kb_url: str) -> str:
-    """Find the page of a concept.
-
-    concept_id (str): A CUI or an HPO id.
-    kb_url (str): Address of a concept's page, with {} for its CUI.
-    RETURNS (str): The address.
-    """
-    return (HPO_URL if concept_id.startswith("HP:") else kb_url).format(concept_id)

@@ -1,0 +1,64 @@
+"""Find the web page of a concept by the form of its id."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from .terminology.codes import equal_prefix, make_key
+
+# Pages by the normalized prefix of an id, {} being the rest of the id. CUIs have the prefix UMLS.
+PAGES = {
+    "UMLS": "https://uts.nlm.nih.gov/uts/umls/concept/{}",
+    "MSH": "https://meshb.nlm.nih.gov/record/ui?ui={}",
+    "MIM": "https://www.omim.org/entry/{}",
+    "MIMPS": "https://www.omim.org/phenotypicSeries/PS{}",
+    "NCI": "http://purl.obolibrary.org/obo/NCIT_{}",
+    "ORPHANET": "https://www.orpha.net/en/disease/detail/{}",
+    "SNOMEDCT_US": "http://snomed.info/id/{}",
+}
+# Ontologies of the OBO Foundry, whose terms have persistent addresses.
+OBO_PAGE = "http://purl.obolibrary.org/obo/{prefix}_{{}}"
+OBO_PREFIXES = (
+    *("BFO", "BTO", "CHEBI", "CL", "CLO", "DOID", "ECO", "EFO", "ENVO", "FMA", "FOODON", "GO", "HP", "MAXO", "MFOMD"),
+    *("MONDO", "MP", "MPATH", "NBO", "NCBITaxon", "OAE", "OBI", "OGMS", "PATO", "PR", "RO", "SO", "SYMP", "TRANS"),
+    *("UBERON", "UO", "VO", "WBPhenotype", "XAO", "ZFA", "ZP"),
+)
+PAGES.update({prefix.upper(): OBO_PAGE.format(prefix=prefix) for prefix in OBO_PREFIXES})
+# What displaCy writes for entities without a page.
+NO_PAGE = "#"
+
+
+class ConceptPages:
+    """The addresses of concepts' pages. It takes the place of a template in displaCy's option `kb_url_template`."""
+
+    def __init__(self, template: str | None = None, source: str | None = None) -> None:
+        """Set how pages are found.
+
+        template (str | None): The address of all concepts' pages, with {} for the id; None to go by the form of the id.
+        source (str | None): The source of ids without a prefix, such as "MSH".
+        """
+        self.template = template
+        self.source = source
+
+    def format(self, concept_id: str) -> str:
+        """Find the page of a concept.
+
+        concept_id (str): The id, such as a CUI, "HP:0001250" or "MESH:D003920".
+        RETURNS (str): Its address; "#" if the id is of no known form.
+        """
+        if self.template is not None:
+            return self.template.format(_quote(concept_id))
+        key = (equal_prefix(self.source), concept_id) if self.source else make_key(concept_id)
+        if key is None or key[0] not in PAGES:
+            return NO_PAGE
+        prefix, local = key
+        # Sources like HPO and GO repeat their prefix in the code: "HPO:HP:0001250".
+        inner, separator, rest = local.partition(":")
+        if separator and equal_prefix(inner) == prefix:
+            local = rest
+        return PAGES[prefix].format(_quote(local))
+
+
+def _quote(text: str) -> str:
+    # An id is part of an address, and must not end an attribute in HTML.
+    return quote(text, safe=":/", errors="replace")
