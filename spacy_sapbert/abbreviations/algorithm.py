@@ -100,7 +100,7 @@ def _define_before(text: str, bracket: Bracket, words: list[int], sentences: lis
     """Read a bracket as "long form (SF)"."""
     short_start, short_end = _first_item(text, bracket)
     short = text[short_start:short_end]
-    _, end = _trim(text, bracket.floor, bracket.open)
+    end = _trim_end(text, bracket.floor, bracket.open)
     if not _is_short_form(short) or end <= bracket.floor:
         return None
     sentence = sentences[bisect_right(sentences, end - 1) - 1]
@@ -120,7 +120,7 @@ def _define_inside(text: str, bracket: Bracket, words: list[int]) -> Definition 
     Any remark in brackets may follow a word, so the conditions are stricter than those of Schwartz & Hearst: the short
     form has a capital or a digit, and the long form opens the bracket and has no number that the short form lacks.
     """
-    _, short_end = _trim(text, bracket.floor, bracket.open)
+    short_end = _trim_end(text, bracket.floor, bracket.open)
     if short_end <= bracket.floor:
         return None
     short_start, _ = _trim(text, max(bracket.floor, words[bisect_left(words, short_end) - 1]), short_end)
@@ -207,6 +207,11 @@ def _first_item(text: str, bracket: Bracket) -> tuple[int, int]:
 def _trim(text: str, start: int, end: int) -> tuple[int, int]:
     while start < end and (text[start].isspace() or text[start] in FRINGE):
         start += 1
+    return start, _trim_end(text, start, end)
+
+
+def _trim_end(text: str, start: int, end: int) -> int:
+    # Alone where brackets share their start, since each would go over the same characters there.
     while start < end and (text[end - 1].isspace() or text[end - 1] in FRINGE):
         end -= 1
-    return start, end
+    return end

@@ -1,8 +1,7 @@
 """The component `schwartz_hearst`, which finds the abbreviations that a document defines."""
 
 import warnings
-from bisect import bisect_left, bisect_right
-from collections import defaultdict
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from operator import itemgetter
 from typing import Any
@@ -173,20 +172,23 @@ def _iter_abbreviations(doc: Doc) -> Iterator[tuple[Span, Span | str]]:
 def _find_occurrences(doc: Doc, definitions: list[Definition]) -> list[list[int]]:
     """Find the short forms in the tokens of a document, the longest first where they overlap."""
     text = doc.text
-    by_short = defaultdict(list)
-    for definition in sorted(definitions):
-        by_short[text[definition.short_start : definition.short_end]].append(definition)
-    lengths = sorted({len(short) for short in by_short}, reverse=True)
+    in_order = [(text[d.short_start : d.short_end], d) for d in sorted(definitions)]
+    # The definition in force: the latest one at or before a token, or else the first one after it.
+    in_force: dict[str, Definition] = {}
+    for short, definition in in_order:
+        in_force.setdefault(short, definition)
+    lengths = sorted({len(short) for short in in_force}, reverse=True)
     token_ends = {token.idx + len(token) for token in doc}
     rows = []
-    done = 0
+    done = n_passed = 0
     for token in doc:
         start = token.idx
+        while n_passed < len(in_order) and in_order[n_passed][1].short_start <= start:
+            short, definition = in_order[n_passed]
+            in_force[short] = definition
+            n_passed += 1
         for end in (start + length for length in lengths):
-            if start >= done and end in token_ends and text[start:end] in by_short:
-                known = by_short[text[start:end]]
-                # The latest definition at or before this position, else the first one.
-                at = max(0, bisect_right([d.short_start for d in known], start) - 1)
-                rows.append([start, end, known[at].long_start, known[at].long_end])
+            if start >= done and end in token_ends and (known := in_force.get(text[start:end])):
+                rows.append([start, end, known.long_start, known.long_end])
                 done = end
     return rows
