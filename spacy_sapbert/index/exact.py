@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
@@ -71,11 +72,15 @@ class ExactIndex(StoredIndex):
         """
         return type(self)(**self._arguments())
 
-    def build(self, vectors: np.ndarray, *, fingerprint: str = "") -> None:
+    def build(
+        self, vectors: np.ndarray, *, fingerprint: str = "", make_altered: Callable[[], np.ndarray] | None = None
+    ) -> None:
         """Build the index and replace its content.
 
         vectors (ndarray): Shape (rows, width), L2-normalised.
         fingerprint (str): That of the encoder which made the vectors.
+        make_altered (Callable[[], ndarray] | None): Encodes altered names of the rows, shape (n, width). Called if the
+            index is approximate, which then measures its recall on them as well.
         RAISES (ValueError): If there are no vectors, or some are not finite.
         """
         vectors = np.ascontiguousarray(vectors, dtype=np.float32)
@@ -85,6 +90,7 @@ class ExactIndex(StoredIndex):
         self._vectors = vectors
         self._added = None
         self.fingerprint = fingerprint
+        self._altered = make_altered() if make_altered is not None and self._is_approximate() else None
         self._arrange()
 
     def extended(self, vectors: np.ndarray) -> ExactIndex:
@@ -114,14 +120,20 @@ class ExactIndex(StoredIndex):
         """
         return unused > UNUSED_SHARE * len(self)
 
-    def rearranged(self, rows: np.ndarray) -> ExactIndex:
+    def rearranged(self, rows: np.ndarray, make_altered: Callable[[], np.ndarray] | None = None) -> ExactIndex:
         """Build an index of some of the rows. This index does not change.
 
         rows (ndarray): The rows to keep, ascending.
+        make_altered (Callable[[], ndarray] | None): Encodes altered names, if this index has none.
         RETURNS (ExactIndex): The new index, whose rows are numbered from 0.
         """
         twin = self.empty()
-        twin.build(self.take(rows), fingerprint=self.fingerprint)
+        altered = self._altered
+        twin.build(
+            self.take(rows),
+            fingerprint=self.fingerprint,
+            make_altered=make_altered if altered is None else lambda: altered,
+        )
         return twin
 
     def search(self, queries: np.ndarray, k: int, *, effort: int = 1) -> tuple[np.ndarray, np.ndarray]:
@@ -151,6 +163,10 @@ class ExactIndex(StoredIndex):
             rows = np.pad(rows, ((0, 0), (0, missing)), constant_values=-1)
             scores = np.pad(scores, ((0, 0), (0, missing)), constant_values=-np.inf)
         return rows, scores
+
+    def _is_approximate(self) -> bool:
+        """Tell whether an index of as many rows is searched approximately."""
+        return False
 
     def _arrange(self) -> None:
         """Prepare the search after the vectors have been set."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -14,7 +15,7 @@ from ..errors import Warnings
 from ..progress import show_phase
 from ..settings import Settings
 from .exact import ExactIndex, exact_search
-from .recall import RecallTest
+from .recall import tune
 
 # Below this, comparing with every row is as fast as any shortcut.
 EXACT_BELOW = 20_000
@@ -92,14 +93,16 @@ class ScannIndex(ExactIndex):
         added = 0 if self._added is None else len(self._added)
         return super().is_worn(unused) or (added > ADDED_LIMIT and has_scann())
 
+    def _is_approximate(self) -> bool:
+        return len(self) >= EXACT_BELOW and has_scann()
+
     def _arrange(self) -> None:
         self._searcher = None
         self.configuration = {"scoring": "exact"}
         self.recall = {}
-        if len(self) < EXACT_BELOW:
-            return
-        if not has_scann():
-            warnings.warn(Warnings.W301.format(rows=len(self)), stacklevel=2)
+        if not self._is_approximate():
+            if len(self) >= EXACT_BELOW:
+                warnings.warn(Warnings.W301.format(rows=len(self)), stacklevel=2)
             return
         leaves = round(LEAVES_PER_ROOT * len(self) ** 0.5)
         builder = import_scann().scann_ops_pybind.builder(self.vectors, 10, "dot_product")
@@ -111,25 +114,12 @@ class ScannIndex(ExactIndex):
         with show_phase(f"Arranging the index of {len(self):,} rows"):
             self._searcher = builder.reorder(BUDGETS[0][1]).build()
         with show_phase(f"Tuning the index of {len(self):,} rows"):
-            self._choose_budget(leaves)
+            tune(self, self._configurations(leaves), self.settings.recall_target, self._altered)
 
-    def _choose_budget(self, leaves: int) -> None:
-        """Take the cheapest budget that meets the target by more than the error of the sample."""
-        test, target = RecallTest(self.vectors), self.settings.recall_target
+    def _configurations(self, leaves: int) -> Iterator[dict[str, Any]]:
         for share, reorder in BUDGETS:
             searched = max(1, round(share * leaves))
-            self.configuration = {
-                "scoring": "tree_ah",
-                "leaves": leaves,
-                "leaves_to_search": searched,
-                "reorder": reorder,
-            }
-            self.recall = test.measure(self)
-            if self.recall["at_1"] - self.recall["standard_error"] >= target:
-                return
-        if self.recall["at_1"] >= target:
-            return
-        warnings.warn(Warnings.W302.format(target=target, found=self.recall["at_1"]), stacklevel=2)
+            yield {"scoring": "tree_ah", "leaves": leaves, "leaves_to_search": searched, "reorder": reorder}
 
     def _search(self, queries: np.ndarray, k: int, effort: int) -> tuple[np.ndarray, np.ndarray]:
         if self._searcher is None:

@@ -16,6 +16,7 @@ INDEX_FILE = "index.json"
 # The file name and layout that ScaNN uses, so that one folder works with and without ScaNN.
 VECTORS_FILE = "dataset.npy"
 ADDED_FILE = "added.npy"
+ALTERED_FILE = "altered.npy"
 FORMAT_VERSION = 1
 
 
@@ -31,6 +32,8 @@ class StoredIndex:
         self.fingerprint = ""
         self.configuration: dict[str, Any] = {"scoring": "exact"}
         self.recall: dict[str, Any] = {}
+        # Vectors of altered names, with which recall is measured. An index built of the same rows needs them again.
+        self._altered: np.ndarray | None = None
 
     def to_disk(self, path: str | Path) -> None:
         """Save to a folder, completely or not at all.
@@ -49,8 +52,9 @@ class StoredIndex:
         }
         with fill_folder(Path(path), last=INDEX_FILE) as folder:
             self._write(folder)
-            if self._added is not None:
-                np.save(folder / ADDED_FILE, self._added)
+            for name, vectors in ((ADDED_FILE, self._added), (ALTERED_FILE, self._altered)):
+                if vectors is not None:
+                    np.save(folder / name, vectors)
             write_manifest(folder / INDEX_FILE, FORMAT_VERSION, data)
 
     def from_disk(self, path: str | Path, *, memory_map: bool = True) -> Self:
@@ -70,6 +74,7 @@ class StoredIndex:
         load = partial(np.load, mmap_mode="c" if memory_map else None)
         self._vectors = load(path / VECTORS_FILE)
         self._added = load(path / ADDED_FILE) if ADDED_FILE in data["files"] else None
+        self._altered = load(path / ALTERED_FILE) if ALTERED_FILE in data["files"] else None
         self.fingerprint = data["fingerprint"]
         self.configuration = data["configuration"]
         self.recall = data["recall"]

@@ -6,13 +6,15 @@ thread is not disturbed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..errors import Errors
 from ..terminology.edits import Edit, add_terminology, remove_concepts
+from .altered_names import encode_altered_names
 from .keys import find_keys
 from .retriever import Retriever
 from .token_rows import encode_groups, group_by_tokens, make_row_table, warn_of_unsayable
@@ -49,7 +51,8 @@ def with_names(retriever: Retriever, encoder: EncoderShim, added: Terminology, *
         keys = np.concatenate([keys, groups.keys[unknown]])
     is_sayable = groups.row_of_name >= 0
     row_of_name[new[is_sayable]] = index_rows[groups.row_of_name[is_sayable]]
-    return _make_retriever(edit.terminology, index, keys, row_of_name)
+    make_altered = partial(encode_altered_names, edit.terminology.names["name"], encoder, batch_size=batch_size)
+    return _make_retriever(edit.terminology, index, keys, row_of_name, make_altered)
 
 
 def without_concepts(retriever: Retriever, ids: Iterable[str]) -> Retriever:
@@ -74,7 +77,11 @@ def _carry_over(retriever: Retriever, edit: Edit) -> np.ndarray:
 
 
 def _make_retriever(
-    terminology: Terminology, index: ExactIndex, keys: np.ndarray, row_of_name: np.ndarray
+    terminology: Terminology,
+    index: ExactIndex,
+    keys: np.ndarray,
+    row_of_name: np.ndarray,
+    make_altered: Callable[[], np.ndarray] | None = None,
 ) -> Retriever:
     """Make the retriever. If many rows have no names, drop these rows."""
     is_used = np.zeros(len(index), dtype=bool)
@@ -83,6 +90,6 @@ def _make_retriever(
         raise ValueError(Errors.E410.format(n=terminology.n_names))
     used = np.flatnonzero(is_used)
     if index.is_worn(len(index) - len(used)):
-        index, keys = index.rearranged(used), keys[used]
+        index, keys = index.rearranged(used, make_altered), keys[used]
         row_of_name = np.where(row_of_name < 0, -1, (np.cumsum(is_used) - 1)[row_of_name])
     return Retriever(terminology, index, *make_row_table(row_of_name, len(index)), keys)

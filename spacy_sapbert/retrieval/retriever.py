@@ -11,6 +11,7 @@ import numpy as np
 
 from ..errors import Errors
 from ..index import ExactIndex, Subset
+from .altered_names import encode_altered_names
 from .cache import LRUCache
 from .filters import Allowed, ConceptFilter, FilterTable
 from .token_rows import encode_groups, group_by_tokens, make_row_table, warn_of_unsayable
@@ -127,7 +128,8 @@ class Retriever:
             raise ValueError(Errors.E410.format(n=terminology.n_names))
         warn_of_unsayable(groups)
         vectors = encode_groups(groups, encoder, batch_size=batch_size, store=store)
-        index.build(vectors, fingerprint=encoder.fingerprint)
+        make_altered = partial(encode_altered_names, terminology.names["name"], encoder, batch_size=batch_size)
+        index.build(vectors, fingerprint=encoder.fingerprint, make_altered=make_altered)
         return cls(terminology, index, *make_row_table(groups.row_of_name, len(index)), groups.keys)
 
     @property
