@@ -13,8 +13,8 @@ from .retrieval.filters import ConceptFilter
 
 if TYPE_CHECKING:
     from .encoder.shim import EncoderShim
-    from .retrieval.cache import LRUCache
     from .retrieval.retriever import Hit, Retriever
+    from .snapshot import Snapshot
 
 
 class Candidate(TypedDict):
@@ -44,19 +44,6 @@ class DocLinks(NamedTuple):
     spans: list[list[Candidate] | None]
 
 
-class Snapshot(NamedTuple):
-    """What one search works with.
-
-    encoder (EncoderShim): The encoder.
-    retriever (Retriever): Terminology and index, built with this encoder.
-    cache (LRUCache): Candidates that were found with them, by `k` and query.
-    """
-
-    encoder: EncoderShim
-    retriever: Retriever
-    cache: LRUCache[list[Candidate]]
-
-
 def find_candidates(
     queries: Iterable[Query], settings: LinkerSettings, snapshot: Snapshot
 ) -> dict[Query, list[Candidate]]:
@@ -67,7 +54,7 @@ def find_candidates(
     snapshot (Snapshot): What to search with. New candidates are added to its cache.
     RETURNS (dict[Query, list[Candidate]]): The candidates of each, best first. They are shared with the cache.
     """
-    k, (encoder, retriever, cache) = settings.k, snapshot
+    k, retriever, cache = settings.k, snapshot.retriever, snapshot.cache
     found: dict[Query, list[Candidate]] = {}
     unknown: dict[ConceptFilter, list[str]] = {}
     for query in dict.fromkeys(queries):
@@ -76,7 +63,7 @@ def find_candidates(
             unknown.setdefault(query.filter, []).append(query.text)
         found[query] = cached or []
     texts_to_encode = dict.fromkeys(text for texts in unknown.values() for text in texts)
-    vectors = _encode(list(texts_to_encode), encoder, settings.batch_size)
+    vectors = _encode(list(texts_to_encode), snapshot.encoder, settings.batch_size)
     for allowed, texts in unknown.items():
         known = [text for text in texts if text in vectors]
         if known:

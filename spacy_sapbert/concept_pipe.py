@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +13,11 @@ from spacy.pipeline import TrainablePipe
 from spacy.training import Example
 from typing_extensions import Self
 
-from .candidates import Candidate, Snapshot
 from .errors import Errors
 from .linker_settings import LinkerSettings
+from .queries import QueryMaker
 from .retrieval.cache import LRUCache
+from .snapshot import EditLock, Snapshot
 
 if TYPE_CHECKING:
     from .encoder.shim import EncoderShim
@@ -30,9 +32,19 @@ class ConceptPipe(TrainablePipe):  # type: ignore[misc]  # spaCy's class is comp
 
     model: Any
     _settings: LinkerSettings
+    # With the settings of the index, but empty: each build fills another one.
     _index: ExactIndex
-    _retriever: Retriever | None
-    _cache: LRUCache[list[Candidate]]
+    _edits: EditLock
+    # The only attribute that changes when the linker gets another encoder, terminology or index.
+    _snapshot: Snapshot
+
+    def _start(self, index: ExactIndex) -> None:
+        """Begin without concepts. Subclasses call this when name, model and settings are set."""
+        from .encoder.shim import get_encoder
+
+        self._index = index
+        self._edits = EditLock()
+        self._snapshot = Snapshot(self.name, get_encoder(self.model), None, LRUCache(self._settings.cache_size))
 
     @property
     def is_ready(self) -> bool:
@@ -40,17 +52,15 @@ class ConceptPipe(TrainablePipe):  # type: ignore[misc]  # spaCy's class is comp
 
         RETURNS (bool): False before `initialize`.
         """
-        return self._retriever is not None
+        return self._snapshot.built is not None
 
     @property
     def encoder(self) -> EncoderShim:
-        """Return the encoder inside of the model.
+        """Return the encoder, which is also in the model. `initialize` and loading put another one in its place.
 
         RETURNS (EncoderShim): Settings, fingerprint, `encode`.
         """
-        from .encoder.shim import get_encoder
-
-        return get_encoder(self.model)
+        return self._snapshot.encoder
 
     @property
     def retriever(self) -> Retriever:
@@ -59,9 +69,7 @@ class ConceptPipe(TrainablePipe):  # type: ignore[misc]  # spaCy's class is comp
         RETURNS (Retriever): The retriever.
         RAISES (ValueError): If the linker has not been initialized.
         """
-        if self._retriever is None:
-            raise ValueError(Errors.E401.format(name=self.name))
-        return self._retriever
+        return self._snapshot.retriever
 
     @property
     def terminology(self) -> Terminology:
@@ -93,7 +101,8 @@ class ConceptPipe(TrainablePipe):  # type: ignore[misc]  # spaCy's class is comp
         """Load the encoder, read the terminology, encode all names and build the index.
 
         What is not given stays as it is: a new encoder alone encodes the same names again. With neither, an
-        initialized linker is left alone.
+        initialized linker is left alone. Everything is built beside what the linker has, and put in place at the end:
+        until then searches go on as before, and after an error they do so for good.
 
         get_examples (Callable | None): Not used.
         nlp (Language | None): The pipeline, in whose meta the terminology's sources and their restrictions are
@@ -106,52 +115,23 @@ class ConceptPipe(TrainablePipe):  # type: ignore[misc]  # spaCy's class is comp
         RAISES (ValueError): If there is no terminology, or no encoder.
         RAISES (TypeError): If the terminology or the encoder is something else.
         """
+        from .initializing import load_encoder, read_terminology
         from .retrieval.retriever import Retriever
 
-        if terminology is None and encoder is None and self._retriever is not None:
+        if terminology is None and encoder is None and self.is_ready:
             return
-        self._load_encoder(encoder)
-        terminology = self._read_terminology(terminology)
-        self._cache.clear()
-        self._retriever = Retriever.build(
-            terminology,
-            self.encoder,
-            self._index.empty(),
-            batch_size=self._settings.batch_size,
-            vectors_path=vectors_path,
-        )
-        self._record_sources(nlp)
-
-    def _load_encoder(self, encoder: Any) -> None:
-        if isinstance(encoder, str | Path):
-            self.encoder.load(encoder)
-        elif callable(encoder):
-            encoder(self.model)
-        elif encoder is not None:
-            found, expected = type(encoder).__name__, "a folder, a hub name, or a function"
-            raise TypeError(Errors.E405.format(name=self.name, key="encoder", found=found, expected=expected))
-        if not self.encoder.is_loaded:
-            example = "spacy-sapbert.HuggingFaceEncoder.v1"
-            raise ValueError(Errors.E403.format(name=self.name, what="an encoder", key="encoder", example=example))
-
-    def _read_terminology(self, terminology: Any) -> Terminology:
-        from .progress import say
-        from .terminology.summary import summarize
-        from .terminology.table import Terminology
-
-        if terminology is None:
-            if self._retriever is None:
-                what, key, example = "a terminology", "terminology", "spacy-sapbert.OboTerminology.v1"
-                raise ValueError(Errors.E403.format(name=self.name, what=what, key=key, example=example))
-            return self._retriever.terminology
-        is_read = callable(terminology)
-        terminology = terminology() if is_read else terminology
-        if not isinstance(terminology, Terminology):
-            found, expected = type(terminology).__name__, "a Terminology"
-            raise TypeError(Errors.E405.format(name=self.name, key="terminology", found=found, expected=expected))
-        if is_read:
-            say(f"The linker '{self.name}' has {summarize(terminology)}")
-        return terminology
+        with self._edits:
+            present = self._snapshot
+            loaded = load_encoder(encoder, present)
+            retriever = Retriever.build(
+                read_terminology(terminology, present),
+                loaded.fixed(),
+                self._index.empty(),
+                batch_size=self._settings.batch_size,
+                vectors_path=vectors_path,
+            )
+            self._record_sources(nlp, retriever)
+            self._publish(present.replaced(encoder=loaded, retriever=retriever))
 
     def add_names(
         self,
@@ -179,14 +159,17 @@ class ConceptPipe(TrainablePipe):  # type: ignore[misc]  # spaCy's class is comp
         from .terminology.edits import collect_names
         from .terminology.table import Terminology
 
-        encoder, retriever, _ = self.get_snapshot()
+        self.get_snapshot()  # refuses a linker that can't be edited before anything is read
         if not isinstance(names, Terminology):
             if not isinstance(names, Iterable):
                 raise TypeError(Errors.E440.format(found=f"{names!r:.80} was given"))
             names = collect_names(names, language=language, source=source, term_type=term_type)
-        self.set_retriever(with_names(retriever, encoder, names, batch_size=self._settings.batch_size))
-        self._record_sources(nlp)
-        return self.terminology.n_names - retriever.terminology.n_names
+        with self._edits:
+            present = self.get_snapshot()
+            edited = with_names(present.retriever, present.encoder, names, batch_size=self._settings.batch_size)
+            self._record_sources(nlp, edited)
+            self.set_retriever(edited)
+        return edited.terminology.n_names - present.retriever.terminology.n_names
 
     def remove_concepts(self, ids: Iterable[str]) -> int:
         """Remove concepts, which the next search does not find. If anything fails, the linker stays as it was.
@@ -194,19 +177,37 @@ class ConceptPipe(TrainablePipe):  # type: ignore[misc]  # spaCy's class is comp
         ids (Iterable[str]): The concepts' ids.
         RETURNS (int): How many names were removed with them.
         RAISES (KeyError): If there is no concept with one of the ids.
-        RAISES (ValueError): If the linker has no concepts, or none would be left.
+        RAISES (ValueError): If the linker has no concepts, none would be left, or none would be left of a type, source,
+            language, id or output source that a setting of the linker names.
         """
         from .retrieval.edits import without_concepts
 
-        retriever = self.retriever
-        self.set_retriever(without_concepts(retriever, ids))
-        return retriever.terminology.n_names - self.terminology.n_names
+        with self._edits:
+            present = self.retriever
+            edited = without_concepts(present, ids)
+            self._check_settings(present, edited)
+            self.set_retriever(edited)
+        return present.terminology.n_names - edited.terminology.n_names
+
+    def _check_settings(self, present: Retriever, edited: Retriever) -> None:
+        """Refuse an edit after which a setting would name what the terminology lacks, and the next call would fail."""
+        try:
+            QueryMaker(self._settings, present)
+        except ValueError:
+            return  # a setting is wrong already, which the next call says
+        try:
+            QueryMaker(self._settings, edited)
+        except ValueError as error:
+            n = len(present.terminology) - len(edited.terminology)
+            reason = f"a setting of the linker '{self.name}' asks for them. Change the setting first. {error}"
+            raise ValueError(Errors.E150.format(n=n, reason=reason)) from error
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = util.SimpleFrozenList()) -> None:
-        """Save encoder, terminology and index to a folder.
+        """Save encoder, terminology and index to a folder, completely or not at all, as they are at this moment.
 
         path (str | Path): The folder; other files in it are left alone.
         exclude (Iterable[str]): Parts to leave out: "encoder", "terminology", "retriever".
+        RAISES (ValueError): If a part is unknown, or the index was built with another encoder.
         """
         from .saving import save_parts
 
@@ -215,36 +216,41 @@ class ConceptPipe(TrainablePipe):  # type: ignore[misc]  # spaCy's class is comp
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = util.SimpleFrozenList()) -> Self:
         """Load from a folder. Terminology and vectors stay on disk until they are needed.
 
+        If the folder has no retriever, because the saved linker was empty or because it was left out, the linker has no
+        concepts afterwards. If the encoder or the terminology was left out at saving, the present one is used.
+
         path (str | Path): What `to_disk` has written; it may have been moved.
-        exclude (Iterable[str]): Parts to leave out.
+        exclude (Iterable[str]): Parts to leave as they are.
         RETURNS (ConceptPipe): The component itself.
         RAISES (OSError): If a file is missing or damaged.
-        RAISES (ValueError): If the parts do not belong together.
+        RAISES (ValueError): If the parts do not belong together, or a part is unknown.
         """
         from .saving import load_parts
 
-        return self._set_parts(load_parts(Path(path), exclude, self.encoder.requested, lambda: self.terminology))
+        return self._load(exclude, partial(load_parts, Path(path)))
 
     def to_bytes(self, *, exclude: Iterable[str] = util.SimpleFrozenList()) -> bytes:
-        """Serialise encoder, terminology and index.
+        """Serialise encoder, terminology and index as they are at this moment.
 
         exclude (Iterable[str]): Parts to leave out.
         RETURNS (bytes): The serialised linker.
+        RAISES (ValueError): If a part is unknown, or the index was built with another encoder.
         """
         from .saving import pack_parts
 
         return pack_parts(self._get_parts(exclude))
 
     def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = util.SimpleFrozenList()) -> Self:
-        """Load from bytes.
+        """Load from bytes, as `from_disk` loads from a folder.
 
         bytes_data (bytes): What `to_bytes` returned.
-        exclude (Iterable[str]): Parts to leave out.
+        exclude (Iterable[str]): Parts to leave as they are.
         RETURNS (ConceptPipe): The component itself.
+        RAISES (ValueError): If the bytes are damaged, the parts do not belong together, or a part is unknown.
         """
         from .saving import unpack_parts
 
-        return self._set_parts(unpack_parts(bytes_data, exclude, lambda: self.terminology))
+        return self._load(exclude, partial(unpack_parts, bytes_data))
 
     def set_retriever(self, retriever: Retriever) -> None:
         """Put a terminology and its index in place.
@@ -252,11 +258,8 @@ class ConceptPipe(TrainablePipe):  # type: ignore[misc]  # spaCy's class is comp
         retriever (Retriever): Built with the encoder of this linker.
         RAISES (ValueError): If its index was built with another encoder.
         """
-        if self.encoder.is_loaded:
-            self._check_encoder(retriever, self.encoder.fingerprint)
-        self._retriever = retriever
-        # A new one, because a search that goes on in another thread may still add to the old one what it finds.
-        self._cache = LRUCache(self._settings.cache_size)
+        with self._edits:
+            self._publish(self._snapshot.replaced(retriever=retriever))
 
     def get_snapshot(self) -> Snapshot:
         """Return what a search works with from its first line to its last, whatever another thread puts in place.
@@ -264,36 +267,30 @@ class ConceptPipe(TrainablePipe):  # type: ignore[misc]  # spaCy's class is comp
         RETURNS (Snapshot): Encoder, retriever and cache.
         RAISES (ValueError): If the component has not been initialized, or its encoder was exchanged.
         """
-        # The cache first: what the retriever of before finds must not get into the cache of the next one.
-        cache, retriever, encoder = self._cache, self.retriever, self.encoder
-        # Checked again, because the encoder can be replaced on its own.
-        self._check_encoder(retriever, encoder.fingerprint)
-        return Snapshot(encoder, retriever, cache)
+        return self._snapshot.fixed()
 
-    def _check_encoder(self, retriever: Retriever, fingerprint: str) -> None:
-        index = retriever.index.fingerprint
-        if index != fingerprint:
-            raise ValueError(Errors.E402.format(name=self.name, index=index[:8], encoder=fingerprint[:8]))
+    def _publish(self, snapshot: Snapshot) -> None:
+        """Put another snapshot in place. This can't fail half way."""
+        self._snapshot = snapshot
+        # For spaCy and thinc, which know the encoder as a part of the model. No search looks for it there.
+        self.model.shims[0] = snapshot.encoder
 
-    def _record_sources(self, nlp: Language | None) -> None:
+    def _record_sources(self, nlp: Language | None, retriever: Retriever) -> None:
         from .terminology.licences import add_sources
 
         if nlp is not None:
-            add_sources(nlp.meta, self.terminology, self.name)
+            add_sources(nlp.meta, retriever.terminology, self.name)
 
     def _get_parts(self, exclude: Iterable[str]) -> LinkerParts:
-        from .saving import LinkerParts
+        from .saving import select_parts
 
-        encoder = self.encoder.source if self.encoder.is_loaded else None
-        terminology = None if self._retriever is None else self._retriever.terminology
-        parts = LinkerParts(encoder, terminology, self._retriever)
-        return parts._replace(**dict.fromkeys(set(exclude).intersection(parts._fields)))
+        return select_parts(self._snapshot, exclude)
 
-    def _set_parts(self, parts: LinkerParts) -> Self:
-        if parts.retriever is not None and (parts.encoder is not None or self.encoder.is_loaded):
-            self._check_encoder(parts.retriever, (parts.encoder or self.encoder).fingerprint)
-        if parts.encoder is not None:
-            self.encoder.set_source(parts.encoder)
-        if parts.retriever is not None:
-            self.set_retriever(parts.retriever)
+    def _load(self, exclude: Iterable[str], load: Callable[[Snapshot, set[str]], LinkerParts]) -> Self:
+        from .saving import check_exclude, with_parts
+
+        excluded = check_exclude(exclude)
+        with self._edits:
+            present = self._snapshot
+            self._publish(with_parts(present, load(present, excluded), excluded))
         return self

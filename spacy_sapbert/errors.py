@@ -176,10 +176,7 @@ class Errors(metaclass=_WithCodes):
         "languages and sources as they are given."
     )
     E142 = "There is nothing to merge: no terminology was given. Pass one or more."
-    E150 = (
-        "Can't remove all {n} concepts: nothing would be left to link to. Take the linker out of the pipeline instead "
-        "(`nlp.remove_pipe`), or give it another terminology with `initialize(terminology=...)`."
-    )
+    E150 = "Can't remove these {n} concepts: {reason}"
     E128 = "{file} is empty. The copy was probably interrupted; copy the release again."
     E129 = _MISSING_FILE + " Copy the file there, or set errors = 'skip' to go on without it."
 

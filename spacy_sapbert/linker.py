@@ -19,7 +19,6 @@ from .concept_pipe import ConceptPipe
 from .errors import Errors
 from .linker_settings import ATTRIBUTE, LinkerSettings
 from .queries import Query, QueryMaker
-from .retrieval.cache import LRUCache
 from .scorer import with_gold_ents
 from .settings import explain_unknown, with_settings
 
@@ -65,9 +64,7 @@ class SapbertLinker(ConceptPipe):
         self.name = name
         self.cfg: dict[str, Any] = {}
         self.scorer = scorer
-        self._index = index
-        self._retriever = None
-        self._cache = LRUCache(self._settings.cache_size)
+        self._start(index)
         register_extensions(self._settings.attribute)
 
     def __getattr__(self, name: str) -> Any:

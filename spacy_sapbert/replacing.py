@@ -94,6 +94,18 @@ def find_part(path: Path, name: str) -> Path:
     return waiting if waiting.exists() else path / name
 
 
+def identify_save(path: Path, last: str) -> tuple[object, ...]:
+    """Identify the save that a folder's parts are from, to notice that another one replaces them.
+
+    path (Path): The folder.
+    last (str): The part that saves move last.
+    RETURNS (tuple[object, ...]): Another value after each save, and while parts are moved.
+    """
+    part = find_part(path, last)
+    found = part.stat() if part.exists() else None
+    return (path / SAVED).is_dir(), None if found is None else (found.st_ino, found.st_mtime_ns)
+
+
 def delete_folder(path: Path) -> None:
     """Delete a folder as far as that is possible.
 

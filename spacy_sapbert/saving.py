@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Collection, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,9 +12,10 @@ import srsly
 from .encoder.folder import ENCODER_FILE, EncoderSource, pack_encoder, read_encoder, unpack_encoder, write_encoder
 from .errors import Errors
 from .files import fill_folder, read_manifest, write_manifest
-from .replacing import find_part, finish_replacing
+from .replacing import find_part, finish_replacing, identify_save
 from .retrieval.retriever import Retriever
 from .retrieval.storage import pack_retriever, read_retriever, unpack_retriever, write_retriever
+from .snapshot import Snapshot
 from .terminology.table import Terminology
 
 LINKER_FILE = "linker.json"
@@ -52,30 +54,45 @@ def save_parts(parts: LinkerParts, path: Path) -> None:
             write_retriever(parts.retriever, folder / "retriever")
 
 
-def load_parts(
-    path: Path, exclude: Iterable[str], requested: dict[str, Any], present: Callable[[], Terminology]
-) -> LinkerParts:
-    """Load a linker's parts from a folder.
+def load_parts(path: Path, present: Snapshot, excluded: Collection[str]) -> LinkerParts:
+    """Load a linker's parts from a folder. If it is saved again meanwhile, the new parts are loaded.
 
     path (Path): A folder that `save_parts` wrote.
-    exclude (Iterable[str]): Parts to leave out.
-    requested (dict[str, Any]): Encoder settings that override those of the folder.
-    present (Callable[[], Terminology]): Returns the terminology of a retriever that was saved without one.
+    present (Snapshot): What the linker has: the encoder's settings, which override those of the folder, and the
+        terminology of a retriever that was saved without one.
+    excluded (Collection[str]): Parts to leave out.
     RETURNS (LinkerParts): The parts. The terminology is that of the retriever.
     RAISES (OSError): If a file is missing or damaged.
     """
-    finish_replacing(path)
+    while True:
+        finish_replacing(path)
+        before = identify_save(path, LINKER_FILE)
+        try:
+            parts = _read_parts(path, present, excluded)
+        except (OSError, ValueError):
+            # Parts of two saves do not fit together.
+            if identify_save(path, LINKER_FILE) == before:
+                raise
+        else:
+            if identify_save(path, LINKER_FILE) == before:
+                return parts
+
+
+def _read_parts(path: Path, present: Snapshot, excluded: Collection[str]) -> LinkerParts:
     manifest = read_manifest(find_part(path, LINKER_FILE), FORMAT_VERSION)
-    names = set(manifest["parts"]).difference(exclude)
+    names = set(manifest["parts"]).difference(excluded)
     encoder = terminology = retriever = None
     if "encoder" in names:
         folder = find_part(path, "encoder")
         # Otherwise the reader would look for the path on the hub.
         if not (folder / ENCODER_FILE).is_file():
             raise FileNotFoundError(Errors.E503.format(path=folder / ENCODER_FILE))
-        encoder = read_encoder(folder, requested=requested)
+        encoder = read_encoder(folder, requested=present.encoder.requested)
     if "retriever" in names:
-        terminology = Terminology.from_disk(find_part(path, "terminology")) if "terminology" in names else present()
+        if "terminology" in names:
+            terminology = Terminology.from_disk(find_part(path, "terminology"))
+        else:
+            terminology = present.retriever.terminology
         retriever = read_retriever(find_part(path, "retriever"), terminology)
     return LinkerParts(encoder, terminology, retriever)
 
@@ -97,27 +114,84 @@ def pack_parts(parts: LinkerParts) -> bytes:
     return data
 
 
-def unpack_parts(data: bytes, exclude: Iterable[str], present: Callable[[], Terminology]) -> LinkerParts:
+def unpack_parts(data: bytes, present: Snapshot, excluded: Collection[str]) -> LinkerParts:
     """Load a linker's parts from bytes.
 
     data (bytes): The bytes that `pack_parts` returned.
-    exclude (Iterable[str]): Parts to leave out.
-    present (Callable[[], Terminology]): Returns the terminology of a retriever that was packed without one.
+    present (Snapshot): What the linker has, as for `load_parts`.
+    excluded (Collection[str]): Parts to leave out.
     RETURNS (LinkerParts): The parts. The terminology is that of the retriever.
-    RAISES (ValueError): If the bytes are damaged.
+    RAISES (ValueError): If the bytes are damaged, or are not those of a linker.
     """
     try:
         # Not srsly.msgpack_loads, which leaves the garbage collector switched off when the bytes are damaged.
         packed: dict[str, Any] = srsly.msgpack.loads(data, raw=False)
-        unknown = set(packed) - set(PARTS)
+        unknown = [f"{key!r:.80}" for key, part in packed.items() if key not in PARTS or not isinstance(part, bytes)]
     except Exception as error:  # damaged bytes make msgpack raise nearly anything
         raise ValueError(Errors.E505.format(reason=error)) from error
     if unknown:
-        raise ValueError(Errors.E505.format(reason=f"they hold {', '.join(map(repr, sorted(unknown)))}"))
-    names = set(packed).difference(exclude)
-    encoder = unpack_encoder(packed["encoder"]) if "encoder" in names else None
+        raise ValueError(Errors.E505.format(reason=f"they hold {', '.join(sorted(unknown))}"))
+    names = set(packed).difference(excluded)
+    encoder = unpack_encoder(packed["encoder"], requested=present.encoder.requested) if "encoder" in names else None
     terminology = retriever = None
     if "retriever" in names:
-        terminology = Terminology.from_bytes(packed["terminology"]) if "terminology" in names else present()
+        if "terminology" in names:
+            terminology = Terminology.from_bytes(packed["terminology"])
+        else:
+            terminology = present.retriever.terminology
         retriever = unpack_retriever(packed["retriever"], terminology)
     return LinkerParts(encoder, terminology, retriever)
+
+
+def check_exclude(exclude: Iterable[str]) -> set[str]:
+    """Check which parts are to be left out.
+
+    exclude (Iterable[str]): The parts. "vocab" is accepted because spaCy passes it to every component.
+    RETURNS (set[str]): Those that a linker has.
+    RAISES (TypeError): If it is a single string.
+    RAISES (ValueError): If a part is unknown.
+    """
+    what = f"parts ({', '.join(PARTS)})"
+    if isinstance(exclude, str):
+        raise TypeError(Errors.E441.format(function="exclude", what=what, found=f"{exclude!r:.80} was given"))
+    excluded = set(exclude) - {"vocab"}
+    if not excluded <= set(PARTS):
+        unknown = ", ".join(sorted(map(repr, excluded.difference(PARTS))))
+        raise ValueError(Errors.E441.format(function="exclude", what=what, found=f"there is no {unknown:.80}"))
+    return excluded
+
+
+def select_parts(snapshot: Snapshot, exclude: Iterable[str]) -> LinkerParts:
+    """Select the parts of a linker to save.
+
+    snapshot (Snapshot): The linker's parts at one moment.
+    exclude (Iterable[str]): Parts to leave out.
+    RETURNS (LinkerParts): The parts.
+    RAISES (ValueError): If a part is unknown, or the index was built with another encoder: it could not be loaded.
+    """
+    excluded = check_exclude(exclude)
+    built, encoder = snapshot.built, snapshot.encoder.fixed()
+    source = encoder.source if encoder.is_loaded else None
+    parts = LinkerParts(source, None if built is None else built.terminology, built)
+    parts = parts._replace(**dict.fromkeys(excluded))
+    if parts.encoder is not None and parts.retriever is not None:
+        replace(snapshot, encoder=encoder).check_encoder()
+    return parts
+
+
+def with_parts(present: Snapshot, loaded: LinkerParts, excluded: Collection[str]) -> Snapshot:
+    """Make the snapshot of a linker that has loaded parts.
+
+    present (Snapshot): What the linker has.
+    loaded (LinkerParts): The parts.
+    excluded (Collection[str]): Parts that were left out at loading, and stay as they are.
+    RETURNS (Snapshot): The new one, without concepts if no retriever was saved, and without an encoder if nothing was.
+    RAISES (ValueError): If the index was built with another encoder.
+    """
+    encoder = present.encoder
+    if loaded.encoder is not None:
+        encoder = encoder.unloaded()
+        encoder.set_source(loaded.encoder)
+    elif not excluded and all(part is None for part in loaded):
+        encoder = encoder.unloaded()
+    return present.replaced(encoder=encoder, retriever=present.built if "retriever" in excluded else loaded.retriever)

@@ -250,9 +250,8 @@ def test_a_terminology_whose_names_say_nothing_to_the_encoder_is_refused(encoder
 def test_a_model_that_is_no_name_encoder_is_refused():
     from thinc.api import Relu
 
-    linker = SapbertLinker(spacy.blank("en").vocab, Relu(2, 2), ExactIndex())
     with pytest.raises(ValueError, match="E222"):
-        linker.initialize()
+        SapbertLinker(spacy.blank("en").vocab, Relu(2, 2), ExactIndex())
 
 
 def test_settings_that_lose_their_meaning_at_run_time_are_refused(make_nlp):

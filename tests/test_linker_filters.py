@@ -266,3 +266,34 @@ def test_filters_in_the_config_are_saved_with_the_pipeline(make_nlp, tmp_path):
     for pipeline in (nlp, loaded):
         (ent,) = pipeline("heart attack").ents
         assert set(ids(ent._.kb_candidates, "concept_id")) == DISEASES and ent.kb_id_ == "D009203"
+
+
+@pytest.mark.parametrize(
+    ("setting", "removed"),
+    [
+        ({"types": ["T047", "T184"]}, "C0917801"),
+        ({"label_types": {"SYMPTOM": ["T184"]}}, "C0917801"),
+        ({"ids": ["C0917801", "C0009443"]}, "C0917801"),
+        ({"output_source": "OMIM"}, ["C0020538", "C0013264", "C0917801"]),
+    ],
+    ids=str,
+)
+def test_what_a_setting_asks_for_is_not_removed_altogether(make_nlp, setting, removed):
+    linker = make_nlp(k=1, **setting).get_pipe("sapbert_linker")
+    removed = [removed] if isinstance(removed, str) else removed
+    before, expected = linker.retriever, linker.find(["insomnia", "hypertension"])
+    with pytest.raises(ValueError, match=rf"^\[E150\] Can't remove these {len(removed)} concepts: a setting.*\[E43"):
+        linker.remove_concepts(removed)
+    assert linker.retriever is before and linker.find(["insomnia", "hypertension"]) == expected
+    for name in setting:
+        setattr(linker, name, {} if name == "label_types" else None)
+    assert linker.remove_concepts(removed) > 0
+    assert linker.find(["insomnia"])[0][0]["concept_id"] not in removed
+
+
+def test_a_setting_that_is_wrong_already_does_not_stop_a_removal(make_nlp):
+    linker = make_nlp(k=1).get_pipe("sapbert_linker")
+    linker.types = ["T999"]
+    assert linker.remove_concepts(["C0009264"]) == 2
+    with pytest.raises(ValueError, match=r"^\[E430\]"):
+        linker.find(["cold"])

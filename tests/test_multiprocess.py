@@ -93,6 +93,6 @@ def test_four_threads_give_the_same_links_as_one(make_nlp, cache_size):
     nlp = make_nlp(cache_size=cache_size)
     texts = TEXTS * 8
     expected = [links(nlp(text)) for text in texts]
-    nlp.get_pipe("sapbert_linker")._cache.clear()
+    nlp.get_pipe("sapbert_linker")._snapshot.cache.clear()
     with ThreadPoolExecutor(4) as pool:
         assert_same(list(pool.map(lambda text: links(nlp(text)), texts)), expected)

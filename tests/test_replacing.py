@@ -5,7 +5,7 @@ import os
 from contextlib import suppress
 
 import pytest
-from faults import Fault, fault_at, list_operations
+from injection import Fault, count_operations, fault_at
 
 from spacy_sapbert.files import fill_folder, read_manifest, write_manifest
 from spacy_sapbert.replacing import SAVED, find_part
@@ -43,7 +43,7 @@ def read(path):
 
 def count(tmp_path):
     path = make_old(tmp_path / "counted")
-    return len(list_operations(lambda: save(path, NEW), path))
+    return count_operations(lambda: save(path, NEW), path)
 
 
 @pytest.mark.parametrize("error", [Fault, KeyboardInterrupt])
@@ -80,23 +80,18 @@ def test_a_kill_at_any_file_operation_leaves_the_old_parts_or_the_new_ones_to_th
     assert outcomes == sorted(outcomes) and not all(outcomes) and any(outcomes)
 
 
-def test_where_a_killed_save_cannot_be_finished_its_parts_are_found(tmp_path):
+def test_before_a_killed_save_is_finished_all_of_its_parts_are_found(tmp_path):
     n_unfinished = 0
     for number in range(count(tmp_path)):
         path = make_old(tmp_path / str(number))
         with suppress(Fault), fault_at(number, path, lasting=True):
             save(path, NEW)
-        with fault_at(0, path, lasting=True):
-            n_unfinished += (path / SAVED).is_dir()
-            manifest = find_part(path, MANIFEST)
-            found = {name: find_part(path, name.split("/")[0]) for name in read_files(manifest)}
-            content = {name: (part.parent / name).read_text() for name, part in found.items()}
-            assert content in ({n: c for n, c in files.items() if c in ("old", "new")} for files in (OLD, NEW)), number
+        n_unfinished += (path / SAVED).is_dir()
+        # The manifest lists the files; each is in the part that its path starts with.
+        names = json.loads(find_part(path, MANIFEST).read_text())["files"]
+        found = {name: (find_part(path, name.split("/")[0]).parent / name).read_text() for name in names}
+        assert found in ({n: c for n, c in files.items() if c in ("old", "new")} for files in (OLD, NEW)), number
     assert n_unfinished > 5
-
-
-def read_files(manifest):
-    return list(json.loads(manifest.read_text())["files"])
 
 
 @pytest.mark.parametrize("is_folder", [True, False])
@@ -106,7 +101,7 @@ def test_parts_that_are_links_are_replaced_and_what_they_point_to_stays(tmp_path
     path = make_old(tmp_path / "folder")
     (path / name).rename(target)
     (path / name).symlink_to(target)
-    for number in range(len(list_operations(lambda: save(make_old(tmp_path / "counted"), NEW), tmp_path / "counted"))):
+    for number in range(count(tmp_path)):
         if (path / name).is_symlink():
             with suppress(Fault), fault_at(number, path):
                 save(path, NEW)

@@ -86,7 +86,7 @@ def test_a_pipeline_can_be_saved_over_the_folder_it_was_loaded_from(make_nlp, tm
     expected = links(nlp)
     for _ in range(2):
         nlp.to_disk(tmp_path / "p")
-        nlp.get_pipe("sapbert_linker")._cache.clear()
+        nlp.get_pipe("sapbert_linker")._snapshot.cache.clear()
         assert links(nlp) == expected
     assert links(spacy.load(tmp_path / "p")) == expected
     leftovers = [path.name for path in (tmp_path / "p").rglob(".*")]

@@ -16,6 +16,7 @@ ROOT = Path(spacy_sapbert.__file__).parent
 FILES = [
     "linker.py",
     "concept_pipe.py",
+    "snapshot.py",
     "queries.py",
     "abbreviations/component.py",
     "retrieval/filters.py",
@@ -29,7 +30,7 @@ FILES = [
 ]
 
 
-def test_a_document_reaches_its_candidates_through_twelve_files(encoder_folder, terminology):
+def test_a_document_reaches_its_candidates_through_thirteen_files(encoder_folder, terminology):
     linker = SapbertLinker(Vocab(), build_name_encoder_v1(), ExactIndex())
     linker.initialize(terminology=terminology, encoder=str(encoder_folder))
     doc = Doc(linker.vocab, words=["She", "had", "a", "heart", "attack"])

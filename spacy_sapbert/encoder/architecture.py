@@ -29,7 +29,16 @@ def build_name_encoder_v1(*, precision: Precision = "auto", **requested: Any) ->
     """
     for name in set(requested).difference(EncoderSettings.model_fields):
         raise ValueError(explain_unknown(EncoderSettings, name, "the name encoder"))
-    return Model("name_encoder", forward, shims=[EncoderShim(requested, precision)])
+    return make_model(EncoderShim(requested, precision))
+
+
+def make_model(encoder: EncoderShim) -> NameEncoderModel:
+    """Make a model of an encoder.
+
+    encoder (EncoderShim): The encoder.
+    RETURNS (Model[list[str], Floats2d]): The model.
+    """
+    return Model("name_encoder", forward, shims=[encoder])
 
 
 def forward(

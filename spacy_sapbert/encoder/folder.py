@@ -123,14 +123,19 @@ def pack_encoder(source: EncoderSource | None) -> bytes:
     return pack_with(write)
 
 
-def unpack_encoder(data: bytes) -> EncoderSource | None:
+def unpack_encoder(data: bytes, *, requested: dict[str, Any] | None = None) -> EncoderSource | None:
     """Read an encoder that `pack_encoder` packed.
 
     data (bytes): The packed folder.
+    requested (dict[str, Any] | None): Settings that override those of the folder; None values do not.
     RETURNS (EncoderSource | None): The encoder, or None if the folder is empty.
     RAISES (ValueError): If the bytes are damaged.
     """
-    return unpack_with(lambda folder: read_encoder(folder) if any(folder.iterdir()) else None, data)
+
+    def read(folder: Path) -> EncoderSource | None:
+        return read_encoder(folder, requested=requested) if any(folder.iterdir()) else None
+
+    return unpack_with(read, data)
 
 
 def compute_fingerprint(

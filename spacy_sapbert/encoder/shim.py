@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -14,6 +14,7 @@ from spacy_transformers.layers.hf_shim import HFShim
 from thinc.api import Model, get_torch_default_device
 from thinc.types import Floats2d
 from tokenizers import Tokenizer
+from typing_extensions import Self
 
 from ..errors import Errors
 from ..types import Precision
@@ -23,6 +24,31 @@ from .precision import resolve_precision
 from .settings import EncoderSettings
 
 NameEncoderModel = Model[list[str], Floats2d]
+
+
+class _Loaded(NamedTuple):
+    """An encoder in memory. It is replaced as a whole, so that no search works with half of two encoders."""
+
+    source: EncoderSource
+    inference: torch.nn.Module
+    backend: Tokenizer
+    special_ids: frozenset[int]
+    device: torch.device
+
+    def encode(self, tokens: Sequence[TokenIds], batch_size: int, *, normalised: bool) -> np.ndarray:
+        """Encode tokenised strings, sorted by length."""
+        vectors = np.empty((len(tokens), int(self.source.transformer.config.hidden_size)), dtype=np.float32)
+        order = sorted(range(len(tokens)), key=lambda row: len(tokens[row]))
+        for start in range(0, len(order), batch_size):
+            rows = order[start : start + batch_size]
+            vectors[rows] = self._forward([tokens[row] for row in rows], normalised=normalised)
+        return vectors
+
+    def _forward(self, batch: Sequence[TokenIds], *, normalised: bool) -> np.ndarray:
+        pad_id = self.source.tokenizer.pad_token_id or 0
+        with torch.inference_mode():
+            pooled = forward(self.inference, batch, self.source.settings, pad_id=pad_id, device=self.device)
+            return (normalise(pooled) if normalised else pooled).cpu().numpy()
 
 
 class EncoderShim(HFShim):
@@ -40,11 +66,7 @@ class EncoderShim(HFShim):
         super().__init__(HFObjects(None, None, None, {}, {}), grad_scaler_config={"enabled": False})
         self.requested = requested
         self.precision = precision
-        self._source: EncoderSource | None = None
-        self._inference: torch.nn.Module | None = None
-        self._backend: Tokenizer | None = None
-        self._special_ids: frozenset[int] = frozenset()
-        self._device = torch.device("cpu")
+        self._loaded: _Loaded | None = None
 
     @property
     def is_loaded(self) -> bool:
@@ -52,7 +74,7 @@ class EncoderShim(HFShim):
 
         RETURNS (bool): False before `load`.
         """
-        return self._source is not None
+        return self._loaded is not None
 
     @property
     def source(self) -> EncoderSource:
@@ -61,9 +83,13 @@ class EncoderShim(HFShim):
         RETURNS (EncoderSource): Weights, tokenizer, settings, fingerprint.
         RAISES (ValueError): If no encoder has been loaded yet.
         """
-        if self._source is None:
+        return self._in_memory.source
+
+    @property
+    def _in_memory(self) -> _Loaded:
+        if self._loaded is None:
             raise ValueError(Errors.E220)
-        return self._source
+        return self._loaded
 
     @property
     def settings(self) -> EncoderSettings:
@@ -95,7 +121,8 @@ class EncoderShim(HFShim):
 
         RETURNS (dtype): float32 or bfloat16.
         """
-        return resolve_precision(self.precision, self._device)
+        device = torch.device("cpu") if self._loaded is None else self._loaded.device
+        return resolve_precision(self.precision, device)
 
     def load(self, name: str | Path, *, revision: str | None = None) -> None:
         """Load an encoder from a folder or from the hub.
@@ -110,12 +137,27 @@ class EncoderShim(HFShim):
 
         source (EncoderSource): The encoder.
         """
-        self._source = source
+        loaded = _load(source, self.precision, get_torch_default_device())
+        # For libraries that know HFShim. The encoder itself reads what it needs from one attribute.
         self._hfmodel = source.as_hf_objects()
         self._model = source.transformer
-        self._backend = _make_backend(source)
-        self._special_ids = frozenset(source.tokenizer.all_special_ids)  # the unknown token is one of them
-        self._place(get_torch_default_device())
+        self._loaded = loaded
+
+    def unloaded(self) -> Self:
+        """Make an encoder with the same requests and no weights.
+
+        RETURNS (EncoderShim): The new one.
+        """
+        return type(self)(dict(self.requested), self.precision)
+
+    def fixed(self) -> Self:
+        """Make a view of the encoder that stays the same if this one loads other weights or is moved.
+
+        RETURNS (EncoderShim): The view, which shares the weights.
+        """
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        return twin
 
     def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
         """Turn strings into token ids, truncated, special tokens included.
@@ -123,12 +165,10 @@ class EncoderShim(HFShim):
         texts (Sequence[str]): The strings.
         RETURNS (list[list[int]]): Token ids of each. Strings with equal ids have equal vectors.
         """
-        settings = self.settings
-        if settings.lower_case:
+        loaded = self._in_memory
+        if loaded.source.settings.lower_case:
             texts = [text.lower() for text in texts]
-        if not texts or self._backend is None:
-            return []
-        return [encoding.ids for encoding in self._backend.encode_batch_fast(list(texts))]
+        return [encoding.ids for encoding in loaded.backend.encode_batch_fast(list(texts))] if texts else []
 
     def is_informative(self, ids: TokenIds) -> bool:
         """Tell whether a string has a token that the vocabulary knows.
@@ -138,7 +178,8 @@ class EncoderShim(HFShim):
         ids (Sequence[int]): Token ids.
         RETURNS (bool): False if all are special, padding or unknown tokens.
         """
-        return any(token not in self._special_ids for token in ids)
+        special_ids = self._in_memory.special_ids
+        return any(token not in special_ids for token in ids)
 
     def encode(self, texts: Sequence[str], *, batch_size: int = 256) -> np.ndarray:
         """Encode strings. Equal strings are encoded once.
@@ -147,8 +188,9 @@ class EncoderShim(HFShim):
         batch_size (int): Strings in one forward pass.
         RETURNS (ndarray): Shape (n, width), float32, L2-normalised.
         """
+        encoder = self.fixed()
         distinct = {text: row for row, text in enumerate(dict.fromkeys(texts))}
-        vectors = self.encode_tokens(self.tokenize(list(distinct)), batch_size=batch_size)
+        vectors = encoder.encode_tokens(encoder.tokenize(list(distinct)), batch_size=batch_size)
         return vectors[[distinct[text] for text in texts]]
 
     def encode_tokens(self, tokens: Sequence[TokenIds], *, batch_size: int = 256) -> np.ndarray:
@@ -160,7 +202,7 @@ class EncoderShim(HFShim):
         batch_size (int): Strings in one forward pass.
         RETURNS (ndarray): Shape (n, width), float32, L2-normalised.
         """
-        return self._encode_tokens(tokens, batch_size, normalised=True)
+        return self._in_memory.encode(tokens, batch_size, normalised=True)
 
     def encode_unscaled(self, texts: Sequence[str], *, batch_size: int = 256) -> np.ndarray:
         """Encode strings without scaling, for measurements by inner product. Indexes need unit vectors: see `encode`.
@@ -169,7 +211,8 @@ class EncoderShim(HFShim):
         batch_size (int): Strings in one forward pass.
         RETURNS (ndarray): Shape (n, width), float32, as pooled.
         """
-        return self._encode_tokens(self.tokenize(texts), batch_size, normalised=False)
+        encoder = self.fixed()
+        return encoder._in_memory.encode(encoder.tokenize(texts), batch_size, normalised=False)
 
     def to_device(self, device_type: str, device_id: int) -> None:
         """Move the copy used for prediction.
@@ -178,14 +221,15 @@ class EncoderShim(HFShim):
         device_id (int): Number of the device.
         """
         name = {"gpu": f"cuda:{device_id}"}.get(device_type, device_type)
-        self._place(torch.device(name))
+        if self._loaded is not None:
+            self._loaded = _load(self._loaded.source, self.precision, torch.device(name))
 
     def to_bytes(self) -> bytes:
         """Pack the encoder folder, which is empty if no encoder is loaded.
 
         RETURNS (bytes): The packed folder.
         """
-        return pack_encoder(self._source)
+        return pack_encoder(None if self._loaded is None else self._loaded.source)
 
     def from_bytes(self, bytes_data: bytes) -> EncoderShim:
         """Load an encoder that `to_bytes` packed.
@@ -199,40 +243,13 @@ class EncoderShim(HFShim):
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        packed = {"_inference": None, "_backend": None, "_model": None, "_hfmodel": None, "_source": None}
-        return {**self.__dict__, **packed, "packed": self.to_bytes()}
+        emptied = dict.fromkeys(("_model", "_hfmodel", "_loaded"))
+        return {**self.__dict__, **emptied, "packed": self.to_bytes()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         packed = state.pop("packed")
         self.__dict__.update(state)
         self.from_bytes(packed)
-
-    def _place(self, device: torch.device) -> None:
-        if self._source is None:
-            return
-        dtype = resolve_precision(self.precision, device)
-        source = self._source.transformer
-        inference: torch.nn.Module = source
-        if source.dtype != dtype or source.device != device:
-            # The weights as read stay as they are, for saving; only the copy is rounded or moved.
-            inference = copy.deepcopy(inference).to(device=device, dtype=dtype)
-        self._inference = inference.eval()
-        self._device = device
-
-    def _encode_tokens(self, tokens: Sequence[TokenIds], batch_size: int, *, normalised: bool) -> np.ndarray:
-        vectors = np.empty((len(tokens), self.width), dtype=np.float32)
-        order = sorted(range(len(tokens)), key=lambda row: len(tokens[row]))
-        for start in range(0, len(order), batch_size):
-            rows = order[start : start + batch_size]
-            vectors[rows] = self._forward([tokens[row] for row in rows], normalised=normalised)
-        return vectors
-
-    def _forward(self, batch: Sequence[TokenIds], *, normalised: bool) -> np.ndarray:
-        assert self._inference is not None
-        pad_id = self.source.tokenizer.pad_token_id or 0
-        with torch.inference_mode():
-            pooled = forward(self._inference, batch, self.settings, pad_id=pad_id, device=self._device)
-            return (normalise(pooled) if normalised else pooled).cpu().numpy()
 
 
 def get_encoder(model: NameEncoderModel) -> EncoderShim:
@@ -253,3 +270,14 @@ def _make_backend(source: EncoderSource) -> Tokenizer:
     backend.no_padding()
     backend.enable_truncation(source.settings.max_length)
     return backend
+
+
+def _load(source: EncoderSource, precision: Precision, device: torch.device) -> _Loaded:
+    """Prepare an encoder for prediction on a device."""
+    dtype = resolve_precision(precision, device)
+    inference: torch.nn.Module = source.transformer
+    if source.transformer.dtype != dtype or source.transformer.device != device:
+        # The weights as read stay as they are, for saving; only the copy is rounded or moved.
+        inference = copy.deepcopy(inference).to(device=device, dtype=dtype)
+    special_ids = frozenset(source.tokenizer.all_special_ids)  # the unknown token is one of them
+    return _Loaded(source, inference.eval(), _make_backend(source), special_ids, device)

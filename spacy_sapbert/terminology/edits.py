@@ -102,7 +102,8 @@ def remove_concepts(terminology: Terminology, ids: Iterable[str]) -> Edit:
     is_kept = np.ones(len(terminology), dtype=bool)
     is_kept[[terminology.row(concept_id) for concept_id in ids]] = False
     if not is_kept.any():
-        raise ValueError(Errors.E150.format(n=len(terminology)))
+        reason = "nothing would be left to link to. Use `nlp.remove_pipe`, or `initialize` with another terminology."
+        raise ValueError(Errors.E150.format(n=len(terminology), reason=reason))
     new_rows = (np.cumsum(is_kept) - 1).astype(np.uint32)
     name_is_kept = is_kept[terminology.name_concept]
     names = terminology.names.filter(pl.Series(name_is_kept))

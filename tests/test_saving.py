@@ -1,0 +1,207 @@
+"""A saved linker is the old one or the new one, whatever fails; and parts can be left out by their names only."""
+
+import shutil
+from contextlib import suppress
+
+import pytest
+import spacy
+import srsly
+from injection import Fault, count_operations, fault_at
+
+from spacy_sapbert import saving
+from spacy_sapbert.encoder import build_name_encoder_v1
+from spacy_sapbert.index import ExactIndex
+from spacy_sapbert.linker import SapbertLinker
+from spacy_sapbert.terminology import TerminologyBuilder
+
+
+def make_linker():
+    return SapbertLinker(spacy.vocab.Vocab(), build_name_encoder_v1(), ExactIndex(), k=2)
+
+
+def make_terminology(concept_id):
+    builder = TerminologyBuilder()
+    builder.add_name(concept_id, "cold")
+    return builder.build()
+
+
+@pytest.fixture(scope="module")
+def old(encoder_folder):
+    linker = make_linker()
+    linker.initialize(terminology=make_terminology("OLD"), encoder=str(encoder_folder))
+    return linker
+
+
+@pytest.fixture(scope="module")
+def new(encoder_folder):
+    linker = make_linker()
+    linker.initialize(terminology=make_terminology("NEW"), encoder=str(encoder_folder))
+    return linker
+
+
+def read_tree(folder):
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+
+
+def load_id(folder):
+    return make_linker().from_disk(folder).find(["cold"])[0][0]["id"]
+
+
+@pytest.mark.parametrize("lasting", [False, True], ids=["fault", "kill"])
+def test_a_fault_or_a_kill_at_any_file_operation_of_saving_leaves_the_old_pipeline_or_the_new_one(
+    old, new, tmp_path, lasting
+):
+    folder, kept, trees = tmp_path / "p", tmp_path / "old", {}
+    for linker, concept_id in ((new, "NEW"), (old, "OLD")):
+        linker.to_disk(kept)
+        trees[concept_id] = read_tree(kept)
+    shutil.copytree(kept, folder)
+    n_operations = count_operations(lambda: new.to_disk(folder), folder)
+    assert load_id(folder) == "NEW" and n_operations > 80
+    outcomes = set()
+    # While parts are being written, one kill is like another: the folder is not touched before they are complete.
+    for number in range(0, n_operations, 7 if lasting else 1):
+        shutil.rmtree(folder)
+        shutil.copytree(kept, folder)
+        with suppress(Fault), fault_at(number, folder, lasting=lasting):
+            new.to_disk(folder)
+        tree = read_tree(folder)
+        # Equal bytes need no loading; otherwise a kill has left something, and the folder has to load all the same.
+        found = next((concept_id for concept_id in trees if trees[concept_id] == tree), None) or load_id(folder)
+        assert found in trees, number
+        outcomes.add(found)
+    assert outcomes == set(trees)
+
+
+def test_a_killed_save_is_read_where_it_waits_if_the_folder_may_not_be_written(old, new, tmp_path, monkeypatch):
+    def refuse(*args):
+        raise PermissionError
+
+    folder = tmp_path / "p"
+    n_waiting = 0
+    operations = count_operations(lambda: new.to_disk(folder), folder)
+    for number in range(operations - 60, operations, 5):
+        old.to_disk(folder)
+        with suppress(Fault), fault_at(number, folder, lasting=True):
+            new.to_disk(folder)
+        n_waiting += (folder / ".saved").is_dir()
+        before = read_tree(folder)
+        with monkeypatch.context() as patched:
+            patched.setattr("spacy_sapbert.replacing.lock_folder", refuse)
+            assert load_id(folder) in ("OLD", "NEW")
+        assert read_tree(folder) == before
+    assert n_waiting
+
+
+@pytest.mark.parametrize("step", ["read_encoder", "read_retriever"])
+def test_a_folder_that_is_saved_again_while_it_is_loaded_gives_one_of_the_two(old, new, tmp_path, monkeypatch, step):
+    old.to_disk(tmp_path / "p")
+    read = getattr(saving, step)
+
+    def save_meanwhile(*args, **kwargs):
+        monkeypatch.setattr(saving, step, read)
+        new.to_disk(tmp_path / "p")
+        return read(*args, **kwargs)
+
+    monkeypatch.setattr(saving, step, save_meanwhile)
+    assert load_id(tmp_path / "p") == "NEW"
+
+
+@pytest.mark.parametrize("part", ["encoder", "terminology", "retriever", "linker.json"])
+def test_parts_that_are_links_are_replaced_and_what_they_point_to_stays(old, new, tmp_path, part):
+    folder, target = tmp_path / "p", tmp_path / "elsewhere"
+    old.to_disk(folder)
+    (folder / part).rename(target)
+    (folder / part).symlink_to(target)
+    before = read_tree(target) if target.is_dir() else target.read_bytes()
+    assert load_id(folder) == "OLD"
+    new.to_disk(folder)
+    assert load_id(folder) == "NEW" and not (folder / part).is_symlink()
+    assert (read_tree(target) if target.is_dir() else target.read_bytes()) == before
+
+
+def test_parts_that_are_left_out_go_with_the_others_or_not_at_all(old, tmp_path):
+    folder = tmp_path / "p"
+    old.to_disk(folder)
+    before = read_tree(folder)
+    n_operations = count_operations(lambda: old.to_disk(folder, exclude=["encoder"]), folder)
+    after = read_tree(folder)
+    assert not (folder / "encoder").exists()
+    for number in range(0, n_operations, 5):
+        old.to_disk(folder)
+        with suppress(Fault), fault_at(number, folder):
+            old.to_disk(folder, exclude=["encoder"])
+        assert read_tree(folder) == before or (folder / "encoder").exists() is False, number
+    old.to_disk(folder, exclude=["encoder"])
+    assert read_tree(folder) == after
+
+
+@pytest.mark.parametrize("exclude", ["encoder", "vocab", ["encodr"], ["encoder", "retrievers"]], ids=str)
+def test_parts_to_leave_out_that_are_a_string_or_unknown_are_refused(old, tmp_path, exclude):
+    old.to_disk(tmp_path / "p")
+    before, data = read_tree(tmp_path / "p"), old.to_bytes()
+    twin = make_linker()
+    for call in (
+        lambda: old.to_disk(tmp_path / "p", exclude=exclude),
+        lambda: old.to_bytes(exclude=exclude),
+        lambda: twin.from_disk(tmp_path / "p", exclude=exclude),
+        lambda: twin.from_bytes(data, exclude=exclude),
+    ):
+        with pytest.raises((TypeError, ValueError), match=r"^\[E441\].*exclude.*encoder, terminology, retriever"):
+            call()
+    assert read_tree(tmp_path / "p") == before and not twin.is_ready
+
+
+@pytest.mark.parametrize("how", ["disk", "bytes"])
+def test_a_linker_has_no_old_concepts_after_an_empty_one_was_loaded(old, tmp_path, how):
+    twin, empty = make_linker().from_bytes(old.to_bytes()), make_linker()
+    if how == "disk":
+        empty.to_disk(tmp_path / "p")
+        twin.from_disk(tmp_path / "p")
+    else:
+        twin.from_bytes(empty.to_bytes())
+    assert not twin.is_ready and not twin.encoder.is_loaded
+    assert twin.to_bytes() == empty.to_bytes()
+    with pytest.raises(ValueError, match=r"^\[E401\]"):
+        twin.find(["cold"])
+
+
+def test_a_linker_that_was_saved_without_concepts_has_none_after_loading(old):
+    twin = make_linker().from_bytes(old.to_bytes())
+    twin.from_bytes(old.to_bytes(exclude=["terminology", "retriever"]))
+    assert not twin.is_ready and twin.encoder.fingerprint == old.encoder.fingerprint
+
+
+def test_what_is_left_out_at_loading_stays(old, new):
+    twin = make_linker().from_bytes(old.to_bytes())
+    twin.from_bytes(new.to_bytes(), exclude=["terminology", "retriever"])
+    assert twin.find(["cold"])[0][0]["id"] == "OLD"
+    twin.from_bytes(new.to_bytes(), exclude=["encoder"])
+    assert twin.find(["cold"])[0][0]["id"] == "NEW"
+
+
+@pytest.mark.parametrize(
+    "foreign",
+    [
+        spacy.blank("en").to_bytes(),
+        srsly.msgpack_dumps({"model": b"", "cfg": b""}),
+        srsly.msgpack_dumps(["encoder"]),
+        srsly.msgpack_dumps("retriever"),
+        srsly.msgpack_dumps({"retriever": None}),
+        srsly.msgpack_dumps({"terminology": "text"}),
+        b"",
+    ],
+    ids=["pipeline", "component", "list", "text", "nothing", "no bytes", "empty"],
+)
+def test_bytes_of_something_else_are_refused_and_change_nothing(old, foreign):
+    twin = make_linker().from_bytes(old.to_bytes())
+    with pytest.raises(ValueError, match=r"^\[E505\]"):
+        twin.from_bytes(foreign)
+    assert twin.find(["cold"])[0][0]["id"] == "OLD" and twin.to_bytes() == old.to_bytes()
+
+
+def test_settings_of_the_encoder_that_are_given_at_loading_are_not_ignored_by_bytes(old):
+    twin = SapbertLinker(spacy.vocab.Vocab(), build_name_encoder_v1(pooling="mean"), ExactIndex())
+    with pytest.raises(ValueError, match=r"^\[E402\]"):
+        twin.from_bytes(old.to_bytes())
