@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
@@ -67,14 +67,17 @@ def write_manifest(
     path.write_text(text, encoding="utf8")
 
 
-def read_manifest(path: Path, version: int, *, check_files: bool = True) -> dict[str, Any]:
+def read_manifest(path: Path, version: int, *, used: Iterable[str] = (), check_files: bool = True) -> dict[str, Any]:
     """Read a manifest and check the files that it lists. A killed save of the folder is finished before.
 
     path (Path): The manifest.
     version (int): Format version that the caller understands.
+    used (Iterable[str]): The files that the caller reads, which the manifest has to list: names, and patterns ("*.npy")
+        for those that need not be there.
     check_files (bool): False checks the manifest only.
     RETURNS (dict[str, Any]): The data.
-    RAISES (OSError): If the manifest or a file is missing, damaged or of another version.
+    RAISES (OSError): If the manifest or a file is missing, damaged or of another version, or if the manifest lists
+        paths outside of its folder, or not all files that the caller reads.
     """
     finish_replacing(path.parent)
     if not path.is_file():
@@ -89,9 +92,31 @@ def read_manifest(path: Path, version: int, *, check_files: bool = True) -> dict
         raise OSError(Errors.E502.format(path=path, found=found, expected=version))
     if checksum != _checksum(manifest):
         raise OSError(Errors.E504.format(path=path))
+    names = _check_names(path, manifest)
     if check_files:
+        _check_used(path, names, used)
         _check_files(path.parent, manifest["files"])
     return manifest
+
+
+def _check_names(path: Path, manifest: dict[str, Any]) -> set[str]:
+    """Return the names of the listed files. All have to lie in the folder of the manifest."""
+    files = manifest.get("files")
+    if not isinstance(files, dict):
+        raise OSError(Errors.E501.format(path=path, reason="it has no list of files"))
+    for name in files:
+        # A Windows path knows both kinds of slashes, and drives, whatever the system.
+        parts = PureWindowsPath(name)
+        if not name or "\0" in name or parts.anchor or ".." in parts.parts:
+            raise OSError(Errors.E501.format(path=path, reason=f"it lists {name!r}, which is no path in its folder"))
+    return set(files)
+
+
+def _check_used(path: Path, listed: set[str], used: Iterable[str]) -> None:
+    for pattern in used:
+        found = {file.name for file in path.parent.glob(pattern)} if "*" in pattern else {pattern}
+        for name in sorted(found - listed - {path.name}):
+            raise OSError(Errors.E501.format(path=path, reason=f"it does not list {name!r}, which would be read"))
 
 
 def _check_files(folder: Path, hashes: dict[str, str]) -> None:

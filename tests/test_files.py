@@ -91,6 +91,55 @@ def test_manifest_that_is_no_manifest_is_refused(tmp_path, content):
         read_manifest(tmp_path / "m.json", 1)
 
 
+def rewrite(path, **changes):
+    """Change a manifest by hand, checksum and all."""
+    manifest = {**json.loads(path.read_text(encoding="utf8")), **changes}
+    del manifest["checksum"]
+    checksum = hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
+    path.write_text(json.dumps({**manifest, "checksum": checksum}), encoding="utf8")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../outside",
+        "/etc/hosts",
+        "sub/../../outside",
+        r"..\outside",
+        r"C:\outside",
+        "C:outside",
+        r"\outside",
+        "",
+        "a\0b",
+    ],
+)
+@pytest.mark.parametrize("check_files", [True, False])
+def test_manifests_that_name_paths_outside_of_their_folder_are_refused(folder, name, check_files):
+    outside = folder.parent / "outside"
+    outside.write_bytes(b"x")
+    rewrite(folder / "m.json", files={name: hash_file(outside)})
+    with pytest.raises(OSError, match=r"^\[E501\].*no path in its folder"):
+        read_manifest(folder / "m.json", 1, check_files=check_files)
+
+
+@pytest.mark.parametrize("files", [None, [], "a.bin", 3])
+def test_a_manifest_without_a_list_of_files_is_refused(folder, files):
+    rewrite(folder / "m.json", files=files)
+    with pytest.raises(OSError, match=r"^\[E501\].*no list of files"):
+        read_manifest(folder / "m.json", 1)
+
+
+@pytest.mark.parametrize("used", ["a.bin", "*.bin", "never there.bin"])
+def test_files_that_are_used_have_to_be_listed(folder, used):
+    if used != "never there.bin":
+        assert read_manifest(folder / "m.json", 1, used=[used, "*.npy"])
+    (folder / "b.txt").write_text("a note of the user")
+    rewrite(folder / "m.json", files={})
+    assert read_manifest(folder / "m.json", 1) and read_manifest(folder / "m.json", 1, used=["*.npy"])
+    with pytest.raises(OSError, match=r"^\[E501\].*does not list"):
+        read_manifest(folder / "m.json", 1, used=[used])
+
+
 def test_missing_manifest_and_other_version_are_told_apart_from_damage(folder):
     with pytest.raises(FileNotFoundError, match=r"^\[E503\]"):
         read_manifest(folder / "other.json", 1)

@@ -26,6 +26,15 @@ from .settings import EncoderSettings, read_settings
 
 ENCODER_FILE = "name_encoder.json"
 FORMAT_VERSION = 1
+# What transformers reads in such a folder, if it is there. Others, such as a README, may be added by hand.
+USED = (
+    *("config.json", "tokenizer.json", "*.safetensors", "*.safetensors.index.json", "adapter_*"),
+    *("tokenizer_config.json*", "special_tokens_map.json*", "added_tokens.json*", "vocab.*", "merges.txt*", "*.model"),
+)
+PICKLED = (
+    "its weights are pickled (pytorch_model.bin), and pickles can run any code. Convert those that you trust to "
+    "model.safetensors, as the documentation shows under Encoders, Pickled weights."
+)
 
 
 @dataclass(frozen=True)
@@ -75,7 +84,7 @@ def read_encoder(
     manifest = find_file(name, ENCODER_FILE, revision)
     if manifest is not None:
         # Only the manifest is downloaded from the hub, so its other files cannot be checked.
-        saved = read_manifest(manifest, FORMAT_VERSION, check_files=is_local)
+        saved = read_manifest(manifest, FORMAT_VERSION, used=USED, check_files=is_local)
         base = read_settings(saved["settings"])
     else:
         subfolder, found = read_metadata(name, revision)
@@ -165,15 +174,22 @@ def _load(
     verbosity = transformers_logging.get_verbosity()
     # transformers logs missing weights. They are errors below, where they matter.
     transformers_logging.set_verbosity(transformers_logging.ERROR)
-    where: dict[str, Any] = {"revision": revision, "subfolder": subfolder}
+    # Neither code nor pickles of a model are run. Unset, transformers asks on a terminal whether to run its code.
+    where: dict[str, Any] = {"revision": revision, "subfolder": subfolder, "trust_remote_code": False}
     try:
         # Eager attention is the fastest on the CPU for strings of ten tokens.
         transformer, info = AutoModel.from_pretrained(
-            str(name), torch_dtype="auto", attn_implementation="eager", output_loading_info=True, **where
+            str(name),
+            torch_dtype="auto",
+            attn_implementation="eager",
+            output_loading_info=True,
+            use_safetensors=True,
+            **where,
         )
         tokenizer = AutoTokenizer.from_pretrained(str(name), use_fast=True, **where)
     except Exception as error:  # damaged weights and tokenizers make their libraries raise nearly anything
-        raise OSError(Errors.E210.format(name=name, reason=error)) from error
+        reason = PICKLED if _has_only_pickles(Path(name) / subfolder) else error
+        raise OSError(Errors.E210.format(name=name, reason=reason)) from error
     finally:
         transformers_logging.set_verbosity(verbosity)
     missing = [key for key in info["missing_keys"] if not key.startswith("pooler.")]
@@ -187,6 +203,10 @@ def _load(
         raise ValueError(Errors.E213.format(name=name, tokenizer=type(tokenizer).__name__))
     transformer.config._name_or_path = ""  # do not publish the path on the builder's machine
     return transformer.eval().requires_grad_(False), tokenizer
+
+
+def _has_only_pickles(folder: Path) -> bool:
+    return any(folder.glob("pytorch_model*.bin*")) and not any(folder.glob("*.safetensors"))
 
 
 def _read_vocabulary(tokenizer: PreTrainedTokenizerFast) -> bytes | None:

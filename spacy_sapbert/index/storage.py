@@ -66,7 +66,7 @@ class StoredIndex:
         RAISES (OSError): If a file is missing or damaged, or the folder holds another kind of index.
         """
         path = Path(path)
-        data = read_manifest(path / INDEX_FILE, FORMAT_VERSION)
+        data = read_manifest(path / INDEX_FILE, FORMAT_VERSION, used=["*.npy", "*.pb*"])
         if data.get("kind") != self.kind:
             raise OSError(Errors.E305.format(path=path, found=data.get("kind"), expected=self.kind))
         if VECTORS_FILE not in data["files"]:

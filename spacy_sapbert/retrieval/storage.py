@@ -47,7 +47,7 @@ def read_retriever(path: str | Path, terminology: Terminology, *, memory_map: bo
     RAISES (ValueError): If the folder belongs to another terminology, or its index to another retriever.
     """
     path = Path(path)
-    data = read_manifest(path / RETRIEVER_FILE, FORMAT_VERSION)
+    data = read_manifest(path / RETRIEVER_FILE, FORMAT_VERSION, used=[f"{name}.npy" for name in ARRAYS])
     if data["terminology"] != terminology.fingerprint:
         raise ValueError(Errors.E412.format(path=path))
     arrays = [np.load(path / f"{name}.npy", mmap_mode="r" if memory_map else None) for name in ARRAYS]

@@ -1,5 +1,7 @@
 """Fingerprints, damage, what can't be loaded, and the hub."""
 
+import hashlib
+import json
 import os
 import random
 import shutil
@@ -265,3 +267,48 @@ def test_loading_sets_no_environment_variable(encoder_folder):
     before = dict(os.environ)
     read_encoder(encoder_folder)
     assert dict(os.environ) == before
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.json", "adapter_config.json"])
+def test_files_that_the_manifest_leaves_out_are_refused(folder, tmp_path, name):
+    write_encoder(read_encoder(folder), tmp_path / "a")
+    (tmp_path / "a" / "README.md").write_text("A card")
+    if name == "adapter_config.json":
+        (tmp_path / "a" / name).write_text("{}")
+    else:
+        path = tmp_path / "a" / "name_encoder.json"
+        manifest = json.loads(path.read_text(encoding="utf8"))
+        del manifest["checksum"], manifest["files"][name]
+        checksum = hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
+        path.write_text(json.dumps({**manifest, "checksum": checksum}), encoding="utf8")
+    with pytest.raises(OSError, match=rf"^\[E501\].*does not list '{name}'"):
+        read_encoder(tmp_path / "a")
+
+
+def test_pickled_weights_are_refused_and_can_be_converted(folder):
+    weights = load_file(folder / "model.safetensors")
+    torch.save(weights, folder / "pytorch_model.bin")
+    expected = read_encoder(folder).fingerprint  # safetensors lie beside them
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(OSError, match=r"^\[E210\].*pickles can run any code.*Pickled weights"):
+        read_encoder(folder)
+    # As the documentation shows.
+    weights = torch.load(folder / "pytorch_model.bin", map_location="cpu", weights_only=True)
+    weights = {name: tensor.contiguous().clone() for name, tensor in weights.items()}
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    assert read_encoder(folder).fingerprint == expected
+
+
+@pytest.mark.parametrize("kind", ["of a known model", "of its own"])
+def test_code_in_the_folder_is_never_run(folder, kind, monkeypatch):
+    (folder / "theirs.py").write_text("raise SystemExit('their code has run')")
+    path = folder / "config.json"
+    config = json.loads(path.read_text(encoding="utf8"))
+    config["auto_map"] = {"AutoConfig": "theirs.Config", "AutoModel": "theirs.Model"}
+    path.write_text(json.dumps(config if kind == "of a known model" else {**config, "model_type": "theirs"}))
+    monkeypatch.setattr("builtins.input", lambda *_: "y")  # whether to trust it is not asked either
+    if kind == "of a known model":
+        assert read_encoder(folder)
+    else:
+        with pytest.raises(OSError, match=r"^\[E210\]"):
+            read_encoder(folder)

@@ -62,4 +62,4 @@ class DataFolder:
         if found != self.version:
             details = {"path": path, "found": found, "expected": self.version, "commands": self.commands}
             raise OSError(Errors.E611.format(**details))
-        return read_manifest(manifest, self.version)
+        return read_manifest(manifest, self.version, used=["*.parquet"])

@@ -11,6 +11,7 @@ import srsly
 
 from ..data.run_folder import RunFolder, RunReport
 from ..errors import Errors
+from ..evaluation.report.writing import escape_markdown
 from .bases import SMALL, read_bases
 
 CARD_FILE = "README.md"
@@ -187,7 +188,9 @@ def _write_held_out(scores: dict[str, Any]) -> str:
 
 def _write_table(rows: dict[str, dict[str, float]]) -> str:
     columns = list(dict.fromkeys(column for row in rows.values() for column in row))
-    lines = [["", *columns], ["---", *["---:"] * len(columns)]]
+    lines = [["", *map(escape_markdown, columns)], ["---", *["---:"] * len(columns)]]
     for name, row in rows.items():
-        lines.append([name, *(f"{100 * row[column]:.1f}" if column in row else "" for column in columns)])
+        lines.append(
+            [escape_markdown(name), *(f"{100 * row[column]:.1f}" if column in row else "" for column in columns)]
+        )
     return "\n".join("|".join(["", *(f" {cell} " if cell else " " for cell in line), ""]) for line in lines)

@@ -96,7 +96,7 @@ def read_checkpoint(path: Path, *, check_files: bool = True) -> dict[str, Any]:
     RAISES (ValueError): If another version of this project saved the checkpoint.
     """
     try:
-        return read_manifest(path / CHECKPOINT_FILE, FORMAT_VERSION, check_files=check_files)
+        return read_manifest(path / CHECKPOINT_FILE, FORMAT_VERSION, used=[STATE_FILE], check_files=check_files)
     except OSError as error:
         if str(error).startswith("[E502]"):
             raise ValueError(Errors.E682.format(path=path)) from error

@@ -49,7 +49,11 @@ def make_article(doc: Doc, pages: ConceptPages) -> str:
     RETURNS (str): An HTML element.
     """
     options = {"colors": {"PHENOTYPE": "#d9f0ec"}, "kb_url_template": pages}
-    sentence = displacy.render(doc, style="ent", options=options, page=False, jupyter=False)
+    parsed = displacy.parse_ents(doc, options)
+    for ent in parsed["ents"]:
+        # displaCy itself escapes nothing but the text.
+        ent.update({key: escape(ent[key]) for key in ("label", "kb_id", "kb_url")})
+    sentence = displacy.render(parsed, style="ent", manual=True, options=options, page=False, jupyter=False)
     return f"<article>{sentence}<table>{''.join(map(make_row, doc.ents))}</table></article>"
 
 

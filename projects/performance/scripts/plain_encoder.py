@@ -25,8 +25,10 @@ class PlainEncoder:
     def __init__(self, name: str, settings: EncoderSettings) -> None:
         subfolder, _ = read_metadata(name)
         self.settings = settings
-        self.tokenizer = AutoTokenizer.from_pretrained(name, subfolder=subfolder)
-        self.transformer = AutoModel.from_pretrained(name, subfolder=subfolder, torch_dtype=torch.float32).eval()
+        self.tokenizer = AutoTokenizer.from_pretrained(name, subfolder=subfolder, trust_remote_code=False)
+        self.transformer = AutoModel.from_pretrained(
+            name, subfolder=subfolder, torch_dtype=torch.float32, trust_remote_code=False, use_safetensors=True
+        ).eval()
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """Encode strings.

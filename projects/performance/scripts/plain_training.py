@@ -30,8 +30,11 @@ class PlainTrainer:
     def __init__(
         self, encoder: str, settings: EncoderSettings, learning_rate: float, autocast: torch.dtype | None
     ) -> None:
-        self.tokenizer = AutoTokenizer.from_pretrained(encoder)
-        self.model = AutoModel.from_pretrained(encoder, add_pooling_layer=False).float().train()
+        self.tokenizer = AutoTokenizer.from_pretrained(encoder, trust_remote_code=False)
+        model = AutoModel.from_pretrained(
+            encoder, add_pooling_layer=False, trust_remote_code=False, use_safetensors=True
+        )
+        self.model = model.float().train()
         for module in self.model.modules():
             if isinstance(module, torch.nn.Dropout):
                 module.p = 0.0

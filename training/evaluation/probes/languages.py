@@ -7,6 +7,7 @@ from statistics import mean
 from typing import Any
 
 from ..report.values import list_headlines
+from ..report.writing import format_rows
 
 
 def format_languages(
@@ -22,27 +23,23 @@ def format_languages(
         languages without are those with nothing to ask for.
     RETURNS (str): Markdown.
     """
-    lines = [
-        "| language | letters | names | concepts | queries | "
-        + " | ".join(f"{label} acc@1/@5" for label in rows)
-        + " |",
-        "| --- | --- |" + " ---: |" * (3 + len(rows)),
-    ]
+    header = ["language", "letters", "names", "concepts", "queries", *(f"{label} acc@1/@5" for label in rows)]
+    lines = []
     measured = next(iter(rows.values()))
     for language, count in counts.items():
         queries = f"{measured[language]['queries']:,}" if language in measured else "-"
         letters = "Latin" if count["latin"] else "other"
         cells = [language or "unknown", letters, f"{count['names']:,}", f"{count['concepts']:,}", queries]
-        lines.append(_format_line(cells, rows, [language] if language in measured else []))
+        lines.append(_add_scores(cells, rows, [language] if language in measured else []))
     latin = [language for language in measured if counts[language]["latin"]]
     for title, languages in (("mean, Latin letters", latin), ("mean, all", list(measured))):
-        lines.append(_format_line([f"{title} ({len(languages)})", "", "", "", ""], rows, languages))
-    return "\n".join(lines) + "\n"
+        lines.append(_add_scores([f"{title} ({len(languages)})", "", "", "", ""], rows, languages))
+    return format_rows(header, lines, n_text_columns=2)
 
 
-def _format_line(
+def _add_scores(
     cells: list[str], rows: Mapping[str, Mapping[str, Mapping[str, Any]]], languages: Sequence[str]
-) -> str:
+) -> list[str]:
     """Put an encoder's mean accuracies over languages behind what a line begins with."""
     first = None
     for scores in rows.values():
@@ -54,4 +51,4 @@ def _format_line(
         cell = "/".join(f"{100 * share:.1f}" for share in shares)
         cells.append(f"{cell} (×{shares[0] / first:.1f})" if first else cell)
         first = shares[0] if first is None else first
-    return "| " + " | ".join(cells) + " |"
+    return cells

@@ -105,7 +105,7 @@ class Neighbours:
         """Search for the neighbours of all anchors of a period."""
         encoder, wanted = self.get_encoder(), self._identify(anchors)
         if (path / LISTS_MANIFEST).is_file():
-            known = read_manifest(path / LISTS_MANIFEST, FORMAT_VERSION)
+            known = read_manifest(path / LISTS_MANIFEST, FORMAT_VERSION, used=[LISTS_FILE])
             # The run was stopped after this search and resumed.
             if (known["encoder"], known["identity"]) == (encoder.fingerprint, wanted):
                 return
@@ -132,7 +132,7 @@ class Neighbours:
                 shutil.rmtree(old)
 
     def _read(self, path: Path, anchors: np.ndarray) -> dict[str, Any]:
-        data = read_manifest(path / LISTS_MANIFEST, FORMAT_VERSION)
+        data = read_manifest(path / LISTS_MANIFEST, FORMAT_VERSION, used=[LISTS_FILE])
         if data["identity"] != self._identify(anchors):
             raise ValueError(Errors.E812.format(path=path))
         with np.load(path / LISTS_FILE) as arrays:

@@ -151,6 +151,7 @@ def test_languages_are_counted_and_the_letters_told():
     scores = {lat: {"acc_at_1": 0.2, "acc_at_5": 0.4, "queries": 5} for lat in ("GER", "JPN")}
     trained = {lat: {**own, "acc_at_1": 0.6 if lat == "GER" else 0.2} for lat, own in scores.items()}
     table = format_languages(counts, {"raw": scores, "trained": trained})
+    assert "| a \\| b acc@1/@5 |" in format_languages(counts, {"a | b": scores})
     assert "| GER | Latin | 8 | 6 | 5 | 20.0/40.0 | 60.0/40.0 (×3.0) |" in table
     assert "| JPN | other | 1 | 1 | 5 | 20.0/40.0 | 20.0/40.0 (×1.0) |" in table
     assert "| FRE | Latin | 3 | 3 | - | - | - |" in table
