@@ -115,10 +115,7 @@ class Errors(metaclass=_WithCodes):
         "Can't use {id!r} as the id of a concept: {reason}. Ids end up in `token.ent_kb_id_` and in files of one "
         "record per line, so they need to be visible text without spaces."
     )
-    E110 = (
-        "The {what} {text!r} of the concept '{id}' holds a lone surrogate, which is not valid Unicode. It was probably "
-        "cut in the middle of a character or decoded with the wrong encoding. Repair the text first."
-    )
+    E110 = "Can't use {text!r:.80} as a text ({what}) of the concept '{id}': {reason}. Correct it in the source."
     E111 = (
         "{file} has no column '{column}', which the reader's setting {setting} names. Its columns are: {found}. "
         "Correct the setting, the delimiter ({delimiter!r}), or give `header` if the file has none."

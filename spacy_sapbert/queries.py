@@ -12,6 +12,7 @@ from spacy.tokens import Doc, Span
 from .abbreviations.component import Abbreviations, abbreviations_by_start, expand_abbreviations
 from .errors import Warnings
 from .linker_settings import AbbreviationForms, LinkerSettings
+from .normalization import normalize_name
 from .retrieval.filters import ConceptFilter
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ class QueryMaker:
         texts (Iterable[str]): The strings.
         RETURNS (list[list[Query]]): For each one query, or none if it cannot be a name.
         """
-        normal = (" ".join(text.split()) for text in texts)
+        normal = map(normalize_name, texts)
         return [[Query(text, self._filter)] if is_linkable(text) else [] for text in normal]
 
     def from_doc(self, doc: Doc) -> DocQueries:
@@ -102,13 +103,13 @@ def mention_forms(span: Span, abbreviations: Abbreviations, wanted: Abbreviation
     wanted (str): "both", "long_form" or "short_form".
     RETURNS (list[str]): One or two strings; none if the mention is not linkable.
     """
-    short = " ".join(span.text.split())
+    short = normalize_name(span.text)
     if not is_linkable(short):
         return []
     expanded = expand_abbreviations(span, abbreviations) if wanted != "short_form" else None
-    if expanded is None or not is_linkable(expanded):
+    long = normalize_name(expanded or "")
+    if not is_linkable(long):
         return [short]
-    long = " ".join(expanded.split())
     return [long, short] if wanted == "both" else [long]
 
 

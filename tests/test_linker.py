@@ -445,6 +445,17 @@ def test_a_concept_can_be_looked_up_by_its_id(make_nlp):
     assert concept.canonical_name == "Myocardial Infarction" and list(concept.types) == ["T047"]
 
 
+def test_invisible_characters_keep_no_name_from_being_found(make_nlp):
+    linker = make_nlp().get_pipe("sapbert_linker")
+    linker.add_names([("C1", "zero\u200b-width\u00ad pa\ufeffin")])
+    (name,) = linker.terminology["C1"].names
+    assert name == "zero-width pain"
+    for text in (name, "zero\u200b-width\u00ad pa\ufeffin", "zero-width\u2060  pain\x00"):
+        (found,) = linker.find([text], k=1)
+        assert found[0]["id"] == "C1" and found[0]["score"] > 0.9999
+    assert linker.find(["\u200b\x00"]) == [[]]
+
+
 def test_kb_url_makes_displacy_link_to_the_concept(make_nlp):
     nlp = make_nlp(kb_url="https://example.org/c/{}")
     linker = nlp.get_pipe("sapbert_linker")

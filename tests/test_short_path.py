@@ -18,6 +18,7 @@ FILES = [
     "concept_pipe.py",
     "snapshot.py",
     "queries.py",
+    "normalization.py",
     "abbreviations/component.py",
     "retrieval/filters.py",
     "candidates.py",
@@ -30,7 +31,7 @@ FILES = [
 ]
 
 
-def test_a_document_reaches_its_candidates_through_thirteen_files(encoder_folder, terminology):
+def test_a_document_reaches_its_candidates_through_few_files(encoder_folder, terminology):
     linker = SapbertLinker(Vocab(), build_name_encoder_v1(), ExactIndex())
     linker.initialize(terminology=terminology, encoder=str(encoder_folder))
     doc = Doc(linker.vocab, words=["She", "had", "a", "heart", "attack"])

@@ -11,6 +11,7 @@ import polars as pl
 import pyarrow as pa
 
 from ..errors import Errors
+from ..normalization import normalize_name
 from .names import unite_names
 from .table import CONCEPT_SCHEMA, NAME_SCHEMA, Terminology
 
@@ -31,6 +32,7 @@ class TerminologyBuilder:
         self._name_rows = array("L")
         self._labels: dict[str, list[str]] = {"language": [], "source": [], "term_type": []}
         self._preferred: list[bool] = []
+        self._n_normalized = 0
         self._dropped: Counter[str] = Counter(
             empty_names=0, duplicate_names=0, concepts_without_names=0, self_parents=0
         )
@@ -58,15 +60,14 @@ class TerminologyBuilder:
         parents (Iterable[str]): The ids of its parent concepts.
         RAISES (ValueError): If the id or a text is invalid.
         """
-        canonical_name = (canonical_name or "").strip() or None
-        definition = (definition or "").strip() or None
-        lists = {"types": tuple(types), "codes": tuple(codes), "parents": tuple(parents)}
         # All values are checked first, so that no part of a refused record is added.
-        _check_text(concept_id, "canonical name", canonical_name or "")
-        _check_text(concept_id, "definition", definition or "")
-        for kind, values in lists.items():
-            for value in values:
-                _check_text(concept_id, kind, value)
+        texts = {"canonical name": canonical_name, "definition": definition}
+        for what, text in texts.items():
+            check_text(concept_id, what, "" if text is None else text)
+        canonical_name = normalize_name(canonical_name or "") or None
+        definition = (definition or "").strip() or None
+        given = {"types": types, "codes": codes, "parents": parents}
+        lists = {kind: _list_texts(concept_id, kind, values) for kind, values in given.items()}
         row = self._row(concept_id)
         self._canonical[row] = self._canonical[row] or canonical_name
         self._definitions[row] = self._definitions[row] or definition
@@ -89,25 +90,27 @@ class TerminologyBuilder:
         """Add a name of a concept, and the concept if it is new.
 
         concept_id (str): The concept's id.
-        name (str): The name. White space around it is removed, and an empty name is dropped and counted.
+        name (str): The name, which is normalized (see `normalize_name`). An empty name is dropped and counted.
         language (str): The language, as in UMLS: "ENG".
         source (str): The source vocabulary, such as "HPO".
         term_type (str): The term type in the source.
         preferred (bool): Whether it is a preferred name in the source.
         RAISES (ValueError): If the id or a text is invalid.
         """
-        name = name.strip()
-        for text in (name, language, source, term_type):
-            _check_text(concept_id, "name", text)
+        texts = {"name": name, "language": language, "source": source, "term type": term_type}
+        for what, text in texts.items():
+            check_text(concept_id, what, text)
         row = self._row(concept_id)
-        if not name:
+        normal = normalize_name(name)
+        self._n_normalized += normal != name.strip()
+        if not normal:
             self._dropped["empty_names"] += 1
             return
-        self._names.append(name)
+        self._names.append(normal)
         self._name_rows.append(row)
         for key, value in (("language", language), ("source", source), ("term_type", term_type)):
             self._labels[key].append(value)
-        self._preferred.append(preferred)
+        self._preferred.append(bool(preferred))
 
     def build(self, report: Mapping[str, Any] | None = None) -> Terminology:
         """Build the terminology. Duplicate names and concepts without names are dropped and counted.
@@ -135,11 +138,12 @@ class TerminologyBuilder:
         names = names.sort("concept", maintain_order=True).select(NAME_SCHEMA.names())
         concepts = self._make_concepts(kept, names)
         report["kept"] = {"concepts": concepts.height, "names": names.height}
+        report["normalized_names"] = self._n_normalized
         report["dangling_parents"] = count_dangling(concepts["parents"], concepts["id"])
         return Terminology(concepts, names, report=report)
 
     def _row(self, concept_id: str) -> int:
-        row = self._rows.get(concept_id)
+        row = self._rows.get(concept_id) if isinstance(concept_id, str) else None
         if row is None:
             check_id(concept_id)
             row = self._rows[concept_id] = len(self._rows)
@@ -174,14 +178,16 @@ def check_id(concept_id: str) -> None:
     """Refuse an invalid concept id.
 
     concept_id (str): The id.
-    RAISES (ValueError): If it is empty or contains white space or control characters.
+    RAISES (ValueError): If it is not a string, is empty, or contains white space or control characters.
     """
+    if not isinstance(concept_id, str):
+        raise ValueError(Errors.E109.format(id=concept_id, reason=f"it is a {type(concept_id).__name__}, not a string"))
     if not concept_id:
         raise ValueError(Errors.E109.format(id=concept_id, reason="it is empty"))
     if _NOT_IN_ID.search(concept_id):
         reason = "it holds white space or a control character"
         raise ValueError(Errors.E109.format(id=concept_id, reason=reason))
-    _check_text(concept_id, "id", concept_id)
+    check_text(concept_id, "id", concept_id)
 
 
 def count_dangling(parents: pl.Series, ids: pl.Series) -> int:
@@ -195,10 +201,33 @@ def count_dangling(parents: pl.Series, ids: pl.Series) -> int:
     return int((~listed.is_in(ids.implode())).sum())
 
 
-def _check_text(concept_id: str, what: str, text: str) -> None:
+def check_text(concept_id: str, what: str, text: str) -> None:
+    """Refuse a value that is no valid text.
+
+    concept_id (str): The id of the concept, for the message.
+    what (str): What the text is, for the message.
+    text (str): The text.
+    RAISES (ValueError): If it is not a string, or contains a lone surrogate.
+    """
+    if not isinstance(text, str):
+        reason = f"it is a {type(text).__name__}, not a string (in tables, empty cells are often read as NaN)"
+        raise ValueError(Errors.E110.format(what=what, text=text, id=concept_id, reason=reason))
     if text.isascii():
         return
     try:
         text.encode("utf8")
     except UnicodeEncodeError:
-        raise ValueError(Errors.E110.format(what=what, text=text, id=concept_id)) from None
+        reason = "it holds a lone surrogate, a character that was cut in half or decoded with the wrong encoding"
+        raise ValueError(Errors.E110.format(what=what, text=text, id=concept_id, reason=reason)) from None
+
+
+def _list_texts(concept_id: str, kind: str, values: Iterable[str]) -> tuple[str, ...]:
+    # A string is a list of its letters too.
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise ValueError(
+            Errors.E110.format(what=kind, text=values, id=concept_id, reason="a list of strings is needed")
+        )
+    texts = tuple(values)
+    for text in texts:
+        check_text(concept_id, kind, text)
+    return texts

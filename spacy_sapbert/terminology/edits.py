@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from ..errors import Errors
+from ..normalization import normalize_name
 from .builder import TerminologyBuilder, count_dangling
 from .names import unite_names
 from .table import CONCEPT_SCHEMA, NAME_SCHEMA, Terminology
@@ -48,7 +49,7 @@ def collect_names(
         concept_id, name = pair
         builder.add_name(concept_id, name, language=language, source=source, term_type=term_type)
         n_names += 1
-        n_empty += not name.strip()
+        n_empty += not normalize_name(name)
     if n_empty < n_names:
         return builder.build()
     concepts, rows = pl.DataFrame(schema=CONCEPT_SCHEMA), pl.DataFrame(schema=NAME_SCHEMA)
@@ -83,6 +84,7 @@ def add_terminology(terminology: Terminology, added: Terminology) -> Edit:
         "names_added": n_added,
         "duplicate_names": dropped.get("duplicate_names", 0) + added.n_names - n_added,
         "empty_names": dropped.get("empty_names", 0),
+        "normalized_names": added.report.get("normalized_names", 0),
     }
     return _make_edit(terminology, concepts, names, name_rows, counts, sources=added.report.get("sources", {}))
 

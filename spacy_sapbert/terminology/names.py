@@ -1,4 +1,4 @@
-"""Unite the rows of a name that several sources give."""
+"""Normalize the names of a table, and unite the rows of a name that several sources give."""
 
 from __future__ import annotations
 
@@ -6,7 +6,23 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from ..normalization import normalize_name
 from .table import NAME_KEY, SOURCE_SEPARATOR
+
+# Only texts with such a character or two spaces in a row can change: below U+0300, all others are in normal form C.
+_MAY_CHANGE = r"[^\x20-\x7e\u00a1-\u00ac\u00ae-\u02ff]|  |^ | $"
+
+
+def normalize_names(names: pl.Series) -> pl.Series:
+    """Normalize many names at once.
+
+    names (pl.Series): The names.
+    RETURNS (pl.Series): What `normalize_name` returns for each.
+    """
+    distinct = names.filter(names.str.contains(_MAY_CHANGE)).unique()
+    normal = {name: normalize_name(name) for name in distinct.to_list()}
+    changed = {name: new for name, new in normal.items() if name != new}
+    return names.replace(list(changed), list(changed.values())) if changed else names
 
 
 def unite_names(names: pl.DataFrame, key: Sequence[str] = NAME_KEY) -> pl.DataFrame:

@@ -36,6 +36,9 @@ def summarize(terminology: Terminology) -> str:
     parts = [f"{n:,} {_REASONS.get(reason, reason.replace('_', ' '))}" for reason, n in dropped.items() if n]
     size = f"{len(terminology):,} concepts with {terminology.n_names:,} names"
     ids = _summarize_ids(terminology.report)
+    normalized = terminology.report.get("normalized_names", 0)
+    if normalized:
+        ids.append(f"{normalized:,} names normalized")
     return "; ".join([size, *ids, *([f"dropped: {', '.join(parts)}"] if parts else [])])
 
 

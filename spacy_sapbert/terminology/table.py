@@ -125,7 +125,7 @@ class Terminology:
         return self._concepts.height
 
     def __contains__(self, concept_id: object) -> bool:
-        return isinstance(concept_id, str) and self._find(concept_id) is not None
+        return self._find(concept_id) is not None
 
     def __getitem__(self, concept_id: str) -> Concept:
         return self.concept(self.row(concept_id))
@@ -264,7 +264,9 @@ class Terminology:
         counts = {"concepts": len(self), "names": self.n_names}
         return {"counts": counts, "fingerprint": self.fingerprint, "report": self._report}
 
-    def _find(self, concept_id: str) -> int | None:
+    def _find(self, concept_id: object) -> int | None:
+        if not isinstance(concept_id, str):
+            return None
         row = bisect_left(self._ids, concept_id)
         return row if row < len(self) and self._ids[row] == concept_id else None
 

@@ -307,7 +307,13 @@ def test_empty_duplicate_and_unsayable_names_are_counted(make_nlp):
     with pytest.warns(UserWarning, match=r"\[W410\] 1 of 2 names"):
         assert linker.add_names([("C0009443", "感冒"), ("C0009443", "chill")]) == 2
     edits = linker.terminology.report["edits"]
-    assert edits == {"concepts_added": 1, "names_added": 3, "duplicate_names": 2, "empty_names": 3}
+    assert edits == {
+        "concepts_added": 1,
+        "names_added": 3,
+        "duplicate_names": 2,
+        "empty_names": 3,
+        "normalized_names": 0,
+    }
     assert "感冒" in linker.terminology["C0009443"].names
 
 

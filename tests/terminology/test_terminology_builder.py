@@ -5,6 +5,7 @@ import random
 import pytest
 
 from spacy_sapbert.terminology import Concept, TerminologyBuilder
+from spacy_sapbert.terminology.summary import summarize
 
 
 def test_concept_has_everything_that_was_added():
@@ -17,14 +18,14 @@ def test_concept_has_everything_that_was_added():
     assert terminology["C1"] == Concept(
         id="C1",
         canonical_name="first choice",
-        names=("second  choice", "first choice"),
+        names=("second choice", "first choice"),
         types=("T047", "T046"),
         definition="A disease.",
         codes=("HP:1", "MSH:D1"),
         parents=("C2",),
     )
     rows = terminology.names_of(0).rows()
-    assert rows[0] == ("second  choice", 0, "ENG", "HPO", "EXACT", False)
+    assert rows[0] == ("second choice", 0, "ENG", "HPO", "EXACT", False)
     assert rows[1] == ("first choice", 0, "GER", "", "", True)
 
 
@@ -60,6 +61,7 @@ def test_what_is_dropped_is_counted():
             "self_parents": 1,
         },
         "kept": {"concepts": 1, "names": 2},
+        "normalized_names": 0,
         "dangling_parents": 2,
     }
     assert terminology["C1"].parents == ("C2", "C9")
@@ -94,6 +96,43 @@ def test_unusable_ids_are_refused(concept_id):
         builder.add_concept(concept_id)
     with pytest.raises(ValueError, match="E104"):
         builder.build()
+
+
+@pytest.mark.parametrize("wrong", [None, 5, 0.5, float("nan"), b"C1", ["C1"]])
+def test_values_that_are_no_strings_are_refused(wrong):
+    builder = TerminologyBuilder()
+    for add in (builder.add_concept, lambda concept_id: builder.add_name(concept_id, "a")):
+        with pytest.raises(ValueError, match=r"^\[E109\].*not a string"):
+            add(wrong)
+    with pytest.raises(ValueError, match=r"^\[E110\].*\(name\) of the concept 'C1'.*not a string"):
+        builder.add_name("C1", wrong)
+    for label in ("language", "source", "term_type"):
+        with pytest.raises(ValueError, match=r"^\[E110\].*not a string"):
+            builder.add_name("C1", "a", **{label: wrong})
+    for values in ("types", "codes", "parents"):
+        with pytest.raises(ValueError, match=r"^\[E110\]"):
+            builder.add_concept("C1", **{values: [wrong]})
+        with pytest.raises(ValueError, match=r"^\[E110\].*a list of strings is needed"):
+            builder.add_concept("C1", **{values: "T047"})
+    if wrong is not None:
+        for text in ("canonical_name", "definition"):
+            with pytest.raises(ValueError, match=r"^\[E110\]"):
+                builder.add_concept("C1", **{text: wrong})
+    assert "C1" not in builder, "a refused record leaves nothing behind"
+
+
+def test_names_are_normalized_and_counted():
+    builder = TerminologyBuilder()
+    builder.add_concept("C1", canonical_name="hyper\u00adtension")
+    for name in (" hypertension ", "hyper\u00adtension", "\u200bhypertension", "\u200b", "Erka\u0308ltung", "\x00"):
+        builder.add_name("C1", name)
+    terminology = builder.build()
+    assert terminology["C1"].names == ("hypertension", "Erkältung")
+    assert terminology["C1"].canonical_name == "hypertension"
+    report = terminology.report
+    assert report["normalized_names"] == 5
+    assert report["dropped"]["empty_names"] == 2 and report["dropped"]["duplicate_names"] == 2
+    assert "; 5 names normalized; dropped: 2 empty names, 2 duplicate names" in summarize(terminology)
 
 
 @pytest.mark.parametrize("what", ["name", "definition", "canonical_name", "types", "codes", "id"])

@@ -108,6 +108,7 @@ def test_edits_add_up_in_the_report():
         "names_added": 2,
         "duplicate_names": 2,
         "empty_names": 1,
+        "normalized_names": 0,
         "concepts_removed": 2,
         "names_removed": 3,
     }

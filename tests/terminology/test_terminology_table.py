@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spacy_sapbert.normalization import normalize_name
 from spacy_sapbert.terminology import Terminology, TerminologyBuilder
 
 
@@ -33,7 +34,7 @@ names = st.text(st.characters(exclude_categories=("Cs",)), max_size=8).map(lambd
 def test_lookups_agree_with_a_dict(pairs, others):
     naive = {}
     for concept_id, name in pairs:
-        naive.setdefault(concept_id, {})[name] = None
+        naive.setdefault(concept_id, {})[normalize_name(name)] = None
     terminology = build(pairs)
     assert len(terminology) == len(naive)
     assert terminology.n_names == sum(map(len, naive.values()))
@@ -63,6 +64,10 @@ def test_missing_ids_and_rows_are_errors(terminology):
     with pytest.raises(KeyError, match="E105"):
         terminology["C4"]
     assert 3 not in terminology
+    for wrong in (None, 3, float("nan"), ["C1"]):
+        assert wrong not in terminology
+        with pytest.raises(KeyError, match="E105"):
+            terminology[wrong]
     for row in (-1, 3):
         with pytest.raises(IndexError, match="E106"):
             terminology.concept(row)

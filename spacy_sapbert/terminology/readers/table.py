@@ -7,6 +7,7 @@ from pathlib import Path
 from pydantic import Field, field_validator
 
 from ...errors import Errors
+from ...normalization import normalize_name
 from ...settings import Settings
 from ...types import OnMalformed
 from ..builder import TerminologyBuilder
@@ -104,7 +105,7 @@ def _add(builder: TerminologyBuilder, fields: list[str], positions: dict[str, in
     if reason:
         raise ValueError(reason)
     row = {what: fields[position].strip() for what, position in positions.items()}
-    if not row["name"]:
+    if not normalize_name(row["name"]):
         raise ValueError(f"the name of '{row['id']}' is empty")
     if "\n" in row["name"] or "\n" in row["id"]:
         raise ValueError(f"the name of '{row['id']:.40}' runs over several lines, so a quote is probably not closed")

@@ -10,6 +10,7 @@ import polars as pl
 
 from ...errors import Errors
 from ..licences import STRICTEST
+from ..names import normalize_names
 from .folder import RrfFolder
 from .settings import RrfSettings
 from .sources import parse_level
@@ -33,11 +34,13 @@ class AtomCounts:
 
     ids (pl.Series): The ids of all concepts of the release.
     labels (pl.DataFrame): The columns SAB, LAT, TTY, SRL and `rows`, the number of atoms.
+    normalized (int): The number of atoms whose names were changed by normalizing them.
     dropped (Counter[str]): The number of dropped atoms, by reason.
     """
 
     ids: pl.Series
     labels: pl.DataFrame
+    normalized: int
     dropped: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -79,6 +82,7 @@ def read_atoms(folder: RrfFolder, settings: RrfSettings) -> tuple[pl.DataFrame, 
     RAISES (ValueError): If the file is damaged or empty, it lacks a value that a setting names, or no atom is kept.
     """
     kept, ids, labels = [], [], []
+    normalized = 0
     dropped: Counter[str] = Counter()
     conditions = _make_conditions(settings)
     for block in folder.tables("MRCONSO", COLUMNS):
@@ -92,9 +96,11 @@ def read_atoms(folder: RrfFolder, settings: RrfSettings) -> tuple[pl.DataFrame, 
             block = block.filter(condition)
             dropped[reason] += n - block.height
         n = block.height
-        kept.append(_as_atoms(block, settings.lower_case))
-        dropped["empty_name"] += n - kept[-1].height
-    counts = AtomCounts(pl.concat(ids).unique(), pl.concat(labels), dropped)
+        block, n_changed = _as_atoms(block, settings.lower_case)
+        kept.append(block)
+        normalized += n_changed
+        dropped["empty_name"] += n - block.height
+    counts = AtomCounts(pl.concat(ids).unique(), pl.concat(labels), normalized, dropped)
     atoms = pl.concat(kept)
     _check(folder, settings, counts, atoms)
     return atoms, counts
@@ -154,22 +160,27 @@ def _with_good_ids(block: pl.DataFrame, folder: RrfFolder) -> pl.DataFrame:
     return block.filter(~is_bad)
 
 
-def _as_atoms(block: pl.DataFrame, lower_case: bool) -> pl.DataFrame:
-    name = pl.col("STR").str.strip_chars(WHITE_SPACE)
+def _as_atoms(block: pl.DataFrame, lower_case: bool) -> tuple[pl.DataFrame, int]:
+    """Make atoms of lines, without those that have no name, and count the names changed by normalizing them."""
+    stripped = block["STR"].str.strip_chars(WHITE_SPACE)
+    if lower_case:
+        stripped = stripped.str.to_lowercase()
+    name = normalize_names(stripped)
     is_best = {column: pl.col(column) == best for column, best in (("TS", "P"), ("STT", "PF"), ("ISPREF", "Y"))}
     # The best canonical name is English, not suppressed, and preferred by UMLS.
     faults = (pl.col("LAT") != "ENG", pl.col("SUPPRESS") != "N", *(~best for best in is_best.values()))
     rank = sum((fault.cast(pl.UInt8()) * 2**place for place, fault in enumerate(reversed(faults))), start=pl.lit(0))
-    return block.select(
+    atoms = block.select(
         "CUI",
-        name=name.str.to_lowercase() if lower_case else name,
+        name=name,
         language="LAT",
         source="SAB",
         term_type="TTY",
         preferred=pl.all_horizontal(is_best.values()),
         code="CODE",
         rank=rank.cast(pl.UInt8()),
-    ).filter(pl.col("name") != "")
+    )
+    return atoms.filter(pl.col("name") != ""), int((name != stripped).sum())
 
 
 def _check(folder: RrfFolder, settings: RrfSettings, counts: AtomCounts, atoms: pl.DataFrame) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from ..names import normalize_names
 from .folder import RrfFolder
 from .settings import RrfSettings
 from .sources import SourceFilter
@@ -68,7 +69,8 @@ def read_xrefs(folder: RrfFolder, retired: pl.DataFrame | None) -> tuple[pl.Data
     table = remap(folder.table("MRSAT", ("CUI", "ATN", "SAB", "ATV")).filter(wanted), ("CUI",), retired)
     code = pl.when(pl.col("SAB") == NO_SOURCE).then("ATV").otherwise(pl.concat_str("SAB", "ATV", separator=":"))
     codes = table.filter(pl.col("ATN") == XREF).select("CUI", codes=code)
-    return codes, table.filter(pl.col("ATN") == CANONICAL_NAME).select("CUI", canonical_name="ATV")
+    names = table.filter(pl.col("ATN") == CANONICAL_NAME).select("CUI", canonical_name="ATV")
+    return codes, names.with_columns(normalize_names(names["canonical_name"]))
 
 
 def read_retired(folder: RrfFolder, living: pl.Series | None = None) -> pl.DataFrame:

@@ -68,6 +68,7 @@ def make_report(folder: RrfFolder, parts: ReportParts) -> dict[str, Any]:
             "malformed": folder.malformed_count,
         },
         "malformed_examples": folder.malformed_examples,
+        "normalized_names": counts.normalized,
         "long_names": int((atoms["name"].str.len_chars() > LONG).sum()),
         "by_source": counts.by_kept("SAB", atoms),
         "by_language": counts.by_kept("LAT", atoms),
@@ -140,6 +141,7 @@ def format_report(report: dict[str, Any]) -> str:
         _format_table(
             "names", ("concepts",), {label: {"concepts": n} for label, n in report["names_per_concept"].items()}
         ),
+        f"Names normalized (white space, invisible characters, Unicode form): {report['normalized_names']:,}.",
         f"Homonyms: {report['homonyms']['names']:,} names that {report['homonyms']['concepts']:,} concepts share.",
         f"Tradenames: {tradenames}. Rows about concepts that MRCONSO does not have: {unknown}.",
         f"For comparison, UMLS 2020AA, English, as published: {PUBLISHED['names']:,} names.",

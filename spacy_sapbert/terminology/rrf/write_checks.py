@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from ...errors import Errors
+from ..names import normalize_names
 from ..table import NAME_KEY
 from .atoms import NOT_IN_ID, WHITE_SPACE
 from .concepts import NO_SOURCE
@@ -19,7 +20,9 @@ _TEXTS = {"concepts": ("canonical_name", "definition", "codes"), "names": ("name
 def replace_unwritable(
     concepts: pl.DataFrame, names: pl.DataFrame
 ) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, int]]:
-    """Replace pipes by "/" and line ends by a space in texts. Ids, languages, sources and types stay as they are.
+    """Normalize names, and replace pipes by "/" and line ends by a space in texts.
+
+    Ids, languages, sources and types stay as they are.
 
     concepts (pl.DataFrame): The concepts of a terminology.
     names (pl.DataFrame): Its names.
@@ -37,6 +40,8 @@ def replace_unwritable(
                 is_list = isinstance(frame.schema[column], pl.List)
                 mended = pl.col(column).list.eval(_mend(pl.element())) if is_list else _mend(pl.col(column))
                 frames[what] = frame.with_columns(mended)
+    for what, column in (("concepts", "canonical_name"), ("names", "name")):
+        frames[what] = frames[what].with_columns(normalize_names(frames[what][column]))
     # Replacing may have made names equal.
     return frames["concepts"], frames["names"].unique(NAME_KEY, keep="first", maintain_order=True), counts
 
@@ -75,6 +80,9 @@ def _faults(concepts: pl.DataFrame, names: pl.DataFrame) -> Iterator[tuple[str, 
     for column, frame in (("name", names), ("definition", concepts)):
         blank = (pl.col(column) != pl.col(column).str.strip_chars(WHITE_SPACE)) | (pl.col(column) == "")
         yield f"texts ({column}) are empty or have white space around them", frame.filter(blank)
+    for column, frame in (("name", names), ("canonical_name", concepts)):
+        changes = frame[column] != normalize_names(frame[column])
+        yield f"texts ({column}) are not normalized, as readers would (see `normalize_name`)", frame.filter(changes)
     for column in ("types", "codes", "parents"):
         several = (pl.col(column).list.n_unique() < pl.col(column).list.len()) | pl.col(column).list.contains("")
         yield f"lists of {column} hold an empty text, or the same twice", concepts.filter(several).select("id", column)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from spacy_sapbert.normalization import normalize_name
 from spacy_sapbert.terminology.readers.jsonl import make_jsonl_reader, read_jsonl
 
 GOOD = {"concept_id": "C1", "canonical_name": "Asthma", "aliases": ["asthma", "Asthma"], "types": ["T047"]}
@@ -45,7 +46,7 @@ text = st.text(st.characters(exclude_categories=("Cs",)), max_size=12)
 records = st.dictionaries(
     st.text("C0123456789", min_size=1, max_size=5),
     st.fixed_dictionaries(
-        {"canonical_name": text.filter(str.strip), "aliases": st.lists(text), "types": st.lists(text)},
+        {"canonical_name": text.filter(normalize_name), "aliases": st.lists(text), "types": st.lists(text)},
         optional={"definition": st.none() | text},
     ),
     min_size=1,
@@ -63,7 +64,7 @@ def test_what_goes_in_comes_out(tmp_path, records, ascii_only):
     assert len(terminology) == len(records)
     for concept_id, record in records.items():
         concept = terminology[concept_id]
-        names = [name.strip() for name in (record["canonical_name"], *record["aliases"])]
+        names = [normalize_name(name) for name in (record["canonical_name"], *record["aliases"])]
         assert concept.canonical_name == names[0]
         assert concept.names == tuple(dict.fromkeys(filter(None, names)))
         assert concept.types == tuple(dict.fromkeys(filter(None, record["types"])))

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from spacy_sapbert.normalization import normalize_name
 from spacy_sapbert.terminology.readers.table import make_table_reader, read_table
 
 ALL_COLUMNS = {
@@ -51,14 +52,14 @@ def in_file(forbidden):
 def check_round_trip(path, pairs):
     naive = {}
     for concept_id, name in pairs:
-        naive.setdefault(concept_id, {})[name.strip()] = None
+        naive.setdefault(concept_id, {})[normalize_name(name)] = None
     terminology = read_table(path)
     found = {i: terminology[i].names for i in terminology.concepts["id"]}
     assert found == {concept_id: tuple(names) for concept_id, names in naive.items()}
 
 
 def pairs(names):
-    return st.lists(st.tuples(st.text("C012", min_size=1), names.filter(str.strip)), min_size=1)
+    return st.lists(st.tuples(st.text("C012", min_size=1), names.filter(normalize_name)), min_size=1)
 
 
 @settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
