@@ -17,13 +17,34 @@ def has_scann() -> bool:
     return find_spec("scann") is not None
 
 
+def has_usearch() -> bool:
+    """Tell whether usearch is installed.
+
+    RETURNS (bool): True if it is installed.
+    """
+    return find_spec("usearch") is not None
+
+
 def import_scann() -> Any:
     """Import ScaNN.
 
     RETURNS (module): The `scann` package.
     RAISES (ImportError): If it is missing or does not run on this processor.
     """
+    return _import("scann", "ScaNN")
+
+
+def import_usearch() -> Any:
+    """Import usearch.
+
+    RETURNS (module): The module `usearch.index`.
+    RAISES (ImportError): If it is missing or does not run on this processor.
+    """
+    return _import("usearch.index", "usearch")
+
+
+def _import(module: str, package: str) -> Any:
     try:
-        return import_module("scann")
+        return import_module(module)
     except ImportError as error:
-        raise ImportError(Errors.E308.format(reason=error)) from error
+        raise ImportError(Errors.E308.format(package=package, reason=error)) from error

@@ -49,8 +49,8 @@ class Warnings(metaclass=_WithCodes):
 
     # W3xx: index
     W301 = (
-        "ScaNN is not installed, so all {rows} names are compared with every mention: the same links, more slowly. "
-        "There are ScaNN builds for Linux only."
+        "{package} is not installed, so all {rows} names are compared with every mention: the same links, more slowly. "
+        "Install ScaNN (Linux) or usearch (all systems), and use the index 'spacy-sapbert.AutoIndex.v1'."
     )
     W302 = (
         "The index finds {found:.4f} of the nearest names at its largest budget, less than recall_target = {target}. "
@@ -247,8 +247,8 @@ class Errors(metaclass=_WithCodes):
         "precision: try precision = 'fp32'."
     )
     E308 = (
-        "ScaNN can't be imported: {reason}\nIts builds need Linux and a processor with AVX2. Uninstall it to search "
-        "exactly, or use the index 'spacy-sapbert.ExactIndex.v1'."
+        "{package} can't be imported: {reason}\nScaNN needs Linux and a processor with AVX2; usearch runs on all "
+        "systems. Use the index 'spacy-sapbert.UsearchIndex.v1' or 'spacy-sapbert.ExactIndex.v1'."
     )
     E309 = "'{path}' lacks the vectors of the index. Save the pipeline again or reinstall its package."
     E330 = (

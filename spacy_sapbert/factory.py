@@ -19,7 +19,7 @@ from .settings import with_settings
 DEFAULT_CONFIG = {
     **LinkerSettings().to_dict(),
     "model": {"@architectures": "spacy-sapbert.NameEncoder.v1"},
-    "index": {"@misc": "spacy-sapbert.ScannIndex.v1"},
+    "index": {"@misc": "spacy-sapbert.AutoIndex.v1"},
     "scorer": {"@scorers": "spacy-sapbert.linker_scorer.v1"},
 }
 
@@ -49,9 +49,13 @@ def make_linker(
     nlp (Language): The pipeline.
     name (str): The name of the component in the pipeline.
     model (Model[list[str], Floats2d]): The name encoder.
-    index (ExactIndex): The index to build at `initialize`.
+    index (ExactIndex | str): The index to build at `initialize`; "auto" for the best kind on this platform.
     scorer (Callable | None): The scoring function.
     **settings (Any): Those of `LinkerSettings`.
     RETURNS (SapbertLinker): The component, without concepts until it is initialized or loaded.
     """
+    if index == "auto":
+        from .index.factories import make_auto_index
+
+        index = make_auto_index()
     return SapbertLinker(nlp.vocab, model, index, name, scorer=scorer, **settings)

@@ -1,19 +1,23 @@
 """Nearest-neighbour search among vectors, independent of strings and concepts."""
 
 from .exact import ExactIndex, exact_search
-from .factories import make_exact_index, make_scann_index
+from .factories import make_auto_index, make_exact_index, make_scann_index, make_usearch_index
 from .kinds import read_index
 from .scann import ScannIndex
 from .storage import INDEX_FILE
 from .subset import Subset
+from .usearch import UsearchIndex
 
 __all__ = [
     "INDEX_FILE",
     "ExactIndex",
     "ScannIndex",
     "Subset",
+    "UsearchIndex",
     "exact_search",
+    "make_auto_index",
     "make_exact_index",
     "make_scann_index",
+    "make_usearch_index",
     "read_index",
 ]

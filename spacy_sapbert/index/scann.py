@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import warnings
+import math
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from pydantic import Field
 
 from ..compat import has_scann, import_scann
-from ..errors import Warnings
+from ..errors import Errors
 from ..progress import show_phase
-from ..settings import Settings
-from .exact import ExactIndex, exact_search
-from .recall import tune
+from .approximate import ApproximateIndex
+from .exact import exact_search
+from .native_output import hide_native_log
+from .storage import VECTORS_FILE
 
 # Below this, comparing with every row is as fast as any shortcut.
 EXACT_BELOW = 20_000
@@ -52,81 +53,64 @@ QUERY_MULTIPLE = 16
 # Share of the inner-product error that counts along the vector, as in the ScaNN paper (ICML 2020), section 5.
 ANISOTROPIC_THRESHOLD = 0.2
 TRAINING_SAMPLE = 250_000
-# With more rows outside of the tree, comparing with them takes longer than searching the tree.
-ADDED_LIMIT = 20_000
+ASSETS_FILE = "scann_assets.pbtxt"
+# The only form in which ScaNN writes its list of files: with names, not paths.
+ASSETS = re.compile(r'(?:assets \{\n  asset_type: \w+\n  asset_path: "\w+\.\w+"\n\}\n?)+')
+ASSET_PATH = re.compile(r'asset_path: "(.*)"')
 
 
-class ScannSettings(Settings):
-    """The accuracy of the index."""
-
-    recall_target: float = Field(default=0.99, gt=0, le=1)
-    """Share of the queries whose nearest row has to be found."""
-
-
-class ScannIndex(ExactIndex):
+class ScannIndex(ApproximateIndex):
     """Search with ScaNN: a partitioning tree, asymmetric hashing inside its leaves, exact rescoring of the best.
 
-    `build` measures recall against exact search and raises the budget until the target is met. The chosen budget is in
-    `configuration`, the measured recall in `recall`. Small indexes, and all indexes on platforms without ScaNN, are
-    searched exactly. The saved folder is the same.
-
-    **settings (Any): Those of `ScannSettings`.
+    **settings (Any): Those of `IndexSettings`.
     RAISES (ValueError): If a setting is unknown or its value has no meaning.
     """
 
     kind: ClassVar[str] = "scann"
+    package: ClassVar[str] = "ScaNN"
 
-    def __init__(self, **settings: Any) -> None:
-        super().__init__()
-        self.settings = ScannSettings.read(settings, "the ScaNN index")
-        self._searcher: Any = None
+    @classmethod
+    def is_installed(cls) -> bool:
+        """Tell whether ScaNN is installed.
 
-    def _arguments(self) -> dict[str, Any]:
-        return self.settings.to_dict()
-
-    def is_worn(self, unused: int) -> bool:
-        """Tell whether the index should be rebuilt, because many rows are unused or not in the tree.
-
-        unused (int): Rows without names.
-        RETURNS (bool): Whether to call `rearranged`.
+        RETURNS (bool): False if such an index can only be searched exactly.
         """
-        added = 0 if self._added is None else len(self._added)
-        return super().is_worn(unused) or (added > ADDED_LIMIT and has_scann())
+        return has_scann()
 
-    def _is_approximate(self) -> bool:
-        return len(self) >= EXACT_BELOW and has_scann()
+    def _is_large(self) -> bool:
+        return len(self._arranged) >= EXACT_BELOW
 
     def _arrange(self) -> None:
-        self._searcher = None
-        self.configuration = {"scoring": "exact"}
-        self.recall = {}
-        if not self._is_approximate():
-            if len(self) >= EXACT_BELOW:
-                warnings.warn(Warnings.W301.format(rows=len(self)), stacklevel=2)
-            return
-        leaves = round(LEAVES_PER_ROOT * len(self) ** 0.5)
-        builder = import_scann().scann_ops_pybind.builder(self.vectors, 10, "dot_product")
-        sample = min(len(self), TRAINING_SAMPLE)
+        with hide_native_log():
+            super()._arrange()
+
+    def _build_structure(self) -> Any:
+        rows = len(self._arranged)
+        leaves = self._count_leaves()
+        builder = import_scann().scann_ops_pybind.builder(self._arranged, 10, "dot_product")
+        sample = min(rows, TRAINING_SAMPLE)
         # Spherical: the leaves' centres are unit vectors, as all others are.
         builder = builder.tree(leaves, leaves, training_sample_size=sample, spherical=True, soar_lambda=SOAR_LAMBDA)
         builder = builder.score_ah(2, anisotropic_quantization_threshold=ANISOTROPIC_THRESHOLD)
         # Rescoring in full precision makes the scores true cosines.
-        with show_phase(f"Arranging the index of {len(self):,} rows"):
-            self._searcher = builder.reorder(BUDGETS[0][1]).build()
-        with show_phase(f"Tuning the index of {len(self):,} rows"):
-            tune(self, self._configurations(leaves), self.settings.recall_target, self._altered)
+        with hide_native_log() as screen, show_phase(f"Arranging the index of {rows:,} rows", stream=screen):
+            return builder.reorder(BUDGETS[0][1]).build()
 
-    def _configurations(self, leaves: int) -> Iterator[dict[str, Any]]:
+    def _configurations(self) -> Iterator[dict[str, Any]]:
+        leaves = self._count_leaves()
         for share, reorder in BUDGETS:
             searched = max(1, round(share * leaves))
             yield {"scoring": "tree_ah", "leaves": leaves, "leaves_to_search": searched, "reorder": reorder}
 
+    def _count_leaves(self) -> int:
+        return round(LEAVES_PER_ROOT * math.sqrt(len(self._arranged)))
+
     def _search(self, queries: np.ndarray, k: int, effort: int) -> tuple[np.ndarray, np.ndarray]:
-        if self._searcher is None:
+        if self._structure is None:
             return exact_search(self._arranged, queries, k)
         # The rows of a query must not depend on how many others there are.
         padding = np.broadcast_to(queries[-1], (-len(queries) % QUERY_MULTIPLE, self.width))
-        rows, scores = self._searcher.search_batched_parallel(
+        rows, scores = self._structure.search_batched_parallel(
             np.concatenate([queries, padding]),
             final_num_neighbors=k,
             pre_reorder_num_neighbors=max(self.configuration["reorder"], 2 * k),
@@ -142,19 +126,32 @@ class ScannIndex(ExactIndex):
             rows[short], scores[short] = exact_search(self._arranged, queries[short], k)
         return rows, scores
 
-    def _write(self, folder: Path) -> None:
-        if self._searcher is None:
-            super()._write(folder)
-        else:
-            self._searcher.serialize(str(folder), relative_path=True)
+    def _write_structure(self, folder: Path) -> None:
+        self._structure.serialize(str(folder), relative_path=True)
 
-    def _read(self, folder: Path) -> None:
-        self._searcher = None
-        if self.configuration["scoring"] == "exact":
-            return
-        if not has_scann():
-            self.configuration = {"scoring": "exact"}
-            self.recall = {}
-            warnings.warn(Warnings.W301.format(rows=len(self)), stacklevel=2)
-            return
-        self._searcher = import_scann().scann_ops_pybind.load_searcher(str(folder))
+    def _read_structure(self, folder: Path, files: dict[str, str], memory_map: bool) -> Any:
+        scann = import_scann().scann_ops_pybind
+        assets = read_assets(folder, files)
+        # Not scann's load_searcher, which unpickles a file of ids wherever there is one.
+        with hide_native_log():
+            return scann.ScannSearcher(scann.scann_pybind.ScannNumpy(str(folder), assets))
+
+
+def read_assets(folder: Path, files: dict[str, str]) -> str:
+    """Read the list of the files that ScaNN will open.
+
+    folder (Path): The folder that ScaNN wrote.
+    files (dict[str, str]): The files that its manifest lists.
+    RETURNS (str): The list, in ScaNN's form. The vectors are in the folder above if they are not in this one.
+    RAISES (OSError): If it names anything but files of the manifest.
+    """
+    path = folder / ASSETS_FILE
+    if ASSETS_FILE not in files:
+        raise OSError(Errors.E501.format(path=folder, reason=f"its manifest does not list {ASSETS_FILE}"))
+    text = path.read_text(encoding="utf8")
+    if not ASSETS.fullmatch(text):
+        raise OSError(Errors.E501.format(path=path, reason="it holds something other than names of files beside it"))
+    unlisted = set(ASSET_PATH.findall(text)) - {*files, VECTORS_FILE}
+    if unlisted:
+        raise OSError(Errors.E501.format(path=path, reason=f"the manifest does not list {sorted(unlisted)[0]}"))
+    return text if VECTORS_FILE in files else text.replace(f'"{VECTORS_FILE}"', f'"../{VECTORS_FILE}"')

@@ -47,6 +47,7 @@ class StoredIndex:
             "kind": self.kind,
             "rows": len(self._vectors) + (0 if self._added is None else len(self._added)),
             "fingerprint": self.fingerprint,
+            "settings": self._arguments(),
             "configuration": self.configuration,
             "recall": self.recall,
         }
@@ -69,16 +70,9 @@ class StoredIndex:
         data = read_manifest(path / INDEX_FILE, FORMAT_VERSION, used=["*.npy", "*.pb*"])
         if data.get("kind") != self.kind:
             raise OSError(Errors.E305.format(path=path, found=data.get("kind"), expected=self.kind))
-        if VECTORS_FILE not in data["files"]:
-            raise OSError(Errors.E309.format(path=path))
-        load = partial(np.load, mmap_mode="c" if memory_map else None)
-        self._vectors = load(path / VECTORS_FILE)
-        self._added = load(path / ADDED_FILE) if ADDED_FILE in data["files"] else None
-        self._altered = load(path / ALTERED_FILE) if ALTERED_FILE in data["files"] else None
-        self.fingerprint = data["fingerprint"]
-        self.configuration = data["configuration"]
-        self.recall = data["recall"]
-        self._read(path)
+        self._read_vectors(path, data, memory_map)
+        self.configuration, self.recall = data["configuration"], data["recall"]
+        self._read(path, data, memory_map)
         return self
 
     def to_bytes(self) -> bytes:
@@ -103,12 +97,21 @@ class StoredIndex:
         self.from_bytes(data)
 
     def _arguments(self) -> dict[str, Any]:
-        """Return the constructor's arguments, for unpickling."""
+        """Return the constructor's arguments, for saving and unpickling."""
         return {}
 
     def _write(self, folder: Path) -> None:
         assert self._vectors is not None
         np.save(folder / VECTORS_FILE, self._vectors)
 
-    def _read(self, folder: Path) -> None:
-        """Load the files that a subclass wrote beside the vectors."""
+    def _read_vectors(self, folder: Path, data: dict[str, Any], memory_map: bool) -> None:
+        if VECTORS_FILE not in data["files"]:
+            raise OSError(Errors.E309.format(path=folder))
+        load = partial(np.load, mmap_mode="c" if memory_map else None)
+        self._vectors = load(folder / VECTORS_FILE)
+        self._added = load(folder / ADDED_FILE) if ADDED_FILE in data["files"] else None
+        self._altered = load(folder / ALTERED_FILE) if ALTERED_FILE in data["files"] else None
+        self.fingerprint = data["fingerprint"]
+
+    def _read(self, folder: Path, data: dict[str, Any], memory_map: bool) -> None:
+        """Load what a subclass wrote beside the vectors."""

@@ -130,7 +130,7 @@ def test_rows_that_are_kept_are_arranged_anew(cls, kept):
 
 def test_an_index_is_worn_by_unused_rows_and_by_many_beside_the_tree(monkeypatch):
     pytest.importorskip("scann")
-    monkeypatch.setattr("spacy_sapbert.index.scann.ADDED_LIMIT", 7)
+    monkeypatch.setattr("spacy_sapbert.index.approximate.ADDED_LIMIT", 7)
     for cls in (ExactIndex, ScannIndex):
         index, _ = make_index(cls)
         assert [index.is_worn(unused) for unused in (0, 6, 7)] == [False, False, True]

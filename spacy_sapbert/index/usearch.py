@@ -1,0 +1,171 @@
+"""Approximate search with usearch, tuned to a target recall."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+
+from ..compat import has_usearch, import_usearch
+from ..errors import Errors
+from ..progress import show_progress
+from .approximate import ApproximateIndex
+from .exact import ROW_BLOCK, exact_search, take_best
+
+# Below this, comparing with every row is as fast as any shortcut.
+EXACT_BELOW = 20_000
+GRAPH_FILE = "graph.usearch"
+# Links of a node; the lowest level has twice as many.
+CONNECTIVITY = 16
+# Candidates considered for the links of a new node.
+EXPANSION_ADD = 64
+# Candidates considered in a search, fewest first. All of them are rescored exactly.
+EXPANSIONS = (24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 1024, 2048)
+# Rows compared for each candidate. A search that would compare as many rows as there are is done exactly instead.
+ROWS_PER_CANDIDATE = 2 * CONNECTIVITY
+BUILD_BLOCK = 2048
+
+
+class UsearchIndex(ApproximateIndex):
+    """Search with usearch: a graph of neighbours (HNSW) with 8-bit copies of the vectors, exact rescoring of the best.
+
+    Built by one thread (`torch.set_num_threads(1)`), the graph of the same vectors is always the same.
+
+    **settings (Any): Those of `IndexSettings`.
+    RAISES (ValueError): If a setting is unknown or its value has no meaning.
+    """
+
+    kind: ClassVar[str] = "usearch"
+    package: ClassVar[str] = "usearch"
+
+    @classmethod
+    def is_installed(cls) -> bool:
+        """Tell whether usearch is installed.
+
+        RETURNS (bool): False if such an index can only be searched exactly.
+        """
+        return has_usearch()
+
+    def _is_large(self) -> bool:
+        return len(self._arranged) >= EXACT_BELOW
+
+    def _build_structure(self) -> Graph:
+        return Graph.build(self._arranged)
+
+    def _configurations(self) -> Iterator[dict[str, Any]]:
+        for expansion in EXPANSIONS:
+            yield {"scoring": "graph", "connectivity": CONNECTIVITY, "expansion": expansion}
+
+    def _search(self, queries: np.ndarray, k: int, effort: int) -> tuple[np.ndarray, np.ndarray]:
+        vectors = self._arranged
+        expansion = max(effort * self.configuration.get("expansion", 0), 2 * k)
+        if self._structure is None or expansion * ROWS_PER_CANDIDATE >= len(vectors):
+            return exact_search(vectors, queries, k)
+        rows = self._structure.search(queries, expansion)
+        scores = _score(vectors, queries, rows)
+        rows, scores = take_best(rows, scores, k)
+        # Parts of the graph can be out of reach.
+        short = (rows < 0).any(axis=1)
+        if short.any():
+            rows[short], scores[short] = exact_search(vectors, queries[short], k)
+        return rows, scores
+
+    def _write_structure(self, folder: Path) -> None:
+        self._structure.data.tofile(folder / GRAPH_FILE)
+
+    def _read_structure(self, folder: Path, files: dict[str, str], memory_map: bool) -> Graph:
+        if GRAPH_FILE not in files:
+            raise OSError(Errors.E309.format(path=folder))
+        path = folder / GRAPH_FILE
+        data = np.memmap(path, dtype=np.uint8, mode="r") if memory_map else np.fromfile(path, dtype=np.uint8)
+        graph = Graph(data)
+        if graph.shape != self._arranged.shape:
+            raise OSError(Errors.E501.format(path=path, reason=f"a graph of {graph.shape}, not {self._arranged.shape}"))
+        return graph
+
+
+class Graph:
+    """A graph of neighbours in the form in which usearch saves it.
+
+    Each thread searches a view of its own, because usearch's searches share the memory of the object they are called
+    on. Views share the data.
+
+    data (ndarray): The saved graph; bytes, possibly memory-mapped.
+    """
+
+    def __init__(self, data: np.ndarray) -> None:
+        self.data = data
+        self._local = threading.local()
+
+    @classmethod
+    def build(cls, vectors: np.ndarray) -> Graph:
+        """Build a graph.
+
+        vectors (ndarray): Shape (rows, width), float32.
+        RETURNS (Graph): Its keys are row numbers.
+        """
+        rows, width = vectors.shape
+        # Half-precision copies are twice as large and, with exact rescoring, find hardly more.
+        index = import_usearch().Index(
+            ndim=width,
+            metric="cos",
+            dtype="i8",
+            connectivity=CONNECTIVITY,
+            expansion_add=EXPANSION_ADD,
+            enable_key_lookups=False,
+        )
+        threads = torch.get_num_threads()
+        with show_progress(total=rows, description="Arranging the index", unit="rows") as progress:
+            for start in range(0, rows, BUILD_BLOCK):
+                block = np.array(vectors[start : start + BUILD_BLOCK])
+                index.add(np.arange(start, start + len(block), dtype=np.uint64), block, threads=threads)
+                progress.update(len(block))
+        return cls(np.frombuffer(index.save(), dtype=np.uint8))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Return the number of rows and the width of the vectors.
+
+        RETURNS (tuple[int, int]): As in the shape of the array that the graph was built from.
+        """
+        return len(self._view), int(self._view.ndim)
+
+    def search(self, queries: np.ndarray, expansion: int) -> np.ndarray:
+        """Find rows near each query.
+
+        queries (ndarray): Shape (n, width), float32.
+        expansion (int): Candidates to consider.
+        RETURNS (ndarray): Rows, shape (n, expansion), int64; -1 where fewer were found.
+        """
+        view = self._view
+        view.expansion_search = expansion
+        # usearch answers a single query in another form.
+        matches = view.search(queries, expansion, threads=torch.get_num_threads())
+        rows = np.atleast_2d(matches.keys).astype(np.int64)
+        counts = getattr(matches, "counts", None)
+        if counts is not None:
+            rows[np.arange(rows.shape[1]) >= np.asarray(counts)[:, None]] = -1
+        missing = expansion - rows.shape[1]
+        return np.pad(rows, ((0, 0), (0, missing)), constant_values=-1)
+
+    @property
+    def _view(self) -> Any:
+        view = getattr(self._local, "view", None)
+        if view is None:
+            view = self._local.view = import_usearch().Index.restore(self.data, view=True, enable_key_lookups=False)
+        return view
+
+
+def _score(vectors: np.ndarray, queries: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Compute the cosines of queries and their candidates, -inf for missing ones, in blocks that limit memory."""
+    scores = np.full(rows.shape, -np.inf, dtype=np.float32)
+    block = max(1, ROW_BLOCK // rows.shape[1])
+    for start in range(0, len(queries), block):
+        part = slice(start, start + block)
+        scores[part] = np.matmul(vectors[rows[part]], queries[part, :, None])[..., 0]
+    scores[rows < 0] = -np.inf
+    return scores

@@ -1,0 +1,257 @@
+"""usearch meets its recall target with the vectors stored once, and answers many threads at once."""
+
+import copy
+import pickle
+import random
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import torch
+from index_vectors import WIDTH, clustered_vectors
+
+from spacy_sapbert.files import list_files
+from spacy_sapbert.index import ExactIndex, Subset, UsearchIndex, exact_search, make_usearch_index, read_index
+
+pytest.importorskip("usearch")
+MODULE = "spacy_sapbert.index.usearch"
+ROWS = 3000
+
+
+@pytest.fixture(autouse=True)
+def low_thresholds(monkeypatch):
+    lower_thresholds(monkeypatch)
+
+
+def lower_thresholds(monkeypatch):
+    """Let a small index be searched approximately, with few candidates."""
+    monkeypatch.setattr(f"{MODULE}.EXACT_BELOW", 2000)
+    monkeypatch.setattr(f"{MODULE}.ROWS_PER_CANDIDATE", 2)
+    monkeypatch.setattr(f"{MODULE}.EXPANSIONS", (4, 8, 16, 32, 64, 128))
+
+
+@pytest.fixture(scope="module")
+def index():
+    with pytest.MonkeyPatch.context() as patch:
+        lower_thresholds(patch)
+        built = make_usearch_index(recall_target=0.97)
+        built.build(clustered_vectors(), fingerprint="f")
+    return built
+
+
+def recall_at_1(index, vectors):
+    """Leave one out, over all rows, in plain numpy."""
+    products = vectors.astype(np.float64) @ vectors.T
+    np.fill_diagonal(products, -np.inf)
+    rows, _ = index.search(vectors, 2)
+    found = [max(products[i, row] for row in candidates if row != i) for i, candidates in enumerate(rows.tolist())]
+    return (np.array(found) >= products.max(axis=1) - 1e-5).mean()
+
+
+def test_recall_target_is_met_and_recorded(index):
+    assert index.configuration["scoring"] == "graph" and index.configuration["expansion"] in (4, 8, 16, 32, 64, 128)
+    assert index.recall["at_1"] - index.recall["standard_error"] >= 0.97
+    # The recorded figure is of a deeper search.
+    assert recall_at_1(index, clustered_vectors()) >= 0.9
+
+
+def test_scores_are_true_cosines_and_rows_distinct(index):
+    queries = clustered_vectors(200, seed=1)
+    rows, scores = index.search(queries, 20)
+    assert rows.dtype == np.int64 and scores.dtype == np.float32
+    for query, found, values in zip(queries, rows, scores, strict=True):
+        assert len(set(found.tolist())) == 20 and found.min() >= 0
+        np.testing.assert_allclose(index.vectors[found] @ query, values, atol=1e-6)
+        assert (np.diff(values) <= 0).all()
+
+
+def test_whoever_wants_many_rows_gets_them_exactly(index):
+    queries = clustered_vectors(20, seed=1)
+    for k in (ROWS // 3, ROWS, ROWS + 10):
+        rows, scores = index.search(queries, k)
+        expected = exact_search(clustered_vectors(), queries, min(k, ROWS))
+        assert (rows[:, :ROWS] == expected[0]).all() and (scores[:, :ROWS] == expected[1]).all()
+        assert (rows[:, ROWS:] == -1).all() and np.isneginf(scores[:, ROWS:]).all()
+
+
+def test_rows_out_of_the_graph_s_reach_are_found_exactly(index, monkeypatch):
+    search = type(index._structure).search
+
+    def search_badly(graph, queries, expansion):
+        rows = search(graph, queries, expansion)
+        rows[::2, 3:] = -1
+        return rows
+
+    queries = clustered_vectors(20, seed=1)
+    _, expected = exact_search(clustered_vectors(), queries, 5)
+    monkeypatch.setattr(type(index._structure), "search", search_badly)
+    rows, scores = index.search(queries, 5)
+    assert (rows >= 0).all()
+    np.testing.assert_allclose(scores[::2], expected[::2], atol=1e-6)
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 100])
+def test_what_a_query_finds_does_not_depend_on_the_others(index, size):
+    queries = clustered_vectors(200, seed=1)
+    rows, scores = index.search(queries, 5)
+    parts = [index.search(queries[i : i + size], 5) for i in range(0, len(queries), size)]
+    assert (np.concatenate([part[0] for part in parts]) == rows).all()
+    np.testing.assert_allclose(np.concatenate([part[1] for part in parts]), scores, atol=1e-6)
+
+
+def test_threads_search_at_once_and_find_what_each_finds_alone(index):
+    queries = [clustered_vectors(150, seed=seed) for seed in range(8)]
+    efforts = [1 + seed % 4 for seed in range(8)]
+    alone = [index.search(part, 6, effort=effort)[0] for part, effort in zip(queries, efforts, strict=True)]
+    with ThreadPoolExecutor(8) as pool:
+        for _ in range(5):
+            found = pool.map(lambda part, effort: index.search(part, 6, effort=effort)[0], queries, efforts)
+            for rows, expected in zip(found, alone, strict=True):
+                assert (rows == expected).all()
+
+
+def test_one_thread_builds_the_same_graph_again():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        graphs = []
+        for _ in range(2):
+            index = UsearchIndex()
+            index.build(clustered_vectors(2100))
+            graphs.append(index._structure.data.tobytes())
+    finally:
+        torch.set_num_threads(threads)
+    assert graphs[0] == graphs[1]
+
+
+def test_small_index_is_searched_exactly():
+    index = UsearchIndex()
+    index.build(clustered_vectors(1999))
+    assert index.configuration == {"scoring": "exact"} and index.recall == {}
+    queries = clustered_vectors(30, seed=3)
+    assert (index.search(queries, 5)[0] == exact_search(clustered_vectors(1999), queries, 5)[0]).all()
+
+
+def test_more_effort_finds_more(index):
+    vectors = clustered_vectors()
+    _, expected = exact_search(vectors, vectors[:300], 4)
+    index = copy.deepcopy(index)
+    index.configuration = {**index.configuration, "expansion": 4}
+    found = [(index.search(vectors[:300], 4, effort=effort)[1] >= expected - 1e-5).mean() for effort in (1, 30)]
+    assert found[1] > 0.98 and found[1] >= found[0]
+
+
+def test_bad_input_is_refused_as_in_exact_search(index):
+    bad = clustered_vectors(2500)
+    bad[7, 7] = np.nan
+    with pytest.raises(ValueError, match=r"^\[E306\].*row 7"):
+        UsearchIndex().build(bad)
+    with pytest.raises(ValueError, match=r"^\[E306\].*row 7"):
+        index.search(bad[:10], 1)
+    with pytest.raises(ValueError, match=r"^\[E303\]"):
+        index.search(np.ones((1, WIDTH + 1)), 1)
+    with pytest.raises(ValueError, match=r"^\[E404\].*recall_target"):
+        make_usearch_index(recall_target=1.5)
+
+
+def test_target_out_of_reach_warns_and_keeps_the_largest_budget(monkeypatch):
+    monkeypatch.setattr(f"{MODULE}.EXPANSIONS", (1, 2))
+    monkeypatch.setattr(f"{MODULE}.EXPANSION_ADD", 2)
+    monkeypatch.setattr(
+        "spacy_sapbert.index.recall.RecallTest.measure", lambda self, index: {"at_1": 0.5, "standard_error": 0}
+    )
+    with pytest.warns(UserWarning, match=r"\[W302\].*recall_target = 0.99"):
+        index = UsearchIndex()
+        index.build(clustered_vectors(2200))
+    assert index.configuration["expansion"] == 2
+
+
+def assert_same(index, other):
+    assert isinstance(other, UsearchIndex) and len(other) == len(index)
+    assert (other.configuration, other.recall, other.fingerprint) == (index.configuration, index.recall, "f")
+    assert other.settings == index.settings and (other.vectors == index.vectors).all()
+    queries = clustered_vectors(40, seed=4)
+    (rows, scores), (other_rows, other_scores) = index.search(queries, 9), other.search(queries, 9)
+    assert (rows == other_rows).all() and (scores == other_scores).all()
+
+
+@pytest.mark.parametrize("memory_map", [True, False])
+def test_moved_folder_loads_and_finds_the_same(index, tmp_path, memory_map):
+    index.to_disk(tmp_path / "a")
+    shutil.move(tmp_path / "a", tmp_path / "b")
+    loaded = read_index(tmp_path / "b", memory_map=memory_map)
+    assert_same(index, loaded)
+    assert isinstance(loaded._structure.data, np.memmap) == isinstance(loaded.vectors, np.memmap) == memory_map
+    assert list_files(tmp_path / "b") == ["dataset.npy", "graph.usearch", "index.json"]
+    # One byte for each number of a vector, and the links.
+    assert (tmp_path / "b" / "graph.usearch").stat().st_size < ROWS * (WIDTH + 200)
+
+
+def test_saving_over_the_folder_it_is_mapped_from_works(index, tmp_path):
+    index.to_disk(tmp_path / "a")
+    loaded = read_index(tmp_path / "a")
+    loaded.to_disk(tmp_path / "a")
+    assert_same(index, loaded)
+    assert_same(index, read_index(tmp_path / "a"))
+
+
+@pytest.mark.parametrize(
+    "copy_of",
+    [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x)), lambda x: UsearchIndex().from_bytes(x.to_bytes())],
+)
+def test_copies_find_the_same(index, copy_of):
+    assert_same(index, copy_of(index))
+
+
+def test_exact_index_refuses_a_usearch_folder(index, tmp_path):
+    index.to_disk(tmp_path / "a")
+    with pytest.raises(OSError, match=r"^\[E305\].*'usearch'.*'exact'"):
+        ExactIndex().from_disk(tmp_path / "a")
+
+
+def test_damage_in_any_file_is_noticed(index, tmp_path):
+    index.to_disk(tmp_path / "a")
+    rng = random.Random(1)
+    for name in list_files(tmp_path / "a"):
+        path = tmp_path / "a" / name
+        original = path.read_bytes()
+        for _ in range(3):
+            damaged = bytearray(original)
+            damaged[rng.randrange(len(damaged))] ^= 1 << rng.randrange(8)
+            path.write_bytes(damaged)
+            with pytest.raises(OSError, match=r"^\[E(305|50\d)\]"):
+                read_index(tmp_path / "a")
+        path.unlink()
+        with pytest.raises(FileNotFoundError, match=r"^\[E503\]"):
+            read_index(tmp_path / "a")
+        path.write_bytes(original)
+    assert_same(index, read_index(tmp_path / "a"))
+
+
+def test_graph_of_other_vectors_is_refused(index, tmp_path):
+    other = UsearchIndex()
+    other.build(clustered_vectors(2500))
+    mixed = copy.deepcopy(index)
+    mixed._structure = other._structure
+    mixed.to_disk(tmp_path)
+    with pytest.raises(OSError, match=r"^\[E501\].*graph"):
+        read_index(tmp_path)
+
+
+def test_added_rows_are_found_exactly_and_saved(index, tmp_path):
+    added = clustered_vectors(50, seed=7)
+    more = index.extended(added)
+    rows, scores = more.search(added, 3)
+    assert (rows[:, 0] == np.arange(ROWS, ROWS + 50)).all()
+    more.to_disk(tmp_path)
+    again = read_index(tmp_path).search(added, 3)
+    assert (again[0] == rows).all() and (again[1] == scores).all()
+    assert (index.search(added, 3)[0] < ROWS).all()
+
+
+def test_a_subset_is_searched_exactly(index):
+    rows = np.arange(0, ROWS, 3)
+    queries = clustered_vectors(20, seed=2)
+    found, _ = Subset(index, rows).search(queries, 5)
+    assert (found == rows[exact_search(clustered_vectors()[rows], queries, 5)[0]]).all()
