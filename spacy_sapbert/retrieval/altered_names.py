@@ -82,7 +82,8 @@ def alter_names(
         altered[alterations[turn % len(alterations)](name, rng).strip()] = None
     found = pl.Series(list(altered), dtype=pl.String)
     found = found.filter((found != "") & ~found.is_in(names.cast(pl.String).implode()))
-    return found.head(n).to_list()
+    drawn: list[str] = found.head(n).to_list()
+    return drawn
 
 
 def encode_altered_names(names: pl.Series, encoder: EncoderShim, *, batch_size: int = 256) -> np.ndarray:

@@ -6,6 +6,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+import spacy
 from index_vectors import clustered_vectors
 
 from spacy_sapbert import errors
@@ -33,6 +34,20 @@ def install(monkeypatch):
             monkeypatch.setattr(f"{INDEX}.{kind}.has_{kind}", lambda kind=kind: kind in names)
 
     return install
+
+
+@pytest.mark.parametrize("config", [{}, {"index": "auto"}, {"index": {"@misc": "spacy-sapbert.AutoIndex.v1"}}])
+@pytest.mark.parametrize("present", ["scann", "usearch"])
+def test_linker_takes_the_best_kind_by_default(install, encoder_folder, terminology, tmp_path, config, present):
+    install(present)
+    nlp = spacy.blank("en")
+    linker = nlp.add_pipe("sapbert_linker", config=config)
+    linker.initialize(terminology=terminology, encoder=str(encoder_folder))
+    assert linker.index.kind == present
+    nlp.to_disk(tmp_path)
+    install("usearch" if present == "scann" else "scann")
+    loaded = spacy.load(tmp_path)
+    assert loaded.get_pipe("sapbert_linker").find(["heart attack"])[0][0]["id"] == "C0027051"
 
 
 def build(cls, rows=2500, recall_target=0.95):

@@ -169,7 +169,7 @@ def test_many_added_names_are_arranged_with_scann(encoder, monkeypatch):
     pairs = [(f"C{i}", f"a {i}") for i in range(1600)]
     retriever = Retriever.build(build_terminology(pairs[:1000]), encoder, ScannIndex())
     edited = with_names(retriever, encoder, collect_names(pairs[1000:1300]))
-    assert edited.index._searcher is retriever.index._searcher and len(edited.index._arranged) == 1000
+    assert edited.index._structure is retriever.index._structure and len(edited.index._arranged) == 1000
     assert_like_from_scratch(without_concepts(edited, [f"C{i}" for i in range(5, 200)]), encoder)
     edited = with_names(edited, encoder, collect_names(pairs[1300:]))
     assert len(edited.index._arranged) == len(edited.index) == 1600
