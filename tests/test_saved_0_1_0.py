@@ -62,8 +62,8 @@ FORMATS = {
     "retriever/retriever.json": 2,
     "retriever/index/index.json": 1,
 }
-# What each manifest holds, apart from `format`, `files` and `checksum`: what version 0.1.0 wrote, and "settings", which it
-# ignores.
+# What each manifest holds, apart from `format`, `files` and `checksum`: what version 0.1.0 wrote, and "settings", which
+# it ignores.
 KEYS = {
     "linker.json": {"parts"},
     "encoder/name_encoder.json": {"fingerprint", "settings"},
