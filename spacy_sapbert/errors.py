@@ -66,10 +66,6 @@ class Warnings(metaclass=_WithCodes):
         "{missing} of {n} names can't be found by the linker: the encoder's vocabulary knows none of their tokens. Use "
         "an encoder for their language or script, or leave them out of the terminology."
     )
-    W440 = (
-        "'{path}' holds {n} files of vectors by another encoder, or by this one in other settings. They are deleted, "
-        "and all names are encoded. Give each encoder a vectors_path of its own to keep the vectors of both."
-    )
     W441 = (
         "{n} files of vectors in '{path}' are damaged, the first is {file}. The disk was probably full, or the machine "
         "went down while they were written. They are deleted, and their names are encoded again."
@@ -124,6 +120,7 @@ class Errors(metaclass=_WithCodes):
         "Can't tell the delimiter of {file} from its name, which ends neither in .tsv nor in .csv. Set `delimiter` to "
         "the character between its columns."
     )
+    E113 = "{file} looks like {found}, and is not in OBO format. {advice}"
     E114 = (
         "{file}: the header names the column '{column}' {n} times, so the setting is ambiguous. Rename one, "
         "or give `header` to name the columns yourself."
@@ -174,7 +171,7 @@ class Errors(metaclass=_WithCodes):
     )
     E142 = "There is nothing to merge: no terminology was given. Pass one or more."
     E150 = "Can't remove these {n} concepts: {reason}"
-    E128 = "{file} is empty. The copy was probably interrupted; copy the release again."
+    E128 = "{file} {found}. The copy was probably interrupted, or the file is of another kind; copy the release again."
     E129 = _MISSING_FILE + " Copy the file there, or set errors = 'skip' to go on without it."
 
     # E2xx: encoder

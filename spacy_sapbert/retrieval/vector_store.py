@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import tempfile
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +20,7 @@ from .keys import KEY_DTYPE, find_keys
 if TYPE_CHECKING:
     from ..encoder.shim import EncoderShim
 
-# Strict, because matching files are deleted if they are useless. The groups are the hashes of encoder and content.
+# Strict, because matching files are deleted if they are damaged. The groups are the hashes of encoder and content.
 FILE_NAME = re.compile(r"vectors-([0-9a-f]{16})-([0-9a-f]{16})\.npy")
 
 
@@ -33,22 +34,30 @@ class VectorStore:
     encoder and of the content, so vectors of other encoders and damaged vectors are never used.
 
     path (str | Path): The folder, made if missing. Other files in it are left alone.
-    encoder (EncoderShim): The encoder. Files of another one are deleted, with a warning.
-    RAISES (ValueError): If the path is not a folder.
+    encoder (EncoderShim): The encoder. Files of other encoders, and of this one in another precision, are left alone.
+    RAISES (ValueError): If the path is not a folder, or it cannot be made or written to.
     """
 
     def __init__(self, path: str | Path, encoder: EncoderShim) -> None:
         if not isinstance(path, str | Path) or not str(path):
             raise ValueError(Errors.E442.format(path=path, reason="which is no path"))
         self.path = Path(path)
-        if self.path.exists() and not self.path.is_dir():
-            raise ValueError(Errors.E442.format(path=str(path), reason="which is a file"))
-        self.path.mkdir(parents=True, exist_ok=True)
+        try:
+            if self.path.exists() and not self.path.is_dir():
+                raise ValueError("which is a file")
+            self.path.mkdir(parents=True, exist_ok=True)
+            # Not to find out after hours of encoding that nothing can be kept.
+            with tempfile.TemporaryFile(dir=self.path):
+                pass
+        except OSError as error:
+            reason = f"which cannot be made or written to ({error.strerror or error})"
+            raise ValueError(Errors.E442.format(path=str(path), reason=reason)) from error
+        except ValueError as error:
+            raise ValueError(Errors.E442.format(path=str(path), reason=error)) from error
         # The fingerprint leaves out the precision, but an index should not mix precisions.
         identity = f"{encoder.fingerprint} {encoder.dtype} {encoder.width}"
         self._encoder = hashlib.sha256(identity.encode()).hexdigest()[:16]
         self._dtype = np.dtype([("key", KEY_DTYPE), ("vector", np.float32, (encoder.width,))])
-        self._drop_others()
 
     def add(self, keys: np.ndarray, vectors: np.ndarray) -> None:
         """Write vectors to the folder.
@@ -77,7 +86,7 @@ class VectorStore:
         """
         is_known = np.zeros(len(keys), dtype=bool)
         damaged = []
-        for path, _, content in self._files():
+        for path, content in self._files():
             if hash_file(path)[:16] != content:
                 damaged.append(path)
                 continue
@@ -92,15 +101,8 @@ class VectorStore:
             path.unlink()
         return is_known
 
-    def _drop_others(self) -> None:
-        others = [path for path, encoder, _ in self._files() if encoder != self._encoder]
-        if others:
-            warnings.warn(Warnings.W440.format(n=len(others), path=self.path), stacklevel=2)
-        for path in others:
-            path.unlink()
-
-    def _files(self) -> Iterator[tuple[Path, str, str]]:
-        """List the files of vectors with the hashes of encoder and content that their names hold."""
+    def _files(self) -> Iterator[tuple[Path, str]]:
+        """List the files of this encoder's vectors with the hash of their content that their names hold."""
         for path in sorted(self.path.iterdir()):
-            if match := FILE_NAME.fullmatch(path.name):
-                yield path, match[1], match[2]
+            if (match := FILE_NAME.fullmatch(path.name)) and match[1] == self._encoder:
+                yield path, match[2]

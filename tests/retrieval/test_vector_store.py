@@ -93,18 +93,35 @@ def test_a_changed_terminology_costs_its_new_names_only(encoder, tmp_path):
 
 
 @pytest.mark.parametrize("other", [{"pooling": "mean"}, {"max_length": 5}, {"precision": "bf16"}])
-def test_vectors_of_another_encoder_are_replaced(encoder, encoder_folder, tmp_path, other):
+def test_vectors_of_another_encoder_are_kept_beside(encoder, encoder_folder, tmp_path, other):
     mine = ["vectors-of-mine-own.npy", "vectors-1-2.npy", "notes.txt"]
     for name in mine:
         (tmp_path / name).write_text("mine")
     build_vectors(encoder, tmp_path)
     another = make_encoder(encoder_folder, **other)
-    with pytest.warns(UserWarning, match=r"\[W440\].* holds 9 files"):
-        found = build_vectors(another, tmp_path)
+    found = build_vectors(another, tmp_path)
     assert another.encoded == len(found) and (found == build_vectors(another, None)).all()
-    build_vectors(another, tmp_path)
-    assert another.encoded == 0
+    for known in (another, encoder, another):
+        build_vectors(known, tmp_path)
+        assert known.encoded == 0
     assert all((tmp_path / name).read_text() == "mine" for name in mine)
+
+
+@pytest.mark.parametrize("path", ["file/vectors", "/proc/none/vectors", "a\0b"])
+def test_a_path_that_cannot_be_a_folder_is_refused(encoder, tmp_path, path):
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(ValueError, match=r"^\[E442\]"):
+        build_vectors(encoder, tmp_path / path)
+
+
+def test_a_folder_that_cannot_be_written_to_is_refused_before_names_are_encoded(encoder, tmp_path, monkeypatch):
+    def refuse(*args, **kwargs):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("tempfile.TemporaryFile", refuse)
+    with pytest.raises(ValueError, match=r"^\[E442\].*Permission denied"):
+        build_vectors(encoder, tmp_path)
+    assert encoder.encoded == 0
 
 
 def test_damaged_files_are_encoded_again(encoder, tmp_path):

@@ -15,6 +15,7 @@ from ..builder import TerminologyBuilder, check_id
 from ..table import Terminology
 from .lines import SourceFile, invalid_utf8
 from .malformed import MalformedLog, finish
+from .obo_formats import refuse_other_formats
 from .obo_ids import choose_ids
 from .obo_term import OboTerm, parse_term
 from .settings import Texts, make_factory, takes_settings
@@ -49,14 +50,16 @@ def read_obo(path: Path, settings: OboSettings) -> Terminology:
     path (str | Path): The file, gzipped or not.
     settings (OboSettings): Given as keyword arguments: `read_obo(path, id_prefix="UMLS")`.
     RETURNS (Terminology): The terminology.
-    RAISES (ValueError): If a term is malformed and `errors` is "raise", the file has no term, or no term has a
-        cross-reference with the prefix.
+    RAISES (ValueError): If the file is in another format, such as OWL, a term is malformed and `errors` is "raise", the
+        file has no term, or no term has a cross-reference with the prefix.
     RAISES (FileNotFoundError): If the file does not exist.
     """
     file = SourceFile(path)
     malformed = MalformedLog(file.path, settings.errors)
     stanzas = _stanzas(file)
-    header = _parse_header(*next(stanzas), malformed)
+    start, lines = next(stanzas)
+    refuse_other_formats(file.path, lines)
+    header = _parse_header(start, lines, malformed)
     reading = _Reading(settings, header.get("ontology", "").removesuffix(".obo"))
     for start, lines in stanzas:
         reading.read_stanza(start, lines, malformed)

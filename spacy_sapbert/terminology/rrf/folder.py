@@ -67,9 +67,14 @@ class RrfFolder:
             raise ValueError(Errors.E121.format(file=parts[0], column=missing[0], found=", ".join(header)))
         malformed = MalformedLog(parts[0], self.errors)
         lines = RrfLines(parts, len(header), malformed)
+        is_empty = True
         for block in lines.blocks():
+            is_empty = False
             yield parse_block(block.data, header, columns)
-        if not lines.rows:
+        if is_empty and malformed.count:
+            found = f"has no well-formed line ({malformed.count} malformed ones, the first is {malformed.examples[0]})"
+            raise ValueError(Errors.E128.format(file=parts[0], found=found))
+        if is_empty:
             yield pl.DataFrame(schema={column: pl.String() for column in columns})
         self._account(name, lines, rows)
 

@@ -237,11 +237,33 @@ def test_settings_and_other_files(tmp_path, path):
         read_obo(path, synonym_scopes=["EXACT", "CLOSE"])
     with pytest.raises(ValueError, match="E404"):
         read_obo(path, synonym_scopes="EXACT")
-    (tmp_path / "page.obo").write_text("<html>\n<p>Not found</p>\n")
+    (tmp_path / "page.obo").write_text("Not found\n")
     with pytest.raises(ValueError, match=r"E104.*page\.obo"):
         read_obo(tmp_path / "page.obo")
     with pytest.raises(FileNotFoundError, match="E102"):
         read_obo(tmp_path / "nowhere.obo")
+
+
+@pytest.mark.parametrize(
+    "text, found",
+    [
+        ("<html>\n<p>Not found</p>\n", "a web page"),
+        ("\n\n<!DOCTYPE html><html lang='en'>", "a web page"),
+        ('<?xml version="1.0"?>\n<rdf:RDF xmlns="x">\n[Term]\n', "an ontology in OWL"),
+        ("<rdf:RDF>", "an ontology in OWL"),
+        ("Prefix(:=<http://purl.obolibrary.org/obo/hp.owl#>)\n", "an ontology in OWL"),
+        ("@prefix : <http://purl.obolibrary.org/obo/hp.owl#> .\n", "an ontology in OWL"),
+        ('{\n  "graphs" : [ {\n', "JSON"),
+        ("<feed>", "XML or HTML"),
+        ("version https://git-lfs.github.com/spec/v1\n", "Git LFS"),
+    ],
+)
+def test_files_in_other_formats_are_recognized(tmp_path, text, found):
+    path = tmp_path / "hp.obo"
+    path.write_text(text)
+    for errors in ("raise", "skip"):
+        with pytest.raises(ValueError, match=rf"^\[E113\] .*hp\.obo looks like .*{found}"):
+            read_obo(path, errors=errors)
 
 
 def test_human_phenotype_ontology():

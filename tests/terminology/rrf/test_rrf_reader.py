@@ -442,6 +442,16 @@ def test_a_concept_with_twenty_thousand_names(tmp_path):
     assert len(terminology["C1"].names) == terminology.report["names_per_concept"]["1000+"] * 20_000 == 20_000
 
 
+@pytest.mark.parametrize("file", ["MRCONSO", "MRSTY", "MRREL"])
+def test_a_file_without_a_well_formed_line_is_refused(tmp_path, file):
+    files = {"MRCONSO": [atom("C1", "a")], "MRSTY": [], "MRREL": [], file: ["<html>", "not | RRF", ""]}
+    folder = write_release(tmp_path, **files)
+    with pytest.raises(ValueError, match=rf"^\[E128\] .*{file}\.RRF has no well-formed line \(2 malformed"):
+        read_rrf(folder, errors="skip")
+    with pytest.raises(ValueError, match=rf"^\[E101\] .*{file}\.RRF, line 1"):
+        read_rrf(folder)
+
+
 def test_damaged_or_doubled_files(tmp_path):
     packed = gzip.compress(b"".join(atom(f"C{i}", f"name {i}").encode() + b"\n" for i in range(1000)))
     cut = tmp_path / "cut"
