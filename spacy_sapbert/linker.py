@@ -156,12 +156,16 @@ class SapbertLinker(ConceptPipe):
         RETURNS (list[list[Candidate]]): The candidates of each string, best first.
         RAISES (ValueError): If the linker has not been initialized, or an argument has no meaning.
         """
+        from .terminology.readers.lines import invalid_utf8
+
         given = {"k": k, "types": types, "sources": sources, "languages": languages, "ids": ids}
         changes = {key: value for key, value in given.items() if value is not None}
         settings = self._settings.changed("`find`", **changes, label_types={})
         # A string is a sequence of strings too, each a letter.
         if isinstance(texts, str) or not isinstance(texts, Iterable) or not all(isinstance(t, str) for t in texts):
             raise ValueError(Errors.E432.format(found=f"{texts!r:.80}"))
+        if any(map(invalid_utf8, texts)):
+            raise ValueError(Errors.E432.format(found=f"{texts!r:.80}, with half of a character (a lone surrogate)"))
         snapshot = self.get_snapshot()
         asked = QueryMaker(settings, snapshot.retriever).from_texts(texts)
         found = find_candidates([query for queries in asked for query in queries], settings, snapshot)

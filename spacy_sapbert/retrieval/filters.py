@@ -50,7 +50,7 @@ class ConceptFilter:
             value = getattr(self, field.name)
             if field.name == "coded_in" or value is None:
                 continue
-            if isinstance(value, str):
+            if isinstance(value, str) or not all(isinstance(item, str) for item in value):
                 raise ValueError(
                     Errors.E404.format(name=field.name, where="", value=value, allowed="a list of strings")
                 )
@@ -165,8 +165,12 @@ class FilterTable:
         import pyarrow as pa
         import pyarrow.compute as pc
 
+        from ..terminology.readers.lines import invalid_utf8
+
         ids = self._terminology.concepts["id"]
-        found = pc.is_in(_to_arrow(ids), value_set=pa.array(sorted(wanted), pa.large_string()))
+        # Arrow cannot hold half of a character, and no id has one.
+        valid = sorted(id_ for id_ in wanted if invalid_utf8(id_) is None)
+        found = pc.is_in(_to_arrow(ids), value_set=pa.array(valid, pa.large_string()))
         matched: np.ndarray = found.to_numpy(zero_copy_only=False)
         if matched.sum() < len(wanted):
             known = [ids[row] for row in range(min(EXAMPLES, len(ids)))]

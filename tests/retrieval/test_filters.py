@@ -141,3 +141,10 @@ def test_codes_of_one_source_come_without_it_and_those_of_all_as_stored():
         assert terminology.codes("C0", source) == ()
     with pytest.raises(KeyError, match="E105"):
         terminology.codes("C9", "MSH")
+
+
+@pytest.mark.parametrize("key", ["ids", "types", "sources", "languages", "label_types"])
+@pytest.mark.parametrize("value", [[None], ["C1", 5], "C1", [b"C1"]])
+def test_filters_take_lists_of_strings_only(key, value):
+    with pytest.raises(ValueError, match=rf"^\[E404\].*{key}.*a list of strings"):
+        ConceptFilter(**{key: value})

@@ -17,9 +17,10 @@ def read_dictionary_rows(file: SourceFile) -> Iterator[tuple[str, str, str]]:
 
     file (SourceFile): The file.
     YIELDS (tuple[str, str, str]): The id, or several with "|" between them, the name, and the source, which is empty if
-        there is no third field.
+        there is no third field. All lines have a third field, or none has.
     RAISES (ValueError): If a line is malformed.
     """
+    width = 0
     for number, text in file.lines():
         if not text.strip():
             continue
@@ -27,6 +28,12 @@ def read_dictionary_rows(file: SourceFile) -> Iterator[tuple[str, str, str]]:
         reason = invalid_utf8(text)
         if not reason and (len(fields) not in (2, 3) or not all(fields)):
             reason = f"{len(fields)} fields between tabs instead of two or three with text"
+        width = width or len(fields)
+        if not reason and len(fields) != width:
+            # Otherwise the rest of a name with a tab in it would become its source.
+            reason = (
+                f"{len(fields)} fields between tabs, but {width} in the lines before: perhaps a tab inside of a name"
+            )
         if not reason and not all(part.strip() for part in fields[0].split(EQUAL_IDS)):
             reason = f"an empty id in {fields[0]!r}"
         if reason:

@@ -10,6 +10,7 @@ from typing import Any, TypeGuard
 from spacy_sapbert.terminology.readers.lines import SourceFile, invalid_utf8
 
 from ..errors import Errors
+from .corpus_files import EQUAL_IDS
 
 FORM = '{"mention": "head cold", "ids": ["C0009443"]}'
 # The keys of a line in order, and the attribute of each.
@@ -106,11 +107,23 @@ def _parse(line: str, fold: int, keep_empty: bool) -> Mention:
         raise ValueError(f"'ids' has to be a list of ids in quotation marks, but is {ids!r:.80}")
     if not _is_list_of_text(parts):
         raise ValueError(f"'parts' has to be a list of texts, one for each concept, but is {parts!r:.80}")
-    if any(invalid_utf8(part) for part in (text, *ids)):
+    doc_id, window = _get_text(row, "doc_id", (str, int)), _get_text(row, "text", (str,))
+    if any(invalid_utf8(part) for part in (text, *ids, *parts, doc_id, window)):
         # JSON can spell half a character ("\ud83d"), which no file can hold.
         raise ValueError("half of a character (a lone surrogate)")
-    ids = list(dict.fromkeys(single.strip() for single in ids))
-    return Mention(text.strip(), ids, str(row.get("doc_id", "")), str(row.get("text", "")), parts, fold)
+    # Ids with "|" between them are equal ones, as in dictionaries. No dictionary has the whole as one id.
+    ids = list(dict.fromkeys(single.strip() for joined in ids for single in joined.split(EQUAL_IDS)))
+    if not all(ids):
+        raise ValueError(f"an empty id in {row['ids']!r:.80}")
+    return Mention(text.strip(), ids, doc_id, window, parts, fold)
+
+
+def _get_text(row: dict[str, Any], key: str, kinds: tuple[type, ...]) -> str:
+    """Read a text that may be missing or null. Some corpora have documents with numbers for ids."""
+    value = row.get(key)
+    if value is not None and type(value) not in kinds:
+        raise ValueError(f"{key!r} has to be text, but is {value!r:.80}")
+    return "" if value is None else str(value)
 
 
 def _is_list_of_text(value: object) -> TypeGuard[list[str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields
@@ -14,7 +15,9 @@ from uuid import uuid4
 
 from typing_extensions import Self
 
-from ..errors import Errors
+from ..errors import Errors, Warnings
+
+METRICS_FORM = '{"step": 8, "loss": 0.5}'
 
 
 @dataclass(frozen=True)
@@ -122,24 +125,58 @@ class RunFolder:
         """Read the metrics.
 
         RETURNS (list[dict[str, Any]]): One entry for each step or evaluation; none if no step was taken.
+        RAISES (ValueError): If a line is no entry.
         """
-        return [json.loads(line) for line in self._read_lines()]
+        entries = []
+        for number, line in enumerate(self._read_lines(), start=1):
+            try:
+                entries.append(_parse_entry(line))
+            except ValueError as error:
+                raise ValueError(
+                    Errors.E650.format(file=self.metrics, line=number, reason=error, form=METRICS_FORM)
+                ) from None
+        return entries
 
     def forget_metrics(self, step: int | None) -> None:
-        """Remove the metrics of steps that a resumed run repeats.
+        """Remove the metrics of steps that a resumed run repeats, and lines that are no entries.
 
         step (int | None): The last step to keep; None to remove all.
         """
-        if self.metrics.is_file():
-            kept = [line for line in self._read_lines() if step is not None and json.loads(line)["step"] <= step]
-            write_text(self.metrics, "".join(kept))
+        if not self.metrics.is_file():
+            return
+        kept = []
+        for number, line in enumerate(self._read_lines() if step is not None else (), start=1):
+            try:
+                keeps = _parse_entry(line)["step"] <= step
+            except ValueError as error:
+                # A run should not be lost because of a line that is drawn in a picture.
+                warnings.warn(Warnings.W661.format(file=self.metrics, line=number, reason=error), stacklevel=3)
+                continue
+            if keeps:
+                kept.append(line)
+        write_text(self.metrics, "".join(kept))
 
     def _read_lines(self) -> list[str]:
         if not self.metrics.is_file():
             return []
-        lines = self.metrics.read_text(encoding="utf8").splitlines(keepends=True)
+        lines = self.metrics.read_text(encoding="utf8", errors="replace").splitlines(keepends=True)
         # The last line may be incomplete if the run is active or was killed.
         return [line for line in lines if line.endswith("\n")]
+
+
+def _parse_entry(line: str) -> dict[str, Any]:
+    """Read a line of the metrics, or raise a ValueError that says what is wrong with it."""
+    try:
+        entry = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"no valid JSON ({error})") from None
+    if not isinstance(entry, dict) or type(entry.get("step")) is not int:
+        raise ValueError(f"no entry with a step: {line.strip()!r:.80}")
+    evaluation = entry.get("evaluation", {"acc_at_1": 0.0})
+    figures = [entry.get("loss", 0.0), evaluation.get("acc_at_1") if isinstance(evaluation, dict) else None]
+    if not all(type(figure) in (int, float) for figure in figures):
+        raise ValueError(f"the loss or the evaluation is no number: {line.strip()!r:.80}")
+    return entry
 
 
 def write_json(path: Path, data: dict[str, Any]) -> None:

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from spacy_sapbert.terminology.readers.lines import invalid_utf8
+
 from ..errors import Errors
 from .run_folder import write_text
 
@@ -82,6 +84,8 @@ class LinkingTask:
             # Until version 0.1 the gold of a query was one id, as a string, which would be read letter by letter.
             is_whole = is_whole and all(isinstance(ids, list) for ids in task.gold)
             is_whole = is_whole and all(len(own) in (0, len(task.queries)) for own in (task.mention_of, task.texts))
+            if is_whole:
+                _check_texts(task)
         except (TypeError, ValueError) as error:
             raise ValueError(Errors.E670.format(path=path, reason=error)) from error
         if not is_whole:
@@ -98,3 +102,11 @@ class LinkingTask:
             # Tasks without it keep the hashes of earlier versions.
             data.append(self.mention_of)
         return hashlib.sha256(json.dumps(data, ensure_ascii=False).encode()).hexdigest()
+
+
+def _check_texts(task: LinkingTask) -> None:
+    texts = {"queries": task.queries, "names": task.names, "ids": task.ids, "texts": task.texts}
+    for key, values in {**texts, "gold": [id_ for ids in task.gold for id_ in ids]}.items():
+        wrong = next((value for value in values if not isinstance(value, str) or invalid_utf8(value)), "")
+        if wrong != "":
+            raise ValueError(f"{key} has {wrong!r:.80}, which is no text or holds half of a character")

@@ -19,6 +19,10 @@ class Warnings(PluginWarnings):
         "out. It is probably of another release, or writes ids in another way: compare prefixes and case."
     )
     W660 = "The curves of {path} are not drawn: {reason} Draw them later with `python -m training curves`."
+    W661 = (
+        "{file}, line {line}: {reason}. The line is taken out, and the run goes on. It was probably damaged when the "
+        "machine went down or the disk was full; curves lack its figures."
+    )
     W800 = (
         "Names of all languages are wanted, and those in {path} are all in {language}. If it was read for one language "
         "only, read it with `preprocess --languages all`."

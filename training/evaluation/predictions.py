@@ -115,11 +115,20 @@ def read_predictions(path: str | Path) -> list[Prediction]:
 def _parse(line: str) -> Prediction:
     data = json.loads(line)
     candidates = [
-        [Candidate(str(found["ids"]), str(found["name"]), float(found["score"])) for found in of_query]
+        [Candidate(found["ids"], found["name"], float(found["score"])) for found in of_query]
         for of_query in data["candidates"]
     ]
+    flat = [found for of_query in candidates for found in of_query]
+    texts = [data["mention"], *(found.ids for found in flat), *(found.name for found in flat)]
+    for key in ("queries", "gold"):
+        if not isinstance(data[key], list):
+            raise ValueError(f"{key!r} has to be a list, but is {data[key]!r:.80}")
+        texts += data[key]
+    wrong = [text for text in texts if not isinstance(text, str)]
+    if wrong:
+        raise ValueError(f"ids, names and mentions have to be text, but there is {wrong[0]!r:.80}")
     if not data["queries"] or len(candidates) != len(data["queries"]):
         raise ValueError(f"there are {len(data['queries'])} queries, but lists of candidates for {len(candidates)}")
     hits = {metric: bool(hit) for metric, hit in data["hits"].items()}
     fold = int(data.get("fold", 0))
-    return Prediction(str(data["mention"]), list(data["queries"]), list(data["gold"]), candidates, hits, fold)
+    return Prediction(data["mention"], data["queries"], data["gold"], candidates, hits, fold)

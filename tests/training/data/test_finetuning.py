@@ -9,8 +9,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from spacy_sapbert.terminology.readers.lines import SourceFile
 from training.cli import app
+from training.data.corpus_files import read_dictionary_rows
 from training.data.mention_pairs import read_dictionary, write_finetuning_pairs
+from training.data.mentions import read_mentions
 from training.data.pairs import PAIRS_MANIFEST, load_pairs, read_pairs
 from training.methods.registry import make_settings
 from training.runner import train
@@ -139,6 +142,14 @@ def test_a_shared_name_does_not_join_concepts(tmp_path):
         ('{"mention": "a", "ids": [108367008]}', "in quotation marks"),
         ('{"mention": "a", "ids": [" "]}', "'ids' has to be a list"),
         ('{"mention": "a\\ud83d", "ids": ["C1"]}', "lone surrogate"),
+        ('{"mention": "a", "ids": ["C1\\ud83d"]}', "lone surrogate"),
+        ('{"mention": "a", "ids": ["C1"], "doc_id": "\\ud83d"}', "lone surrogate"),
+        ('{"mention": "a", "ids": ["C1"], "text": "\\ud83d"}', "lone surrogate"),
+        ('{"mention": "a", "ids": [null]}', "'ids' has to be a list"),
+        ('{"mention": "a", "ids": ["C1|"]}', "an empty id in"),
+        ('{"mention": "a", "ids": ["C1"], "doc_id": ["1"]}', "'doc_id' has to be text"),
+        ('{"mention": "a", "ids": ["C1"], "doc_id": true}', "'doc_id' has to be text"),
+        ('{"mention": "a", "ids": ["C1"], "text": 5}', "'text' has to be text"),
         (b'{"mention": "a\xff", "ids": ["C1"]}', "0xff at character 15 is not UTF-8"),
     ],
 )
@@ -149,6 +160,24 @@ def test_mentions_of_another_form_are_refused(tmp_path, line, reason):
     with pytest.raises(ValueError, match=rf"E650.*mentions.jsonl, line 3: .*{reason}"):
         write_finetuning_pairs(mentions, dictionary, tmp_path / "pairs")
     assert not (tmp_path / "pairs").exists()
+
+
+def test_null_is_no_text_and_ids_joined_by_a_pipe_are_equal_ids(tmp_path):
+    path = tmp_path / "mentions.jsonl"
+    lines = ['{"mention": "a", "ids": ["C1|C2", " C1 "], "doc_id": null, "text": null, "parts": null}']
+    lines.append('{"mention": "b", "ids": [], "doc_id": 17284678}')
+    path.write_text("\n".join(lines), encoding="utf8")
+    first, second = read_mentions(SourceFile(path))
+    assert (first.ids, first.doc_id, first.window, first.parts) == (["C1", "C2"], "", "", [])
+    assert second.doc_id == "17284678"
+
+
+@pytest.mark.parametrize("rows", [["C1\tfever", "C2\tnasal\tcongestion"], ["C1\tfever\tMSH", "C2\tcold"]])
+def test_a_tab_inside_of_a_name_is_refused_by_line(tmp_path, rows):
+    path = tmp_path / "dictionary.tsv"
+    path.write_text("\n".join(rows), encoding="utf8")
+    with pytest.raises(ValueError, match="E650.*dictionary.tsv, line 2: . fields.*a tab inside of a name"):
+        list(read_dictionary_rows(SourceFile(path)))
 
 
 @pytest.mark.parametrize("line", ["C1", "C1\t ", "\tfever", "C1\tfever\tMSH\tENG", "C1||C2\tfever", "C1 fever"])

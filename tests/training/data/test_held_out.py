@@ -1,5 +1,7 @@
 """Splits that training cannot leak into."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -104,4 +106,22 @@ def test_tasks_of_a_former_split_are_refused(terminology, tmp_path):
 def test_other_files_are_no_tasks(text, tmp_path):
     (tmp_path / "task.json").write_text(text)
     with pytest.raises(ValueError, match="E670.*task.json"):
+        LinkingTask.from_disk(tmp_path / "task.json")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"gold": [[None]]},
+        {"gold": [[5]]},
+        {"gold": [["\ud83d"]]},
+        {"names": [None]},
+        {"ids": [7]},
+        {"queries": ["\ud83d"]},
+    ],
+)
+def test_tasks_hold_texts_only(tmp_path, change):
+    task = {"queries": ["a"], "gold": [["C1"]], "names": ["a"], "ids": ["C1"], **change}
+    (tmp_path / "task.json").write_text(json.dumps(task), encoding="utf8")
+    with pytest.raises(ValueError, match=f"E670.*task.json.*{next(iter(change))} has "):
         LinkingTask.from_disk(tmp_path / "task.json")
