@@ -130,8 +130,9 @@ class ConceptPipe(TrainablePipe):  # type: ignore[misc]  # spaCy's class is comp
                 batch_size=self._settings.batch_size,
                 vectors_path=vectors_path,
             )
+            snapshot = present.replaced(encoder=loaded, retriever=retriever)
             self._record_sources(nlp, retriever)
-            self._publish(present.replaced(encoder=loaded, retriever=retriever))
+            self._publish(snapshot)
 
     def add_names(
         self,
@@ -292,5 +293,5 @@ class ConceptPipe(TrainablePipe):  # type: ignore[misc]  # spaCy's class is comp
         excluded = check_exclude(exclude)
         with self._edits:
             present = self._snapshot
-            self._publish(with_parts(present, load(present, excluded), excluded))
+            self._publish(with_parts(present, load(present, excluded), excluded, self._index))
         return self

@@ -12,7 +12,9 @@ import srsly
 from .encoder.folder import ENCODER_FILE, EncoderSource, pack_encoder, read_encoder, unpack_encoder, write_encoder
 from .errors import Errors
 from .files import fill_folder, read_manifest, write_manifest
+from .index.exact import ExactIndex
 from .replacing import find_part, finish_replacing, identify_save
+from .retrieval.edits import with_configured_index
 from .retrieval.retriever import Retriever
 from .retrieval.storage import pack_retriever, read_retriever, unpack_retriever, write_retriever
 from .snapshot import Snapshot
@@ -179,12 +181,14 @@ def select_parts(snapshot: Snapshot, exclude: Iterable[str]) -> LinkerParts:
     return parts
 
 
-def with_parts(present: Snapshot, loaded: LinkerParts, excluded: Collection[str]) -> Snapshot:
+def with_parts(present: Snapshot, loaded: LinkerParts, excluded: Collection[str], configured: ExactIndex) -> Snapshot:
     """Make the snapshot of a linker that has loaded parts.
 
     present (Snapshot): What the linker has.
     loaded (LinkerParts): The parts.
     excluded (Collection[str]): Parts that were left out at loading, and stay as they are.
+    configured (ExactIndex): An index with the settings of the linker's config. A saved one of another kind, or with
+        other settings, is built again from its vectors.
     RETURNS (Snapshot): The new one, without concepts if no retriever was saved, and without an encoder if nothing was.
     RAISES (ValueError): If the index was built with another encoder.
     """
@@ -194,4 +198,8 @@ def with_parts(present: Snapshot, loaded: LinkerParts, excluded: Collection[str]
         encoder.set_source(loaded.encoder)
     elif not excluded and all(part is None for part in loaded):
         encoder = encoder.unloaded()
-    return present.replaced(encoder=encoder, retriever=present.built if "retriever" in excluded else loaded.retriever)
+    if "retriever" in excluded or loaded.retriever is None:
+        return present.replaced(encoder=encoder, retriever=present.built if "retriever" in excluded else None)
+    # Before an index is built again, because a wrong encoder is no reason to wait.
+    snapshot = present.replaced(encoder=encoder, retriever=loaded.retriever)
+    return snapshot.replaced(retriever=with_configured_index(loaded.retriever, configured, encoder))

@@ -10,7 +10,7 @@ from injection import Fault, count_operations, fault_at
 
 from spacy_sapbert import saving
 from spacy_sapbert.encoder import build_name_encoder_v1
-from spacy_sapbert.index import ExactIndex
+from spacy_sapbert.index import ExactIndex, is_as_configured, make_auto_index, make_scann_index
 from spacy_sapbert.linker import SapbertLinker
 from spacy_sapbert.terminology import TerminologyBuilder
 
@@ -205,3 +205,41 @@ def test_settings_of_the_encoder_that_are_given_at_loading_are_not_ignored_by_by
     twin = SapbertLinker(spacy.vocab.Vocab(), build_name_encoder_v1(pooling="mean"), ExactIndex())
     with pytest.raises(ValueError, match=r"^\[E402\]"):
         twin.from_bytes(old.to_bytes())
+
+
+@pytest.mark.parametrize("how", ["disk", "bytes"])
+def test_settings_of_the_index_that_are_given_at_loading_are_applied(old, tmp_path, how):
+    """Whether an index is approximate depends on its size, but not whether it gets its settings."""
+
+    def load(linker, index):
+        twin = SapbertLinker(spacy.vocab.Vocab(), build_name_encoder_v1(), index)
+        if how == "bytes":
+            return twin.from_bytes(linker.to_bytes())
+        linker.to_disk(tmp_path / "p")
+        return twin.from_disk(tmp_path / "p")
+
+    scann = load(old, make_scann_index(recall_target=0.9))
+    assert scann.index.kind == "scann" and scann.index.settings.recall_target == 0.9
+    again = load(scann, make_scann_index(recall_target=0.8))
+    assert again.index.settings.recall_target == 0.8 and again.find(["cold"]) == old.find(["cold"])
+    assert load(again, ExactIndex()).index.kind == "exact"
+    # What a config leaves to the platform is left as it was saved.
+    assert load(old, make_auto_index(recall_target=0.8)).index.kind == "exact"
+    assert load(scann, make_auto_index(recall_target=0.8)).index.settings.recall_target == 0.8
+
+
+def test_an_index_that_is_as_its_config_says_is_not_built_again(old, monkeypatch):
+    data = old.to_bytes()
+
+    def refuse(*args, **kwargs):
+        raise AssertionError("the index is built again")
+
+    monkeypatch.setattr(ExactIndex, "build", refuse)
+    assert make_linker().from_bytes(data).find(["cold"]) == old.find(["cold"])
+
+
+def test_an_index_of_the_old_format_keeps_its_budget_whatever_its_config_says(old):
+    """Folders of version 0.1 do not say which recall was asked for."""
+    index = make_scann_index(recall_target=0.9)
+    index.build(old.index.vectors)
+    assert not index.has_saved_settings and is_as_configured(index, make_scann_index(recall_target=0.8))

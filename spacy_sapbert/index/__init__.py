@@ -2,7 +2,7 @@
 
 from .exact import ExactIndex, exact_search
 from .factories import make_auto_index, make_exact_index, make_scann_index, make_usearch_index
-from .kinds import read_index
+from .kinds import is_as_configured, read_index
 from .scann import ScannIndex
 from .storage import INDEX_FILE
 from .subset import Subset
@@ -15,6 +15,7 @@ __all__ = [
     "Subset",
     "UsearchIndex",
     "exact_search",
+    "is_as_configured",
     "make_auto_index",
     "make_exact_index",
     "make_scann_index",

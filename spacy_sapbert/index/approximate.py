@@ -47,6 +47,7 @@ class ApproximateIndex(ExactIndex):
         super().__init__()
         self.settings = IndexSettings.read(settings, f"the {self.package} index")
         self._structure: Any = None
+        self.has_saved_settings = False
 
     @classmethod
     @abstractmethod
@@ -112,6 +113,7 @@ class ApproximateIndex(ExactIndex):
 
     def _read_settings(self, data: dict[str, Any]) -> None:
         # Folders of version 0.1 have no settings.
+        self.has_saved_settings = "settings" in data
         self.settings = IndexSettings.read(data.get("settings", self.settings.to_dict()), f"the {self.package} index")
 
     def _find_structure(self, folder: Path, vectors: str, memory_map: bool) -> None:

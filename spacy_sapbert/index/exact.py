@@ -21,6 +21,8 @@ class ExactIndex(StoredIndex):
     """Compare each query with every row. The recall of approximate indexes is measured against this search."""
 
     kind: ClassVar[str] = "exact"
+    # Whether the config left the choice of the kind to the platform.
+    is_auto = False
 
     def __len__(self) -> int:
         """Return the number of rows, 0 before `build`."""

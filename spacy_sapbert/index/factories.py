@@ -19,7 +19,9 @@ def make_auto_index(**settings: Any) -> ApproximateIndex:
     **settings (Any): Those of `IndexSettings`.
     RETURNS (ApproximateIndex): ScaNN's index where ScaNN is installed, usearch's elsewhere.
     """
-    return choose_kind()(**settings)
+    index = choose_kind()(**settings)
+    index.is_auto = True
+    return index
 
 
 def make_exact_index() -> ExactIndex:

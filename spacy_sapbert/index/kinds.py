@@ -48,3 +48,16 @@ def read_index(path: str | Path, *, memory_map: bool = True) -> ExactIndex:
         if possible is not saved:
             return possible().adopt(path, read_manifest(path / INDEX_FILE, FORMAT_VERSION), memory_map=memory_map)
     return saved().from_disk(path, memory_map=memory_map)
+
+
+def is_as_configured(index: ExactIndex, configured: ExactIndex) -> bool:
+    """Tell whether a loaded index is the one that a config asks for.
+
+    index (ExactIndex): The loaded index.
+    configured (ExactIndex): What the config made. One that was chosen for this platform takes any saved kind.
+    RETURNS (bool): False if it has to be built again. Folders of version 0.1 do not say what was asked for then.
+    """
+    if not isinstance(index, ApproximateIndex) or not isinstance(configured, ApproximateIndex):
+        return configured.is_auto or type(index) is type(configured)
+    is_kind = configured.is_auto or choose_kind(type(configured)) is type(index)
+    return is_kind and (not index.has_saved_settings or index.settings == configured.settings)

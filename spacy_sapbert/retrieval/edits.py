@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import Errors
+from ..index import is_as_configured
+from ..progress import say
 from ..terminology.edits import Edit, add_terminology, remove_concepts
 from .altered_names import encode_altered_names
 from .keys import find_keys
@@ -66,6 +68,30 @@ def without_concepts(retriever: Retriever, ids: Iterable[str]) -> Retriever:
     """
     edit = remove_concepts(retriever.terminology, ids)
     return _make_retriever(edit.terminology, retriever.index, retriever.keys, _carry_over(retriever, edit))
+
+
+def with_configured_index(
+    retriever: Retriever, configured: ExactIndex, encoder: EncoderShim, *, batch_size: int = 256
+) -> Retriever:
+    """Make a retriever with the index that a config asks for, built from the vectors of the present one.
+
+    retriever (Retriever): A loaded retriever.
+    configured (ExactIndex): An index with the settings of the config.
+    encoder (EncoderShim): The encoder. If it is loaded, recall is measured on altered names as well.
+    batch_size (int): Names in one forward pass.
+    RETURNS (Retriever): The new one; the present one if its index is as configured.
+    """
+    present = retriever.index
+    if is_as_configured(present, configured):
+        return retriever
+    say(f"The index of {len(present):,} rows is built again, because the config asks for another one")
+    names = retriever.terminology.names["name"]
+    make_altered = partial(encode_altered_names, names, encoder, batch_size=batch_size)
+    index = configured.empty()
+    index.build(
+        present.vectors, fingerprint=present.fingerprint, make_altered=make_altered if encoder.is_loaded else None
+    )
+    return Retriever(retriever.terminology, index, retriever.offsets, retriever.name_rows, retriever.keys)
 
 
 def _carry_over(retriever: Retriever, edit: Edit) -> np.ndarray:
