@@ -21,6 +21,7 @@ from transformers.utils import logging as transformers_logging
 
 from ..errors import Errors
 from ..files import pack_with, read_manifest, unpack_with, write_manifest
+from ..replacing import finish_replacing
 from .sentence_transformers import find_file, read_metadata, write_metadata
 from .settings import EncoderSettings, read_settings
 
@@ -81,6 +82,9 @@ def read_encoder(
     saved: dict[str, Any] = {}
     subfolder, where = "", f"the encoder '{name}'"
     is_local = Path(name).is_dir()
+    if is_local:
+        # Before its files are looked for, which would otherwise be missing or old.
+        finish_replacing(Path(name))
     manifest = find_file(name, ENCODER_FILE, revision)
     if manifest is not None:
         # Only the manifest is downloaded from the hub, so its other files cannot be checked.

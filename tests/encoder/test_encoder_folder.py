@@ -18,6 +18,7 @@ from transformers import BertConfig, BertForMaskedLM, DistilBertConfig, DistilBe
 from spacy_sapbert.encoder import EncoderShim, read_encoder, write_encoder
 from spacy_sapbert.encoder.folder import compute_fingerprint
 from spacy_sapbert.files import list_files
+from spacy_sapbert.replacing import SAVED
 
 
 def encode(folder, texts=("heart attack", "cold"), **requested):
@@ -312,3 +313,11 @@ def test_code_in_the_folder_is_never_run(folder, kind, monkeypatch):
     else:
         with pytest.raises(OSError, match=r"^\[E210\]"):
             read_encoder(folder)
+
+
+def test_a_save_that_was_killed_is_finished_before_the_folder_is_read(encoder_folder, tmp_path):
+    source = read_encoder(encoder_folder)
+    waiting = tmp_path / "encoder" / SAVED
+    write_encoder(source, waiting)
+    assert read_encoder(tmp_path / "encoder").fingerprint == source.fingerprint
+    assert not waiting.exists()
