@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from .errors import Errors
+from .forking import free_in_children
 from .retrieval.cache import LRUCache
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ class EditLock:
     """
 
     def __init__(self) -> None:
-        self._lock = RLock()
+        self._lock = free_in_children(RLock())
 
     def __enter__(self) -> None:
         self._lock.acquire()

@@ -22,7 +22,7 @@ SCRIPT = textwrap.dedent("""
     import spacy, torch
 
     if __name__ == "__main__":
-        torch.set_num_threads(1)
+        torch.set_num_threads(4)
         multiprocessing.set_start_method(sys.argv[1])
         nlp = spacy.load(sys.argv[2])
         # Used before the processes start, as it would be in a notebook.

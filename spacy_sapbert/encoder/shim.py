@@ -17,6 +17,7 @@ from tokenizers import Tokenizer
 from typing_extensions import Self
 
 from ..errors import Errors
+from ..forking import limit_threads
 from ..types import Precision
 from .folder import EncoderSource, pack_encoder, read_encoder, unpack_encoder
 from .forward import TokenIds, forward, normalise
@@ -137,6 +138,7 @@ class EncoderShim(HFShim):
 
         source (EncoderSource): The encoder.
         """
+        limit_threads()
         loaded = _load(source, self.precision, get_torch_default_device())
         # For libraries that know HFShim. The encoder itself reads what it needs from one attribute.
         self._hfmodel = source.as_hf_objects()

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..compat import has_scann, import_scann
 from ..errors import Errors
+from ..forking import is_forked
 from ..progress import show_phase
 from .approximate import ApproximateIndex
 from .exact import exact_search
@@ -110,7 +111,9 @@ class ScannIndex(ApproximateIndex):
             return exact_search(self._arranged, queries, k)
         # The rows of a query must not depend on how many others there are.
         padding = np.broadcast_to(queries[-1], (-len(queries) % QUERY_MULTIPLE, self.width))
-        rows, scores = self._structure.search_batched_parallel(
+        # The threads of a searcher do not exist in a forked process.
+        search = self._structure.search_batched if is_forked() else self._structure.search_batched_parallel
+        rows, scores = search(
             np.concatenate([queries, padding]),
             final_num_neighbors=k,
             pre_reorder_num_neighbors=max(self.configuration["reorder"], 2 * k),

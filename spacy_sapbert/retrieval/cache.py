@@ -7,6 +7,8 @@ from collections.abc import Hashable
 from threading import Lock
 from typing import Generic, TypeVar
 
+from ..forking import free_in_children
+
 Value = TypeVar("Value")
 
 
@@ -19,7 +21,7 @@ class LRUCache(Generic[Value]):
     def __init__(self, size: int) -> None:
         self.size = size
         self._values: OrderedDict[Hashable, Value] = OrderedDict()
-        self._lock = Lock()
+        self._lock = free_in_children(Lock())
 
     def __len__(self) -> int:
         """Return the number of values held.

@@ -1,0 +1,57 @@
+"""Forked processes: locks that others held are free, and computing uses one thread.
+
+A fork copies memory, but only the thread that forks. A child that waits for any other thread of its parent, whether for
+a lock or for a share of a computation, waits forever.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import cache
+from typing import Any, TypeVar
+from weakref import WeakSet
+
+AnyLock = TypeVar("AnyLock")
+_locks: WeakSet[Any] = WeakSet()
+_parent = os.getpid()
+
+
+def free_in_children(lock: AnyLock) -> AnyLock:
+    """Free a lock in forked processes, even if another thread held it at the fork.
+
+    lock (Lock | RLock): The lock. What it protects must be usable wherever the other thread stopped.
+    RETURNS (Lock | RLock): The lock itself.
+    """
+    _locks.add(lock)
+    _watch_forks()
+    return lock
+
+
+def limit_threads() -> None:
+    """Let processes that are forked from now on compute with one thread. Their parent's threads do not exist there."""
+    _watch_forks()
+
+
+def is_forked() -> bool:
+    """Tell whether this process was forked after the plugin was imported, and so lacks the threads of its parent.
+
+    RETURNS (bool): Whether only functions that start no threads may be used.
+    """
+    return os.getpid() != _parent
+
+
+@cache
+def _watch_forks() -> None:
+    # Windows has no forks.
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_prepare_child)
+
+
+def _prepare_child() -> None:
+    for lock in list(_locks):
+        # As the modules threading and logging do with theirs.
+        lock._at_fork_reinit()
+    # Not imported here: a process that has not used it yet has no threads of it.
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(1)
