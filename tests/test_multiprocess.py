@@ -78,7 +78,7 @@ def test_two_processes_give_the_same_links_as_one(make_nlp, tmp_path, method, se
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env, start_new_session=True
     )
     try:
-        output, errors = process.communicate(timeout=120)
+        output, errors = process.communicate(timeout=300)
     finally:
         # Workers that hang would outlive their parent.
         with suppress(ProcessLookupError):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import platform
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -13,6 +15,7 @@ from spacy_sapbert.encoder import EncoderShim
 from spacy_sapbert.progress import show_phase
 
 from .data.run_folder import RunDescription, RunReport, list_versions, write_json
+from .data.run_lock import lock_run
 from .data.splits import check_held_out, read_held_out
 from .data.task import LinkingTask
 from .encoders.bases import load_base
@@ -36,11 +39,17 @@ def train(settings: TrainingSettings) -> RunReport | None:
     RAISES (OSError): If a file is missing or damaged.
     RAISES (ValueError): If there are no training data, they contain a held-out concept, or the output folder has a run
         with other settings, data or base encoder.
+    RAISES (FloatingPointError): If embeddings, loss, gradients or weights are infinite or NaN.
+    RAISES (RuntimeError): If another run uses the output folder, or the processes of a launch are not connected.
     """
     if settings.run.tensorboard:
         check_tensorboard()
-    with open_processes() as accelerator:
+    with open_processes() as accelerator, _lock(settings, accelerator):
         return _train(settings, accelerator)
+
+
+def _lock(settings: TrainingSettings, accelerator: Accelerator) -> AbstractContextManager[None]:
+    return lock_run(Path(settings.paths.output)) if accelerator.is_main_process else nullcontext()
 
 
 def _train(settings: TrainingSettings, accelerator: Accelerator) -> RunReport | None:

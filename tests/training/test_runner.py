@@ -1,93 +1,49 @@
 """Training: gradients against a plain loop, runs that stop and go on, what comes out."""
 
 import json
-import os
 import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from accelerate import Accelerator
-from safetensors.torch import load_file
+from small_runs import (
+    LAST_WORDS,
+    ROOT,
+    assert_same,
+    final_weights,
+    losses,
+    make,
+    pairs,
+    start,
+    terminology,
+    wait_for_steps,
+)
 from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel
 
 from spacy_sapbert.encoder import EncoderShim, read_encoder
-from spacy_sapbert.terminology import TerminologyBuilder
 from training.data.pairs import load_pairs, read_pairs_text
 from training.data.run_folder import RunFolder
 from training.data.splits import split_terminology
 from training.data.synonym_pairs import write_pairs
 from training.engine.batches import Batches
-from training.engine.checkpoint import CHECKPOINT_FILE, FORMAT_VERSION, STATE_FILE, list_checkpoints
+from training.engine.checkpoint import CHECKPOINT_FILE, FORMAT_VERSION, list_checkpoints
 from training.engine.gradient import ChunkedGradient
 from training.engine.loop import TrainingLoop, learning_rate
 from training.engine.model import count_trainable
 from training.engine.objectives import make_loss, make_miner
 from training.engine.settings import OptimizerSettings
 from training.evaluation.measure import measure_encoder
-from training.methods.registry import METHODS, make_settings, read_settings
+from training.methods.registry import METHODS, read_settings
 from training.methods.sapbert.adapters import add_adapter
 from training.methods.sapbert.loss import Counts, Objective
 from training.methods.sapbert.settings import AdapterSettings
 from training.run_export import export_run
 from training.runner import train
 
-ROOT = Path(__file__).parents[2]
-WORDS = ["heart", "attack", "cold", "acute", "liver", "pain", "of the", "chronic", "failure", "b12"]
-
-
-@pytest.fixture(scope="module")
-def terminology():
-    rng = np.random.default_rng(0)
-    builder = TerminologyBuilder()
-    for concept in range(40):
-        for _ in range(int(rng.integers(1, 6))):
-            builder.add_name(f"C{concept:03d}", " ".join(rng.choice(WORDS, size=int(rng.integers(1, 5)))))
-    return builder.build()
-
-
-@pytest.fixture(scope="module")
-def pairs(terminology, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("pairs")
-    write_pairs(terminology, folder)
-    return folder
-
-
-@pytest.fixture
-def make(pairs, encoder_folder, tmp_path):
-    """Make settings of a small run; values by section."""
-
-    def make_run(output="run", **sections):
-        values = {
-            "paths": {"encoder": str(encoder_folder), "pairs": str(pairs), "output": str(tmp_path / output)},
-            "optimizer": {"learning_rate": 1e-3},
-            "batch": {"pairs": 8, "max_steps": 6, "chunk_names": 5},
-            "run": {"method": "sapbert", "precision": "fp32", "checkpoint_steps": 2},
-        }
-        for section, settings in sections.items():
-            values.setdefault(section, {}).update(settings)
-        return make_settings(values)
-
-    return make_run
-
-
-def final_weights(settings):
-    return load_file(list_checkpoints(Path(settings.paths.output) / "checkpoints")[-1] / STATE_FILE)
-
-
-def losses(settings):
-    return [entry["loss"] for entry in RunFolder(settings.paths.output).read_metrics() if "loss" in entry]
-
-
-def assert_same(first, second, atol=0.0):
-    assert set(first) == set(second)
-    for name in first:
-        if not name.startswith("random."):
-            torch.testing.assert_close(first[name].double(), second[name].double(), rtol=0.0, atol=atol, msg=name)
+# Fixtures.
+__all__ = ["make", "pairs", "terminology"]
 
 
 def make_gradients(encoder, tokens, labels, **how):
@@ -182,27 +138,6 @@ def test_a_run_that_was_stopped_goes_on_as_if_it_had_not(make, schedule, monkeyp
     assert losses(stopped) == losses(whole)
 
 
-def start(settings, tmp_path, *launcher):
-    """Start a run in a process of its own."""
-    path = tmp_path / "run.cfg"
-    lines = []
-    for section, values in settings.to_dict().items():
-        lines += [f"[{section}]", *(f"{name} = {json.dumps(value)}" for name, value in values.items())]
-    path.write_text("\n".join(lines))
-    command = [sys.executable, *(launcher or ("-m", "training")), "train", str(path)]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "ACCELERATE_USE_CPU": "1"}
-    return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-
-
-def wait_for_steps(settings, n):
-    for _ in range(1800):
-        path = Path(settings.paths.output) / "metrics.jsonl"
-        if path.exists() and len(path.read_text().splitlines()) >= n:
-            return
-        time.sleep(0.1)
-    raise AssertionError("no steps")
-
-
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_killed_and_interrupted_runs_go_on(make, tmp_path, number):
     steps = {"batch": {"max_steps": 400}}
@@ -224,22 +159,6 @@ def test_killed_and_interrupted_runs_go_on(make, tmp_path, number):
     train(whole)
     assert losses(settings) == losses(whole)
     assert_same(final_weights(settings), final_weights(whole))
-
-
-# What each process finds at its very end: whether the run has been exported, and whether connections are still open.
-LAST_WORDS = """
-import atexit, os, pathlib, runpy, sys
-import torch
-sys.path.insert(0, os.getcwd())
-run = pathlib.Path(__file__).parent / "two"
-
-def note():
-    found = f"{(run / 'report.json').is_file()} {torch.distributed.is_initialized()}"
-    (run / f"last-{os.environ['RANK']}").write_text(found)
-
-atexit.register(note)
-runpy.run_module("training", run_name="__main__")
-"""
 
 
 def test_two_processes_give_the_weights_of_one(make, tmp_path):

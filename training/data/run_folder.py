@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
+import re
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -18,6 +19,9 @@ from typing_extensions import Self
 from ..errors import Errors, Warnings
 
 METRICS_FORM = '{"step": 8, "loss": 0.5}'
+
+# Strict, because matching files are deleted. Other files in the folder may be the user's own.
+TEMPORARY = re.compile(r".+\.[0-9a-f]{32}\.part")
 
 
 @dataclass(frozen=True)
@@ -155,6 +159,12 @@ class RunFolder:
             if keeps:
                 kept.append(line)
         write_text(self.metrics, "".join(kept))
+
+    def remove_leftovers(self) -> None:
+        """Remove the temporary files of killed runs. The folder is locked, so nobody is writing them."""
+        for path in self.path.glob("*"):
+            if TEMPORARY.fullmatch(path.name):
+                path.unlink(missing_ok=True)
 
     def _read_lines(self) -> list[str]:
         if not self.metrics.is_file():

@@ -13,6 +13,7 @@ from spacy_sapbert.encoder import ENCODER_FILE, EncoderShim, EncoderSource, writ
 from spacy_sapbert.encoder.folder import compute_fingerprint
 from spacy_sapbert.files import fill_folder
 
+from ..errors import Errors
 from .card import CARD_FILE
 
 # The pooling for sentence-transformers, written only if it supports the pooling.
@@ -47,9 +48,13 @@ def finish_encoder(
     base_share (float): Share of the base's weights, 0 to 1.
     dtype (str): "fp32" or "bf16".
     RETURNS (EncoderShim): The encoder, with the fingerprint of the stored weights.
+    RAISES (FloatingPointError): If a weight is infinite or NaN.
     """
-    final = average_weights(transformer, base.source.transformer, base_share)
-    return as_encoder(final.to(DTYPES[dtype]), base)
+    final = average_weights(transformer, base.source.transformer, base_share).to(DTYPES[dtype])
+    broken = [name for name, weights in final.named_parameters() if not torch.isfinite(weights).all()]
+    if broken:
+        raise FloatingPointError(Errors.E635.format(n=len(broken), name=broken[0]))
+    return as_encoder(final, base)
 
 
 def average_weights(trained: torch.nn.Module, base: torch.nn.Module, base_share: float) -> torch.nn.Module:

@@ -10,6 +10,7 @@ import numpy as np
 from spacy_sapbert.encoder import EncoderShim
 
 from ..data.pairs import PairData
+from ..data.run_folder import write_whole
 from ..errors import Errors
 from .nearest import search_others
 
@@ -124,10 +125,8 @@ def find_neighbours(data: PairData, encoder: EncoderShim, n: int, path: Path) ->
     vectors = encoder.encode(data.names.gather(data.left[first_pair]).to_list())
     neighbours, _ = search_others(vectors, np.arange(len(vectors)), n, encoder.fingerprint)
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_suffix(".part")
-    with temporary.open("wb") as file:
+    with write_whole(path) as temporary, temporary.open("wb") as file:
         np.save(file, neighbours)
-    temporary.replace(path)
     return neighbours
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 import torch
@@ -15,6 +15,7 @@ from safetensors.torch import load_file, save_file
 from spacy_sapbert.files import read_manifest, write_manifest
 
 from ..errors import Errors
+from .finite import check_finite
 from .settings import describe_difference
 
 STATE_FILE = "state.safetensors"
@@ -23,12 +24,26 @@ FORMAT_VERSION = 2
 KEPT = 2
 
 
+class Loaded(NamedTuple):
+    """A checkpoint, as given to `save_checkpoint`, without weights and optimizer.
+
+    data (dict[str, Any]): `step`, `settings` and other JSON data.
+    state (dict[str, Any]): State of the method.
+    random (dict[str, torch.Tensor]): States of random numbers, by name.
+    """
+
+    data: dict[str, Any]
+    state: dict[str, Any]
+    random: dict[str, torch.Tensor]
+
+
 def save_checkpoint(
     folder: Path,
     model: torch.nn.Module,
     optimizer: torch.optim.Optimizer,
     data: dict[str, Any],
     state: dict[str, Any] | None = None,
+    random: dict[str, torch.Tensor] | None = None,
 ) -> Path:
     """Save a checkpoint, and delete all older ones except for the previous one.
 
@@ -37,18 +52,19 @@ def save_checkpoint(
     optimizer (torch.optim.Optimizer): The optimizer.
     data (dict[str, Any]): `step`, `settings` and other JSON data.
     state (dict[str, Any] | None): State of the method: JSON data and tensors by name.
+    random (dict[str, torch.Tensor] | None): States of random numbers, by name.
     RETURNS (Path): The checkpoint's folder.
+    RAISES (NotFiniteError): If a weight is infinite or NaN. The former checkpoints stay.
     """
     state = state or {}
     # Not the state dict, which repeats shared weights.
     tensors: dict[str, torch.Tensor] = {f"weights.{name}": p for name, p in model.named_parameters()}
     tensors |= {f"state.{name}": value for name, value in state.items() if isinstance(value, torch.Tensor)}
     data = {**data, "state": {name: value for name, value in state.items() if not isinstance(value, torch.Tensor)}}
-    for number, state in optimizer.state_dict()["state"].items():
-        tensors |= {f"optimizer.{number}.{name}": value for name, value in state.items()}
-    tensors["random.cpu"] = torch.get_rng_state()
-    if torch.cuda.is_available():
-        tensors["random.cuda"] = torch.cuda.get_rng_state()
+    for number, moments in optimizer.state_dict()["state"].items():
+        tensors |= {f"optimizer.{number}.{name}": value for name, value in moments.items()}
+    check_finite("weights", tensors.values())
+    tensors |= {f"random.{name}": value for name, value in (random or {}).items()}
     folder.mkdir(parents=True, exist_ok=True)
     # A folder without a dot is complete: earlier checkpoints survive a full disk or a power cut.
     temporary = folder / f".saving-{uuid4().hex}"
@@ -75,6 +91,38 @@ def list_checkpoints(folder: Path) -> list[Path]:
     RETURNS (list[Path]): The checkpoints' folders, oldest first.
     """
     return sorted(path for path in folder.glob("step-*") if (path / CHECKPOINT_FILE).is_file())
+
+
+def choose_checkpoint(folder: Path) -> tuple[Path | None, list[tuple[Path, OSError]]]:
+    """Choose the newest checkpoint whose files are complete.
+
+    folder (Path): The folder of checkpoints.
+    RETURNS (tuple[Path | None, list[tuple[Path, OSError]]]): The checkpoint, None if there is none; and the damaged
+        ones after it, with what is wrong with them.
+    RAISES (OSError): If all are damaged.
+    RAISES (ValueError): If another version of this project saved the newest.
+    """
+    damaged: list[tuple[Path, OSError]] = []
+    # Also folders without a manifest, which is one kind of damage.
+    for path in sorted(folder.glob("step-*"), reverse=True):
+        try:
+            read_checkpoint(path)
+        except OSError as error:
+            damaged.append((path, error))
+        else:
+            return path, damaged
+    if damaged:
+        raise damaged[0][1]
+    return None, damaged
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove the incomplete checkpoints of killed runs. The run's folder is locked, so nobody is writing them.
+
+    folder (Path): The folder of checkpoints.
+    """
+    for path in folder.glob(".saving-*"):
+        shutil.rmtree(path)
 
 
 def read_step(path: Path) -> int:
@@ -105,18 +153,19 @@ def read_checkpoint(path: Path, *, check_files: bool = True) -> dict[str, Any]:
 
 def load_checkpoint(
     path: Path, model: torch.nn.Module, optimizer: torch.optim.Optimizer, expected: dict[str, Any]
-) -> tuple[dict[str, Any], dict[str, Any]]:
+) -> Loaded:
     """Load a checkpoint.
 
     path (Path): The checkpoint's folder.
     model (torch.nn.Module): Receives the weights.
     optimizer (torch.optim.Optimizer): Receives its state.
     expected (dict[str, Any]): The decisive settings of this run, which must equal those of the checkpoint.
-    RETURNS (tuple[dict[str, Any], dict[str, Any]]): The data and state given to `save_checkpoint`.
+    RETURNS (Loaded): The data and states given to `save_checkpoint`.
     RAISES (OSError): If a file is missing or damaged.
     RAISES (ValueError): If settings differ, or another version of this project saved the checkpoint.
     """
-    data = read_checkpoint(path)
+    # `choose_checkpoint` has checked the files.
+    data = read_checkpoint(path, check_files=False)
     differences = describe_difference(data["settings"], expected)
     if differences:
         raise ValueError(Errors.E631.format(path=path, differences="; ".join(differences)))
@@ -131,10 +180,7 @@ def load_checkpoint(
         number, key = name.split(".", 1)
         former["state"].setdefault(int(number), {})[key] = tensor
     optimizer.load_state_dict(former)
-    torch.set_rng_state(tensors["random.cpu"])
-    if torch.cuda.is_available() and "random.cuda" in tensors:
-        torch.cuda.set_rng_state(tensors["random.cuda"])
-    return data, {**data["state"], **_below(tensors, "state.")}
+    return Loaded(data, {**data["state"], **_below(tensors, "state.")}, _below(tensors, "random."))
 
 
 def load_transformer(path: Path, transformer: torch.nn.Module) -> dict[str, Any]:

@@ -14,6 +14,8 @@ from spacy_sapbert.encoder import EncoderSettings
 from spacy_sapbert.encoder.forward import forward
 from spacy_sapbert.encoder.precision import resolve_precision
 
+from .finite import check_finite
+from .random_state import get_random_states, list_devices, set_random_states
 from .settings import MixedPrecision
 
 Seen = TypeVar("Seen")
@@ -68,19 +70,22 @@ class ChunkedGradient:
             about the batch. Gradients of its own weights are accumulated as well.
         scale (float): Factor of the gradient, for half precision and for means over several batches.
         RETURNS (tuple[float, Any]): The unscaled loss, and the other data from `cost`.
+        RAISES (NotFiniteError): If an embedding or the loss is infinite or NaN.
         """
         own = np.arange(self.accelerator.process_index, len(tokens), self.accelerator.num_processes)
         chunks = self._split([tokens[row] for row in own])
         embedded, states = self._embed(tokens, own, chunks)
         everything = self._gather(embedded, chunks, len(tokens)).requires_grad_()
+        # Miners choose no pairs among embeddings that are NaN, and the loss of no pairs is 0.
+        check_finite("embeddings", [everything])
         loss, seen = cost(everything)
-        if torch.isfinite(loss):
-            (loss * scale).backward()
-            assert everything.grad is not None
-            gradient = everything.grad[torch.from_numpy(own).to(self.accelerator.device)]
-            before = self._set_gradients_aside()
-            self._send_back(tokens, own, chunks, embedded, states, gradient)
-            self._add_up(before)
+        check_finite("loss", [loss])
+        (loss * scale).backward()
+        assert everything.grad is not None
+        gradient = everything.grad[torch.from_numpy(own).to(self.accelerator.device)]
+        before = self._set_gradients_aside()
+        self._send_back(tokens, own, chunks, embedded, states, gradient)
+        self._add_up(before)
         return float(loss.detach()), seen
 
     def _split(self, tokens: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -113,7 +118,7 @@ class ChunkedGradient:
         states, embedded = [], []
         with torch.no_grad(), self._precision():
             for chunk in chunks:
-                states.append(_get_random_states(self.accelerator.device))
+                states.append(get_random_states(self.accelerator.device))
                 embedded.append(self._forward(tokens, own, chunk))
         return embedded, states
 
@@ -146,8 +151,8 @@ class ChunkedGradient:
                 embedded[number].backward(part)
                 continue
             # Repeat the dropout of the first pass. Later random numbers continue from the first pass.
-            with torch.random.fork_rng(_list_devices(self.accelerator.device)):
-                _set_random_states(self.accelerator.device, states[number])
+            with torch.random.fork_rng(list_devices(self.accelerator.device)):
+                set_random_states(self.accelerator.device, states[number])
                 with self._precision():
                     again = self._forward(tokens, own, chunk)
                 again.backward(part)
@@ -184,18 +189,3 @@ def find_autocast(precision: MixedPrecision, device: torch.device) -> torch.dtyp
         return torch.float16
     dtype = resolve_precision(precision, device)
     return None if dtype == torch.float32 else dtype
-
-
-def _list_devices(device: torch.device) -> list[torch.device]:
-    return [device] if device.type == "cuda" else []
-
-
-def _get_random_states(device: torch.device) -> list[torch.Tensor]:
-    states = [torch.get_rng_state()]
-    return [*states, torch.cuda.get_rng_state(device)] if device.type == "cuda" else states
-
-
-def _set_random_states(device: torch.device, states: list[torch.Tensor]) -> None:
-    torch.set_rng_state(states[0])
-    if device.type == "cuda":
-        torch.cuda.set_rng_state(states[1], device)

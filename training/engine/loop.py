@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
+import shutil
 import time
+import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
@@ -14,11 +16,20 @@ import torch
 from spacy_sapbert.progress import show_progress
 
 from ..data.run_folder import RunDescription, write_json
-from ..errors import Errors
-from .checkpoint import list_checkpoints, load_checkpoint, read_checkpoint, save_checkpoint
+from ..errors import Errors, Warnings
+from .checkpoint import (
+    choose_checkpoint,
+    list_checkpoints,
+    load_checkpoint,
+    read_checkpoint,
+    remove_leftovers,
+    save_checkpoint,
+)
+from .finite import NotFiniteError, check_finite, check_gradients
 from .interruption import StepInterrupted, watch_signals
 from .method import Method
-from .settings import OptimizerSettings
+from .random_state import gather_random_states, list_devices, restore_random_states, separate_processes
+from .settings import OptimizerSettings, refuse
 from .tensorboard import Board
 
 # Reasons to stop, in increasing precedence among processes.
@@ -62,6 +73,9 @@ class TrainingLoop:
         is_half = method.settings.run.precision == "fp16"
         self.scaler = torch.amp.GradScaler(method.accelerator.device.type, enabled=is_half)
         self.n_steps = method.n_steps
+        warmup = self.settings.optimizer.warmup_steps
+        if self.n_steps is not None and warmup > self.n_steps:
+            refuse("optimizer.warmup_steps", warmup, f"at most {self.n_steps}, the steps of the run")
         self.step = 0
         self.seconds = 0.0
         self.best = -math.inf
@@ -72,7 +86,8 @@ class TrainingLoop:
         """Run all steps, resuming from the last checkpoint if there is one.
 
         RETURNS (Ending): How the run ended. After Ctrl-C, a checkpoint is saved.
-        RAISES (FloatingPointError): If the loss is not a number; the batch is saved for inspection.
+        RAISES (FloatingPointError): If embeddings, loss, gradients or weights are infinite or NaN. The step is not
+            taken, and its batch is saved for inspection.
         RAISES (ValueError): If the last checkpoint has other settings, or a step after the last.
         """
         self._resume()
@@ -116,7 +131,8 @@ class TrainingLoop:
 
         batch (Any): The batch of the step.
         RETURNS (float): The loss.
-        RAISES (FloatingPointError): If the loss is not a number; the batch is saved for inspection.
+        RAISES (FloatingPointError): If embeddings, loss or gradients are infinite or NaN. The step is not taken, and
+            its batch is saved for inspection.
         """
         start = time.perf_counter()
         rate = learning_rate(self.settings.optimizer, self.step, self.n_steps or 0)
@@ -125,10 +141,13 @@ class TrainingLoop:
         self.optimizer.zero_grad(set_to_none=True)
         # The scaler initialises itself on its first tensor.
         scale = float(self.scaler.scale(torch.ones((), device=self.accelerator.device)))
-        entry = self.method.loss(batch, scale)
-        if not math.isfinite(entry["loss"]):
-            self._refuse(batch, entry["loss"])
-        self.scaler.unscale_(self.optimizer)
+        try:
+            entry = self.method.loss(batch, scale)
+            check_finite("loss", [torch.tensor(entry["loss"])])
+            self.scaler.unscale_(self.optimizer)
+            check_gradients(self.method.model, self.scaler)
+        except NotFiniteError as error:
+            raise self._refuse(batch, error.what) from error
         if self.settings.optimizer.max_grad_norm:
             torch.nn.utils.clip_grad_norm_(self.method.model.parameters(), self.settings.optimizer.max_grad_norm)
         self.scaler.step(self.optimizer)
@@ -168,16 +187,23 @@ class TrainingLoop:
         if self.step % run.checkpoint_steps == 0:
             self._save()
 
-    def _refuse(self, batch: Any, loss: float) -> None:
+    def _refuse(self, batch: Any, what: str) -> FloatingPointError:
+        """Save the batch of a step that is not taken, and describe the error."""
         path = self.folder.failed_batch
-        data = {"step": self.step + 1, "loss": str(loss), **self.method.describe_batch(batch)}
-        path.write_text(json.dumps(data, ensure_ascii=False), encoding="utf8")
-        raise FloatingPointError(Errors.E633.format(step=self.step + 1, loss=loss, path=path))
+        if self.accelerator.is_main_process:
+            data = {"step": self.step + 1, "not_finite": what, **self.method.describe_batch(batch)}
+            write_json(path, data)
+        return self._explain(what, f"step {self.step + 1}", f" The batch is in {path}.")
+
+    def _explain(self, what: str, where: str, batch: str = "") -> FloatingPointError:
+        kept = list_checkpoints(self.folder.checkpoints)
+        last = str(kept[-1]) if kept else "none, because no step before was saved"
+        return FloatingPointError(Errors.E633.format(what=what, where=where, batch=batch, checkpoint=last))
 
     def _evaluate(self) -> None:
         assert self.evaluate is not None
         # Evaluation must not change the training.
-        with torch.random.fork_rng([self.accelerator.device] if self.accelerator.device.type == "cuda" else []):
+        with torch.random.fork_rng(list_devices(self.accelerator.device)):
             scores = self.evaluate()
         self.method.model.train()
         self._log({"step": self.step, "evaluation": scores})
@@ -203,6 +229,7 @@ class TrainingLoop:
         return {**self.settings.decisive(), **own, **self.method.identify()}
 
     def _save(self) -> None:
+        random = gather_random_states(self.accelerator)
         if not self.accelerator.is_main_process:
             return
         if self.board is not None:
@@ -215,29 +242,44 @@ class TrainingLoop:
             "scaler": self.scaler.state_dict(),
             "settings": self._decisive(),
         }
-        save_checkpoint(self.folder.checkpoints, self.method.model, self.optimizer, data, self.method.save_state())
+        folder, model, state = self.folder.checkpoints, self.method.model, self.method.save_state()
+        try:
+            save_checkpoint(folder, model, self.optimizer, data, state, random)
+        except NotFiniteError as error:
+            raise self._explain(error.what, f"the checkpoint of step {self.step}") from error
 
     def _resume(self) -> None:
-        """Resume from the last checkpoint, and remove the metrics of steps after it."""
+        """Resume from the newest complete checkpoint, and remove what was written after it."""
         self.folder.path.mkdir(parents=True, exist_ok=True)
-        checkpoints = list_checkpoints(self.folder.checkpoints)
-        if checkpoints:
-            last = checkpoints[-1]
-            self.method.compare(last, read_checkpoint(last, check_files=False)["settings"])
-            data, state = load_checkpoint(last, self.method.model, self.optimizer, self._decisive())
-            self.step, self.seconds = data["step"], data["seconds"]
-            self.best = -math.inf if data["best"] is None else data["best"]
-            self.evaluations_without_gain = data["evaluations_without_gain"]
-            self.scaler.load_state_dict(data["scaler"])
-            self.method.load_state(state)
-            if self.n_steps is not None and self.step > self.n_steps:
-                raise ValueError(Errors.E743.format(path=self.folder.path, step=self.step, wanted=self.n_steps))
+        last, damaged = choose_checkpoint(self.folder.checkpoints)
+        separate_processes(self.accelerator, self.settings.run.seed)
+        if last is not None:
+            self._load(last)
+        # The others have read the checkpoints.
+        self.accelerator.wait_for_everyone()
         if self.accelerator.is_main_process:
-            self.folder.forget_metrics(self.step if checkpoints else None)
+            for path, error in damaged:
+                warnings.warn(Warnings.W630.format(path=path, reason=error, last=last), stacklevel=2)
+                shutil.rmtree(path)
+            remove_leftovers(self.folder.checkpoints)
+            self.folder.remove_leftovers()
+            self.folder.forget_metrics(None if last is None else self.step)
             # Only now, because loading may raise an error.
             if self.description is not None:
                 write_json(self.folder.description, self.description.to_dict())
         self.accelerator.wait_for_everyone()
+
+    def _load(self, path: Path) -> None:
+        self.method.compare(path, read_checkpoint(path, check_files=False)["settings"])
+        data, state, random = load_checkpoint(path, self.method.model, self.optimizer, self._decisive())
+        self.step, self.seconds = data["step"], data["seconds"]
+        self.best = -math.inf if data["best"] is None else data["best"]
+        self.evaluations_without_gain = data["evaluations_without_gain"]
+        self.scaler.load_state_dict(data["scaler"])
+        self.method.load_state(state)
+        restore_random_states(self.accelerator, random)
+        if self.n_steps is not None and self.step > self.n_steps:
+            raise ValueError(Errors.E743.format(path=self.folder.path, step=self.step, wanted=self.n_steps))
 
 
 def learning_rate(settings: OptimizerSettings, step: int, n_steps: int) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -10,6 +11,8 @@ from datetime import timedelta
 import torch.distributed
 from accelerate import Accelerator
 from accelerate.utils import InitProcessGroupKwargs
+
+from ..errors import Errors
 
 # The other processes wait while the main one encodes all names, measures or exports.
 WAIT = timedelta(hours=12)
@@ -26,9 +29,12 @@ def open_processes() -> Iterator[Accelerator]:
     in the threads of its open connections, and the launcher then stops the main one during its export.
 
     YIELDS (Accelerator): Devices and processes.
+    RAISES (RuntimeError): If the processes are not connected, so that each would train alone.
     """
     was_connected = torch.distributed.is_available() and torch.distributed.is_initialized()
     accelerator = Accelerator(kwargs_handlers=[InitProcessGroupKwargs(timeout=WAIT)])
+    if (launched := int(os.environ.get("WORLD_SIZE", 1))) > 1 and accelerator.num_processes == 1:
+        raise RuntimeError(Errors.E750.format(n=launched))
     if accelerator.num_processes > 1 and not was_connected:
         # At the end of the process, because its next run uses the same connections.
         atexit.register(accelerator.end_training)

@@ -19,6 +19,8 @@ from ..section import Section
 
 MixedPrecision = Literal["auto", "fp32", "bf16", "fp16"]
 Schedule = Literal["constant", "linear"]
+# The highest seed of NumPy's older generators, which libraries use.
+MAX_SEED = 2**32 - 1
 
 
 class PathSettings(Section):
@@ -74,7 +76,7 @@ class RunSettings(Section):
 
     method: str
     """The method: sapbert, coder, coder_plusplus or biosyn."""
-    seed: int = Field(default=0, ge=0)
+    seed: int = Field(default=0, ge=0, le=MAX_SEED)
     """Seed of shuffling, sampling and dropout."""
     precision: MixedPrecision = "auto"
     """Precision of the forward pass; "auto": bf16 where the processor computes in it. Loss and weights stay in single

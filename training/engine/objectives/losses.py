@@ -195,6 +195,11 @@ def make_loss(name: str, preset: LossPreset = "paper", **constants: Any) -> Loss
         allowed = "paper, released" if name in RELEASED else "paper"
         raise ValueError(Errors.E620.format(what=f"preset of the loss {name}", value=preset, allowed=allowed))
     defaults = RELEASED[name] if preset == "released" else {}
+    for constant, value in constants.items():
+        # Similarities lie around the base, and every other constant scales or widens a distance.
+        if constant != "base" and not (value > 0 or (value == 0 and constant in ("m", "margin"))):
+            wanted = "0 or more" if constant in ("m", "margin") else "more than 0"
+            raise ValueError(Errors.E621.format(loss=name, reason=f"{constant} is {value}, but has to be {wanted}"))
     try:
         return LOSSES[name](**{**defaults, **constants})
     except TypeError as error:

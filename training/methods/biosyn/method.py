@@ -16,6 +16,7 @@ from ...data.run_folder import RunReport, write_json
 from ...data.tokens import Tokens
 from ...encoders.card import Making, describe_length
 from ...encoders.export import as_encoder
+from ...engine.finite import check_finite
 from ...engine.method import Learned, Method
 from ...errors import Errors
 from ...evaluation.systems.biosyn import BIOSYN_FILE, FORMAT_VERSION
@@ -175,9 +176,10 @@ class BioSyn(Method[BioSynSettings]):
             [[self.name_tokens[row] for row in names] for names in candidates.tolist()],
             torch.from_numpy(self._multiply(rows, candidates)),
         )
+        check_finite("scores", [scores])
         loss = marginal_loss(scores, torch.from_numpy(self.positives[rows]).to(scores.device))
-        if torch.isfinite(loss):
-            (loss * scale).backward()
+        check_finite("loss", [loss])
+        (loss * scale).backward()
         return loss.item()
 
     def _multiply(self, rows: np.ndarray, candidates: np.ndarray) -> np.ndarray:

@@ -11,6 +11,7 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 
+from ...data.run_folder import write_whole
 from ...engine.objectives import cosines_between
 from ...errors import Errors
 from .settings import RelationKind, RelationStart
@@ -115,9 +116,8 @@ def save_relations(relations: Relations, labels: Sequence[str], fingerprint: str
     """
     kind = next(name for name, made in KINDS.items() if isinstance(relations, made))
     metadata = {"kind": kind, "labels": json.dumps(list(labels)), "encoder": fingerprint}
-    temporary = path.with_name(path.name + ".part")
-    save_file({WEIGHTS: relations.weights.detach().cpu().contiguous()}, temporary, metadata)
-    temporary.replace(path)
+    with write_whole(path) as temporary:
+        save_file({WEIGHTS: relations.weights.detach().cpu().contiguous()}, temporary, metadata)
 
 
 def load_relations(path: str | Path, fingerprint: str | None = None) -> tuple[Relations, list[str]]:

@@ -1,0 +1,268 @@
+"""Runs that diverge, share a folder, lose a checkpoint, are killed or are launched wrongly."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from small_runs import assert_same, final_weights, losses, make, pairs, start, terminology, wait_for_steps
+
+from training.data.run_lock import LOCK_FILE
+from training.engine.checkpoint import STATE_FILE, list_checkpoints
+from training.engine.finite import NotFiniteError, check_gradients
+from training.engine.loop import TrainingLoop
+from training.methods.sapbert.method import Sapbert
+from training.run_export import export_run
+from training.runner import train
+
+# Fixtures.
+__all__ = ["make", "pairs", "terminology"]
+
+
+def list_steps(settings):
+    return [path.name for path in list_checkpoints(Path(settings.paths.output) / "checkpoints")]
+
+
+def assert_nothing_poisoned(settings):
+    """Check that all kept checkpoints are finite, and that nothing was exported."""
+    output = Path(settings.paths.output)
+    for path in list_checkpoints(output / "checkpoints"):
+        for name, tensor in load_file(path / STATE_FILE).items():
+            assert not tensor.is_floating_point() or torch.isfinite(tensor).all(), (path, name)
+    assert not (output / "encoder").exists() and not (output / "report.json").exists()
+
+
+def break_gradient(monkeypatch, step, value=float("nan")):
+    """Put one number into one gradient of a step."""
+    compute = Sapbert.loss
+
+    def loss(self, batch, scale):
+        entry = compute(self, batch, scale)
+        self.steps = getattr(self, "steps", 0) + 1
+        if self.steps == step:
+            next(p for p in self.model.parameters() if p.grad is not None).grad.view(-1)[0] = value
+        return entry
+
+    monkeypatch.setattr(Sapbert, "loss", loss)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_one_number_in_one_gradient_stops_the_run_before_the_step(make, monkeypatch, value):
+    good = make("good", batch={"max_steps": 4})
+    train(good)
+    settings = make()
+    with monkeypatch.context() as patch:
+        break_gradient(patch, 5, value)
+        with pytest.raises(FloatingPointError, match=r"E633.*gradients of step 5 .*learning_rate.*step-00000004"):
+            train(settings)
+    assert list_steps(settings) == ["step-00000002", "step-00000004"]
+    assert_nothing_poisoned(settings)
+    assert_same(final_weights(settings), final_weights(good))
+    assert len(losses(settings)) == 4
+    # Nothing was harmed: without the fault, the run goes on.
+    train(settings)
+    assert len(losses(settings)) == 6
+
+
+@pytest.mark.parametrize("rate", [1e3, 1e30])
+def test_a_learning_rate_that_is_too_high_poisons_nothing(make, rate):
+    settings = make(optimizer={"learning_rate": rate}, batch={"max_steps": 60})
+    with pytest.raises(FloatingPointError, match="E633.*learning_rate"):
+        train(settings)
+    assert len(losses(settings)) < 60
+    assert_nothing_poisoned(settings)
+
+
+def test_embeddings_that_are_no_numbers_are_not_a_loss_of_zero(make, monkeypatch):
+    forward = "training.engine.gradient.forward"
+    monkeypatch.setattr(forward, lambda model, names, *_, **__: torch.full((len(names), 32), torch.nan))
+    with pytest.raises(FloatingPointError, match="E633.*embeddings of step 1 "):
+        train(make())
+
+
+def test_half_precision_may_skip_steps_but_not_forever():
+    model = torch.nn.Linear(1, 1)
+    model.weight.grad = torch.tensor([[torch.inf]])
+    check_gradients(model, torch.amp.GradScaler("cpu", init_scale=2.0))
+    for scaler in (torch.amp.GradScaler("cpu", init_scale=1.0), torch.amp.GradScaler("cpu", enabled=False)):
+        scaler.scale(torch.ones(()))
+        with pytest.raises(NotFiniteError):
+            check_gradients(model, scaler)
+
+
+def test_a_run_in_half_precision_goes_on_after_a_gradient_that_overflows(make, monkeypatch):
+    settings = make(run={"precision": "fp16"})
+    break_gradient(monkeypatch, 2, torch.inf)
+    assert train(settings).training["steps"] == 6
+    assert all(torch.isfinite(tensor).all() for tensor in final_weights(settings).values())
+
+
+def test_weights_that_are_not_finite_are_not_exported(make, tmp_path):
+    settings = make()
+    train(settings)
+    (last,) = list_checkpoints(Path(settings.paths.output) / "checkpoints")[-1:]
+    poison(last)
+    with pytest.raises(FloatingPointError, match="E635.*1 weights"):
+        export_run(settings.paths.output, tmp_path / "encoder")
+    assert not (tmp_path / "encoder").exists()
+
+
+def poison(checkpoint):
+    """Put NaN into a checkpoint, with a manifest that agrees."""
+    from safetensors.torch import save_file
+
+    from spacy_sapbert.files import write_manifest
+    from training.engine.checkpoint import CHECKPOINT_FILE, FORMAT_VERSION, read_checkpoint
+
+    data = read_checkpoint(checkpoint)
+    tensors = load_file(checkpoint / STATE_FILE)
+    tensors["weights.transformer.embeddings.word_embeddings.weight"][0, 0] = torch.nan
+    save_file(tensors, checkpoint / STATE_FILE)
+    kept = {name: value for name, value in data.items() if name not in ("format", "files", "checksum")}
+    write_manifest(checkpoint / CHECKPOINT_FILE, FORMAT_VERSION, kept)
+
+
+def test_a_second_run_in_the_same_folder_is_refused(make, tmp_path, monkeypatch):
+    first, second = make(), make(run={"seed": 1})
+    take_step = TrainingLoop.take_step
+    refused = []
+
+    def start_another(self, batch):
+        if not refused:
+            refused.append(True)
+            with pytest.raises(RuntimeError, match=rf"E751.*{os.getpid()}.*{tmp_path / 'run'}"):
+                train(second)
+        return take_step(self, batch)
+
+    monkeypatch.setattr(TrainingLoop, "take_step", start_another)
+    assert train(first).settings["run"]["seed"] == 0
+    assert refused and len(losses(first)) == 6
+    # The lock ends with the run.
+    assert not (tmp_path / "run" / LOCK_FILE).exists()
+    train(first)
+
+
+def test_a_killed_run_leaves_no_lock_and_no_leftovers(make, tmp_path):
+    settings = make(batch={"max_steps": 400})
+    process = start(settings, tmp_path)
+    wait_for_steps(settings, 3)
+    process.send_signal(signal.SIGKILL)
+    process.communicate(timeout=180)
+    output = Path(settings.paths.output)
+    assert (output / LOCK_FILE).exists()
+    (output / "checkpoints" / f".saving-{'0' * 32}").mkdir(parents=True)
+    (output / f"settings.json.{'0' * 32}.part").touch()
+    own = output / "notes.part"
+    own.touch()
+    train(make(batch={"max_steps": len(losses(settings)) + 2}))
+    assert own.exists()
+    left = [path for path in output.rglob("*") if path.name.startswith((".saving", ".run")) or path.suffix == ".part"]
+    assert left == [own]
+
+
+@pytest.mark.parametrize("damage", ["cut", "changed", "no state", "no manifest"])
+def test_a_damaged_newest_checkpoint_gives_way_to_the_one_before(make, damage):
+    whole, settings = make("whole"), make()
+    train(whole)
+    train(settings)
+    checkpoints = Path(settings.paths.output) / "checkpoints"
+    last = checkpoints / "step-00000006"
+    state = last / STATE_FILE
+    if damage == "cut":
+        state.write_bytes(state.read_bytes()[:-100])
+    elif damage == "changed":
+        content = bytearray(state.read_bytes())
+        content[-1] ^= 1
+        state.write_bytes(content)
+    else:
+        (state if damage == "no state" else last / "checkpoint.json").unlink()
+    with pytest.warns(UserWarning, match="W630.*step-00000006.*step-00000004"):
+        train(settings)
+    assert list_steps(settings) == ["step-00000004", "step-00000006"]
+    assert losses(settings) == losses(whole)
+    assert_same(final_weights(settings), final_weights(whole))
+
+
+def test_damage_to_all_checkpoints_is_an_error_and_not_a_new_run(make):
+    settings = make()
+    train(settings)
+    for path in list_checkpoints(Path(settings.paths.output) / "checkpoints"):
+        (path / STATE_FILE).write_bytes(b"")
+    with pytest.raises(OSError, match="E504.*step-00000006"):
+        train(settings)
+    assert len(losses(settings)) == 6
+
+
+def test_processes_that_are_not_connected_are_refused(make, monkeypatch):
+    settings = make()
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(RuntimeError, match="E750.*2 processes.*ACCELERATE_USE_CPU"):
+        train(settings)
+    assert not Path(settings.paths.output).exists()
+
+
+# Ends each process after the third step, as a kill would: the checkpoint of the second is the last.
+KILLED = """
+import os, runpy, sys
+sys.path.insert(0, os.getcwd())
+from training.engine.loop import TrainingLoop
+after_step = TrainingLoop._after_step
+
+def stop(self):
+    after_step(self)
+    if self.step == 3:
+        self.accelerator.wait_for_everyone()
+        os._exit(9)
+
+TrainingLoop._after_step = stop
+runpy.run_module("training", run_name="__main__")
+"""
+
+
+def test_two_processes_with_dropout_resume_bit_for_bit(make, tmp_path):
+    batch = {"pairs": 7, "dropout": 0.3, "max_steps": 6}
+    whole, killed = make("whole", batch=batch), make("killed", batch=batch)
+    script = tmp_path / "killed.py"
+    script.write_text(KILLED)
+    launcher = ("-m", "torch.distributed.run", "--nproc_per_node", "2")
+    (tmp_path / "b").mkdir()
+    undisturbed = start(whole, tmp_path / "b", *launcher, "-m", "training")
+    process = start(killed, tmp_path, *launcher, str(script))
+    for one, is_good in ((undisturbed, True), (process, False)):
+        output, _ = one.communicate(timeout=240)
+        assert (one.returncode == 0) == is_good, output.decode()
+    assert list_steps(killed) == ["step-00000002"]
+    states = final_weights(killed)
+    assert not torch.equal(states["random.cpu"], states["random.cpu.1"])
+    process = start(killed, tmp_path, *launcher, "-m", "training")
+    output, _ = process.communicate(timeout=240)
+    assert process.returncode == 0, output.decode()
+    assert losses(killed) == losses(whole)
+    first, second = final_weights(killed), final_weights(whole)
+    assert set(first) == set(second)
+    assert all(torch.equal(first[name], second[name]) for name in first)
+
+
+@pytest.mark.parametrize(
+    "section, values, message",
+    [
+        ("run", {"seed": 2**32}, "E404.*run.seed.*at most 4294967295"),
+        ("run", {"seed": -1}, "E404.*run.seed"),
+        ("optimizer", {"learning_rate": float("inf")}, "E404.*learning_rate"),
+        ("optimizer", {"warmup_steps": -1}, "E404.*warmup_steps"),
+        ("objective", {"constants": {"alpha": -2.0}}, "E621.*alpha is -2.0.*more than 0"),
+        ("objective", {"constants": {"beta": float("inf")}}, "E404.*objective.constants"),
+        ("objective", {"loss": "info_nce", "constants": {"temperature": 0.0}}, "E621.*temperature is 0.0"),
+        ("objective", {"loss": "triplet", "constants": {"margin": -0.1}}, "E621.*margin is -0.1.*0 or more"),
+    ],
+)
+def test_settings_out_of_bounds_are_refused(make, section, values, message):
+    with pytest.raises(ValueError, match=message):
+        make(**{section: values})
+
+
+def test_a_warm_up_is_no_longer_than_the_run(make):
+    with pytest.raises(ValueError, match="E404.*optimizer.warmup_steps is 7.*at most 6"):
+        train(make(optimizer={"warmup_steps": 7}))
