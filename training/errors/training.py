@@ -54,7 +54,7 @@ class TrainingErrors:
         "holds the held-out ones. Hold fewer out, or make the dictionary larger."
     )
     E633 = (
-        "The {what} of {where} have infinite numbers or NaN, so the run was stopped before they reached its weights or "
+        "The {what} of {where} had infinite numbers or NaN, so the run was stopped before they reached its weights or "
         "checkpoints. The learning rate is probably too high, or half precision too coarse: train again in another "
         "output folder with a lower optimizer.learning_rate, a warm-up, optimizer.max_grad_norm = 1.0 or run.precision "
         "= 'fp32'.{batch} The last good checkpoint: {checkpoint}."
