@@ -5,7 +5,7 @@ VENV ?= .venv-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info
 BIN = $(VENV)/bin
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test wheel-test lint docs performance clean
+.PHONY: demo test wheel-test lint docs platforms performance clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python -m spacy project run demo
@@ -31,6 +31,10 @@ wheel-test: $(VENV)/.demo
 docs: $(VENV)/.training $(VENV)/.docs
 	$(BIN)/python docs/tables.py --check
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
+# Whether the dependencies resolve on macOS and Windows. Downloads several GB, so it is no part of continuous integration.
+platforms: $(VENV)/.dev
+	$(BIN)/python .ci/check-platforms
 
 performance: $(VENV)/.demo
 	$(BIN)/python -m spacy project run performance

@@ -14,7 +14,7 @@ from run import Settings, start
 from training.data.run_folder import write_json, write_text
 from training.machine import describe_machine, find_versions
 
-RESULTS = ("encoder", "build", "index", "filters", "pipeline", "loading", "imports")
+RESULTS = ("encoder", "build", "index", "kinds", "filters", "pipeline", "loading", "imports")
 PACKAGES = (
     *("spacy-sapbert", "spacy", "spacy-transformers", "thinc", "torch", "transformers", "tokenizers"),
     *("scann", "polars", "pyarrow", "numpy"),
