@@ -205,7 +205,7 @@ def test_settings_given_in_python_are_checked_too(setting):
         SapbertLinker(spacy.blank("en").vocab, build_name_encoder_v1(), ExactIndex(), **setting)
 
 
-@pytest.mark.parametrize("what", ["umls.tsv", {"C1": ["cold"]}, lambda: None, lambda: ["cold"]], ids=repr)
+@pytest.mark.parametrize("what", ["umls.tsv", {"C1": ["cold"]}, lambda: None, lambda: ["cold"]])
 def test_a_terminology_of_the_wrong_type_is_refused_and_leaves_the_old_one(make_nlp, what):
     nlp = make_nlp()
     with pytest.raises(TypeError, match="E405.*terminology"):
