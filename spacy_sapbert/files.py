@@ -8,8 +8,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path, PureWindowsPath
 from tempfile import TemporaryDirectory
-from typing import Any, TypeVar
+from types import SimpleNamespace
+from typing import Any, BinaryIO, TypeVar, cast
 
+import numpy as np
 import srsly
 
 from .errors import Errors
@@ -130,6 +132,19 @@ def _check_files(folder: Path, hashes: dict[str, str]) -> None:
 
 def _checksum(manifest: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
+
+
+def save_array(file: BinaryIO, array: np.ndarray) -> None:
+    """Save an array in NumPy's format, or raise.
+
+    Given a file of the system, `np.save` writes with C's buffers, and does not notice that the last few kilobytes of an
+    array cannot be written because the disk is full.
+
+    file (BinaryIO): The file, open for writing.
+    array (ndarray): The array.
+    RAISES (OSError): If it cannot be written.
+    """
+    np.save(cast(Any, SimpleNamespace(write=file.write)), array)
 
 
 def pack_folder(folder: Path) -> bytes:

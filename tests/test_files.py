@@ -4,6 +4,7 @@ import hashlib
 import json
 import random
 import stat
+import sys
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from spacy_sapbert.files import (
     list_files,
     pack_folder,
     read_manifest,
+    save_array,
     unpack_folder,
     write_manifest,
 )
@@ -243,3 +245,19 @@ def test_memory_map_survives_filling_its_folder_again(tmp_path):
 def test_manifest_is_plain_json_with_sorted_checks(folder):
     data = json.loads((folder / "m.json").read_text(encoding="utf8"))
     assert set(data) == {"value", "format", "files", "checksum"}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a limit on the size of files")
+def test_an_array_that_does_not_fit_on_the_disk_is_noticed(tmp_path):
+    import resource
+
+    array, before = np.arange(300.0), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    try:
+        with pytest.raises(OSError), (tmp_path / "a.npy").open("wb") as file:
+            save_array(file, array)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    with (tmp_path / "a.npy").open("wb") as file:
+        save_array(file, array)
+    assert np.array_equal(np.load(tmp_path / "a.npy", mmap_mode="r"), array)

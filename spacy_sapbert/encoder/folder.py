@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import srsly
@@ -21,10 +22,14 @@ from transformers.utils import logging as transformers_logging
 
 from ..errors import Errors
 from ..files import pack_with, read_manifest, unpack_with, write_manifest
+from ..forking import free_in_children
 from ..replacing import finish_replacing
 from .sentence_transformers import find_file, read_metadata, write_metadata
 from .settings import EncoderSettings, read_settings
 
+# While transformers loads a model, it changes how torch makes modules in all threads. Two threads that loaded at once
+# would get models without weights, as would every later one.
+LOADING = free_in_children(Lock())
 ENCODER_FILE = "name_encoder.json"
 FORMAT_VERSION = 1
 # What transformers reads in such a folder, if it is there. Others, such as a README, may be added by hand.
@@ -175,6 +180,25 @@ def _load(
     name: str | Path, revision: str | None, subfolder: str, settings: EncoderSettings
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
     """Load weights and tokenizer, and refuse weights that would be left at random values."""
+    with LOADING:
+        transformer, tokenizer, info = _from_pretrained(name, revision, subfolder)
+    missing = [key for key in info["missing_keys"] if not key.startswith("pooler.")]
+    if missing:
+        raise OSError(Errors.E211.format(name=name, n=len(missing), keys=", ".join(missing[:5])))
+    if settings.pooling != "pooler":
+        transformer.pooler = None
+    elif info["missing_keys"] or getattr(transformer, "pooler", None) is None:
+        raise ValueError(Errors.E212.format(name=name))
+    if not tokenizer.is_fast:
+        raise ValueError(Errors.E213.format(name=name, tokenizer=type(tokenizer).__name__))
+    transformer.config._name_or_path = ""  # do not publish the path on the builder's machine
+    return transformer.eval().requires_grad_(False), tokenizer
+
+
+def _from_pretrained(
+    name: str | Path, revision: str | None, subfolder: str
+) -> tuple[PreTrainedModel, PreTrainedTokenizerFast, dict[str, Any]]:
+    """Let transformers load a model and its tokenizer, and tell what the weights lack."""
     verbosity = transformers_logging.get_verbosity()
     # transformers logs missing weights. They are errors below, where they matter.
     transformers_logging.set_verbosity(transformers_logging.ERROR)
@@ -196,17 +220,7 @@ def _load(
         raise OSError(Errors.E210.format(name=name, reason=reason)) from error
     finally:
         transformers_logging.set_verbosity(verbosity)
-    missing = [key for key in info["missing_keys"] if not key.startswith("pooler.")]
-    if missing:
-        raise OSError(Errors.E211.format(name=name, n=len(missing), keys=", ".join(missing[:5])))
-    if settings.pooling != "pooler":
-        transformer.pooler = None
-    elif info["missing_keys"] or getattr(transformer, "pooler", None) is None:
-        raise ValueError(Errors.E212.format(name=name))
-    if not tokenizer.is_fast:
-        raise ValueError(Errors.E213.format(name=name, tokenizer=type(tokenizer).__name__))
-    transformer.config._name_or_path = ""  # do not publish the path on the builder's machine
-    return transformer.eval().requires_grad_(False), tokenizer
+    return transformer, tokenizer, info
 
 
 def _has_only_pickles(folder: Path) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 from typing_extensions import Self
 
 from ..errors import Errors
-from ..files import fill_folder, pack_with, read_manifest, unpack_with, write_manifest
+from ..files import fill_folder, pack_with, read_manifest, save_array, unpack_with, write_manifest
 
 INDEX_FILE = "index.json"
 # The file name and layout that ScaNN uses, so that one folder works with and without ScaNN.
@@ -55,7 +55,8 @@ class StoredIndex:
             self._write(folder)
             for name, vectors in ((ADDED_FILE, self._added), (ALTERED_FILE, self._altered)):
                 if vectors is not None:
-                    np.save(folder / name, vectors)
+                    with (folder / name).open("wb") as file:
+                        save_array(file, vectors)
             write_manifest(folder / INDEX_FILE, FORMAT_VERSION, data)
 
     def from_disk(self, path: str | Path, *, memory_map: bool = True) -> Self:
@@ -102,7 +103,8 @@ class StoredIndex:
 
     def _write(self, folder: Path) -> None:
         assert self._vectors is not None
-        np.save(folder / VECTORS_FILE, self._vectors)
+        with (folder / VECTORS_FILE).open("wb") as file:
+            save_array(file, self._vectors)
 
     def _read_vectors(self, folder: Path, data: dict[str, Any], memory_map: bool) -> None:
         if VECTORS_FILE not in data["files"]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from ..errors import Errors
-from ..files import fill_folder, hash_file, pack_with, read_manifest, unpack_with, write_manifest
+from ..files import fill_folder, hash_file, pack_with, read_manifest, save_array, unpack_with, write_manifest
 from ..index import INDEX_FILE, read_index
 from ..terminology.table import Terminology
 from .retriever import Retriever
@@ -26,7 +26,8 @@ def write_retriever(retriever: Retriever, path: str | Path) -> None:
     """
     with fill_folder(Path(path), last=RETRIEVER_FILE) as folder:
         for name in ARRAYS:
-            np.save(folder / f"{name}.npy", getattr(retriever, name))
+            with (folder / f"{name}.npy").open("wb") as file:
+                save_array(file, getattr(retriever, name))
         retriever.index.to_disk(folder / "index")
         data = {
             "terminology": retriever.terminology.fingerprint,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import Errors, Warnings
-from ..files import fill_folder, hash_file
+from ..files import fill_folder, hash_file, save_array
 from .keys import KEY_DTYPE, find_keys
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class VectorStore:
         with fill_folder(self.path) as folder:
             unnamed = folder / "chunk.npy"
             with unnamed.open("wb") as file_:
-                np.save(file_, chunk)
+                save_array(file_, chunk)
                 file_.flush()
                 os.fsync(file_.fileno())
             unnamed.rename(folder / f"vectors-{self._encoder}-{hash_file(unnamed)[:16]}.npy")

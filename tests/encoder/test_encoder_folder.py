@@ -5,7 +5,9 @@ import json
 import os
 import random
 import shutil
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +15,7 @@ import pytest
 import torch
 from conftest import make_encoder_folder
 from safetensors.torch import load_file, save_file
-from transformers import BertConfig, BertForMaskedLM, DistilBertConfig, DistilBertModel
+from transformers import AutoModel, BertConfig, BertForMaskedLM, DistilBertConfig, DistilBertModel
 
 from spacy_sapbert.encoder import EncoderShim, read_encoder, write_encoder
 from spacy_sapbert.encoder.folder import compute_fingerprint
@@ -321,3 +323,24 @@ def test_a_save_that_was_killed_is_finished_before_the_folder_is_read(encoder_fo
     write_encoder(source, waiting)
     assert read_encoder(tmp_path / "encoder").fingerprint == source.fingerprint
     assert not waiting.exists()
+
+
+def test_two_threads_do_not_load_at_once(encoder_folder, monkeypatch):
+    # transformers changes how torch makes modules while it loads.
+    first, second = threading.Event(), threading.Event()
+    load = AutoModel.from_pretrained
+
+    def load_slowly(*args, **kwargs):
+        if first.is_set():
+            second.set()
+        else:
+            first.set()
+            # As long as this takes, the other thread could begin.
+            assert not second.wait(0.3)
+        return load(*args, **kwargs)
+
+    monkeypatch.setattr(AutoModel, "from_pretrained", load_slowly)
+    with ThreadPoolExecutor(2) as threads:
+        both = [threads.submit(read_encoder, encoder_folder) for _ in range(2)]
+        assert len({loaded.result().fingerprint for loaded in both}) == 1
+    assert second.is_set()
