@@ -132,7 +132,7 @@ def test_a_second_run_in_the_same_folder_is_refused(make, tmp_path, monkeypatch)
     def start_another(self, batch):
         if not refused:
             refused.append(True)
-            with pytest.raises(RuntimeError, match=rf"E751.*{os.getpid()}.*{tmp_path / 'run'}"):
+            with pytest.raises(RuntimeError, match=rf"E637.*{os.getpid()}.*{tmp_path / 'run'}"):
                 train(second)
         return take_step(self, batch)
 
@@ -198,7 +198,7 @@ def test_damage_to_all_checkpoints_is_an_error_and_not_a_new_run(make):
 def test_processes_that_are_not_connected_are_refused(make, monkeypatch):
     settings = make()
     monkeypatch.setenv("WORLD_SIZE", "2")
-    with pytest.raises(RuntimeError, match="E750.*2 processes.*ACCELERATE_USE_CPU"):
+    with pytest.raises(RuntimeError, match="E636.*2 processes.*ACCELERATE_USE_CPU"):
         train(settings)
     assert not Path(settings.paths.output).exists()
 

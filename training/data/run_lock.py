@@ -26,7 +26,7 @@ def lock_run(path: Path) -> Iterator[None]:
     try:
         lock = FileLock(path / LOCK_FILE, timeout=0).acquire()
     except Timeout as error:
-        raise RuntimeError(Errors.E751.format(path=path, pid=_read_owner(owner))) from error
+        raise RuntimeError(Errors.E637.format(path=path, pid=_read_owner(owner))) from error
     with lock:
         owner.write_text(str(os.getpid()), encoding="utf8")
         try:

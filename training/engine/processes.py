@@ -34,7 +34,7 @@ def open_processes() -> Iterator[Accelerator]:
     was_connected = torch.distributed.is_available() and torch.distributed.is_initialized()
     accelerator = Accelerator(kwargs_handlers=[InitProcessGroupKwargs(timeout=WAIT)])
     if (launched := int(os.environ.get("WORLD_SIZE", 1))) > 1 and accelerator.num_processes == 1:
-        raise RuntimeError(Errors.E750.format(n=launched))
+        raise RuntimeError(Errors.E636.format(n=launched))
     if accelerator.num_processes > 1 and not was_connected:
         # At the end of the process, because its next run uses the same connections.
         atexit.register(accelerator.end_training)

@@ -69,6 +69,14 @@ class TrainingErrors:
         "{n} weights, such as {name}, have infinite numbers or NaN, so nothing was exported. The run has diverged: "
         "train again in another output folder with a lower learning rate, or export a checkpoint from before."
     )
+    E636 = (
+        "{n} processes were started, but they are not connected: each would train alone in the same folder. On CPUs, "
+        "set ACCELERATE_USE_CPU=1 or start with `accelerate launch --cpu`."
+    )
+    E637 = (
+        "Another run, with the process id {pid}, is writing to {path}. Wait for its end or stop it, or set another "
+        "output folder."
+    )
 
     # E64x: what commands and functions are given
     E640 = (
@@ -219,15 +227,6 @@ class TrainingErrors:
     E749 = (
         "A sweep takes its runs one after the other in one process, but was started in {n}. Start it with `python -m "
         "training sweep`; single runs can be started in several processes."
-    )
-
-    E750 = (
-        "{n} processes were started, but they are not connected: each would train alone in the same folder. On CPUs, "
-        "set ACCELERATE_USE_CPU=1 or start with `accelerate launch --cpu`."
-    )
-    E751 = (
-        "Another run, with the process id {pid}, is writing to {path}. Wait for its end or stop it, or set another "
-        "output folder."
     )
 
     # E76x: BioSyn

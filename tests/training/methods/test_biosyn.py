@@ -225,7 +225,7 @@ def test_nothing_to_learn_from_is_an_error(tmp_path, encoder_folder):
 
 def test_a_loss_that_is_no_number_ends_the_run(tmp_path, encoder_folder, monkeypatch):
     monkeypatch.setattr("training.methods.biosyn.method.marginal_loss", lambda scores, _: scores.sum() * math.nan)
-    with pytest.raises(FloatingPointError, match="E633.*step 1 is nan"):
+    with pytest.raises(FloatingPointError, match="E633.*loss of step 1 "):
         train(make(tmp_path, encoder_folder))
 
 
