@@ -1,8 +1,9 @@
 """Nearest-neighbour search among vectors, independent of strings and concepts."""
 
-from .exact import ExactIndex, exact_search
+from .exact import ExactIndex
 from .factories import make_auto_index, make_exact_index, make_scann_index, make_usearch_index
 from .kinds import is_as_configured, read_index
+from .nearest import exact_search
 from .scann import ScannIndex
 from .storage import INDEX_FILE
 from .subset import Subset

@@ -6,13 +6,12 @@ from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
-import torch
 
 from ..errors import Errors
+from .effort import search_as_needed
+from .nearest import check_finite, exact_search, take_best
 from .storage import StoredIndex
 
-QUERY_BLOCK = 512
-ROW_BLOCK = 32_768
 # Above this share of unused rows, an index is rebuilt.
 UNUSED_SHARE = 0.25
 
@@ -138,13 +137,18 @@ class ExactIndex(StoredIndex):
         )
         return twin
 
-    def search(self, queries: np.ndarray, k: int, *, effort: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    def search(
+        self, queries: np.ndarray, k: int, *, effort: int = 1, own: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Find the rows with the highest cosine for each query.
+
+        An approximate search is repeated with more effort for queries that are far from all rows found.
 
         queries (ndarray): Shape (n, width), L2-normalised.
         k (int): Rows wanted.
         effort (int): How many times the usual part of the index an approximate search covers. Filters need more,
             because allowed rows may not be among the nearest.
+        own (ndarray | None): A row of each query that does not count when it is decided whether to search again.
         RETURNS (tuple[ndarray, ndarray]): Rows, shape (n, k), int64, padded with -1 where the index has fewer; and
             their cosines, float32, padded with -inf. Best first.
         RAISES (ValueError): If there are no queries, their width is wrong, or some are not finite.
@@ -155,7 +159,11 @@ class ExactIndex(StoredIndex):
         if k < 1:
             raise ValueError(Errors.E304.format(k=k))
         check_finite(queries)
-        rows, scores = self._search(queries, min(k, len(self._arranged)), effort)
+        wanted = min(k, len(self._arranged))
+        if self.configuration["scoring"] == "exact":
+            rows, scores = self._search(queries, wanted, effort)
+        else:
+            rows, scores = search_as_needed(self._search, self._arranged, queries, wanted, effort, own)
         if self._added is not None:
             added, added_scores = exact_search(self._added, queries, min(k, len(self._added)))
             rows = np.concatenate([rows, added + len(self._arranged)], axis=1)
@@ -174,55 +182,5 @@ class ExactIndex(StoredIndex):
         """Prepare the search after the vectors have been set."""
 
     def _search(self, queries: np.ndarray, k: int, effort: int) -> tuple[np.ndarray, np.ndarray]:
+        """Search approximately, if the index can."""
         return exact_search(self._arranged, queries, k)
-
-
-def exact_search(vectors: np.ndarray, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Find the rows with the highest inner products, in blocks that limit memory.
-
-    vectors (ndarray): Shape (rows, width), float32.
-    queries (ndarray): Shape (n, width), float32.
-    k (int): Rows wanted, at most `rows`.
-    RETURNS (tuple[ndarray, ndarray]): Rows (n, k), int64, and products, float32. Best first, equal ones by row.
-    """
-    found = [_search_block(vectors, queries[i : i + QUERY_BLOCK], k) for i in range(0, len(queries), QUERY_BLOCK)]
-    rows, scores = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    return take_best(rows, scores, k)
-
-
-def take_best(rows: np.ndarray, scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """Keep the rows with the highest scores of each query.
-
-    rows (ndarray): Shape (n, m).
-    scores (ndarray): Their scores, same shape.
-    k (int): Rows to keep.
-    RETURNS (tuple[ndarray, ndarray]): Rows (n, min(k, m)) and scores. Best first, equal ones by row.
-    """
-    order = np.lexsort((rows, -scores), axis=-1)[:, :k]
-    return np.take_along_axis(rows, order, axis=-1), np.take_along_axis(scores, order, axis=-1)
-
-
-def _search_block(vectors: np.ndarray, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    with torch.inference_mode():
-        left = torch.from_numpy(queries)
-        scores = torch.empty((len(queries), 0))
-        rows = torch.empty((len(queries), 0), dtype=torch.int64)
-        for start in range(0, len(vectors), ROW_BLOCK):
-            products = left @ torch.from_numpy(vectors[start : start + ROW_BLOCK]).T
-            best, place = products.topk(min(k, products.shape[1]))
-            scores, rows = torch.cat([scores, best], 1), torch.cat([rows, place + start], 1)
-            scores, kept = scores.topk(min(k, scores.shape[1]))
-            rows = rows.gather(1, kept)
-    return rows.numpy(), scores.numpy()
-
-
-def check_finite(vectors: np.ndarray) -> None:
-    """Refuse vectors that are not finite, because their scores would be meaningless.
-
-    vectors (ndarray): Shape (n, width).
-    RAISES (ValueError): If a value is infinite or NaN.
-    """
-    # A sum is not finite if any of its terms is not, and takes no memory; ScaNN answers [0, 0, 0] to a NaN.
-    bad = ~np.isfinite(vectors.sum(axis=1))
-    if bad.any():
-        raise ValueError(Errors.E306.format(n=int(bad.sum()), row=int(np.flatnonzero(bad)[0])))

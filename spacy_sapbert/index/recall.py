@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import Warnings
-from .exact import exact_search
+from .nearest import exact_search
 
 if TYPE_CHECKING:
     from .exact import ExactIndex
@@ -60,7 +60,7 @@ class RecallTest:
             figures of each test as "left_out" and "altered". The figures are "at_1" and "at_10" (for k = 10), shares of
             the exact neighbours found; "standard_error" of the first; "queries".
         """
-        found = _scores_of_others(*index.search(self.queries, self.k + 1), self.rows)
+        found = _scores_of_others(*index.search(self.queries, self.k + 1, own=self.rows), self.rows)
         measured = {"left_out": self._compare(found, self.expected)}
         if self.altered is not None:
             measured["altered"] = self._compare(index.search(self.altered, self.k)[1], self.expected_of_altered)

@@ -15,27 +15,19 @@ from ..errors import Errors
 from ..forking import is_forked
 from ..progress import show_phase
 from .approximate import ApproximateIndex
-from .exact import exact_search
 from .native_output import hide_native_log
+from .nearest import exact_search
 from .storage import VECTORS_FILE
 
-# Below this, comparing with every row is as fast as any shortcut.
-EXACT_BELOW = 20_000
 # Search budgets as (share of the leaves, rows rescored exactly), cheapest first.
 BUDGETS = (
-    (0.006, 20),
-    (0.008, 20),
-    (0.009, 20),
-    (0.01, 20),
-    (0.011, 20),
-    (0.0125, 20),
-    (0.015, 20),
-    (0.0175, 20),
-    (0.02, 20),
-    (0.0225, 20),
-    (0.025, 20),
-    (0.0275, 20),
-    (0.03, 20),
+    (0.0025, 30),
+    (0.005, 30),
+    (0.0075, 30),
+    (0.01, 30),
+    (0.015, 30),
+    (0.02, 30),
+    (0.03, 30),
     (0.04, 30),
     (0.06, 50),
     (0.1, 100),
@@ -51,8 +43,9 @@ LEAVES_PER_ROOT = 2.0
 SOAR_LAMBDA = 2.0
 # ScaNN chooses leaves in another way for fewer than twelve queries, with other results.
 QUERY_MULTIPLE = 16
-# Share of the inner-product error that counts along the vector, as in the ScaNN paper (ICML 2020), section 5.
-ANISOTROPIC_THRESHOLD = 0.2
+# Numbers hashed together. With 4 instead of 2, a search of as many leaves is half again as fast (measured on 75,000
+# disease names); what the coarser hashes rank too low, more leaves make up for.
+HASHED_TOGETHER = 4
 TRAINING_SAMPLE = 250_000
 ASSETS_FILE = "scann_assets.pbtxt"
 # The only form in which ScaNN writes its list of files: with names, not paths.
@@ -78,9 +71,6 @@ class ScannIndex(ApproximateIndex):
         """
         return has_scann()
 
-    def _is_large(self) -> bool:
-        return len(self._arranged) >= EXACT_BELOW
-
     def _arrange(self) -> None:
         with hide_native_log():
             super()._arrange()
@@ -92,7 +82,8 @@ class ScannIndex(ApproximateIndex):
         sample = min(rows, TRAINING_SAMPLE)
         # Spherical: the leaves' centres are unit vectors, as all others are.
         builder = builder.tree(leaves, leaves, training_sample_size=sample, spherical=True, soar_lambda=SOAR_LAMBDA)
-        builder = builder.score_ah(2, anisotropic_quantization_threshold=ANISOTROPIC_THRESHOLD)
+        # Not anisotropic, which favours rows near to a query: many queries have no near row.
+        builder = builder.score_ah(HASHED_TOGETHER)
         # Rescoring in full precision makes the scores true cosines.
         with hide_native_log() as screen, show_phase(f"Arranging the index of {rows:,} rows", stream=screen):
             return builder.reorder(BUDGETS[0][1]).build()
@@ -116,7 +107,7 @@ class ScannIndex(ApproximateIndex):
         rows, scores = search(
             np.concatenate([queries, padding]),
             final_num_neighbors=k,
-            pre_reorder_num_neighbors=max(self.configuration["reorder"], 2 * k),
+            pre_reorder_num_neighbors=max(round(self.configuration["reorder"] * effort**0.5), 2 * k),
             leaves_to_search=min(effort * self.configuration["leaves_to_search"], self.configuration["leaves"]),
         )
         rows, scores = rows[: len(queries)], scores[: len(queries)]

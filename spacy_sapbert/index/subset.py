@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .exact import ROW_BLOCK, ExactIndex, check_finite, exact_search, take_best
+from .exact import ExactIndex
+from .nearest import ROW_BLOCK, check_finite, exact_search, take_best
 
 # Smaller subsets are copied. The vectors of larger ones are collected at each search.
 COPIED_BYTES = 64 * 2**20

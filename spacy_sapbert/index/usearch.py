@@ -14,10 +14,8 @@ from ..compat import has_usearch, import_usearch
 from ..errors import Errors
 from ..progress import show_progress
 from .approximate import ApproximateIndex
-from .exact import ROW_BLOCK, exact_search, take_best
+from .nearest import ROW_BLOCK, exact_search, take_best
 
-# Below this, comparing with every row is as fast as any shortcut.
-EXACT_BELOW = 20_000
 GRAPH_FILE = "graph.usearch"
 # Links of a node; the lowest level has twice as many.
 CONNECTIVITY = 16
@@ -49,9 +47,6 @@ class UsearchIndex(ApproximateIndex):
         RETURNS (bool): False if such an index can only be searched exactly.
         """
         return has_usearch()
-
-    def _is_large(self) -> bool:
-        return len(self._arranged) >= EXACT_BELOW
 
     def _build_structure(self) -> Graph:
         return Graph.build(self._arranged)

@@ -144,7 +144,7 @@ def test_an_index_is_worn_by_unused_rows_and_by_many_beside_the_tree(monkeypatch
 @pytest.fixture
 def tree(monkeypatch):
     pytest.importorskip("scann")
-    monkeypatch.setattr("spacy_sapbert.index.scann.EXACT_BELOW", 1000)
+    monkeypatch.setattr("spacy_sapbert.index.approximate.EXACT_BELOW", 1000)
     index = ScannIndex(recall_target=0.9)
     index.build(fractions(1200) / 8)
     return index
@@ -170,7 +170,9 @@ def test_rows_beside_a_tree_are_found_exactly_and_saved(tree, tmp_path):
     assert (read_index(tmp_path).search(queries, 10)[0] == index.search(queries, 10)[0]).all()
 
 
-def test_whoever_wants_more_rows_than_the_searched_leaves_hold_gets_them_all(tree):
+def test_whoever_wants_more_rows_than_the_searched_leaves_hold_gets_them_all(tree, monkeypatch):
+    # These queries are far from all rows, and would be searched exactly.
+    monkeypatch.setattr("spacy_sapbert.index.effort.STEPS", ())
     queries = fractions(20, 2) / 8
     tree.configuration = {**tree.configuration, "leaves_to_search": 1}
     assert (np.sort(tree.search(queries, 1200)[0], axis=1) == np.arange(1200)).all()

@@ -32,8 +32,8 @@ def naive_search(vectors, queries, k):
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    monkeypatch.setattr("spacy_sapbert.index.exact.QUERY_BLOCK", 3)
-    monkeypatch.setattr("spacy_sapbert.index.exact.ROW_BLOCK", 5)
+    monkeypatch.setattr("spacy_sapbert.index.nearest.QUERY_BLOCK", 3)
+    monkeypatch.setattr("spacy_sapbert.index.nearest.ROW_BLOCK", 5)
 
 
 def make_index(rows=20, **kwargs):
@@ -88,8 +88,8 @@ def test_results_do_not_depend_on_the_block_sizes(monkeypatch):
     vectors, queries = unit_vectors(300), unit_vectors(70, seed=1)
     rows, scores = exact_search(vectors, queries, 12)
     for query_block, row_block in ((1, 7), (64, 299), (70, 300), (512, 301)):
-        monkeypatch.setattr("spacy_sapbert.index.exact.QUERY_BLOCK", query_block)
-        monkeypatch.setattr("spacy_sapbert.index.exact.ROW_BLOCK", row_block)
+        monkeypatch.setattr("spacy_sapbert.index.nearest.QUERY_BLOCK", query_block)
+        monkeypatch.setattr("spacy_sapbert.index.nearest.ROW_BLOCK", row_block)
         other_rows, other_scores = exact_search(vectors, queries, 12)
         assert (other_rows == rows).all()
         np.testing.assert_allclose(other_scores, scores, atol=1e-6)

@@ -28,7 +28,7 @@ class PartialIndex(ExactIndex):
 def make_index(rows, cls=PartialIndex):
     index = cls()
     index.build(unit_vectors(200))
-    index.configuration = {"rows": rows}
+    index.configuration = {"scoring": "exact", "rows": rows}
     return index
 
 
@@ -67,16 +67,16 @@ def test_without_altered_names_the_left_out_rows_decide(altered):
 
 def test_tuning_holds_the_target_against_the_lower_figure():
     index = make_index(200)
-    configurations = [{"rows": rows} for rows in (150, 199, 200)]
+    configurations = [{"scoring": "exact", "rows": rows} for rows in (150, 199, 200)]
     altered = index.vectors[199:]
     # The last row alone is the nearest of all altered names; among left-out rows it hardly counts.
     tune(index, configurations[:2], 0.9)
-    assert index.configuration == {"rows": 199} and index.recall["test"] == "left_out"
+    assert index.configuration == {"scoring": "exact", "rows": 199} and index.recall["test"] == "left_out"
     tune(index, configurations, 0.9, altered)
-    assert index.configuration == {"rows": 200} and index.recall["at_1"] == 1.0
+    assert index.configuration == {"scoring": "exact", "rows": 200} and index.recall["at_1"] == 1.0
     with pytest.warns(UserWarning, match=r"\[W302\].*0.0000.*recall_target = 0.9"):
         tune(index, configurations[:2], 0.9, altered)
-    assert index.configuration == {"rows": 199} and index.recall["test"] == "altered"
+    assert index.configuration == {"scoring": "exact", "rows": 199} and index.recall["test"] == "altered"
 
 
 @pytest.mark.parametrize("is_approximate", [True, False])

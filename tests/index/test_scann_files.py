@@ -17,14 +17,14 @@ ASSETS = "scann_assets.pbtxt"
 
 @pytest.fixture(autouse=True)
 def low_threshold(monkeypatch):
-    monkeypatch.setattr("spacy_sapbert.index.scann.EXACT_BELOW", 1000)
+    monkeypatch.setattr("spacy_sapbert.index.approximate.EXACT_BELOW", 1000)
 
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
     folder = tmp_path_factory.mktemp("scann") / "index"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("spacy_sapbert.index.scann.EXACT_BELOW", 1000)
+        patch.setattr("spacy_sapbert.index.approximate.EXACT_BELOW", 1000)
         index = ScannIndex()
         index.build(clustered_vectors(1100), fingerprint="f")
     index.to_disk(folder)

@@ -22,13 +22,13 @@ ROWS = 3000
 
 @pytest.fixture(autouse=True)
 def low_threshold(monkeypatch):
-    monkeypatch.setattr(f"{MODULE}.EXACT_BELOW", 2000)
+    monkeypatch.setattr("spacy_sapbert.index.approximate.EXACT_BELOW", 2000)
 
 
 @pytest.fixture(scope="module")
 def index():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(f"{MODULE}.EXACT_BELOW", 2000)
+        patch.setattr("spacy_sapbert.index.approximate.EXACT_BELOW", 2000)
         built = make_scann_index(recall_target=0.97)
         built.build(clustered_vectors(), fingerprint="f")
     return built

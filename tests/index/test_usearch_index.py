@@ -26,7 +26,7 @@ def low_thresholds(monkeypatch):
 
 def lower_thresholds(monkeypatch):
     """Let a small index be searched approximately, with few candidates."""
-    monkeypatch.setattr(f"{MODULE}.EXACT_BELOW", 2000)
+    monkeypatch.setattr("spacy_sapbert.index.approximate.EXACT_BELOW", 2000)
     monkeypatch.setattr(f"{MODULE}.ROWS_PER_CANDIDATE", 2)
     monkeypatch.setattr(f"{MODULE}.EXPANSIONS", (4, 8, 16, 32, 64, 128))
 

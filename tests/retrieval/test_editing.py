@@ -163,7 +163,7 @@ def test_a_small_edit_copies_no_mapped_vectors(encoder, tmp_path):
 
 def test_many_added_names_are_arranged_with_scann(encoder, monkeypatch):
     pytest.importorskip("scann")
-    monkeypatch.setattr("spacy_sapbert.index.scann.EXACT_BELOW", 1000)
+    monkeypatch.setattr("spacy_sapbert.index.approximate.EXACT_BELOW", 1000)
     monkeypatch.setattr("spacy_sapbert.index.approximate.ADDED_LIMIT", 300)
     monkeypatch.setattr("spacy_sapbert.index.scann.BUDGETS", ((1.0, 1000),))
     pairs = [(f"C{i}", f"a {i}") for i in range(1600)]

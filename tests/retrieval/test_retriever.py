@@ -118,7 +118,7 @@ def strategy(request, monkeypatch):
     if request.param == "subset gathered at each search":
         monkeypatch.setattr("spacy_sapbert.retrieval.retriever.FREE_ROWS", 10**6)
         monkeypatch.setattr("spacy_sapbert.index.subset.COPIED_BYTES", 0)
-        monkeypatch.setattr("spacy_sapbert.index.exact.ROW_BLOCK", 7)
+        monkeypatch.setattr("spacy_sapbert.index.nearest.ROW_BLOCK", 7)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -180,7 +180,7 @@ def test_an_approximate_index_with_a_filter_gives_what_exact_search_gives(monkey
     vectors = rng.standard_normal((3000, 16)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     names = [(f"C{i // 3:04d}", f"name {i}", False) for i in range(3000)]
-    monkeypatch.setattr("spacy_sapbert.index.scann.EXACT_BELOW", 0)
+    monkeypatch.setattr("spacy_sapbert.index.approximate.EXACT_BELOW", 0)
     monkeypatch.setattr("spacy_sapbert.retrieval.retriever.FREE_ROWS", 0)
     monkeypatch.setattr("spacy_sapbert.retrieval.retriever.ROWS_PER_FETCHED", 5)
     retrievers = []

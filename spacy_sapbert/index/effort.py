@@ -1,0 +1,44 @@
+"""Search longer where the best found cosine is low, because there the nearest row is missed most often."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from .nearest import exact_search
+
+# A query whose best found cosine is below the first number is searched again with the second number as effort, or
+# exactly if that is None. Measured with ScaNN on 75,000 disease names, queries being altered names: a search of 4 % of
+# the leaves misses the nearest row for less than 1 % of the queries where it finds a cosine above 0.8, and for a fifth
+# and more below 0.65. Of real mentions, 15 % are below 0.75, 3 % below 0.65 and 1 % below 0.6.
+STEPS: tuple[tuple[float, int | None], ...] = ((0.75, 4), (0.65, 16), (0.6, None))
+# Takes queries, the number of rows and the effort; gives rows and scores.
+Search = Callable[[np.ndarray, int, int], tuple[np.ndarray, np.ndarray]]
+
+
+def search_as_needed(
+    search: Search, vectors: np.ndarray, queries: np.ndarray, k: int, effort: int, own: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Search approximately, and repeat the search with more effort for queries that are far from all found rows.
+
+    search (Callable): The approximate search.
+    vectors (ndarray): The vectors that it searches.
+    queries (ndarray): Shape (n, width).
+    k (int): Rows wanted.
+    effort (int): The effort of the first search.
+    own (ndarray | None): A row of each query that does not count as found.
+    RETURNS (tuple[ndarray, ndarray]): Rows and scores, shape (n, k).
+    """
+    rows, scores = search(queries, k, effort)
+    for limit, more in STEPS:
+        if more is not None and more <= effort:
+            continue
+        best = scores[:, 0]
+        if own is not None and k > 1:
+            best = np.where(rows[:, 0] == own, scores[:, 1], best)
+        far = np.flatnonzero(best < limit)
+        if len(far):
+            again = exact_search(vectors, queries[far], k) if more is None else search(queries[far], k, more)
+            rows[far], scores[far] = again
+    return rows, scores
