@@ -107,7 +107,7 @@ def test_default_settings_are_all_in_the_config_of_a_pipeline():
     )
     assert config["k"] == linker.k == 5 and config["skip_labels"] == [] and linker.skip_labels == ()
     assert config["model"]["pooling"] is None and config["model"]["precision"] == "auto"
-    assert config["index"]["recall_target"] == 0.99
+    assert config["index"]["recall_target"] == 0.995
     assert config["cache_size"] == 20000 == linker.cache_size
 
 

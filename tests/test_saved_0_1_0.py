@@ -53,7 +53,7 @@ CHANGED = {
     "attribute": "kb_candidates",
     "set_kb_id": True,
     "kb_url": None,
-    "index": {"@misc": "spacy-sapbert.AutoIndex.v1", "recall_target": 0.99},
+    "index": {"@misc": "spacy-sapbert.AutoIndex.v1", "recall_target": 0.995},
 }
 FORMATS = {
     "linker.json": 1,

@@ -58,6 +58,10 @@ class StoredIndex:
                     with (folder / name).open("wb") as file:
                         save_array(file, vectors)
             write_manifest(folder / INDEX_FILE, FORMAT_VERSION, data)
+        # An index that lay in the folder before may have left files that this one lacks.
+        for name, vectors in ((ADDED_FILE, self._added), (ALTERED_FILE, self._altered)):
+            if vectors is None:
+                (Path(path) / name).unlink(missing_ok=True)
 
     def from_disk(self, path: str | Path, *, memory_map: bool = True) -> Self:
         """Load from a folder.

@@ -20,8 +20,7 @@ INDEX = "spacy_sapbert.index"
 
 @pytest.fixture(autouse=True)
 def low_thresholds(monkeypatch):
-    for kind in ("scann", "usearch"):
-        monkeypatch.setattr(f"{INDEX}.approximate.EXACT_BELOW", 2000)
+    monkeypatch.setattr(f"{INDEX}.approximate.EXACT_BELOW", 2000)
     monkeypatch.setattr(f"{INDEX}.usearch.ROWS_PER_CANDIDATE", 2)
 
 
