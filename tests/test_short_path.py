@@ -28,6 +28,7 @@ FILES = [
     "encoder/forward.py",
     "retrieval/retriever.py",
     "index/exact.py",
+    "index/nearest.py",
 ]
 
 
