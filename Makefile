@@ -32,9 +32,10 @@ docs: $(VENV)/.training $(VENV)/.docs
 	$(BIN)/python docs/tables.py --check
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
-# Whether the dependencies resolve on macOS and Windows. Downloads several GB, so it is no part of continuous integration.
+# Whether the dependencies resolve on macOS and Windows: no part of continuous integration, because releases change it.
 platforms: $(VENV)/.dev
-	$(BIN)/python .ci/check-platforms
+	$(INSTALL) uv
+	$(BIN)/python .ci/check-platforms $(BIN)/uv
 
 performance: $(VENV)/.demo
 	$(BIN)/python -m spacy project run performance
