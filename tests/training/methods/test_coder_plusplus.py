@@ -202,7 +202,7 @@ def naive_loss(similarities, same, alpha=2.0, beta=50.0, base=0.5, epsilon=0.1):
 
 
 def test_the_loss_is_that_of_naive_loops(make, encoder_folder, terminology):
-    settings = make(batch={"accumulation": 1, "max_steps": 1, "dropout": 0.0})
+    settings = make(batch={"accumulation": 1, "max_steps": 1, "dropout": 0.0}, optimizer={"warmup_steps": 0})
     train(settings)
     logged = list(RunFolder(settings.paths.output).read_metrics())
     encoder, table = load_encoder(encoder_folder), load_name_table(terminology, languages=["ENG"], neighbours=3)
@@ -391,6 +391,7 @@ def test_the_command_trains_by_the_config(terminology, encoder_folder, tmp_path)
         "paths.output": tmp_path / "run",
         "batch.neighbours": 5,
         "batch.max_steps": 3,
+        "optimizer.warmup_steps": 1,
     }
     arguments = [part for name, value in values.items() for part in (f"--{name}", str(value))]
     config = "training/configs/coder_plusplus_cpu.cfg"
