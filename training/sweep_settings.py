@@ -11,7 +11,7 @@ from pydantic import Field, field_validator
 
 from spacy_sapbert.settings import Settings
 
-from .engine.settings import MAX_SEED, TrainingSettings, read_config
+from .engine.settings import TrainingSettings, read_config
 from .errors import Errors
 from .methods.registry import METHODS, make_settings
 
@@ -43,7 +43,7 @@ class SweepSection(Settings):
 
     config: str
     """The config of a run, relative to the sweep's."""
-    seeds: Annotated[list[Annotated[int, Field(ge=0, le=MAX_SEED)]], Field(min_length=1)]
+    seeds: Annotated[list[int], Field(min_length=1)]
     """Distinct seeds. Each variant has one run per seed."""
     base_shares: Annotated[list[Annotated[float, Field(ge=0, lt=1)]], Field(min_length=1)] = [0.0]
     """Distinct shares of the base encoder's weights to measure each run with."""
