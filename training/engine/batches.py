@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from spacy_sapbert.encoder import EncoderShim
+from spacy_sapbert.files import save_array
 
 from ..data.pairs import PairData
 from ..data.run_folder import write_whole
@@ -126,7 +127,7 @@ def find_neighbours(data: PairData, encoder: EncoderShim, n: int, path: Path) ->
     neighbours, _ = search_others(vectors, np.arange(len(vectors)), n, encoder.fingerprint)
     path.parent.mkdir(parents=True, exist_ok=True)
     with write_whole(path) as temporary, temporary.open("wb") as file:
-        np.save(file, neighbours)
+        save_array(file, neighbours)
     return neighbours
 
 

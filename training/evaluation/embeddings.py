@@ -10,6 +10,7 @@ import numpy as np
 import srsly
 
 from spacy_sapbert.encoder import EncoderShim
+from spacy_sapbert.files import save_array
 from spacy_sapbert.progress import show_progress
 
 from ..data.run_folder import write_whole
@@ -90,7 +91,7 @@ class Embeddings:
             # The vectors are written last: readers look for them first.
             srsly.write_msgpack(path.with_suffix(".strings"), strings)
             with write_whole(path) as temporary, temporary.open("wb") as file:
-                np.save(file, vectors)
+                save_array(file, vectors)
             vectors = np.load(path, mmap_mode="r")
         self._append(strings, vectors)
 
