@@ -61,7 +61,7 @@ def ids(candidates, key="id"):
         ({"languages": ["ENG"], "types": ["T184"]}, {"C0917801"}),
         ({"types": []}, set()),
     ],
-    ids=str,
+    ids=lambda value: str(sorted(value) if isinstance(value, set) else value),
 )
 def test_only_what_the_settings_allow_is_proposed_and_all_of_that(make_linker, settings, expected):
     (ent,) = link(make_linker(k=6, **settings), ("cold", "X"))
