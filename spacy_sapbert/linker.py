@@ -136,7 +136,7 @@ class SapbertLinker(ConceptPipe):
 
     def find(
         self,
-        texts: Sequence[str],
+        texts: Iterable[str],
         *,
         k: int | None = None,
         types: Sequence[str] | None = None,
@@ -147,7 +147,7 @@ class SapbertLinker(ConceptPipe):
         """Find the candidates of strings, without documents. What is given replaces the linker's setting for this call.
         As strings have no label, `label_types` does not apply.
 
-        texts (Sequence[str]): The strings.
+        texts (Iterable[str]): The strings.
         k (int | None): Concepts proposed for a string.
         types (Sequence[str] | None): Semantic types of the concepts to find.
         sources (Sequence[str] | None): Sources whose names to find.
@@ -161,8 +161,10 @@ class SapbertLinker(ConceptPipe):
         given = {"k": k, "types": types, "sources": sources, "languages": languages, "ids": ids}
         changes = {key: value for key, value in given.items() if value is not None}
         settings = self._settings.changed("`find`", **changes, label_types={})
-        # A string is a sequence of strings too, each a letter.
-        if isinstance(texts, str) or not isinstance(texts, Iterable) or not all(isinstance(t, str) for t in texts):
+        if isinstance(texts, Iterable) and not isinstance(texts, str):
+            texts = list(texts)  # an iterator can be read only once
+        # A string is made of strings too, each a letter.
+        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
             raise ValueError(Errors.E432.format(found=f"{texts!r:.80}"))
         if any(map(invalid_utf8, texts)):
             raise ValueError(Errors.E432.format(found=f"{texts!r:.80}, with half of a character (a lone surrogate)"))

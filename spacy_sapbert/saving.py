@@ -150,17 +150,18 @@ def check_exclude(exclude: Iterable[str]) -> set[str]:
 
     exclude (Iterable[str]): The parts. "vocab" is accepted because spaCy passes it to every component.
     RETURNS (set[str]): Those that a linker has.
-    RAISES (TypeError): If it is a single string.
+    RAISES (TypeError): If it is a single string, or no list.
     RAISES (ValueError): If a part is unknown.
     """
     what = f"parts ({', '.join(PARTS)})"
-    if isinstance(exclude, str):
+    if isinstance(exclude, str) or not isinstance(exclude, Iterable):
         raise TypeError(Errors.E441.format(function="exclude", what=what, found=f"{exclude!r:.80} was given"))
-    excluded = set(exclude) - {"vocab"}
-    if not excluded <= set(PARTS):
-        unknown = ", ".join(sorted(map(repr, excluded.difference(PARTS))))
+    # A list, because an unknown part may be anything, even a list itself.
+    excluded = [part for part in exclude if part != "vocab"]
+    unknown = ", ".join(sorted(repr(part) for part in excluded if part not in PARTS))
+    if unknown:
         raise ValueError(Errors.E441.format(function="exclude", what=what, found=f"there is no {unknown:.80}"))
-    return excluded
+    return set(excluded)
 
 
 def select_parts(snapshot: Snapshot, exclude: Iterable[str]) -> LinkerParts:

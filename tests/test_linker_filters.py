@@ -228,6 +228,14 @@ def test_find_gives_nothing_for_strings_that_are_no_names(make_linker):
     assert make_linker().find([]) == []
 
 
+def test_find_takes_iterators(make_linker):
+    linker = make_linker()
+    texts = ["cold", "insomnia"]
+    assert linker.find(iter(texts)) == linker.find(text for text in texts) == linker.find(texts)
+    with pytest.raises(ValueError, match=r"^\[E432\].*3"):
+        linker.find(iter(["cold", 3]))
+
+
 def test_what_find_returns_can_be_changed(make_linker):
     linker = make_linker()
     expected = linker.find(["cold"])

@@ -137,7 +137,9 @@ def test_parts_that_are_left_out_go_with_the_others_or_not_at_all(old, tmp_path)
     assert read_tree(folder) == after
 
 
-@pytest.mark.parametrize("exclude", ["encoder", "vocab", ["encodr"], ["encoder", "retrievers"]], ids=str)
+@pytest.mark.parametrize(
+    "exclude", ["encoder", "vocab", ["encodr"], ["encoder", "retrievers"], [["encoder"]], [None], None, 5], ids=str
+)
 def test_parts_to_leave_out_that_are_a_string_or_unknown_are_refused(old, tmp_path, exclude):
     old.to_disk(tmp_path / "p")
     before, data = read_tree(tmp_path / "p"), old.to_bytes()

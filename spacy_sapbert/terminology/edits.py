@@ -97,9 +97,9 @@ def remove_concepts(terminology: Terminology, ids: Iterable[str]) -> Edit:
     RETURNS (Edit): The new terminology.
     RAISES (KeyError): If an id is not in the terminology.
     RAISES (ValueError): If no concept would be left.
-    RAISES (TypeError): If the ids are a single string.
+    RAISES (TypeError): If the ids are a single string, or no list.
     """
-    if isinstance(ids, str):
+    if isinstance(ids, str) or not isinstance(ids, Iterable):
         raise TypeError(Errors.E441.format(function="remove_concepts", what="ids", found=f"{ids!r:.80} was given"))
     is_kept = np.ones(len(terminology), dtype=bool)
     is_kept[[terminology.row(concept_id) for concept_id in ids]] = False

@@ -258,7 +258,11 @@ def test_refused_edits_change_nothing(make_nlp):
         (lambda: linker.add_names("C1"), TypeError, r"\[E440\] Item 0"),
         (lambda: linker.add_names(None), TypeError, r"\[E440\].*None"),
         (lambda: linker.remove_concepts(["C0009443", "C1"]), KeyError, r"\[E105\].*C1"),
+        (lambda: linker.remove_concepts([None]), KeyError, r"\[E105\].*None"),
+        (lambda: linker.remove_concepts(["C0009443", 5]), KeyError, r"\[E105\].*5"),
         (lambda: linker.remove_concepts("C0009443"), TypeError, r"\[E441\]"),
+        (lambda: linker.remove_concepts(None), TypeError, r"\[E441\].*None was given"),
+        (lambda: linker.remove_concepts(5), TypeError, r"\[E441\].*5 was given"),
         (lambda: linker.remove_concepts(everything), ValueError, r"\[E150\].* 6 concepts"),
     ):
         assert_refused(linker, call, error, match)
