@@ -12,6 +12,7 @@ from spacy.language import Language
 from thinc.api import Model
 from thinc.types import Floats2d
 
+from .errors import Errors
 from .linker import SapbertLinker
 from .linker_settings import LinkerSettings
 from .settings import with_settings
@@ -53,9 +54,18 @@ def make_linker(
     scorer (Callable | None): The scoring function.
     **settings (Any): Those of `LinkerSettings`.
     RETURNS (SapbertLinker): The component, without concepts until it is initialized or loaded.
+    RAISES (ValueError): If the index is neither, or a setting is unknown or its value has no meaning.
     """
+    from .index.exact import ExactIndex
+
     if index == "auto":
         from .index.factories import make_auto_index
 
         index = make_auto_index()
+    if not isinstance(index, ExactIndex):
+        where, allowed = (
+            f" of the linker '{name}'",
+            '"auto" or a section such as {"@misc": "spacy-sapbert.ExactIndex.v1"}',
+        )
+        raise ValueError(Errors.E404.format(name="index", where=where, value=index, allowed=allowed))
     return SapbertLinker(nlp.vocab, model, index, name, scorer=scorer, **settings)

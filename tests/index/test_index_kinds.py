@@ -49,6 +49,14 @@ def test_linker_takes_the_best_kind_by_default(install, encoder_folder, terminol
     assert loaded.get_pipe("sapbert_linker").find(["heart attack"])[0][0]["id"] == "C0027051"
 
 
+@pytest.mark.parametrize("index", ["usearch", "exact", 5, None], ids=str)
+def test_what_is_no_index_is_refused_when_the_linker_is_made(index):
+    with pytest.raises(
+        ValueError, match=rf"^\[E404\].*index of the linker 'sapbert_linker' is {index!r}.*ExactIndex.v1"
+    ):
+        spacy.blank("en").add_pipe("sapbert_linker", config={"index": index})
+
+
 def build(cls, rows=2500, recall_target=0.95):
     index = cls(recall_target=recall_target)
     index.build(clustered_vectors(rows), fingerprint="f")
