@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import polars as pl
@@ -89,7 +90,9 @@ def describe_index(linker: Any) -> dict[str, Any]:
 def describe_approximate(exact: Any, workspace: Workspace) -> dict[str, Any]:
     """Describe a ScaNN index by its configuration and by its agreement with exact search."""
     scann = {"@misc": "spacy-sapbert.ScannIndex.v1"}
-    linker = make_linker(exact.terminology, OPEN_ENCODER, workspace.vectors, k=K, index=scann)
+    # So few names would be searched exactly.
+    with patch("spacy_sapbert.index.approximate.EXACT_BELOW", 0):
+        linker = make_linker(exact.terminology, OPEN_ENCODER, workspace.vectors, k=K, index=scann)
     texts = workspace.query_mentions
     pairs = list(zip(linker.find(texts), exact.find(texts), strict=True))
     right = sum(found[0]["id"] == wanted[0]["id"] for found, wanted in pairs) / len(pairs)
