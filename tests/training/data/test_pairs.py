@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from spacy_sapbert.normalization import normalize_name
 from spacy_sapbert.terminology import TerminologyBuilder
 from training.data.pairs import (
     PAIRS_FILE,
@@ -43,8 +44,9 @@ names = st.lists(st.text(st.characters(codec="utf8", exclude_characters="|\r\n")
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.dictionaries(st.sampled_from(["C1", "C2", "C3", "C4"]), names, min_size=1), st.integers(1, 60), st.booleans())
 def test_pairs_are_combinations_or_as_many_as_allowed(tmp_path, concepts, limit, lower_case):
-    concepts = {i: kept for i, names in concepts.items() if (kept := [name for name in names if name.strip()])}
-    distinct = {i: {(n.strip().lower() if lower_case else n.strip()) for n in names} for i, names in concepts.items()}
+    concepts = {i: kept for i, names in concepts.items() if (kept := [name for name in names if normalize_name(name)])}
+    normal = {i: {normalize_name(name) for name in names} for i, names in concepts.items()}
+    distinct = {i: {name.lower() for name in names} if lower_case else names for i, names in normal.items()}
     every = {(i, *sorted(pair)) for i, names in distinct.items() for pair in combinations(names, 2)}
     if not every:
         return
@@ -113,10 +115,10 @@ def test_draw_depends_on_concept_names_and_seed_only(tmp_path):
 
 
 def test_text_form_both_ways(tmp_path):
-    write_pairs(build({"C1": ["a b", "c", "ü\u2028x"], "C2": ["d", "e"]}), tmp_path / "pairs")
+    write_pairs(build({"C1": ["a b", "c", "ü\u3000x"], "C2": ["d", "e"]}), tmp_path / "pairs")
     assert write_pairs_text(tmp_path / "pairs", tmp_path / "pairs.txt") == 4
     lines = (tmp_path / "pairs.txt").read_text(encoding="utf8").split("\n")
-    assert lines == ["C1||a b||c", "C1||a b||ü\u2028x", "C1||c||ü\u2028x", "C2||d||e", ""]
+    assert lines == ["C1||a b||c", "C1||a b||ü x", "C1||c||ü x", "C2||d||e", ""]
     data = read_pairs_text(tmp_path / "pairs.txt", tmp_path / "again")
     assert read(tmp_path / "again") == read(tmp_path / "pairs")
     assert data["counts"] == {"pairs": 4, "concepts_with_pairs": 2}
