@@ -14,10 +14,10 @@ from run import Settings, start
 from training.data.run_folder import write_json, write_text
 from training.machine import describe_machine, find_versions
 
-RESULTS = ("encoder", "build", "index", "kinds", "filters", "pipeline", "loading", "imports")
+RESULTS = ("encoder", "build", "index", "recall", "filters", "pipeline", "loading", "imports")
 PACKAGES = (
     *("spacy-sapbert", "spacy", "spacy-transformers", "thinc", "torch", "transformers", "tokenizers"),
-    *("scann", "polars", "pyarrow", "numpy"),
+    *("scann", "usearch", "polars", "pyarrow", "numpy"),
 )
 
 
@@ -53,18 +53,32 @@ def make_report(settings: Settings, report: dict[str, Any], rows: list[Row]) -> 
     rows (list[Row]): The rows of the table.
     RETURNS (str): Markdown.
     """
-    versions = ", ".join(f"{package} {number}" for package, number in report["versions"].items())
     index, encoder = report["results"]["index"], report["results"]["encoder"]
+    names, *machine = describe_run(settings, report)
     facts = [
-        f"Names: {settings.names}. Mentions: {settings.mentions}. Seed {settings.seed}.",
+        names,
         f"Encoder: {Path(settings.encoder).name}, {encoder['pooling']} pooling, {encoder['max_length']} tokens, "
         f"{encoder['fingerprint'][:8]}.",
         f"Index: {', '.join(f'{key} {value}' for key, value in index['configuration'].items())}.",
+        *machine,
+    ]
+    return make_text(rows, facts)
+
+
+def describe_run(settings: Settings, report: dict[str, Any]) -> list[str]:
+    """Describe a run's input and machine in writing.
+
+    settings (Settings): The settings of the run.
+    report (dict): Holds the versions of packages and the machine.
+    RETURNS (list[str]): Remarks.
+    """
+    versions = ", ".join(f"{package} {number}" for package, number in report["versions"].items())
+    return [
+        f"Names: {settings.names}. Mentions: {settings.mentions}. Seed {settings.seed}.",
         f"Processor: {report['processor']}, {settings.threads} of {report['processors']} used, load average "
         f"{settings.load_average:g} before the run.",
         f"Versions: {versions}.",
     ]
-    return make_text(rows, facts)
 
 
 def main(run: Path, output: Path) -> None:

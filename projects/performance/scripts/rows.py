@@ -96,7 +96,7 @@ def make_rows(results: dict[str, dict[str, Any]]) -> list[Row]:
         *_make_recorded_rows(index["own_recall"]),
         Row("index", "recall@1", index["recall_at_1"], share, at_least=0.99),
         Row("index", "recall@10", index["recall_at_10"], share),
-        *_make_kind_rows(results["kinds"]),
+        *_make_recall_rows(results["recall"]),
         *_make_filter_rows(results["filters"]),
         Row("linker", "initialize: encode names, build index", build["initialize_seconds"], "{:.1f} s"),
         Row("linker", "empty cache, documents", pipeline["docs_per_second"]["cold"], per_second),
@@ -121,17 +121,19 @@ def _make_recorded_rows(recall: dict[str, Any]) -> list[Row]:
     return [Row("index", "recall@1 that it recorded", recall["at_1"], "{:.4f}")] if recall else []
 
 
-def _make_kind_rows(measured: dict[str, Any]) -> list[Row]:
+def _make_recall_rows(measured: dict[str, Any]) -> list[Row]:
     rows = []
-    for kind, result in measured["kinds"].items():
-        rows += [
-            Row("kinds of indexes", f"{kind}, build", result["build_seconds"], "{:.2f} s"),
-            Row("kinds of indexes", f"{kind}, all at once, queries", result["queries_per_second"], "{:,.0f}/s"),
-            Row("kinds of indexes", f"{kind}, recall@1", result["recall_at_1"], "{:.4f}"),
-            Row("kinds of indexes", f"{kind}, recall@10", result["recall_at_10"], "{:.4f}"),
-            Row("kinds of indexes", f"{kind}, on disk (MB)", result["bytes"] / MB, "{:,.0f}"),
-            Row("kinds of indexes", f"{kind}, load", result["load_seconds"], "{:.2f} s"),
-        ]
+    for size in measured["sizes"]:
+        part = f"indexes of {size['rows']:,} rows"
+        for kind, result in size["kinds"].items():
+            rows += [
+                Row(part, f"{kind}, build", result["build_seconds"], "{:.2f} s"),
+                Row(part, f"{kind}, on disk (MB)", result["bytes"] / MB, "{:,.0f}"),
+                Row(part, f"{kind}, load", result["load_seconds"], "{:.2f} s"),
+                Row(part, f"{kind}, queries", result["queries_per_second"], "{:,.0f}/s"),
+                Row(part, f"{kind} / exact, median", result["times_exact"], "{:.1f}x"),
+                *(Row(part, f"{kind}, missed: {query}", share, "{:.2%}") for query, share in result["missed"].items()),
+            ]
     return rows
 
 
