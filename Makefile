@@ -3,15 +3,17 @@
 PYTHON ?= python3
 VENV ?= .venv-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 BIN = $(VENV)/bin
+# One process for each core; the tests of one file stay together, because they share fixtures.
+PYTEST = -m pytest --numprocesses logical --dist loadfile
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test wheel-test lint docs platforms performance clean
+.PHONY: environment demo test wheel-test lint docs platforms performance clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python -m spacy project run demo
 
 test: $(VENV)/.training $(VENV)/.test
-	$(BIN)/python -m pytest
+	$(BIN)/python $(PYTEST)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -25,8 +27,8 @@ wheel-test: $(VENV)/.demo
 	$(BIN)/python -m build --outdir dist
 	$(PYTHON) -m venv $(VENV)-wheel
 	$(VENV)-wheel/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
-	    dist/*.whl pytest hypothesis
-	.ci/test-wheel $(VENV)-wheel/bin/python dist
+	    dist/*.whl pytest pytest-xdist hypothesis
+	.ci/test-wheel dist $(VENV)-wheel/bin/python $(PYTEST)
 
 docs: $(VENV)/.training $(VENV)/.docs
 	$(BIN)/python docs/tables.py --check
@@ -39,6 +41,12 @@ platforms: $(VENV)/.dev
 
 performance: $(VENV)/.demo
 	$(BIN)/python -m spacy project run performance
+
+# For all targets at once, which is faster than an installation for each.
+environment:
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(INSTALL) --editable '.[demo,dev,docs,test,training]'
+	cd $(VENV) && touch .demo .dev .docs .test .training
 
 $(VENV)/.%: setup.cfg constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
