@@ -186,7 +186,7 @@ def _load(
     if missing:
         raise OSError(Errors.E211.format(name=name, n=len(missing), keys=", ".join(missing[:5])))
     if settings.pooling != "pooler":
-        transformer.pooler = None
+        transformer.register_module("pooler", None)
     elif info["missing_keys"] or getattr(transformer, "pooler", None) is None:
         raise ValueError(Errors.E212.format(name=name))
     if not tokenizer.is_fast:

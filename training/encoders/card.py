@@ -11,7 +11,7 @@ import srsly
 
 from ..data.run_folder import RunFolder, RunReport
 from ..errors import Errors
-from ..evaluation.report.writing import escape_markdown
+from ..markup import escape_markdown
 from .bases import SMALL, read_bases
 
 CARD_FILE = "README.md"

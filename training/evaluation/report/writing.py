@@ -4,28 +4,21 @@ from __future__ import annotations
 
 import base64
 import re
-import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from jinja2 import Environment, FileSystemLoader, select_autoescape
-from markupsafe import Markup, escape
 
 from ...errors import Errors
+from ...markup import escape_markdown, isolate
 from .document import Section
 
 TEMPLATES = Path(__file__).with_name("templates")
 MEDIA_TYPES = {".svg": "image/svg+xml", ".png": "image/png"}
 # Longer cells are cut: some names have thousands of characters.
 LONGEST_CELL = 300
-# Text that runs from right to left, and marks that turn the direction.
-_TURNING = {"R", "AL", "AN", "RLE", "RLO", "LRE", "LRO", "RLI", "LRI", "FSI"}
-_ISOLATES = re.compile("[\u2066-\u2069]")
-FIRST_STRONG, POP = "\u2068", "\u2069"
-# Within words an underscore means nothing.
-_MARKUP = re.compile(r"[\\`*\[\]<>|&$~]|(?<!\w)_|_(?!\w)")
 
 
 def to_markdown(title: str, sections: Sequence[Section], folder: Path) -> str:
@@ -82,25 +75,6 @@ def shorten(text: str, longest: int = LONGEST_CELL) -> str:
     return text if len(text) <= longest else f"{text[: longest - 2].rstrip()} …"
 
 
-def escape_markdown(text: str) -> str:
-    """Escape what is markup in Markdown, on one line, and keep the direction of its letters to itself.
-
-    text (str): Plain text.
-    RETURNS (str): Markdown.
-    """
-    escaped = _MARKUP.sub(lambda match: "\\" + match[0], " ".join(_ISOLATES.sub("", text).split()))
-    return f"{FIRST_STRONG}{escaped}{POP}" if _turns(text) else escaped
-
-
-def isolate(text: str) -> Markup:
-    """Escape what is markup in HTML, and keep the direction of its letters to itself.
-
-    text (str): Plain text.
-    RETURNS (Markup): HTML.
-    """
-    return Markup("<bdi>{}</bdi>").format(_ISOLATES.sub("", text)) if _turns(text) else escape(text)
-
-
 def format_rows(header: Sequence[str], rows: Sequence[Sequence[str]], n_text_columns: int | None = None) -> str:
     """Write a table as Markdown.
 
@@ -113,10 +87,6 @@ def format_rows(header: Sequence[str], rows: Sequence[Sequence[str]], n_text_col
     marks = ["---" if number < n_text else "---:" for number in range(len(header))]
     cells = [[escape_markdown(shorten(cell)) for cell in row] for row in (header, *rows)]
     return "".join(f"| {' | '.join(line)} |\n" for line in (cells[0], marks, *cells[1:]))
-
-
-def _turns(text: str) -> bool:
-    return any(unicodedata.bidirectional(letter) in _TURNING for letter in text)
 
 
 def _make_data_url(path: Path) -> str:

@@ -15,7 +15,8 @@ from training.evaluation.report.flat_tables import make_flat_table
 from training.evaluation.report.measured import gather_measurements, name_corpora
 from training.evaluation.report.report import make_report
 from training.evaluation.report.tables import find_published, make_accuracy_table
-from training.evaluation.report.writing import escape_markdown, isolate, shorten
+from training.evaluation.report.writing import shorten
+from training.markup import escape_markdown, isolate
 
 PNG = bytes.fromhex(
     "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000000d49444154789c6360606060000000050001a5f64540"
