@@ -9,21 +9,25 @@ import numpy as np
 from .nearest import exact_search
 
 # A query whose best found cosine is below the first number is searched again with the second number as effort, or
-# exactly if that is None. Chosen with ScaNN on 75,000 disease names and on 482,000 names of all kinds, queries being
-# altered names: of all steps tried, these are among the fastest that miss the nearest row for at most 0.5 % of the
-# queries at both sizes. Going on as long as the best row changes was slower at both. Of real mentions, 17 to 33 % are
-# below 0.85, and at most 6 % below 0.7.
-STEPS: tuple[tuple[float, int | None], ...] = ((0.85, 16), (0.7, 64), (0.5, None))
+# exactly if that is None.
+Steps = tuple[tuple[float, int | None], ...]
 # Takes queries, the number of rows and the effort; gives rows and scores.
 Search = Callable[[np.ndarray, int, int], tuple[np.ndarray, np.ndarray]]
 
 
 def search_as_needed(
-    search: Search, vectors: np.ndarray, queries: np.ndarray, k: int, effort: int, own: np.ndarray | None = None
+    search: Search,
+    steps: Steps,
+    vectors: np.ndarray,
+    queries: np.ndarray,
+    k: int,
+    effort: int,
+    own: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Search approximately, and repeat the search with more effort for queries that are far from all found rows.
 
     search (Callable): The approximate search.
+    steps (tuple): When to search again, and with which effort.
     vectors (ndarray): The vectors that it searches.
     queries (ndarray): Shape (n, width).
     k (int): Rows wanted.
@@ -32,7 +36,7 @@ def search_as_needed(
     RETURNS (tuple[ndarray, ndarray]): Rows and scores, shape (n, k).
     """
     rows, scores = search(queries, k, effort)
-    for limit, more in STEPS:
+    for limit, more in steps:
         if more is not None and more <= effort:
             continue
         best = scores[:, 0]

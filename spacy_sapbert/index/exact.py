@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..errors import Errors
-from .effort import search_as_needed
+from .effort import Steps, search_as_needed
 from .nearest import check_finite, exact_search, take_best
 from .storage import StoredIndex
 
@@ -20,6 +20,8 @@ class ExactIndex(StoredIndex):
     """Compare each query with every row. The recall of approximate indexes is measured against this search."""
 
     kind: ClassVar[str] = "exact"
+    # When an approximate search is repeated with more effort.
+    steps: ClassVar[Steps] = ()
     # Whether the config left the choice of the kind to the platform.
     is_auto = False
 
@@ -163,7 +165,7 @@ class ExactIndex(StoredIndex):
         if self.configuration["scoring"] == "exact":
             rows, scores = self._search(queries, wanted, effort)
         else:
-            rows, scores = search_as_needed(self._search, self._arranged, queries, wanted, effort, own)
+            rows, scores = search_as_needed(self._search, self.steps, self._arranged, queries, wanted, effort, own)
         if self._added is not None:
             added, added_scores = exact_search(self._added, queries, min(k, len(self._added)))
             rows = np.concatenate([rows, added + len(self._arranged)], axis=1)

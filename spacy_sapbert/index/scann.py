@@ -15,6 +15,7 @@ from ..errors import Errors
 from ..forking import is_forked
 from ..progress import show_phase
 from .approximate import ApproximateIndex
+from .effort import Steps
 from .native_output import hide_native_log
 from .nearest import exact_search
 from .storage import VECTORS_FILE
@@ -47,6 +48,10 @@ QUERY_MULTIPLE = 16
 # disease names); what the coarser hashes rank too low, more leaves make up for.
 HASHED_TOGETHER = 4
 TRAINING_SAMPLE = 250_000
+# Chosen on 75,000 disease names and on 482,000 names of all kinds, queries being altered names: of all steps tried,
+# these are among the fastest that miss the nearest row for at most 0.5 % of the queries at both sizes. Going on as long
+# as the best row changes was slower. Of real mentions, 17 to 33 % are below 0.85, and at most 6 % below 0.7.
+STEPS: Steps = ((0.85, 16), (0.7, 64), (0.5, None))
 ASSETS_FILE = "scann_assets.pbtxt"
 # The only form in which ScaNN writes its list of files: with names, not paths.
 ASSETS = re.compile(r'(?:assets \{\n  asset_type: \w+\n  asset_path: "\w+\.\w+"\n\}\n?)+')
@@ -62,6 +67,7 @@ class ScannIndex(ApproximateIndex):
 
     kind: ClassVar[str] = "scann"
     package: ClassVar[str] = "ScaNN"
+    steps: ClassVar[Steps] = STEPS
 
     @classmethod
     def is_installed(cls) -> bool:

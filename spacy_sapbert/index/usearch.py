@@ -14,6 +14,7 @@ from ..compat import has_usearch, import_usearch
 from ..errors import Errors
 from ..progress import show_progress
 from .approximate import ApproximateIndex
+from .effort import Steps
 from .nearest import ROW_BLOCK, exact_search, take_best
 
 GRAPH_FILE = "graph.usearch"
@@ -26,6 +27,9 @@ EXPANSIONS = (24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 1024, 2048)
 # Rows compared for each candidate. A search that would compare as many rows as there are is done exactly instead.
 ROWS_PER_CANDIDATE = 2 * CONNECTIVITY
 BUILD_BLOCK = 2048
+# Chosen on 75,000 disease names, queries being altered names. A search of the graph takes time in proportion to its
+# effort, so that exact search is the better choice early on.
+STEPS: Steps = ((0.75, 4), (0.65, None))
 
 
 class UsearchIndex(ApproximateIndex):
@@ -39,6 +43,7 @@ class UsearchIndex(ApproximateIndex):
 
     kind: ClassVar[str] = "usearch"
     package: ClassVar[str] = "usearch"
+    steps: ClassVar[Steps] = STEPS
 
     @classmethod
     def is_installed(cls) -> bool:

@@ -14,6 +14,8 @@ ROWS = np.eye(WIDTH, dtype=np.float32)[:3]
 class StepIndex(ExactIndex):
     """Search the first row with effort 1, two rows with effort 8; note the efforts of all searches."""
 
+    steps = ((0.8, 8), (0.65, None))
+
     def __init__(self):
         super().__init__()
         self.searches = []
@@ -37,8 +39,7 @@ QUERIES = np.stack([point_to(1, 0.3, 0.3, 0.2), point_to(0.5, 1, 0.3, 0), point_
 
 
 @pytest.fixture
-def index(monkeypatch):
-    monkeypatch.setattr("spacy_sapbert.index.effort.STEPS", ((0.8, 8), (0.65, None)))
+def index():
     index = StepIndex()
     index.build(ROWS)
     index.configuration = {"scoring": "steps"}

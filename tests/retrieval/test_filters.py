@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_sapbert.retrieval.filters import ConceptFilter, FilterTable
@@ -57,6 +57,7 @@ def naive_match(terminology: Terminology, allowed: ConceptFilter):
     return matched
 
 
+@settings(deadline=None)
 @given(st.lists(concepts, min_size=2, max_size=6), st.fixed_dictionaries(wanted))
 def test_matching_equals_a_loop_over_all_names(rows, fields):
     terminology = build([EVERYTHING, *rows])

@@ -33,7 +33,7 @@ TURNS = 5
 SAMPLE = 1000
 # Not the seeds of the queries that indexes are tuned with (0) and that the steps of effort were chosen with (1).
 SEED = 2
-CLASSES = (ExactIndex, ScannIndex, UsearchIndex)
+CLASSES = {cls.kind: cls for cls in (ExactIndex, ScannIndex, UsearchIndex)}
 
 
 class Queries:
@@ -74,9 +74,12 @@ def measure_folder(index: ExactIndex) -> dict[str, float]:
         return {"bytes": size, "load_seconds": time.perf_counter() - begin}
 
 
-def compare(vectors: np.ndarray, encoded: dict[str, np.ndarray], altered: np.ndarray) -> dict[str, dict[str, Any]]:
-    """Build all indexes of the same vectors, and search them in turns.
+def compare(
+    kinds: list[str], vectors: np.ndarray, encoded: dict[str, np.ndarray], altered: np.ndarray
+) -> dict[str, dict[str, Any]]:
+    """Build indexes of the same vectors, and search them in turns.
 
+    kinds (list[str]): Kinds of the indexes; "exact" is among them.
     vectors (ndarray): The vectors.
     encoded (dict[str, ndarray]): Encoded queries by kind; those of the kind "mentions" are timed.
     altered (ndarray): Encoded altered names to tune the indexes with.
@@ -85,11 +88,11 @@ def compare(vectors: np.ndarray, encoded: dict[str, np.ndarray], altered: np.nda
     queries = Queries(vectors, encoded)
     indexes: dict[str, ExactIndex] = {}
     results: dict[str, dict[str, Any]] = {}
-    for cls in tqdm(CLASSES, desc=f"Indexes of {len(vectors):,} rows", unit="index"):
-        index = indexes[cls.kind] = cls()
+    for kind in tqdm(kinds, desc=f"Indexes of {len(vectors):,} rows", unit="index"):
+        index = indexes[kind] = CLASSES[kind]()
         begin = time.perf_counter()
         index.build(vectors, make_altered=lambda: altered)
-        results[cls.kind] = {
+        results[kind] = {
             "build_seconds": time.perf_counter() - begin,
             "configuration": index.configuration,
             "own_recall": index.recall,
@@ -107,11 +110,14 @@ def compare(vectors: np.ndarray, encoded: dict[str, np.ndarray], altered: np.nda
     return results
 
 
-def main(run: Path, sizes: str = "0", vectors: Path = Path("output/vectors")) -> None:
+def main(
+    run: Path, sizes: str = "0", kinds: str = "exact,scann,usearch", vectors: Path = Path("output/vectors")
+) -> None:
     """Compare exact search, ScaNN and usearch at several sizes.
 
     run (Path): The folder of the run.
     sizes (str): Rows, drawn at random, with commas between them; 0 for all.
+    kinds (str): Kinds of indexes, with commas between them; "exact" has to be among them.
     vectors (Path): A folder that keeps the vectors of names and queries.
     """
     settings = start(run)
@@ -128,7 +134,7 @@ def main(run: Path, sizes: str = "0", vectors: Path = Path("output/vectors")) ->
     measured = []
     for size in map(int, sizes.split(",")):
         part = rows[: size or None]
-        measured.append({"rows": len(part), "kinds": compare(part, encoded, altered)})
+        measured.append({"rows": len(part), "kinds": compare(kinds.split(","), part, encoded, altered)})
     queries = {kind: len(encoded[kind]) for kind in encoded}
     write_json(run / "recall.json", {"queries": queries, "sizes": measured})
 
