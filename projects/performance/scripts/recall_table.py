@@ -39,5 +39,5 @@ def describe_recall(measured: dict[str, Any]) -> list[str]:
             if result["configuration"]["scoring"] != "exact":
                 chosen = ", ".join(f"{key} {value}" for key, value in result["configuration"].items())
                 recall = result["own_recall"]["at_1"]
-                facts.append(f"{size['rows']:,} rows, {kind}: {chosen}; recorded recall {recall}.")
+                facts.append(f"{size['rows']:,} rows, {kind}: {chosen}; recorded recall {recall:.4f}.")
     return facts
