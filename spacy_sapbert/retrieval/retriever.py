@@ -30,9 +30,9 @@ KEPT_SUBSETS = 8
 # 72,000 names) for any search of the index, for a row fetched from it, and for one `effort`, as a share of all rows.
 FREE_ROWS = 4000
 ROWS_PER_FETCHED = 25
-SHARE_PER_EFFORT = 0.005
-# More effort finds hardly more (measured on filters that allow the half of the names farthest from a mention).
-MOST_EFFORT = 16
+SHARE_PER_EFFORT = 0.0015
+# Less effort misses rows where a filter allows only names far from a mention: a tuned index searches few leaves.
+MOST_EFFORT = 64
 # Fetching more rows than this for every query takes memory, and an approximate index does not have them all.
 MOST_FETCHED = 10_000
 # Takes vectors and the number of rows to fetch for each; gives rows and scores.
@@ -299,4 +299,4 @@ def get_effort(fetch: int, wanted: int) -> int:
     wanted (int): Allowed rows that are wanted.
     RETURNS (int): The index's `effort`.
     """
-    return min(-(-2 * fetch // wanted), MOST_EFFORT)
+    return min(-(-32 * fetch // wanted), MOST_EFFORT)

@@ -172,7 +172,7 @@ def test_rows_beside_a_tree_are_found_exactly_and_saved(tree, tmp_path):
 
 def test_whoever_wants_more_rows_than_the_searched_leaves_hold_gets_them_all(tree, monkeypatch):
     # These queries are far from all rows, and would be searched exactly.
-    monkeypatch.setattr("spacy_sapbert.index.effort.STEPS", ())
+    monkeypatch.setattr(type(tree), "steps", ())
     queries = fractions(20, 2) / 8
     tree.configuration = {**tree.configuration, "leaves_to_search": 1}
     assert (np.sort(tree.search(queries, 1200)[0], axis=1) == np.arange(1200)).all()
