@@ -67,7 +67,7 @@ def save_checkpoint(
     tensors |= {f"random.{name}": value for name, value in (random or {}).items()}
     folder.mkdir(parents=True, exist_ok=True)
     # A folder without a dot is complete: earlier checkpoints survive a full disk or a power cut.
-    temporary = folder / f".saving-{uuid4().hex}"
+    temporary, replaced = (folder / f".saving-{uuid4().hex}" for _ in range(2))
     temporary.mkdir()
     final = folder / f"step-{data['step']:08d}"
     try:
@@ -75,10 +75,15 @@ def save_checkpoint(
             {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, temporary / STATE_FILE
         )
         write_manifest(temporary / CHECKPOINT_FILE, FORMAT_VERSION, data)
-        shutil.rmtree(final, ignore_errors=True)
+        # Aside as a whole: if it were deleted here and a file could not be, a damaged checkpoint would stay.
+        if final.exists():
+            os.replace(final, replaced)
         os.replace(temporary, final)
     finally:
+        if replaced.exists() and not final.exists():
+            os.replace(replaced, final)
         shutil.rmtree(temporary, ignore_errors=True)
+        shutil.rmtree(replaced, ignore_errors=True)
     for old in list_checkpoints(folder)[:-KEPT]:
         shutil.rmtree(old)
     return final
