@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from pathlib import Path
 from typing import Any, NamedTuple
-from uuid import uuid4
 
 import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
-from spacy_sapbert.files import read_manifest, write_manifest
+from spacy_sapbert.files import fill_folder, read_manifest, write_manifest
+from spacy_sapbert.replacing import finish_replacing
 
 from ..errors import Errors
 from .finite import check_finite
@@ -65,41 +63,30 @@ def save_checkpoint(
         tensors |= {f"optimizer.{number}.{name}": value for name, value in moments.items()}
     check_finite("weights", tensors.values())
     tensors |= {f"random.{name}": value for name, value in (random or {}).items()}
-    folder.mkdir(parents=True, exist_ok=True)
-    # A folder without a dot is complete: earlier checkpoints survive a full disk or a power cut.
-    temporary, replaced = (folder / f".saving-{uuid4().hex}" for _ in range(2))
-    temporary.mkdir()
-    final = folder / f"step-{data['step']:08d}"
-    try:
-        save_file(
-            {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, temporary / STATE_FILE
-        )
-        write_manifest(temporary / CHECKPOINT_FILE, FORMAT_VERSION, data)
-        # Aside as a whole: if it were deleted here and a file could not be, a damaged checkpoint would stay.
-        if final.exists():
-            os.replace(final, replaced)
-        os.replace(temporary, final)
-    finally:
-        if replaced.exists() and not final.exists():
-            os.replace(replaced, final)
-        shutil.rmtree(temporary, ignore_errors=True)
-        shutil.rmtree(replaced, ignore_errors=True)
-    for old in list_checkpoints(folder)[:-KEPT]:
-        shutil.rmtree(old)
-    return final
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    name = f"step-{data['step']:08d}"
+    known = {path.name for path in list_checkpoints(folder)}
+    # Earlier checkpoints survive a full disk or a power cut.
+    with fill_folder(folder, remove=sorted({*known, name})[:-KEPT]) as temporary:
+        made = temporary / name
+        made.mkdir()
+        save_file(tensors, made / STATE_FILE)
+        write_manifest(made / CHECKPOINT_FILE, FORMAT_VERSION, data)
+    return folder / name
 
 
 def list_checkpoints(folder: Path) -> list[Path]:
-    """List the checkpoints of a run.
+    """List the checkpoints of a run. A killed save is finished before.
 
     folder (Path): The folder of checkpoints.
     RETURNS (list[Path]): The checkpoints' folders, oldest first.
     """
+    finish_replacing(folder)
     return sorted(path for path in folder.glob("step-*") if (path / CHECKPOINT_FILE).is_file())
 
 
 def choose_checkpoint(folder: Path) -> tuple[Path | None, list[tuple[Path, OSError]]]:
-    """Choose the newest checkpoint whose files are complete.
+    """Choose the newest checkpoint whose files are complete. A killed save is finished before.
 
     folder (Path): The folder of checkpoints.
     RETURNS (tuple[Path | None, list[tuple[Path, OSError]]]): The checkpoint, None if there is none; and the damaged
@@ -107,6 +94,7 @@ def choose_checkpoint(folder: Path) -> tuple[Path | None, list[tuple[Path, OSErr
     RAISES (OSError): If all are damaged.
     RAISES (ValueError): If another version of this project saved the newest.
     """
+    finish_replacing(folder)
     damaged: list[tuple[Path, OSError]] = []
     # Also folders without a manifest, which is one kind of damage.
     for path in sorted(folder.glob("step-*"), reverse=True):
@@ -119,15 +107,6 @@ def choose_checkpoint(folder: Path) -> tuple[Path | None, list[tuple[Path, OSErr
     if damaged:
         raise damaged[0][1]
     return None, damaged
-
-
-def remove_leftovers(folder: Path) -> None:
-    """Remove the incomplete checkpoints of killed runs. The run's folder is locked, so nobody is writing them.
-
-    folder (Path): The folder of checkpoints.
-    """
-    for path in folder.glob(".saving-*"):
-        shutil.rmtree(path)
 
 
 def read_step(path: Path) -> int:

@@ -17,14 +17,7 @@ from spacy_sapbert.progress import show_progress
 
 from ..data.run_folder import RunDescription, write_json
 from ..errors import Errors, Warnings
-from .checkpoint import (
-    choose_checkpoint,
-    list_checkpoints,
-    load_checkpoint,
-    read_checkpoint,
-    remove_leftovers,
-    save_checkpoint,
-)
+from .checkpoint import choose_checkpoint, list_checkpoints, load_checkpoint, read_checkpoint, save_checkpoint
 from .finite import NotFiniteError, check_finite, check_gradients
 from .interruption import StepInterrupted, watch_signals
 from .method import Method
@@ -261,7 +254,6 @@ class TrainingLoop:
             for path, error in damaged:
                 warnings.warn(Warnings.W630.format(path=path, reason=error, last=last), stacklevel=2)
                 shutil.rmtree(path)
-            remove_leftovers(self.folder.checkpoints)
             self.folder.remove_leftovers()
             self.folder.forget_metrics(None if last is None else self.step)
             # Only now, because loading may raise an error.
