@@ -27,18 +27,21 @@ _LEFTOVER = re.compile(r"\.(saving|replaced)-[0-9a-f]{32}")
 
 
 @contextmanager
-def lock_folder(path: Path) -> Iterator[None]:
-    """Let one thread of one process at a time save to a folder. The system drops the lock of a killed process.
+def lock_folder(path: Path, name: str = LOCK, *, timeout: float = -1) -> Iterator[None]:
+    """Let one thread of one process at a time write to a folder. The system drops the lock of a killed process.
 
     path (Path): The folder, which exists.
+    name (str): The lock's file.
+    timeout (float): Seconds to wait for the lock; negative to wait for as long as it takes.
+    RAISES (filelock.Timeout): If the lock is still held by another then.
     """
-    with FileLock(path / LOCK):
+    with FileLock(path / name, timeout=timeout):
         try:
             yield
         finally:
-            # While it is held: whoever waits for it notices that the file is gone, and makes another.
+            # While it is held: whoever waits notices that the file is gone, and makes another (since filelock 3.21).
             with suppress(OSError):
-                (path / LOCK).unlink()
+                (path / name).unlink()
 
 
 def make_saving_folder(path: Path) -> Path:

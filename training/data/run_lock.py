@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from filelock import FileLock, Timeout
+from filelock import Timeout
+
+from spacy_sapbert.replacing import lock_folder
 
 from ..errors import Errors
 
@@ -23,19 +25,17 @@ def lock_run(path: Path) -> Iterator[None]:
     """
     path.mkdir(parents=True, exist_ok=True)
     owner = path / OWNER_FILE
-    try:
-        lock = FileLock(path / LOCK_FILE, timeout=0).acquire()
-    except Timeout as error:
-        raise RuntimeError(Errors.E637.format(path=path, pid=_read_owner(owner))) from error
-    with lock:
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(lock_folder(path, LOCK_FILE, timeout=0))
+        except Timeout as error:
+            raise RuntimeError(Errors.E637.format(path=path, pid=_read_owner(owner))) from error
         owner.write_text(str(os.getpid()), encoding="utf8")
         try:
             yield
         finally:
-            # While it is held: whoever waits for it notices that the file is gone, and makes another.
             with suppress(OSError):
                 owner.unlink()
-                (path / LOCK_FILE).unlink()
 
 
 def _read_owner(path: Path) -> str:
