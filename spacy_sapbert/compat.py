@@ -9,20 +9,13 @@ from typing import Any
 from .errors import Errors
 
 
-def has_scann() -> bool:
-    """Tell whether ScaNN is installed; there are builds for Linux only.
+def has_package(name: str) -> bool:
+    """Tell whether an optional package is installed. For ScaNN, there are builds for Linux only.
 
+    name (str): What it is imported as, such as "scann".
     RETURNS (bool): True if it is installed.
     """
-    return find_spec("scann") is not None
-
-
-def has_usearch() -> bool:
-    """Tell whether usearch is installed.
-
-    RETURNS (bool): True if it is installed.
-    """
-    return find_spec("usearch") is not None
+    return find_spec(name) is not None
 
 
 def import_scann() -> Any:

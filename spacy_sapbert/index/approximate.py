@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 from pydantic import Field
 from typing_extensions import Self
 
+from ..compat import has_package
 from ..errors import Warnings
 from ..files import fill_folder, read_manifest, write_manifest
 from ..progress import show_phase
@@ -53,12 +54,12 @@ class ApproximateIndex(ExactIndex):
         self.has_saved_settings = False
 
     @classmethod
-    @abstractmethod
     def is_installed(cls) -> bool:
-        """Tell whether the package is installed.
+        """Tell whether the package is installed, which is imported by the name of the kind.
 
         RETURNS (bool): False if such an index can only be searched exactly.
         """
+        return has_package(cls.kind)
 
     def is_worn(self, unused: int) -> bool:
         """Tell whether the index should be rebuilt, because many rows are unused or not in the structure.

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..compat import has_scann, import_scann
+from ..compat import import_scann
 from ..errors import Errors
 from ..forking import is_forked
 from ..progress import show_phase
@@ -68,14 +68,6 @@ class ScannIndex(ApproximateIndex):
     kind: ClassVar[str] = "scann"
     package: ClassVar[str] = "ScaNN"
     steps: ClassVar[Steps] = STEPS
-
-    @classmethod
-    def is_installed(cls) -> bool:
-        """Tell whether ScaNN is installed.
-
-        RETURNS (bool): False if such an index can only be searched exactly.
-        """
-        return has_scann()
 
     def _arrange(self) -> None:
         with hide_native_log():

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from ..compat import has_usearch, import_usearch
+from ..compat import import_usearch
 from ..errors import Errors
 from ..progress import show_progress
 from .approximate import ApproximateIndex
@@ -44,14 +44,6 @@ class UsearchIndex(ApproximateIndex):
     kind: ClassVar[str] = "usearch"
     package: ClassVar[str] = "usearch"
     steps: ClassVar[Steps] = STEPS
-
-    @classmethod
-    def is_installed(cls) -> bool:
-        """Tell whether usearch is installed.
-
-        RETURNS (bool): False if such an index can only be searched exactly.
-        """
-        return has_usearch()
 
     def _build_structure(self) -> Graph:
         return Graph.build(self._arranged)

@@ -137,7 +137,7 @@ def test_an_index_is_worn_by_unused_rows_and_by_many_beside_the_tree(monkeypatch
     more = fractions(1, 5)
     assert not make_index(ExactIndex)[0].extended(more).is_worn(0)
     assert make_index(ScannIndex)[0].extended(more).is_worn(0)
-    monkeypatch.setattr("spacy_sapbert.index.scann.has_scann", lambda: False)
+    monkeypatch.setattr("spacy_sapbert.index.approximate.has_package", lambda name: name != "scann")
     assert not make_index(ScannIndex)[0].extended(more).is_worn(0)
 
 

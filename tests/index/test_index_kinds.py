@@ -29,8 +29,7 @@ def install(monkeypatch):
     """Make it look as if only some of the packages were installed."""
 
     def install(*names):
-        for kind in ("scann", "usearch"):
-            monkeypatch.setattr(f"{INDEX}.{kind}.has_{kind}", lambda kind=kind: kind in names)
+        monkeypatch.setattr(f"{INDEX}.approximate.has_package", lambda name: name in names)
 
     return install
 

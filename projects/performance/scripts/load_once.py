@@ -35,9 +35,9 @@ def main(pipeline: str, docs_file: str, threads: str) -> None:
 
     import spacy_sapbert.encoder  # noqa: F401
     import spacy_sapbert.saving  # noqa: F401
-    from spacy_sapbert.compat import has_scann, import_scann
+    from spacy_sapbert.compat import has_package, import_scann
 
-    if has_scann():
+    if has_package("scann"):
         import_scann()
     imported = time.perf_counter()
     memory = {"imported": peak_memory()}

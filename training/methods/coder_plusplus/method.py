@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from spacy_sapbert.compat import has_scann
+from spacy_sapbert.compat import has_package
 from spacy_sapbert.encoder import EncoderShim
 
 from ...data.run_folder import RunReport
@@ -146,7 +146,7 @@ class CoderPlusPlus(Method[CoderPlusPlusSettings]):
 
     def list_packages(self) -> list[str]:
         """Add the index's. See `Method.list_packages`."""
-        return [*super().list_packages(), *(["scann"] if has_scann() else [])]
+        return [*super().list_packages(), *(["scann"] if has_package("scann") else [])]
 
     @classmethod
     def summarise(cls, report: RunReport) -> list[str]:
