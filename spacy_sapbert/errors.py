@@ -215,6 +215,11 @@ class Errors(metaclass=_WithCodes):
         "The sentence-transformers folder '{name}' pools by: {found}. Supported are exactly one of cls and mean; set "
         "`pooling` and remove modules.json from a copy of the folder if you know better."
     )
+    E217 = (
+        "A {expected} encoder is needed here, but this one is {found}. Training and `source` need a transformer, and "
+        "'spacy-sapbert.StaticEncoder.v1' a static encoder; 'spacy-sapbert.NameEncoder.v1' takes both."
+    )
+    E218 = "Can't make a static encoder: {reason}. Give a tokenizer and one row of finite numbers for each of its ids."
     E220 = (
         "The name encoder has no weights yet. Call the linker's `initialize(terminology=..., encoder=...)`, build the "
         "pipeline from a config with `spacy assemble`, or load a saved one with `spacy.load`."

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import srsly
 
-from .encoder.folder import ENCODER_FILE, EncoderSource, pack_encoder, read_encoder, unpack_encoder, write_encoder
+from .encoder.folder import ENCODER_FILE, AnySource, pack_encoder, read_encoder, unpack_encoder, write_encoder
 from .errors import Errors
 from .files import fill_folder, read_manifest, write_manifest
 from .index.exact import ExactIndex
@@ -28,12 +28,12 @@ PARTS = ("encoder", "terminology", "retriever")
 class LinkerParts(NamedTuple):
     """The parts of a linker to save; None for missing or excluded parts.
 
-    encoder (EncoderSource | None): The encoder.
+    encoder (EncoderSource | StaticSource | None): The encoder.
     terminology (Terminology | None): Concepts and names.
     retriever (Retriever | None): The index, and the names of its rows.
     """
 
-    encoder: EncoderSource | None = None
+    encoder: AnySource | None = None
     terminology: Terminology | None = None
     retriever: Retriever | None = None
 
@@ -174,7 +174,7 @@ def select_parts(snapshot: Snapshot, exclude: Iterable[str]) -> LinkerParts:
     """
     excluded = check_exclude(exclude)
     built, encoder = snapshot.built, snapshot.encoder.fixed()
-    source = encoder.source if encoder.is_loaded else None
+    source = encoder.content if encoder.is_loaded else None
     parts = LinkerParts(source, None if built is None else built.terminology, built)
     parts = parts._replace(**dict.fromkeys(excluded))
     if parts.encoder is not None and parts.retriever is not None:

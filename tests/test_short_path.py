@@ -25,6 +25,7 @@ FILES = [
     "annotations.py",
     "retrieval/cache.py",
     "encoder/shim.py",
+    "encoder/transformer.py",
     "encoder/forward.py",
     "retrieval/retriever.py",
     "index/exact.py",

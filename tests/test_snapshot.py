@@ -248,14 +248,14 @@ def test_parts_are_taken_from_one_snapshot(linker, monkeypatch):
     """An edit comes between taking the encoder and taking the rest."""
     before = linker.terminology
     data = linker.to_bytes()
-    source = EncoderShim.source
+    content = EncoderShim.content
 
     def edit_first(self):
-        monkeypatch.setattr(EncoderShim, "source", source)
+        monkeypatch.setattr(EncoderShim, "content", content)
         linker.add_names([("T1", "odd name")])
-        return source.__get__(self)
+        return content.__get__(self)
 
-    monkeypatch.setattr(EncoderShim, "source", property(edit_first))
+    monkeypatch.setattr(EncoderShim, "content", property(edit_first))
     assert linker.to_bytes() == data and linker.terminology != before
 
 

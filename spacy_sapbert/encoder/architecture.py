@@ -1,4 +1,4 @@
-"""The registered architecture `spacy-sapbert.NameEncoder.v1`."""
+"""The registered architectures `spacy-sapbert.NameEncoder.v1` and `spacy-sapbert.StaticEncoder.v1`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from ..settings import explain_unknown, with_settings
 from ..types import Precision
 from .settings import EncoderSettings
 from .shim import EncoderShim, NameEncoderModel, get_encoder
+from .static import StaticSource
 
 
 @with_settings(EncoderSettings, optional=True)
@@ -30,6 +31,15 @@ def build_name_encoder_v1(*, precision: Precision = "auto", **requested: Any) ->
     for name in set(requested).difference(EncoderSettings.model_fields):
         raise ValueError(explain_unknown(EncoderSettings, name, "the name encoder"))
     return make_model(EncoderShim(requested, precision))
+
+
+def build_static_encoder_v1(max_length: int | None = None) -> NameEncoderModel:
+    """Build a model from strings to unit vectors that takes static encoders only.
+
+    max_length (int | None): Tokens kept; None for the encoder folder's.
+    RETURNS (Model[list[str], Floats2d]): A model whose output has the shape (n, width), float32, L2-normalised.
+    """
+    return make_model(EncoderShim({"max_length": max_length}, "fp32", StaticSource.kind))
 
 
 def make_model(encoder: EncoderShim) -> NameEncoderModel:

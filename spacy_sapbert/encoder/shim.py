@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -13,61 +12,45 @@ from spacy_transformers.data_classes import HFObjects
 from spacy_transformers.layers.hf_shim import HFShim
 from thinc.api import Model, get_torch_default_device
 from thinc.types import Floats2d
-from tokenizers import Tokenizer
 from typing_extensions import Self
 
 from ..errors import Errors
 from ..forking import limit_threads
 from ..types import Precision
-from .folder import EncoderSource, pack_encoder, read_encoder, unpack_encoder
-from .forward import TokenIds, forward, normalise
+from .folder import AnySource, pack_encoder, read_encoder, unpack_encoder
+from .forward import TokenIds
 from .precision import resolve_precision
 from .settings import EncoderSettings
+from .static import StaticEncoder
+from .transformer import EncoderSource, TransformerEncoder
 
 NameEncoderModel = Model[list[str], Floats2d]
 
 
-class _Loaded(NamedTuple):
-    """An encoder in memory. It is replaced as a whole, so that no search works with half of two encoders."""
-
-    source: EncoderSource
-    inference: torch.nn.Module
-    backend: Tokenizer
-    special_ids: frozenset[int]
-    device: torch.device
-
-    def encode(self, tokens: Sequence[TokenIds], batch_size: int, *, normalised: bool) -> np.ndarray:
-        """Encode tokenised strings, sorted by length."""
-        vectors = np.empty((len(tokens), int(self.source.transformer.config.hidden_size)), dtype=np.float32)
-        order = sorted(range(len(tokens)), key=lambda row: len(tokens[row]))
-        for start in range(0, len(order), batch_size):
-            rows = order[start : start + batch_size]
-            vectors[rows] = self._forward([tokens[row] for row in rows], normalised=normalised)
-        return vectors
-
-    def _forward(self, batch: Sequence[TokenIds], *, normalised: bool) -> np.ndarray:
-        pad_id = self.source.tokenizer.pad_token_id or 0
-        with torch.inference_mode():
-            pooled = forward(self.inference, batch, self.source.settings, pad_id=pad_id, device=self.device)
-            return (normalise(pooled) if normalised else pooled).cpu().numpy()
+# An encoder in memory. It is replaced as a whole, so that no search works with half of two encoders. Both kinds have
+# `source`, `backend`, `special_ids`, `width`, `dtype` and `encode`, and nothing else asks which of them it is.
+LoadedEncoder = TransformerEncoder | StaticEncoder
 
 
 class EncoderShim(HFShim):
-    """Encode strings with the weights and the tokenizer that it holds.
+    """Encode strings with the transformer or the static encoder that it holds.
 
     The class extends HFShim, whose storage other libraries know. It replaces HFShim's prediction, which switches the
     module between training and evaluation mode and so gives random vectors when two threads predict at once, and its
     serialisation, which pickles tensors and tolerates missing ones.
 
     requested (dict[str, Any]): Settings that override those of the encoder's folder; None values do not.
-    precision (str): "fp32", "bf16" or "auto" (bf16 where the processor computes in it).
+    precision (str): "fp32", "bf16" or "auto" (bf16 where the processor computes in it). A static encoder is always
+        float32.
+    kind (str | None): The only kind of encoder to load, "static" or "transformer"; None for both.
     """
 
-    def __init__(self, requested: dict[str, Any], precision: Precision = "auto") -> None:
+    def __init__(self, requested: dict[str, Any], precision: Precision = "auto", kind: str | None = None) -> None:
         super().__init__(HFObjects(None, None, None, {}, {}), grad_scaler_config={"enabled": False})
         self.requested = requested
         self.precision = precision
-        self._loaded: _Loaded | None = None
+        self.kind = kind
+        self._loaded: LoadedEncoder | None = None
 
     @property
     def is_loaded(self) -> bool:
@@ -78,16 +61,28 @@ class EncoderShim(HFShim):
         return self._loaded is not None
 
     @property
-    def source(self) -> EncoderSource:
-        """Return the encoder as read.
+    def content(self) -> AnySource:
+        """Return the encoder as read, of whichever kind.
 
-        RETURNS (EncoderSource): Weights, tokenizer, settings, fingerprint.
+        RETURNS (EncoderSource | StaticSource): What an encoder folder holds.
         RAISES (ValueError): If no encoder has been loaded yet.
         """
         return self._in_memory.source
 
     @property
-    def _in_memory(self) -> _Loaded:
+    def source(self) -> EncoderSource:
+        """Return the transformer as read, for training and for what else needs its weights.
+
+        RETURNS (EncoderSource): Weights, tokenizer, settings, fingerprint.
+        RAISES (ValueError): If no encoder has been loaded yet, or it has no transformer.
+        """
+        content = self.content
+        if not isinstance(content, EncoderSource):
+            raise ValueError(Errors.E217.format(expected=EncoderSource.kind, found=content.kind))
+        return content
+
+    @property
+    def _in_memory(self) -> LoadedEncoder:
         if self._loaded is None:
             raise ValueError(Errors.E220)
         return self._loaded
@@ -98,7 +93,7 @@ class EncoderShim(HFShim):
 
         RETURNS (EncoderSettings): The settings.
         """
-        return self.source.settings
+        return self.content.settings
 
     @property
     def fingerprint(self) -> str:
@@ -106,24 +101,23 @@ class EncoderShim(HFShim):
 
         RETURNS (str): SHA-256, hexadecimal.
         """
-        return self.source.fingerprint
+        return self.content.fingerprint
 
     @property
     def width(self) -> int:
         """Return the width of the vectors.
 
-        RETURNS (int): The transformer's hidden size.
+        RETURNS (int): The transformer's hidden size, or the width of the table.
         """
-        return int(self.source.transformer.config.hidden_size)
+        return self._in_memory.width
 
     @property
-    def dtype(self) -> torch.dtype:
+    def dtype(self) -> Any:
         """Return the precision that strings are encoded in.
 
         RETURNS (dtype): float32 or bfloat16.
         """
-        device = torch.device("cpu") if self._loaded is None else self._loaded.device
-        return resolve_precision(self.precision, device)
+        return resolve_precision(self.precision, torch.device("cpu")) if self._loaded is None else self._loaded.dtype
 
     def load(self, name: str | Path, *, revision: str | None = None) -> None:
         """Load an encoder from a folder or from the hub.
@@ -133,16 +127,19 @@ class EncoderShim(HFShim):
         """
         self.set_source(read_encoder(name, revision=revision, requested=self.requested))
 
-    def set_source(self, source: EncoderSource) -> None:
+    def set_source(self, source: AnySource) -> None:
         """Replace the encoder and prepare its copy for prediction.
 
-        source (EncoderSource): The encoder.
+        source (EncoderSource | StaticSource): The encoder.
+        RAISES (ValueError): If it is of another kind than the architecture takes.
         """
+        if self.kind not in (None, source.kind):
+            raise ValueError(Errors.E217.format(expected=self.kind, found=source.kind))
         limit_threads()
-        loaded = _load(source, self.precision, get_torch_default_device())
+        loaded = source.prepare(self.precision, get_torch_default_device())
         # For libraries that know HFShim. The encoder itself reads what it needs from one attribute.
         self._hfmodel = source.as_hf_objects()
-        self._model = source.transformer
+        self._model = self._hfmodel.transformer
         self._loaded = loaded
 
     def unloaded(self) -> Self:
@@ -150,7 +147,7 @@ class EncoderShim(HFShim):
 
         RETURNS (EncoderShim): The new one.
         """
-        return type(self)(dict(self.requested), self.precision)
+        return type(self)(dict(self.requested), self.precision, self.kind)
 
     def fixed(self) -> Self:
         """Make a view of the encoder that stays the same if this one loads other weights or is moved.
@@ -198,8 +195,6 @@ class EncoderShim(HFShim):
     def encode_tokens(self, tokens: Sequence[TokenIds], *, batch_size: int = 256) -> np.ndarray:
         """Encode tokenised strings.
 
-        Strings are sorted by length first, so that few batches need padding.
-
         tokens (Sequence[Sequence[int]]): Token ids of each string.
         batch_size (int): Strings in one forward pass.
         RETURNS (ndarray): Shape (n, width), float32, L2-normalised.
@@ -217,21 +212,21 @@ class EncoderShim(HFShim):
         return encoder._in_memory.encode(encoder.tokenize(texts), batch_size, normalised=False)
 
     def to_device(self, device_type: str, device_id: int) -> None:
-        """Move the copy used for prediction.
+        """Move the copy used for prediction. A static encoder stays where it is.
 
         device_type (str): "cpu", "gpu" or "mps".
         device_id (int): Number of the device.
         """
         name = {"gpu": f"cuda:{device_id}"}.get(device_type, device_type)
         if self._loaded is not None:
-            self._loaded = _load(self._loaded.source, self.precision, torch.device(name))
+            self._loaded = self._loaded.source.prepare(self.precision, torch.device(name))
 
     def to_bytes(self) -> bytes:
         """Pack the encoder folder, which is empty if no encoder is loaded.
 
         RETURNS (bytes): The packed folder.
         """
-        return pack_encoder(None if self._loaded is None else self._loaded.source)
+        return pack_encoder(None if self._loaded is None else self.content)
 
     def from_bytes(self, bytes_data: bytes) -> EncoderShim:
         """Load an encoder that `to_bytes` packed.
@@ -264,22 +259,3 @@ def get_encoder(model: NameEncoderModel) -> EncoderShim:
     if not model.shims or not isinstance(model.shims[0], EncoderShim):
         raise ValueError(Errors.E222.format(name=model.name))
     return cast(EncoderShim, model.shims[0])
-
-
-def _make_backend(source: EncoderSource) -> Tokenizer:
-    """Copy the fast tokenizer with its truncation fixed: setting it at every call is not safe between threads."""
-    backend = Tokenizer.from_str(source.tokenizer.backend_tokenizer.to_str())
-    backend.no_padding()
-    backend.enable_truncation(source.settings.max_length)
-    return backend
-
-
-def _load(source: EncoderSource, precision: Precision, device: torch.device) -> _Loaded:
-    """Prepare an encoder for prediction on a device."""
-    dtype = resolve_precision(precision, device)
-    inference: torch.nn.Module = source.transformer
-    if source.transformer.dtype != dtype or source.transformer.device != device:
-        # The weights as read stay as they are, for saving; only the copy is rounded or moved.
-        inference = copy.deepcopy(inference).to(device=device, dtype=dtype)
-    special_ids = frozenset(source.tokenizer.all_special_ids)  # the unknown token is one of them
-    return _Loaded(source, inference.eval(), _make_backend(source), special_ids, device)

@@ -18,7 +18,7 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoModel, BertConfig, BertForMaskedLM, DistilBertConfig, DistilBertModel
 
 from spacy_sapbert.encoder import EncoderShim, read_encoder, write_encoder
-from spacy_sapbert.encoder.folder import compute_fingerprint
+from spacy_sapbert.encoder.transformer import compute_fingerprint
 from spacy_sapbert.files import list_files
 from spacy_sapbert.replacing import SAVED
 

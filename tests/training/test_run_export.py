@@ -13,7 +13,7 @@ from transformers import AutoModel, AutoTokenizer
 from typer.testing import CliRunner
 
 from spacy_sapbert.encoder import EncoderShim, read_encoder
-from spacy_sapbert.encoder.folder import compute_fingerprint
+from spacy_sapbert.encoder.transformer import compute_fingerprint
 from spacy_sapbert.terminology import TerminologyBuilder
 from training.cli import app
 from training.data.run_folder import RunFolder

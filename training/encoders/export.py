@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from spacy_sapbert.encoder import ENCODER_FILE, EncoderShim, EncoderSource, write_encoder
-from spacy_sapbert.encoder.folder import compute_fingerprint
+from spacy_sapbert.encoder.transformer import compute_fingerprint
 from spacy_sapbert.files import fill_folder
 
 from ..errors import Errors

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 if TYPE_CHECKING:
-    from spacy_sapbert.encoder.folder import EncoderSource
+    from spacy_sapbert.encoder import EncoderSource
 
 NAMES_AT_ONCE = 2048
 LENGTH = 25

@@ -1,0 +1,262 @@
+"""An encoder without a network: the vector of a string is the sum of its tokens' vectors, scaled to unit length.
+
+The vectors of the tokens are the rows of a table of 8-bit numbers with a scale for each row. The table stays on disk,
+mapped into memory, so processes share it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+import srsly
+from safetensors import safe_open
+from spacy_transformers.data_classes import HFObjects
+from tokenizers import Tokenizer
+
+from ..errors import Errors
+from .settings import EncoderSettings
+
+if TYPE_CHECKING:
+    import torch
+
+    from ..types import Precision
+    from .forward import TokenIds
+
+TABLE_FILE = "model.safetensors"
+TOKENIZER_FILE = "tokenizer.json"
+# Strings summed at once: their vectors fit the cache of a processor.
+BLOCK = 1024
+# For `SentenceTransformer(folder)`, which has no module for such a table.
+MODULES = [
+    {"idx": 0, "name": "0", "path": "", "type": "spacy_sapbert.encoder.static_embedding.QuantisedStaticEmbedding"},
+    {"idx": 1, "name": "1", "path": "1_Normalize", "type": "sentence_transformers.models.Normalize"},
+]
+
+
+@dataclass(frozen=True)
+class StaticSource:
+    """A static encoder as read from a folder.
+
+    tokenizer (Tokenizer): Cuts strings after `max_length` tokens, without padding and added tokens.
+    rows (ndarray): Row n is the vector of token n, divided by its scale; shape (tokens, width), int8.
+    scales (ndarray): The scale of each row, float32. A learned weight of a token is part of it.
+    settings (EncoderSettings): The settings in force.
+    fingerprint (str): SHA-256 over table, vocabulary and settings: equal fingerprints, equal vectors.
+    """
+
+    tokenizer: Tokenizer
+    rows: np.ndarray
+    scales: np.ndarray
+    settings: EncoderSettings
+    fingerprint: str
+    kind: ClassVar[str] = "static"
+
+    def prepare(self, precision: Precision, device: torch.device) -> StaticEncoder:
+        """Prepare the encoder for use.
+
+        precision (str): Not used: vectors are float32.
+        device (device): Not used: the table stays in the memory of the processor.
+        RETURNS (StaticEncoder): The encoder.
+        """
+        uninformative = np.flatnonzero(~(self.rows.any(axis=1) & (self.scales != 0)))
+        return StaticEncoder(self, self.tokenizer, frozenset(uninformative.tolist()))
+
+    def as_hf_objects(self) -> HFObjects:
+        """Return the container that spacy-transformers uses.
+
+        RETURNS (HFObjects): Empty, because there is no transformer.
+        """
+        return HFObjects(None, None, None, {}, {})
+
+    def write_files(self, folder: Path) -> None:
+        """Write all files of the encoder folder but its manifest.
+
+        folder (Path): The folder.
+        """
+        from safetensors.numpy import save_file
+
+        # A contiguous copy in memory: the present file may be the one that is written.
+        table = {"rows": np.array(self.rows), "scales": np.array(self.scales)}
+        save_file(table, folder / TABLE_FILE, metadata={"format": "np"})
+        (folder / TOKENIZER_FILE).write_text(self.tokenizer.to_str(), encoding="utf8")
+        srsly.write_json(folder / "modules.json", MODULES)
+
+
+class StaticEncoder(NamedTuple):
+    """A static encoder, ready to encode.
+
+    source (StaticSource): The encoder as read.
+    backend (Tokenizer): The tokenizer.
+    special_ids (frozenset[int]): Tokens that add nothing to a vector: special ones, the unknown one, and all others
+        with a row of zeros.
+    """
+
+    source: StaticSource
+    backend: Tokenizer
+    special_ids: frozenset[int]
+
+    @property
+    def width(self) -> int:
+        """Return the width of the vectors.
+
+        RETURNS (int): The width of the table.
+        """
+        return int(self.source.rows.shape[1])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Return the precision that strings are encoded in.
+
+        RETURNS (dtype): float32.
+        """
+        return np.dtype(np.float32)
+
+    def encode(self, tokens: Sequence[TokenIds], batch_size: int, *, normalised: bool) -> np.ndarray:
+        """Encode tokenised strings.
+
+        Each sum is made token by token, in their order, so it does not depend on the other strings.
+
+        tokens (Sequence[Sequence[int]]): Token ids of each string.
+        batch_size (int): Not used: there is no forward pass.
+        normalised (bool): Whether to scale the vectors to unit length.
+        RETURNS (ndarray): Shape (n, width), float32. A string without a token that counts has a vector of zeros.
+        """
+        rows, scales = self.source.rows, self.source.scales
+        vectors = np.zeros((len(tokens), self.width), dtype=np.float32)
+        if not len(tokens):
+            return vectors
+        lengths = np.fromiter(map(len, tokens), dtype=np.int64, count=len(tokens))
+        # An empty list would make the array one of floats.
+        ids = np.concatenate(tokens, dtype=np.int64, casting="unsafe")
+        starts = np.cumsum(lengths) - lengths
+        order = np.argsort(-lengths, kind="stable")
+        for first in range(0, len(order), BLOCK):
+            block = order[first : first + BLOCK]
+            sums = np.zeros((len(block), self.width), dtype=np.float32)
+            for place in range(int(lengths[block[0]])):
+                # The longest strings come first: those with a token at this place.
+                n = int(np.count_nonzero(lengths[block] > place))
+                found = ids[starts[block[:n]] + place]
+                sums[:n] += rows[found] * scales[found, None]
+            vectors[block] = normalise_sums(sums) if normalised else sums
+        return vectors
+
+
+def normalise_sums(vectors: np.ndarray) -> np.ndarray:
+    """Scale vectors to unit length, however large or small their numbers are.
+
+    vectors (ndarray): Shape (n, width), float32.
+    RETURNS (ndarray): The same shape; vectors of zeros stay as they are.
+    """
+    # By the largest number first: squares of large and of small numbers are no longer float32.
+    largest = np.abs(vectors).max(axis=1, initial=0, keepdims=True)
+    vectors = vectors / np.where(largest > 0, largest, 1)
+    norms = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))[:, None]
+    return vectors / np.where(norms > 0, norms, 1)
+
+
+def read_static(
+    table: Path, tokenizer: Path, settings: EncoderSettings, fingerprint: str | None, *, memory_map: bool = True
+) -> StaticSource:
+    """Read a static encoder.
+
+    table (Path): The file of the table.
+    tokenizer (Path): The file of the tokenizer.
+    settings (EncoderSettings): The settings in force.
+    fingerprint (str | None): The fingerprint, if the settings are those of the folder; None computes it.
+    memory_map (bool): Map the table from disk instead of reading it.
+    RETURNS (StaticSource): The encoder.
+    RAISES (ValueError): If the files are damaged or do not fit together. The message is a reason, without a code.
+    """
+    rows, scales = _read_table(table, memory_map=memory_map)
+    try:
+        backend = Tokenizer.from_file(str(tokenizer))
+    except Exception as error:  # the library raises Exception itself
+        raise ValueError(f"{tokenizer.name} is no tokenizer ({error})") from error
+    return make_source(backend, rows, scales, settings, fingerprint)
+
+
+def make_source(
+    tokenizer: Tokenizer, rows: np.ndarray, scales: np.ndarray, settings: EncoderSettings, fingerprint: str | None
+) -> StaticSource:
+    """Make a static encoder of its parts.
+
+    tokenizer (Tokenizer): The tokenizer, whose truncation, padding and added tokens are changed.
+    rows (ndarray): The table, int8.
+    scales (ndarray): The scale of each row, float32.
+    settings (EncoderSettings): The settings.
+    fingerprint (str | None): As for `read_static`.
+    RETURNS (StaticSource): The encoder.
+    RAISES (ValueError): If the parts do not fit together.
+    """
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(settings.max_length)
+    tokenizer.post_processor = None  # it adds special tokens
+    # Vocabularies can have gaps, and ids beyond the number of tokens.
+    n_tokens = 1 + max(tokenizer.get_vocab().values(), default=-1)
+    if rows.ndim != 2 or rows.dtype != np.int8 or scales.dtype != np.float32 or scales.shape != rows.shape[:1]:
+        found = f"{rows.dtype} {rows.shape} and {scales.dtype} {scales.shape}"
+        raise ValueError(f"its rows and scales are {found}, not int8 (tokens, width) and float32 (tokens,)")
+    if len(rows) != n_tokens:
+        raise ValueError(f"its table has {len(rows)} rows, but its tokenizer {n_tokens} tokens")
+    # A sum of this many rows has to be finite as well.
+    broken = np.flatnonzero(~np.isfinite(scales * np.float32(128 * settings.max_length)))
+    if len(broken):
+        raise ValueError(f"{len(broken)} rows are not finite, the first that of {tokenizer.id_to_token(broken[0])!r}")
+    if not (rows.any(axis=1) & (scales != 0)).any():
+        raise ValueError("all rows of its table are zero")
+    fingerprint = fingerprint or compute_fingerprint(tokenizer, rows, scales, settings)
+    return StaticSource(tokenizer, rows, scales, settings, fingerprint)
+
+
+def compute_fingerprint(tokenizer: Tokenizer, rows: np.ndarray, scales: np.ndarray, settings: EncoderSettings) -> str:
+    """Hash everything that determines a vector.
+
+    tokenizer (Tokenizer): The vocabulary and its rules.
+    rows (ndarray): The table.
+    scales (ndarray): The scale of each row.
+    settings (EncoderSettings): The settings.
+    RETURNS (str): SHA-256, hexadecimal.
+    """
+    digest = hashlib.sha256(f"static {rows.shape}\n".encode())
+    digest.update(np.ascontiguousarray(rows).data)
+    digest.update(np.ascontiguousarray(scales, dtype="<f4").data)
+    digest.update(tokenizer.to_str().encode())
+    digest.update(srsly.json_dumps(settings.to_dict(), sort_keys=True).encode())
+    return digest.hexdigest()
+
+
+def check_settings(settings: EncoderSettings) -> None:
+    """Refuse settings without a meaning for a sum of rows.
+
+    settings (EncoderSettings): The settings.
+    RAISES (ValueError): If a setting other than `max_length` has not the only value that describes a static encoder.
+    """
+    for name, value in EncoderSettings(pooling="mean", max_length=settings.max_length).to_dict().items():
+        if (given := getattr(settings, name)) != value:
+            allowed = f"{json.dumps(value)}, because its vectors are means of rows and its tokenizer decides the rest"
+            raise ValueError(Errors.E404.format(name=name, where=" of a static encoder", value=given, allowed=allowed))
+
+
+def _read_table(path: Path, *, memory_map: bool) -> tuple[np.ndarray, np.ndarray]:
+    try:
+        with safe_open(path, framework="np") as file:
+            if set(file.keys()) != {"rows", "scales"}:
+                raise ValueError(f"it holds {', '.join(sorted(file.keys())) or 'nothing'}, not rows and scales")
+            scales = file.get_tensor("scales")
+            if not memory_map:
+                return file.get_tensor("rows"), scales
+        # safetensors has checked types, sizes and offsets, but can't map a table for NumPy.
+        with path.open("rb") as file:
+            length = int.from_bytes(file.read(8), "little")
+            entry = json.loads(file.read(length))["rows"]
+        dtype, start = {"I8": np.int8}[entry["dtype"]], 8 + length + entry["data_offsets"][0]
+        return np.memmap(path, dtype=dtype, mode="r", offset=start, shape=tuple(entry["shape"])), scales
+    except Exception as error:  # safetensors has errors of its own, and raises others for types that NumPy lacks
+        raise ValueError(f"{path.name} holds no table of a static encoder ({error!r})") from error
