@@ -100,16 +100,16 @@ class ConceptPipe(TrainablePipe):  # type: ignore[misc]  # spaCy's class is comp
     ) -> None:
         """Load the encoder, read the terminology, encode all names and build the index.
 
-        What is not given stays as it is: a new encoder alone encodes the same names again. With neither, an
-        initialized linker is left alone. Everything is built beside what the linker has, and put in place at the end:
-        until then searches go on as before, and after an error they do so for good.
+        What is not given stays as it is: a new encoder alone encodes the same names again. With neither, an initialized
+        linker is left alone. A linker without an encoder gets the bundled one. Everything is built beside what the
+        linker has, and put in place at the end: until then searches go on as before, and after an error for good.
 
         get_examples (Callable | None): Not used.
         nlp (Language | None): The pipeline, in whose meta the terminology's sources and their restrictions are
             recorded. `nlp.initialize` and `spacy assemble` pass it.
         terminology (Terminology | Callable[[], Terminology] | None): A terminology or its reader.
         encoder (str | Path | Callable[[Model], None] | None): A folder, a name on the Hugging Face hub, or a function
-            that loads weights into the model.
+            that loads weights into the model. None for the present or the bundled encoder.
         vectors_path (str | Path | None): A folder to keep the names' vectors in. With it, an interrupted call goes on
             where it stopped, and a changed terminology costs its new names only. It may be deleted afterwards.
         RAISES (ValueError): If there is no terminology, or no encoder.

@@ -216,8 +216,8 @@ class Errors(metaclass=_WithCodes):
         "`pooling` and remove modules.json from a copy of the folder if you know better."
     )
     E217 = (
-        "A {expected} encoder is needed here, but this one is {found}. Training and `source` need a transformer, and "
-        "'spacy-sapbert.StaticEncoder.v1' a static encoder; 'spacy-sapbert.NameEncoder.v1' takes both."
+        "A {expected} encoder is needed here, but this is a {found} encoder. Training and `source` need a transformer, "
+        "and 'spacy-sapbert.StaticEncoder.v1' a static encoder; 'spacy-sapbert.NameEncoder.v1' takes both."
     )
     E218 = "Can't make a static encoder: {reason}. Give a tokenizer and one row of finite numbers for each of its ids."
     E220 = (

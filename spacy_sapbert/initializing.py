@@ -17,16 +17,20 @@ def load_encoder(encoder: Any, present: Snapshot) -> EncoderShim:
     """Load an encoder beside the present one.
 
     encoder (str | Path | Callable[[Model], None] | None): A folder, a name on the Hugging Face hub, or a function that
-        loads weights into a model; None for the present encoder.
+        loads weights into a model; None for the present encoder or, if there is none, the one that is bundled with the
+        package.
     present (Snapshot): What the linker works with.
     RETURNS (EncoderShim): The encoder.
-    RAISES (ValueError): If there is no encoder.
+    RAISES (ValueError): If there is no encoder: a function loaded none, or the installation lacks the bundled one.
     RAISES (TypeError): If it is something else.
     """
     from .encoder.architecture import make_model
+    from .encoder.bundled import find_bundled
     from .encoder.shim import get_encoder
 
     loaded = present.encoder
+    if encoder is None and not loaded.is_loaded:
+        encoder = find_bundled()
     if isinstance(encoder, str | Path):
         loaded = present.encoder.unloaded()
         loaded.load(encoder)

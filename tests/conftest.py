@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import spacy
 import torch
@@ -12,7 +13,7 @@ from spacy.language import Language
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
-from spacy_sapbert.encoder import make_huggingface_loader
+from spacy_sapbert.encoder import make_huggingface_loader, write_static_encoder
 from spacy_sapbert.linker import SapbertLinker
 from spacy_sapbert.terminology import Terminology, TerminologyBuilder
 
@@ -89,6 +90,16 @@ def make_encoder_folder(path: Path, *, seed: int = 0, **config: Any) -> Path:
 @pytest.fixture(scope="session")
 def encoder_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_encoder_folder(tmp_path_factory.mktemp("encoder"))
+
+
+@pytest.fixture(scope="session")
+def static_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A static encoder with random vectors for the tokens of `make_tokenizer`."""
+    path = tmp_path_factory.mktemp("static") / "encoder"
+    tokenizer = make_tokenizer().backend_tokenizer
+    table = np.random.default_rng(0).normal(size=(tokenizer.get_vocab_size(), 16))
+    write_static_encoder(path, tokenizer, table)
+    return path
 
 
 @pytest.fixture(scope="session")

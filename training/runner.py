@@ -11,7 +11,7 @@ import torch
 from accelerate import Accelerator
 from accelerate.utils import set_seed
 
-from spacy_sapbert.encoder import EncoderShim
+from spacy_sapbert.encoder import EncoderShim, EncoderSource
 from spacy_sapbert.progress import show_phase
 
 from .data.run_folder import RunDescription, RunReport, list_versions, write_json
@@ -55,7 +55,7 @@ def _lock(settings: TrainingSettings, accelerator: Accelerator) -> AbstractConte
 def _train(settings: TrainingSettings, accelerator: Accelerator) -> RunReport | None:
     set_seed(settings.run.seed)
     with show_phase("Loading the base encoder"):
-        base = load_base(settings.paths.encoder, settings.encoder)
+        base = load_base(settings.paths.encoder, settings.encoder, EncoderSource.kind)
     method = METHODS[settings.run.method](settings, base, accelerator)
     with show_phase("Reading the data"):
         method.learned = method.load()

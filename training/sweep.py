@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spacy_sapbert.encoder import ENCODER_FILE, EncoderShim
+from spacy_sapbert.encoder import ENCODER_FILE, EncoderShim, EncoderSource
 from spacy_sapbert.encoder.folder import FORMAT_VERSION as ENCODER_VERSION
 from spacy_sapbert.files import read_manifest
 from spacy_sapbert.progress import show_progress
@@ -116,7 +116,10 @@ def _load_bases(sweep: Sweep) -> dict[tuple[str, EncoderChoice], tuple[str, Enco
     for name, runs in sweep.variants.items():
         run = next(iter(runs.values()))
         firsts.setdefault((run.paths.encoder, run.encoder), name)
-    return {key: (BASE if len(firsts) == 1 else f"{BASE}: {name}", load_base(*key)) for key, name in firsts.items()}
+    return {
+        key: (BASE if len(firsts) == 1 else f"{BASE}: {name}", load_base(*key, EncoderSource.kind))
+        for key, name in firsts.items()
+    }
 
 
 def _count_runs(records: list[dict[str, Any]], wanted: int) -> str:

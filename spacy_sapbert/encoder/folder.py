@@ -22,7 +22,7 @@ ENCODER_FILE = "name_encoder.json"
 FORMAT_VERSION = 1
 # What is read of such a folder, if it is there. Others, such as a README, may be added by hand.
 USED = (
-    *("config.json*", "tokenizer.json", "*.safetensors", "*.safetensors.index.json", "adapter_*"),
+    *("config.json*", "tokenizer.json*", "*.safetensors", "*.safetensors.index.json", "adapter_*"),
     *("tokenizer_config.json*", "special_tokens_map.json*", "added_tokens.json*", "vocab.*", "merges.txt*", "*.model"),
 )
 AnySource = EncoderSource | StaticSource
@@ -65,7 +65,11 @@ def read_encoder(
     given = {key: value for key, value in (requested or {}).items() if value is not None}
     settings = base.changed(where, **given)
     fingerprint = saved.get("fingerprint") if is_local and settings == base else None
-    if saved.get("kind") == StaticSource.kind:
+    kind = saved.get("kind", EncoderSource.kind)
+    if kind not in (EncoderSource.kind, StaticSource.kind):
+        reason = f"it is of the kind {kind!r}, which this version does not know"
+        raise OSError(Errors.E210.format(name=name, reason=reason))
+    if kind == StaticSource.kind:
         return _read_static(name, revision, settings, fingerprint, memory_map=memory_map)
     # Takes seconds, and a pipeline with a static encoder needs nothing of it.
     from .transformer_folder import read_transformer

@@ -29,7 +29,8 @@ def quantise(tokenizer: Tokenizer, table: np.ndarray, *, max_length: int = 25) -
     RAISES (ValueError): If the tokenizer and the table do not fit together, a number is not finite, or all are zero.
     """
     settings = EncoderSettings.read({"pooling": "mean", "max_length": max_length}, "a static encoder")
-    table = np.array(table, dtype=np.float32)
+    with np.errstate(over="ignore"):
+        table = np.array(table, dtype=np.float32)
     if table.ndim != 2:
         raise ValueError(Errors.E218.format(reason=f"the table has the shape {table.shape}"))
     broken = np.flatnonzero(~np.isfinite(table).all(axis=1))

@@ -206,7 +206,8 @@ def make_source(
     if len(rows) != n_tokens:
         raise ValueError(f"its table has {len(rows)} rows, but its tokenizer {n_tokens} tokens")
     # A sum of this many rows has to be finite as well.
-    broken = np.flatnonzero(~np.isfinite(scales * np.float32(128 * settings.max_length)))
+    with np.errstate(over="ignore"):
+        broken = np.flatnonzero(~np.isfinite(scales * np.float32(128 * settings.max_length)))
     if len(broken):
         raise ValueError(f"{len(broken)} rows are not finite, the first that of {tokenizer.id_to_token(broken[0])!r}")
     if not (rows.any(axis=1) & (scales != 0)).any():

@@ -94,4 +94,6 @@ def encode_altered_names(names: pl.Series, encoder: EncoderShim, *, batch_size: 
     batch_size (int): Names in one forward pass.
     RETURNS (ndarray): Shape (n, width), float32; n is 0 if the names give no altered ones.
     """
-    return encoder.encode(alter_names(names), batch_size=batch_size)
+    vectors = encoder.encode(alter_names(names), batch_size=batch_size)
+    # A static encoder gives strings of unknown tokens vectors of zeros, which have no nearest names.
+    return vectors[vectors.any(axis=1)]

@@ -34,10 +34,8 @@ def make_table(width=16, seed=0):
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    path = tmp_path_factory.mktemp("static") / "encoder"
-    write_static_encoder(path, TOKENIZER, make_table())
-    return path
+def folder(static_folder):
+    return static_folder
 
 
 @pytest.fixture(scope="module")

@@ -78,14 +78,16 @@ def find_encoder(name: str) -> str:
     return found
 
 
-def load_base(name: str, choice: EncoderChoice) -> EncoderShim:
+def load_base(name: str, choice: EncoderChoice, kind: str | None = None) -> EncoderShim:
     """Load a base encoder.
 
     name (str): As for `find_base`.
     choice (EncoderChoice): Settings that override those of the table, which override those of the encoder's files.
+    kind (str | None): The only kind to load: training starts from a "transformer". None for all kinds.
     RETURNS (EncoderShim): The encoder.
     RAISES (FileNotFoundError): As `find_base`.
     RAISES (OSError): If there is no such encoder.
+    RAISES (ValueError): If it is of another kind.
     """
     base = find_base(name)
     assert base.name is not None
@@ -98,6 +100,7 @@ def load_base(name: str, choice: EncoderChoice) -> EncoderShim:
             "attention_mask": choice.attention_mask,
         },
         "auto",
+        kind,
     )
     encoder.load(base.name)
     return encoder

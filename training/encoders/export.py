@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from spacy_sapbert.encoder import ENCODER_FILE, EncoderShim, EncoderSource, write_encoder
+from spacy_sapbert.encoder import ENCODER_FILE, AnySource, EncoderShim, write_encoder
 from spacy_sapbert.encoder.transformer import compute_fingerprint
 from spacy_sapbert.files import fill_folder
 
@@ -76,10 +76,10 @@ def average_weights(trained: torch.nn.Module, base: torch.nn.Module, base_share:
     return mixed
 
 
-def write_encoder_folder(source: EncoderSource, folder: str | Path, card: str) -> None:
+def write_encoder_folder(source: AnySource, folder: str | Path, card: str) -> None:
     """Write an encoder folder with a card.
 
-    source (EncoderSource): The encoder.
+    source (EncoderSource | StaticSource): The encoder.
     folder (str | Path): The folder, replaced only after everything is written.
     card (str): Markdown.
     """

@@ -1,0 +1,147 @@
+"""A linker with a static encoder: initialised without an encoder, saved, loaded, copied, and what that imports."""
+
+import copy
+import json
+import pickle
+import shutil
+import subprocess
+import sys
+
+import pytest
+import spacy
+from conftest import make_encoder_folder
+from spacy.util import load_model_from_config
+
+from spacy_sapbert.encoder import bundled, read_encoder
+
+DOCS = ["She had a heart attack .", "Trouble sleeping and a cold , high blood pressure ."]
+
+
+@pytest.fixture
+def with_bundled(static_folder, monkeypatch):
+    monkeypatch.setattr(bundled, "FOLDER", static_folder)
+
+
+@pytest.fixture
+def nlp(with_bundled, terminology):
+    return make_pipeline(terminology)
+
+
+def make_pipeline(terminology, **settings):
+    nlp = spacy.blank("en")
+    ruler = nlp.add_pipe("entity_ruler", config={"phrase_matcher_attr": "LOWER"})
+    ruler.add_patterns([{"label": "DISORDER", "pattern": name} for name in terminology.names["name"].to_list()])
+    nlp.add_pipe("sapbert_linker", config=settings).initialize(terminology=terminology)
+    return nlp
+
+
+def links(nlp):
+    return [[(ent.text, ent.kb_id_, ent._.kb_candidates) for ent in doc.ents] for doc in nlp.pipe(DOCS)]
+
+
+def test_a_linker_without_an_encoder_gets_the_bundled_one(nlp, static_folder):
+    linker = nlp.get_pipe("sapbert_linker")
+    assert linker.encoder.fingerprint == read_encoder(static_folder).fingerprint == linker.index.fingerprint
+    assert [link[1] for link in links(nlp)[0]] == ["C0027051"]
+    assert linker.find(["heart atack"])[0][0]["id"] == "C0027051"
+    assert linker.find(["ж", "", "心"]) == [[], [], []]
+
+
+def test_a_loaded_encoder_is_kept(nlp, terminology, tmp_path):
+    linker = nlp.get_pipe("sapbert_linker")
+    linker.initialize(encoder=make_encoder_folder(tmp_path / "own"))
+    fingerprint = linker.encoder.fingerprint
+    assert linker.encoder.content.kind == "transformer"
+    linker.initialize(terminology=terminology)
+    assert linker.encoder.fingerprint == fingerprint == linker.index.fingerprint
+
+
+def test_a_linker_goes_from_one_kind_to_the_other(nlp, encoder_folder, static_folder):
+    linker = nlp.get_pipe("sapbert_linker")
+    expected = links(nlp)
+    linker.initialize(encoder=encoder_folder)
+    assert linker.encoder.width == 32
+    linker.initialize(encoder=str(static_folder))
+    assert linker.encoder.width == 16 and links(nlp) == expected
+
+
+def through_disk(nlp, path):
+    nlp.to_disk(path / "pipeline")
+    shutil.move(path / "pipeline", path / "moved")
+    return spacy.load(path / "moved")
+
+
+def through_bytes(nlp, _):
+    twin = load_model_from_config(nlp.config)
+    twin.get_pipe("entity_ruler").add_patterns(nlp.get_pipe("entity_ruler").patterns)
+    twin.get_pipe("sapbert_linker").from_bytes(nlp.get_pipe("sapbert_linker").to_bytes())
+    return twin
+
+
+@pytest.mark.parametrize("architecture", ["NameEncoder", "StaticEncoder"])
+@pytest.mark.parametrize(
+    "copy_of",
+    [
+        through_disk,
+        through_bytes,
+        lambda nlp, _: pickle.loads(pickle.dumps(nlp)),
+        lambda nlp, _: copy.deepcopy(nlp),
+    ],
+    ids=["disk", "bytes", "pickle", "deepcopy"],
+)
+def test_copies_link_alike(with_bundled, terminology, tmp_path, architecture, copy_of):
+    nlp = make_pipeline(terminology, model={"@architectures": f"spacy-sapbert.{architecture}.v1"})
+    twin = copy_of(nlp, tmp_path)
+    assert links(twin) == links(nlp)
+    linker = twin.get_pipe("sapbert_linker")
+    assert linker.encoder.content.kind == "static"
+    assert linker.add_names([("C0027051", "coronary")]) == 1 and linker.find(["coronary"])[0][0]["id"] == "C0027051"
+
+
+def test_processes_link_alike(nlp):
+    expected = links(nlp)
+    found = [[(ent.text, ent.kb_id_) for ent in doc.ents] for doc in nlp.pipe(DOCS, n_process=2, batch_size=1)]
+    assert found == [[link[:2] for link in doc] for doc in expected]
+
+
+def test_static_architecture_refuses_a_transformer(with_bundled, terminology, encoder_folder):
+    linker = spacy.blank("en").add_pipe(
+        "sapbert_linker", config={"model": {"@architectures": "spacy-sapbert.StaticEncoder.v1", "max_length": 9}}
+    )
+    with pytest.raises(ValueError, match=r"E217.*StaticEncoder.v1"):
+        linker.initialize(terminology=terminology, encoder=encoder_folder)
+    assert not linker.is_ready and not linker.encoder.is_loaded
+    linker.initialize(terminology=terminology)
+    assert linker.encoder.settings.max_length == 9
+
+
+def test_settings_of_transformers_are_refused_for_the_bundled_encoder(with_bundled, terminology):
+    model = {"@architectures": "spacy-sapbert.NameEncoder.v1", "pooling": "cls"}
+    linker = spacy.blank("en").add_pipe("sapbert_linker", config={"model": model})
+    with pytest.raises(ValueError, match=r"E404.*pooling of a static encoder"):
+        linker.initialize(terminology=terminology)
+
+
+SCRIPT = """
+import json, sys
+import spacy
+spacy.blank("en")
+before = set(sys.modules)
+nlp = spacy.load(sys.argv[1])
+linked = [ent.kb_id_ for ent in nlp("She had a heart attack .").ents]
+print(json.dumps([linked, sorted({name.partition(".")[0] for name in set(sys.modules) - before}), sorted(sys.modules)]))
+"""
+
+
+def test_loading_and_linking_imports_no_model_library(nlp, tmp_path):
+    nlp.to_disk(tmp_path / "pipeline")
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(tmp_path / "pipeline")], capture_output=True, text=True, timeout=300
+    )
+    assert not done.returncode, done.stderr
+    linked, new, loaded = json.loads(done.stdout.splitlines()[-1])
+    assert linked == ["C0027051"]
+    third_party = {name for name in new if name not in sys.stdlib_module_names and not name.startswith("_")}
+    # What reads terminologies and indexes.
+    assert third_party <= {"spacy_sapbert", "polars", "pyarrow", "scann", "usearch"}, third_party
+    assert not {name for name in loaded if name.startswith(("spacy_sapbert.encoder.transformer_folder", "sympy"))}
