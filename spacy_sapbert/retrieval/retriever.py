@@ -13,6 +13,7 @@ from ..errors import Errors
 from ..index import ExactIndex, Subset
 from .altered_names import encode_altered_names
 from .cache import LRUCache
+from .filter_cost import get_effort, grow_while_cheap
 from .filters import Allowed, ConceptFilter, FilterTable
 from .token_rows import encode_groups, group_by_tokens, make_row_table, warn_of_unsayable
 from .vector_store import VectorStore
@@ -26,15 +27,6 @@ TIE = 1e-6
 # Cached filters, and cached copies of the vectors that they allow. Each label of `label_types` has a filter.
 KEPT_FILTERS = 32
 KEPT_SUBSETS = 8
-# What a search with a filter costs: the number of rows that could be compared exactly in the same time (measured on
-# 72,000 names) for any search of the index, for a row fetched from it, and for one `effort`, as a share of all rows.
-FREE_ROWS = 4000
-ROWS_PER_FETCHED = 25
-SHARE_PER_EFFORT = 0.0015
-# Less effort misses rows where a filter allows only names far from a mention: a tuned index searches few leaves.
-MOST_EFFORT = 64
-# Fetching more rows than this for every query takes memory, and an approximate index does not have them all.
-MOST_FETCHED = 10_000
 # Takes vectors and the number of rows to fetch for each; gives rows and scores.
 RowSearch = Callable[[np.ndarray, int], tuple[np.ndarray, np.ndarray]]
 
@@ -272,31 +264,3 @@ def grow_to(n_rows: int, fetch: int) -> Iterator[int]:
         yield fetch
         fetch *= 4
     yield n_rows
-
-
-def grow_while_cheap(wanted: int, n_allowed: int, n_rows: int) -> Iterator[int]:
-    """Yield growing numbers of rows to fetch, as long as that is faster than comparing with all allowed rows.
-
-    wanted (int): Allowed rows that are wanted.
-    n_allowed (int): Rows that the filter allows, at least one.
-    n_rows (int): Rows of the index.
-    YIELDS (int): Rows to fetch; none if exact search is faster from the start.
-    """
-    # If allowed rows are spread evenly, the first number contains the wanted rows.
-    fetch = -(-wanted * n_rows // n_allowed)
-    while fetch <= MOST_FETCHED:
-        cost = FREE_ROWS + ROWS_PER_FETCHED * fetch + SHARE_PER_EFFORT * n_rows * get_effort(fetch, wanted)
-        if cost >= n_allowed:
-            break
-        yield fetch
-        fetch *= 4
-
-
-def get_effort(fetch: int, wanted: int) -> int:
-    """Choose how much of an approximate index to search, because allowed rows can be far from a mention.
-
-    fetch (int): Rows to fetch.
-    wanted (int): Allowed rows that are wanted.
-    RETURNS (int): The index's `effort`.
-    """
-    return min(-(-32 * fetch // wanted), MOST_EFFORT)

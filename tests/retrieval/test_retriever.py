@@ -110,13 +110,13 @@ def test_search_equals_comparing_with_every_name(encoder, seed):
 def strategy(request, monkeypatch):
     """The ways of searching with a filter, which are chosen by size."""
     monkeypatch.setattr(
-        "spacy_sapbert.retrieval.retriever.FREE_ROWS", 10**6 if request.param == "exact at once" else -(10**6)
+        "spacy_sapbert.retrieval.filter_cost.FREE_ROWS", 10**6 if request.param == "exact at once" else -(10**6)
     )
     monkeypatch.setattr(
-        "spacy_sapbert.retrieval.retriever.MOST_FETCHED", 10**6 if request.param == "fetching only" else 100
+        "spacy_sapbert.retrieval.filter_cost.MOST_FETCHED", 10**6 if request.param == "fetching only" else 100
     )
     if request.param == "subset gathered at each search":
-        monkeypatch.setattr("spacy_sapbert.retrieval.retriever.FREE_ROWS", 10**6)
+        monkeypatch.setattr("spacy_sapbert.retrieval.filter_cost.FREE_ROWS", 10**6)
         monkeypatch.setattr("spacy_sapbert.index.subset.COPIED_BYTES", 0)
         monkeypatch.setattr("spacy_sapbert.index.nearest.ROW_BLOCK", 7)
 
@@ -181,8 +181,8 @@ def test_an_approximate_index_with_a_filter_gives_what_exact_search_gives(monkey
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     names = [(f"C{i // 3:04d}", f"name {i}", False) for i in range(3000)]
     monkeypatch.setattr("spacy_sapbert.index.approximate.EXACT_BELOW", 0)
-    monkeypatch.setattr("spacy_sapbert.retrieval.retriever.FREE_ROWS", 0)
-    monkeypatch.setattr("spacy_sapbert.retrieval.retriever.ROWS_PER_FETCHED", 5)
+    monkeypatch.setattr("spacy_sapbert.retrieval.filter_cost.FREE_ROWS", 0)
+    monkeypatch.setattr("spacy_sapbert.retrieval.filter_cost.ROWS_PER_FETCHED", 5)
     retrievers = []
     for index in (ExactIndex(), ScannIndex(recall_target=0.95)):
         index.build(vectors)
