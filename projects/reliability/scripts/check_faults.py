@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import itertools
 import shutil
-import tempfile
-import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import typer
-from checks import Check, run_check, write_checks
+from checks import Check, run_check, run_script
 from faults import CODES, fail_with, limit_file_size, watch
-from inputs import make_encoder, make_linker, make_terminology, use_one_thread
-from linkers import describe, make_state, name_saved_state, name_state
+from inputs import make_linker
+from linkers import describe, make_states, name_saved_state, name_state
 from runs import find_damage, find_run_difference, list_unfinished, make_data, read_result, run_training
 
 from spacy_sapbert.retrieval import token_rows
@@ -68,8 +67,7 @@ def check_saving(folder: Path, every: int, check: Check) -> None:
     every (int): Let only each n-th operation fail.
     check (Check): Takes counts and failures.
     """
-    old, new = make_state(folder, "OLD", 1), make_state(folder, "NEW", 2)
-    states = {"old": describe(old), "new": describe(new)}
+    old, new, states = make_states(folder)
     old.to_disk(folder / "good")
     saved = folder / "saved"
     shutil.copytree(folder / "good", saved)
@@ -92,8 +90,7 @@ def check_linked(folder: Path, check: Check) -> None:
     folder (Path): A folder for all that.
     check (Check): Takes counts and failures.
     """
-    old, new = make_state(folder, "OLD", 1), make_state(folder, "NEW", 2)
-    states = {"old": describe(old), "new": describe(new)}
+    old, new, states = make_states(folder)
     for part in ("encoder", "terminology", "retriever"):
         saved, elsewhere = folder / f"linked-{part}", folder / f"elsewhere-{part}"
         old.to_disk(saved)
@@ -113,8 +110,7 @@ def check_loading(folder: Path, every: int, check: Check) -> None:
     every (int): Let only each n-th operation fail.
     check (Check): Takes counts and failures.
     """
-    old, new = make_state(folder, "OLD", 1), make_state(folder, "NEW", 2)
-    states = {"old": describe(old), "new": describe(new)}
+    old, new, states = make_states(folder)
     new.to_disk(folder / "saved")
     data = old.to_bytes()
     for fault, error in each_fault(lambda: old.from_disk(folder / "saved"), folder / "saved", every, check):
@@ -134,10 +130,8 @@ def check_building(folder: Path, every: int, check: Check) -> None:
     every (int): Let only each n-th operation fail.
     check (Check): Takes counts and failures.
     """
-    terminology, encoder = make_terminology("NEW", 20, 0), str(make_encoder(folder / "NEW", 2))
-    vectors = folder / "vectors"
-    old = make_state(folder, "OLD", 1)
-    states = {"old": describe(old), "new": describe(make_state(folder, "NEW", 2))}
+    old, new, states = make_states(folder)
+    terminology, encoder, vectors = new.terminology, str(folder / "NEW"), folder / "vectors"
     data = old.to_bytes()
 
     def build() -> None:
@@ -214,11 +208,8 @@ def main(run: Path, every: int = 1, every_of_training: int = 1) -> None:
     every (int): Let only each n-th operation fail.
     every_of_training (int): The same for training.
     """
-    use_one_thread()
-    warnings.simplefilter("ignore")
-    with tempfile.TemporaryDirectory() as folder:
-        checks = check_faults(every, every_of_training, Path(folder))
-    write_checks(run, "faults", checks, {"every": every, "every_of_training": every_of_training})
+    config = {"every": every, "every_of_training": every_of_training}
+    run_script(run, "faults", partial(check_faults, every, every_of_training), config)
 
 
 if __name__ == "__main__":

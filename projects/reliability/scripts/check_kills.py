@@ -7,16 +7,15 @@ import os
 import random
 import shutil
 import signal
-import tempfile
-import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import srsly
 import typer
-from checks import Check, run_check, write_checks
-from inputs import make_encoder, make_linker, make_terminology, use_one_thread
+from checks import Check, run_check, run_script
+from inputs import make_encoder, make_linker, make_terminology
 from runs import find_damage, find_run_difference, list_unfinished, make_data, read_result
 from works import EDITS, work
 
@@ -194,11 +193,8 @@ def main(run: Path, kills: int = 50, seed: int = 0) -> None:
     kills (int): Kills of each kind of work.
     seed (int): The seed.
     """
-    use_one_thread()
-    warnings.simplefilter("ignore")
-    with tempfile.TemporaryDirectory() as folder:
-        checks = check_kills(kills, seed, Path(folder))
-    write_checks(run, "kills", checks, {"kills": kills, "seed": seed})
+    config = {"kills": kills, "seed": seed}
+    run_script(run, "kills", partial(check_kills, kills, seed), config)
 
 
 if __name__ == "__main__":

@@ -6,17 +6,16 @@ import ctypes
 import gc
 import random
 import sys
-import tempfile
-import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import psutil
 import typer
-from checks import Check, run_check, write_checks
+from checks import Check, run_check, run_script
 from fuzz import BATCH, LABEL_TYPES, make_docs
-from inputs import make_encoder, make_linker, make_name, make_terminology, use_one_thread
+from inputs import make_encoder, make_linker, make_name, make_terminology
 from spacy.language import Language
 from strings import make_strings
 
@@ -137,12 +136,8 @@ def main(run: Path, documents: int = 100_000, edits: int = 1000, most_growth: fl
     most_growth (float): Megabytes by which memory may grow in the second half.
     seed (int): The seed.
     """
-    use_one_thread()
-    warnings.simplefilter("ignore")
-    with tempfile.TemporaryDirectory() as folder:
-        checks = check_memory(documents, edits, most_growth, seed, Path(folder))
     config = {"documents": documents, "edits": edits, "most_growth": most_growth, "seed": seed}
-    write_checks(run, "memory", checks, config)
+    run_script(run, "memory", partial(check_memory, documents, edits, most_growth, seed), config)
 
 
 if __name__ == "__main__":

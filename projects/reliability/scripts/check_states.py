@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import tempfile
 import traceback
-import warnings
+from functools import partial
 from pathlib import Path
 
 import hypothesis
 import typer
-from checks import Check, run_check, write_checks
+from checks import Check, run_check, run_script
 from hypothesis import HealthCheck, Phase
 from hypothesis.stateful import run_state_machine_as_test
-from inputs import use_one_thread
 from states import LinkerMachine, ThreadedMachine, World
 
 
@@ -72,12 +70,8 @@ def main(run: Path, examples: int = 200, steps: int = 40, seed: int = 0) -> None
     steps (int): Steps of each at most.
     seed (int): The seed.
     """
-    use_one_thread()
-    # Names without a known token are among those that are added.
-    warnings.simplefilter("ignore")
-    with tempfile.TemporaryDirectory() as folder:
-        checks = check_states(examples, steps, seed, Path(folder))
-    write_checks(run, "states", checks, {"examples": examples, "steps": steps, "seed": seed})
+    config = {"examples": examples, "steps": steps, "seed": seed}
+    run_script(run, "states", partial(check_states, examples, steps, seed), config)
 
 
 if __name__ == "__main__":

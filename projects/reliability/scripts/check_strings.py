@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
-import warnings
+from functools import partial
 from pathlib import Path
 
 import typer
-from checks import Check, run_check, write_checks
+from checks import Check, run_check, run_script
 from fuzz import LABEL_TYPES, compare_docs, compare_strings, compare_surrogates, make_docs
-from inputs import make_encoder, make_linker, make_terminology, use_one_thread
+from inputs import make_encoder, make_linker, make_terminology
 from naive import NaiveEncoder, NaiveLinker, copy_concepts
 from strings import make_strings
 
@@ -49,12 +48,8 @@ def main(run: Path, strings: int = 100_000, documents: int = 100_000, seed: int 
     documents (int): Documents.
     seed (int): The seed.
     """
-    use_one_thread()
-    # Strings that are too long to be names come with a warning each.
-    warnings.simplefilter("ignore")
-    with tempfile.TemporaryDirectory() as folder:
-        checks = check_strings(strings, documents, seed, Path(folder))
-    write_checks(run, "strings", checks, {"strings": strings, "documents": documents, "seed": seed})
+    config = {"strings": strings, "documents": documents, "seed": seed}
+    run_script(run, "strings", partial(check_strings, strings, documents, seed), config)
 
 
 if __name__ == "__main__":

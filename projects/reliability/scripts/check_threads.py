@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import random
-import tempfile
 import threading
 import time
-import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import typer
-from checks import Check, run_check, write_checks
+from checks import Check, run_check, run_script
 from generations import EDIT, Generations
-from inputs import make_linker, use_one_thread
+from inputs import make_linker
 from spacy.tokens import Span
 
 K = 4
@@ -238,12 +237,8 @@ def main(run: Path, minutes: float = 2.0, searching: int = 2, editing: int = 2, 
     editing (int): Threads that edit.
     seed (int): The seed.
     """
-    use_one_thread()
-    warnings.simplefilter("ignore")
-    with tempfile.TemporaryDirectory() as folder:
-        checks = check_threads(60 * minutes, searching, editing, seed, Path(folder))
     config = {"minutes": minutes, "searching": searching, "editing": editing, "seed": seed}
-    write_checks(run, "threads", checks, config)
+    run_script(run, "threads", partial(check_threads, 60 * minutes, searching, editing, seed), config)
 
 
 if __name__ == "__main__":

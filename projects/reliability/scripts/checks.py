@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import time
 import traceback
+import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Lock
 from typing import Any
+
+from inputs import use_one_thread
 
 from training.data.run_folder import write_json
 
@@ -85,6 +89,22 @@ def run_check(name: str, checks: list[Check]) -> Iterator[Check]:
         check.fail(f"the check ended at {Path(where.filename).name}:{where.lineno} with {error!r}")
     finally:
         check.seconds = time.perf_counter() - start
+
+
+def run_script(run: Path, part: str, check: Callable[[Path], list[Check]], config: dict[str, Any]) -> None:
+    """Run the checks of a script in one thread, and write their lines.
+
+    run (Path): The folder of the run.
+    part (str): The script's name for the lines.
+    check (Callable[[Path], list[Check]]): Runs the checks in a folder, which is deleted afterwards.
+    config (dict): The settings that decide what is done.
+    """
+    use_one_thread()
+    # Names without a known token, and strings that are too long to be names, come with a warning each.
+    warnings.simplefilter("ignore")
+    with TemporaryDirectory() as folder:
+        checks = check(Path(folder))
+    write_checks(run, part, checks, config)
 
 
 def write_checks(run: Path, part: str, checks: list[Check], config: dict[str, Any]) -> None:

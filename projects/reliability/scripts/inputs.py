@@ -9,8 +9,7 @@ from pathlib import Path
 import spacy
 import torch
 from spacy.language import Language
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+from transformers import BertConfig, BertModel, BertTokenizerFast
 
 from spacy_sapbert.linker import SapbertLinker
 from spacy_sapbert.terminology import Terminology, TerminologyBuilder
@@ -29,26 +28,6 @@ def use_one_thread() -> None:
     torch.set_num_threads(1)
 
 
-def make_tokenizer() -> PreTrainedTokenizerFast:
-    """Make an uncased WordPiece tokenizer that knows ASCII letters, digits and punctuation, and nothing else.
-
-    RETURNS (PreTrainedTokenizerFast): The tokenizer.
-    """
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    characters = string.ascii_lowercase + string.digits
-    pieces = [*special, *characters, *(f"##{c}" for c in characters), *string.punctuation]
-    vocab = {piece: number for number, piece in enumerate(pieces)}
-    backend = Tokenizer(models.WordPiece(vocab, unk_token="[UNK]"))
-    backend.normalizer = normalizers.BertNormalizer(lowercase=True)
-    backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    ends = [("[CLS]", vocab["[CLS]"]), ("[SEP]", vocab["[SEP]"])]
-    backend.post_processor = processors.TemplateProcessing(
-        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B [SEP]", special_tokens=ends
-    )
-    names = {f"{name}_token": f"[{name.upper()}]" for name in ("pad", "unk", "cls", "sep", "mask")}
-    return PreTrainedTokenizerFast(tokenizer_object=backend, model_max_length=64, **names)
-
-
 def make_encoder(folder: Path, seed: int) -> Path:
     """Save a tiny random BERT. Encoders of different seeds give different cosines for the same strings.
 
@@ -58,7 +37,12 @@ def make_encoder(folder: Path, seed: int) -> Path:
     """
     if (folder / "config.json").is_file():
         return folder
-    tokenizer = make_tokenizer()
+    # An uncased tokenizer that knows ASCII letters, digits and punctuation, and nothing else.
+    characters = string.ascii_lowercase + string.digits
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *characters, *(f"##{c}" for c in characters)]
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "vocab.txt").write_text("\n".join([*pieces, *string.punctuation]), encoding="utf8")
+    tokenizer = BertTokenizerFast(str(folder / "vocab.txt"), model_max_length=64)
     torch.manual_seed(seed)
     sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
     transformer = BertModel(BertConfig(vocab_size=len(tokenizer), max_position_embeddings=64, **sizes))

@@ -27,6 +27,16 @@ def make_state(folder: Path, prefix: str, seed: int) -> SapbertLinker:
     return linker
 
 
+def make_states(folder: Path) -> tuple[SapbertLinker, SapbertLinker, dict[str, dict[str, Any]]]:
+    """Make a linker in an old and one in a new state.
+
+    folder (Path): For the encoders.
+    RETURNS (tuple): The old linker, the new one, and the descriptions of both as "old" and "new".
+    """
+    old, new = make_state(folder, "OLD", 1), make_state(folder, "NEW", 2)
+    return old, new, {"old": describe(old), "new": describe(new)}
+
+
 def describe(linker: SapbertLinker) -> dict[str, Any]:
     """Describe a linker by what it holds and what it answers.
 
