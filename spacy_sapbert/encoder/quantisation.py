@@ -28,6 +28,8 @@ def quantise(tokenizer: Tokenizer, table: np.ndarray, *, max_length: int = 25) -
     RETURNS (StaticSource): The encoder.
     RAISES (ValueError): If the tokenizer and the table do not fit together, a number is not finite, or all are zero.
     """
+    if sorted(tokenizer.get_vocab().values()) != list(range(tokenizer.get_vocab_size())):
+        raise ValueError(Errors.E218.format(reason="the ids of the tokens have gaps"))
     settings = EncoderSettings.read({"pooling": "mean", "max_length": max_length}, "a static encoder")
     with np.errstate(over="ignore"):
         table = np.array(table, dtype=np.float32)

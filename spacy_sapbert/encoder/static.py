@@ -48,6 +48,8 @@ class StaticSource:
     scales (ndarray): The scale of each row, float32. A learned weight of a token is part of it.
     settings (EncoderSettings): The settings in force.
     fingerprint (str): SHA-256 over table, vocabulary and settings: equal fingerprints, equal vectors.
+    ignored (frozenset[int]): Tokens that add nothing to a vector: special ones, the unknown one, and all others with a
+        row of zeros.
     """
 
     tokenizer: Tokenizer
@@ -55,6 +57,7 @@ class StaticSource:
     scales: np.ndarray
     settings: EncoderSettings
     fingerprint: str
+    ignored: frozenset[int]
     kind: ClassVar[str] = "static"
 
     def prepare(self, precision: Precision, device: torch.device) -> StaticEncoder:
@@ -64,8 +67,7 @@ class StaticSource:
         device (device): Not used: the table stays in the memory of the processor.
         RETURNS (StaticEncoder): The encoder.
         """
-        uninformative = np.flatnonzero(~(self.rows.any(axis=1) & (self.scales != 0)))
-        return StaticEncoder(self, self.tokenizer, frozenset(uninformative.tolist()))
+        return StaticEncoder(self, self.tokenizer, self.ignored)
 
     def as_hf_objects(self) -> HFObjects:
         """Return the container that spacy-transformers uses.
@@ -93,8 +95,7 @@ class StaticEncoder(NamedTuple):
 
     source (StaticSource): The encoder as read.
     backend (Tokenizer): The tokenizer.
-    special_ids (frozenset[int]): Tokens that add nothing to a vector: special ones, the unknown one, and all others
-        with a row of zeros.
+    special_ids (frozenset[int]): Tokens that say nothing of a string.
     """
 
     source: StaticSource
@@ -198,8 +199,7 @@ def make_source(
     tokenizer.no_padding()
     tokenizer.enable_truncation(settings.max_length)
     tokenizer.post_processor = None  # it adds special tokens
-    # Vocabularies can have gaps, and ids beyond the number of tokens.
-    n_tokens = 1 + max(tokenizer.get_vocab().values(), default=-1)
+    n_tokens = tokenizer.get_vocab_size()
     if rows.ndim != 2 or rows.dtype != np.int8 or scales.dtype != np.float32 or scales.shape != rows.shape[:1]:
         found = f"{rows.dtype} {rows.shape} and {scales.dtype} {scales.shape}"
         raise ValueError(f"its rows and scales are {found}, not int8 (tokens, width) and float32 (tokens,)")
@@ -210,10 +210,11 @@ def make_source(
         broken = np.flatnonzero(~np.isfinite(scales * np.float32(128 * settings.max_length)))
     if len(broken):
         raise ValueError(f"{len(broken)} rows are not finite, the first that of {tokenizer.id_to_token(broken[0])!r}")
-    if not (rows.any(axis=1) & (scales != 0)).any():
+    ignored = np.flatnonzero(~(rows.any(axis=1) & (scales != 0)))
+    if len(ignored) == len(rows):
         raise ValueError("all rows of its table are zero")
     fingerprint = fingerprint or compute_fingerprint(tokenizer, rows, scales, settings)
-    return StaticSource(tokenizer, rows, scales, settings, fingerprint)
+    return StaticSource(tokenizer, rows, scales, settings, fingerprint, frozenset(ignored.tolist()))
 
 
 def compute_fingerprint(tokenizer: Tokenizer, rows: np.ndarray, scales: np.ndarray, settings: EncoderSettings) -> str:

@@ -245,10 +245,13 @@ def test_unknown_hub_name_offline_is_refused_at_once(offline):
     assert time.monotonic() - start < 5
 
 
-def test_encoder_on_the_hub_keeps_its_settings(offline, encoder_folder):
-    requested = {"pooling": "mean_all_tok", "max_length": 12}
+@pytest.mark.parametrize(
+    "folder, requested",
+    [("encoder_folder", {"pooling": "mean_all_tok", "max_length": 12}), ("static_folder", {"max_length": 12})],
+)
+def test_encoder_on_the_hub_keeps_its_settings(offline, request, folder, requested):
     snapshot = offline / "models--some--encoder" / "snapshots" / ("a" * 40)
-    write_encoder(read_encoder(encoder_folder, requested=requested), snapshot)
+    write_encoder(read_encoder(request.getfixturevalue(folder), requested=requested), snapshot)
     (offline / "models--some--encoder" / "refs").mkdir()
     (offline / "models--some--encoder" / "refs" / "main").write_text("a" * 40)
     source = read_encoder("some/encoder")

@@ -173,6 +173,8 @@ def test_an_unknown_token_that_is_not_special_does_not_count():
     ]
     with pytest.raises(ValueError, match="E218.*2 rows, but its tokenizer 3 tokens"):
         quantise(backend, np.ones((2, 2)))
+    with pytest.raises(ValueError, match="E218.*gaps"):
+        quantise(Tokenizer(models.WordLevel({"odd": 0, "cold": 2}, unk_token="odd")), np.ones((2, 2)))
 
 
 def test_writing_replaces_an_encoder_as_a_whole(folder, monkeypatch):

@@ -83,6 +83,14 @@ def test_settings_of_a_run_go_before_those_of_the_table(table):
         )
 
 
+def test_training_starts_from_transformers(static_folder, encoder_folder, tmp_path):
+    assert load_base(str(static_folder), EncoderChoice()).width == 16
+    paths = {"encoder": str(static_folder), "pairs": str(tmp_path), "output": str(tmp_path / "run")}
+    with pytest.raises(ValueError, match=r"E217.*A transformer encoder is needed here"):
+        train(make_settings({"paths": paths, "run": {"method": "sapbert", "precision": "fp32"}}))
+    assert load_base(str(encoder_folder), EncoderChoice(), "transformer").source.kind == "transformer"
+
+
 def test_lower_case_stays_with_the_trained_encoder(table, tmp_path):
     table(lower_case=True)
     (tmp_path / "pairs.txt").write_text("".join(f"C{i}||name {i}||other {i}\n" for i in range(6)))

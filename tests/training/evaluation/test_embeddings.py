@@ -67,3 +67,14 @@ def test_damaged_files_are_refused(encoder, tmp_path, damage):
     damage(next(tmp_path.rglob("*.npy")))
     with pytest.raises(ValueError, match="E750.*Delete its folder"):
         Embeddings(encoder, tmp_path)
+
+
+def test_a_static_encoder_gives_strings_that_it_does_not_know_zeros(static_folder):
+    shim = EncoderShim({})
+    shim.load(static_folder)
+    strings = ["cold", "ж", "heart attack", ""]
+    for normalised in (True, False):
+        vectors = Embeddings(shim).take(strings, normalised=normalised)
+        expected = shim.encode(strings) if normalised else shim.encode_unscaled(strings)
+        np.testing.assert_allclose(vectors, expected, atol=1e-5)
+    assert vectors.any(axis=1).tolist() == [True, False, True, False]

@@ -280,7 +280,7 @@ def test_missing_corpora_are_named(tmp_path):
         read_corpora(tmp_path / "no.cfg", tmp_path)
 
 
-def test_encoders_are_measured_side_by_side_for_a_card(encoder_folder, encoder, tmp_path):
+def test_encoders_are_measured_side_by_side_for_a_card(encoder_folder, static_folder, encoder, tmp_path):
     task = LinkingTask(["heart", "cold"], [["C1"], ["C2"]], names=["heart", "cold"], ids=["C1", "C3"])
     task.to_disk(tmp_path / "names.json")
     arguments = ["measure", str(encoder_folder), str(tmp_path / "out"), "--held-out", str(tmp_path / "names.json")]
@@ -294,6 +294,8 @@ def test_encoders_are_measured_side_by_side_for_a_card(encoder_folder, encoder, 
     CliRunner().invoke(app, [*arguments, "--results", str(tmp_path / "card.json")])
     rows = read_results(tmp_path / "card.json", encoder.fingerprint)
     assert rows == {"names": dict.fromkeys(["before acc@1", "before acc@5", "acc@1", "acc@5"], 0.5)}
+    static = CliRunner().invoke(app, [arguments[0], f"{static_folder}, {encoder_folder}", *arguments[2:]])
+    assert not static.exit_code and static.output.count("50.0/50.0") == 2
     nothing = CliRunner().invoke(app, ["measure", str(encoder_folder), str(tmp_path / "out")])
     assert "E678" in str(nothing.exception)
 
