@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-import torch
 import typer
 from plain_encoder import PlainEncoder
 from run import start
@@ -15,7 +14,6 @@ from tqdm import tqdm
 from turns import median_ratio, take_turns
 
 from spacy_sapbert.encoder import EncoderShim, build_name_encoder_v1, get_encoder
-from spacy_sapbert.encoder.precision import resolve_precision
 from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.types import Precision
 from training.data.run_folder import write_json
@@ -48,12 +46,14 @@ def main(run: Path) -> None:
     random.Random(settings.seed).shuffle(names)
     names = names[: settings.encoder_names or None]
     shims = {precision: load_encoder(settings.encoder, precision) for precision in PRECISIONS}
-    plain = PlainEncoder(settings.encoder, shims["auto"].settings)
+    same = settings.plain_encoder == settings.encoder
+    plain_settings = shims["auto"].settings if same else load_encoder(settings.plain_encoder, "fp32").settings
+    plain = PlainEncoder(settings.plain_encoder, plain_settings)
     ways = {"plain": plain.encode, **{precision: shim.encode for precision, shim in shims.items()}}
     for encode in ways.values():
         encode(names[:WARM_UP])
     seconds: dict[str, list[float]] = {way: [] for way in ways}
-    cosines: dict[str, list[np.ndarray]] = {precision: [] for precision in PRECISIONS}
+    cosines: dict[str, list[np.ndarray]] = {precision: [] for precision in (PRECISIONS if same else ())}
     for turn in tqdm(range(TURNS), desc="Encoding in turns", unit="turn"):
         shard = names[turn::TURNS]
         measured = take_turns({way: partial(encode, shard) for way, encode in ways.items()}, turn)
@@ -63,9 +63,10 @@ def main(run: Path) -> None:
             found.append((measured["plain"][1] * measured[precision][1]).sum(axis=1))
     result = {
         "names": len(names),
-        "auto_is": str(resolve_precision("auto", torch.device("cpu"))).removeprefix("torch."),
-        "max_length": plain.settings.max_length,
-        "pooling": plain.settings.pooling,
+        "kind": shims["auto"].content.kind,
+        "auto_is": str(shims["auto"].dtype).removeprefix("torch."),
+        "max_length": shims["auto"].settings.max_length,
+        "pooling": shims["auto"].settings.pooling,
         "fingerprint": shims["auto"].fingerprint,
         "names_per_second": {way: len(names) / sum(elapsed) for way, elapsed in seconds.items()},
         "times_plain": {precision: median_ratio(seconds["plain"], seconds[precision]) for precision in PRECISIONS},

@@ -20,6 +20,7 @@ def main(
     names: str = "",
     mentions: str = "",
     encoder: str = "../open_encoder/model",
+    plain_encoder: str = "",
     limit: int = 0,
     encoder_names: int = 0,
     seed: int = 0,
@@ -31,6 +32,7 @@ def main(
     names (str): A table of names, a folder in RRF or a saved terminology; empty for the Human Phenotype Ontology.
     mentions (str): Files of mentions with commas between them; empty for held-out names.
     encoder (str): Encoder folder or hub name.
+    plain_encoder (str): The transformer of the plain loop; empty for the same encoder.
     limit (int): Names to take at random; 0 for all.
     encoder_names (int): Names for the comparison of encoders; 0 for all.
     seed (int): Seed of all random choices.
@@ -51,6 +53,7 @@ def main(
         raise ValueError(f"There are no mentions in '{mentions}', or too few names to hold some out.")
     settings = Settings(
         encoder=encoder,
+        plain_encoder=plain_encoder or encoder,
         limit=limit,
         encoder_names=encoder_names,
         seed=seed,

@@ -18,6 +18,7 @@ class Settings:
     """What decides a run.
 
     encoder (str): Encoder folder or hub name.
+    plain_encoder (str): The transformer of the plain loop: a folder or hub name.
     limit (int): Names taken at random; 0 for all.
     encoder_names (int): Names for the comparison of encoders; 0 for all.
     seed (int): Seed of all random choices.
@@ -29,6 +30,7 @@ class Settings:
     """
 
     encoder: str
+    plain_encoder: str
     limit: int
     encoder_names: int
     seed: int
