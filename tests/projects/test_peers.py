@@ -26,7 +26,8 @@ NAMES = [("C1", "common cold"), ("C1", "cold"), ("C2|D2", "cold"), ("C2|D2", "co
 MENTIONS = [("Cold", ["C1"]), ("fevers", ["C3"]), ("Cold", ["D2"]), ("cold temperatures", ["D2"]), ("gout", ["C9"])]
 KEYS = {
     *("task", "system", "encoder", "precision", "neighbours", "acc_at_1", "acc_at_5", "acc_at_1_any_tied"),
-    *("row_acc_at_5", "mentions", "distinct_mentions", "mentions_per_second", "build_seconds", "peak_bytes"),
+    *("row_acc_at_5", "mentions", "distinct_mentions", "mentions_per_second", "build_seconds", "load_seconds"),
+    "peak_bytes",
     *("peak_bytes_of_imports", "same_first_concept"),
 }
 
@@ -206,6 +207,7 @@ def test_a_run_gives_one_flat_row_for_each_system_and_task(files, encoder_folder
         assert set(peer) == KEYS
         assert all(value is None or isinstance(value, (str, int, float)) for value in peer.values())
         assert peer["mentions"] == (5 if peer["task"] == "one" else 2) and peer["mentions_per_second"] > 0
+        assert (peer["load_seconds"] is not None) == (peer["system"] in run_ours.VECTORS.values())
     exact = next(peer for peer in peers if peer["system"] == "exact match" and peer["task"] == "one")
     # Both meanings of "cold" are found; the other mentions have no equal name.
     assert (exact["acc_at_1"], exact["acc_at_5"], exact["distinct_mentions"]) == (0.2, 0.4, 4)

@@ -116,8 +116,8 @@ def write_measurement(run: Path, key: str, measurement: dict[str, Any]) -> None:
     run (Path): The folder of the run.
     key (str): The system's.
     measurement (dict): `system`, `encoder`, `ranks` ("names" or "concepts"), `settings`, `versions`, `build` (seconds
-        of its parts; None if building is part of the search), `memory` (peak bytes after each step), and `tasks`, as
-        `measure_tasks` gives them.
+        of its parts; None if building is part of the search), `load` (seconds to load what was saved; None if nothing
+        is), `memory` (peak bytes after each step), and `tasks`, as `measure_tasks` gives them.
     """
     folder = run / "measured"
     folder.mkdir(parents=True, exist_ok=True)

@@ -56,8 +56,8 @@ def describe(
     RETURNS (dict): `system`, `encoder`, `precision`, `neighbours`; `acc_at_1`, `acc_at_5` (distinct concepts),
         `acc_at_1_any_tied`, `row_acc_at_5` (names; None where a system only gives concepts); `mentions`,
         `distinct_mentions`, `mentions_per_second` (of distinct ones, in the median pass), `build_seconds` (None if each
-        search builds), `peak_bytes`, `peak_bytes_of_imports`; `same_first_concept`, the share of distinct mentions for
-        which the first concept is that of `expected`.
+        search builds), `load_seconds` (None if nothing is saved), `peak_bytes`, `peak_bytes_of_imports`;
+        `same_first_concept`, the share of distinct mentions for which the first concept is that of `expected`.
     """
     scores = measure_linking(StoredRankings(task.ids, found), task)
     settings, memory = measurement["settings"], measurement["memory"]
@@ -74,6 +74,7 @@ def describe(
         "distinct_mentions": timed["queries"],
         "mentions_per_second": timed["queries"] / median(timed["seconds"]),
         "build_seconds": None if measurement["build"] is None else sum(measurement["build"].values()),
+        "load_seconds": measurement["load"],
         "peak_bytes": memory["searched"],
         "peak_bytes_of_imports": memory["imported"],
         "same_first_concept": share_of_equal_firsts(found, expected) if expected else None,

@@ -23,7 +23,7 @@ def make_table(peers: list[dict[str, Any]]) -> str:
     RETURNS (str): Markdown.
     """
     tasks = list(dict.fromkeys(peer["task"] for peer in peers))
-    head = ["system", "encoder", "build, s", "peak memory, MB"]
+    head = ["system", "encoder", "build, s", "load, s", "peak memory, MB"]
     head += [f"{task} {what}" for task in tasks for what in ("acc@1", "acc@5", "mentions/s")]
     lines = [_line(head), _line(["---", "---", *["---:"] * (len(head) - 2)])]
     by_system: dict[tuple[str, str], list[dict[str, Any]]] = {}
@@ -33,7 +33,8 @@ def make_table(peers: list[dict[str, Any]]) -> str:
         first = of_system[0]
         precision = f", {first['precision']}" if first["precision"] and first["precision"] not in system else ""
         build = "in each search" if first["build_seconds"] is None else f"{first['build_seconds']:,.1f}"
-        cells = [system + precision, encoder, build, f"{first['peak_bytes'] / MEGABYTE:,.0f}"]
+        load = "" if first["load_seconds"] is None else f"{first['load_seconds']:,.2f}"
+        cells = [system + precision, encoder, build, load, f"{first['peak_bytes'] / MEGABYTE:,.0f}"]
         for peer in of_system:
             shares = [f"{100 * peer[name]:.1f}" for name in ("acc_at_1", "acc_at_5")]
             cells += [*shares, f"{peer['mentions_per_second']:,.0f}"]

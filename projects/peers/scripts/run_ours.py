@@ -5,11 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
 
 import typer
 from measuring import Ranking, measure_tasks, peak_memory, start, write_measurement
+
+if TYPE_CHECKING:
+    from spacy_sapbert.encoder import EncoderShim
+    from spacy_sapbert.index import ExactIndex
 
 # How a system is called in the report, by its key.
 STRINGS = {"exact-match": "exact match", "tfidf": "TF-IDF of characters, exact search"}
@@ -28,12 +34,14 @@ class Built:
     settings (dict): What decides its results.
     build (dict | None): Seconds of each step of building; None if that is a part of every search.
     memory (dict): Peak bytes after each step.
+    time_loading (Callable | None): Saves, loads, and gives the seconds of loading; None if nothing is saved.
     """
 
     search: Callable[[Sequence[str]], list[Ranking]]
     settings: dict[str, Any]
     build: dict[str, float] | None = None
     memory: dict[str, int] = field(default_factory=dict)
+    time_loading: Callable[[], float] | None = None
 
 
 def build_strings(key: str, names: Sequence[str], ids: Sequence[str], k: int) -> Built:
@@ -80,7 +88,30 @@ def build_vectors(key: str, encoder_name: str, names: Sequence[str], ids: Sequen
     build = {"encoding": encoded - begin, "index": time.perf_counter() - encoded}
     memory["built"] = peak_memory()
     settings = {"k": k, **describe_encoder(encoder), "index": index.configuration, "recall": index.recall}
-    return Built(lambda queries: to_rankings(ids, *index.search(encoder.encode(queries), k)), settings, build, memory)
+
+    def search(queries: Sequence[str]) -> list[Ranking]:
+        return to_rankings(ids, *index.search(encoder.encode(queries), k))
+
+    return Built(search, settings, build, memory, partial(time_loading, encoder, index))
+
+
+def time_loading(encoder: EncoderShim, index: ExactIndex) -> float:
+    """Save encoder and index, and load them.
+
+    encoder (EncoderShim): The encoder.
+    index (ExactIndex): Its index.
+    RETURNS (float): Seconds of loading.
+    """
+    from spacy_sapbert.encoder import write_encoder
+    from spacy_sapbert.index import read_index
+
+    with TemporaryDirectory() as folder:
+        write_encoder(encoder.content, Path(folder, "encoder"))
+        index.to_disk(Path(folder, "index"))
+        begin = time.perf_counter()
+        encoder.unloaded().load(Path(folder, "encoder"))
+        read_index(Path(folder, "index"))
+        return time.perf_counter() - begin
 
 
 def main(run: Path, system: str, encoder: int = 0) -> None:
@@ -113,6 +144,8 @@ def main(run: Path, system: str, encoder: int = 0) -> None:
         "build": built.build,
         "memory": {**built.memory, "searched": peak_memory()},
         "tasks": tasks,
+        # Last, so that peak memory is that of one index.
+        "load": built.time_loading() if built.time_loading else None,
     }
     write_measurement(run, key, measurement)
 

@@ -11,7 +11,7 @@ from measuring import Ranking, measure_tasks, peak_memory, start, write_measurem
 
 
 def main(run: Path, batch_size: int, encoder: int = 0) -> None:
-    """Encode the dictionary and look all mentions up.
+    """Encode the dictionary and look all mentions up, if the encoder is a transformer.
 
     run (Path): The folder of the run.
     batch_size (int): Mentions at a time.
@@ -23,11 +23,14 @@ def main(run: Path, batch_size: int, encoder: int = 0) -> None:
     from plain_loop import LENGTH, NAMES_AT_ONCE, NEIGHBOURS, PlainLoop
     from rankings import to_rankings
 
+    from spacy_sapbert.encoder import EncoderSource
     from training.machine import find_versions
 
     names, ids = read_dictionary(run)
     chosen = settings["encoders"][encoder]
     shim = load_encoder(chosen["name"], "fp32")
+    if shim.content.kind != EncoderSource.kind:
+        return  # the loop is one of transformers
     loop = PlainLoop(shim.source)
     memory = {"imported": peak_memory()}
     begin = time.perf_counter()
@@ -57,6 +60,7 @@ def main(run: Path, batch_size: int, encoder: int = 0) -> None:
         "build": build,
         "memory": {**memory, "searched": peak_memory()},
         "tasks": tasks,
+        "load": None,
     }
     write_measurement(run, key, measurement)
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from measuring import Ranking, measure_tasks, peak_memory, start, write_measurement
@@ -60,13 +61,44 @@ def make_linker_search(
     return search
 
 
+def time_loading(folder: str) -> float:
+    """Load a saved index with scispaCy's own function.
+
+    folder (str): What `create_tfidf_ann_index` has written.
+    RETURNS (float): Seconds.
+    """
+    from scispacy.candidate_generation import LinkerPaths, load_approximate_nearest_neighbours_index
+
+    files = ("nmslib_index.bin", "tfidf_vectorizer.joblib", "tfidf_vectors_sparse.npz", "concept_aliases.json")
+    begin = time.perf_counter()
+    load_approximate_nearest_neighbours_index(LinkerPaths(*(str(Path(folder) / file) for file in files)))
+    return time.perf_counter() - begin
+
+
 def main(folder: str) -> None:
-    """Build an index with scispaCy's own function and parameters, and look all mentions up.
+    """Build an index with scispaCy's own function and parameters, look all mentions up, and load the index again.
 
     folder (str): The folder of the run.
     """
     run = Path(folder)
     settings = start(run)
+    with TemporaryDirectory() as saved:
+        measured = measure(run, settings, saved)
+        # Last, so that peak memory is that of one index.
+        loading = time_loading(saved)
+    versions = {"python": sys.version.split()[0], **{package: version(package) for package in PACKAGES}}
+    for key, measurement in measured.items():
+        write_measurement(run, key, {**measurement, "versions": versions, "load": loading})
+
+
+def measure(run: Path, settings: dict[str, Any], saved: str) -> dict[str, dict[str, Any]]:
+    """Build, save and search.
+
+    run (Path): The folder of the run.
+    settings (dict): The settings of the run.
+    saved (str): The folder for the index.
+    RETURNS (dict[str, dict]): The measurement of each system by its key, without versions and loading.
+    """
     from scispacy.candidate_generation import CandidateGenerator, create_tfidf_ann_index
     from scispacy.linking_utils import KnowledgeBase
 
@@ -74,8 +106,8 @@ def main(folder: str) -> None:
     knowledge_base = KnowledgeBase(str(run / KNOWLEDGE_BASE_FILE))
     begin = time.perf_counter()
     # It returns names, vectoriser and index, in the order that the generator takes index, vectoriser and names.
-    parts = create_tfidf_ann_index(None, knowledge_base)
-    build = {"index": time.perf_counter() - begin}
+    parts = create_tfidf_ann_index(saved, knowledge_base)
+    build = {"index, saved": time.perf_counter() - begin}
     memory["built"] = peak_memory()
     generator = CandidateGenerator(*reversed(parts), knowledge_base)
     k = settings["neighbours"]
@@ -87,20 +119,19 @@ def main(folder: str) -> None:
         ),
         "scispacy-linker-defaults": ("scispaCy, linker with its defaults", make_linker_search(generator, k)),
     }
-    versions = {"python": sys.version.split()[0], **{package: version(package) for package in PACKAGES}}
+    measured = {}
     for key, (label, search) in searches.items():
         tasks = measure_tasks(run, key, search, batch_size=settings["batch_size"], repeats=settings["repeats"])
-        measurement = {
+        measured[key] = {
             "system": label,
             "encoder": None,
             "ranks": "concepts",
             "settings": {"k": k, "names_in_index": len(parts[0])},
-            "versions": versions,
             "build": build,
             "memory": {**memory, "searched": peak_memory()},
             "tasks": tasks,
         }
-        write_measurement(run, key, measurement)
+    return measured
 
 
 if __name__ == "__main__":

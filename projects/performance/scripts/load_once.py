@@ -28,17 +28,10 @@ def main(pipeline: str, docs_file: str, threads: str) -> None:
     threads (str): Processors to use.
     """
     begin = time.perf_counter()
-    import polars  # noqa: F401
     import spacy
     import torch
-    import transformers  # noqa: F401
 
-    import spacy_sapbert.encoder  # noqa: F401
-    import spacy_sapbert.saving  # noqa: F401
-    from spacy_sapbert.compat import has_package, import_scann
-
-    if has_package("scann"):
-        import_scann()
+    spacy.blank("en")
     imported = time.perf_counter()
     memory = {"imported": peak_memory()}
     torch.set_num_threads(int(threads))
