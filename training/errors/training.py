@@ -26,7 +26,6 @@ class TrainingErrors:
         "No triple is left of the {rows} rows of MRREL in {folder} (dropped: {dropped}). The terminology is probably "
         "of another release, or filtered to few concepts."
     )
-
     E610 = (
         "There is no {file} in {path}, so this is no complete folder of training data. Such folders are written by "
         "{commands} of `python -m training`: run the command, or correct the path. Projects read those below their "
@@ -64,7 +63,6 @@ class TrainingErrors:
         "'spacy-sapbert[training]'. Or set paths.encoder to a folder, to a name on the Hugging Face hub or to a short "
         "name of training/encoders/bases.cfg."
     )
-
     E635 = (
         "{n} weights, such as {name}, have infinite numbers or NaN, so nothing was exported. The run has diverged: "
         "train again in another output folder with a lower learning rate, or export a checkpoint from before."
@@ -80,14 +78,10 @@ class TrainingErrors:
 
     # E64x: what commands and functions are given
     E640 = (
-        "{n} concepts with pairs in {path} are held out, the first is '{id}'. Training on them would make the "
-        "evaluation look better than it is. Make the pairs of the terminology that `python -m training split` has "
-        "written, or give the held-out names that belong to these pairs."
+        "{n} concepts with pairs in {path} are held out, the first is '{id}', so evaluation would look too good. Make "
+        "the pairs of the terminology that `python -m training split` has written, or give their own held-out names."
     )
-    E641 = (
-        "The output {output} is inside of the release's folder {folder}, which nothing but the release should be in. "
-        "Give another folder."
-    )
+    E641 = "The output {output} is inside of {folder}, the folder of the release. Give a folder outside of it."
     E642 = "Can't write to the file {path}: {reason}. Give the path of a file."
     E643 = (
         "--languages is empty, which could mean none or all. Give the LAT values of the languages to keep, with commas "
@@ -96,8 +90,7 @@ class TrainingErrors:
     E644 = "The command `{old}` is now called `{new}`: run `python -m training {new}` with the same arguments."
     E645 = (
         "There is no terminology in {path} (seen from {cwd}). `python -m training preprocess RELEASE FOLDER` writes "
-        "one to FOLDER; `split` and `language-split` write the names to train on to FOLDER/terminology. Run the "
-        "command first, or correct the path."
+        "one to FOLDER; `split` and `language-split` write one to FOLDER/terminology. Run one, or correct the path."
     )
     E646 = "There is no config {name}: no such file in {cwd}, and none comes with training. There are: {names}"
 
@@ -107,14 +100,10 @@ class TrainingErrors:
         "another form, bring the file to this one first."
     )
     E651 = (
-        "There are no pairs: of {mentions} mentions, {without_ids} have no id and {without_concept} none that "
-        "{dictionary} has (such as {examples}), and what else there is are {identical} mentions written as the name of "
-        "their concept. Ids have to be written alike in both files, prefixes included."
+        "There are no pairs: of {mentions} mentions, {without_ids} have no id and {without_concept} none of "
+        "{dictionary} (such as {examples}); {identical} are written as their name. Write ids alike in both files."
     )
-    E652 = (
-        "There are no pairs in {files}: {identical} of {lines} lines are of two words written alike, and there are no "
-        "others. Give files of words and their translations."
-    )
+    E652 = "There are no pairs in {files}: {identical} of {lines} lines repeat one word. Give words and translations."
     E653 = (
         "The base '{name}' is not on the Hugging Face hub, and there is no folder of this name. Get it from its "
         "authors, set paths.encoder to its folder, encoder.pooling to {pooling} and encoder.lower_case to {lower_case}."
@@ -134,8 +123,8 @@ class TrainingErrors:
         "steps and at the end, and only the last two are kept. Choose one of these, or let the run go on."
     )
     E662 = (
-        "The run {path} has trained a bottleneck adapter, which is no change of the base's weights: it can be neither "
-        "merged nor averaged with them. The run itself saves it apart, in its folder 'adapter', when it ends."
+        "The run {path} has trained a bottleneck adapter, which can be neither merged nor averaged with the base's "
+        "weights. Use the folder 'adapter' that the run writes when it ends."
     )
     E663 = (
         "The base encoder '{name}' has the fingerprint {found}, but the run started from {wanted}. Its files have "
@@ -149,15 +138,9 @@ class TrainingErrors:
         "The results in {path} are of an encoder with the fingerprint {measured}, but the one to describe is "
         "{fingerprint}. Measure that one, or leave the results out."
     )
-    E666 = (
-        "There are no steps to draw in {path}. The run has not taken any yet, or this is no run's folder: give the one "
-        "that paths.output of the run names."
-    )
+    E666 = "There are no steps to draw in {path}. Give the folder of a run (paths.output), after its first step."
     E667 = "{what}, but {library} can't be imported ({reason}). Install it: pip install {library}."
-    E668 = (
-        "Two runs of the picture are called '{name}', and nobody could tell them apart. Give one of them another name, "
-        "as in NAME=FOLDER."
-    )
+    E668 = "Two runs of the picture are called '{name}'. Give one of them another name, as in NAME=FOLDER."
     E669 = (
         "The pairs in {path} are no longer those that the run {run} was trained on, so that nothing tells whether the "
         "names to measure on were held out. Put them back, or leave --held-out away."
@@ -187,9 +170,8 @@ class TrainingErrors:
         "but chance. Check the spelling of the sections, or leave one out."
     )
     E678 = (
-        "There is nothing to measure on: no file of held-out names is given, and the folder of corpora "
-        "({benchmarks!r}) has none of those that {path} lists. Give --held-out, --benchmarks "
-        "or both."
+        "There is nothing to measure on: no held-out names are given, and the folder of corpora ({benchmarks!r}) has "
+        "none of those that {path} lists. Give --held-out, --benchmarks or both."
     )
     E679 = (
         "objective.margin is {margin}, with the miner {miner!r}. A margin is 0 or more, and needs a miner: set "
@@ -210,18 +192,17 @@ class TrainingErrors:
         "checkpoints."
     )
     E744 = (
-        "{path} does not belong to the split that it lies with: its concepts may be among those to train on. It is "
-        "left over from a split before, or was put there. Make the split anew with this source (`--sources`), or move "
-        "the file to another folder if it is to be measured on all the same."
+        "{path} does not belong to the split that it lies with: its concepts may be among those to train on. Make the "
+        "split anew with this source (`--sources`), or move the file to another folder to measure on it all the same."
     )
     E745 = (
-        "Two of the tasks to measure on are called '{name}', and one would replace the other. Tasks are called like "
-        "their files, without the ending: rename one of the files."
+        "Two of the tasks to measure on are called '{name}'. Tasks are called like their files, without the ending: "
+        "rename one of the files."
     )
     E746 = "{file}: {reason}. Check the path, the rights to it and the space on the disk."
     E747 = (
-        "{path} does not hold scores that were measured before: {reason}. It is damaged, or another file. Delete it, "
-        "and all is measured again, or give another folder."
+        "{path} does not hold scores of earlier measurements: {reason}. Delete it to measure again, or give another "
+        "folder."
     )
     E748 = "base_share is {value!r}, but has to be a number of 0 or more and less than 1, or empty for that of the run."
     E749 = (
