@@ -40,12 +40,14 @@ class ConceptPages:
         self.template = template
         self.source = source
 
-    def format(self, concept_id: str) -> str:
+    def format(self, concept_id: str | None) -> str:
         """Find the page of a concept.
 
-        concept_id (str): The id, such as a CUI, "HP:0001250" or "MESH:D003920".
-        RETURNS (str): Its address; "#" if the id is of no known form.
+        concept_id (str | None): The id, such as a CUI, "HP:0001250" or "MESH:D003920"; None or "" for no concept.
+        RETURNS (str): Its address; "#" if there is no concept, or if its id is of no known form.
         """
+        if not concept_id:
+            return NO_PAGE
         if self.template is not None:
             return self.template.format(_quote(concept_id))
         key = (equal_prefix(self.source), concept_id) if self.source else make_key(concept_id)

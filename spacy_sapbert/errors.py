@@ -91,10 +91,7 @@ class Errors(metaclass=_WithCodes):
         "the terminology's report."
     )
     E102 = "Can't find the file {file}. Check the path: a relative one starts from the folder you run in ({cwd})."
-    E103 = (
-        "{file}: the gzip data end early or are damaged ({reason}). The download was probably cut short. Fetch the "
-        "file again."
-    )
+    E103 = "{file} {found}. The copy was probably cut short, or the file is of another kind. Fetch or copy it again."
     E104 = (
         "The terminology is empty: {files} gave no concept with a name (read: {read}; dropped: {dropped}). The file is "
         "probably of another kind than the reader expects, or its settings name the wrong columns."
@@ -171,7 +168,7 @@ class Errors(metaclass=_WithCodes):
     )
     E142 = "There is nothing to merge: no terminology was given. Pass one or more."
     E150 = "Can't remove these {n} concepts: {reason}"
-    E128 = "{file} {found}. The copy was probably interrupted, or the file is of another kind; copy the release again."
+    E127 = "{path} is a folder, and this reader reads one file. Give the path of the file in it."
     E129 = _MISSING_FILE + " Copy the file there, or set errors = 'skip' to go on without it."
 
     # E2xx: encoder
@@ -252,7 +249,6 @@ class Errors(metaclass=_WithCodes):
         "{package} can't be imported: {reason}\nScaNN needs Linux and a processor with AVX2; usearch runs on all "
         "systems. Use the index 'spacy-sapbert.UsearchIndex.v1' or 'spacy-sapbert.ExactIndex.v1'."
     )
-    E309 = "'{path}' lacks the vectors of the index. Save the pipeline again or reinstall its package."
     E330 = (
         "Can't add vectors of shape {shape} to an index with rows of width {width}. They probably come from another "
         "encoder."
@@ -285,12 +281,8 @@ class Errors(metaclass=_WithCodes):
         "for another language or script than the terminology."
     )
     E412 = (
-        "The index in '{path}' was built from another terminology than the one beside it, so its rows would point to "
-        "wrong concepts. Save the pipeline again or reinstall its package."
-    )
-    E413 = (
-        "The index in '{path}' is whole, but not the one that was saved with this pipeline, so its rows would point to "
-        "wrong concepts. Save the pipeline again or reinstall its package."
+        "The index in '{path}' is not the one that was saved with {saved_with}, so its rows would point to wrong "
+        "concepts. Save the pipeline again or reinstall its package."
     )
     E430 = (
         "The filter {key} allows {unknown}, which no concept or name of the terminology has, so it would allow less "
@@ -306,7 +298,7 @@ class Errors(metaclass=_WithCodes):
         'as in [("C0009443", "head cold")]. A Terminology can have types, definitions and several languages.'
     )
     E441 = "`{function}` takes a list of {what}, but {found}. Pass a list for a single one as well."
-    E442 = "The vectors_path is {path!r}, {reason}. Give it the path of a folder, which is made if it is missing."
+    E442 = "{what} is {path!r}, {reason}. Give the path of a folder, which is made if it is missing."
 
     # E5xx and E6xx: saved pipelines, terminologies and training data, lists of checksums
     E501 = (

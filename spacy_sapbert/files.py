@@ -218,9 +218,15 @@ def fill_folder(path: Path, *, last: str = "", remove: Iterable[str] = ()) -> It
     path (Path): The final folder.
     last (str): The file to move last: a manifest, whose hashes then reveal a crash during the move.
     remove (Iterable[str]): Files and folders to remove from the final folder, unless they are replaced.
+    RAISES (FileExistsError): If the path is that of a file.
+    RAISES (NotADirectoryError): If the path leads through a file.
     YIELDS (Path): The temporary folder, inside of the final folder.
     """
-    path.mkdir(parents=True, exist_ok=True)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError) as error:
+        reason = "where a file is in the way"
+        raise type(error)(Errors.E442.format(what="The folder to write to", path=str(path), reason=reason)) from error
     with lock_folder(path):
         temporary = make_saving_folder(path)
         try:

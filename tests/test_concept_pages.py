@@ -25,6 +25,7 @@ from spacy_sapbert.concept_pages import ConceptPages
         ("C003657", "#"),
         ("NIL", "#"),
         ("", "#"),
+        (None, "#"),
         ("HP:", "#"),
     ],
 )
@@ -42,6 +43,7 @@ def test_a_template_replaces_all_pages():
     pages = ConceptPages("https://example.org/{}/", source="MSH")
     assert pages.format("C0036572") == "https://example.org/C0036572/"
     assert pages.format("LOCAL:7") == "https://example.org/LOCAL:7/"
+    assert pages.format(None) == pages.format("") == "#"
 
 
 @pytest.mark.parametrize("pages", [ConceptPages(), ConceptPages("https://example.org/{}")])

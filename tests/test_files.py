@@ -223,6 +223,15 @@ def test_failed_writing_leaves_the_old_folder_untouched(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["folder"]
 
 
+@pytest.mark.parametrize("name", ["file", "file/folder"])
+def test_a_file_in_the_way_of_a_folder_is_named_and_kept(tmp_path, name):
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises((FileExistsError, NotADirectoryError), match=rf"^\[E442\].*{name}'.*a file is in the way"):
+        with fill_folder(tmp_path / name):
+            pytest.fail("nothing can be filled")
+    assert (tmp_path / "file").read_text() == "mine"
+
+
 def test_filled_folder_is_readable_as_any_new_folder(tmp_path):
     (tmp_path / "plain").mkdir()
     with fill_folder(tmp_path / "folder"):

@@ -112,7 +112,7 @@ class StoredIndex:
 
     def _read_vectors(self, folder: Path, data: dict[str, Any], memory_map: bool) -> None:
         if VECTORS_FILE not in data["files"]:
-            raise OSError(Errors.E309.format(path=folder))
+            raise FileNotFoundError(Errors.E503.format(path=folder / VECTORS_FILE))
         load = partial(np.load, mmap_mode="c" if memory_map else None)
         self._vectors = load(folder / VECTORS_FILE)
         self._added = load(folder / ADDED_FILE) if ADDED_FILE in data["files"] else None

@@ -71,7 +71,7 @@ class UsearchIndex(ApproximateIndex):
 
     def _read_structure(self, folder: Path, files: dict[str, str], memory_map: bool) -> Graph:
         if GRAPH_FILE not in files:
-            raise OSError(Errors.E309.format(path=folder))
+            raise FileNotFoundError(Errors.E503.format(path=folder / GRAPH_FILE))
         path = folder / GRAPH_FILE
         data = np.memmap(path, dtype=np.uint8, mode="r") if memory_map else np.fromfile(path, dtype=np.uint8)
         graph = Graph(data)

@@ -50,12 +50,12 @@ def read_retriever(path: str | Path, terminology: Terminology, *, memory_map: bo
     path = Path(path)
     data = read_manifest(path / RETRIEVER_FILE, FORMAT_VERSION, used=[f"{name}.npy" for name in ARRAYS])
     if data["terminology"] != terminology.fingerprint:
-        raise ValueError(Errors.E412.format(path=path))
+        raise ValueError(Errors.E412.format(path=path, saved_with="the terminology beside it"))
     arrays = [np.load(path / f"{name}.npy", mmap_mode="r" if memory_map else None) for name in ARRAYS]
     index = read_index(path / "index", memory_map=memory_map)
     # The index has its own manifest, so an undamaged index copied from another pipeline passes that check.
     if hash_file(path / "index" / INDEX_FILE) != data["index"]:
-        raise ValueError(Errors.E413.format(path=path / "index"))
+        raise ValueError(Errors.E412.format(path=path / "index", saved_with="this pipeline"))
     return Retriever(terminology, index, *arrays)
 
 

@@ -40,7 +40,7 @@ class VectorStore:
 
     def __init__(self, path: str | Path, encoder: EncoderShim) -> None:
         if not isinstance(path, str | Path) or not str(path):
-            raise ValueError(Errors.E442.format(path=path, reason="which is no path"))
+            raise ValueError(Errors.E442.format(what="The vectors_path", path=path, reason="which is no path"))
         self.path = Path(path)
         try:
             if self.path.exists() and not self.path.is_dir():
@@ -51,9 +51,9 @@ class VectorStore:
                 pass
         except OSError as error:
             reason = f"which cannot be made or written to ({error.strerror or error})"
-            raise ValueError(Errors.E442.format(path=str(path), reason=reason)) from error
+            raise ValueError(Errors.E442.format(what="The vectors_path", path=str(path), reason=reason)) from error
         except ValueError as error:
-            raise ValueError(Errors.E442.format(path=str(path), reason=error)) from error
+            raise ValueError(Errors.E442.format(what="The vectors_path", path=str(path), reason=error)) from error
         # The fingerprint leaves out the precision, but an index should not mix precisions.
         identity = f"{encoder.fingerprint} {encoder.dtype} {encoder.width}"
         self._encoder = hashlib.sha256(identity.encode()).hexdigest()[:16]

@@ -97,8 +97,17 @@ def count_steps(text):
         lambda n: "; " * n + "ab(CD)" * n,
         lambda n: "x" + " ;" * n + "(CD)" * n,
         lambda n: "ABG ( alpha beta gamma ) ABG " * n,
+        lambda n: "( ABG ABG ) " * n,
     ],
-    ids=["one definition repeated", "in one token", "several definitions", "fringe before", "fringe inside", "inside"],
+    ids=[
+        "one definition repeated",
+        "in one token",
+        "several definitions",
+        "fringe before",
+        "fringe inside",
+        "inside",
+        "nothing else",
+    ],
 )
 def test_four_times_the_text_takes_four_times_the_steps(make):
     small, large = (count_steps(make(n)) for n in (100, 400))

@@ -249,7 +249,7 @@ def test_folder_of_unknown_kind_or_without_vectors_is_refused(tmp_path):
             load(tmp_path / "a")
     (tmp_path / "a" / "dataset.npy").unlink()
     write_manifest(tmp_path / "a" / "index.json", 1, {**data, "kind": "exact"})
-    with pytest.raises(OSError, match=r"^\[E309\]"):
+    with pytest.raises(OSError, match=r"^\[E503\].*dataset.npy"):
         read_index(tmp_path / "a")
 
 

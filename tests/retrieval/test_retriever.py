@@ -337,21 +337,21 @@ def test_kind_of_the_index_is_kept(terminology, encoder, tmp_path):
 
 def test_another_terminology_is_refused(built, terminology, tmp_path):
     write_retriever(built, tmp_path / "a")
-    with pytest.raises(ValueError, match=r"^\[E412\]"):
+    with pytest.raises(ValueError, match=r"^\[E412\].*saved with the terminology"):
         read_retriever(tmp_path / "a", terminology)
-    with pytest.raises(ValueError, match=r"^\[E412\]"):
+    with pytest.raises(ValueError, match=r"^\[E412\].*saved with the terminology"):
         unpack_retriever(pack_retriever(built), terminology)
 
 
 def test_whole_index_of_another_retriever_is_refused(built, terminology, encoder, tmp_path):
     write_retriever(built, tmp_path / "a")
     Retriever.build(terminology, encoder, ExactIndex()).index.to_disk(tmp_path / "a" / "index")
-    with pytest.raises(ValueError, match=r"^\[E413\].*index"):
+    with pytest.raises(ValueError, match=r"^\[E412\].*index.*saved with this pipeline"):
         read_retriever(tmp_path / "a", built.terminology)
     twin = ExactIndex()
     twin.build(built.index.vectors, fingerprint="another encoder")
     twin.to_disk(tmp_path / "a" / "index")
-    with pytest.raises(ValueError, match=r"^\[E413\].*index"):
+    with pytest.raises(ValueError, match=r"^\[E412\].*index.*saved with this pipeline"):
         read_retriever(tmp_path / "a", built.terminology)
 
 

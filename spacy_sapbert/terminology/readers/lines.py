@@ -14,6 +14,8 @@ from typing import Any, BinaryIO, cast
 from ...errors import Errors
 
 GZIP_MAGIC = b"\x1f\x8b"
+# What a message says of a file.
+DAMAGED_GZIP = "holds gzip data that end early or are damaged"
 BOM = b"\xef\xbb\xbf"
 
 
@@ -25,9 +27,12 @@ class SourceFile:
 
         path (str | Path): The file, gzipped or not.
         RAISES (FileNotFoundError): If the file does not exist.
+        RAISES (IsADirectoryError): If it is a folder.
         """
         self.path = Path(path)
         self._sha256 = hashlib.sha256()
+        if self.path.is_dir():
+            raise IsADirectoryError(Errors.E127.format(path=self.path))
         if not self.path.is_file():
             raise FileNotFoundError(Errors.E102.format(file=self.path, cwd=Path.cwd()))
 
@@ -74,7 +79,7 @@ def unpacked(path: Path, file: io.BufferedReader[Any]) -> Iterator[BinaryIO]:
         with gzip.GzipFile(fileobj=file) as content:
             yield cast(BinaryIO, content)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise ValueError(Errors.E103.format(file=path, reason=error)) from error
+        raise ValueError(Errors.E103.format(file=path, found=f"{DAMAGED_GZIP} ({error})")) from error
 
 
 def _lines(path: Path, file: io.BufferedReader[Any]) -> Iterator[bytes]:

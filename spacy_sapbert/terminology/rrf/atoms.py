@@ -186,7 +186,7 @@ def _as_atoms(block: pl.DataFrame, lower_case: bool) -> tuple[pl.DataFrame, int]
 def _check(folder: RrfFolder, settings: RrfSettings, counts: AtomCounts, atoms: pl.DataFrame) -> None:
     """Refuse an empty file, settings with values that do not occur (probably misspelt), and an empty result."""
     if not folder.read["MRCONSO"]:
-        raise ValueError(Errors.E128.format(file=folder.path / "MRCONSO", found="is empty"))
+        raise ValueError(Errors.E103.format(file=folder.path / "MRCONSO", found="is empty"))
     wanted = {"LAT": settings.languages, "SAB": settings.sources, "TTY": settings.term_types}
     for column, values in wanted.items():
         _check_values(folder, "MRCONSO", column, values, list(counts.by(column)))

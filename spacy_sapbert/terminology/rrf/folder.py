@@ -73,7 +73,7 @@ class RrfFolder:
             yield parse_block(block.data, header, columns)
         if is_empty and malformed.count:
             found = f"has no well-formed line ({malformed.count} malformed ones, the first is {malformed.examples[0]})"
-            raise ValueError(Errors.E128.format(file=parts[0], found=found))
+            raise ValueError(Errors.E103.format(file=parts[0], found=found))
         if is_empty:
             yield pl.DataFrame(schema={column: pl.String() for column in columns})
         self._account(name, lines, rows)

@@ -58,6 +58,7 @@ def test_invalid_utf8_can_be_told(tmp_path):
 
 
 def test_missing_file(tmp_path):
-    for path in (tmp_path / "nowhere.tsv", tmp_path):
-        with pytest.raises(FileNotFoundError, match="E102"):
-            SourceFile(path)
+    with pytest.raises(FileNotFoundError, match="E102"):
+        SourceFile(tmp_path / "nowhere.tsv")
+    with pytest.raises(IsADirectoryError, match=rf"E127.*{tmp_path} is a folder"):
+        SourceFile(tmp_path)

@@ -446,7 +446,7 @@ def test_a_concept_with_twenty_thousand_names(tmp_path):
 def test_a_file_without_a_well_formed_line_is_refused(tmp_path, file):
     files = {"MRCONSO": [atom("C1", "a")], "MRSTY": [], "MRREL": [], file: ["<html>", "not | RRF", ""]}
     folder = write_release(tmp_path, **files)
-    with pytest.raises(ValueError, match=rf"^\[E128\] .*{file}\.RRF has no well-formed line \(2 malformed"):
+    with pytest.raises(ValueError, match=rf"^\[E103\] .*{file}\.RRF has no well-formed line \(2 malformed"):
         read_rrf(folder, errors="skip")
     with pytest.raises(ValueError, match=rf"^\[E101\] .*{file}\.RRF, line 1"):
         read_rrf(folder)
@@ -463,7 +463,7 @@ def test_damaged_or_doubled_files(tmp_path):
     with pytest.raises(ValueError, match="E123.*MRCONSO.RRF, MRCONSO.RRF.gz"):
         read(cut)
     (cut / "MRCONSO.RRF.gz").unlink()
-    with pytest.raises(ValueError, match="E128.*is empty"):
+    with pytest.raises(ValueError, match="E103.*is empty"):
         read(cut)
     with pytest.raises(FileNotFoundError, match="E120.*UMLS.*licensed"):
         read(tmp_path / "nowhere")

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from spacy_sapbert.terminology.readers.lines import BOM, GZIP_MAGIC
+from spacy_sapbert.terminology.readers.lines import BOM, DAMAGED_GZIP, GZIP_MAGIC
 
 from ....errors import Errors
 from .report import ReadingReport
@@ -49,7 +49,7 @@ class InputFile:
         try:
             return gzip.decompress(data)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise ValueError(Errors.E103.format(file=self.label, reason=error)) from error
+            raise ValueError(Errors.E103.format(file=self.label, found=f"{DAMAGED_GZIP} ({error})")) from error
 
     def text(self, report: ReadingReport) -> str:
         """Read the whole file as text. Its line ends stay as they are: offsets count them.
