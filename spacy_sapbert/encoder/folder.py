@@ -2,7 +2,8 @@
 
 A transformer's is a Hugging Face model folder (`AutoModel`, `AutoTokenizer`), and also a sentence-transformers folder
 where that library supports the pooling. A static encoder's is a table and a tokenizer, and also a sentence-transformers
-folder. Both have `name_encoder.json` with the kind, the settings, the fingerprint and the files' hashes.
+folder. Both have `name_encoder.json` with the settings, the fingerprint and the files' hashes; a static encoder's has the
+kind as well.
 """
 
 from __future__ import annotations
@@ -104,7 +105,10 @@ def write_encoder(source: AnySource, folder: str | Path) -> None:
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     source.write_files(folder)
-    data = {"kind": source.kind, "fingerprint": source.fingerprint, "settings": source.settings.to_dict()}
+    data: dict[str, Any] = {"fingerprint": source.fingerprint, "settings": source.settings.to_dict()}
+    if source.kind != EncoderSource.kind:
+        # Folders of transformers have none, as in earlier versions.
+        data["kind"] = source.kind
     write_manifest(folder / ENCODER_FILE, FORMAT_VERSION, data)
     # safetensors makes files that only their owner can read, and a pipeline is there to be shared.
     for weights in folder.glob("*.safetensors"):
