@@ -2,8 +2,7 @@
 
 A transformer's is a Hugging Face model folder (`AutoModel`, `AutoTokenizer`), and also a sentence-transformers folder
 where that library supports the pooling. A static encoder's is a table and a tokenizer, and also a sentence-transformers
-folder. Both have `name_encoder.json` with the settings, the fingerprint and the files' hashes; a static encoder's has the
-kind as well.
+folder. Both have `name_encoder.json` with settings, fingerprint and hashes, and that of a static encoder has its kind.
 """
 
 from __future__ import annotations
