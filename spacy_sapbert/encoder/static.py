@@ -39,7 +39,7 @@ MODULES = [
 ]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class StaticSource:
     """A static encoder as read from a folder.
 
@@ -83,8 +83,9 @@ class StaticSource:
         """
         from safetensors.numpy import save_file
 
-        # A contiguous copy in memory: the present file may be the one that is written.
         table = {"rows": np.array(self.rows), "scales": np.array(self.scales)}
+        # Not written into: an encoder may have mapped the present file, perhaps this one.
+        (folder / TABLE_FILE).unlink(missing_ok=True)
         save_file(table, folder / TABLE_FILE, metadata={"format": "np"})
         (folder / TOKENIZER_FILE).write_text(self.tokenizer.to_str(), encoding="utf8")
         srsly.write_json(folder / "modules.json", MODULES)
@@ -128,7 +129,8 @@ class StaticEncoder(NamedTuple):
         normalised (bool): Whether to scale the vectors to unit length.
         RETURNS (ndarray): Shape (n, width), float32. A string without a token that counts has a vector of zeros.
         """
-        rows, scales = self.source.rows, self.source.scales
+        # A plain view, because selecting from a memmap takes longer.
+        rows, scales = np.asarray(self.source.rows), self.source.scales
         vectors = np.zeros((len(tokens), self.width), dtype=np.float32)
         if not len(tokens):
             return vectors

@@ -191,10 +191,15 @@ def test_writing_replaces_an_encoder_as_a_whole(folder, monkeypatch):
     assert before.rows.shape == (SIZE, 16) and before.rows.any()
 
 
-def test_an_encoder_can_be_written_over_itself(folder):
+def test_a_mapped_table_stays_when_its_file_is_written_again(folder):
     source = read_encoder(folder)
+    before = np.array(source.rows)
     write_encoder(source, folder)
     assert read_encoder(folder).fingerprint == source.fingerprint
+    other = quantise(TOKENIZER, np.random.default_rng(1).normal(size=(SIZE, 16)))
+    write_encoder(other, folder)
+    assert read_encoder(folder).fingerprint == other.fingerprint != source.fingerprint
+    assert (source.rows == before).all()
 
 
 def test_each_architecture_says_what_it_takes(folder, encoder_folder):
