@@ -25,6 +25,8 @@ from .static import StaticEncoder
 from .transformer import EncoderSource, TransformerEncoder
 
 NameEncoderModel = Model[list[str], Floats2d]
+# The tokenizer's results for so many strings fit the cache of a processor. It was a fifth slower with all at once.
+TOKENISED_AT_ONCE = 512
 
 
 # An encoder in memory. It is replaced as a whole, so that no search works with half of two encoders. Both kinds have
@@ -167,7 +169,8 @@ class EncoderShim(HFShim):
         loaded = self._in_memory
         if loaded.source.settings.lower_case:
             texts = [text.lower() for text in texts]
-        return [encoding.ids for encoding in loaded.backend.encode_batch_fast(list(texts))] if texts else []
+        encode, blocks = loaded.backend.encode_batch_fast, range(0, len(texts), TOKENISED_AT_ONCE)
+        return [found.ids for start in blocks for found in encode(list(texts[start : start + TOKENISED_AT_ONCE]))]
 
     def is_informative(self, ids: TokenIds) -> bool:
         """Tell whether a string has a token that the vocabulary knows.

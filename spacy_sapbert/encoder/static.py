@@ -129,7 +129,7 @@ class StaticEncoder(NamedTuple):
         normalised (bool): Whether to scale the vectors to unit length.
         RETURNS (ndarray): Shape (n, width), float32. A string without a token that counts has a vector of zeros.
         """
-        # A plain view, because selecting from a memmap takes longer.
+        # A plain view, because taking rows of a memmap lasts longer.
         rows, scales = np.asarray(self.source.rows), self.source.scales
         vectors = np.zeros((len(tokens), self.width), dtype=np.float32)
         if not len(tokens):
@@ -146,7 +146,7 @@ class StaticEncoder(NamedTuple):
                 # The longest strings come first: those with a token at this place.
                 n = int(np.count_nonzero(lengths[block] > place))
                 found = ids[starts[block[:n]] + place]
-                sums[:n] += rows[found] * scales[found, None]
+                sums[:n] += rows.take(found, axis=0).astype(np.float32) * scales[found, None]
             vectors[block] = normalise_sums(sums) if normalised else sums
         return vectors
 
