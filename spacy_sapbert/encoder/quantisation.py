@@ -42,7 +42,8 @@ def quantise(tokenizer: Tokenizer, table: np.ndarray, *, max_length: int = 25) -
     ignored = [token for token in find_ignored(tokenizer) if token < len(table)]
     table[ignored] = 0
     scales = np.abs(table).max(axis=1, initial=0) / np.float32(LARGEST)
-    rows = np.rint(table / np.where(scales > 0, scales, 1)[:, None]).astype(np.int8)
+    # Scales of the smallest numbers are rounded so much that rows would be too large.
+    rows = np.rint(table / np.where(scales > 0, scales, 1)[:, None]).clip(-LARGEST, LARGEST).astype(np.int8)
     try:
         return make_source(Tokenizer.from_str(tokenizer.to_str()), rows, scales, settings, None)
     except ValueError as error:

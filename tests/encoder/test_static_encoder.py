@@ -98,6 +98,12 @@ def test_quantised_rows_are_close_to_the_table(encoder):
     assert np.abs(encoder.content.rows[5:]).max(axis=1).tolist() == [127] * (SIZE - 5)
 
 
+def test_the_smallest_numbers_keep_their_signs():
+    table = np.full((SIZE, 2), 180 * 2.0**-149, dtype=np.float32)
+    table[:, 1] *= -1
+    assert quantise(TOKENIZER, table).rows[9].tolist() == [127, -127]
+
+
 def test_vectors_do_not_depend_on_batch_or_thread(encoder):
     texts = [f"{a} {b}" for a in TEXTS for b in TEXTS] * 30  # more than one block
     expected = encoder.encode(texts)
