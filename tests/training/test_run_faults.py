@@ -1,13 +1,12 @@
 """Runs that diverge, share a folder, lose a checkpoint, are killed or are launched wrongly."""
 
 import os
-import signal
 from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import load_file
-from small_runs import assert_same, final_weights, losses, make, pairs, start, terminology, wait_for_steps
+from small_runs import assert_same, final_weights, losses, make, pairs, start, terminology
 
 from spacy_sapbert.encoder.forward import forward
 from training.data.run_lock import LOCK_FILE
@@ -142,24 +141,6 @@ def test_a_second_run_in_the_same_folder_is_refused(make, tmp_path, monkeypatch)
     # The lock ends with the run.
     assert not (tmp_path / "run" / LOCK_FILE).exists()
     train(first)
-
-
-def test_a_killed_run_leaves_no_lock_and_no_leftovers(make, tmp_path):
-    settings = make(batch={"max_steps": 400})
-    process = start(settings, tmp_path)
-    wait_for_steps(settings, 3)
-    process.send_signal(signal.SIGKILL)
-    process.communicate(timeout=180)
-    output = Path(settings.paths.output)
-    assert (output / LOCK_FILE).exists()
-    (output / "checkpoints" / f".saving-{'0' * 32}").mkdir(parents=True)
-    (output / f"settings.json.{'0' * 32}.part").touch()
-    own = output / "notes.part"
-    own.touch()
-    train(make(batch={"max_steps": len(losses(settings)) + 2}))
-    assert own.exists()
-    left = [path for path in output.rglob("*") if path.name.startswith((".saving", ".run")) or path.suffix == ".part"]
-    assert left == [own]
 
 
 @pytest.mark.parametrize("damage", ["cut", "changed", "no state", "no manifest"])

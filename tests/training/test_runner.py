@@ -25,6 +25,7 @@ from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel
 from spacy_sapbert.encoder import EncoderShim, read_encoder
 from training.data.pairs import load_pairs, read_pairs_text
 from training.data.run_folder import RunFolder
+from training.data.run_lock import LOCK_FILE
 from training.data.splits import split_terminology
 from training.data.synonym_pairs import write_pairs
 from training.engine.batches import Batches
@@ -139,15 +140,21 @@ def test_a_run_that_was_stopped_goes_on_as_if_it_had_not(make, schedule, monkeyp
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_killed_and_interrupted_runs_go_on(make, tmp_path, number):
+def test_killed_and_interrupted_runs_go_on_and_leave_nothing_behind(make, tmp_path, number):
     steps = {"batch": {"max_steps": 400}}
     settings = make("killed", **steps)
     process = start(settings, tmp_path)
     wait_for_steps(settings, 7)
     process.send_signal(number)
     output, _ = process.communicate(timeout=180)
-    done = len(losses(settings))
+    done, output_folder = len(losses(settings)), Path(settings.paths.output)
     assert done < 400
+    # Who is killed leaves its lock, which the system has dropped, and may leave files that are incomplete.
+    assert (output_folder / LOCK_FILE).exists() == (number == signal.SIGKILL)
+    (output_folder / "checkpoints" / f".saving-{'0' * 32}").mkdir(parents=True, exist_ok=True)
+    (output_folder / f"settings.json.{'0' * 32}.part").touch()
+    own = output_folder / "notes.part"
+    own.touch()
     if number == signal.SIGINT:
         assert process.returncode == 0 and b"interrupted" in output
         assert (
@@ -159,6 +166,8 @@ def test_killed_and_interrupted_runs_go_on(make, tmp_path, number):
     train(whole)
     assert losses(settings) == losses(whole)
     assert_same(final_weights(settings), final_weights(whole))
+    left = [p for p in output_folder.rglob("*") if p.name.startswith((".saving", ".run")) or p.suffix == ".part"]
+    assert left == [own]
 
 
 def test_two_processes_give_the_weights_of_one(make, tmp_path):
