@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,9 @@ from .data.run_folder import RunDescription, RunFolder, RunReport
 from .data.splits import check_held_out, read_held_out
 from .encoders.bases import load_base
 from .encoders.card import CardNotes, read_results, write_card
-from .encoders.export import DTYPES, finish_encoder, write_encoder_folder
+from .encoders.export import write_encoder_folder
 from .engine.checkpoint import list_checkpoints, load_transformer, read_step
-from .engine.method import Source
+from .engine.source import Source
 from .errors import Errors
 from .methods.registry import METHODS, make_settings
 from .runner import measure_both
@@ -25,7 +26,7 @@ def export_run(
     output: str | Path,
     *,
     base_share: float | None = None,
-    dtype: str = "fp32",
+    dtype: str = "",
     step: int | None = None,
     held_out: str = "",
     results: str = "",
@@ -36,7 +37,7 @@ def export_run(
     run (str | Path): The run's folder.
     output (str | Path): The encoder folder.
     base_share (float | None): Share of the base's weights; None for the share in the run's settings.
-    dtype (str): "fp32", or "bf16" for half the size.
+    dtype (str): The type of stored weights, such as "bf16" for half the size; empty for the method's default.
     step (int | None): The step of the checkpoint; None for the last.
     held_out (str): The file of held-out names for evaluation; empty for the run's own scores if it exported the same
         weights, else for none.
@@ -48,10 +49,13 @@ def export_run(
     """
     folder = RunFolder(run)
     description = folder.read_description()
-    settings = make_settings(description.settings, folder.description)
+    # The run may have been moved.
+    paths = {**description.settings["paths"], "output": str(run)}
+    settings = make_settings({**description.settings, "paths": paths}, folder.description)
     method = METHODS[settings.run.method]
+    dtype = dtype or method.dtypes[0]
     share = settings.run.base_share if base_share is None else base_share
-    check_export(share, dtype)
+    check_export(share, dtype, method.dtypes)
     if method.find_obstacle(settings):
         raise ValueError(Errors.E662.format(path=run))
     path = find_checkpoint(run, step)
@@ -61,30 +65,31 @@ def export_run(
         raise ValueError(Errors.E663.format(name=settings.paths.encoder, found=base.fingerprint, wanted=wanted))
     transformer = method.make_transformer(base.source, settings)
     checkpoint = load_transformer(path, transformer)
-    merged = method.merge(transformer, base.source.transformer, settings)
-    encoder = finish_encoder(merged, base, base_share=share, dtype=dtype)
+    encoder = method.finish(transformer, base, settings, base_share=share, dtype=dtype)
     notes = notes or CardNotes()
     if results:
         notes = replace(notes, results=read_results(results, encoder.fingerprint))
     report = RunReport(
-        **description.to_dict() | {"encoder": {**description.encoder, "trained": encoder.fingerprint}},
+        **description.to_dict()
+        | {"encoder": {**description.encoder, **encoder.settings.to_dict(), "trained": encoder.fingerprint}},
         training={"steps": checkpoint["step"], "seconds": checkpoint["seconds"]},
         held_out=_find_scores(folder, held_out, method.find_source(settings), description, (base, encoder)),
         export={"base_share": share, "dtype": dtype},
     )
-    write_encoder_folder(encoder.source, output, write_card(report, method.describe(report), notes))
+    write_encoder_folder(encoder.content, output, write_card(report, method.describe(report), notes))
     return report
 
 
-def check_export(base_share: float, dtype: str) -> None:
+def check_export(base_share: float, dtype: str, dtypes: Sequence[str]) -> None:
     """Check the arguments of an export.
 
     base_share (float): Share of the base's weights.
     dtype (str): The type of stored weights.
+    dtypes (Sequence[str]): The types that the method has.
     RAISES (ValueError): If a value is not allowed.
     """
-    if dtype not in DTYPES:
-        raise ValueError(Errors.E620.format(what="dtype", value=dtype, allowed=", ".join(DTYPES)))
+    if dtype not in dtypes:
+        raise ValueError(Errors.E620.format(what="dtype", value=dtype, allowed=", ".join(dtypes)))
     if not 0.0 <= base_share < 1.0:
         allowed = "0 or more and less than 1"
         raise ValueError(Errors.E404.format(name="base_share", where="", value=base_share, allowed=allowed))

@@ -20,7 +20,7 @@ from .data.splits import check_held_out, read_held_out
 from .data.task import LinkingTask
 from .encoders.bases import load_base
 from .encoders.card import write_card
-from .encoders.export import as_encoder, finish_encoder, write_encoder_folder
+from .encoders.export import write_encoder_folder
 from .engine.loop import Ending, TrainingLoop
 from .engine.method import Method
 from .engine.processes import open_processes
@@ -68,7 +68,7 @@ def _train(settings: TrainingSettings, accelerator: Accelerator) -> RunReport | 
 
     def evaluate() -> dict[str, Any]:
         assert task is not None
-        return measure_held_out(as_encoder(method.model.transformer, base), task)
+        return measure_held_out(method.take_snapshot(), task)
 
     ending = TrainingLoop(method, evaluate if task else None, description).run()
     return finish_run(method, ending, description, task) if accelerator.is_main_process else None
@@ -101,18 +101,18 @@ def finish_run(method: Method[Any], ending: Ending, description: RunDescription,
     RETURNS (RunReport): The report.
     """
     settings, base, folder = method.settings, method.base, method.folder
-    transformer = method.merge(method.model.transformer, base.source.transformer, settings)
-    trained = finish_encoder(transformer, base, base_share=settings.run.base_share)
+    trained = method.finish(method.model.transformer, base, settings, base_share=settings.run.base_share)
     # An interrupted run is not measured: the user should not wait. The resumed run is.
     scores = None if ending.reason == "interrupted" else measure_both(base, trained, task)
     report = RunReport(
-        **description.to_dict() | {"encoder": {**description.encoder, "trained": trained.fingerprint}},
+        **description.to_dict()
+        | {"encoder": {**description.encoder, **trained.settings.to_dict(), "trained": trained.fingerprint}},
         training=_describe_ending(method, ending),
         held_out=scores,
-        export={"base_share": settings.run.base_share, "dtype": "fp32"},
+        export={"base_share": settings.run.base_share, "dtype": method.dtypes[0]},
     )
     if not method.find_obstacle(settings):
-        write_encoder_folder(trained.source, folder.encoder, write_card(report, method.describe(report)))
+        write_encoder_folder(trained.content, folder.encoder, write_card(report, method.describe(report)))
     method.save_extras(trained)
     try_to_draw({folder.path.resolve().name: folder.path}, folder.curves)
     write_json(folder.report, report.to_dict())

@@ -17,14 +17,15 @@ from .data.splits import check_held_out
 from .data.task import LinkingTask
 from .encoders.bases import load_base
 from .encoders.choice import EncoderChoice
-from .encoders.export import finish_encoder
-from .engine.method import Source
+from .engine.checkpoint import load_transformer
 from .engine.settings import TrainingSettings
+from .engine.source import Source
 from .errors import Errors
 from .evaluation.measure import ResultStore, Task, measure_encoder
 from .evaluation.side_by_side import format_scores
 from .figures.curves import try_to_draw
 from .methods.registry import METHODS
+from .run_export import find_checkpoint
 from .runner import train
 from .sweep_settings import Sweep
 
@@ -96,10 +97,16 @@ def _load_trained(
     settings: TrainingSettings, base: EncoderShim, shares: list[float]
 ) -> Iterator[tuple[float, EncoderShim]]:
     """Load the trained encoder of a run, averaged with each share of its base."""
+    method, folder = METHODS[settings.run.method], RunFolder(settings.paths.output)
     trained = EncoderShim({}, "auto")
-    trained.load(str(RunFolder(settings.paths.output).encoder))
+    trained.load(str(folder.encoder))
     for share in shares:
-        yield share, finish_encoder(trained.source.transformer, base, base_share=share) if share else trained
+        if share:
+            transformer = method.make_transformer(base.source, settings)
+            load_transformer(find_checkpoint(folder.path), transformer)
+            yield share, method.finish(transformer, base, settings, base_share=share)
+        else:
+            yield share, trained
 
 
 def _draw_curves(sweep: Sweep, path: Path) -> None:

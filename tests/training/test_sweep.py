@@ -203,7 +203,7 @@ def test_pairs_can_be_compared(config, tmp_path):
 
 def test_sweeps_that_come_with_it_can_be_read(tmp_path):
     paths = sorted((ROOT / "training" / "sweeps").glob("*.cfg"))
-    assert len(paths) == 5
+    assert len(paths) == 6
     for path in paths:
         assert len(read_sweep(path, tmp_path).variants) >= 3
     search = read_sweep(ROOT / "training" / "sweeps" / "search.cfg", tmp_path).variants

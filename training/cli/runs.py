@@ -36,7 +36,7 @@ def train(context: typer.Context, config: ConfigPath) -> None:
 
 
 @app.command()
-def settings(method: Annotated[str, typer.Argument(help="sapbert, coder, coder_plusplus or biosyn")]) -> None:
+def settings(method: Annotated[str, typer.Argument(help="sapbert, coder, coder_plusplus, biosyn or static")]) -> None:
     """List the settings of a method: values, default and meaning of each."""
     from spacy_sapbert.settings import list_settings
 
@@ -67,7 +67,12 @@ def export(
     base_share: Annotated[
         str, typer.Option(help="Share of the base's weights, 0 to 1; empty: as the run's settings say")
     ] = "",
-    dtype: Annotated[str, typer.Option(help="Type of the stored weights: fp32, or bf16 for half the size")] = "fp32",
+    dtype: Annotated[
+        str,
+        typer.Option(
+            help="Type of the stored weights: fp32, or bf16 for half the size; empty: as the method stores them"
+        ),
+    ] = "",
     step: Annotated[int | None, typer.Option(help="Of which checkpoint; unset: the last")] = None,
     held_out: Annotated[str, typer.Option(help="Held-out names to measure these weights on, for the card")] = "",
     results: Annotated[

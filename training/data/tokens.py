@@ -20,7 +20,8 @@ class Tokens(Sequence[np.ndarray]):
     """
 
     def __init__(self, names: pl.Series, encoder: EncoderShim) -> None:
-        parts, lengths = [], []
+        # None of both where there are no names.
+        parts, lengths = [np.empty(0, dtype=np.int32)], [np.empty(0, dtype=np.int64)]
         for start in range(0, len(names), TOKENISED_AT_ONCE):
             chunk = encoder.tokenize(names[start : start + TOKENISED_AT_ONCE].to_list())
             lengths.append(np.fromiter(map(len, chunk), dtype=np.int64, count=len(chunk)))

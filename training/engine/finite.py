@@ -26,8 +26,9 @@ def check_finite(what: str, tensors: Iterable[torch.Tensor]) -> None:
     RAISES (NotFiniteError): If a number is infinite or NaN.
     """
     # The largest magnitude is NaN if any number is.
+    dense = (tensor._values() if tensor.is_sparse else tensor for tensor in tensors)
     highest = [
-        tensor.detach().abs().amax().float() for tensor in tensors if tensor.is_floating_point() and tensor.numel()
+        tensor.detach().abs().amax().float() for tensor in dense if tensor.is_floating_point() and tensor.numel()
     ]
     if highest and not torch.isfinite(torch.stack(highest)).all():
         raise NotFiniteError(what)

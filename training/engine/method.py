@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from functools import cached_property
 from itertools import count
 from pathlib import Path
-from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import torch
 from accelerate import Accelerator
@@ -16,10 +16,12 @@ from spacy_sapbert.encoder import EncoderShim, EncoderSource
 
 from ..data.run_folder import RunFolder, RunReport
 from ..encoders.card import Making
+from ..encoders.export import DTYPES, as_encoder, finish_encoder
 from .gradient import ChunkedGradient, find_autocast
 from .interruption import Interruption
 from .model import Model, copy_transformer, count_trainable
 from .settings import TrainingSettings
+from .source import Source
 
 SettingsT = TypeVar("SettingsT", bound=TrainingSettings)
 
@@ -37,33 +39,12 @@ class Learned(NamedTuple):
     concepts: Collection[str]
 
 
-class Source(Protocol):
-    """The training files of a run, not yet read. Sources of the same files are equal."""
-
-    @property
-    def path(self) -> str:
-        """The folder or file, for messages."""
-
-    def hash(self) -> str | dict[str, Any]:
-        """Hash the files.
-
-        RETURNS (str | dict[str, Any]): As `Learned.sha256`.
-        RAISES (OSError): If a file is missing or damaged.
-        """
-
-    def list_concepts(self) -> set[str]:
-        """List the concepts in the files.
-
-        RETURNS (set[str]): Ids of all concepts whose names may be used in training.
-        RAISES (OSError): If a file is missing or damaged.
-        """
-
-
 class Method(ABC, Generic[SettingsT]):
     """One run of a method. Subclasses define batches and loss; `train` of the runner does the rest.
 
     name (str): The method, as `run.method` of configs names it.
     Settings (type[TrainingSettings]): Its settings.
+    dtypes (tuple[str, ...]): Types that its encoders can be stored in. The first is the default.
     unit (str): The unit of its speed. If `loss` returns it, TensorBoard shows the speed of each step.
 
     settings (SettingsT): Settings of the run.
@@ -73,6 +54,7 @@ class Method(ABC, Generic[SettingsT]):
 
     name: ClassVar[str]
     Settings: ClassVar[type[TrainingSettings]]
+    dtypes: ClassVar[tuple[str, ...]] = tuple(DTYPES)
     unit: ClassVar[str] = "names"
 
     learned: Learned
@@ -284,6 +266,30 @@ class Method(ABC, Generic[SettingsT]):
         RETURNS (torch.nn.Module): The transformer to export.
         """
         return transformer
+
+    def take_snapshot(self) -> EncoderShim:
+        """Make an encoder of the current weights, to measure it.
+
+        RETURNS (EncoderShim): The encoder.
+        """
+        return as_encoder(self.model.transformer, self.base)
+
+    @classmethod
+    def finish(
+        cls, transformer: Any, base: EncoderShim, settings: Any, *, base_share: float = 0.0, dtype: str = ""
+    ) -> EncoderShim:
+        """Make the encoder to export.
+
+        transformer (torch.nn.Module): The result of `make_transformer`, trained.
+        base (EncoderShim): The base encoder.
+        settings (SettingsT): Settings of the run.
+        base_share (float): Share of the weights before training, 0 to 1.
+        dtype (str): One of `dtypes`; empty for the first.
+        RETURNS (EncoderShim): The encoder, with the fingerprint of the stored weights.
+        RAISES (FloatingPointError): If a weight is infinite or NaN.
+        """
+        merged = cls.merge(transformer, base.source.transformer, settings)
+        return finish_encoder(merged, base, base_share=base_share, dtype=dtype or cls.dtypes[0])
 
     def save_extras(self, trained: EncoderShim) -> None:
         """Write files beside the encoder folder.

@@ -75,7 +75,7 @@ class RunSettings(Section):
     may_change = frozenset({"checkpoint_steps", "evaluation_steps", "patience", "base_share", "tensorboard"})
 
     method: str
-    """The method: sapbert, coder, coder_plusplus or biosyn."""
+    """The method: sapbert, coder, coder_plusplus, biosyn or static."""
     seed: int = Field(default=0, ge=0, le=MAX_SEED)
     """Seed of shuffling, sampling and dropout."""
     precision: MixedPrecision = "auto"

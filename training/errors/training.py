@@ -296,3 +296,9 @@ class TrainingErrors:
         '{where} names no method. Add the line `method = "..."` below [run], with one of {methods}. Runs of versions '
         "that did not name the method have to be trained again."
     )
+
+    # E84x: static encoders
+    E840 = (
+        "A static encoder can't be trained: {reason}. Give a teacher with a WordPiece vocabulary in paths.encoder, and "
+        "a file with a string on each line in paths.texts."
+    )

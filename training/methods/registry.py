@@ -13,8 +13,11 @@ from .biosyn.method import BioSyn
 from .coder.method import Coder
 from .coder_plusplus.method import CoderPlusPlus
 from .sapbert.method import Sapbert
+from .static.method import Static
 
-METHODS: dict[str, type[Method[Any]]] = {method.name: method for method in (Sapbert, Coder, CoderPlusPlus, BioSyn)}
+METHODS: dict[str, type[Method[Any]]] = {
+    method.name: method for method in (Sapbert, Coder, CoderPlusPlus, BioSyn, Static)
+}
 
 
 def find_method(values: Mapping[str, Any], where: str | Path) -> type[Method[Any]]:

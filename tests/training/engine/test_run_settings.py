@@ -12,6 +12,7 @@ PATHS = {
     "coder": {"terminology": "a", "triples": "b"},
     "coder_plusplus": {"terminology": "a"},
     "biosyn": {"mentions": "a", "dictionary": "b"},
+    "static": {"pairs": "a"},
 }
 # Settings that may differ when a run is resumed; those of its length only if the schedule does not depend on it.
 BESIDE = {
@@ -47,9 +48,14 @@ def test_a_checkpoint_depends_on_decisive_settings_only(method, schedule):
     start = {"optimizer.schedule": schedule}
     for name, value in BESIDE.items():
         assert differs(**{name: value}) == []
-    for name, value in DECISIVE.items():
+    decisive = dict(DECISIVE)
+    if method == "static":
+        # A table has no forward pass to cut into chunks.
+        del decisive["batch.chunk_names"]
+        decisive["table.width"] = 64
+    for name, value in decisive.items():
         assert differs(**{name: value}) == [name]
-    lengths = {"batch.max_steps": 77, **({"batch.epochs": 7} if method in ("sapbert", "biosyn") else {})}
+    lengths = {"batch.max_steps": 77, **({"batch.epochs": 7} if method in ("sapbert", "biosyn", "static") else {})}
     for name, value in lengths.items():
         assert differs(**{name: value}) == ([name] if schedule == "linear" else [])
     assert "paths" not in make(method).decisive() and make(method).decisive()["run"]["method"] == method
@@ -62,9 +68,10 @@ def test_each_method_has_its_own_defaults():
         "coder": 32,
         "coder_plusplus": 32,
         "biosyn": 25,
+        "static": 25,
     }
-    assert [run.optimizer.schedule for run in runs.values()] == ["constant", "linear", "linear", "constant"]
-    assert [run.encoder.pooling for run in runs.values()] == [None, None, None, "cls"]
+    assert [run.optimizer.schedule for run in runs.values()] == ["constant", "linear", "linear", "constant", "constant"]
+    assert [run.encoder.pooling for run in runs.values()] == [None, None, None, "cls", None]
     assert runs["biosyn"].optimizer.learning_rate == 1e-5 and runs["coder"].batch.max_steps == 100_000
     for method, run in runs.items():
         assert make_settings(run.to_dict()) == run and isinstance(run, METHODS[method].Settings)
@@ -77,7 +84,8 @@ def test_the_command_lists_all_settings_of_a_method(method):
     for section, values in run.to_dict().items():
         for name in values:
             assert f"--{section}.{name}\n" in result.stdout
-    assert "default 0.01" in result.stdout and "must be given" in result.stdout
+    rate = "default 0.05" if method == "static" else "default 0.01"
+    assert rate in result.stdout and "must be given" in result.stdout
     assert all(line.strip() for line in result.stdout.splitlines())
-    with pytest.raises(ValueError, match="E404.*'coda'.*sapbert, coder, coder_plusplus, biosyn"):
+    with pytest.raises(ValueError, match="E404.*'coda'.*sapbert, coder, coder_plusplus, biosyn, static"):
         CliRunner().invoke(app, ["settings", "coda"], catch_exceptions=False)

@@ -14,8 +14,8 @@ from training.encoders.card import Making, describe_length
 from training.engine.loop import TrainingLoop
 from training.engine.method import Learned, Method
 from training.engine.settings import TrainingSettings
+from training.methods.pairs import PairFolder
 from training.methods.registry import METHODS, make_settings
-from training.methods.sapbert.method import PairFolder
 from training.methods.sapbert.settings import SapbertPaths
 from training.run_export import export_run
 from training.runner import train

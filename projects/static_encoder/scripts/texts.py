@@ -1,0 +1,105 @@
+"""Write strings in general language for the teacher: phrases of definitions, and phrases made of templates."""
+
+from __future__ import annotations
+
+import random
+import re
+from itertools import product
+from pathlib import Path
+from string import Formatter
+from typing import Annotated
+
+import polars as pl
+import srsly
+import typer
+from wasabi import msg
+
+from spacy_sapbert.progress import show_phase
+from spacy_sapbert.terminology.rrf.folder import RrfFolder
+from training.data.pairs import list_pair_concepts
+from training.data.run_folder import write_text
+
+# Where a phrase ends.
+BOUNDARY = re.compile(r"[.;:,()\[\]]")
+# Numbers of words of a phrase; shorter ones are more frequent.
+LENGTHS = (2, 2, 3, 3, 4, 5, 6)
+
+
+def main(
+    rrf: Path,
+    pairs: Path,
+    phrases: Path,
+    output: Path,
+    definitions: Annotated[int, typer.Option(help="Phrases to draw from definitions")] = 30_000,
+    seed: Annotated[int, typer.Option(help="Seed of the draw")] = 0,
+) -> None:
+    """Write strings, one a line.
+
+    rrf (Path): A release in Rich Release Format, with definitions (MRDEF) or without.
+    pairs (Path): Pairs of names; only the definitions of their concepts are used, so none of a held-out concept.
+    phrases (Path): Templates and words to fill them with, JSON.
+    output (Path): The file to write.
+    definitions (int): Phrases to draw from definitions.
+    seed (int): Seed of the draw.
+    """
+    with show_phase("Reading definitions"):
+        found = read_definitions(rrf, list_pair_concepts(pairs))
+    drawn = draw_phrases(found, definitions, random.Random(seed))
+    made = fill_templates(srsly.read_json(phrases))
+    texts = sorted({*drawn, *made})
+    output.parent.mkdir(parents=True, exist_ok=True)
+    write_text(output, "\n".join(texts) + "\n")
+    msg.good(f"{len(drawn):,} phrases of {len(found):,} definitions and {len(made):,} of templates: {output}")
+
+
+def read_definitions(rrf: Path, concepts: set[str]) -> list[str]:
+    """Read the definitions of concepts.
+
+    rrf (Path): The release.
+    concepts (set[str]): Ids of the concepts.
+    RETURNS (list[str]): The definitions, in the order of the release; none if it has no MRDEF.
+    """
+    folder = RrfFolder(rrf)
+    if "MRDEF" not in folder:
+        return []
+    rows = folder.table("MRDEF", ("CUI", "DEF"))
+    return rows.filter(pl.col("CUI").is_in(list(concepts)))["DEF"].to_list()
+
+
+def draw_phrases(definitions: list[str], n: int, rng: random.Random) -> set[str]:
+    """Draw phrases of two to six words from definitions.
+
+    definitions (list[str]): The definitions.
+    n (int): Phrases to draw; fewer if so many draws find no new one.
+    rng (random.Random): The generator of random numbers.
+    RETURNS (set[str]): Distinct phrases, in lower case.
+    """
+    phrases: set[str] = set()
+    for _ in range(10 * n if definitions else 0):
+        if len(phrases) == n:
+            break
+        words = rng.choice(BOUNDARY.split(rng.choice(definitions))).split()
+        length = rng.choice(LENGTHS)
+        if len(words) >= length:
+            start = rng.randrange(len(words) - length + 1)
+            phrases.add(" ".join(words[start : start + length]).lower())
+    return phrases
+
+
+def fill_templates(groups: list[dict]) -> set[str]:
+    """Fill templates with all combinations of their words.
+
+    groups (list[dict]): Each with `templates`, such as "{symptom} in my {body}", and `words` by the names in them.
+    RETURNS (set[str]): The phrases.
+    """
+    phrases = set()
+    for group in groups:
+        for template in group["templates"]:
+            names = [name for _, name, _, _ in Formatter().parse(template) if name]
+            for words in product(*(group["words"][name] for name in names)):
+                phrases.add(template.format(**dict(zip(names, words, strict=True))))
+    return phrases
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,304 @@
+"""Static encoders: vocabulary, loss and optimizer against plain loops, runs that stop and go on, what is exported."""
+
+import json
+import signal
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+from safetensors.numpy import load_file
+from small_runs import assert_same, final_weights, losses, make, pairs, start, terminology, wait_for_steps
+from tokenizers import Tokenizer, models
+from transformers import PreTrainedTokenizerFast
+
+from spacy_sapbert.encoder import EncoderShim, read_encoder
+from training.data.run_folder import RunFolder
+from training.encoders.bases import load_base
+from training.engine.loop import TrainingLoop
+from training.methods.registry import METHODS, make_settings
+from training.methods.static import method as static_method
+from training.methods.static.optimizer import RowAdagrad
+from training.methods.static.settings import TableSettings
+from training.methods.static.table import START_FILE, load_start
+from training.methods.static.teacher import Teacher, fit_projection
+from training.methods.static.vocabulary import make_tokenizer
+from training.run_export import export_run
+from training.runner import train
+from training.sweep import run_sweep
+from training.sweep_settings import read_sweep
+
+# Fixtures.
+__all__ = ["make", "pairs", "terminology"]
+
+TEXTS = ["cold hands", "my heart hurts", "b12", "pain in the liver"]
+
+
+@pytest.fixture
+def make_static(make, tmp_path):
+    """Make settings of a small run of this method."""
+    (tmp_path / "texts.txt").write_text("\n".join([*TEXTS, "", "b12"]))
+
+    def make_run(output="run", **sections):
+        own = {
+            "paths": {"texts": str(tmp_path / "texts.txt"), "vectors": str(tmp_path / "vectors")},
+            "table": {"width": 8, "words": 3},
+            "distillation": {"names": 0.5, "texts": 2.0},
+            "optimizer": {"learning_rate": 0.05},
+            "batch": {"chunk_names": 64, "texts": 3},
+            "run": {"method": "static"},
+        }
+        return make(output, **{name: {**own.get(name, {}), **sections.get(name, {})} for name in {**own, **sections}})
+
+    return make_run
+
+
+def build(settings):
+    """Load data and make the model, as the runner does."""
+    method = METHODS["static"](settings, load_base(settings.paths.encoder, settings.encoder), accelerator())
+    method.learned = method.load()
+    method.model = method.build()
+    return method
+
+
+def accelerator():
+    from accelerate import Accelerator
+
+    return Accelerator(cpu=True)
+
+
+def unit(vector):
+    return vector / np.linalg.norm(vector)
+
+
+def test_the_loss_is_that_of_a_plain_loop(make_static):
+    method = build(make_static())
+    batch = next(method.batches(0))
+    entry = method.loss(batch, scale=3.0)
+    table, data = method.model.transformer, method.data
+    rows = table.rows.detach().double().requires_grad_(True)
+
+    def encode(string):
+        ids = [token for token in table.tokenizer.encode(string).ids if token]
+        vector = sum(rows[token] for token in ids)
+        return vector / vector.norm()
+
+    names = [data.names[int(row)] for side in (data.left, data.right) for row in side[batch.pairs]]
+    labels = [int(label) for label in data.labels[batch.pairs]] * 2
+    vectors = [encode(name) for name in names]
+    costs = []
+    for a, anchor in enumerate(vectors):
+        negatives = sum(
+            torch.exp(anchor @ other / 0.05)
+            for b, other in enumerate(vectors)
+            if labels[a] != labels[b] and names[a] != names[b]
+        )
+        for b, other in enumerate(vectors):
+            if a != b and labels[a] == labels[b]:
+                positive = torch.exp(anchor @ other / 0.05)
+                costs.append(-torch.log(positive / (positive + negatives)))
+    contrast = sum(costs) / len(costs)
+    # The teacher's vectors, projected, in plain steps.
+    teacher = method.base
+    sample = teacher.encode(data.names.to_list())
+    projection = fit_projection(sample, 8)
+
+    def measure(strings):
+        targets = [unit((teacher.encode([string])[0] - projection.mean) @ projection.components) for string in strings]
+        pairs = zip(strings, targets, strict=True)
+        return sum(1 - encode(string) @ torch.from_numpy(target).double() for string, target in pairs) / len(strings)
+
+    texts = [TEXTS[row] for row in batch.texts]
+    total = contrast + 0.5 * measure(names) + 2.0 * measure(texts)
+    assert entry["contrast"] == pytest.approx(contrast.item(), rel=1e-4)
+    # Targets are kept in half precision.
+    assert entry["loss"] == pytest.approx(total.item(), rel=1e-3)
+    total.backward()
+    torch.testing.assert_close(table.rows.grad.to_dense().double(), 3.0 * rows.grad, rtol=2e-3, atol=2e-3)
+    assert method.describe_batch(batch)["texts"] == texts and method.describe_batch(batch)["names"] == names
+
+
+def test_adagrad_has_one_learning_rate_a_row():
+    table = torch.nn.Parameter(torch.randn(5, 4))
+    plain, sums = table.detach().clone(), [0.0] * 5
+    optimizer = RowAdagrad([table], lr=0.5)
+    for step in range(4):
+        optimizer.zero_grad()
+        ids = torch.tensor([step % 3, 3, 3])
+        gradient = torch.randn(3, 4)
+        (torch.nn.functional.embedding(ids, table, sparse=True) * gradient).sum().backward()
+        optimizer.step()
+        for row in set(ids.tolist()):
+            total = sum(gradient[i] for i in range(3) if ids[i] == row)
+            sums[row] += float((total**2).mean())
+            plain[row] -= 0.5 * total / sums[row] ** 0.5
+    torch.testing.assert_close(table.detach(), plain)
+
+
+def test_the_export_is_a_folder_whose_vectors_are_those_of_a_plain_computation(make_static, tmp_path):
+    settings = make_static()
+    report = train(settings)
+    folder = tmp_path / "run" / "encoder"
+    encoder = EncoderShim({}, "fp32")
+    encoder.load(folder)
+    assert encoder.fingerprint == report.encoder["trained"] and encoder.width == 8
+    stored, trained = load_file(folder / "model.safetensors"), final_weights(settings)["weights.transformer.rows"]
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    assert stored["rows"].dtype == np.int8 and len(stored["rows"]) == tokenizer.get_vocab_size()
+    assert not stored["rows"][0].any()
+    strings = ["acute heart failure", "b12 pain", "attack, of the liver", "Chronic"]
+    for string, vector in zip(strings, encoder.encode(strings), strict=True):
+        ids = tokenizer.encode(string).ids
+        np.testing.assert_allclose(vector, unit(sum(stored["rows"][i] * stored["scales"][i] for i in ids)), atol=1e-6)
+        exact = unit(sum(trained[i].numpy() for i in ids if i))
+        np.testing.assert_allclose(vector, exact, atol=0.03)
+    card = (folder / "README.md").read_text(encoding="utf8")
+    assert "Model2Vec" in card and "int8" in card and "Pooling mean" in card and "4 other strings" in card
+    assert report.export["dtype"] == "int8" and report.encoder["pooling"] == "mean"
+    # Again from the checkpoint, also where the run has been moved, and with a share of the table before training.
+    (tmp_path / "run").rename(tmp_path / "moved")
+    assert export_run(tmp_path / "moved", tmp_path / "again").encoder == report.encoder
+    export_run(tmp_path / "moved", tmp_path / "half", base_share=0.5)
+    mixed = load_file(tmp_path / "half" / "model.safetensors")
+    expected = (load_start(tmp_path / "moved").start + trained) / 2
+    np.testing.assert_allclose(mixed["rows"] * mixed["scales"][:, None], expected, atol=0.02)
+    with pytest.raises(ValueError, match="E620.*bf16.*int8"):
+        export_run(tmp_path / "moved", tmp_path / "bf16", dtype="bf16")
+    (tmp_path / "moved" / START_FILE).unlink()
+    with pytest.raises(FileNotFoundError, match="E102.*start.safetensors"):
+        export_run(tmp_path / "moved", tmp_path / "none")
+
+
+def test_the_same_seed_gives_the_same_encoder_and_another_one_does_not(make_static):
+    first, second, other = (
+        train(make_static(name, run={"seed": seed})) for name, seed in (("a", 0), ("b", 0), ("c", 1))
+    )
+    assert first.encoder == second.encoder != other.encoder
+
+
+def test_a_run_that_was_stopped_goes_on_bit_for_bit(make_static, monkeypatch):
+    whole = make_static("whole", optimizer={"schedule": "linear"})
+    train(whole)
+    stopped = make_static("stopped", optimizer={"schedule": "linear"})
+    take_step = TrainingLoop.take_step
+
+    def fail(self, batch):
+        if self.step == 5:
+            raise KeyboardInterrupt
+        return take_step(self, batch)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TrainingLoop, "take_step", fail)
+        with pytest.raises(KeyboardInterrupt):
+            train(stopped)
+    # The table before training is read, not made again.
+    monkeypatch.setattr(static_method, "make_start", None)
+    train(stopped)
+    assert_same(final_weights(whole), final_weights(stopped))
+    assert losses(whole) == losses(stopped) and len(losses(whole)) == 6
+
+
+def test_a_killed_run_goes_on(make_static, tmp_path):
+    killed = make_static("killed", batch={"max_steps": 4000, "epochs": 1000})
+    process = start(killed, tmp_path)
+    wait_for_steps(killed, 3)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    taken = len(losses(killed))
+    whole, rest = (make_static(name, batch={"max_steps": taken + 2, "epochs": 1000}) for name in ("whole", "killed"))
+    train(whole)
+    train(rest)
+    assert_same(final_weights(whole), final_weights(rest))
+
+
+def test_vectors_of_the_teacher_are_computed_once(make_static, monkeypatch):
+    train(make_static("first"))
+    monkeypatch.setattr(EncoderShim, "encode_tokens", None)
+    settings = make_static("second", table={"words": 3}, run={"seed": 5})
+    build(settings)
+
+
+def test_nothing_to_learn_is_an_error(make_static, tmp_path, encoder_folder):
+    with pytest.raises(OSError, match=r"pairs\.json"):
+        train(make_static(paths={"pairs": str(tmp_path)}))
+    (tmp_path / "empty.txt").write_text("\n \n")
+    with pytest.raises(ValueError, match="E840.*no string in .*empty.txt"):
+        train(make_static(paths={"texts": str(tmp_path / "empty.txt")}))
+    with pytest.raises(FileNotFoundError):
+        train(make_static(paths={"texts": str(tmp_path / "missing.txt")}))
+    with pytest.raises(ValueError, match="E404.*distillation.texts.*without paths.texts"):
+        make_static(paths={"texts": ""})
+    with pytest.raises(ValueError, match="E404.*batch.dropout.*no transformer"):
+        make_static(batch={"dropout": 0.1})
+    # Without weights, nothing of them is needed.
+    report = train(make_static("plain", paths={"texts": ""}, distillation={"names": 0.0, "texts": 0.0}))
+    assert report.training["steps"] == 6 and report.data["texts"] == 0
+
+
+def test_teachers_of_another_kind_are_refused(encoder_folder):
+    backend = Tokenizer(models.WordLevel({"[UNK]": 0, "heart": 1}, unk_token="[UNK]"))
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, unk_token="[UNK]").backend_tokenizer
+    with pytest.raises(ValueError, match="E840.*WordLevel, not WordPiece"):
+        make_tokenizer(tokenizer, ["heart"], TableSettings(), lower_case=False)
+
+
+def test_the_vocabulary_has_frequent_words_and_no_unused_pieces(encoder_folder):
+    teacher = read_encoder(encoder_folder).tokenizer.backend_tokenizer
+    data = json.loads(teacher.to_str())
+    for piece in ("[unused1]", "\u5fc3", "\u03b1", "##\u03b2"):
+        data["model"]["vocab"][piece] = len(data["model"]["vocab"])
+    teacher = Tokenizer.from_str(json.dumps(data))
+    names = ["Heart attack", "heart failure", "acute heart", "acute attack", "rare"]
+    settings = TableSettings(words=2, min_names=2)
+    tokenizer = make_tokenizer(teacher, names, settings, lower_case=False)
+    vocabulary = tokenizer.get_vocab()
+    assert sorted(vocabulary.values()) == list(range(len(vocabulary))) and vocabulary["[UNK]"] == 0
+    # The most frequent word first, equally frequent ones in order.
+    assert vocabulary["heart"] == len(vocabulary) - 2 and vocabulary["acute"] == len(vocabulary) - 1
+    assert {"\u03b1", "##\u03b2"} <= set(vocabulary) and {"attack", "\u5fc3", "[unused1]", "[CLS]"}.isdisjoint(
+        vocabulary
+    )
+    assert tokenizer.encode("Acute HEART").tokens == ["acute", "heart"]
+    assert tokenizer.encode("hearts \u5fc3").tokens == ["heart", "##s", "[UNK]"]
+    everything = make_tokenizer(teacher, names, TableSettings(scripts="all", words=99, min_names=2), lower_case=True)
+    assert {"\u5fc3", "[unused1]", "attack"} <= set(everything.get_vocab()) and "rare" not in everything.get_vocab()
+    assert everything.encode("ACUTE").tokens == ["acute"]
+
+
+def test_strings_are_encoded_as_the_encoder_does(encoder_folder, tmp_path):
+    encoder = EncoderShim({}, "fp32")
+    encoder.load(encoder_folder)
+    teacher = Teacher(encoder, tmp_path / "vectors")
+    strings = ["heart", "liver pain", "heart", "\u5fc3"]
+    vectors = teacher.encode(pl.Series(strings))
+    np.testing.assert_allclose(vectors[:3], encoder.encode(strings[:3]), atol=1e-6)
+    assert not vectors[3].any()
+    np.testing.assert_allclose(teacher.encode_pieces(["a", "heart"]), encoder.encode(["a", "heart"]), atol=1e-6)
+
+
+def test_a_sweep_measures_shares_of_the_start(make_static, tmp_path):
+    settings = make_static("unused").to_dict()
+    lines = []
+    for section, values in settings.items():
+        lines += [f"[{section}]", *(f"{name} = {json.dumps(value)}" for name, value in values.items())]
+    (tmp_path / "run.cfg").write_text("\n".join(lines))
+    (tmp_path / "sweep.cfg").write_text(
+        '[sweep]\nconfig = "run.cfg"\nseeds = [0]\nbase_shares = [0.0, 0.5]\n\n[variants]\n'
+        'narrow = {"table.width": 4}\nwide = {"table.width": 8}\n'
+    )
+    table = run_sweep(read_sweep(tmp_path / "sweep.cfg", tmp_path / "out"), tmp_path / "out", held_out={}, corpora={})
+    assert {"narrow", "wide"} <= {Path(path).name for path in (tmp_path / "out").iterdir() if path.is_dir()}
+    records = json.loads((tmp_path / "out" / "sweep.json").read_text())["runs"]
+    assert [(record["variant"], record["base_share"]) for record in records] == [
+        ("narrow", 0.0), ("narrow", 0.5), ("wide", 0.0), ("wide", 0.5)
+    ]  # fmt: skip
+    assert table and RunFolder(tmp_path / "out" / "wide" / "seed-0").read_report().export["dtype"] == "int8"
+
+
+def test_settings_are_read_from_the_config(tmp_path):
+    values = {"paths": {"encoder": "", "pairs": "p", "output": "o"}, "run": {"method": "static"}}
+    assert make_settings(values).objective.loss == "info_nce"
+    for change in ({"optimizer": {"max_grad_norm": 1.0}}, {"optimizer": {"weight_decay": 0.1}}):
+        with pytest.raises(ValueError, match="E404"):
+            make_settings({**values, **change})

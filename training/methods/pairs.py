@@ -1,0 +1,96 @@
+"""What methods that learn from pairs of names have in common: their data and the order of their batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from ..data.pairs import PairData, hash_pairs, list_pair_concepts, load_pairs
+from ..data.tokens import Tokens
+from ..engine.batches import Batches, balance_sources, find_neighbours
+from ..engine.method import Learned, Method
+
+NEIGHBOURS_FILE = "neighbours-{base}-{data}.npy"
+PairSettingsT = TypeVar("PairSettingsT", bound=Any)
+
+
+@dataclass(frozen=True)
+class PairFolder:
+    """A folder of pairs. See `Source`.
+
+    path (str): The folder.
+    """
+
+    path: str
+
+    def hash(self) -> str | dict[str, Any]:
+        """Hash the pairs. See `Source.hash`."""
+        return hash_pairs(self.path)
+
+    def list_concepts(self) -> set[str]:
+        """List the concepts with pairs. See `Source.list_concepts`."""
+        return list_pair_concepts(self.path)
+
+
+class PairMethod(Method[PairSettingsT], Generic[PairSettingsT]):
+    """A run of a method that learns from pairs of names. See `Method`.
+
+    Its settings have `paths.pairs`, and in [batch] `pairs`, `epochs`, `source_balance` and `neighbours`.
+    """
+
+    unit = "pairs"
+
+    data: PairData
+    tokens: Tokens
+    order: Batches
+
+    @classmethod
+    def find_source(cls, settings: PairSettingsT) -> PairFolder:
+        """Name the pairs. See `Method.find_source`."""
+        return PairFolder(settings.paths.pairs)
+
+    def load(self) -> Learned:
+        """Read the pairs. See `Method.load`."""
+        self.data = load_pairs(self.settings.paths.pairs)
+        counts = {"pairs": len(self.data), "names": len(self.data.names)}
+        return Learned(counts, self.data.sha256, self.data.concepts.to_list())
+
+    def order_pairs(self) -> Batches:
+        """Order the pairs.
+
+        RETURNS (Batches): The batches of all epochs.
+        """
+        batch, data = self.settings.batch, self.data
+        weights = balance_sources(data, batch.source_balance) if batch.source_balance else None
+        neighbours = None
+        if batch.neighbours:
+            name = NEIGHBOURS_FILE.format(base=self.base.fingerprint[:12], data=data.sha256[:12])
+            neighbours = find_neighbours(data, self.base, batch.neighbours, self.folder.path / name)
+        return Batches(data.labels, batch.pairs, self.settings.run.seed, batch.epochs, weights, neighbours)
+
+    @property
+    def n_steps(self) -> int:
+        """Return the number of steps. See `Method.n_steps`."""
+        steps, limit = self.order.epochs * self.order.per_epoch, self.settings.batch.max_steps
+        return min(steps, limit) if limit else steps
+
+    def batches(self, start: int) -> Iterator[Any]:
+        """Iterate over rows of pairs. See `Method.batches`."""
+        return self.order.iterate(start)
+
+    def describe_batch(self, batch: Any) -> dict[str, Any]:
+        """List names and labels. See `Method.describe_batch`."""
+        names, labels = self.list_names(batch)
+        return {"names": self.data.names.gather(names).to_list(), "labels": labels.tolist()}
+
+    def list_names(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """List the names of pairs and their labels: first all on the left, then all on the right.
+
+        rows (np.ndarray): The pairs.
+        RETURNS (tuple[np.ndarray, np.ndarray]): Rows of names, and the concept of each.
+        """
+        names = np.concatenate([self.data.left[rows], self.data.right[rows]])
+        return names, np.concatenate([self.data.labels[rows], self.data.labels[rows]])

@@ -1,0 +1,236 @@
+"""The method of static encoders: a table learns from pairs of names and from the vectors of a teacher."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+import torch
+
+from spacy_sapbert.encoder import EncoderShim, EncoderSource
+from spacy_sapbert.files import hash_file
+
+from ...data.pairs import hash_pairs
+from ...data.run_folder import RunReport
+from ...data.tokens import Tokens
+from ...encoders.card import Making, describe_length
+from ...engine.finite import check_finite
+from ...engine.method import Learned
+from ...engine.model import Model
+from ...engine.objectives import make_loss, make_miner
+from ...errors import Errors
+from ..pairs import PairFolder, PairMethod
+from ..sapbert.loss import Objective
+from .optimizer import RowAdagrad
+from .settings import StaticSettings
+from .start import make_start
+from .table import START_FILE, StaticTable, load_start, save_start
+from .teacher import Teacher, fit_projection
+
+VECTORS_FOLDER = "vectors"
+# Names whose vectors determine the projection.
+SAMPLE = 20_000
+
+
+@dataclass(frozen=True)
+class PairsAndTexts(PairFolder):
+    """A folder of pairs, and a file of strings. See `Source`.
+
+    texts (str): The file; empty for none.
+    """
+
+    texts: str
+
+    def hash(self) -> dict[str, Any]:
+        """Hash pairs and strings. See `Source.hash`."""
+        texts = {"texts": hash_file(Path(self.texts))} if self.texts else {}
+        return {"pairs": hash_pairs(self.path), **texts}
+
+
+class Batch(NamedTuple):
+    """The data of a step.
+
+    pairs (np.ndarray): Rows of pairs.
+    texts (np.ndarray): Rows of strings to distil.
+    """
+
+    pairs: np.ndarray
+    texts: np.ndarray
+
+
+class Static(PairMethod[StaticSettings]):
+    """A run that trains a static encoder. Its base encoder is the teacher. See `Method`.
+
+    Each process of a launch computes whole batches: the computation of a step takes less time than its communication.
+    """
+
+    name = "static"
+    Settings = StaticSettings
+    dtypes = ("int8",)
+
+    texts: pl.Series
+    text_tokens: Tokens
+    # The projected vectors of the teacher, float16; none where their loss has no weight.
+    name_targets: np.ndarray
+    text_targets: np.ndarray
+
+    @classmethod
+    def find_source(cls, settings: StaticSettings) -> PairsAndTexts:
+        """Name pairs and strings. See `Method.find_source`."""
+        return PairsAndTexts(settings.paths.pairs, settings.paths.texts)
+
+    def load(self) -> Learned:
+        """Read pairs and strings. See `Method.load`."""
+        learned = super().load()
+        self.texts = read_texts(self.settings.paths.texts)
+        if self.settings.distillation.texts and not len(self.texts):
+            raise ValueError(Errors.E840.format(reason=f"there is no string in {self.settings.paths.texts}"))
+        report = {**learned.report, "texts": len(self.texts)}
+        return Learned(report, self.find_source(self.settings).hash(), learned.concepts)
+
+    def build(self) -> Model:
+        """Make the table, tokenise strings and encode them with the teacher. See `Method.build`."""
+        objective = self.settings.objective
+        with self.accelerator.main_process_first():
+            self.order = self.order_pairs()
+            table = self._learn_from_teacher()
+        self.objective = Objective(
+            make_loss(objective.loss, objective.preset, **objective.constants),
+            make_miner(objective.miner, objective.margin),
+        )
+        encoder = table.to_encoder(max_length=self.base.settings.max_length)
+        self.tokens, self.text_tokens = Tokens(self.data.names, encoder), Tokens(self.texts, encoder)
+        return Model(table)
+
+    def _learn_from_teacher(self) -> StaticTable:
+        """Encode strings with the teacher, and make the table before training unless it is there."""
+        settings, distillation = self.settings, self.settings.distillation
+        teacher = Teacher(self.base, settings.paths.vectors or self.folder.path / VECTORS_FOLDER)
+        rng = np.random.default_rng(settings.run.seed)
+        sample = self.data.names.gather(np.sort(rng.permutation(len(self.data.names))[:SAMPLE]))
+        projection = fit_projection(teacher.encode(sample), settings.table.width)
+        self.name_targets, self.text_targets = (
+            projection.project(teacher.encode(strings)).astype(np.float16) if weight else np.empty((0, 0), np.float16)
+            for strings, weight in ((self.data.names, distillation.names), (self.texts, distillation.texts))
+        )
+        identity = self._identify_start()
+        table = load_start(self.folder.path, identity)
+        if table is None:
+            table = make_start(self.data.names, teacher, projection, settings.table)
+            save_start(self.folder.path, table, identity)
+        return table
+
+    def _identify_start(self) -> dict[str, str]:
+        """Name what the table before training depends on."""
+        settings = self.settings
+        own = {"table": settings.table.to_dict(), "seed": settings.run.seed}
+        return {"base": self.base.fingerprint, "data": self.data.sha256, "settings": json.dumps(own, sort_keys=True)}
+
+    @classmethod
+    def make_transformer(cls, source: EncoderSource, settings: StaticSettings) -> torch.nn.Module:
+        """Load the table before training, which the run has saved. See `Method.make_transformer`."""
+        folder = Path(settings.paths.output)
+        table = load_start(folder)
+        if table is None:
+            path = folder / START_FILE
+            raise FileNotFoundError(Errors.E102.format(file=path, cwd=Path.cwd()))
+        return table
+
+    def make_optimizer(self) -> RowAdagrad:
+        """Make the optimizer. See `Method.make_optimizer`."""
+        return RowAdagrad(self.group_parameters(), lr=self.settings.optimizer.learning_rate)
+
+    def batches(self, start: int) -> Iterator[Batch]:
+        """Iterate over rows of pairs and of strings. See `Method.batches`."""
+        n = self.settings.batch.texts if self.settings.distillation.texts else 0
+        for step, pairs in enumerate(super().batches(start), start):
+            rng = np.random.default_rng([self.settings.run.seed, step])
+            yield Batch(pairs, rng.integers(len(self.texts), size=n) if n else np.empty(0, np.int64))
+
+    def loss(self, batch: Batch, scale: float) -> dict[str, Any]:
+        """Add up the loss of pairs and those of the teacher's vectors. See `Method.loss`."""
+        device, weights = self.accelerator.device, self.settings.distillation
+        names, labels = self.list_names(batch.pairs)
+        tokens = [self.tokens[name] for name in names.tolist()]
+        tokens += [self.text_tokens[text] for text in batch.texts.tolist()]
+        vectors = self.model.transformer(tokens)
+        check_finite("embeddings", [vectors])
+        of_names, of_texts = vectors[: len(names)], vectors[len(names) :]
+        homonyms = torch.from_numpy(names).to(device) if self.settings.objective.ignore_homonyms else None
+        contrast, counts = self.objective(of_names, torch.from_numpy(labels).to(device), homonyms)
+        total, entry = contrast, {"contrast": contrast.item()}
+        for what, weight, learned, targets, rows in (
+            ("names", weights.names, of_names, self.name_targets, names),
+            ("texts", weights.texts, of_texts, self.text_targets, batch.texts),
+        ):
+            if weight:
+                distance = measure_distance(learned, torch.from_numpy(targets[rows]).to(device))
+                total, entry[f"{what}_distance"] = total + weight * distance, distance.item()
+        check_finite("loss", [total])
+        (total * scale).backward()
+        return {"loss": total.item(), **entry, "pairs": len(batch.pairs), **counts._asdict()}
+
+    def describe_batch(self, batch: Batch) -> dict[str, Any]:
+        """List names, labels and strings. See `Method.describe_batch`."""
+        return {**super().describe_batch(batch.pairs), "texts": self.texts.gather(batch.texts).to_list()}
+
+    def take_snapshot(self) -> EncoderShim:
+        """Make an encoder of the current rows. See `Method.take_snapshot`."""
+        return self.finish(self.model.transformer, self.base, self.settings)
+
+    @classmethod
+    def finish(
+        cls, transformer: Any, base: EncoderShim, settings: Any, *, base_share: float = 0.0, dtype: str = ""
+    ) -> EncoderShim:
+        """Make the encoder to export. See `Method.finish`."""
+        return transformer.to_encoder(max_length=base.settings.max_length, start_share=base_share)
+
+    @classmethod
+    def describe(cls, report: RunReport) -> Making:
+        """Describe the training. See `Method.describe`."""
+        settings, data = report.settings, report.data
+        table, distillation = settings["table"], settings["distillation"]
+        rows = report.parameters["transformer"] // table["width"]
+        return Making(
+            "static",
+            "Model2Vec (Tulkens and van Dongen, 2024): a string's vector is the sum of its tokens' vectors. Names "
+            "of one concept get similar vectors, and all strings vectors like those of the base, the teacher.",
+            [
+                f"Table: {rows:,} tokens, {table['words']:,} of them words of the names; width {table['width']}. It "
+                "started from the teacher's vector of each token, weighted by rarity.",
+                f"Data: {data['pairs']:,} pairs of {data['names']:,} names (SHA-256 "
+                f"{data['sha256']['pairs'][:12]}...), and {data['texts']:,} other strings for the teacher.",
+                describe_length(report.training, f"steps of {settings['batch']['pairs']} pairs"),
+                f"Objective: {settings['objective']['loss']} {settings['objective']['constants']}, plus the distance "
+                f"to the teacher's vectors (1 - cosine), of names times {distillation['names']:g} and of other strings "
+                f"times {distillation['texts']:g}.",
+                f"Optimizer: Adagrad by rows, learning rate {settings['optimizer']['learning_rate']}, "
+                f"{settings['optimizer']['schedule']}; seed {settings['run']['seed']}.",
+            ],
+        )
+
+
+def measure_distance(vectors: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """Measure how far unit vectors are from those of the teacher.
+
+    vectors (torch.Tensor): Shape (n, width).
+    targets (torch.Tensor): The same shape; zeros where the teacher knows no token.
+    RETURNS (torch.Tensor): The mean of 1 - cosine, a scalar.
+    """
+    return (1.0 - (vectors * targets.to(vectors.dtype)).sum(dim=1)).mean()
+
+
+def read_texts(path: str) -> pl.Series:
+    """Read strings, one a line.
+
+    path (str): The file; empty for none.
+    RETURNS (pl.Series): The distinct strings, in order.
+    RAISES (OSError): If there is no such file.
+    """
+    lines = Path(path).read_text(encoding="utf8").splitlines() if path else []
+    return pl.Series("text", list(dict.fromkeys(line.strip() for line in lines if line.strip())), dtype=pl.String())
