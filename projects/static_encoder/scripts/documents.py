@@ -17,6 +17,7 @@ from spacy_sapbert.linker_settings import AbbreviationForms
 from spacy_sapbert.terminology import Terminology, read_table
 from training.data.mentions import Mention
 from training.data.run_folder import write_json
+from training.encoders.card import read_results
 from training.evaluation.corpora.readers.inputs import open_input
 from training.evaluation.corpora.readers.pubtator import read_documents, read_mentions
 from training.evaluation.corpora.readers.report import ReadingReport
@@ -42,7 +43,7 @@ def main(
     encoder: Path,
     dictionary: Path,
     files: str,
-    output: Path,
+    results: Path,
     types: Annotated[str, typer.Option(help="Types of mentions to keep, separated by commas; empty for all")] = "",
 ) -> None:
     """Link the gold mentions of documents, with each way to treat abbreviations.
@@ -50,19 +51,25 @@ def main(
     encoder (Path): The encoder folder.
     dictionary (Path): Lines of an id and a name with a tab between them; equal ids have "|" between them.
     files (str): PubTator files, with commas between them.
-    output (Path): The file for the scores, JSON.
+    results (Path): The file for the scores, JSON. Those that it has of this encoder stay.
     types (str): Types of mentions to keep.
+    RAISES (ValueError): If the results are those of another encoder.
     """
+    if not files:
+        msg.info("No documents were given.")
+        return
     terminology = read_table(dictionary, header=["id", "name"], delimiter="\t")
     wanted = [kind for kind in types.split(",") if kind]
     scores: dict[str, dict[str, float]] = {}
     for mode in MODES:
         nlp = make_pipeline(encoder, terminology, mode)
         for path in map(Path, filter(None, files.split(","))):
-            name = f"{path.stem}, {mode}"
+            name = f"documents of {path.stem}, abbreviations {mode}"
             scores[name] = measure(nlp, read_gold(path, nlp, wanted))
             msg.text(f"{name}: {scores[name]}")
-    write_json(output, {"fingerprint": read_encoder(encoder).fingerprint, "scores": scores})
+    fingerprint = read_encoder(encoder).fingerprint
+    known = read_results(results, fingerprint) if results.is_file() else {}
+    write_json(results, {"fingerprint": fingerprint, "scores": {**known, **scores}})
 
 
 def make_pipeline(encoder: Path, terminology: Terminology, mode: AbbreviationForms) -> Language:

@@ -90,13 +90,13 @@ def test_the_loss_is_that_of_a_plain_loop(make_static):
     costs = []
     for a, anchor in enumerate(vectors):
         negatives = sum(
-            torch.exp(anchor @ other / 0.05)
+            torch.exp(anchor @ other / 0.1)
             for b, other in enumerate(vectors)
             if labels[a] != labels[b] and names[a] != names[b]
         )
         for b, other in enumerate(vectors):
             if a != b and labels[a] == labels[b]:
-                positive = torch.exp(anchor @ other / 0.05)
+                positive = torch.exp(anchor @ other / 0.1)
                 costs.append(-torch.log(positive / (positive + negatives)))
     contrast = sum(costs) / len(costs)
     # The teacher's vectors, projected, in plain steps.

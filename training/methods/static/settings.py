@@ -64,7 +64,7 @@ class StaticObjective(ObjectiveSettings):
     """The loss."""
     miner: Literal["sapbert", "coder", "off"] = "off"
     """The miner of pairs."""
-    constants: dict[str, float] = {"temperature": 0.05}
+    constants: dict[str, float] = {"temperature": 0.1}
     """Constants of the loss that override the preset's."""
     ignore_homonyms: bool = True
     """Exclude homonyms, equal names of different concepts, from the negatives."""
