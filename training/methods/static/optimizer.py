@@ -25,7 +25,7 @@ class RowAdagrad(torch.optim.Optimizer):
         super().__init__(params, {"lr": lr})
 
     @torch.no_grad()
-    def step(self, closure: Any = None) -> None:
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]  # no closure is taken
         """Update the rows that have a gradient.
 
         closure (Any): Not used: the gradients are there.
