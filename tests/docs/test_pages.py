@@ -18,7 +18,8 @@ from spacy.util import load_model_from_config, registry
 from thinc.api import Config
 
 # Terms that examples link to, and enough others to choose among.
-TERMS = ["HP:0001649", "HP:0001873", "HP:0001808", "HP:0002360", "HP:0000822", "HP:0001658", "HP:0002315", "HP:0100785"]
+TERMS = ["HP:0001649", "HP:0001873", "HP:0001808", "HP:0002360", "HP:0000822", "HP:0001658", "HP:0002027", "HP:0002315"]
+TERMS += ["HP:0003074", "HP:0100785"]
 N_OTHERS = 40
 LANGUAGES = {"python", "ini", "bash", "json", "jsonl", "tsv", "text"}
 # Quickstart makes the pipeline that the other pages load.
