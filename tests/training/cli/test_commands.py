@@ -159,11 +159,19 @@ def test_errors_with_a_code_are_printed_and_others_raised(tmp_path, monkeypatch,
     with pytest.raises(SystemExit):
         commands.main()
     captured = capsys.readouterr()
-    assert captured.err.startswith("[E746]") and str(tmp_path / "file") in captured.err
+    assert captured.err.startswith("[E442]") and str(tmp_path / "file") in captured.err
+
+    def run_out(*_, **__):
+        raise OSError(28, "No space left on device", "names")
 
     monkeypatch.setattr("sys.argv", ["training", "preprocess", str(tmp_path / "nowhere"), str(tmp_path / "other")])
-    monkeypatch.setattr("training.cli.data.read_rrf", fail)
+    monkeypatch.setattr("training.cli.data.read_rrf", run_out)
     monkeypatch.setattr("training.cli.data.is_written_by_us", lambda _: False)
+    with pytest.raises(SystemExit):
+        commands.main()
+    assert capsys.readouterr().err.startswith("[E746] names: No space left on device")
+
+    monkeypatch.setattr("training.cli.data.read_rrf", fail)
     with pytest.raises(KeyError, match="CUI"):
         commands.main()
 
