@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 import srsly
 
-from .encoder.folder import ENCODER_FILE, AnySource, pack_encoder, read_encoder, unpack_encoder, write_encoder
+from .encoder.folder import AnySource, pack_encoder, read_encoder, unpack_encoder, write_encoder
+from .encoder.settings import ENCODER_FILE
 from .errors import Errors
 from .files import fill_folder, read_manifest, write_manifest
 from .index.exact import ExactIndex

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.resources import files
 from pathlib import Path
 
-from .folder import ENCODER_FILE
+from .settings import ENCODER_FILE
 
 # Data of the package, without code. A wheel that is installed is a folder.
 FOLDER = Path(str(files("spacy_sapbert"))) / "bundled" / "encoder"

@@ -14,11 +14,10 @@ from ..errors import Errors
 from ..files import pack_with, read_manifest, unpack_with, write_manifest
 from ..replacing import finish_replacing
 from .sentence_transformers import find_file, read_metadata
-from .settings import EncoderSettings, read_settings
+from .settings import ENCODER_FILE, EncoderSettings, read_settings
 from .static import TABLE_FILE, TOKENIZER_FILE, StaticSource, check_settings, read_static
 from .transformer import EncoderSource
 
-ENCODER_FILE = "name_encoder.json"
 FORMAT_VERSION = 1
 # What is read of such a folder, if it is there. Others, such as a README, may be added by hand.
 USED = (

@@ -9,8 +9,8 @@ from tokenizers import Tokenizer
 
 from ..errors import Errors
 from ..files import fill_folder
-from .folder import ENCODER_FILE, write_encoder
-from .settings import EncoderSettings
+from .folder import write_encoder
+from .settings import ENCODER_FILE, EncoderSettings
 from .static import StaticSource, make_source
 
 # The numbers of a row go from minus this to this.

@@ -9,7 +9,8 @@ import srsly
 from transformers.utils import cached_file
 
 from ..errors import Errors
-from .settings import EncoderSettings
+from .settings import ENCODER_FILE, EncoderSettings
+from .static import MODULES
 
 _POOLING_KEYS = {"pooling_mode_cls_token": "cls", "pooling_mode_mean_tokens": "mean"}
 _KNOWN_MODULES = ("Transformer", "Pooling", "Normalize")
@@ -24,6 +25,7 @@ def read_metadata(name: str | Path, revision: str | None = None) -> tuple[str, d
     revision (str | None): Branch, tag or commit on the hub.
     RETURNS (tuple[str, dict[str, Any]]): Subfolder of the transformer ("" for the top), and settings, empty
         without metadata.
+    RAISES (OSError): If `modules.json` is damaged, or the folder is a static encoder's without its manifest.
     RAISES (ValueError): If the folder describes an encoder that cannot be reproduced here.
     """
     modules = _read_json(name, "modules.json", revision)
@@ -33,6 +35,9 @@ def read_metadata(name: str | Path, revision: str | None = None) -> tuple[str, d
         paths = {str(module["type"]).rsplit(".", 1)[-1]: module.get("path", "") for module in modules}
     except (KeyError, TypeError, AttributeError) as error:
         raise OSError(Errors.E210.format(name=name, reason=f"modules.json is damaged ({error!r})")) from error
+    if any(module["type"] == MODULES[0]["type"] for module in modules):
+        # A static encoder whose manifest is missing, or this would not be read.
+        raise FileNotFoundError(Errors.E503.format(path=f"{name}/{ENCODER_FILE}"))
     unknown = [kind for kind in paths if kind not in _KNOWN_MODULES]
     if unknown:
         raise ValueError(Errors.E215.format(name=name, modules=", ".join(unknown)))

@@ -11,6 +11,9 @@ from ..errors import Errors
 from ..settings import Settings
 from ..types import Pooling
 
+# The manifest of an encoder folder, with its settings.
+ENCODER_FILE = "name_encoder.json"
+
 
 class EncoderSettings(Settings):
     """How a string becomes a vector. Part of the saved encoder and of its fingerprint."""

@@ -108,6 +108,12 @@ def test_missing_files_are_named(folder, name):
         read_encoder(folder)
 
 
+def test_a_missing_manifest_is_named(folder):
+    (folder / "name_encoder.json").unlink()
+    with pytest.raises(FileNotFoundError, match="E503.*name_encoder.json"):
+        read_encoder(folder)
+
+
 def test_an_encoder_of_an_unknown_kind_is_refused(folder):
     manifest = json.loads((folder / "name_encoder.json").read_text(encoding="utf8"))
     data = {"kind": "recurrent", "fingerprint": manifest["fingerprint"], "settings": manifest["settings"]}
