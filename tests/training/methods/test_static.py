@@ -212,6 +212,15 @@ def test_a_killed_run_goes_on(make_static, tmp_path):
     assert_same(final_weights(whole), final_weights(rest))
 
 
+def test_a_refused_run_leaves_the_start_of_the_former_one(make_static, tmp_path):
+    train(make_static())
+    before = (tmp_path / "run" / START_FILE).read_bytes()
+    with pytest.raises(ValueError, match="E631.*table.width: 8, not 4"):
+        train(make_static(table={"width": 4}))
+    assert (tmp_path / "run" / START_FILE).read_bytes() == before
+    export_run(tmp_path / "run", tmp_path / "exported")
+
+
 def test_vectors_of_the_teacher_are_computed_once(make_static, monkeypatch):
     train(make_static("first"))
     monkeypatch.setattr(EncoderShim, "encode_tokens", None)
@@ -227,6 +236,11 @@ def test_nothing_to_learn_is_an_error(make_static, tmp_path, encoder_folder):
         train(make_static(paths={"texts": str(tmp_path / "empty.txt")}))
     with pytest.raises(FileNotFoundError):
         train(make_static(paths={"texts": str(tmp_path / "missing.txt")}))
+    (tmp_path / "binary.txt").write_bytes(b"\xff\xfe")
+    with pytest.raises(ValueError, match="E840.*binary.txt is not UTF-8"):
+        train(make_static(paths={"texts": str(tmp_path / "binary.txt")}))
+    with pytest.raises(ValueError, match="E404.*table.width is 33,.*at most 32, the width of the teacher"):
+        train(make_static(table={"width": 33}))
     with pytest.raises(ValueError, match="E404.*distillation.texts.*without paths.texts"):
         make_static(paths={"texts": ""})
     with pytest.raises(ValueError, match="E404.*batch.dropout.*no transformer"):

@@ -19,6 +19,7 @@ from ...data.pairs import hash_pairs
 from ...data.run_folder import RunReport
 from ...data.tokens import Tokens
 from ...encoders.card import Making, describe_length
+from ...engine.checkpoint import list_checkpoints
 from ...engine.finite import check_finite
 from ...engine.method import Learned
 from ...engine.model import Model
@@ -87,6 +88,9 @@ class Static(PairMethod[StaticSettings]):
     def load(self) -> Learned:
         """Read pairs and strings. See `Method.load`."""
         learned = super().load()
+        width, allowed = self.settings.table.width, f"at most {self.base.width}, the width of the teacher's vectors"
+        if width > self.base.width:
+            raise ValueError(Errors.E404.format(name="table.width", where="", value=width, allowed=allowed))
         self.texts = read_texts(self.settings.paths.texts)
         if self.settings.distillation.texts and not len(self.texts):
             raise ValueError(Errors.E840.format(reason=f"there is no string in {self.settings.paths.texts}"))
@@ -122,7 +126,9 @@ class Static(PairMethod[StaticSettings]):
         table = load_start(self.folder.path, identity)
         if table is None:
             table = make_start(self.data.names, teacher, projection, settings.table)
-            save_start(self.folder.path, table, identity)
+            # Checkpoints belong to the start that is there: a run with other settings will be refused.
+            if not list_checkpoints(self.folder.checkpoints):
+                save_start(self.folder.path, table, identity)
         return table
 
     def _identify_start(self) -> dict[str, str]:
@@ -231,6 +237,10 @@ def read_texts(path: str) -> pl.Series:
     path (str): The file; empty for none.
     RETURNS (pl.Series): The distinct strings, in order.
     RAISES (OSError): If there is no such file.
+    RAISES (ValueError): If it is not UTF-8.
     """
-    lines = Path(path).read_text(encoding="utf8").splitlines() if path else []
+    try:
+        lines = Path(path).read_text(encoding="utf8").splitlines() if path else []
+    except UnicodeDecodeError as error:
+        raise ValueError(Errors.E840.format(reason=f"{path} is not UTF-8 ({error})")) from error
     return pl.Series("text", list(dict.fromkeys(line.strip() for line in lines if line.strip())), dtype=pl.String())

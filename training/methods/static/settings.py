@@ -26,7 +26,7 @@ class TableSettings(Section):
     """The vocabulary and the table at its start."""
 
     width: int = Field(default=256, ge=1)
-    """Width of the vectors."""
+    """Width of the vectors, at most that of the teacher's vectors."""
     words: int = Field(default=0, ge=0)
     """Whole words to add to the vocabulary: the most frequent ones of the names."""
     min_names: int = Field(default=3, ge=1)
