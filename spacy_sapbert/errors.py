@@ -1,87 +1,12 @@
-"""The catalogue of errors and warnings: each says what happened, why that is likely, and what to do."""
+"""The catalogue of errors, and that of warnings: each says what happened, why that is likely, and what to do."""
 
-from typing import Any
+from .messages import MISSING_FILE, WRONG_LENGTH, WithCodes
+from .warning_messages import Warnings
 
-
-class _WithCodes(type):
-    """Prefix every message with its code, so that a message in a log can be found here."""
-
-    def __getattribute__(self, code: str) -> Any:
-        message = super().__getattribute__(code)
-        if code.startswith("__") or not isinstance(message, str):
-            return message
-        return f"[{code}] {message}"
+__all__ = ["Errors", "Warnings"]
 
 
-# What MRFILES says is wrong is an error or, with errors = 'skip', a warning.
-_WRONG_LENGTH = (
-    "{file} has {found} lines, but MRFILES says {expected}. The copy is incomplete, the file was cut on purpose, or it "
-    "comes from another release than MRFILES."
-)
-_MISSING_FILE = (
-    "{folder} has no {file}, but MRFILES says that it has {rows} rows. The copy of the release is incomplete."
-)
-
-
-class Warnings(metaclass=_WithCodes):
-    """Messages for situations that are survivable but that a user would want to know of."""
-
-    # W1xx: terminologies
-    W101 = (
-        "{file}: {n} malformed records were skipped because errors = 'skip', the first at {example}. The terminology "
-        "lacks their content. The first 20 are in `terminology.report`; correct the file, or set errors = 'raise' "
-        "to stop at the first."
-    )
-    W102 = (
-        "{folder} has no {file}, so the terminology is without {what}. Copy the file there if the release has it; a "
-        "subset made with MetamorphoSys may have left it out."
-    )
-    W103 = _WRONG_LENGTH
-    W104 = (
-        "{n} of {total} rows of {file} are about concepts that MRCONSO does not have, and were left out. One release "
-        "rarely has so many: the folder probably mixes the files of two releases."
-    )
-    W140 = (
-        "{folder} has no MRCUI, which lists the successors of retired concepts. Concepts missing from the new release "
-        "count as retired, unless another one has their id as a code. Copy MRCUI.RRF there if the release has it."
-    )
-    W105 = _MISSING_FILE + " The terminology lacks its content."
-
-    # W3xx: index
-    W301 = (
-        "{package} is not installed, so all {rows} names are compared with every mention: the same links, more slowly. "
-        "Install ScaNN (Linux) or usearch (all systems), and use the index 'spacy-sapbert.AutoIndex.v1'."
-    )
-    W302 = (
-        "The index finds {found:.4f} of the nearest names at its largest budget, less than recall_target = {target}. "
-        "Use the index 'spacy-sapbert.ExactIndex.v1' if that is too little."
-    )
-
-    # W4xx: linker
-    W401 = (
-        "A mention of {n} characters is too long to be a name (limit {limit}) and gets no candidates. The entity "
-        "recogniser before the linker probably joined several entities, or a whole text."
-    )
-    W410 = (
-        "{missing} of {n} names can't be found by the linker: the encoder's vocabulary knows none of their tokens. Use "
-        "an encoder for their language or script, or leave them out of the terminology."
-    )
-    W441 = (
-        "{n} files of vectors in '{path}' are damaged, the first is {file}. The disk was probably full, or the machine "
-        "went down while they were written. They are deleted, and their names are encoded again."
-    )
-    W411 = (
-        "The linkers '{first}' and '{second}' link the same mentions, and both {what}. Give each an `attribute` of its "
-        "own and all but one `set_kb_id = false`, or divide the labels by `link_labels` and `skip_labels`. "
-        "`linker.get_candidates(span)` keeps them apart in any case."
-    )
-    W450 = (
-        "`{attr}` is already registered by another library (scispaCy, for one), so it does not show what {what}. Read "
-        "that from {instead}, or use one of the two components only."
-    )
-
-
-class Errors(metaclass=_WithCodes):
+class Errors(metaclass=WithCodes):
     """Messages for situations in which going on would give a wrong answer or none."""
 
     # E1xx: terminologies
@@ -142,7 +67,7 @@ class Errors(metaclass=_WithCodes):
         "folder of open ontologies."
     )
     E121 = "{file} has no column {column}. According to MRFILES, its columns are: {found}."
-    E122 = _WRONG_LENGTH + " Copy the release again, or set errors = 'skip' to read the file as it is."
+    E122 = WRONG_LENGTH + " Copy the release again, or set errors = 'skip' to read the file as it is."
     E123 = (
         "{folder} holds the same file in several forms: {files}. They may be of different releases. Leave one of the "
         "forms there."
@@ -169,7 +94,7 @@ class Errors(metaclass=_WithCodes):
     E142 = "There is nothing to merge: no terminology was given. Pass one or more."
     E150 = "Can't remove these {n} concepts: {reason}"
     E127 = "{path} is a folder, and this reader reads one file. Give the path of the file in it."
-    E129 = _MISSING_FILE + " Copy the file there, or set errors = 'skip' to go on without it."
+    E129 = MISSING_FILE + " Copy the file there, or set errors = 'skip' to go on without it."
 
     # E2xx: encoder
     E203 = (

@@ -262,10 +262,8 @@ def _describe_bounds(metadata: Collection[Any]) -> str:
         "lt": lambda bound: f"less than {bound}",
         "min_length": lambda bound: "not empty",
     }
-    found = [
-        text(getattr(item, key))
-        for item in metadata
-        for key, text in bounds.items()
-        if getattr(item, key, None) is not None
-    ]
+    given = {key: getattr(item, key) for item in metadata for key in bounds if getattr(item, key, None) is not None}
+    if "ge" in given and given["ge"] == given.get("le"):
+        return f", only {given['ge']}"
+    found = [bounds[key](bound) for key, bound in given.items()]
     return ", " + " and ".join(found) if found else ""

@@ -100,13 +100,15 @@ def _load_trained(
     method, folder = METHODS[settings.run.method], RunFolder(settings.paths.output)
     trained = EncoderShim({}, "auto")
     trained.load(str(folder.encoder))
+    transformer = None
     for share in shares:
-        if share:
+        if not share:
+            yield share, trained
+            continue
+        if transformer is None:
             transformer = method.make_transformer(base.source, settings)
             load_transformer(find_checkpoint(folder.path), transformer)
-            yield share, method.finish(transformer, base, settings, base_share=share)
-        else:
-            yield share, trained
+        yield share, method.finish(transformer, base, settings, base_share=share)
 
 
 def _draw_curves(sweep: Sweep, path: Path) -> None:

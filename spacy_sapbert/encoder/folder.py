@@ -7,6 +7,7 @@ folder. Both have `name_encoder.json` with settings, fingerprint and hashes, and
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,13 @@ from .static import TABLE_FILE, TOKENIZER_FILE, StaticSource, check_settings, re
 from .transformer import EncoderSource
 
 FORMAT_VERSION = 1
-# What is read of such a folder, if it is there. Others, such as a README, may be added by hand.
+# What is read of such a folder, if it is there. Others, such as a card, may be added by hand.
 USED = (
     *("config.json*", "tokenizer.json*", "*.safetensors", "*.safetensors.index.json", "adapter_*"),
     *("tokenizer_config.json*", "special_tokens_map.json*", "added_tokens.json*", "vocab.*", "merges.txt*", "*.model"),
 )
+# Who made the encoder of what, and the terms of use. No part of the fingerprint.
+CARD_FILE = "README.md"
 AnySource = EncoderSource | StaticSource
 
 
@@ -33,6 +36,7 @@ def read_encoder(
     revision: str | None = None,
     requested: dict[str, Any] | None = None,
     memory_map: bool = True,
+    kind: str | None = None,
 ) -> AnySource:
     """Read an encoder from a local folder or, if there is no such folder, from the Hugging Face hub.
 
@@ -43,9 +47,10 @@ def read_encoder(
     revision (str | None): Branch, tag or commit on the hub.
     requested (dict[str, Any] | None): Settings that override the folder's; None values do not.
     memory_map (bool): Map the table of a static encoder from disk instead of reading it.
+    kind (str | None): The only kind of encoder to read, "static" or "transformer"; None for both.
     RETURNS (EncoderSource | StaticSource): The encoder.
     RAISES (OSError): If there is no such encoder, or its files are damaged.
-    RAISES (ValueError): If the encoder cannot give the vectors asked for.
+    RAISES (ValueError): If the encoder cannot give the vectors asked for, or is of another kind.
     """
     saved: dict[str, Any] = {}
     subfolder, where = "", f"the encoder '{name}'"
@@ -57,23 +62,39 @@ def read_encoder(
     if manifest is not None:
         # Only the manifest is downloaded from the hub, so its other files cannot be checked.
         saved = read_manifest(manifest, FORMAT_VERSION, used=USED, check_files=is_local)
+        found_kind = _check_kind(name, saved, kind)
+        if not isinstance(saved.get("settings"), dict):
+            raise OSError(Errors.E501.format(path=manifest, reason="it has no settings"))
         base = read_settings(saved["settings"])
     else:
         subfolder, found = read_metadata(name, revision)
+        found_kind = _check_kind(name, saved, kind)
         base = EncoderSettings().changed(where, **found)
     given = {key: value for key, value in (requested or {}).items() if value is not None}
     settings = base.changed(where, **given)
     fingerprint = saved.get("fingerprint") if is_local and settings == base else None
-    kind = saved.get("kind", EncoderSource.kind)
+    source: AnySource
+    if found_kind == StaticSource.kind:
+        source = _read_static(name, revision, settings, fingerprint, memory_map=memory_map)
+    else:
+        # Takes seconds, and a pipeline with a static encoder needs nothing of it.
+        from .transformer_folder import read_transformer
+
+        source = read_transformer(name, revision, subfolder, settings, fingerprint)
+    card = Path(name) / CARD_FILE
+    return replace(source, card=card.read_bytes()) if is_local and card.is_file() else source
+
+
+def _check_kind(name: str | Path, manifest: dict[str, Any], wanted: str | None) -> str:
+    """Return the kind of an encoder; folders of transformers may have no manifest, and name no kind in it."""
+    kind = manifest.get("kind", EncoderSource.kind)
     if kind not in (EncoderSource.kind, StaticSource.kind):
         reason = f"it is of the kind {kind!r}, which this version does not know"
         raise OSError(Errors.E210.format(name=name, reason=reason))
-    if kind == StaticSource.kind:
-        return _read_static(name, revision, settings, fingerprint, memory_map=memory_map)
-    # Takes seconds, and a pipeline with a static encoder needs nothing of it.
-    from .transformer_folder import read_transformer
-
-    return read_transformer(name, revision, subfolder, settings, fingerprint)
+    # Before its settings, which may have no meaning for the other kind.
+    if wanted not in (None, kind):
+        raise ValueError(Errors.E217.format(expected=wanted, found=kind))
+    return str(kind)
 
 
 def _read_static(
@@ -84,7 +105,7 @@ def _read_static(
     try:
         return read_static(table, tokenizer, settings, fingerprint, memory_map=memory_map)
     except ValueError as error:
-        raise OSError(Errors.E210.format(name=name, reason=error)) from error
+        raise OSError(Errors.E501.format(path=name, reason=error)) from error
 
 
 def _find_needed(name: str | Path, filename: str, revision: str | None) -> Path:
@@ -95,7 +116,7 @@ def _find_needed(name: str | Path, filename: str, revision: str | None) -> Path:
 
 
 def write_encoder(source: AnySource, folder: str | Path) -> None:
-    """Write an encoder folder.
+    """Write an encoder folder, with its card if it has one.
 
     source (EncoderSource | StaticSource): The encoder.
     folder (str | Path): The folder; created if missing. Other files in it are left alone.
@@ -103,6 +124,8 @@ def write_encoder(source: AnySource, folder: str | Path) -> None:
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     source.write_files(folder)
+    if source.card is not None:
+        (folder / CARD_FILE).write_bytes(source.card)
     data: dict[str, Any] = {"fingerprint": source.fingerprint, "settings": source.settings.to_dict()}
     if source.kind != EncoderSource.kind:
         # Folders of transformers have none, as in earlier versions.

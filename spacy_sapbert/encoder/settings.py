@@ -22,7 +22,7 @@ class EncoderSettings(Settings):
     """What becomes the vector: the last hidden state of the first token, before any pooler ("cls": SapBERT); the mean
     over the real tokens ("mean"), or over the padded length ("mean_all_tok": as the published SapBERT mean-token
     checkpoint was used); or BERT's pooler output ("pooler": released CODER code)."""
-    max_length: int = Field(default=25, ge=3)
+    max_length: int = Field(default=25, ge=3, le=100_000)
     """Tokens kept, special tokens included. 25 is SapBERT's (NAACL 2021, section 3)."""
     lower_case: bool = False
     """Lower-case the text before tokenisation, whatever the tokenizer does."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from pathlib import Path
 from typing import Any, cast
 
@@ -127,8 +127,10 @@ class EncoderShim(HFShim):
 
         name (str | Path): Folder or hub name.
         revision (str | None): Branch, tag or commit on the hub.
+        RAISES (OSError): If there is no such encoder, or its files are damaged.
+        RAISES (ValueError): If it is of another kind than the architecture takes, or cannot give the vectors asked for.
         """
-        self.set_source(read_encoder(name, revision=revision, requested=self.requested))
+        self.set_source(read_encoder(name, revision=revision, requested=self.requested, kind=self.kind))
 
     def set_source(self, source: AnySource) -> None:
         """Replace the encoder and prepare its copy for prediction.
@@ -190,7 +192,11 @@ class EncoderShim(HFShim):
         texts (Sequence[str]): The strings.
         batch_size (int): Strings in one forward pass.
         RETURNS (ndarray): Shape (n, width), float32, L2-normalised.
+        RAISES (TypeError): If they are a single string or an iterator.
         """
+        # A single string would be taken for a list of its characters.
+        if isinstance(texts, (str, bytes)) or not isinstance(texts, Sized):
+            raise TypeError(Errors.E441.format(function="encode", what="strings", found=f"{texts!r:.80} was given"))
         encoder = self.fixed()
         distinct = {text: row for row, text in enumerate(dict.fromkeys(texts))}
         vectors = encoder.encode_tokens(encoder.tokenize(list(distinct)), batch_size=batch_size)

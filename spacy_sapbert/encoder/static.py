@@ -50,6 +50,7 @@ class StaticSource:
     fingerprint (str): SHA-256 over table, vocabulary and settings: equal fingerprints, equal vectors.
     ignored (frozenset[int]): Tokens that add nothing to a vector: special ones, the unknown one, and all others with a
         row of zeros.
+    card (bytes | None): The folder's README.md, which is saved with the encoder.
     """
 
     tokenizer: Tokenizer
@@ -58,6 +59,7 @@ class StaticSource:
     settings: EncoderSettings
     fingerprint: str
     ignored: frozenset[int]
+    card: bytes | None = None
     kind: ClassVar[str] = "static"
 
     def prepare(self, precision: Precision, device: torch.device) -> StaticEncoder:
@@ -254,13 +256,14 @@ def _read_table(path: Path, *, memory_map: bool) -> tuple[np.ndarray, np.ndarray
             if set(file.keys()) != {"rows", "scales"}:
                 raise ValueError(f"it holds {', '.join(sorted(file.keys())) or 'nothing'}, not rows and scales")
             scales = file.get_tensor("scales")
-            if not memory_map:
+            # Numbers of another type are refused later, by it.
+            if not memory_map or file.get_slice("rows").get_dtype() != "I8":
                 return file.get_tensor("rows"), scales
         # safetensors has checked types, sizes and offsets, but can't map a table for NumPy.
         with path.open("rb") as file:
             length = int.from_bytes(file.read(8), "little")
             entry = json.loads(file.read(length))["rows"]
-        dtype, start = {"I8": np.int8}[entry["dtype"]], 8 + length + entry["data_offsets"][0]
-        return np.memmap(path, dtype=dtype, mode="r", offset=start, shape=tuple(entry["shape"])), scales
+        start = 8 + length + entry["data_offsets"][0]
+        return np.memmap(path, dtype=np.int8, mode="r", offset=start, shape=tuple(entry["shape"])), scales
     except Exception as error:  # safetensors has errors of its own, and raises others for types that NumPy lacks
         raise ValueError(f"{path.name} holds no table of a static encoder ({error!r})") from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..errors import Errors
 from .static import TABLE_FILE, TOKENIZER_FILE
 
 # What sentence-transformers passes on to find a file.
@@ -20,16 +21,24 @@ class QuantisedStaticEmbedding:
         model_name_or_path (str): A folder or a hub name.
         **kwargs (Any): What sentence-transformers passes to all modules.
         RETURNS (StaticEmbedding): The module, with a table of float32.
+        RAISES (FileNotFoundError): If there is no table or no tokenizer.
         """
         from safetensors.numpy import load_file
-        from sentence_transformers.models import StaticEmbedding
         from tokenizers import Tokenizer
 
+        try:
+            from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+        except ImportError:  # its place in earlier versions
+            from sentence_transformers.models import StaticEmbedding  # type: ignore[no-redef]
+
         where = {key: value for key, value in kwargs.items() if key in WHERE}
-        table_path, tokenizer_path = (
-            StaticEmbedding.load_file_path(model_name_or_path, name, **where) for name in (TABLE_FILE, TOKENIZER_FILE)
-        )
-        table = load_file(table_path)
+        paths: list[str] = []
+        for name in (TABLE_FILE, TOKENIZER_FILE):
+            path = StaticEmbedding.load_file_path(model_name_or_path, name, **where)
+            if path is None:
+                raise FileNotFoundError(Errors.E503.format(path=f"{model_name_or_path}/{name}"))
+            paths.append(path)
+        table = load_file(paths[0])
         return StaticEmbedding(
-            Tokenizer.from_file(tokenizer_path), embedding_weights=table["rows"] * table["scales"][:, None]
+            Tokenizer.from_file(paths[1]), embedding_weights=table["rows"] * table["scales"][:, None]
         )

@@ -37,6 +37,7 @@ class EncoderSource:
     fingerprint (str): SHA-256 over weights, vocabulary and settings: equal fingerprints, equal vectors.
     vocabulary (bytes | None): The file that a slow tokenizer is made of, where the fast one can only copy it
         (SentencePiece: XLM-R, ALBERT, DeBERTa). Kept because the folder it came from may be gone when it is saved.
+    card (bytes | None): The folder's README.md, which is saved with the encoder.
     """
 
     transformer: PreTrainedModel
@@ -44,6 +45,7 @@ class EncoderSource:
     settings: EncoderSettings
     fingerprint: str
     vocabulary: bytes | None = None
+    card: bytes | None = None
     kind: ClassVar[str] = "transformer"
 
     def prepare(self, precision: Precision, device: torch.device) -> TransformerEncoder:

@@ -3,13 +3,14 @@
 import copy
 import pickle
 import random
+import shutil
 
 import numpy as np
 import pytest
 from conftest import make_encoder_folder
 from thinc.api import Linear
 
-from spacy_sapbert.encoder import build_name_encoder_v1, get_encoder, make_huggingface_loader
+from spacy_sapbert.encoder import build_name_encoder_v1, get_encoder, make_huggingface_loader, write_encoder
 
 TEXTS = ["heart attack", "cold", "", "common cold"]
 REQUESTED = {"pooling": "mean", "max_length": 9, "precision": "fp32"}
@@ -113,3 +114,22 @@ def test_moving_to_the_device_it_is_on_changes_nothing(model):
     expected = model.predict(TEXTS)
     get_encoder(model).to_device("cpu", 0)
     assert (model.predict(TEXTS) == expected).all()
+
+
+@pytest.mark.parametrize("texts", ["heart attack", b"cold", iter(["cold"]), (text for text in ["cold"]), 7])
+def test_encode_takes_lists_only(model, texts):
+    with pytest.raises(TypeError, match=r"^\[E441\] `encode` takes a list of strings"):
+        get_encoder(model).encode(texts)
+
+
+def test_copies_keep_the_card(model, encoder_folder, tmp_path):
+    shutil.copytree(encoder_folder, tmp_path / "encoder")
+    card = "# A card\n\nTerms: CC BY 4.0, héritée\r\n".encode()
+    (tmp_path / "encoder" / "README.md").write_bytes(card)
+    twin = build_name_encoder_v1(**REQUESTED)
+    get_encoder(twin).load(tmp_path / "encoder")
+    assert get_encoder(twin).fingerprint == get_encoder(model).fingerprint
+    twin = pickle.loads(pickle.dumps(through_disk(twin, tmp_path)))
+    assert get_encoder(twin).content.card == card and get_encoder(model).content.card is None
+    write_encoder(get_encoder(twin).content, tmp_path / "again")
+    assert (tmp_path / "again" / "README.md").read_bytes() == card

@@ -71,7 +71,7 @@ TABLES = {
     "too large": ({"scales": too_large}, "1 rows are not finite"),
     "all zero": ({"rows": lambda r: r * 0}, "all rows of its table are zero"),
     "zero scales": ({"scales": lambda s: s * 0}, "all rows of its table are zero"),
-    "float rows": ({"rows": lambda r: r.astype(np.float32)}, "no table"),
+    "float rows": ({"rows": lambda r: r.astype(np.float32)}, "float32 .*not int8"),
     "double scales": ({"scales": lambda s: s.astype(np.float64)}, "not int8"),
     "one row": ({"rows": lambda r: r[0]}, "not int8"),
     "no scales": ({"scales": lambda s: None}, "holds rows, not rows and scales"),
@@ -85,7 +85,7 @@ def test_damaged_tables_are_refused(folder, changes, reason, memory_map):
     with pytest.raises(OSError, match="E504"):
         read_encoder(folder)
     seal(folder)
-    with pytest.raises(OSError, match=rf"(?s)E210.*({reason}|not int8)"):
+    with pytest.raises(OSError, match=rf"(?s)E501.*({reason}|not int8)"):
         read_encoder(folder, memory_map=memory_map)
 
 
@@ -94,7 +94,7 @@ def test_damaged_tables_are_refused(folder, changes, reason, memory_map):
 def test_files_of_another_kind_are_refused(folder, name, content):
     (folder / name).write_bytes(content)
     seal(folder)
-    with pytest.raises(OSError, match=f"E210.*{name}"):
+    with pytest.raises(OSError, match=f"E501.*{name}"):
         read_encoder(folder)
 
 
@@ -122,11 +122,27 @@ def test_an_encoder_of_an_unknown_kind_is_refused(folder):
         read_encoder(folder)
 
 
+@pytest.mark.parametrize(
+    "settings, error, message",
+    [
+        ({"pooling": "mean", "max_length": 10**30}, ValueError, "E404.*max_length.*at most 100000"),
+        ([], OSError, "E501.*name_encoder.json.*no settings"),
+        (None, OSError, "E501.*name_encoder.json.*no settings"),
+    ],
+)
+def test_impossible_settings_of_a_manifest_are_refused(folder, settings, error, message):
+    manifest = json.loads((folder / "name_encoder.json").read_text(encoding="utf8"))
+    data = {"kind": "static", "fingerprint": manifest["fingerprint"], "settings": settings}
+    write_manifest(folder / "name_encoder.json", manifest["format"], data)
+    with pytest.raises(error, match=message):
+        read_encoder(folder)
+
+
 def test_a_cut_table_is_refused(folder):
     data = (folder / "model.safetensors").read_bytes()
     (folder / "model.safetensors").write_bytes(data[:-5])
     seal(folder)
-    with pytest.raises(OSError, match=r"E210.*model.safetensors"):
+    with pytest.raises(OSError, match=r"E501.*model.safetensors"):
         read_encoder(folder)
 
 
@@ -217,6 +233,9 @@ def test_each_architecture_says_what_it_takes(folder, encoder_folder):
     with pytest.raises(ValueError, match="E217.*A static encoder is needed.*a transformer encoder"):
         make_huggingface_loader(str(encoder_folder))(static)
     make_huggingface_loader(str(folder))(static)
+    # The kind is checked before settings that have no meaning for it.
+    with pytest.raises(ValueError, match="E217.*A transformer encoder is needed"):
+        read_encoder(folder, requested={"pooling": "cls"}, kind="transformer")
     with pytest.raises(ValueError, match="E217"):
         static.from_bytes(build_loaded(encoder_folder).to_bytes())
     with pytest.raises(ValueError, match="E217.*A transformer encoder is needed.*a static encoder"):

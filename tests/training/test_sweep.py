@@ -10,6 +10,7 @@ from spacy_sapbert.terminology import TerminologyBuilder
 from training.data.run_folder import RunReport
 from training.data.synonym_pairs import write_pairs
 from training.data.task import LinkingTask
+from training.engine.checkpoint import load_transformer
 from training.evaluation.linking.accuracy import find
 from training.evaluation.measure import ResultStore, measure_encoder
 from training.evaluation.side_by_side import format_scores
@@ -86,6 +87,29 @@ def test_a_sweep_runs_measures_and_goes_on(config, corpora, tmp_path, monkeypatc
     assert run_sweep(sweep, tmp_path / "out", held_out={}, corpora=corpora) == table
     assert (tmp_path / "out" / "sweep.md").read_text() == table
     assert "slow" in (tmp_path / "out" / "curves.svg").read_text()
+
+
+def test_a_checkpoint_is_loaded_once_for_all_shares(config, corpora, tmp_path, monkeypatch):
+    loaded = []
+
+    def load(path, transformer):
+        loaded.append(path)
+        return load_transformer(path, transformer)
+
+    monkeypatch.setattr("training.sweep.load_transformer", load)
+    sweep = "base_shares = [0.0, 0.25, 0.5, 0.75]"
+    config.write_text(SWEEP.replace("base_shares = [0.0, 0.5]", sweep).replace("seeds = [0, 1]", "seeds = [0]"))
+    run_sweep(read_sweep(config, tmp_path / "out"), tmp_path / "out", held_out={}, corpora=corpora)
+    assert len(loaded) == len(set(loaded)) == 2
+    records = srsly.read_json(tmp_path / "out" / "sweep.json")["runs"]
+    assert [record["base_share"] for record in records] == [0.0, 0.25, 0.5, 0.75] * 2
+    # Each share is that of `export`, which loads the checkpoint for it alone.
+    for record in records[1:4]:
+        run, share = record["report"]["settings"]["paths"]["output"], record["base_share"]
+        export_run(run, tmp_path / f"share {share}", base_share=share)
+        encoder = EncoderShim({}, "auto")
+        encoder.load(tmp_path / f"share {share}")
+        assert measure_encoder(encoder, corpora) == record["scores"]
 
 
 def test_seeds_and_settings_that_have_changed_are_run(config, corpora, tmp_path, monkeypatch):

