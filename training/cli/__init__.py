@@ -1,6 +1,17 @@
 """The commands: `python -m training --help`."""
 
-from . import benchmarks, coder_tasks, corpora, data, figures, languages, measures, runs
+from . import benchmarks, coder_tasks, corpora, data, documents, figures, languages, measures, runs
 from .application import app
 
-__all__ = ["app", "benchmarks", "coder_tasks", "corpora", "data", "figures", "languages", "measures", "runs"]
+__all__ = [
+    "app",
+    "benchmarks",
+    "coder_tasks",
+    "corpora",
+    "data",
+    "documents",
+    "figures",
+    "languages",
+    "measures",
+    "runs",
+]

@@ -28,6 +28,9 @@ KEYS = {
     "text_start": "window_start",
 }
 
+# The keys of numbers of characters.
+PLACES = ("start", "end", "text_start")
+
 
 @dataclass(frozen=True)
 class Mention:
@@ -74,7 +77,7 @@ class Mention:
 
 
 def read_mentions(file: SourceFile, *, fold: int = 0, keep_empty: bool = False) -> Iterator[Mention]:
-    """Read lines of JSON with `mention` and `ids`, and optionally `doc_id`, `text` and `parts`.
+    """Read lines of JSON with `mention` and `ids`, and optionally the other `KEYS`, pieces excepted.
 
     file (SourceFile): The file. Other keys are ignored.
     fold (int): The fold of these mentions.
@@ -86,12 +89,20 @@ def read_mentions(file: SourceFile, *, fold: int = 0, keep_empty: bool = False) 
         if not line.strip():
             continue
         try:
-            yield _parse(line, fold, keep_empty)
+            yield parse_mention(line, fold=fold, keep_empty=keep_empty)
         except ValueError as error:
             raise ValueError(Errors.E650.format(file=file.path, line=number, reason=error, form=FORM)) from None
 
 
-def _parse(line: str, fold: int, keep_empty: bool) -> Mention:
+def parse_mention(line: str, *, fold: int = 0, keep_empty: bool = False) -> Mention:
+    """Read a line of JSON.
+
+    line (str): The line.
+    fold (int): As for `read_mentions`.
+    keep_empty (bool): As for `read_mentions`.
+    RETURNS (Mention): The mention, stripped, with distinct ids.
+    RAISES (ValueError): If the line is malformed: the reason.
+    """
     reason = invalid_utf8(line)
     if reason:
         raise ValueError(reason)
@@ -115,7 +126,9 @@ def _parse(line: str, fold: int, keep_empty: bool) -> Mention:
     ids = list(dict.fromkeys(single.strip() for joined in ids for single in joined.split(EQUAL_IDS)))
     if not all(ids):
         raise ValueError(f"an empty id in {row['ids']!r:.80}")
-    return Mention(text.strip(), ids, doc_id, window, parts, fold)
+    start, end, window_start = (row[key] if type(row.get(key)) is int else None for key in PLACES)
+    kind, raw_id = (_get_text(row, key, (str, int)) for key in ("type", "raw_id"))
+    return Mention(text.strip(), ids, doc_id, window, parts, fold, start, end, kind, raw_id, window_start=window_start)
 
 
 def _get_text(row: dict[str, Any], key: str, kinds: tuple[type, ...]) -> str:

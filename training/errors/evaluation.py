@@ -40,6 +40,12 @@ class EvaluationErrors:
         "There is nothing to measure: {left} of {mentions} mentions and {names} names are left under the protocol. "
         "Check that the files are those of this corpus."
     )
+    E722 = (
+        "Can't split {documents} documents into {shares}: shares are 0 or more, sum up to 1, and each part needs a "
+        "document. Correct the shares, or give more documents."
+    )
+    E723 = "The share of concepts to take out is {share}, but has to be 0 or more and less than 1."
+    E724 = "--split is {split!r}, but has to be three numbers with commas between them, as 0.7,0.1,0.2."
 
     # E75x: benchmarks
     E750 = (

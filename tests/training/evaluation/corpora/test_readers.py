@@ -258,7 +258,7 @@ def test_the_command_and_its_errors(tmp_path):
     run("pubtator", path, tmp_path / "out")
     assert (tmp_path / "out" / "test.jsonl.gz").read_bytes() == before
     for arguments, message in [
-        (("brat", path, tmp_path / "other"), "E700.*mantra-brat"),
+        (("bratwurst", path, tmp_path / "other"), "E700.*mantra-brat"),
         (("ncbi-disease", path, tmp_path / "other"), "E703.*test.txt"),
         (("pubtator", path, tmp_path / "other", "--errors", "ignore"), "E620.*raise, skip"),
         (("pubtator", tmp_path / "none", tmp_path / "other"), "E102"),

@@ -18,7 +18,7 @@ from spacy_sapbert.terminology.readers.lines import SourceFile
 from ....data.corpus_files import EQUAL_IDS, read_dictionary_rows
 from ....data.mentions import Mention
 from ....errors import Errors
-from .formats import FORMATS
+from .formats import find_reader
 from .inputs import InputFile, open_input
 from .records import CorpusParts
 from .report import OnErrors, ReadingReport
@@ -44,12 +44,10 @@ def convert_corpus(
     RETURNS (dict[str, Any]): The report.
     RAISES (ValueError): If the files are malformed, or there is nothing in them.
     """
-    if name not in FORMATS:
-        known = "; ".join(f"{known} ({format_.files})" for known, format_ in FORMATS.items())
-        raise ValueError(Errors.E700.format(name=name, known=known))
+    read = find_reader(name)
     report = ReadingReport(errors)
     files = open_input(Path(path))
-    corpus = FORMATS[name].read(files, report)
+    corpus = read(files, report)
     if not any(corpus.mentions.values()) and not any(corpus.dictionaries.values()):
         raise ValueError(Errors.E706.format(path=path, name=name, left_out=report.left_out or "nothing"))
     _settle_nil(corpus, keep_nil, report)

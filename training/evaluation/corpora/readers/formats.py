@@ -6,9 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from ....errors import Errors
+from .annotated_lines import ID_KEY, read_prodigy, read_uniform
 from .biosyn import read_biosyn
-from .brat import read_mantra_brat
+from .brat import read_brat
+from .docbin import read_docbin
 from .inputs import InputFile
+from .mantra_brat import read_mantra_brat
 from .mantra_xml import read_mantra_xml
 from .pubtator import read_medmentions, read_pubtator
 from .records import CorpusParts
@@ -42,17 +46,35 @@ FORMATS: dict[str, Format] = {
     "bc5cdr-chemical": Format(partial(read_pubtator, pattern=BC5CDR, types=["Chemical"]), "CDR_TestSet.PubTator.txt"),
     "bc5cdr-disease": Format(partial(read_pubtator, pattern=BC5CDR, types=["Disease"]), "CDR_TestSet.PubTator.txt"),
     "biosyn": Format(read_biosyn, "processed_test/*.concept, test_dictionary.txt and so on"),
+    "brat": Format(read_brat, "<document>.txt and <document>.ann of your own, in a folder or in one for each part"),
     "cadec": Format(read_folds, "fold_1/test.txt, train.txt, standard.txt and so on"),
     "cometa-general": Format(partial(read_cometa, column=GENERAL), "train.csv, dev.csv, test.csv"),
     "cometa-specific": Format(partial(read_cometa, column=SPECIFIC), "train.csv, dev.csv, test.csv"),
     "ctd": Format(read_ctd, "CTD_diseases.tsv or CTD_chemicals.tsv"),
+    "docbin": Format(read_docbin, "a file .spacy for each part"),
+    "jsonl": Format(read_uniform, "a file .jsonl for each part, as this command writes it"),
     "mantra-brat": Format(read_mantra_brat, "Mantra-GSC-brat.zip"),
     "mantra-xml": Format(read_mantra_xml, "EMEA_GSC_de_man.xml and so on"),
     "medic": Format(read_medic, "medic_06Jul2012.txt"),
     "medmentions": Format(read_medmentions, "corpus_pubtator.txt and the lists corpus_pubtator_pmids_test.txt"),
     "medmentions-rows": Format(read_medmentions_rows, "train.txt, dev.txt, test.txt of PMID, mention and CUI"),
     "ncbi-disease": Format(partial(read_pubtator, pattern=NCBI_DISEASE), "NCBItestset_corpus.txt and so on"),
+    "prodigy": Format(read_prodigy, "a file .jsonl for each part, of lines with text and spans"),
     "psytar": Format(read_folds, "fold_1/test.txt, train.txt, standard.txt and so on"),
     "pubtator": Format(partial(read_pubtator, pattern=ANY_PUBTATOR), "a file .txt or .pubtator for each part"),
     "xlbel": Format(read_xlbel, "de_1k_test_query.txt, or de_1k_test_query_with_context.txt, and so on"),
 }
+
+
+def find_reader(name: str, *, id_key: str = ID_KEY) -> Reader:
+    """Find the reader of a format.
+
+    name (str): The format, of `FORMATS`.
+    id_key (str): For Prodigy, the key of a span's id.
+    RETURNS (Reader): The reader.
+    RAISES (ValueError): If there is none.
+    """
+    if name not in FORMATS:
+        known = "; ".join(f"{known} ({format_.files})" for known, format_ in FORMATS.items())
+        raise ValueError(Errors.E700.format(name=name, known=known))
+    return partial(read_prodigy, id_key=id_key) if name == "prodigy" else FORMATS[name].read

@@ -36,11 +36,15 @@ def make_mention(
     return locate(Mention(mention, split_ids(raw_id), doc_id, type=group), text, *spans[0])
 
 
-def add_mentions(corpus: CorpusParts, language: str, mentions: list[Mention], report: ReadingReport) -> None:
+def add_mentions(
+    corpus: CorpusParts, language: str, doc_id: str, text: str, mentions: list[Mention], report: ReadingReport
+) -> None:
     """Add the mentions of a document, with all CUIs of a span in one.
 
     corpus (CorpusParts): The corpus to extend.
     language (str): The part.
+    doc_id (str): The document.
+    text (str): Its text.
     mentions (list[Mention]): One for each CUI.
     report (ReadingReport): Gets the annotations that were joined.
     """
@@ -53,6 +57,7 @@ def add_mentions(corpus: CorpusParts, language: str, mentions: list[Mention], re
             joined[key] = replace(other, ids=list(dict.fromkeys(other.ids + mention.ids)))
         else:
             joined[key] = mention
+    corpus.texts.setdefault(language, {})[doc_id] = text
     corpus.documents[language] = corpus.documents.get(language, 0) + 1
     for mention in joined.values():
         if mention.fragments:

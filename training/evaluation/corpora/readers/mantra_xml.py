@@ -54,7 +54,7 @@ def read_mantra_xml(files: list[InputFile], report: ReadingReport) -> CorpusPart
                     report.refuse(place, made, FORM)
                 else:
                     mentions.append(replace(made, place=place))
-            add_mentions(corpus, found["language"].lower(), mentions, report)
+            add_mentions(corpus, found["language"].lower(), doc_id, text, mentions, report)
     return corpus
 
 

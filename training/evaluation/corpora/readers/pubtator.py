@@ -210,4 +210,5 @@ class _Collector:
             self._report.note_odd("documents without a title or without an abstract", place)
         parts.add(part)
         self.corpus.documents[part] += 1
+        self.corpus.texts.setdefault(part, {})[document.doc_id] = document.text
         self.corpus.mentions[part].extend(read_mentions(document, file, self._types, self._report))

@@ -13,7 +13,7 @@ PREFIX = re.compile(r"^(?:MESH|OMIM|UMLS):", re.IGNORECASE)
 # White space as well: ids are written to files with tabs between fields.
 ID_SEPARATOR = re.compile(r"[|+,;\s]")
 # Signs of NIL in corpora.
-NIL = frozenset({"", "-1", "-", "none", "null", "cui-less", "cuiless", "concept_less"})
+NIL = frozenset({"", "-1", "-", "nil", "none", "null", "cui-less", "cuiless", "concept_less"})
 BREAK = re.compile(r"[\t\r\n\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 
 
@@ -25,20 +25,25 @@ class CorpusParts:
     documents (dict[str, int]): The number of documents of each part, with mentions or without.
     dictionaries (dict[str, list[tuple[str, str]]]): The rows of each dictionary: an id, or several joined by "|", and a
         name.
+    texts (dict[str, dict[str, str]]): The text of each document of each part, if the format has whole texts. Offsets
+        of mentions refer to it.
     """
 
     mentions: dict[str, list[Mention]] = field(default_factory=dict)
     documents: dict[str, int] = field(default_factory=dict)
     dictionaries: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+    texts: dict[str, dict[str, str]] = field(default_factory=dict)
 
 
-def split_ids(raw: str) -> list[str]:
-    """Split a field of ids, without prefixes and signs of NIL.
+def split_ids(raw: str, *, keep_prefixes: bool = False) -> list[str]:
+    """Split a field of ids, without signs of NIL.
 
     raw (str): Ids with "|", "+", ",", ";" or a space between them.
+    keep_prefixes (bool): Keep prefixes such as "MESH:".
     RETURNS (list[str]): Distinct ids, none for NIL.
     """
-    ids = (PREFIX.sub("", part.strip()).strip() for part in ID_SEPARATOR.split(raw))
+    parts = ID_SEPARATOR.split(raw)
+    ids = (part.strip() if keep_prefixes else PREFIX.sub("", part.strip()).strip() for part in parts)
     return list(dict.fromkeys(part for part in ids if part.lower() not in NIL))
 
 
