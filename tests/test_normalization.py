@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from spacy_sapbert.normalization import normalize_name
+from spacy_sapbert.normalization import normalize_name, normalize_writing
 from spacy_sapbert.terminology.names import normalize_names
 
 ZWSP, ZWNJ, ZWJ, BOM, SOFT_HYPHEN = "\u200b", "\u200c", "\u200d", "\ufeff", "\u00ad"
@@ -71,3 +71,58 @@ def test_normalizing_twice_changes_nothing_and_no_visible_character_is_lost(text
 @given(st.lists(texts, max_size=6))
 def test_a_column_is_normalized_like_single_names(names):
     assert normalize_names(pl.Series(names, dtype=pl.String())).to_list() == list(map(normalize_name, names))
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        ("TNF-α", "TNF-alpha"),
+        ("TGFβ signaling", "TGF beta signaling"),
+        ("17β-estradiol", "17 beta-estradiol"),
+        ("αβ T cells", "alpha beta T cells"),
+        ("TGF-β1", "TGF-beta1"),
+        ("Δ9-THC", "Delta9-THC"),
+        ("∆VO2", "Delta VO2"),
+        ("µg and 20 μM", "ug and 20 uM"),
+        ("μ-opioid receptor", "mu-opioid receptor"),
+        ("ß-blocker, IL-1ß, TGFß", "beta-blocker, IL-1 beta, TGF beta"),
+        ("Spaß, Straße", "Spaß, Straße"),
+        ("Lennox–Gastaut", "Lennox-Gastaut"),
+        ("−5 ‑ 7 — 8", "-5 - 7 - 8"),
+        ("Behçet’s “disease”", 'Behçet\'s "disease"'),
+        ("guanosine 5′-x, 2″", "guanosine 5'-x, 2\""),
+        ("ﬁbrosis Ⅱ", "fibrosis II"),
+        ("ＡＴＰ", "ATP"),
+        ("œdema, vesiculæ", "oedema, vesiculae"),
+        ("Sjøgren, Łódź", "Sjogren, Lódź"),
+        ("CO₂, Ca²⁺, m²", "CO2, Ca2+, m2"),
+        ("10² 10⁻⁵", "10² 10⁻⁵"),
+        ("1½ ⅓", "1 1/2 1/3"),
+        ("Marlex™ mesh", "Marlex mesh"),
+        ("37ºC", "37°C"),
+        ("καρδιά, άλφα α", "καρδιά, άλφα α"),
+        ("naïve", "naïve"),
+    ],
+)
+def test_writings_are_unified(text, expected):
+    assert normalize_writing(text) == expected
+
+
+@given(st.text(st.characters(max_codepoint=127)))
+def test_ascii_text_keeps_its_writing(text):
+    assert normalize_writing(text) == text
+
+
+@given(st.text())
+def test_unified_writing_is_stable(text):
+    once = normalize_writing(normalize_name(text))
+    assert normalize_writing(once) == once and once == once.strip()
+
+
+@pytest.mark.parametrize("letter", "αβγδεζηθικλμνξοπρστυφχψω")
+def test_greek_letters_have_their_names(letter):
+    name = unicodedata.name(letter).removeprefix("GREEK SMALL LETTER ").lower()
+    # Unicode writes one name as Greeks do today.
+    name = name.replace("lamda", "lambda")
+    assert normalize_writing(f"{letter} (x)") == f"{name} (x)"
+    assert normalize_writing(f"({letter.upper()})") == f"({name.capitalize()})"

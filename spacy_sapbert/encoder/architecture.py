@@ -33,13 +33,17 @@ def build_name_encoder_v1(*, precision: Precision = "auto", **requested: Any) ->
     return make_model(EncoderShim(requested, precision))
 
 
-def build_static_encoder_v1(max_length: int | None = None) -> NameEncoderModel:
+def build_static_encoder_v1(max_length: int | None = None, normalize_writing: bool | None = None) -> NameEncoderModel:
     """Build a model from strings to unit vectors that takes static encoders only.
 
     max_length (int | None): Tokens kept; None for the encoder folder's.
+    normalize_writing (bool | None): Write Greek letters out, and unify dashes, quotes, ligatures and compatibility
+        forms; None for the encoder folder's.
     RETURNS (Model[list[str], Floats2d]): A model whose output has the shape (n, width), float32, L2-normalised.
     """
-    return make_model(EncoderShim({"max_length": max_length}, "fp32", StaticSource.kind))
+    return make_model(
+        EncoderShim({"max_length": max_length, "normalize_writing": normalize_writing}, "fp32", StaticSource.kind)
+    )
 
 
 def make_model(encoder: EncoderShim) -> NameEncoderModel:

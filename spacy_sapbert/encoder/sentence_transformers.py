@@ -56,14 +56,14 @@ def read_metadata(name: str | Path, revision: str | None = None) -> tuple[str, d
 def write_metadata(folder: Path, settings: EncoderSettings, width: int) -> None:
     """Write the metadata with which `SentenceTransformer(folder)` gives the same vectors.
 
-    Poolings and padding rules that sentence-transformers does not support are not written. The library then warns that
-    it uses its default pooling.
+    Poolings, padding rules and a writing that sentence-transformers does not support are not written. The library then
+    warns that it uses its default pooling.
 
     folder (Path): The encoder folder.
     settings (EncoderSettings): The encoder's settings.
     width (int): Width of the vectors.
     """
-    if settings.pooling not in ("cls", "mean") or not settings.attention_mask:
+    if settings.pooling not in ("cls", "mean") or not settings.attention_mask or settings.normalize_writing:
         (folder / "modules.json").unlink(missing_ok=True)  # of an encoder that was here before
         return
     package = "sentence_transformers.models"

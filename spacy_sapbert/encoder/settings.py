@@ -26,11 +26,24 @@ class EncoderSettings(Settings):
     """Tokens kept, special tokens included. 25 is SapBERT's (NAACL 2021, section 3)."""
     lower_case: bool = False
     """Lower-case the text before tokenisation, whatever the tokenizer does."""
+    normalize_writing: bool = False
+    """Write Greek letters out before tokenisation, and unify dashes, quotes, ligatures and compatibility forms."""
     pad_to_length: int | None = None
     """Pad every string to this many tokens; null pads within a batch only."""
     attention_mask: bool = True
     """Keep padding out of the attention. False needs `pad_to_length`; the released CODER checkpoints were trained so,
     at 32."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the settings as plain JSON data, as encoder folders and fingerprints have them.
+
+        RETURNS (dict[str, Any]): Values by name. A setting that earlier versions do not know is left out where it has
+            its default, so that their folders and fingerprints stay the same.
+        """
+        values = super().to_dict()
+        if not self.normalize_writing:
+            del values["normalize_writing"]
+        return values
 
     @model_validator(mode="before")
     @classmethod

@@ -16,6 +16,7 @@ from typing_extensions import Self
 
 from ..errors import Errors
 from ..forking import limit_threads
+from ..normalization import normalize_writing
 from ..types import Precision
 from .folder import AnySource, pack_encoder, read_encoder, unpack_encoder
 from .forward import TokenIds
@@ -170,6 +171,8 @@ class EncoderShim(HFShim):
         RETURNS (list[list[int]]): Token ids of each. Strings with equal ids have equal vectors.
         """
         loaded = self._in_memory
+        if loaded.source.settings.normalize_writing:
+            texts = [normalize_writing(text) for text in texts]
         if loaded.source.settings.lower_case:
             texts = [text.lower() for text in texts]
         encode, blocks = loaded.backend.encode_batch_fast, range(0, len(texts), TOKENISED_AT_ONCE)

@@ -90,7 +90,11 @@ class StaticSource:
         (folder / TABLE_FILE).unlink(missing_ok=True)
         save_file(table, folder / TABLE_FILE, metadata={"format": "np"})
         (folder / TOKENIZER_FILE).write_text(self.tokenizer.to_str(), encoding="utf8")
-        srsly.write_json(folder / "modules.json", MODULES)
+        if self.settings.normalize_writing:
+            # sentence-transformers has no such step.
+            (folder / "modules.json").unlink(missing_ok=True)
+        else:
+            srsly.write_json(folder / "modules.json", MODULES)
 
 
 class StaticEncoder(NamedTuple):
@@ -242,9 +246,11 @@ def check_settings(settings: EncoderSettings) -> None:
     """Refuse settings without a meaning for a sum of rows.
 
     settings (EncoderSettings): The settings.
-    RAISES (ValueError): If a setting other than `max_length` has not the only value that describes a static encoder.
+    RAISES (ValueError): If a setting other than `max_length` and `normalize_writing` has not the only value that
+        describes a static encoder.
     """
-    for name, value in EncoderSettings(pooling="mean", max_length=settings.max_length).to_dict().items():
+    own: dict[str, Any] = {"max_length": settings.max_length, "normalize_writing": settings.normalize_writing}
+    for name, value in EncoderSettings(pooling="mean", **own).to_dict().items():
         if (given := getattr(settings, name)) != value:
             allowed = f"{json.dumps(value)}, because its vectors are means of rows and its tokenizer decides the rest"
             raise ValueError(Errors.E404.format(name=name, where=" of a static encoder", value=given, allowed=allowed))

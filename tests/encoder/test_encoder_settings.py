@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 from conftest import make_encoder_folder
 
-from spacy_sapbert.encoder import EncoderSettings, build_name_encoder_v1, get_encoder, read_encoder, write_encoder
+from spacy_sapbert.encoder import (
+    EncoderSettings,
+    EncoderShim,
+    build_name_encoder_v1,
+    build_static_encoder_v1,
+    get_encoder,
+    read_encoder,
+    write_encoder,
+)
 from spacy_sapbert.files import write_manifest
 
 
@@ -145,3 +153,35 @@ def test_damaged_metadata_is_refused(folder, content):
     (folder / "modules.json").write_text(content)
     with pytest.raises(OSError, match=r"^\[E(210|501)\]"):
         read_encoder(folder)
+
+
+@pytest.mark.parametrize("name", ["encoder_folder", "static_folder"])
+def test_unified_writing_is_a_setting_with_a_fingerprint_of_its_own(name, request, tmp_path):
+    folder = request.getfixturevalue(name)
+    plain, unified = EncoderShim({}, "fp32"), EncoderShim({"normalize_writing": True}, "fp32")
+    plain.load(folder)
+    unified.load(folder)
+    assert plain.fingerprint != unified.fingerprint
+    texts, ascii_texts = ["ﬁbre – α", "‘cold’", "ｈｅａｒｔ"], ["fibre - alpha", "'cold'", "heart"]
+    assert (unified.encode(texts) == plain.encode(ascii_texts)).all()
+    assert (unified.encode(ascii_texts) == plain.encode(ascii_texts)).all()
+    assert not (plain.encode(texts) == plain.encode(ascii_texts)).all()
+    write_encoder(unified.content, tmp_path / "unified")
+    twin = EncoderShim({}, "fp32")
+    twin.load(tmp_path / "unified")
+    assert twin.settings.normalize_writing and twin.fingerprint == unified.fingerprint
+    assert (twin.encode(texts) == unified.encode(texts)).all()
+    # sentence-transformers would leave the step out.
+    assert not (tmp_path / "unified" / "modules.json").is_file()
+    # Switched off again, it is the first one, down to the bytes of its settings.
+    twin = EncoderShim({"normalize_writing": False}, "fp32")
+    twin.load(tmp_path / "unified")
+    assert twin.fingerprint == plain.fingerprint and (twin.encode(texts) == plain.encode(texts)).all()
+    write_encoder(twin.content, tmp_path / "plain")
+    assert "normalize_writing" not in (tmp_path / "plain" / "name_encoder.json").read_text(encoding="utf8")
+
+
+def test_the_static_architecture_takes_the_writing(static_folder):
+    encoder = get_encoder(build_static_encoder_v1(normalize_writing=True))
+    encoder.load(static_folder)
+    assert encoder.settings.normalize_writing
