@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, TypedDict
 
 import numpy as np
+from typing_extensions import NotRequired
 
 from .linker_settings import LinkerSettings
 from .queries import Query
@@ -31,6 +32,8 @@ class Candidate(TypedDict):
     canonical_name: str
     types: list[str]
     mention: str
+    # How probable it is that this concept is the right one; written by rerankers.
+    probability: NotRequired[float]
 
 
 class DocLinks(NamedTuple):

@@ -12,30 +12,33 @@ from spacy.training import Example
 from spacy.vocab import Vocab
 from thinc.api import Optimizer
 
-from .annotations import get_candidates, register_extensions, write_links
+from .annotations import get_candidates, register_extensions
 from .candidates import Candidate, DocLinks, choose_candidates, find_candidates
 from .concept_pages import ConceptPages
 from .concept_pipe import ConceptPipe
 from .errors import Errors
+from .link_writing import write_links
+from .linked_docs import note_linker
 from .linker_settings import ATTRIBUTE, LinkerSettings
 from .queries import Query, QueryMaker
 from .scorer import with_gold_ents
-from .settings import explain_unknown, with_settings
+from .settings import with_settings
+from .settings_attributes import SettingsAttributes
 
 if TYPE_CHECKING:
     from .encoder.shim import NameEncoderModel
     from .index.exact import ExactIndex
 
-# What spaCy itself sets on a component, apart from the attributes of its classes.
-SET_BY_SPACY = ("error_handler",)
 
-
-class SapbertLinker(ConceptPipe):
+class SapbertLinker(SettingsAttributes[LinkerSettings], ConceptPipe):
     """Link entities to the concepts whose names are nearest to them in an encoder's space.
 
     Sets `token.ent_kb_id_` (so `ent.kb_id_`) to the best concept and `span._.kb_candidates` to the best ones, as plain
     dicts. After Liu et al. (NAACL 2021), "Self-Alignment Pretraining for Biomedical Entity Representations".
     """
+
+    settings_class = LinkerSettings
+    kind = "linker"
 
     @with_settings(LinkerSettings)
     def __init__(
@@ -66,39 +69,6 @@ class SapbertLinker(ConceptPipe):
         self.scorer = scorer
         self._start(index)
         register_extensions(self._settings.attribute)
-
-    def __getattr__(self, name: str) -> Any:
-        # Python asks here for what is no ordinary attribute. `_settings` is missing while a copy is being made.
-        if name in LinkerSettings.model_fields and "_settings" in self.__dict__:
-            return getattr(self._settings, name)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name.startswith("_") or name in SET_BY_SPACY or hasattr(type(self), name):
-            super().__setattr__(name, value)
-        elif name in LinkerSettings.model_fields:
-            self._settings = self._settings.changed(f"the linker '{self.name}'", **{name: value})
-        else:
-            raise AttributeError(explain_unknown(LinkerSettings, name, f"the linker '{self.name}'"))
-
-    def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *LinkerSettings.model_fields]
-
-    @property
-    def settings(self) -> LinkerSettings:
-        """Return all settings. They are replaced as a whole when one is set: `linker.k = 10`.
-
-        RETURNS (LinkerSettings): The settings.
-        """
-        return self._settings
-
-    @property
-    def cache_size(self) -> int:
-        """Return how many mentions are remembered at most, which cannot be changed.
-
-        RETURNS (int): The size of the cache.
-        """
-        return self._settings.cache_size
 
     @property
     def kb_url_template(self) -> ConceptPages:
@@ -179,7 +149,9 @@ class SapbertLinker(ConceptPipe):
         docs (Iterable[Doc]): The documents.
         links (Sequence[DocLinks]): What `predict` returned for them.
         """
+        docs = list(docs)
         write_links(docs, links, self._settings, self.name)
+        note_linker(docs, self)
 
     def get_candidates(self, span: Span) -> list[Candidate]:
         """Get what this linker found for a span, whatever other linkers, labels and attributes there are.

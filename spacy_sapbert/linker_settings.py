@@ -20,7 +20,13 @@ def _check_template(url: str) -> str:
     return url
 
 
-def _check_attribute(name: str) -> str:
+def check_attribute(name: str) -> str:
+    """Check the name of an extension attribute.
+
+    name (str): The name.
+    RETURNS (str): The name.
+    RAISES (ValueError): If spans can't have an attribute of this name.
+    """
     if not name.isidentifier() or name.startswith("_") or name in TAKEN:
         raise ValueError(f"a Python name other than {', '.join(sorted(TAKEN))}")
     return name
@@ -43,7 +49,7 @@ class LinkerSettings(Settings):
     """Entity labels to link; null for all."""
     skip_labels: Strings = ()
     """Entity labels not to link."""
-    attribute: Annotated[str, AfterValidator(_check_attribute)] = ATTRIBUTE
+    attribute: Annotated[str, AfterValidator(check_attribute)] = ATTRIBUTE
     """Extension attribute of spans that shows the candidates; each linker of the same mentions needs its own."""
     spans_key: str | None = None
     """A group in `doc.spans` to link as well. Its spans may overlap."""

@@ -83,9 +83,18 @@ class QueryMaker:
         RETURNS (DocQueries): The queries.
         """
         settings = self._settings
-        known = abbreviations_by_start(doc) if settings.abbreviations != "short_form" else {}
         spans = doc.spans[settings.spans_key] if settings.spans_key and settings.spans_key in doc.spans else ()
-        return DocQueries(*([self._from_span(span, known) for span in group] for group in (doc.ents, spans)))
+        return DocQueries(*self.from_spans(doc, doc.ents, spans))
+
+    def from_spans(self, doc: Doc, *groups: Iterable[Span]) -> list[list[list[Query] | None]]:
+        """Make the queries for groups of spans of one document.
+
+        doc (Doc): The document, whose abbreviations count.
+        *groups (Iterable[Span]): The spans.
+        RETURNS (list[list[list[Query] | None]]): For each group the queries of each span, as in `DocQueries`.
+        """
+        known = abbreviations_by_start(doc) if self._settings.abbreviations != "short_form" else {}
+        return [[self._from_span(span, known) for span in group] for group in groups]
 
     def _from_span(self, span: Span, known: Abbreviations) -> list[Query] | None:
         label, settings = span.label_, self._settings

@@ -55,6 +55,14 @@ class Warnings(metaclass=WithCodes):
         "own and all but one `set_kb_id = false`, or divide the labels by `link_labels` and `skip_labels`. "
         "`linker.get_candidates(span)` keeps them apart in any case."
     )
+    W451 = (
+        "The reranker '{name}' was trained with another terminology; this one lacks {missing} of the {n} annotated "
+        "concepts. Train it again for the best decisions."
+    )
+    W452 = (
+        "{n} of {total} annotated mentions have gold ids that the terminology lacks, and are learned as NIL: "
+        "{examples}. If these ids should be there, gold ids and terminology do not fit."
+    )
     W450 = (
         "`{attr}` is already registered by another library (scispaCy, for one), so it does not show what {what}. Read "
         "that from {instead}, or use one of the two components only."

@@ -10,8 +10,9 @@ from spacy.tokens.underscore import Underscore
 from spacy.training import Example
 
 from spacy_sapbert import get_candidates
-from spacy_sapbert.annotations import LINKS, get_kb_ents, register_extensions, write_links
+from spacy_sapbert.annotations import LINKS, get_kb_ents, register_extensions
 from spacy_sapbert.candidates import DocLinks
+from spacy_sapbert.link_writing import write_links
 from spacy_sapbert.linker_settings import LinkerSettings
 
 # "cold" is a disease and a temperature; the label says which.

@@ -16,6 +16,7 @@ ROOT = Path(spacy_sapbert.__file__).parent
 # In the order in which docs/architecture.md lists them.
 FILES = [
     "linker.py",
+    "settings_attributes.py",
     "concept_pipe.py",
     "snapshot.py",
     "queries.py",
@@ -24,6 +25,8 @@ FILES = [
     "retrieval/filters.py",
     "candidates.py",
     "annotations.py",
+    "link_writing.py",
+    "linked_docs.py",
     "retrieval/cache.py",
     "encoder/shim.py",
     "encoder/transformer.py",

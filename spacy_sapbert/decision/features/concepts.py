@@ -1,0 +1,27 @@
+"""Features of the concept, as the terminology has it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .base import FeatureGroup, QueryBatch
+
+
+def compute_concepts(batch: QueryBatch) -> np.ndarray:
+    """Compute the concepts' features.
+
+    batch (QueryBatch): The mentions.
+    RETURNS (ndarray): Shape (candidates, features).
+    """
+    counts = [(facts.n_names, facts.n_parents, facts.n_types) for facts in batch.facts]
+    return np.log1p(np.array(counts, dtype=np.float32).reshape(len(counts), len(CONCEPTS.features)))
+
+
+CONCEPTS = FeatureGroup(
+    {
+        "n_names": "a concept with many names",
+        "n_parents": "a concept with several parents",
+        "n_types": "a concept with several semantic types",
+    },
+    compute_concepts,
+)

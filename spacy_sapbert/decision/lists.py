@@ -1,0 +1,107 @@
+"""Lists of candidates, flat: the candidates of many mentions one after another, and where each mention's start."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..candidates import Candidate
+
+
+class Proposal(NamedTuple):
+    """What is known of a mention apart from its document. Mentions with the same queries share one.
+
+    candidates (list[Candidate]): Best first, in the order of the first linker. They are shared with its cache.
+    concepts (ndarray): A number for each candidate's id, the same in all proposals of a reranker; int64.
+    scores (ndarray): The first linker's cosine of each; float32.
+    features (ndarray): The features of the query; shape (candidates, features), float32.
+    """
+
+    candidates: list[Candidate]
+    concepts: np.ndarray
+    scores: np.ndarray
+    features: np.ndarray
+
+
+class Lists:
+    """The places of candidates and mentions in flat arrays.
+
+    lengths (list[int]): The number of each mention's candidates.
+    """
+
+    def __init__(self, lengths: list[int]) -> None:
+        self.lengths = np.asarray(lengths, dtype=np.int64)
+        self.offsets = np.concatenate([[0], np.cumsum(self.lengths)])
+        self.n_mentions, self.n_candidates = len(self.lengths), int(self.offsets[-1])
+        # Which mention each candidate belongs to, and its place in that mention's list.
+        self.mention = np.repeat(np.arange(self.n_mentions), self.lengths)
+        self.place = np.arange(self.n_candidates) - self.offsets[self.mention]
+
+    def best(self, values: np.ndarray, empty: float = 0.0) -> np.ndarray:
+        """Get the largest value of each list.
+
+        values (ndarray): A value or a row for each candidate.
+        empty (float): The value of lists without candidates.
+        RETURNS (ndarray): A value or a row for each mention.
+        """
+        found = np.full((self.n_mentions, *values.shape[1:]), empty, dtype=values.dtype)
+        filled = self.lengths > 0
+        if filled.any():
+            # Without the empty lists, the end of each is the start of the next.
+            found[filled] = np.maximum.reduceat(values, self.offsets[:-1][filled], axis=0)
+        return found
+
+    def first(self, values: np.ndarray, empty: float = 0.0) -> np.ndarray:
+        """Get the value of each list's first candidate.
+
+        values (ndarray): A value or a row for each candidate.
+        empty (float): The value of lists without candidates.
+        RETURNS (ndarray): A value or a row for each mention.
+        """
+        found = np.full((self.n_mentions, *values.shape[1:]), empty, dtype=values.dtype)
+        filled = self.lengths > 0
+        found[filled] = values[self.offsets[:-1][filled]]
+        return found
+
+    def with_nil(self, values: np.ndarray, nil: np.ndarray) -> np.ndarray:
+        """Put a value for NIL behind the candidates of each list.
+
+        values (ndarray): A value for each candidate.
+        nil (ndarray): A value for each mention.
+        RETURNS (ndarray): The values; a candidate's place moves by the number of its mention.
+        """
+        rows = np.empty(self.n_candidates + self.n_mentions, dtype=np.result_type(values, nil))
+        rows[np.arange(self.n_candidates) + self.mention] = values
+        rows[self.nil_rows] = nil
+        return rows
+
+    @property
+    def nil_rows(self) -> np.ndarray:
+        """Return the rows of NIL in arrays that `with_nil` makes.
+
+        RETURNS (ndarray): A row for each mention.
+        """
+        return self.offsets[1:] + np.arange(self.n_mentions)
+
+    @property
+    def starts(self) -> np.ndarray:
+        """Return the first row of each mention in arrays that `with_nil` makes.
+
+        RETURNS (ndarray): A row for each mention.
+        """
+        return self.offsets[:-1] + np.arange(self.n_mentions)
+
+    def softmax(self, logits: np.ndarray) -> np.ndarray:
+        """Turn scores of candidates and NIL into probabilities.
+
+        logits (ndarray): Scores, as `with_nil` makes them.
+        RETURNS (ndarray): Probabilities in the same places, which sum to one for each mention.
+        """
+        if not self.n_mentions:
+            return np.zeros(0, dtype=np.float64)
+        sizes = self.lengths + 1
+        top = np.repeat(np.maximum.reduceat(logits, self.starts), sizes)
+        powers = np.exp((logits - top).astype(np.float64))
+        probabilities: np.ndarray = powers / np.repeat(np.add.reduceat(powers, self.starts), sizes)
+        return probabilities

@@ -1,0 +1,55 @@
+"""Settings of a component as its attributes: `linker.k = 10`."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Generic, TypeVar
+
+from .settings import Settings, explain_unknown
+
+AnySettings = TypeVar("AnySettings", bound=Settings)
+# What spaCy itself sets on a component, apart from the attributes of its classes.
+SET_BY_SPACY = ("error_handler",)
+
+
+class SettingsAttributes(Generic[AnySettings]):
+    """Show a component's settings as attributes. They are replaced as a whole when one is set."""
+
+    # The class of the settings, and what the component is called in messages.
+    settings_class: ClassVar[type[Settings]]
+    kind: ClassVar[str]
+    name: str
+    _settings: AnySettings
+
+    def __getattr__(self, name: str) -> Any:
+        # Python asks here for what is no ordinary attribute. `_settings` is missing while a copy is being made.
+        if name in self.settings_class.model_fields and "_settings" in self.__dict__:
+            return getattr(self._settings, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name.startswith("_") or name in SET_BY_SPACY or hasattr(type(self), name):
+            super().__setattr__(name, value)
+        elif name in self.settings_class.model_fields:
+            self._settings = self._settings.changed(f"the {self.kind} '{self.name}'", **{name: value})
+        else:
+            raise AttributeError(explain_unknown(self.settings_class, name, f"the {self.kind} '{self.name}'"))
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self.settings_class.model_fields]
+
+    @property
+    def settings(self) -> AnySettings:
+        """Return all settings. They are replaced as a whole when one is set: `linker.k = 10`.
+
+        RETURNS (Settings): The settings.
+        """
+        return self._settings
+
+    @property
+    def cache_size(self) -> int:
+        """Return how many mentions are remembered at most, which cannot be changed.
+
+        RETURNS (int): The size of the cache.
+        """
+        size: int = getattr(self._settings, "cache_size")  # noqa: B009
+        return size
