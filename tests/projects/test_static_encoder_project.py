@@ -1,29 +1,16 @@
-"""The scripts of the project static_encoder: strings for the teacher, and the accuracy on documents."""
+"""The script of the project static_encoder: strings for the teacher."""
 
 import importlib.util
 import json
 import random
 from pathlib import Path
 
-import numpy as np
-import pytest
 import srsly
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
-from spacy_sapbert.encoder import write_static_encoder
 from spacy_sapbert.terminology import TerminologyBuilder, write_rrf
 from training.data.synonym_pairs import write_pairs
 
 PROJECT = Path(__file__).parents[2] / "projects" / "static_encoder"
-PUBTATOR = """1|t|Myotonic dystrophy (MD) and heart attack
-1|a|MD runs in families.
-1\t0\t18\tMyotonic dystrophy\tDisease\tD1
-1\t20\t22\tMD\tDisease\tD1
-1\t28\t40\theart attack\tDisease\tD2|D9
-1\t41\t43\tMD\tDisease\tD1
-1\t44\t48\truns\tOther\tD2
-
-"""
 
 
 def load(name):
@@ -73,29 +60,3 @@ def test_only_concepts_of_the_pairs_are_defined(tmp_path):
     lines = output.read_text().splitlines()
     assert "so sad" in lines and len(lines) > 1 and lines == sorted(lines)
     assert all(line == "so sad" or line in "an attack of the heart" for line in lines)
-
-
-def test_documents_are_measured_with_their_long_forms(tmp_path):
-    words = ["[UNK]", "myotonic", "dystrophy", "md", "heart", "attack", "macular", "degeneration"]
-    tokenizer = Tokenizer(models.WordLevel({word: n for n, word in enumerate(words)}, unk_token="[UNK]"))
-    tokenizer.normalizer, tokenizer.pre_tokenizer = normalizers.Lowercase(), pre_tokenizers.BertPreTokenizer()
-    write_static_encoder(tmp_path / "encoder", tokenizer, np.eye(8, dtype=np.float32))
-    rows = ["D1\tmyotonic dystrophy", "D2|D3\theart attack", "D4\tMD", "D4\tmacular degeneration"]
-    (tmp_path / "names.tsv").write_text("\n".join(rows))
-    (tmp_path / "part.txt").write_text(PUBTATOR)
-    results = tmp_path / "results.json"
-    run = load("documents").main
-    run(tmp_path / "encoder", tmp_path / "names.tsv", str(tmp_path / "part.txt"), results, "Disease")
-    scores = srsly.read_json(results)["scores"]
-    assert {name.rpartition(" ")[2]: score["acc@1"] for name, score in scores.items()} == {
-        # The short form is itself a name, of another concept.
-        "both": 1.0,
-        "long_form": 1.0,
-        "short_form": 0.5,
-    }
-    # Scores of the same encoder stay, those of another are refused.
-    run(tmp_path / "encoder", tmp_path / "names.tsv", str(tmp_path / "part.txt"), results, "Other")
-    assert len(srsly.read_json(results)["scores"]) == 3
-    srsly.write_json(results, {"fingerprint": "other", "scores": scores})
-    with pytest.raises(ValueError, match="E665"):
-        run(tmp_path / "encoder", tmp_path / "names.tsv", str(tmp_path / "part.txt"), results, "Disease")

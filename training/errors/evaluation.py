@@ -46,6 +46,10 @@ class EvaluationErrors:
     )
     E723 = "The share of concepts to take out is {share}, but has to be 0 or more and less than 1."
     E724 = "--split is {split!r}, but has to be three numbers with commas between them, as 0.7,0.1,0.2."
+    E725 = (
+        "No gold mention can be linked: {reason}. Give a pipeline with a linker that sets `kb_candidates`, and "
+        "documents that `convert-documents` has written."
+    )
 
     # E75x: benchmarks
     E750 = (

@@ -140,7 +140,7 @@ class TrainingErrors:
     )
     E666 = "There are no steps to draw in {path}. Give the folder of a run (paths.output), after its first step."
     E667 = "{what}, but {library} can't be imported ({reason}). Install it: pip install {library}."
-    E668 = "Two runs of the picture are called '{name}'. Give one of them another name, as in NAME=FOLDER."
+    E668 = "Two of those to compare are called '{name}'. Give one of them another name, as in NAME=PATH."
     E669 = (
         "The pairs in {path} are no longer those that the run {run} was trained on, so that nothing tells whether the "
         "names to measure on were held out. Put them back, or leave --held-out away."

@@ -68,7 +68,8 @@ def make_dictionary_terminology(
             parents=known.parents if known else (),
         )
         for name in found:
-            builder.add_name(id_, name, preferred=name == canonical)
+            # Not marked as preferred: ties would be decided in another way than with the table as published.
+            builder.add_name(id_, name)
     return builder.build({"files": [file.describe()], "described": len(facts)})
 
 
