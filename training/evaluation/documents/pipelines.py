@@ -19,9 +19,10 @@ from spacy_sapbert.terminology import Terminology
 from ...errors import Errors
 from ...figures.curves import name_runs
 from ..systems.base import LazySystem, System
-from .task import RANKS
 
 OFF = "off"
+# The ranks at which hits are counted.
+RANKS = (1, 5)
 
 
 class PipelineSystem(System):

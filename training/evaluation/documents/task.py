@@ -6,7 +6,7 @@ import hashlib
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import spacy
@@ -26,12 +26,9 @@ from .confidence import (
     thin_out,
 )
 from .linking import LinkedMention, link_documents
-
-if TYPE_CHECKING:
-    from .pipelines import PipelineSystem
+from .pipelines import RANKS, PipelineSystem
 
 PROTOCOL = "documents"
-RANKS = (1, 5)
 # Raise it if the figures of the same pipeline on the same documents change.
 VERSION = 1
 
