@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from .snapshot import Snapshot
 
 
+# How far the best candidate of a short form stays behind that of the long form.
+MARGIN = 0.001
+
+
 class Candidate(TypedDict):
     """One concept proposed for a mention, as stored in `span._.kb_candidates`: plain data for any serialiser.
 
@@ -153,11 +157,16 @@ def choose_candidates(
 def merge_candidates(first: Sequence[Candidate], second: Sequence[Candidate], k: int) -> list[Candidate]:
     """Merge the candidates of two forms of one mention; each id keeps its better score.
 
-    first (Sequence[Candidate]): Candidates of the form that wins where scores are equal.
+    Where the mention is nothing but a short form, the document says what it stands for. So the scores of the short form
+    are lowered until its best candidate comes behind that of the long form, even if it has the short form as its name.
+
+    first (Sequence[Candidate]): Candidates of the form that wins where scores are equal: the long form.
     second (Sequence[Candidate]): Candidates of the other form.
     k (int): Candidates to keep, and those with the score of the last one.
     RETURNS (list[Candidate]): Best first.
     """
+    if first and second and _is_bare(second[0]["mention"], first[0]["mention"]):
+        second = _lower(second, first[0]["score"] - MARGIN)
     best: dict[str, Candidate] = {}
     for candidate in sorted((*first, *second), key=_descending):
         best.setdefault(candidate["id"], candidate)
@@ -166,6 +175,17 @@ def merge_candidates(first: Sequence[Candidate], second: Sequence[Candidate], k:
         return ranked
     last = _descending(ranked[k - 1])
     return [candidate for candidate in ranked if _descending(candidate) <= last]
+
+
+def _is_bare(short: str, long: str) -> bool:
+    """Tell whether a mention is a short form alone. Any other words are in its long form too."""
+    return set(short.lower().split()).isdisjoint(long.lower().split())
+
+
+def _lower(candidates: Sequence[Candidate], highest: float) -> list[Candidate]:
+    """Subtract the same number from all scores, if the best one is higher than allowed."""
+    excess = max(candidates[0]["score"] - highest, 0.0)
+    return [{**candidate, "score": candidate["score"] - excess} for candidate in candidates]
 
 
 def _descending(candidate: Candidate) -> float:

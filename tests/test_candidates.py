@@ -48,6 +48,23 @@ def test_merging_prefers_the_first_form_where_scores_are_equal():
     assert ids(merge_candidates([candidate("B", 0.9999999)], [candidate("A", 1.0)], 5)) == ["B", "A"]
 
 
+def test_a_short_form_alone_stays_behind_what_the_document_says():
+    long = [candidate("A", 0.7, "myotonic dystrophy"), candidate("B", 0.5, "myotonic dystrophy")]
+    short = [candidate("C", 1.0, "DM"), candidate("D", 0.9, "DM"), candidate("B", 0.85, "DM")]
+    merged = merge_candidates(long, short, 5)
+    assert ids(merged) == ["A", "C", "D", "B"]
+    assert [c["score"] for c in merged] == pytest.approx([0.7, 0.699, 0.599, 0.549])
+    assert [c["score"] for c in short] == [1.0, 0.9, 0.85]
+    # Scores that are lower anyway stay, and without the other form there is nothing to stay behind.
+    assert merge_candidates(long, [candidate("C", 0.6, "DM")], 5)[1]["score"] == 0.6
+    assert merge_candidates([], short, 5) == short and merge_candidates(long, [], 5) == long
+
+
+def test_a_mention_with_other_words_than_the_short_form_may_win():
+    long = [candidate("A", 0.76, "diminished galactosylceramidase activity")]
+    assert ids(merge_candidates(long, [candidate("B", 1.0, "diminished GALC activity")], 5)) == ["B", "A"]
+
+
 def test_merging_cuts_at_k_but_not_between_equal_scores():
     assert ids(merge_candidates([candidate("A", 0.9), candidate("B", 0.8)], [candidate("C", 0.85)], 2)) == ["A", "C"]
     assert ids(merge_candidates([candidate("A", 0.9), candidate("B", 0.8)], [candidate("C", 0.8)], 2)) == [*"ABC"]

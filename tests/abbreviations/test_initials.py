@@ -1,0 +1,75 @@
+"""Short forms that no document defines, and the names that they can stand for."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spacy_sapbert.abbreviations.initials import is_initialism
+
+FITTING = [
+    ("AMI", "acute myocardial infarction"),
+    ("AMI", "Acute Myocardial Infarction"),
+    ("AMIs", "acute myocardial infarction"),
+    ("PD", "Parkinson's disease"),
+    ("PD", "Parkinson Disease"),
+    ("PD", "Disease, Parkinson"),
+    ("HTN", "hypertension"),
+    ("GERD", "gastroesophageal reflux disease"),
+    ("GERD", "gastro-esophageal reflux disease"),
+    ("COPD", "Chronic Obstructive Pulmonary Disease"),
+    ("ROP", "retinopathy of prematurity"),
+    ("T2D", "type 2 diabetes"),
+    ("CHD", "congenital (heart) disease"),
+    ("A-T", "ataxia telangiectasia"),
+    ("ALL", "leukemia, acute lymphoblastic"),
+]
+OTHERS = [
+    ("AMI", "acute infarction"),
+    ("AMI", "acute anterior myocardial infarction"),
+    ("AMI", "myocardial infarction"),
+    ("PD", "pulmonary"),
+    ("PD", "disease of Parkinson's"),
+    ("PD", "Parkinson disease, late onset"),
+    ("PD", "PD"),
+    ("PD", "PD (disorder)"),
+    ("pd", "Parkinson disease"),
+    ("cold", "chronic obstructive lung disease"),
+    ("Parkinson", "Parkinson disease"),
+    ("P", "pain"),
+    ("P D", "Parkinson disease"),
+    ("ABCDEFGHIJK", "a b c d e f g h i j k"),
+    ("", ""),
+    ("AMI", ""),
+    ("12", "1 2"),
+]
+
+
+@pytest.mark.parametrize("short, name", FITTING)
+def test_initials_fit(short, name):
+    assert is_initialism(short, name)
+
+
+@pytest.mark.parametrize("short, name", OTHERS)
+def test_other_strings_do_not_fit(short, name):
+    assert not is_initialism(short, name)
+
+
+words = st.lists(st.text("abcdexyz", min_size=2, max_size=6), min_size=2, max_size=8)
+
+
+@given(words)
+def test_the_initials_of_any_words_fit(words):
+    short = "".join(word[0] for word in words)
+    assert is_initialism(short.upper(), " ".join(words)) == (short not in words)
+
+
+@given(words, st.integers(0, 7))
+def test_a_word_without_a_letter_does_not_fit(words, place):
+    short = "".join(word[0] for word in words).upper()
+    place = min(place, len(words))
+    assert not is_initialism(short, " ".join([*words[:place], "query", *words[place:]]))
+
+
+@given(st.text(max_size=12), st.text(max_size=60))
+def test_any_strings_are_taken(short, name):
+    assert is_initialism(short, name) in (True, False)
