@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 # Scores of equal vectors can differ by this much.
 TIE = 1e-6
+# A name that is written like the mention has its vector, and even in half precision a higher cosine than this.
+SAME_STRING = 0.99
 # Cached filters, and cached copies of the vectors that they allow. Each label of `label_types` has a filter.
 KEPT_FILTERS = 32
 KEPT_SUBSETS = 8
@@ -87,7 +89,8 @@ class Retriever:
         # Columns of the terminology, because getting one from its table takes longer than reading a value.
         self.concept_columns = [terminology.concepts[column] for column in ("id", "canonical_name", "types")]
         self.names = terminology.names["name"]
-        self._preferred = terminology.names["preferred"]
+        # An array, because reading one value of a column takes a microsecond.
+        self._preferred = terminology.names["preferred"].to_numpy()
         self._concept_of_name = terminology.name_concept
         self.filters = FilterTable(terminology)
         self._allowed: LRUCache[Allowed] = LRUCache(KEPT_FILTERS)
@@ -236,7 +239,8 @@ class Retriever:
                     continue
                 hit = Hit(int(self._concept_of_name[name_row]), name_row, score)
                 # Of names with the same vector, those written like the mention come first, then preferred ones.
-                rank = self.names[name_row] != text, not self._preferred[name_row]
+                differs = score < SAME_STRING or self.names[name_row] != text
+                rank = differs, not self._preferred[name_row]
                 known = best.get(hit.concept)
                 if known is None or (hit.score >= known[0].score - TIE and rank < known[1]):
                     best[hit.concept] = (hit, rank)
