@@ -16,11 +16,10 @@ from .annotations import get_candidates, register_extensions
 from .candidates import Candidate, DocLinks, choose_candidates, find_candidates
 from .concept_pages import ConceptPages
 from .concept_pipe import ConceptPipe
-from .errors import Errors
 from .link_writing import write_links
 from .linked_docs import note_linker
 from .linker_settings import ATTRIBUTE, LinkerSettings
-from .queries import Query, QueryMaker
+from .queries import Query, QueryMaker, check_texts
 from .scorer import with_gold_ents
 from .settings import with_settings
 from .settings_attributes import SettingsAttributes
@@ -126,18 +125,10 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], ConceptPipe):
         RETURNS (list[list[Candidate]]): The candidates of each string, best first.
         RAISES (ValueError): If the linker has not been initialized, or an argument has no meaning.
         """
-        from .terminology.readers.lines import invalid_utf8
-
         given = {"k": k, "types": types, "sources": sources, "languages": languages, "ids": ids}
         changes = {key: value for key, value in given.items() if value is not None}
         settings = self._settings.changed("`find`", **changes, label_types={})
-        if isinstance(texts, Iterable) and not isinstance(texts, str):
-            texts = list(texts)  # an iterator can be read only once
-        # A string is made of strings too, each a letter.
-        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-            raise ValueError(Errors.E432.format(found=f"{texts!r:.80}"))
-        if any(map(invalid_utf8, texts)):
-            raise ValueError(Errors.E432.format(found=f"{texts!r:.80}, with half of a character (a lone surrogate)"))
+        texts = check_texts(texts)
         snapshot = self.get_snapshot()
         asked = QueryMaker(settings, snapshot.retriever).from_texts(texts)
         found = find_candidates([query for queries in asked for query in queries], settings, snapshot)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from spacy.tokens import Doc, Span
 
 from .abbreviations.component import Abbreviations, abbreviations_by_start, expand_abbreviations
-from .errors import Warnings
+from .errors import Errors, Warnings
 from .linker_settings import AbbreviationForms, LinkerSettings
 from .normalization import normalize_name
 from .retrieval.filters import ConceptFilter
@@ -132,3 +132,22 @@ def is_linkable(text: str) -> bool:
         warnings.warn(Warnings.W401.format(n=len(text), limit=MAX_LENGTH), stacklevel=2)
         return False
     return any(character.isalnum() for character in text)
+
+
+def check_texts(texts: Iterable[str]) -> list[str]:
+    """Check the strings to look up.
+
+    texts (Iterable[str]): The strings.
+    RETURNS (list[str]): The strings.
+    RAISES (ValueError): If it is a single string, or something in it is none.
+    """
+    from .terminology.readers.lines import invalid_utf8
+
+    if isinstance(texts, Iterable) and not isinstance(texts, str):
+        texts = list(texts)  # an iterator can be read only once
+    # A string is made of strings too, each a letter.
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise ValueError(Errors.E432.format(found=f"{texts!r:.80}"))
+    if any(map(invalid_utf8, texts)):
+        raise ValueError(Errors.E432.format(found=f"{texts!r:.80}, with half of a character (a lone surrogate)"))
+    return texts

@@ -1,6 +1,6 @@
 """Score links: whether the chosen concept is right, and whether the right concept is among the candidates."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
 from spacy.scorer import PRFScore
@@ -26,6 +26,7 @@ def linker_score(
     *,
     linker: str | None = None,
     is_id: Callable[[str], bool] | None = None,
+    resolve: Callable[[str], Collection[str]] | None = None,
     negative_labels: Iterable[str] = ("", "NIL"),
     **kwargs: Any,
 ) -> dict[str, float | None]:
@@ -39,6 +40,8 @@ def linker_score(
     linker (str | None): The name of the linker whose candidates count; None for those that `span._.kb_candidates`
         shows.
     is_id (Callable[[str], bool] | None): Tells whether a string is the id of one concept.
+    resolve (Callable[[str], Collection[str]] | None): Gives the ids of which any is right for a gold id; where it gives
+        none, the gold id stands for itself.
     negative_labels (Iterable[str]): Ids that stand for no link. The empty id always does.
     RETURNS (dict[str, float | None]): The scores, all None if no gold entity has a link:
         nel_micro_p, nel_micro_r, nel_micro_f: precision, recall and F-score of the links.
@@ -50,12 +53,14 @@ def linker_score(
     prf = PRFScore()
     n_gold = n_covered = 0
     n_hits = dict.fromkeys(RANKS, 0)
-    for gold, ent in _iter_entities(examples):
+    for gold, ent in iter_entities(examples):
         ranked = [] if ent is None else _candidate_ids(ent, linker)
         # A found id with "|" in it is one id, also where the terminology is not known.
         found = ranked if ent is None else [ent.kb_id_, *ranked]
         is_one = gold.kb_id_ in found or (is_id is not None and is_id(gold.kb_id_))
         gold_ids = {gold.kb_id_} - negatives if is_one else _split_ids(gold.kb_id_, negatives)
+        if resolve is not None and gold_ids:
+            gold_ids = {*resolve(gold.kb_id_)} or gold_ids
         n_gold += bool(gold_ids)
         if ent is None:
             continue
@@ -83,8 +88,12 @@ def with_gold_ents(examples: Iterable[Example]) -> Iterator[Example]:
         yield Example(doc, eg.reference)
 
 
-def _iter_entities(examples: Iterable[Example]) -> Iterable[tuple[Span, Span | None]]:
-    """Yield each gold entity with the predicted one at the same character offsets, if there is one."""
+def iter_entities(examples: Iterable[Example]) -> Iterator[tuple[Span, Span | None]]:
+    """Yield each gold entity with the predicted one at the same character offsets, if there is one.
+
+    examples (Iterable[Example]): The examples.
+    YIELDS (tuple[Span, Span | None]): The entities.
+    """
     for eg in examples:
         by_offsets = {(ent.start_char, ent.end_char): ent for ent in eg.predicted.ents}
         for gold in eg.reference.ents:

@@ -63,6 +63,10 @@ class Warnings(metaclass=WithCodes):
         "{n} of {total} annotated mentions have gold ids that the terminology lacks, and are learned as NIL: "
         "{examples}. If these ids should be there, gold ids and terminology do not fit."
     )
+    W453 = (
+        "No threshold of the reranker '{name}' gives a precision of {wanted} on these documents. The one with the "
+        "highest precision, {found:.3f}, was chosen. More annotated documents help."
+    )
     W450 = (
         "`{attr}` is already registered by another library (scispaCy, for one), so it does not show what {what}. Read "
         "that from {instead}, or use one of the two components only."

@@ -20,6 +20,7 @@ REGISTRIES = {
     "spacy_architectures": "architectures",
     "spacy_misc": "misc",
     "spacy_scorers": "scorers",
+    "spacy_callbacks": "callbacks",
 }
 HEAVY = ("scann", "polars", "pyarrow", "fastobo")
 

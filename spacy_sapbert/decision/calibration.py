@@ -10,6 +10,8 @@ import numpy as np
 ENOUGH_FOR_STEPS = 500
 # The logit of a probability of 0 or 1.
 EDGE = 1e-6
+# Steps of Newton's method, the smallest one, and points of the function that are stored.
+NEWTON_STEPS, TINY, PLATT_POINTS = 30, 1e-9, 1025
 
 
 class Curve(NamedTuple):
@@ -66,58 +68,38 @@ def _fit_isotonic(probabilities: np.ndarray, right: np.ndarray) -> Curve:
     return Curve(sums[:, 0] / sums[:, 2], sums[:, 1] / sums[:, 2])
 
 
-def _fit_platt(probabilities: np.ndarray, right: np.ndarray, *, steps: int = 50) -> Curve:
+def _fit_platt(probabilities: np.ndarray, right: np.ndarray) -> Curve:
     """Fit a logistic function of the logit by Newton's method, with Platt's smoothed targets."""
     n_right = right.sum()
     targets = np.where(right > 0, (n_right + 1) / (n_right + 2), 1 / (len(right) - n_right + 2))
     logits = _logit(probabilities)
     design = np.stack([logits, np.ones_like(logits)], axis=1)
+
+    def get_loss(weights: np.ndarray) -> float:
+        scores = design @ weights
+        return float((np.logaddexp(0, scores) - targets * scores).sum())
+
     weights = np.array([1.0, 0.0])
-    for _ in range(steps):
-        found = 1 / (1 + np.exp(-np.clip(design @ weights, -30, 30)))
-        gradient = design.T @ (found - targets)
-        curvature = (design * (found * (1 - found))[:, None]).T @ design + 1e-3 * np.eye(2)
-        weights -= np.clip(np.linalg.solve(curvature, gradient), -5, 5)
-    # A falling map would turn the order around: the probabilities then say nothing.
-    weights[0] = max(weights[0], 0.0)
-    x = np.linspace(0, 1, 257)
-    return Curve(x, 1 / (1 + np.exp(-np.clip(_logit(x) * weights[0] + weights[1], -30, 30))))
+    for _ in range(NEWTON_STEPS):
+        found = _sigmoid(design @ weights)
+        curvature = (design * (found * (1 - found))[:, None]).T @ design + 1e-6 * np.eye(2)
+        step = np.linalg.solve(curvature, design.T @ (found - targets))
+        while get_loss(weights - step) > get_loss(weights) and np.abs(step).max() > TINY:
+            step = step / 2
+        weights = weights - step
+    if weights[0] <= 0:
+        # A falling map would turn the order around: the probabilities say nothing.
+        weights = np.array([0.0, float(_logit(targets.mean()))])
+    x = np.linspace(0, 1, PLATT_POINTS)
+    return Curve(x, _sigmoid(_logit(x) * weights[0] + weights[1]))
+
+
+def _sigmoid(scores: np.ndarray) -> np.ndarray:
+    values: np.ndarray = 1 / (1 + np.exp(-np.clip(scores, -30, 30)))
+    return values
 
 
 def _logit(probabilities: np.ndarray) -> np.ndarray:
     clipped = np.clip(probabilities, EDGE, 1 - EDGE)
     logits: np.ndarray = np.log(clipped / (1 - clipped))
     return logits
-
-
-class Threshold(NamedTuple):
-    """A threshold of the probability, and what it gives on the mentions that it was chosen on.
-
-    threshold (float): The probability that a concept needs.
-    precision (float): Share of right concepts among those that have it.
-    coverage (float): Share of mentions whose best concept has it.
-    """
-
-    threshold: float
-    precision: float
-    coverage: float
-
-
-def choose_threshold(probabilities: np.ndarray, is_right: np.ndarray, precision: float) -> Threshold | None:
-    """Choose the threshold with the largest coverage at a promised precision.
-
-    probabilities (ndarray): Of the best concept of each mention.
-    is_right (ndarray): Whether it is right; bool.
-    precision (float): The promised precision.
-    RETURNS (Threshold | None): The threshold; None if no threshold keeps the promise.
-    """
-    order = np.argsort(-probabilities, kind="stable")
-    sorted_, right = probabilities[order], np.cumsum(is_right[order])
-    found = right / np.arange(1, len(right) + 1)
-    # Equal probabilities are above a threshold together.
-    is_end = np.append(sorted_[1:] != sorted_[:-1], True) if len(sorted_) else np.zeros(0, dtype=bool)
-    kept = np.flatnonzero(is_end & (found >= precision))
-    if not len(kept):
-        return None
-    last = kept[-1]
-    return Threshold(float(sorted_[last]), float(found[last]), (last + 1) / len(right))

@@ -18,7 +18,7 @@ from .settings import RerankerSettings
 DEFAULT_CONFIG = {
     **RerankerSettings().to_dict(),
     "model": {"@architectures": "spacy-sapbert.DecisionNetwork.v1"},
-    "scorer": {"@scorers": "spacy-sapbert.linker_scorer.v1"},
+    "scorer": {"@scorers": "spacy-sapbert.reranker_scorer.v1"},
 }
 
 # The share of right links decides which training step is kept.
@@ -29,6 +29,12 @@ SCORE_WEIGHTS = {
     "nel_acc_at_1": None,
     "nel_acc_at_5": None,
     "nel_coverage": None,
+    "nel_nil_p": None,
+    "nel_nil_r": None,
+    "nel_nil_f": None,
+    "nel_ece": None,
+    "nel_auroc": None,
+    "nel_coverage_at_95": None,
 }
 
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from spacy.language import Language
-from spacy.pipeline import TrainablePipe
 from spacy.training import Example
 
-from ..abbreviations.component import SchwartzHearst
 from ..errors import Errors, Warnings
 from .bundled import find_bundled
 from .context import Context
@@ -20,11 +17,9 @@ from .gold import GoldMention, find_gold
 from .learned import Learned, load_learned
 from .memory import Annotation, AnnotationMemory
 from .network import NetworkModel, start_network
+from .pipelines import find_linkers, with_abbreviations
 from .reading import GoldBatch, build_input, mark_right, read_gold
 from .settings import RerankerSettings
-
-if TYPE_CHECKING:
-    from ..linker import SapbertLinker
 
 # Mentions whose features give mean and deviation.
 MEASURED = 5000
@@ -51,9 +46,9 @@ def start(
     """
     if nlp is None:
         raise ValueError(Errors.E450.format(name=name, reason="`initialize` was called without nlp"))
-    linkers = _find_linkers(name, settings, nlp)
+    linkers = find_linkers(name, settings, nlp)
     examples = () if get_examples is None else get_examples()
-    documents = [gold for eg in _prepare(examples, nlp) if (gold := find_gold(eg, use_gold_ents=True))]
+    documents = [gold for eg in with_abbreviations(examples, nlp) if (gold := find_gold(eg, use_gold_ents=True))]
     if not documents:
         folder = find_bundled()
         learned = None if folder is None else load_learned(folder, model, name)
@@ -76,30 +71,6 @@ def start(
     proposals, given = build_input(context, batch.mentions[:MEASURED])
     start_network(model, given, mark_right(proposals, batch.right[:MEASURED], given.lists))
     return learned
-
-
-def _find_linkers(name: str, settings: RerankerSettings, nlp: Language) -> list[SapbertLinker]:
-    # Frozen components are disabled while others are initialized.
-    components: dict[str, Any] = dict(nlp.components)
-    for linker in settings.linkers:
-        if linker not in components:
-            raise ValueError(Errors.E451.format(name=name, reason=f"the pipeline has no linker '{linker}'"))
-    return [components[linker] for linker in settings.linkers]
-
-
-def _prepare(examples: Iterable[Example], nlp: Language) -> Iterator[Example]:
-    """Find abbreviations in copies of documents, because the pipeline does not run before `initialize`."""
-    wanted = nlp.config.get("training", {}).get("annotating_components") or ()
-    parts = [
-        part
-        for name, part in nlp.components
-        if isinstance(part, SchwartzHearst) or (name in wanted and not isinstance(part, TrainablePipe))
-    ]
-    for example in examples:
-        doc = example.predicted.copy()
-        for part in parts:
-            doc = part(doc)
-        yield Example(doc, example.reference)
 
 
 def _warn_of_missing(documents: Iterable[Iterable[GoldMention]], context: Context) -> None:

@@ -99,6 +99,15 @@ class Proposer:
             for group in zip(*by_linker, strict=True)
         ]
 
+    def ask_texts(self, texts: Sequence[str]) -> list[QueryKey]:
+        """Make the queries for strings.
+
+        texts (Sequence[str]): The strings.
+        RETURNS (list[QueryKey]): The queries of each.
+        """
+        by_linker = [source.make.from_texts(texts) for source in self._sources]
+        return [tuple(tuple(found) for found in of) for of in zip(*by_linker, strict=True)]
+
     def propose(self, mentions: Sequence[Mention]) -> list[Proposal]:
         """Propose candidates.
 

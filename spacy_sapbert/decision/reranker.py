@@ -2,43 +2,42 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from spacy import util
 from spacy.language import Language
-from spacy.pipeline import TrainablePipe
 from spacy.tokens import Doc
 from spacy.training import Example, validate_examples
 from spacy.vocab import Vocab
 from thinc.api import Optimizer, set_dropout_rate
-from typing_extensions import Self
 
 from ..annotations import register_extensions
-from ..errors import Errors
-from ..files import pack_with, unpack_with
+from ..errors import Errors, Warnings
 from ..link_writing import DocDecisions, Writing, write_decisions
 from ..linked_docs import get_linkers
+from ..reliability import Threshold, calibration_error, choose_threshold
 from ..scorer import with_gold_ents
 from ..settings import with_settings
 from ..settings_attributes import SettingsAttributes
-from .context import Context
-from .deciding import Scored, decide, score_rows
+from .calibration import fit_curve
+from .deciding_pipe import DecidingPipe
 from .gold import GoldMention, find_gold
-from .learned import Learned, load_learned, save_learned
+from .initializing import start
+from .judging import Calibration, Judged, judge
 from .loss import listwise_loss
 from .network import NetworkModel, get_start
-from .proposing import Mention
-from .reading import GoldBatch, build_input, mark_right, read_documents, read_gold
+from .pipelines import link_examples
+from .reading import GoldBatch, build_input, mark_right, read_gold
 from .settings import RerankerSettings
 
 if TYPE_CHECKING:
     from ..linker import SapbertLinker
 
 
-class SapbertReranker(SettingsAttributes[RerankerSettings], TrainablePipe):  # type: ignore[misc]
+class SapbertReranker(SettingsAttributes[RerankerSettings], DecidingPipe):
     """Decide which of a linker's candidates is right, how probable that is, and whether any is (NIL).
 
     It learns from documents with `ent.kb_id_`. Writes `token.ent_kb_id_`, `span._.kb_candidates` with a probability
@@ -73,28 +72,7 @@ class SapbertReranker(SettingsAttributes[RerankerSettings], TrainablePipe):  # t
         self.name = name
         self.cfg: dict[str, Any] = {}
         self.scorer = scorer
-        self._learned: Learned | None = None
-        self._context: Context | None = None
         register_extensions(self._settings.attribute)
-
-    @property
-    def is_ready(self) -> bool:
-        """Tell whether the reranker has been initialized or loaded.
-
-        RETURNS (bool): False before.
-        """
-        return self._learned is not None
-
-    @property
-    def learned(self) -> Learned:
-        """Return what the reranker has learned apart from the network's weights.
-
-        RETURNS (Learned): Annotated mentions, calibration, fingerprints.
-        RAISES (ValueError): If it has not been initialized.
-        """
-        if self._learned is None:
-            raise ValueError(Errors.E450.format(name=self.name, reason="it has not been initialized"))
-        return self._learned
 
     def initialize(
         self, get_examples: Callable[[], Iterable[Example]] | None = None, *, nlp: Language | None = None
@@ -106,80 +84,7 @@ class SapbertReranker(SettingsAttributes[RerankerSettings], TrainablePipe):  # t
         nlp (Language | None): The pipeline, which has the linkers.
         RAISES (ValueError): If there is nothing to learn from, or a linker is missing.
         """
-        from .initializing import start
-
-        self._learned = start(self.name, self.model, self._settings, get_examples, nlp)
-        self._context = None
-
-    def predict(self, docs: Iterable[Doc]) -> list[DocDecisions]:
-        """Decide on the mentions of documents, without modifying them.
-
-        docs (Iterable[Doc]): The documents, which the linkers have linked.
-        RETURNS (list[DocDecisions]): A decision for each entity and span; None where the linker does not link.
-        RAISES (ValueError): If the reranker has not been trained, or a document has not been linked.
-        """
-        docs = list(docs)
-        decided = [DocDecisions([], [])] * len(docs)
-        by_linkers: dict[tuple[SapbertLinker, ...], list[int]] = {}
-        for place, doc in enumerate(docs):
-            # A document without mentions needs no linker.
-            if doc.ents or any(doc.spans.values()):
-                by_linkers.setdefault(self.find_linkers(doc), []).append(place)
-        for linkers, places in by_linkers.items():
-            made = self.decide([docs[place] for place in places], linkers)
-            for place, decisions in zip(places, made, strict=True):
-                decided[place] = decisions
-        return decided
-
-    def decide(self, docs: Sequence[Doc], linkers: Sequence[SapbertLinker]) -> list[DocDecisions]:
-        """Decide on the mentions of documents.
-
-        docs (Sequence[Doc]): The documents.
-        linkers (Sequence[SapbertLinker]): The linkers whose candidates are reranked.
-        RETURNS (list[DocDecisions]): A decision for each entity and span; None where the first linker does not link.
-        RAISES (ValueError): If the reranker has not been trained, or not with these linkers.
-        """
-        context = self.get_context(linkers)
-        asked = read_documents(docs, context)
-        decisions = decide(self.score_mentions(context, asked.mentions), self._settings, self.learned)
-        return [
-            DocDecisions(*([None if n is None else decisions[n] for n in row] for row in rows)) for rows in asked.places
-        ]
-
-    def find_linkers(self, doc: Doc) -> tuple[SapbertLinker, ...]:
-        """Find the linkers that have linked a document.
-
-        doc (Doc): The document.
-        RETURNS (tuple[SapbertLinker, ...]): Those that the setting `linkers` names.
-        RAISES (ValueError): If one of them has not linked it.
-        """
-        found = get_linkers(doc)
-        for name in self._settings.linkers:
-            if name not in found:
-                raise ValueError(Errors.E453.format(name=self.name, linker=name))
-        return tuple(found[name] for name in self._settings.linkers)
-
-    def get_context(self, linkers: Sequence[SapbertLinker]) -> Context:
-        """Get what the reranker works with for some linkers.
-
-        linkers (Sequence[SapbertLinker]): The linkers.
-        RETURNS (Context): The last one, unless anything has been replaced since.
-        RAISES (ValueError): If they do not fit together, or are not those that it was trained with.
-        """
-        learned, settings, context = self.learned, self._settings, self._context
-        if context is None or not context.fits(linkers, settings, learned):
-            context = self._context = Context(self.name, linkers, settings, learned)
-        return context
-
-    def score_mentions(self, context: Context, mentions: Sequence[Mention]) -> Scored:
-        """Score the candidates of mentions.
-
-        context (Context): The linkers.
-        mentions (Sequence[Mention]): The mentions.
-        RETURNS (Scored): Their candidates with probabilities.
-        """
-        proposals, given = build_input(context, mentions)
-        return score_rows(proposals, given.lists, self.model.predict(given))
+        self._replace(start(self.name, self.model, self._settings, get_examples, nlp))
 
     def set_annotations(self, docs: Iterable[Doc], decisions: Sequence[DocDecisions]) -> None:
         """Write ids, candidates and probabilities to the documents.
@@ -267,48 +172,56 @@ class SapbertReranker(SettingsAttributes[RerankerSettings], TrainablePipe):  # t
                 if eg.predicted.ents:
                     linkers = self.find_linkers(doc)
                     self._write([eg.predicted], self.decide([eg.predicted], linkers), None, settings)
-        scores: dict[str, Any] = self.scorer(examples, **{"linker": self.name, **kwargs})
+        resolve = None if self._context is None else self._context.gold.resolve
+        scores: dict[str, Any] = self.scorer(examples, **{"linker": self.name, "resolve": resolve, **kwargs})
         return scores
 
-    def to_disk(self, path: str | Path, *, exclude: Iterable[str] = util.SimpleFrozenList()) -> None:
-        """Save network, annotated mentions and calibration to a folder, completely or not at all.
+    def calibrate(self, examples: Iterable[Example], *, nlp: Language | None = None) -> Calibration:
+        """Fit the probabilities to documents that the network was not trained with. Links stay the same, unless a
+        threshold is set.
 
-        path (str | Path): The folder.
-        exclude (Iterable[str]): Not used: a reranker has no parts that could be left out.
+        With the setting `precision`, the threshold is chosen on the same documents.
+
+        examples (Iterable[Example]): The documents, a few hundred annotated mentions or more.
+        nlp (Language | None): The pipeline, if the documents have not been through it.
+        RETURNS (Calibration): The calibration error before and after.
+        RAISES (ValueError): If no document has annotated mentions, or one has not been linked.
         """
-        save_learned(Path(path), self.model, self._learned)
+        judged = self._judge(examples, nlp)
+        before = calibration_error(self.learned.concept.apply(judged.best), judged.is_right)
+        concept, nil = fit_curve(judged.best, judged.is_right), fit_curve(judged.nil, judged.is_nil)
+        self._replace(replace(self.learned, concept=concept, nil=nil, threshold=None))
+        probabilities = concept.apply(judged.best)
+        if self._settings.precision is not None:
+            self._set_threshold(probabilities, judged.is_right, self._settings.precision)
+        return Calibration(len(judged.best), before, calibration_error(probabilities, judged.is_right))
 
-    def from_disk(self, path: str | Path, *, exclude: Iterable[str] = util.SimpleFrozenList()) -> Self:
-        """Load from a folder.
+    def choose_threshold(
+        self, examples: Iterable[Example], precision: float = 0.95, *, nlp: Language | None = None
+    ) -> Threshold:
+        """Choose the probability that a concept needs, so that the chosen ones have a precision. It is saved with the
+        pipeline; the setting `nil_threshold` comes before it.
 
-        path (str | Path): What `to_disk` has written.
-        exclude (Iterable[str]): Not used.
-        RETURNS (SapbertReranker): The component itself.
-        RAISES (OSError): If a file is missing or damaged.
-        RAISES (ValueError): If it was trained by a version with other features.
+        examples (Iterable[Example]): The documents, as for `calibrate`.
+        precision (float): The precision.
+        nlp (Language | None): The pipeline, if the documents have not been through it.
+        RETURNS (Threshold): The threshold, with precision and coverage on these documents.
+        RAISES (ValueError): If no document has annotated mentions, or one has not been linked.
         """
-        self._learned = load_learned(Path(path), self.model, self.name)
-        self._context = None
-        return self
+        judged = self._judge(examples, nlp)
+        return self._set_threshold(self.learned.concept.apply(judged.best), judged.is_right, precision)
 
-    def to_bytes(self, *, exclude: Iterable[str] = util.SimpleFrozenList()) -> bytes:
-        """Serialise network, annotated mentions and calibration.
+    def _set_threshold(self, probabilities: np.ndarray, is_right: np.ndarray, precision: float) -> Threshold:
+        chosen = choose_threshold(probabilities, is_right, precision)
+        if chosen.precision < precision:
+            warnings.warn(Warnings.W453.format(name=self.name, wanted=precision, found=chosen.precision), stacklevel=3)
+        self._replace(replace(self.learned, threshold=chosen.threshold))
+        return chosen
 
-        exclude (Iterable[str]): Not used.
-        RETURNS (bytes): The serialised reranker.
-        """
-        return pack_with(lambda folder: self.to_disk(folder))
-
-    def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = util.SimpleFrozenList()) -> Self:
-        """Load from bytes.
-
-        bytes_data (bytes): What `to_bytes` returned.
-        exclude (Iterable[str]): Not used.
-        RETURNS (SapbertReranker): The component itself.
-        RAISES (ValueError): If the bytes are damaged.
-        """
-        return unpack_with(self.from_disk, bytes_data)
-
-    def __getstate__(self) -> dict[str, Any]:
-        # The context has the linkers, which a copy of the reranker finds by its documents.
-        return {**self.__dict__, "_context": None}
+    def _judge(self, examples: Iterable[Example], nlp: Language | None) -> Judged:
+        examples = list(examples) if nlp is None else link_examples(examples, nlp, self)
+        batches = self.read_gold(examples)
+        if not any(batch.mentions for batch in batches):
+            reason = "none of these documents has entities with `kb_id_`"
+            raise ValueError(Errors.E450.format(name=self.name, reason=reason))
+        return judge([(self.score_mentions(batch.context, batch.mentions), batch.right) for batch in batches])

@@ -29,6 +29,8 @@ class RerankerSettings(Settings):
     nil_threshold: float | None = Field(default=None, ge=0, le=1)
     """Probability that the best concept needs; null for the chosen threshold, or else whichever of it and NIL is more
     probable."""
+    precision: float | None = Field(default=None, gt=0, le=1)
+    """Precision of chosen concepts that `calibrate` chooses the threshold for; null to leave NIL to the network."""
     set_nil: bool = False
     """Set `ent.kb_id_` to "NIL" where no concept is chosen, instead of leaving it empty."""
     set_kb_id: bool = True
