@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
+from ...spelling import normal_words
 from .base import FeatureGroup, QueryBatch
 
-WORD = re.compile(r"\w+")
 # Strings whose parts are remembered. Names come back as candidates of many mentions.
 REMEMBERED = 16_384
 
@@ -26,6 +25,8 @@ class Parts(NamedTuple):
     plain: str
     words: frozenset[str]
     trigrams: frozenset[str]
+    numbers: frozenset[str]
+    ends: tuple[str, str]
 
 
 @lru_cache(REMEMBERED)
@@ -35,10 +36,13 @@ def split(text: str) -> Parts:
     text (str): The string.
     RETURNS (Parts): Its parts.
     """
-    words = WORD.findall(text.lower())
+    words = normal_words(text)
     plain = " ".join(words)
-    padded = f" {plain} "
-    return Parts(plain, frozenset(words), frozenset(padded[i : i + 3] for i in range(len(padded) - 2)))
+    padded = f" {text.lower()} "
+    trigrams = frozenset(padded[i : i + 3] for i in range(len(padded) - 2))
+    # Single letters count as numbers: "type B".
+    numbers = frozenset(word for word in words if len(word) == 1 or word.isdigit())
+    return Parts(plain, frozenset(words), trigrams, numbers, (words[0], words[-1]) if words else ("", ""))
 
 
 def compute_strings(batch: QueryBatch) -> np.ndarray:
@@ -73,13 +77,18 @@ def _compare(mention: Parts, name: Parts) -> tuple[float, ...]:
     """Compare a mention with a name: similarity of spelling, equality, words in one of them only, lengths."""
     shared = len(mention.trigrams & name.trigrams)
     union = len(mention.trigrams) + len(name.trigrams) - shared
-    n_shared = len(mention.words & name.words)
+    extra, missing = name.words - mention.words, mention.words - name.words
     return (
         shared / union if union else 0.0,
         mention.plain == name.plain,
-        len(name.words) - n_shared,
-        len(mention.words) - n_shared,
-        len(name.plain) - len(mention.plain),
+        not extra and not missing,
+        len(extra),
+        len(missing),
+        sum(map(len, extra)),
+        sum(map(len, missing)),
+        len(name.numbers ^ mention.numbers),
+        mention.ends[0] == name.ends[0],
+        mention.ends[1] == name.ends[1],
     )
 
 
@@ -87,14 +96,24 @@ STRINGS = FeatureGroup(
     {
         "name_trigrams": "its name is spelt like the mention",
         "name_equal": "its name is the mention",
+        "name_same_words": "its name has the words of the mention",
         "name_extra_words": "its name has words that the mention lacks",
         "name_missing_words": "its name lacks words of the mention",
-        "name_extra_length": "its name is longer than the mention",
+        "name_extra_letters": "its name has long words that the mention lacks",
+        "name_missing_letters": "its name lacks long words of the mention",
+        "name_other_numbers": "its name has other numbers than the mention",
+        "name_first_word": "its name starts like the mention",
+        "name_last_word": "its name ends like the mention",
         "canonical_trigrams": "its canonical name is spelt like the mention",
         "canonical_equal": "its canonical name is the mention",
+        "canonical_same_words": "its canonical name has the words of the mention",
         "canonical_extra_words": "its canonical name has words that the mention lacks",
         "canonical_missing_words": "its canonical name lacks words of the mention",
-        "canonical_extra_length": "its canonical name is longer than the mention",
+        "canonical_extra_letters": "its canonical name has long words that the mention lacks",
+        "canonical_missing_letters": "its canonical name lacks long words of the mention",
+        "canonical_other_numbers": "its canonical name has other numbers than the mention",
+        "canonical_first_word": "its canonical name starts like the mention",
+        "canonical_last_word": "its canonical name ends like the mention",
         "by_short_form": "found by the short form only",
         "name_is_canonical": "found by its canonical name",
         "is_expanded": "the mention is an abbreviation that the document defines",
