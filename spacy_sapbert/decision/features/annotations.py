@@ -6,7 +6,6 @@ import numpy as np
 
 from .base import FeatureGroup, QueryBatch
 
-
 # Votes of similar mentions that stand for those that nobody has annotated.
 PRIOR_VOTES = 0.001
 
