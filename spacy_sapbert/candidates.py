@@ -14,7 +14,8 @@ from .retrieval.filters import ConceptFilter
 
 if TYPE_CHECKING:
     from .encoder.shim import EncoderShim
-    from .retrieval.retriever import Hit, Retriever
+    from .retrieval.retriever import Retriever
+    from .retrieval.ties import Hit
     from .snapshot import Snapshot
 
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from spacy_sapbert.candidates import make_candidates, merge_candidates
 from spacy_sapbert.index import ExactIndex
 from spacy_sapbert.retrieval.filters import ConceptFilter
-from spacy_sapbert.retrieval.retriever import Hit, Retriever
+from spacy_sapbert.retrieval.retriever import Retriever
+from spacy_sapbert.retrieval.ties import Hit
 
 
 def candidate(id_, score, mention="m"):

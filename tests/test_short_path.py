@@ -32,6 +32,7 @@ FILES = [
     "encoder/transformer.py",
     "encoder/forward.py",
     "retrieval/retriever.py",
+    "retrieval/ties.py",
     "index/exact.py",
     "index/nearest.py",
 ]

@@ -15,6 +15,7 @@ from .altered_names import encode_altered_names
 from .cache import LRUCache
 from .filter_cost import get_effort, grow_while_cheap
 from .filters import Allowed, ConceptFilter, FilterTable
+from .ties import TIE, Hit, TieBreaker
 from .token_rows import encode_groups, group_by_tokens, make_row_table, warn_of_unsayable
 from .vector_store import VectorStore
 
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from ..encoder.shim import EncoderShim
     from ..terminology.table import Terminology
 
-# Scores of equal vectors can differ by this much.
-TIE = 1e-6
 # A name that is written like the mention has its vector, and even in half precision a higher cosine than this.
 SAME_STRING = 0.99
 # Cached filters, and cached copies of the vectors that they allow. Each label of `label_types` has a filter.
@@ -31,19 +30,6 @@ KEPT_FILTERS = 32
 KEPT_SUBSETS = 8
 # Takes vectors and the number of rows to fetch for each; gives rows and scores.
 RowSearch = Callable[[np.ndarray, int], tuple[np.ndarray, np.ndarray]]
-
-
-class Hit(NamedTuple):
-    """A concept found for a mention.
-
-    concept (int): Its row in the terminology's concepts.
-    name (int): Row, in the terminology's names, of the name that matched best.
-    score (float): Cosine of mention and name.
-    """
-
-    concept: int
-    name: int
-    score: float
 
 
 class _Batch(NamedTuple):
@@ -93,6 +79,7 @@ class Retriever:
         self._preferred = terminology.names["preferred"].to_numpy()
         self._concept_of_name = terminology.name_concept
         self.filters = FilterTable(terminology)
+        self._ties = TieBreaker(terminology)
         self._allowed: LRUCache[Allowed] = LRUCache(KEPT_FILTERS)
         self._subsets: LRUCache[Subset] = LRUCache(KEPT_SUBSETS)
 
@@ -170,8 +157,7 @@ class Retriever:
         k (int): Distinct concepts wanted, or distinct codes with a filter for `coded_in`. There are more where the last
             ones have the same score.
         allowed (ConceptFilter | None): The concepts and names that may be found; None for all.
-        RETURNS (list[list[Hit]]): For each mention its concepts, best first. Of equal scores, the concept comes first
-            whose name is written like the mention, then the one of which it is a preferred name, then the smaller id.
+        RETURNS (list[list[Hit]]): For each mention its concepts, best first. `TieBreaker` has the order of equal ones.
         RAISES (ValueError): If the filter has a value that the terminology lacks.
         """
         found: list[list[Hit]] = [[] for _ in texts]
@@ -245,9 +231,8 @@ class Retriever:
                 if known is None or (hit.score >= known[0].score - TIE and rank < known[1]):
                     best[hit.concept] = (hit, rank)
                     distinct.add(batch.get_key(hit.concept))
-        ordered = sorted(best.values(), key=lambda item: (-round(item[0].score, 6), item[1], item[0].concept))
         hits: dict[Any, Hit] = {}
-        for hit, _ in ordered:
+        for hit in self._ties.order(text, [hit for hit, _ in best.values()]):
             hits.setdefault(batch.get_key(hit.concept), hit)
         batch.found[query] = list(hits.values())
         return is_complete or (len(distinct) >= k and lowest < last - TIE)

@@ -79,7 +79,15 @@ def naive_search(terminology, encoder, text, k, allowed=None):
             if sum(map(len, groups)) >= k:
                 break
             groups.append([item])
-    return [item for group in groups for item in sorted(group, key=lambda item: item[1:3])]
+    canonical = terminology.concepts["canonical_name"].to_list()
+
+    def place(item):
+        _, (is_other, is_synonym), owner, rows = item
+        name = strings[rows[0]].lower()
+        # No concept has parents here.
+        return name != text.lower(), name != canonical[owner].lower(), is_other, is_synonym, owner
+
+    return [item for group in groups for item in sorted(group, key=place)]
 
 
 def assert_equals_naive(retriever, encoder, texts, k, concept_filter=None):
@@ -236,7 +244,7 @@ def test_only_unfinished_mentions_are_searched_again(encoder):
     assert asked[0] == (2, 12) and asked[1:] and all(n == 1 for n, _ in asked[1:])
 
 
-def test_equal_scores_are_ordered_by_spelling_then_preference_then_id(encoder):
+def test_equal_scores_are_ordered_by_case_then_preference_then_id(encoder):
     terminology = make_terminology(
         [
             ("C1", "Cold", False),

@@ -23,7 +23,8 @@ from spacy_sapbert.candidates import Candidate
 from spacy_sapbert.index.recall import TOLERANCE
 from spacy_sapbert.linker import SapbertLinker
 from spacy_sapbert.retrieval.filters import ConceptFilter
-from spacy_sapbert.retrieval.retriever import Hit, Retriever
+from spacy_sapbert.retrieval.retriever import Retriever
+from spacy_sapbert.retrieval.ties import Hit
 from spacy_sapbert.terminology import Terminology
 from training.data.run_folder import write_json
 

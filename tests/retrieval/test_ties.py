@@ -1,0 +1,88 @@
+"""The order of concepts with equal scores."""
+
+import pytest
+
+from spacy_sapbert.retrieval.ties import Hit, TieBreaker
+from spacy_sapbert.terminology import TerminologyBuilder
+
+
+def build(*concepts):
+    """Build a terminology of (id, canonical name, other names, parents)."""
+    builder = TerminologyBuilder()
+    for concept_id, canonical_name, names, parents in concepts:
+        builder.add_concept(concept_id, canonical_name=canonical_name, parents=parents)
+        for name in (canonical_name, *names):
+            builder.add_name(concept_id, name)
+    return builder.build()
+
+
+def order(terminology, text, *found):
+    """Order concepts that were found by (id, name, score)."""
+    names = terminology.names.select("concept", "name").rows()
+    rows = [terminology.row(id_) for id_, _, _ in found]
+    hits = [Hit(row, names.index((row, name)), score) for row, (_, name, score) in zip(rows, found, strict=True)]
+    return [terminology.concepts["id"][hit.concept] for hit in TieBreaker(terminology).order(text, hits)]
+
+
+def test_scores_come_first():
+    terminology = build(("A", "cold", (), ()), ("B", "cold", (), ()), ("C", "chill", (), ()))
+    found = [("C", "chill", 0.9), ("A", "cold", 0.5), ("B", "cold", 0.95)]
+    assert order(terminology, "cold", *found) == ["B", "C", "A"]
+    # Equal vectors have scores that differ in the last digits.
+    assert order(terminology, "cold", ("B", "cold", 0.9), ("A", "cold", 0.89999995)) == ["A", "B"]
+
+
+def test_the_concept_whose_canonical_name_it_is_comes_first():
+    terminology = build(("A", "Aniridia, type 2", ("ANIRIDIA",), ()), ("B", "Aniridia", (), ()))
+    found = [("A", "ANIRIDIA", 1.0), ("B", "Aniridia", 1.0)]
+    # In a heading too, where the other one is written in the same case.
+    assert [order(terminology, text, *found) for text in ("aniridia", "Aniridia", "ANIRIDIA")] == [["B", "A"]] * 3
+    # The name that was found need not be written like the canonical name.
+    terminology = build(("A", "Aniridia, type 2", ("aniridia",), ()), ("B", "Aniridia", ("ANIRIDIA",), ()))
+    assert order(terminology, "x", ("A", "aniridia", 1.0), ("B", "ANIRIDIA", 1.0)) == ["B", "A"]
+
+
+def test_a_name_with_other_words_comes_later_even_if_it_is_canonical():
+    # An encoder that adds up tokens gives both names the same vector.
+    terminology = build(("A", "Heart racing", (), ()), ("B", "Tachycardia", ("racing heart",), ()))
+    found = [("A", "Heart racing", 1.0), ("B", "racing heart", 1.0)]
+    assert order(terminology, "Racing heart", *found) == ["B", "A"]
+    assert order(terminology, "heart racing", *found) == ["A", "B"]
+
+
+def test_the_same_case_decides_between_synonyms():
+    terminology = build(("A", "common cold", ("cold",), ()), ("B", "obstructive lung disease", ("COLD",), ()))
+    found = [("A", "cold", 1.0), ("B", "COLD", 1.0)]
+    assert [order(terminology, text, *found)[0] for text in ("cold", "COLD", "Cold")] == ["A", "B", "A"]
+
+
+def test_the_more_general_concept_comes_first_and_those_without_parents_last():
+    terminology = build(
+        ("A", "a", ("same",), ()),
+        ("B", "b", ("same",), ("E",)),
+        ("C", "c", ("same",), ("root",)),
+        ("E", "e", ("same",), ("C", "unknown")),
+        ("root", "root", (), ()),
+    )
+    found = [(id_, "same", 1.0) for id_ in "ABCE"]
+    assert order(terminology, "same", *found) == ["C", "E", "B", "A"]
+
+
+@pytest.mark.parametrize("parents, expected", [((), 0), (("B",), 3), (("B", "C"), 3), (("D",), 1), (("A", "x"), 0)])
+def test_ancestors_are_counted_once_also_in_circles(parents, expected):
+    terminology = build(
+        ("A", "a", (), parents), ("B", "b", (), ("C", "D")), ("C", "c", (), ("D", "B")), ("D", "d", (), ())
+    )
+    ties = TieBreaker(terminology)
+    assert ties.count_ancestors(terminology.row("A")) == ties.count_ancestors(terminology.row("A")) == expected
+    circle = build(("A", "a", (), ("B",)), ("B", "b", (), ("A",)))
+    assert [TieBreaker(circle).count_ancestors(row) for row in (0, 1)] == [1, 1]
+
+
+def test_preferred_names_and_smaller_ids_decide_at_last():
+    builder = TerminologyBuilder()
+    for concept_id, preferred in (("A", False), ("B", True), ("C", True)):
+        builder.add_concept(concept_id, canonical_name=f"concept {concept_id}")
+        builder.add_name(concept_id, "same", preferred=preferred)
+    found = [(id_, "same", 1.0) for id_ in "CBA"]
+    assert order(builder.build(), "same", *found) == ["B", "C", "A"]
