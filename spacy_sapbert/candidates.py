@@ -39,6 +39,9 @@ class Candidate(TypedDict):
     mention: str
     # How probable it is that this concept is the right one; written by rerankers.
     probability: NotRequired[float]
+    # What the terminology says of the concept, and which features speak for it; written by rerankers if asked to.
+    definition: NotRequired[str]
+    reason: NotRequired[str]
 
 
 class DocLinks(NamedTuple):

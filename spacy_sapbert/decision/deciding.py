@@ -11,6 +11,7 @@ from ..candidates import Candidate
 from ..link_writing import Decision
 from .learned import Learned
 from .lists import Lists, Proposal
+from .network import ListInput
 from .settings import RerankerSettings
 
 
@@ -18,17 +19,25 @@ class Scored(NamedTuple):
     """Candidates of mentions with their probabilities.
 
     proposals (list[Proposal]): The candidates of each mention.
-    lists (Lists): Which candidates are whose.
+    given (ListInput): What the network saw.
     raw (ndarray): Probability of the softmax of each candidate.
     raw_nil (ndarray): Probability of the softmax of NIL for each mention.
     order (ndarray): Rows of the candidates, best first, mention after mention.
     """
 
     proposals: list[Proposal]
-    lists: Lists
+    given: ListInput
     raw: np.ndarray
     raw_nil: np.ndarray
     order: np.ndarray
+
+    @property
+    def lists(self) -> Lists:
+        """Return which candidates are whose.
+
+        RETURNS (Lists): Their places.
+        """
+        return self.given.lists
 
     @property
     def best(self) -> np.ndarray:
@@ -39,18 +48,19 @@ class Scored(NamedTuple):
         return self.lists.first(self.raw[self.order])
 
 
-def score_rows(proposals: list[Proposal], lists: Lists, logits: np.ndarray) -> Scored:
+def score_rows(proposals: list[Proposal], given: ListInput, logits: np.ndarray) -> Scored:
     """Turn the network's scores into probabilities and an order.
 
     proposals (list[Proposal]): The candidates of each mention.
-    lists (Lists): Which candidates are whose.
+    given (ListInput): What the network saw.
     logits (ndarray): The scores, with a row for NIL.
     RETURNS (Scored): The result. Candidates with equal scores stay in their order.
     """
+    lists = given.lists
     probabilities = lists.softmax(logits)
     rows = np.arange(lists.n_candidates) + lists.mention
     order = np.lexsort((lists.place, -logits[rows], lists.mention))
-    return Scored(proposals, lists, probabilities[rows], probabilities[lists.nil_rows], order)
+    return Scored(proposals, given, probabilities[rows], probabilities[lists.nil_rows], order)
 
 
 def decide(scored: Scored, settings: RerankerSettings, learned: Learned) -> list[Decision]:

@@ -10,11 +10,12 @@ from spacy.tokens import Doc
 
 from ..candidates import Candidate
 from ..errors import Errors
-from ..link_writing import DocDecisions
+from ..link_writing import Decision, DocDecisions
 from ..linked_docs import get_linkers
 from ..queries import check_texts
 from .context import Context
 from .deciding import Scored, decide, score_rows
+from .explaining import explain
 from .learned_pipe import LearnedPipe
 from .pipelines import find_linkers
 from .proposing import Mention
@@ -60,10 +61,19 @@ class DecidingPipe(LearnedPipe):
         """
         context = self.get_context(linkers)
         asked = read_documents(docs, context)
-        decisions = decide(self.score_mentions(context, asked.mentions), self._settings, self.learned)
+        decisions = self._decide(context, asked.mentions)
         return [
             DocDecisions(*([None if n is None else decisions[n] for n in row] for row in rows)) for rows in asked.places
         ]
+
+    def _decide(self, context: Context, mentions: Sequence[Mention]) -> list[Decision]:
+        if not mentions:
+            return []
+        scored = self.score_mentions(context, mentions)
+        decisions = decide(scored, self._settings, self.learned)
+        if not self._settings.explain:
+            return decisions
+        return explain(decisions, scored, self.model, context.sources[0].snapshot.retriever.terminology)
 
     def find_linkers(self, doc: Doc) -> tuple[SapbertLinker, ...]:
         """Find the linkers that have linked a document.
@@ -98,7 +108,7 @@ class DecidingPipe(LearnedPipe):
         RETURNS (Scored): Their candidates with probabilities.
         """
         proposals, given = build_input(context, mentions)
-        return score_rows(proposals, given.lists, self.model.predict(given))
+        return score_rows(proposals, given, self.model.predict(given))
 
     def find(self, texts: Iterable[str], *, nlp: Language, threshold: float = 0.0) -> list[list[Candidate]]:
         """Find the concepts of strings, without documents.
@@ -113,7 +123,7 @@ class DecidingPipe(LearnedPipe):
         context = self.get_context(find_linkers(self.name, self._settings, nlp))
         asked = context.proposer.ask_texts([doc.text for doc in docs])
         mentions = [Mention(doc[:], place, asked[place]) for place, doc in enumerate(docs)]
-        decisions = decide(self.score_mentions(context, mentions), self._settings, self.learned)
+        decisions = self._decide(context, mentions)
         return [
             [candidate for candidate in decision.candidates if candidate["probability"] >= threshold]
             for decision in decisions

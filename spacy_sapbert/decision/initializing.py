@@ -33,6 +33,7 @@ def start(
     settings: RerankerSettings,
     get_examples: Callable[[], Iterable[Example]] | None,
     nlp: Language | None,
+    present: Learned | None = None,
 ) -> Learned:
     """Start a reranker that decides as its linkers do.
 
@@ -41,6 +42,7 @@ def start(
     settings (RerankerSettings): Its settings.
     get_examples (Callable | None): Gives the training documents.
     nlp (Language | None): The pipeline.
+    present (Learned | None): What the reranker has learned before.
     RETURNS (Learned): The annotated mentions, without a calibration.
     RAISES (ValueError): If a linker is missing, or there is nothing to learn from.
     """
@@ -50,6 +52,8 @@ def start(
     examples = () if get_examples is None else get_examples()
     documents = [gold for eg in with_abbreviations(examples, nlp) if (gold := find_gold(eg, use_gold_ents=True))]
     if not documents:
+        if present is not None:
+            return present
         folder = find_bundled()
         learned = None if folder is None else load_learned(folder, model, name)
         if learned is None:

@@ -79,12 +79,12 @@ class SapbertReranker(SettingsAttributes[RerankerSettings], DecidingPipe):
     ) -> None:
         """Collect the annotated mentions, and start the network as a copy of the linker.
 
-        get_examples (Callable | None): Gives the training documents. Without any, the reranker that comes with the
-            package is loaded.
+        get_examples (Callable | None): Gives the training documents. Without any, a reranker that has learned something
+            is left alone, and another one becomes that which comes with the package.
         nlp (Language | None): The pipeline, which has the linkers.
         RAISES (ValueError): If there is nothing to learn from, or a linker is missing.
         """
-        self._replace(start(self.name, self.model, self._settings, get_examples, nlp))
+        self._replace(start(self.name, self.model, self._settings, get_examples, nlp, present=self._learned))
 
     def set_annotations(self, docs: Iterable[Doc], decisions: Sequence[DocDecisions]) -> None:
         """Write ids, candidates and probabilities to the documents.

@@ -39,6 +39,8 @@ class RerankerSettings(Settings):
     """Replace ids that neither this component nor its linkers have set."""
     attribute: Annotated[str, AfterValidator(check_attribute)] = ATTRIBUTE
     """Extension attribute of spans that shows the candidates. By default they take the place of the linker's."""
+    explain: bool = False
+    """Give each candidate its `definition` and a `reason`, the strongest features in words. This takes time."""
     use_gold_ents: bool = True
     """Learn and score links on gold entities, as spaCy's `entity_linker` does; false for those that were predicted."""
     cache_size: int = Field(default=20_000, ge=0)
