@@ -1,12 +1,11 @@
-"""How far the confidence of a pipeline can be trusted: calibration, ranking of right and wrong, NIL."""
+"""How far the confidence of a pipeline can be trusted: points of pictures, coverage at a precision, NIL."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-BINS = 10
+from spacy_sapbert.reliability import N_BINS, choose_threshold
+
 PRECISION = 0.95
 # Points of a risk-coverage curve in a file of results.
 POINTS = 50
@@ -19,36 +18,11 @@ def bin_confidences(confidence: np.ndarray, is_right: np.ndarray) -> list[tuple[
     is_right (ndarray): Whether each answer is right; bool.
     RETURNS (list[tuple[float, float, int]]): Mean confidence, share of right ones and number of each bin with answers.
     """
-    places = np.minimum((confidence * BINS).astype(int), BINS - 1)
+    places = np.minimum((confidence * N_BINS).astype(int), N_BINS - 1)
     return [
         (float(confidence[places == bin_].mean()), float(is_right[places == bin_].mean()), int((places == bin_).sum()))
         for bin_ in np.unique(places)
     ]
-
-
-def calibration_error(bins: Sequence[tuple[float, float, int]]) -> float:
-    """Compute the expected calibration error.
-
-    bins (Sequence[tuple[float, float, int]]): What `bin_confidences` returns.
-    RETURNS (float): The mean difference of confidence and share of right ones, weighted by the number of answers.
-    """
-    return sum(abs(mean - right) * n for mean, right, n in bins) / sum(n for _, _, n in bins)
-
-
-def area_under_roc(confidence: np.ndarray, is_right: np.ndarray) -> float | None:
-    """Compute how often a right answer has a higher confidence than a wrong one; ties count half.
-
-    confidence (ndarray): Any numbers.
-    is_right (ndarray): Whether each answer is right; bool.
-    RETURNS (float | None): The area under the ROC curve; None if all are right, or all wrong.
-    """
-    n_right, n_wrong = int(is_right.sum()), int((~is_right).sum())
-    if not n_right or not n_wrong:
-        return None
-    _, places, counts = np.unique(confidence, return_inverse=True, return_counts=True)
-    # The mean rank of equal values.
-    ranks = (np.cumsum(counts) - (counts - 1) / 2)[places]
-    return float((ranks[is_right].sum() - n_right * (n_right + 1) / 2) / (n_right * n_wrong))
 
 
 def risk_coverage(confidence: np.ndarray, is_right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -72,8 +46,8 @@ def coverage_at(confidence: np.ndarray, is_right: np.ndarray, precision: float =
     precision (float): The precision.
     RETURNS (float): The share; 0 if no threshold reaches the precision.
     """
-    coverages, precisions = risk_coverage(confidence, is_right)
-    return float(coverages[precisions >= precision].max(initial=0.0))
+    best = choose_threshold(confidence, is_right, precision)
+    return best.coverage if best.precision >= precision else 0.0
 
 
 def thin_out(values: np.ndarray) -> list[float]:

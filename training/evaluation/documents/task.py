@@ -13,18 +13,11 @@ import spacy
 from spacy.tokens import Doc, DocBin
 
 from spacy_sapbert.files import hash_file
+from spacy_sapbert.reliability import area_under_roc, calibration_error
 
 from ...errors import Errors
 from ..linking.accuracy import find_hits, name_metric
-from .confidence import (
-    area_under_roc,
-    bin_confidences,
-    calibration_error,
-    coverage_at,
-    nil_scores,
-    risk_coverage,
-    thin_out,
-)
+from .confidence import bin_confidences, coverage_at, nil_scores, risk_coverage, thin_out
 from .linking import LinkedMention, link_documents
 from .pipelines import RANKS, PipelineSystem
 
@@ -103,7 +96,7 @@ def summarise_links(linked: Sequence[LinkedMention], ranks: Sequence[int] = RANK
     }
     if has_probabilities:
         bins = bin_confidences(confidence, is_right)
-        figures |= {"ece": calibration_error(bins), "reliability": [list(entry) for entry in bins]}
+        figures |= {"ece": calibration_error(confidence, is_right), "reliability": [list(entry) for entry in bins]}
     if is_nil.any():
         predicted = np.array([not mention.kb_id for mention in linked])
         figures |= dict(zip(("nil_p", "nil_r", "nil_f"), nil_scores(is_nil, predicted), strict=True))

@@ -1,0 +1,147 @@
+"""The project reranker: from annotations to a calibrated reranker, measured beside the linker."""
+
+import importlib
+import json
+import shlex
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import spacy
+import typer
+from spacy.cli import app as spacy_cli
+from thinc.api import Config
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
+from typer.testing import CliRunner
+from weasel.util import load_project_config
+
+from spacy_sapbert.encoder import write_static_encoder
+from training.cli import app as training_cli
+
+PROJECT = Path(__file__).parents[2] / "projects" / "reranker"
+DICTIONARY = "D1\tcold\nD1\tchill\nD2\thead cold\nD2\tcommon cold\nD3\theart attack\nD4\tfever\n"
+# The linker takes "cold" for the temperature, and these annotations for the disease.
+TEXTS = {"He had a cold {}": ("cold", "D2"), "A fever {}": ("fever", "D4"), "A heart attack {}": ("heart attack", "D3")}
+
+
+@pytest.fixture
+def scripts(monkeypatch):
+    monkeypatch.syspath_prepend(str(PROJECT / "scripts"))
+    names = ("runs", "calibrate", "curve", "folds", "across")
+    for name in names:
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    yield importlib.import_module
+    for name in names:
+        sys.modules.pop(name, None)
+
+
+def call(words):
+    """Run a line of the project in this process."""
+    if words[:3] == ["python", "-m", "training"]:
+        training_cli(words[3:], standalone_mode=False)
+    elif words[:3] == ["python", "-m", "spacy"]:
+        done = CliRunner().invoke(spacy_cli, words[3:], catch_exceptions=False)
+        assert done.exit_code == 0, done.output
+    else:
+        script, *arguments = words[1:]
+        module = importlib.import_module(Path(script).stem)
+        app = typer.Typer(pretty_exceptions_enable=False)
+        app.command()(module.main)
+        done = CliRunner().invoke(app, arguments, catch_exceptions=False)
+        assert done.exit_code == 0, done.output
+
+
+def run(command, **variables):
+    """Run a command or a workflow of the project, in the working folder."""
+    given = {f"vars.{key}": value for key, value in variables.items()}
+    config = load_project_config(PROJECT, overrides=given)
+    scripts = {entry["name"]: entry["script"] for entry in config["commands"]}
+    for step in config["workflows"].get(command, [command]):
+        for line in scripts[step]:
+            call(shlex.split(line))
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch, scripts):
+    words = ["[UNK]", "cold", "chill", "head", "common", "heart", "attack", "fever"]
+    tokenizer = Tokenizer(models.WordLevel({word: n for n, word in enumerate(words)}, unk_token="[UNK]"))
+    tokenizer.normalizer, tokenizer.pre_tokenizer = normalizers.Lowercase(), pre_tokenizers.BertPreTokenizer()
+    write_static_encoder(tmp_path / "encoder", tokenizer, np.eye(8, dtype=np.float32))
+    (tmp_path / "names.tsv").write_text(DICTIONARY)
+    lines = []
+    for number in range(30):
+        template, (mention, kb_id) = list(TEXTS.items())[number % 3]
+        text = template.format(f"in case {number}")
+        start = text.index(mention)
+        span = {"start": start, "end": start + len(mention), "label": "SIGN", "kb_id": kb_id}
+        lines.append(json.dumps({"text": text, "spans": [span]}))
+    (tmp_path / "mine.jsonl").write_text("\n".join(lines))
+    (tmp_path / "configs").mkdir()
+    for path in (PROJECT / "configs").glob("*.cfg"):
+        config = Config().from_disk(path, interpolate=False)
+        if "training" in config:
+            config["training"] |= {"max_steps": 150, "eval_frequency": 50}
+        config.to_disk(tmp_path / "configs" / path.name)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(scripts("runs"), "CONFIG", tmp_path / "configs" / "reranker.cfg")
+    run("linker", dictionary="names.tsv", encoder="encoder")
+    return tmp_path
+
+
+def read_rows(path):
+    lines = [line.strip("| ").split(" | ") for line in path.read_text().splitlines() if line.startswith("|")]
+    return {cells[0].strip(): cells[1:] for cells in lines[2:]}
+
+
+def test_one_command_learns_from_annotations(folder):
+    run("learn", annotations="mine.jsonl", split="0.6,0.2,0.2")
+    rows = read_rows(folder / "output" / "mine" / "evaluation" / "documents.md")
+    before, after = (float(rows[name][1]) for name in ("linker alone", "reranker"))
+    assert before < after == 100.0
+    assert (folder / "output/mine/evaluation/errors-mine-linker_alone.tsv").read_text().count("[[cold]]")
+    nlp = spacy.load(folder / "output" / "mine" / "run" / "model-best")
+    assert nlp.pipe_names == ["schwartz_hearst", "sapbert_linker", "sapbert_reranker"]
+    run("calibrate", precision="0.5")
+    calibrated = spacy.load(folder / "output" / "mine" / "calibrated").get_pipe("sapbert_reranker")
+    assert calibrated.learned.threshold is not None
+    run("scores")
+    assert json.loads((folder / "output/mine/scores.json").read_text())["nel_micro_f"] == 1.0
+
+
+def test_curves_and_folds_are_measured_once(folder, scripts, monkeypatch):
+    run("convert", annotations="mine.jsonl", split="0.6,0.2,0.2")
+    run("curve", sizes="6,0", curve_seeds="0,1")
+    curve = folder / "output" / "mine" / "runs" / "curve.md"
+    rows = read_rows(curve)
+    assert {name: cells[0] for name, cells in rows.items()} == {"linker alone": "1", "6": "2", "all": "2"}
+    first = curve.read_text()
+    # The results are there, so nothing is trained.
+    monkeypatch.setattr(scripts("runs"), "train_pipeline", None)
+    run("curve", sizes="6,0", curve_seeds="0,1")
+    assert curve.read_text() == first
+
+
+def test_folds_without_validation_take_it_from_training(folder, scripts):
+    run("convert", annotations="mine.jsonl", split="0.6,0.2,0.2")
+    documents = folder / "output" / "mine" / "documents"
+    for part in ("train", "test"):
+        (documents / f"fold1.{part}.spacy").write_bytes((documents / f"{part}.spacy").read_bytes())
+    run("folds")
+    rows = read_rows(folder / "output" / "mine" / "runs" / "folds.md")
+    assert list(rows) == ["linker alone", "reranker"] and rows["reranker"][0] == "1"
+    for path in documents.glob("fold1.test.spacy"):
+        path.unlink()
+    with pytest.raises(FileNotFoundError, match="There are no folds"):
+        run("folds")
+
+
+def test_rerankers_of_other_corpora_are_measured_and_saved(folder, scripts):
+    for name in ("first", "second"):
+        run("linker", name=name, dictionary="names.tsv", encoder="encoder")
+        run("convert", name=name, annotations="mine.jsonl", split="0.6,0.2,0.2")
+    run("across", corpora="first,second")
+    rows = read_rows(folder / "output" / "across.md")
+    wanted = [(name, who) for name in ("first", "second") for who in ("linker alone", "reranker of the others")]
+    assert list(rows) == [f"{name}: {who}" for name, who in wanted]
+    assert (folder / "output" / "default" / "reranker.json").is_file()
