@@ -234,3 +234,18 @@ def test_what_runs_in_scispacys_environment_needs_nothing_of_ours():
         text = (SCRIPTS / f"{name}.py").read_text(encoding="utf8")
         imported |= set(re.findall(r"^\s*(?:import|from) ([a-z_]+)", text, re.MULTILINE))
     assert imported - set(sys.stdlib_module_names) == {"measuring", "scispacy", "spacy"}
+
+
+def test_documents_become_a_task_with_their_long_forms(tmp_path):
+    from documents import main
+
+    text = "1|t|Myotonic dystrophy (MD)\n1|a|MD runs.\n1\t0\t18\tMyotonic dystrophy\tDisease\tD1\n"
+    text += "1\t24\t26\tMD\tDisease\tMESH:D1\n1\t20\t22\tMD\tDisease\t-1\n"
+    (tmp_path / "test.txt").write_text(text)
+    (tmp_path / "names.tsv").write_text("D1\tmyotonic dystrophy\nD2\tMD\n")
+    main("pubtator", tmp_path / "test.txt", tmp_path / "names.tsv", tmp_path / "task.json", "test")
+    task = LinkingTask.from_disk(tmp_path / "task.json")
+    assert task.queries == ["Myotonic dystrophy", "Myotonic dystrophy"] and task.gold == [["D1"], ["D1"]]
+    assert task.report["spelled_out"] == 1 and task.report["protocol"] == "documents"
+    with pytest.raises(ValueError, match="no whole texts of the part 'dev'"):
+        main("pubtator", tmp_path / "test.txt", tmp_path / "names.tsv", tmp_path / "task.json", "dev")
