@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...abbreviations.initials import is_initialism
 from ...spelling import normal_words
 from .base import FeatureGroup, QueryBatch
 
@@ -66,6 +67,8 @@ def compute_strings(batch: QueryBatch) -> np.ndarray:
                     # Found by the short form of an abbreviation that the document defines.
                     is_expanded and candidate["mention"] != forms[0],
                     name.plain == canonical.plain,
+                    is_initialism(candidate["mention"], candidate["name"]),
+                    bool(forms) and is_initialism(forms[-1], candidate["canonical_name"]),
                     *of_mention,
                 )
             )
@@ -116,6 +119,8 @@ STRINGS = FeatureGroup(
         "canonical_last_word": "its canonical name ends like the mention",
         "by_short_form": "found by the short form only",
         "name_is_canonical": "found by its canonical name",
+        "name_initials": "the mention has the initials of its name",
+        "canonical_initials": "the mention has the initials of its canonical name",
         "is_expanded": "the mention is an abbreviation that the document defines",
         "mention_length": "the mention's length",
         "mention_words": "the mention's words",
