@@ -47,6 +47,19 @@ def test_a_linker_without_an_encoder_gets_the_bundled_one(nlp, static_folder):
     assert linker.find(["ж", "", "心"]) == [[], [], []]
 
 
+def test_saved_pipelines_have_the_card_of_the_bundled_encoder(terminology, tmp_path):
+    card = (bundled.FOLDER / "README.md").read_bytes()
+    assert b"CC" in card
+    first, second = tmp_path / "first", tmp_path / "second"
+    make_pipeline(terminology).to_disk(first)
+    loaded = spacy.load(first)
+    loaded.to_disk(second)
+    copied = pickle.loads(pickle.dumps(loaded.get_pipe("sapbert_linker")))
+    assert copied.encoder.content.card == card
+    for folder in (first, second):
+        assert (folder / "sapbert_linker" / "encoder" / "README.md").read_bytes() == card
+
+
 def test_a_loaded_encoder_is_kept(nlp, terminology, tmp_path):
     linker = nlp.get_pipe("sapbert_linker")
     linker.initialize(encoder=make_encoder_folder(tmp_path / "own"))
