@@ -13,7 +13,6 @@ from .queries import Query
 from .retrieval.filters import ConceptFilter
 
 if TYPE_CHECKING:
-    from .encoder.shim import EncoderShim
     from .retrieval.retriever import Retriever
     from .retrieval.ties import Hit
     from .snapshot import Snapshot
@@ -74,7 +73,7 @@ def find_candidates(
             unknown.setdefault(query.filter, []).append(query.text)
         found[query] = cached or []
     texts_to_encode = dict.fromkeys(text for texts in unknown.values() for text in texts)
-    vectors = _encode(list(texts_to_encode), snapshot.encoder, settings.batch_size)
+    vectors = encode_texts(list(texts_to_encode), snapshot, settings.batch_size)
     for allowed, texts in unknown.items():
         known = [text for text in texts if text in vectors]
         if known:
@@ -87,15 +86,27 @@ def find_candidates(
     return found
 
 
-def _encode(texts: list[str], encoder: EncoderShim, batch_size: int) -> dict[str, np.ndarray]:
-    """Encode distinct strings, except those without a known token."""
-    tokens = dict(zip(texts, encoder.tokenize(texts), strict=True))
-    # Without a known token all strings look alike: their neighbours would be arbitrary.
-    informative = [text for text in texts if encoder.is_informative(tokens[text])]
-    if not informative:
-        return {}
-    vectors = encoder.encode_tokens([tokens[text] for text in informative], batch_size=batch_size)
-    return dict(zip(informative, vectors, strict=True))
+def encode_texts(texts: list[str], snapshot: Snapshot, batch_size: int) -> dict[str, np.ndarray]:
+    """Encode distinct strings. The last ones are remembered.
+
+    texts (list[str]): The strings.
+    snapshot (Snapshot): The encoder, and the vectors that are remembered.
+    batch_size (int): Strings in one forward pass.
+    RETURNS (dict[str, ndarray]): Their vectors; none for a string without a known token, because all such strings look
+        alike and their neighbours would be arbitrary.
+    """
+    encoder, known = snapshot.encoder, snapshot.vectors
+    vectors = {text: known.get(text) for text in texts}
+    unknown = [text for text, vector in vectors.items() if vector is None]
+    tokens = dict(zip(unknown, encoder.tokenize(unknown), strict=True)) if unknown else {}
+    informative = [text for text in unknown if encoder.is_informative(tokens[text])]
+    if informative:
+        made = encoder.encode_tokens([tokens[text] for text in informative], batch_size=batch_size)
+        for text, vector in zip(informative, made, strict=True):
+            # A copy, because a view would keep the vectors of all others.
+            vectors[text] = vector.copy()
+            known.put(text, vectors[text])
+    return {text: vector for text, vector in vectors.items() if vector is not None}
 
 
 def make_candidates(

@@ -16,7 +16,6 @@ from typing_extensions import Self
 from .errors import Errors
 from .linker_settings import LinkerSettings
 from .queries import QueryMaker
-from .retrieval.cache import LRUCache
 from .snapshot import EditLock, Snapshot
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ class ConceptPipe(TrainablePipe):  # type: ignore[misc]  # spaCy's class is comp
 
         self._index = index
         self._edits = EditLock()
-        self._snapshot = Snapshot(self.name, get_encoder(self.model), None, LRUCache(self._settings.cache_size))
+        self._snapshot = Snapshot.create(self.name, get_encoder(self.model), None, self._settings.cache_size)
 
     @property
     def is_ready(self) -> bool:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from .encoder.shim import EncoderShim
     from .retrieval.retriever import Retriever
 
+# More distinct strings than a batch of documents has; 8 MB with vectors of 256 numbers.
+RECENT_VECTORS = 8192
+
 
 @dataclass(frozen=True)
 class Snapshot:
@@ -27,12 +30,26 @@ class Snapshot:
     encoder (EncoderShim): The encoder.
     built (Retriever | None): Terminology and index, built with this encoder; None before `initialize`.
     cache (LRUCache): Candidates that were found with them, by `k` and query.
+    vectors (LRUCache): Vectors of the last strings, which a reranker behind the linker looks up again.
     """
 
     name: str
     encoder: EncoderShim
     built: Retriever | None
     cache: LRUCache[Any]
+    vectors: LRUCache[Any]
+
+    @classmethod
+    def create(cls, name: str, encoder: EncoderShim, built: Retriever | None, cache_size: int) -> Snapshot:
+        """Create a snapshot with empty caches.
+
+        name (str): The name of the linker.
+        encoder (EncoderShim): The encoder.
+        built (Retriever | None): Terminology and index.
+        cache_size (int): Mentions whose candidates are remembered; 0 remembers no vectors either.
+        RETURNS (Snapshot): The snapshot.
+        """
+        return cls(name, encoder, built, LRUCache(cache_size), LRUCache(min(RECENT_VECTORS, cache_size)))
 
     @property
     def retriever(self) -> Retriever:
@@ -53,7 +70,7 @@ class Snapshot:
         RETURNS (Snapshot): The new one, with an empty cache. A search that goes on adds to the old cache.
         RAISES (ValueError): If the index was built with another encoder.
         """
-        new = Snapshot(self.name, encoder or self.encoder, retriever, LRUCache(self.cache.size))
+        new = Snapshot.create(self.name, encoder or self.encoder, retriever, self.cache.size)
         # An encoder that is loaded later is checked then, by the first search.
         if retriever is not None and new.encoder.is_loaded:
             new.check_encoder()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from spacy.tokens import Doc, Span
 
-from ..candidates import Candidate, find_candidates, merge_candidates
+from ..candidates import Candidate, encode_texts, find_candidates, merge_candidates
 from ..linker_settings import LinkerSettings
 from ..queries import Query, QueryMaker
 from ..retrieval.cache import LRUCache
@@ -162,8 +162,11 @@ class Proposer:
         if self._memory is None:
             return [None] * len(forms)
         texts = [of[0] if of else "" for of in forms]
-        source = self._sources[0]
-        vectors = source.snapshot.encoder.encode(texts, batch_size=source.settings.batch_size)
+        settings, snapshot, _ = self._sources[0]
+        known = encode_texts([*dict.fromkeys(texts)], snapshot, settings.batch_size)
+        # A string without a known token is near to nothing.
+        nowhere = np.zeros(snapshot.encoder.width, dtype=np.float32)
+        vectors = np.stack([known.get(text, nowhere) for text in texts])
         return [*self._memory.recall(texts, vectors, left_out)]
 
     def _add(self, joined: list[Candidate], asked: QueryKey, recollection: Recollection) -> None:

@@ -199,14 +199,14 @@ class Retriever:
             unfinished = []
             for place, query in enumerate(pending.tolist()):
                 part = slice(None) if kept is None else kept[place]
-                taken = rows[place, part].tolist(), scores[place, part].tolist()
+                taken = rows[place, part], scores[place, part].tolist()
                 if not self._collect(batch, query, *taken, float(scores[place, -1])):
                     unfinished.append(query)
             # A concept with many similar names can fill the first rows. Only such mentions are searched again.
             pending = np.array(unfinished, dtype=np.int64)
         return pending
 
-    def _collect(self, batch: _Batch, query: int, rows: list[int], scores: list[float], lowest: float) -> bool:
+    def _collect(self, batch: _Batch, query: int, rows: np.ndarray, scores: list[float], lowest: float) -> bool:
         """Collect distinct concepts or codes from index rows. Tell whether no further row can change the result.
 
         The lowest score is the score of the last fetched row, which the filter may exclude.
@@ -215,22 +215,27 @@ class Retriever:
         best: dict[int, tuple[Hit, tuple[bool, bool]]] = {}
         distinct: set[Any] = set()
         last, is_complete = np.inf, False
-        for row, score in zip(rows, scores, strict=True):
+        # Lists, because a single item of an array takes several times as long.
+        starts, ends = self.offsets[rows].tolist(), self.offsets[rows + 1].tolist()
+        for row, score, start, end in zip(rows.tolist(), scores, starts, ends, strict=True):
             if row < 0 or (len(distinct) >= k and score < last - TIE):
                 is_complete = True
                 break
             last = score
-            for name_row in self.name_rows[self.offsets[row] : self.offsets[row + 1]].tolist():
+            for name_row in self.name_rows[start:end].tolist():
                 if batch.allowed is not None and not batch.allowed.names[name_row]:
                     continue
-                hit = Hit(int(self._concept_of_name[name_row]), name_row, score)
+                concept = self._concept_of_name.item(name_row)
+                known = best.get(concept)
+                # A lower score can't replace a hit.
+                if known is not None and score < known[0].score - TIE:
+                    continue
                 # Of names with the same vector, those written like the mention come first, then preferred ones.
                 differs = score < SAME_STRING or self.names[name_row] != text
-                rank = differs, not self._preferred[name_row]
-                known = best.get(hit.concept)
-                if known is None or (hit.score >= known[0].score - TIE and rank < known[1]):
-                    best[hit.concept] = (hit, rank)
-                    distinct.add(batch.get_key(hit.concept))
+                rank = differs, not self._preferred.item(name_row)
+                if known is None or rank < known[1]:
+                    best[concept] = (Hit(concept, name_row, score), rank)
+                    distinct.add(batch.get_key(concept))
         hits: dict[Any, Hit] = {}
         for hit in self._ties.order(text, [hit for hit, _ in best.values()]):
             hits.setdefault(batch.get_key(hit.concept), hit)

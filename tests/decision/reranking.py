@@ -8,6 +8,7 @@ from typing import Any
 from spacy.language import Language
 from spacy.tokens import Span
 from spacy.training import Example
+from thinc.api import fix_random_seed
 
 from spacy_sapbert.decision.reranker import SapbertReranker
 
@@ -39,8 +40,11 @@ def make_examples(nlp: Language, texts: Sequence[tuple[str, dict[str, str]]] = T
     return examples
 
 
-def add_reranker(nlp: Language, examples: Iterable[Example] | None = None, **settings: Any) -> SapbertReranker:
+def add_reranker(
+    nlp: Language, examples: Iterable[Example] | None = None, *, seed: int = 0, **settings: Any
+) -> SapbertReranker:
     """Add a reranker and initialize it with examples."""
+    fix_random_seed(seed)
     reranker = nlp.add_pipe("sapbert_reranker", config=settings)
     assert isinstance(reranker, SapbertReranker)
     if examples is not None:

@@ -2,12 +2,10 @@
 
 import pytest
 from reranking import add_reranker, make_examples, train
-from thinc.api import fix_random_seed
 
 
 @pytest.fixture
 def trained(make_nlp):
-    fix_random_seed(0)
     nlp = make_nlp()
     add_reranker(nlp, make_examples(nlp))
     train(nlp, make_examples(nlp), steps=40)

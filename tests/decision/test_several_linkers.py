@@ -2,7 +2,6 @@
 
 from reranking import add_reranker, make_examples, train
 from spacy.tokens import Span
-from thinc.api import fix_random_seed
 
 
 def add_static(nlp, static_folder, **settings):
@@ -35,7 +34,6 @@ def test_candidates_of_two_linkers_are_joined(make_nlp, static_folder):
         joined |= len(found) > len(first)
         assert ids(ent._.static_candidates) == ids(second)
     assert joined
-    fix_random_seed(0)
     train(nlp, make_examples(nlp), steps=60)
     assert nlp("a cold").ents[0].kb_id_ == "C0009443"
 
