@@ -28,7 +28,7 @@ TEXTS = {"He had a cold {}": ("cold", "D2"), "A fever {}": ("fever", "D4"), "A h
 @pytest.fixture
 def scripts(monkeypatch):
     monkeypatch.syspath_prepend(str(PROJECT / "scripts"))
-    names = ("runs", "calibrate", "curve", "folds", "across")
+    names = ("runs", "calibrate", "check_package", "curve", "folds", "across")
     for name in names:
         monkeypatch.delitem(sys.modules, name, raising=False)
     yield importlib.import_module
@@ -100,8 +100,13 @@ def test_one_command_learns_from_annotations(folder):
     before, after = (float(rows[name][1]) for name in ("linker alone", "reranker"))
     assert before < after == 100.0
     assert (folder / "output/mine/evaluation/errors-mine-linker_alone.tsv").read_text().count("[[cold]]")
-    nlp = spacy.load(folder / "output" / "mine" / "run" / "model-best")
-    assert nlp.pipe_names == ["schwartz_hearst", "sapbert_linker", "sapbert_reranker"]
+    best = folder / "output" / "mine" / "run" / "model-best"
+    assert spacy.load(best).pipe_names == ["schwartz_hearst", "sapbert_linker", "sapbert_reranker"]
+    check_package = importlib.import_module("check_package")
+    decisions = check_package.list_decisions(str(best), folder / "output/mine/documents/test.spacy")
+    assert len(decisions) == 6 and {("cold", "D2"), ("fever", "D4")} < {(row[1], row[2]) for row in decisions}
+    check_package.main(str(best), folder / "output/mine/documents/test.spacy", folder / "decisions.json", "")
+    assert json.loads((folder / "decisions.json").read_text()) == decisions
     run("calibrate", precision="0.5")
     calibrated = spacy.load(folder / "output" / "mine" / "calibrated").get_pipe("sapbert_reranker")
     assert calibrated.learned.threshold is not None
