@@ -28,7 +28,7 @@ TEXTS = {"He had a cold {}": ("cold", "D2"), "A fever {}": ("fever", "D4"), "A h
 @pytest.fixture
 def scripts(monkeypatch):
     monkeypatch.syspath_prepend(str(PROJECT / "scripts"))
-    names = ("runs", "calibrate", "check_package", "curve", "folds", "across")
+    names = ("runs", "calibrate", "check_package", "make_config", "curve", "folds", "across")
     for name in names:
         monkeypatch.delitem(sys.modules, name, raising=False)
     yield importlib.import_module
@@ -85,6 +85,7 @@ def folder(tmp_path, monkeypatch, scripts):
         config.to_disk(tmp_path / "configs" / path.name)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(scripts("runs"), "CONFIG", tmp_path / "configs" / "reranker.cfg")
+    monkeypatch.setattr(scripts("make_config").make_config, "__defaults__", (tmp_path / "configs" / "reranker.cfg",))
     run("linker", dictionary="names.tsv", encoder="encoder")
     return tmp_path
 
@@ -150,3 +151,18 @@ def test_rerankers_of_other_corpora_are_measured_and_saved(folder, scripts):
     wanted = [(name, who) for name in ("first", "second") for who in ("linker alone", "reranker of the others")]
     assert list(rows) == [f"{name}: {who}" for name, who in wanted]
     assert (folder / "output" / "default" / "reranker.json").is_file()
+
+
+def test_the_pipeline_stays_whole_and_all_its_linkers_propose(folder, scripts):
+    run("linker", name="two", dictionary="names.tsv", encoder="encoder", linkers="linkers")
+    nlp = spacy.load(folder / "output" / "two" / "linker")
+    nlp.add_pipe("entity_ruler", first=True)
+    nlp.to_disk(folder / "whole")
+    config = scripts("make_config").make_config(folder / "whole")
+    assert config["nlp"]["pipeline"] == [*nlp.pipe_names, "sapbert_reranker"]
+    assert config["training"]["frozen_components"] == nlp.pipe_names
+    assert config["training"]["annotating_components"] == ["schwartz_hearst", "sapbert_linker", "static_linker"]
+    assert config["components"]["sapbert_reranker"]["linkers"] == ["sapbert_linker", "static_linker"]
+    spacy.blank("en").to_disk(folder / "empty")
+    with pytest.raises(ValueError, match="has no linker: its components are none"):
+        scripts("make_config").make_config(folder / "empty")

@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
+from make_config import CONFIG, make_config
 from spacy.cli.train import train as train_pipeline
 from spacy.tokens import Doc, DocBin
 
@@ -20,7 +21,6 @@ from training.evaluation.measure import ResultStore
 from training.evaluation.report.values import format_values
 from training.evaluation.report.writing import format_rows
 
-CONFIG = Path(__file__).parents[1] / "configs" / "reranker.cfg"
 # The columns of tables: shares in per cent.
 COLUMNS = {
     "acc@1": "acc_at_1",
@@ -77,9 +77,9 @@ def train_reranker(run: Run, output: Path) -> Path:
     """
     write_docs(output / "train.spacy", run.train)
     write_docs(output / "dev.spacy", run.dev)
-    paths = {"linker": run.linker, "train": output / "train.spacy", "dev": output / "dev.spacy"}
-    overrides = {f"paths.{name}": str(path) for name, path in paths.items()}
-    train_pipeline(CONFIG, output, overrides={**overrides, "system.seed": run.seed})
+    make_config(run.linker, CONFIG).to_disk(output / "reranker.cfg")
+    overrides = {f"paths.{name}": str(output / f"{name}.spacy") for name in ("train", "dev")}
+    train_pipeline(output / "reranker.cfg", output, overrides={**overrides, "system.seed": run.seed})
     return output / "model-best"
 
 
