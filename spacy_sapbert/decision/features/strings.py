@@ -12,7 +12,8 @@ from ...spelling import normal_words
 from .base import FeatureGroup, QueryBatch
 
 # Strings whose parts are remembered. Names come back as candidates of many mentions.
-REMEMBERED = 16_384
+REMEMBERED = 1 << 15
+NO_WORDS: frozenset[str] = frozenset()
 
 
 class Parts(NamedTuple):
@@ -60,10 +61,13 @@ def compute_strings(batch: QueryBatch) -> np.ndarray:
         for candidate in batch.candidates[start : start + length]:
             form, name = split(candidate["mention"]), split(candidate["name"])
             canonical = split(candidate["canonical_name"])
+            of_name = _compare(form, name)
+            # Equal strings have the same parts.
+            is_same = form is first and name is canonical
             rows.append(
                 (
-                    *_compare(form, name),
-                    *_compare(first, canonical),
+                    *of_name,
+                    *(of_name if is_same else _compare(first, canonical)),
                     # Found by the short form of an abbreviation that the document defines.
                     is_expanded and candidate["mention"] != forms[0],
                     name.plain == canonical.plain,
@@ -80,16 +84,18 @@ def _compare(mention: Parts, name: Parts) -> tuple[float, ...]:
     """Compare a mention with a name: similarity of spelling, equality, words in one of them only, lengths."""
     shared = len(mention.trigrams & name.trigrams)
     union = len(mention.trigrams) + len(name.trigrams) - shared
-    extra, missing = name.words - mention.words, mention.words - name.words
+    extra = missing = NO_WORDS
+    if name.words != mention.words:
+        extra, missing = name.words - mention.words, mention.words - name.words
     return (
         shared / union if union else 0.0,
         mention.plain == name.plain,
         not extra and not missing,
         len(extra),
         len(missing),
-        sum(map(len, extra)),
-        sum(map(len, missing)),
-        len(name.numbers ^ mention.numbers),
+        sum(map(len, extra)) if extra else 0,
+        sum(map(len, missing)) if missing else 0,
+        len(name.numbers ^ mention.numbers) if name.numbers != mention.numbers else 0,
         mention.ends[0] == name.ends[0],
         mention.ends[1] == name.ends[1],
     )
