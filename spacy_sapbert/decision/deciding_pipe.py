@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from spacy import util
 from spacy.language import Language
 from spacy.tokens import Doc
 
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
     from ..linker import SapbertLinker
 
 
+# Documents whose mentions are decided on together.
+DOCUMENTS_AT_ONCE = 128
+
+
 class DecidingPipe(LearnedPipe):
     """A component that decides on the candidates of linkers. Subclasses say how it learns and what it writes."""
 
@@ -39,16 +44,29 @@ class DecidingPipe(LearnedPipe):
         RAISES (ValueError): If the reranker has not been trained, or a document has not been linked.
         """
         docs = list(docs)
+        return self.decide_all(docs, docs)
+
+    def decide_all(self, docs: Sequence[Doc], linked: Sequence[Doc]) -> list[DocDecisions]:
+        """Decide on the mentions of documents, those of the same linkers together.
+
+        docs (Sequence[Doc]): The documents.
+        linked (Sequence[Doc]): For each the document that the linkers have linked: itself, or the one that it is a
+            copy of.
+        RETURNS (list[DocDecisions]): A decision for each entity and span; None where the linker does not link.
+        RAISES (ValueError): If the reranker has not been trained, or a document has not been linked.
+        """
         decided = [DocDecisions([], [])] * len(docs)
         by_linkers: dict[tuple[SapbertLinker, ...], list[int]] = {}
-        for place, doc in enumerate(docs):
+        for place, (doc, of_linkers) in enumerate(zip(docs, linked, strict=True)):
             # A document without mentions needs no linker.
             if doc.ents or any(doc.spans.values()):
-                by_linkers.setdefault(self.find_linkers(doc), []).append(place)
+                by_linkers.setdefault(self.find_linkers(of_linkers), []).append(place)
         for linkers, places in by_linkers.items():
-            made = self.decide([docs[place] for place in places], linkers)
-            for place, decisions in zip(places, made, strict=True):
-                decided[place] = decisions
+            # Parts, so that the features of a large corpus need little memory.
+            for part in util.minibatch(places, size=DOCUMENTS_AT_ONCE):  # type: ignore[no-untyped-call]
+                made = self.decide([docs[place] for place in part], linkers)
+                for place, decisions in zip(part, made, strict=True):
+                    decided[place] = decisions
         return decided
 
     def decide(self, docs: Sequence[Doc], linkers: Sequence[SapbertLinker]) -> list[DocDecisions]:

@@ -168,10 +168,8 @@ class SapbertReranker(SettingsAttributes[RerankerSettings], DecidingPipe):
             examples = list(with_gold_ents(examples))
             # The gold entities have no ids yet, and are this component's alone.
             settings = self._settings.changed(set_kb_id=True)
-            for eg, doc in zip(examples, linked, strict=True):
-                if eg.predicted.ents:
-                    linkers = self.find_linkers(doc)
-                    self._write([eg.predicted], self.decide([eg.predicted], linkers), None, settings)
+            docs = [eg.predicted for eg in examples]
+            self._write(docs, self.decide_all(docs, linked), None, settings)
         resolve = None if self._context is None else self._context.gold.resolve
         scores: dict[str, Any] = self.scorer(examples, **{"linker": self.name, "resolve": resolve, **kwargs})
         return scores
