@@ -16,6 +16,15 @@ _WORD = re.compile(r"[^\W_]+")
 _VOWELS = "aeiouy"
 
 
+def is_short_form(text: str) -> bool:
+    """Tell whether a string is written like a short form.
+
+    text (str): A mention.
+    RETURNS (bool): Whether it can be one for `is_initialism`.
+    """
+    return bool(_get_letters(text))
+
+
 def is_initialism(short: str, name: str) -> bool:
     """Tell whether a short form consists of initials of a name: "AMI" of "acute myocardial infarction".
 

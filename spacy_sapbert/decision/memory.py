@@ -103,12 +103,19 @@ class AnnotationMemory:
         self._wide = self.vectors.astype(np.float32)
         self._places = {mention: place for place, mention in enumerate(self.mentions)}
         self._document_places = {key: place for place, key in enumerate(self.documents.tolist())}
-        self._starts = np.searchsorted(self.rows[:, 0], np.arange(len(self.mentions) + 1))
         self._totals: Counter[str] = Counter()
         self._by_document: dict[int, Counter[str]] = {}
-        for _, concept, document, n in self.rows.tolist():
-            self._totals[self.concepts[concept]] += n
-            self._by_document.setdefault(document, Counter())[self.concepts[concept]] += n
+        # Of each mention, how often each concept is annotated; and how often of that in a single document.
+        self._by_mention: list[dict[str, int]] = [{} for _ in self.mentions]
+        self._in_document: dict[tuple[int, int], dict[str, int]] = {}
+        for place, number, document, n in self.rows.tolist():
+            concept = self.concepts[number]
+            self._totals[concept] += n
+            self._by_document.setdefault(document, Counter())[concept] += n
+            of_mention = self._by_mention[place]
+            of_mention[concept] = of_mention.get(concept, 0) + n
+            in_document = self._in_document.setdefault((document, place), {})
+            in_document[concept] = in_document.get(concept, 0) + n
 
     @classmethod
     def collect(cls, annotations: Iterable[Annotation], vectors: dict[str, np.ndarray], width: int) -> AnnotationMemory:
@@ -169,24 +176,27 @@ class AnnotationMemory:
 
     def _recall_one(self, mention: str, cosines: np.ndarray, nearest: np.ndarray, key: int | None) -> Recollection:
         document = -1 if key is None else self._document_places.get(key, -1)
-        same: Counter[str] = Counter()
-        if (place := self._places.get(mention)) is not None:
-            for _, concept, where, n in self.rows[self._starts[place] : self._starts[place + 1]].tolist():
-                if where != document:
-                    same[self.concepts[concept]] += n
+        place = self._places.get(mention)
+        same = Counter({} if place is None else self._count(place, document))
         best: dict[str, float] = {}
         votes: dict[str, float] = {}
         ordered = nearest[np.argsort(-cosines[nearest], kind="stable")]
         for near, cosine in zip(ordered.tolist(), cosines[ordered].tolist(), strict=True):
             weight = math.exp(SHARPNESS * (cosine - 1))
-            for _, concept, where, n in self.rows[self._starts[near] : self._starts[near + 1]].tolist():
-                if where != document:
-                    id_ = self.concepts[concept]
-                    best.setdefault(id_, cosine)
-                    votes[id_] = votes.get(id_, 0.0) + n * weight
+            for concept, n in self._count(near, document).items():
+                best.setdefault(concept, cosine)
+                votes[concept] = votes.get(concept, 0.0) + n * weight
         floor = float(cosines[ordered[-1]])
         left = self._by_document.get(document, Counter())
         return Recollection(self._totals, left, same, sum(same.values()), best, floor, votes)
+
+    def _count(self, mention: int, left_out: int) -> dict[str, int]:
+        """Count the annotations of a mention by concept, without those of one document."""
+        own = self._in_document.get((left_out, mention))
+        if own is None:
+            return self._by_mention[mention]
+        left = {concept: n - own.get(concept, 0) for concept, n in self._by_mention[mention].items()}
+        return {concept: n for concept, n in left.items() if n}
 
 
 def document_key(text: str) -> int:

@@ -2,49 +2,37 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Iterator
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 
-from ...abbreviations.initials import is_initialism
-from ...spelling import normal_words
+from ...abbreviations.initials import is_initialism, is_short_form
 from .base import FeatureGroup, QueryBatch
+from .comparing import Comparison, StringTable
 
-# Strings whose parts are remembered. Names come back as candidates of many mentions.
-REMEMBERED = 1 << 15
-NO_WORDS: frozenset[str] = frozenset()
+# Mentions that are compared together: their sets are the rows of a table.
+MENTIONS_AT_ONCE = 256
 
 
-class Parts(NamedTuple):
-    """The parts of a string that are compared.
+class _Pairs(NamedTuple):
+    """The strings of the candidates of some mentions; one of each for each candidate.
 
-    plain (str): The string in lower case, its words with a space between them.
-    words (frozenset[str]): Its words.
-    trigrams (frozenset[str]): All sequences of three characters, with a space before and after the string.
+    first (list[str]): The mention's more telling form.
+    last (list[str]): Its other form, or the same.
+    found_by (list[str]): The form that found the candidate.
+    name (list[str]): The name that was found.
+    canonical (list[str]): The canonical name.
+    is_expanded (list[bool]): Whether the mention has two forms.
     """
 
-    plain: str
-    words: frozenset[str]
-    trigrams: frozenset[str]
-    numbers: frozenset[str]
-    ends: tuple[str, str]
-
-
-@lru_cache(REMEMBERED)
-def split(text: str) -> Parts:
-    """Split a string into its parts.
-
-    text (str): The string.
-    RETURNS (Parts): Its parts.
-    """
-    words = normal_words(text)
-    plain = " ".join(words)
-    padded = f" {text.lower()} "
-    trigrams = frozenset(padded[i : i + 3] for i in range(len(padded) - 2))
-    # Single letters count as numbers: "type B".
-    numbers = frozenset(word for word in words if len(word) == 1 or word.isdigit())
-    return Parts(plain, frozenset(words), trigrams, numbers, (words[0], words[-1]) if words else ("", ""))
+    first: list[str]
+    last: list[str]
+    found_by: list[str]
+    name: list[str]
+    canonical: list[str]
+    is_expanded: list[bool]
 
 
 def compute_strings(batch: QueryBatch) -> np.ndarray:
@@ -53,52 +41,55 @@ def compute_strings(batch: QueryBatch) -> np.ndarray:
     batch (QueryBatch): The mentions.
     RETURNS (ndarray): Shape (candidates, features).
     """
-    rows: list[tuple[float, ...]] = []
-    start = 0
-    for forms, length in zip(batch.forms, batch.lists.lengths.tolist(), strict=True):
-        first, is_expanded = split(forms[0]) if forms else split(""), len(forms) > 1
-        of_mention = (is_expanded, len(first.plain), len(first.words))
-        for candidate in batch.candidates[start : start + length]:
-            form, name = split(candidate["mention"]), split(candidate["name"])
-            canonical = split(candidate["canonical_name"])
-            of_name = _compare(form, name)
-            # Equal strings have the same parts.
-            is_same = form is first and name is canonical
-            rows.append(
-                (
-                    *of_name,
-                    *(of_name if is_same else _compare(first, canonical)),
-                    # Found by the short form of an abbreviation that the document defines.
-                    is_expanded and candidate["mention"] != forms[0],
-                    name.plain == canonical.plain,
-                    is_initialism(candidate["mention"], candidate["name"]),
-                    bool(forms) and is_initialism(forms[-1], candidate["canonical_name"]),
-                    *of_mention,
-                )
-            )
-        start += length
-    return np.array(rows, dtype=np.float32).reshape(len(rows), len(STRINGS.features))
+    parts = [_compute(pairs) for pairs in _divide(batch)]
+    return np.concatenate([np.zeros((0, len(STRINGS.features)), dtype=np.float32), *parts])
 
 
-def _compare(mention: Parts, name: Parts) -> tuple[float, ...]:
-    """Compare a mention with a name: similarity of spelling, equality, words in one of them only, lengths."""
-    shared = len(mention.trigrams & name.trigrams)
-    union = len(mention.trigrams) + len(name.trigrams) - shared
-    extra = missing = NO_WORDS
-    if name.words != mention.words:
-        extra, missing = name.words - mention.words, mention.words - name.words
-    return (
-        shared / union if union else 0.0,
-        mention.plain == name.plain,
-        not extra and not missing,
-        len(extra),
-        len(missing),
-        sum(map(len, extra)) if extra else 0,
-        sum(map(len, missing)) if missing else 0,
-        len(name.numbers ^ mention.numbers) if name.numbers != mention.numbers else 0,
-        mention.ends[0] == name.ends[0],
-        mention.ends[1] == name.ends[1],
-    )
+def _divide(batch: QueryBatch) -> Iterator[_Pairs]:
+    """Divide the candidates by mentions."""
+    lengths = batch.lists.lengths.tolist()
+    for start in range(0, len(lengths), MENTIONS_AT_ONCE):
+        end = min(start + MENTIONS_AT_ONCE, len(lengths))
+        candidates = batch.candidates[batch.lists.offsets[start] : batch.lists.offsets[end]]
+        forms = chain.from_iterable([of or [""]] * n for of, n in zip(batch.forms[start:end], lengths[start:end]))
+        repeated = list(forms)
+        yield _Pairs(
+            [of[0] for of in repeated],
+            [of[-1] for of in repeated],
+            [candidate["mention"] for candidate in candidates],
+            [candidate["name"] for candidate in candidates],
+            [candidate["canonical_name"] for candidate in candidates],
+            [len(of) > 1 for of in repeated],
+        )
+
+
+def _compute(pairs: _Pairs) -> np.ndarray:
+    mentions, names = StringTable([*pairs.first, *pairs.found_by]), StringTable([*pairs.name, *pairs.canonical])
+    n = len(pairs.name)
+    first, found_by = mentions.rows[:n], mentions.rows[n:]
+    name, canonical = names.rows[:n], names.rows[n:]
+    comparison = Comparison(mentions, names)
+    is_expanded = np.array(pairs.is_expanded, dtype=bool)
+    columns = [
+        *comparison.compare(found_by, name),
+        *comparison.compare(first, canonical),
+        # Found by the short form of an abbreviation that the document defines.
+        is_expanded & (first != found_by),
+        names.plain[name] == names.plain[canonical],
+        _find_initials(pairs.found_by, pairs.name),
+        _find_initials(pairs.last, pairs.canonical),
+        is_expanded,
+        mentions.length[first],
+        mentions.n_words[first],
+    ]
+    return np.stack(columns, axis=1).astype(np.float32)
+
+
+def _find_initials(mentions: list[str], names: list[str]) -> np.ndarray:
+    # Few mentions are short forms.
+    is_short = {mention: is_short_form(mention) for mention in set(mentions)}
+    found = [is_short[mention] and is_initialism(mention, name) for mention, name in zip(mentions, names, strict=True)]
+    return np.array(found, dtype=bool)
 
 
 STRINGS = FeatureGroup(
