@@ -51,7 +51,8 @@ def _divide(batch: QueryBatch) -> Iterator[_Pairs]:
     for start in range(0, len(lengths), MENTIONS_AT_ONCE):
         end = min(start + MENTIONS_AT_ONCE, len(lengths))
         candidates = batch.candidates[batch.lists.offsets[start] : batch.lists.offsets[end]]
-        forms = chain.from_iterable([of or [""]] * n for of, n in zip(batch.forms[start:end], lengths[start:end]))
+        counted = zip(batch.forms[start:end], lengths[start:end], strict=True)
+        forms = chain.from_iterable([of or [""]] * n for of, n in counted)
         repeated = list(forms)
         yield _Pairs(
             [of[0] for of in repeated],
