@@ -72,6 +72,9 @@ def start(
     )
     context = Context(name, linkers, settings, learned)
     batch = read_gold(documents, context)
+    if not batch.mentions:
+        reason = "the linker links none of the labels of the annotated entities"
+        raise ValueError(Errors.E450.format(name=name, reason=reason))
     proposals, given = build_input(context, batch.mentions[:MEASURED])
     start_network(model, given, mark_right(proposals, batch.right[:MEASURED], given.lists))
     return learned

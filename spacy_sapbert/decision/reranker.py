@@ -222,4 +222,8 @@ class SapbertReranker(SettingsAttributes[RerankerSettings], DecidingPipe):
         if not any(batch.mentions for batch in batches):
             reason = "none of these documents has entities with `kb_id_`"
             raise ValueError(Errors.E450.format(name=self.name, reason=reason))
-        return judge([(self.score_mentions(batch.context, batch.mentions), batch.right) for batch in batches])
+        judged = judge([(self.score_mentions(batch.context, batch.mentions), batch.right) for batch in batches])
+        if not len(judged.best):
+            reason = "no annotated mention of these documents has candidates"
+            raise ValueError(Errors.E450.format(name=self.name, reason=reason))
+        return judged

@@ -250,3 +250,20 @@ def test_spans_of_another_group_without_a_linker_are_refused_too(make_nlp):
     with pytest.raises(ValueError, match="E453"):
         reranker(doc)
     assert replace(reranker.learned, threshold=0.5).threshold == 0.5
+
+
+def test_annotations_of_labels_that_are_not_linked_teach_nothing(make_nlp):
+    nlp = make_nlp(skip_labels=["DISORDER"])
+    with pytest.raises(ValueError, match=r"E450.*links none of the labels"):
+        add_reranker(nlp, make_examples(nlp))
+
+
+def test_mentions_without_candidates_cannot_calibrate(make_nlp):
+    nlp = make_nlp()
+    reranker = add_reranker(nlp, make_examples(nlp))
+    examples = make_examples(nlp, [("a ? here", {"?": "NIL"})])
+    before = reranker.learned
+    for method in (reranker.calibrate, reranker.choose_threshold):
+        with pytest.raises(ValueError, match=r"E450.*no annotated mention .* has candidates"):
+            method(examples, nlp=nlp)
+    assert reranker.learned is before
