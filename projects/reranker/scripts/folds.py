@@ -13,6 +13,8 @@ from training.data.run_folder import write_text
 from training.evaluation.documents.splitting import split_documents
 
 VALIDATION = ("validation", "dev")
+# Words of a batch: such documents are single mentions, so it has about as many of them as a batch of texts.
+BATCH_WORDS = 200
 
 
 def main(
@@ -43,7 +45,7 @@ def main(
             parts = split_documents(train, {"train": 1 - dev_share, "dev": dev_share}, seed=seed)
             train, dev = parts["train"], parts["dev"]
         rows["linker alone"].append(measure_linker(linker, test))
-        rows["reranker"].append(measure_run(Run(linker, train, dev, test, seed), output.parent))
+        rows["reranker"].append(measure_run(Run(linker, train, dev, test, seed, BATCH_WORDS), output.parent))
         msg.text(f"{fold}: acc@1 {rows['linker alone'][-1]['acc_at_1']:.3f}, {rows['reranker'][-1]['acc_at_1']:.3f}")
     if not rows["reranker"]:
         raise FileNotFoundError(f"There are no folds in {documents}: no file <fold>.test.spacy.")

@@ -39,6 +39,7 @@ class Run(NamedTuple):
     dev (Sequence[Doc]): Documents to stop and calibrate on.
     test (Path): Documents to measure on, .spacy.
     seed (int): The seed of the training.
+    batch_words (int): Words of a batch of documents.
     """
 
     linker: Path
@@ -46,6 +47,7 @@ class Run(NamedTuple):
     dev: Sequence[Doc]
     test: Path
     seed: int = 0
+    batch_words: int = 2000
 
     def hash(self) -> str:
         """Hash everything that determines the figures.
@@ -53,7 +55,7 @@ class Run(NamedTuple):
         RETURNS (str): Equal hashes, equal figures.
         """
         parts = [hash_file(CONFIG), hash_folder(self.linker), hash_package(), DocumentTask(self.test).hash()]
-        digest = hashlib.sha256("\n".join([*parts, str(self.seed)]).encode())
+        digest = hashlib.sha256("\n".join([*parts, str(self.seed), str(self.batch_words)]).encode())
         for docs in (self.train, self.dev):
             digest.update(DocBin(docs=docs).to_bytes())
         return digest.hexdigest()[:32]
@@ -78,8 +80,9 @@ def train_reranker(run: Run, output: Path) -> Path:
     write_docs(output / "train.spacy", run.train)
     write_docs(output / "dev.spacy", run.dev)
     make_config(run.linker, CONFIG).to_disk(output / "reranker.cfg")
-    overrides = {f"paths.{name}": str(output / f"{name}.spacy") for name in ("train", "dev")}
-    train_pipeline(output / "reranker.cfg", output, overrides={**overrides, "system.seed": run.seed})
+    overrides: dict[str, Any] = {f"paths.{name}": str(output / f"{name}.spacy") for name in ("train", "dev")}
+    overrides |= {"system.seed": run.seed, "training.batcher.size": run.batch_words}
+    train_pipeline(output / "reranker.cfg", output, overrides=overrides)
     return output / "model-best"
 
 
