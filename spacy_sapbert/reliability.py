@@ -56,8 +56,11 @@ def choose_threshold(probabilities: np.ndarray, is_right: np.ndarray, precision:
     probabilities (ndarray): Of the best concept of each mention, at least one.
     is_right (ndarray): Whether it is right; bool.
     precision (float): The promised precision.
-    RETURNS (Threshold): The threshold; the one with the highest precision if none keeps the promise.
+    RETURNS (Threshold): The threshold; the one with the highest precision if none keeps the promise. If nothing is
+        right, nothing is chosen: a threshold of 1 with a coverage of 0.
     """
+    if not np.any(is_right):
+        return Threshold(1.0, 0.0, 0.0)
     order = np.argsort(-np.asarray(probabilities), kind="stable")
     ordered = np.asarray(probabilities)[order]
     found = np.cumsum(np.asarray(is_right)[order]) / np.arange(1, len(order) + 1)

@@ -135,8 +135,9 @@ class DecidingPipe(LearnedPipe):
         nlp (Language): The pipeline, which has the linkers.
         threshold (float): The probability that a candidate needs.
         RETURNS (list[list[Candidate]]): The candidates of each string with their probability, best first.
-        RAISES (ValueError): If the reranker has not been trained, or a linker is missing.
+        RAISES (ValueError): If the reranker has not been trained, a linker is missing, or the threshold has no meaning.
         """
+        self._settings.changed("`find`", nil_threshold=threshold)
         docs = [nlp.make_doc(text) for text in check_texts(texts)]
         context = self.get_context(find_linkers(self.name, self._settings, nlp))
         asked = context.proposer.ask_texts([doc.text for doc in docs])

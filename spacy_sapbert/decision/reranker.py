@@ -204,8 +204,10 @@ class SapbertReranker(SettingsAttributes[RerankerSettings], DecidingPipe):
         precision (float): The precision.
         nlp (Language | None): The pipeline, if the documents have not been through it.
         RETURNS (Threshold): The threshold, with precision and coverage on these documents.
-        RAISES (ValueError): If no document has annotated mentions, or one has not been linked.
+        RAISES (ValueError): If no document has annotated mentions, one has not been linked, or the precision has no
+            meaning.
         """
+        self._settings.changed("`choose_threshold`", precision=precision)
         judged = self._judge(examples, nlp)
         return self._set_threshold(self.learned.concept.apply(judged.best), judged.is_right, precision)
 

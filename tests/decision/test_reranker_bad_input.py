@@ -267,3 +267,19 @@ def test_mentions_without_candidates_cannot_calibrate(make_nlp):
         with pytest.raises(ValueError, match=r"E450.*no annotated mention .* has candidates"):
             method(examples, nlp=nlp)
     assert reranker.learned is before
+
+
+@pytest.mark.parametrize("value", [-1, 0, 95, float("nan"), "x"])
+def test_precisions_without_meaning_are_refused(make_nlp, value):
+    nlp = make_nlp()
+    reranker = add_reranker(nlp, make_examples(nlp))
+    with pytest.raises(ValueError, match=r"E404.*precision.*choose_threshold"):
+        reranker.choose_threshold(make_examples(nlp), value, nlp=nlp)
+
+
+@pytest.mark.parametrize("value", [-0.1, 1.5, float("nan"), "x"])
+def test_thresholds_without_meaning_are_refused(make_nlp, value):
+    nlp = make_nlp()
+    reranker = add_reranker(nlp, make_examples(nlp))
+    with pytest.raises(ValueError, match=r"E404.*threshold.*find"):
+        reranker.find(["a cold"], nlp=nlp, threshold=value)

@@ -33,3 +33,5 @@ def test_the_threshold_keeps_the_promise_with_the_largest_coverage():
     assert choose_threshold(probabilities, is_right, 0.6) == (0.2, 0.6, 1.0)
     # No threshold is that precise.
     assert choose_threshold(np.array([0.9, 0.8]), np.array([False, True]), 0.95) == (0.8, 0.5, 1.0)
+    # Nothing is right, so nothing is chosen.
+    assert choose_threshold(np.array([0.9, 0.01]), np.array([False, False]), 0.95) == (1.0, 0.0, 0.0)
