@@ -199,7 +199,8 @@ def test_mentions_are_read_with_what_stands_beside_them(tmp_path):
     ]
     path = tmp_path / "test.jsonl"
     path.write_text("\n".join(map(json.dumps, lines)))
-    assert read_corpus_mentions(path) == [Mention("LF", ["D1"], "7", "the LF", ["l", "f"]), Mention("x", [])]
+    first = Mention("LF", ["D1"], "7", "the LF", ["l", "f"], start=4)
+    assert read_corpus_mentions(path) == [first, Mention("x", [])]
     path.write_text('{"mention": "x"}')
     with pytest.raises(ValueError, match="E650.*line 1"):
         read_corpus_mentions(path)
