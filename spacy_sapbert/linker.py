@@ -12,7 +12,7 @@ from spacy.training import Example
 from spacy.vocab import Vocab
 from thinc.api import Optimizer
 
-from .annotations import get_candidates, register_extensions
+from .annotations import get_candidates
 from .candidates import Candidate, DocLinks, choose_candidates, find_candidates
 from .concept_pages import ConceptPages
 from .concept_pipe import ConceptPipe
@@ -60,14 +60,8 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], ConceptPipe):
         **settings (Any): Those of `LinkerSettings`.
         RAISES (ValueError): If a setting is unknown or its value has no meaning.
         """
-        self._settings = LinkerSettings.read(settings, f"the linker '{name}'")
-        self.vocab = vocab
-        self.model = model
-        self.name = name
-        self.cfg: dict[str, Any] = {}
-        self.scorer = scorer
+        self._set_up(vocab, model, name, scorer, settings)
         self._start(index)
-        register_extensions(self._settings.attribute)
 
     @property
     def kb_url_template(self) -> ConceptPages:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Generic, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Generic, TypeVar, cast
 
+from spacy.vocab import Vocab
+
+from .annotations import register_extensions
 from .settings import Settings, explain_unknown
 
 AnySettings = TypeVar("AnySettings", bound=Settings)
@@ -17,8 +21,24 @@ class SettingsAttributes(Generic[AnySettings]):
     # The class of the settings, and what the component is called in messages.
     settings_class: ClassVar[type[Settings]]
     kind: ClassVar[str]
+    vocab: Vocab
+    model: Any
     name: str
+    cfg: dict[str, Any]
+    scorer: Callable[..., Any] | None
     _settings: AnySettings
+
+    def _set_up(
+        self, vocab: Vocab, model: Any, name: str, scorer: Callable[..., Any] | None, settings: Mapping[str, Any]
+    ) -> None:
+        """Set what every component has. Constructors call this first."""
+        self._settings = cast(AnySettings, self.settings_class.read(settings, f"the {self.kind} '{name}'"))
+        self.vocab = vocab
+        self.model = model
+        self.name = name
+        self.cfg = {}
+        self.scorer = scorer
+        register_extensions(self.attribute)
 
     def __getattr__(self, name: str) -> Any:
         # Python asks here for what is no ordinary attribute. `_settings` is missing while a copy is being made.

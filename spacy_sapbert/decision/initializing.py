@@ -11,10 +11,9 @@ from spacy.language import Language
 from spacy.training import Example
 
 from ..errors import Errors, Warnings
-from .bundled import find_bundled
 from .context import Context
 from .gold import GoldMention, find_gold
-from .learned import Learned, load_learned
+from .learned import Learned
 from .memory import Annotation, AnnotationMemory
 from .network import NetworkModel, start_network
 from .pipelines import find_linkers, with_abbreviations
@@ -54,12 +53,8 @@ def start(
     if not documents:
         if present is not None:
             return present
-        folder = find_bundled()
-        learned = None if folder is None else load_learned(folder, model, name)
-        if learned is None:
-            reason = "there are no examples whose entities have `kb_id_`, and no reranker comes with the package"
-            raise ValueError(Errors.E450.format(name=name, reason=reason))
-        return learned
+        reason = "there are no examples whose entities have `kb_id_`"
+        raise ValueError(Errors.E450.format(name=name, reason=reason))
     bare = Learned()
     context = Context(name, linkers, settings.changed(priors=False), bare)
     _warn_of_missing(documents, context)

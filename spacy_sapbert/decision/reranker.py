@@ -14,7 +14,6 @@ from spacy.training import Example, validate_examples
 from spacy.vocab import Vocab
 from thinc.api import Optimizer, set_dropout_rate
 
-from ..annotations import register_extensions
 from ..errors import Errors, Warnings
 from ..link_writing import DocDecisions, Writing, write_decisions
 from ..linked_docs import get_linkers
@@ -66,13 +65,7 @@ class SapbertReranker(SettingsAttributes[RerankerSettings], DecidingPipe):
         **settings (Any): Those of `RerankerSettings`.
         RAISES (ValueError): If a setting is unknown or its value has no meaning.
         """
-        self._settings = RerankerSettings.read(settings, f"the reranker '{name}'")
-        self.vocab = vocab
-        self.model = model
-        self.name = name
-        self.cfg: dict[str, Any] = {}
-        self.scorer = scorer
-        register_extensions(self._settings.attribute)
+        self._set_up(vocab, model, name, scorer, settings)
 
     def initialize(
         self, get_examples: Callable[[], Iterable[Example]] | None = None, *, nlp: Language | None = None
@@ -80,7 +73,7 @@ class SapbertReranker(SettingsAttributes[RerankerSettings], DecidingPipe):
         """Collect the annotated mentions, and start the network as a copy of the linker.
 
         get_examples (Callable | None): Gives the training documents. Without any, a reranker that has learned something
-            is left alone, and another one becomes that which comes with the package.
+            is left alone.
         nlp (Language | None): The pipeline, which has the linkers.
         RAISES (ValueError): If there is nothing to learn from, or a linker is missing.
         """
@@ -219,7 +212,9 @@ class SapbertReranker(SettingsAttributes[RerankerSettings], DecidingPipe):
         return chosen
 
     def _judge(self, examples: Iterable[Example], nlp: Language | None) -> Judged:
-        examples = list(examples) if nlp is None else link_examples(examples, nlp, self)
+        examples = list(examples)
+        validate_examples(examples, "SapbertReranker.calibrate")
+        examples = examples if nlp is None else link_examples(examples, nlp, self)
         batches = self.read_gold(examples)
         if not any(batch.mentions for batch in batches):
             reason = "none of these documents has entities with `kb_id_`"

@@ -9,7 +9,6 @@ import spacy
 from reranking import TEXTS, add_reranker, make_examples, train
 from spacy.tokens import Span
 
-from spacy_sapbert.decision import bundled
 from spacy_sapbert.encoder import make_huggingface_loader
 from spacy_sapbert.linked_docs import note_linker
 from spacy_sapbert.terminology import TerminologyBuilder
@@ -67,17 +66,11 @@ def test_documents_without_annotations_teach_nothing(make_nlp):
     assert reranker.learned is learned
 
 
-def test_without_examples_the_bundled_reranker_is_taken(make_nlp, tmp_path, monkeypatch):
+def test_documents_instead_of_examples_cannot_calibrate(make_nlp):
     nlp = make_nlp()
-    add_reranker(nlp, make_examples(nlp), priors=False)
-    train(nlp, make_examples(nlp), steps=20)
-    nlp.get_pipe("sapbert_reranker").to_disk(tmp_path / "reranker")
-    monkeypatch.setattr(bundled, "FOLDER", tmp_path / "reranker")
-    other = make_nlp()
-    reranker = add_reranker(other)
-    reranker.initialize(nlp=other)
-    assert reranker.model.to_bytes() == nlp.get_pipe("sapbert_reranker").model.to_bytes()
-    assert other("a cold").ents[0].kb_id_ == nlp("a cold").ents[0].kb_id_ == "C0009443"
+    reranker = add_reranker(nlp, make_examples(nlp))
+    with pytest.raises(TypeError, match=r"SapbertReranker\.calibrate"):
+        reranker.calibrate([nlp("a cold")], nlp=nlp)
 
 
 def test_one_concept_only(encoder_folder):

@@ -10,7 +10,7 @@ import typer
 from spacy_sapbert.progress import show_phase, show_progress
 
 from ..errors import Errors
-from .application import ERRORS_OPTION, TRAINING, add_renamed, app
+from .application import ERRORS_OPTION, TRAINING, add_renamed, app, show_counts
 
 ORIGINALS = TRAINING / "evaluation" / "corpora" / "originals.cfg"
 
@@ -36,13 +36,7 @@ def convert_corpus(
             keep_nil=keep_nil,
             errors=errors,  # type: ignore[arg-type]  # checked by the reader
         )
-    for kind in ("parts", "dictionaries"):
-        for name, counts in data[kind].items():
-            listed = ", ".join(f"{n:,} {what.replace('_', ' ')}" for what, n in counts.items())
-            typer.echo(f"{name}: {listed}.")
-    for title, kind in (("Left out", "left_out"), ("Odd", "odd")):
-        for what, entry in data[kind].items():
-            typer.echo(f"{title}: {entry['count']:,} {what}; the first: {entry['first'][0]}")
+    show_counts({**data["parts"], **data["dictionaries"]}, data)
     typer.echo(f"Written to {output}; the counts are in {format_name}.json.")
 
 

@@ -19,6 +19,7 @@ from .application import (
     parse_files,
     parse_list,
     require_files,
+    show_counts,
 )
 
 PARTS = ("train", "dev", "test")
@@ -75,12 +76,7 @@ def convert_documents(
     known = open_terminology(Path(terminology)) if terminology else None
     with show_phase(f"Converting {source}"):
         data = convert(format_name, source, output, settings, terminology=known, shares=parse_shares(split), seed=seed)
-    for name, counts in data["parts"].items():
-        listed = ", ".join(f"{n:,} {what.replace('_', ' ')}" for what, n in counts.items())
-        typer.echo(f"{name}: {listed}.")
-    for title, kind in (("Left out", "left_out"), ("Odd", "odd")):
-        for what, entry in data[kind].items():
-            typer.echo(f"{title}: {entry['count']:,} {what}; the first: {entry['first'][0]}")
+    show_counts(data["parts"], data)
     typer.echo(f"Written to {output}; the counts are in {REPORT}.")
 
 
