@@ -7,6 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 N_BINS = 15
+# The precision at which coverage is reported.
+PRECISION = 0.95
 
 
 class Threshold(NamedTuple):
@@ -69,3 +71,15 @@ def choose_threshold(probabilities: np.ndarray, is_right: np.ndarray, precision:
     kept = ends[found[ends] >= precision]
     last = int(kept[-1]) if len(kept) else int(ends[np.argmax(found[ends])])
     return Threshold(float(ordered[last]), float(found[last]), (last + 1) / len(order))
+
+
+def coverage_at(confidence: np.ndarray, is_right: np.ndarray, precision: float = PRECISION) -> float:
+    """Find the largest share of answers that can be given with a precision.
+
+    confidence (ndarray): Any numbers.
+    is_right (ndarray): Whether each answer is right; bool.
+    precision (float): The precision.
+    RETURNS (float): The share; 0 if no threshold reaches the precision.
+    """
+    best = choose_threshold(confidence, is_right, precision)
+    return best.coverage if best.precision >= precision else 0.0

@@ -10,11 +10,9 @@ from spacy.scorer import PRFScore
 from spacy.training import Example
 
 from ..annotations import NIL, get_candidates
-from ..reliability import area_under_roc, calibration_error, choose_threshold
+from ..reliability import area_under_roc, calibration_error, coverage_at
 from ..scorer import iter_entities, linker_score
 
-# The precision at which coverage is reported.
-PRECISION = 0.95
 NO_LINK = ("", NIL)
 
 
@@ -74,9 +72,8 @@ _NO_NIL: dict[str, float | None] = dict.fromkeys(("nel_nil_p", "nel_nil_r", "nel
 def _score_probabilities(probabilities: np.ndarray, is_right: np.ndarray) -> dict[str, float | None]:
     if not len(probabilities):
         return dict.fromkeys(("nel_ece", "nel_auroc", "nel_coverage_at_95"))
-    best = choose_threshold(probabilities, is_right, PRECISION)
     return {
         "nel_ece": calibration_error(probabilities, is_right),
         "nel_auroc": area_under_roc(probabilities, is_right),
-        "nel_coverage_at_95": best.coverage if best.precision >= PRECISION else 0.0,
+        "nel_coverage_at_95": coverage_at(probabilities, is_right),
     }

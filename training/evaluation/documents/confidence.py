@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from spacy_sapbert.reliability import N_BINS, choose_threshold
+from spacy_sapbert.reliability import N_BINS
 
-PRECISION = 0.95
 # Points of a risk-coverage curve in a file of results.
 POINTS = 50
 
@@ -36,18 +35,6 @@ def risk_coverage(confidence: np.ndarray, is_right: np.ndarray) -> tuple[np.ndar
     sorted_ = confidence[order]
     last = np.append(np.flatnonzero(sorted_[1:] != sorted_[:-1]), len(sorted_) - 1)
     return (last + 1) / len(sorted_), np.cumsum(is_right[order])[last] / (last + 1)
-
-
-def coverage_at(confidence: np.ndarray, is_right: np.ndarray, precision: float = PRECISION) -> float:
-    """Find the largest share of answers that can be given with a precision.
-
-    confidence (ndarray): Any numbers.
-    is_right (ndarray): Whether each answer is right; bool.
-    precision (float): The precision.
-    RETURNS (float): The share; 0 if no threshold reaches the precision.
-    """
-    best = choose_threshold(confidence, is_right, precision)
-    return best.coverage if best.precision >= precision else 0.0
 
 
 def thin_out(values: np.ndarray) -> list[float]:

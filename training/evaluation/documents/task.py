@@ -13,11 +13,11 @@ import spacy
 from spacy.tokens import Doc, DocBin
 
 from spacy_sapbert.files import hash_file
-from spacy_sapbert.reliability import area_under_roc, calibration_error
+from spacy_sapbert.reliability import area_under_roc, calibration_error, coverage_at
 
 from ...errors import Errors
 from ..linking.accuracy import find_hits, name_metric
-from .confidence import bin_confidences, coverage_at, nil_scores, risk_coverage, thin_out
+from .confidence import bin_confidences, nil_scores, risk_coverage, thin_out
 from .linking import LinkedMention, link_documents
 from .pipelines import RANKS, PipelineSystem
 

@@ -13,12 +13,12 @@ from spacy.tokens import Span
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
 from spacy_sapbert.encoder import write_static_encoder
+from spacy_sapbert.reliability import coverage_at
 from spacy_sapbert.terminology import Terminology
 from training.cli import app as cli
 from training.evaluation.documents import task as tasks
 from training.evaluation.documents.confidence import (
     bin_confidences,
-    coverage_at,
     nil_scores,
     risk_coverage,
     thin_out,
