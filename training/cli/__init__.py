@@ -1,6 +1,6 @@
 """The commands: `python -m training --help`."""
 
-from . import benchmarks, coder_tasks, corpora, data, documents, figures, languages, measures, runs
+from . import benchmarks, coder_tasks, corpora, data, documents, figures, languages, measures, probes, runs
 from .application import app
 
 __all__ = [
@@ -13,5 +13,6 @@ __all__ = [
     "figures",
     "languages",
     "measures",
+    "probes",
     "runs",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import srsly
 import typer
@@ -222,19 +222,23 @@ def split(
     held_out: Annotated[int, typer.Option(help="Concepts to hold out; one name of each becomes a query")] = 2000,
     dictionary: Annotated[int, typer.Option(help="Concepts to search among, the held-out ones included")] = 30_000,
     sources: Annotated[str, typer.Option(help="SAB whose concepts are all held out as well: a task for each")] = "",
+    opposites: Annotated[
+        float, typer.Option(min=0, max=1, help="Share of opposite concepts to hold out as well, as left and right")
+    ] = 0.0,
     seed: Annotated[int, SEED_OPTION] = 0,
 ) -> None:
     """Hold out concepts of a terminology, to measure encoders on names unseen in training."""
-    from ..data.splits import HELD_OUT_FILE, write_split
+    from ..data.splits import HELD_OUT_FILE, OPPOSITES_FILES, write_split
 
     loaded = open_terminology(terminology)
+    choice: dict[str, Any] = {"held_out": held_out, "dictionary": dictionary, "seed": seed, "opposites": opposites}
     with show_phase("Holding concepts out"):
-        rest, tasks = write_split(
-            loaded, output, held_out=held_out, dictionary=dictionary, seed=seed, sources=parse_list(sources) or ()
-        )
+        rest, tasks = write_split(loaded, output, sources=parse_list(sources) or (), **choice)
     for name, task in tasks.items():
         typer.echo(
             f"{name}: {len(task.queries):,} queries, {len(task.names):,} names of {task.report['concepts']:,} concepts "
             f"to search{f', of {dictionary:,} asked for' if name == HELD_OUT_FILE else ''}."
         )
+    if opposites:
+        typer.echo(f"Pairs of opposites: {' and '.join(OPPOSITES_FILES)}.")
     typer.echo(f"{len(rest):,} concepts are left for training. Written to {output}.")

@@ -17,10 +17,12 @@ from spacy_sapbert.terminology.storage import MANIFEST as TERMINOLOGY_MANIFEST
 
 from ..errors import Errors
 from .data_folder import DataFolder
+from .opposites import OppositePair, draw_opposites, find_opposites, read_opposites, write_opposites
 from .synonym_pairs import list_distinct_names
 from .task import LinkingTask
 
 TERMINOLOGY_FOLDER, HELD_OUT_FILE, SPLIT_MANIFEST = "terminology", "held_out.json", "split.json"
+OPPOSITES_FILES = ("opposites_dev.json", "opposites_test.json")
 FOLDER = DataFolder(SPLIT_MANIFEST, 2, "`split` and `language-split`")
 
 
@@ -32,10 +34,27 @@ def read_held_out(path: str | Path) -> LinkingTask:
     RAISES (OSError): If there is no such file, or its split is damaged.
     RAISES (ValueError): If the file is not a task, or not part of the split in its folder.
     """
-    manifest = Path(path).with_name(SPLIT_MANIFEST)
-    if Path(path).is_file() and manifest.is_file() and Path(path).name not in FOLDER.read(manifest.parent)["files"]:
-        raise ValueError(Errors.E744.format(path=path))
+    _verify(Path(path))
     return LinkingTask.from_disk(path)
+
+
+def read_held_out_opposites(path: str | Path) -> list[OppositePair]:
+    """Load pairs of opposites. If they lie in the folder of a split, verify the whole folder.
+
+    path (str | Path): The file.
+    RETURNS (list[OppositePair]): The pairs.
+    RAISES (OSError): If there is no such file, or its split is damaged.
+    RAISES (ValueError): If the file holds something else, or is not part of the split in its folder.
+    """
+    _verify(Path(path))
+    return read_opposites(path)
+
+
+def _verify(path: Path) -> None:
+    """Verify the folder of a split that a file lies in."""
+    manifest = path.with_name(SPLIT_MANIFEST)
+    if path.is_file() and manifest.is_file() and path.name not in FOLDER.read(manifest.parent)["files"]:
+        raise ValueError(Errors.E744.format(path=path))
 
 
 def split_terminology(
@@ -139,43 +158,81 @@ def write_split(
     dictionary: int,
     seed: int = 0,
     sources: Sequence[str] = (),
+    opposites: float = 0.0,
 ) -> tuple[Terminology, dict[str, LinkingTask]]:
     """Split a terminology, and write all parts to one folder.
 
     terminology (Terminology): Concepts and names.
-    path (str | Path): The folder, for `terminology/`, `held_out.json`, `held_out_<source>.json` and the manifest
-        `split.json`.
+    path (str | Path): The folder, for `terminology/`, `held_out.json`, `held_out_<source>.json`, files of opposites and
+        the manifest `split.json`.
     held_out (int): As for `split_terminology`.
     dictionary (int): As for `split_terminology`.
     seed (int): As for `split_terminology`.
     sources (Sequence[str]): Sources to hold out whole, each with its own task.
+    opposites (float): The share of groups of opposite concepts to hold out of what is left; see `draw_opposites`.
     RETURNS (tuple[Terminology, dict[str, LinkingTask]]): The concepts left for training, and the tasks by file name.
-    RAISES (ValueError): As `split_terminology` and `hold_out_source`.
+    RAISES (ValueError): As `split_terminology` and `hold_out_source`; or if there are no opposites to hold out.
     """
     rest, tasks = terminology, {}
     for source in sources:
         rest, tasks[f"held_out_{source}.json"] = hold_out_source(rest, source, seed=seed)
     rest, tasks[HELD_OUT_FILE] = split_terminology(rest, held_out=held_out, dictionary=dictionary, seed=seed)
+    parts: dict[str, list[OppositePair]] = {}
+    if opposites:
+        rest, parts = hold_out_opposites(rest, opposites, seed=seed)
+    settings = {"held_out": held_out, "dictionary": dictionary, "seed": seed, "sources": list(sources)}
     data: dict[str, Any] = {
-        "settings": {"held_out": held_out, "dictionary": dictionary, "seed": seed, "sources": list(sources)},
+        "settings": {**settings, "opposites": opposites} if opposites else settings,
         "terminology": terminology.fingerprint,
     }
-    save_split(path, rest, tasks, data)
+    save_split(path, rest, tasks, data, opposites=parts)
     return rest, tasks
 
 
-def save_split(path: str | Path, rest: Terminology, tasks: Mapping[str, LinkingTask], data: Mapping[str, Any]) -> None:
+def hold_out_opposites(
+    terminology: Terminology, share: float, *, seed: int = 0
+) -> tuple[Terminology, dict[str, list[OppositePair]]]:
+    """Hold out opposite concepts, for the development and the test of encoders that have seen neither.
+
+    terminology (Terminology): Concepts and names.
+    share (float): As for `draw_opposites`.
+    seed (int): Seed of all choices.
+    RETURNS (tuple[Terminology, dict[str, list[OppositePair]]]): The concepts left for training, and the pairs by file
+        name.
+    RAISES (ValueError): If a part is empty.
+    """
+    parts = dict(
+        zip(OPPOSITES_FILES, draw_opposites(find_opposites(terminology, seed=seed), share, seed=seed), strict=True)
+    )
+    if not all(parts.values()):
+        allowed = "larger, or 0, because too few concepts have an opposite by a name"
+        raise ValueError(Errors.E404.format(name="opposites", where="", value=share, allowed=allowed))
+    held_out = {id_ for pairs in parts.values() for pair in pairs for id_ in (pair.concept, pair.opposite)}
+    return remove_concepts(terminology, sorted(held_out)).terminology, parts
+
+
+def save_split(
+    path: str | Path,
+    rest: Terminology,
+    tasks: Mapping[str, LinkingTask],
+    data: Mapping[str, Any],
+    *,
+    opposites: Mapping[str, Sequence[OppositePair]] | None = None,
+) -> None:
     """Write the parts of a split to one folder.
 
     path (str | Path): The folder, for `terminology/`, the tasks and the manifest `split.json`.
     rest (Terminology): The concepts left for training.
     tasks (Mapping[str, LinkingTask]): The tasks by file name.
     data (Mapping[str, Any]): Other entries of the manifest.
+    opposites (Mapping[str, Sequence[OppositePair]] | None): Pairs of opposites by file name.
     """
     hashes: dict[str, str] = {}
     with FOLDER.write(path, data, hashes=hashes) as temporary:
         for name, task in tasks.items():
             task.to_disk(temporary / name)
+        for name, pairs in (opposites or {}).items():
+            write_opposites(pairs, temporary / name)
         rest.to_disk(temporary / TERMINOLOGY_FOLDER)
         manifest = temporary / TERMINOLOGY_FOLDER / TERMINOLOGY_MANIFEST
         saved = read_manifest(manifest, TERMINOLOGY_VERSION, check_files=False)

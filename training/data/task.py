@@ -15,6 +15,8 @@ from spacy_sapbert.terminology.readers.lines import invalid_utf8
 from ..errors import Errors
 from .run_folder import write_text
 
+CONTENT = "queries and a dictionary"
+
 
 @dataclass(frozen=True)
 class LinkingTask:
@@ -87,9 +89,11 @@ class LinkingTask:
             if is_whole:
                 _check_texts(task)
         except (TypeError, ValueError) as error:
-            raise ValueError(Errors.E670.format(path=path, reason=error)) from error
+            raise ValueError(Errors.E670.format(path=path, what=CONTENT, reason=error)) from error
         if not is_whole:
-            raise ValueError(Errors.E670.format(path=path, reason="queries, gold, names and ids do not fit together"))
+            raise ValueError(
+                Errors.E670.format(path=path, what=CONTENT, reason="queries, gold, names and ids do not fit together")
+            )
         return task
 
     def hash(self) -> str:

@@ -148,7 +148,7 @@ class TrainingErrors:
 
     # E67x, E68x: tasks, batches and sweeps
     E670 = (
-        "{path} is no file of queries and a dictionary: {reason}. Make it anew with `python -m training split`, or "
+        "{path} is no file of {what}: {reason}. Make it anew with `python -m training split`, or "
         "give the file that this command has written."
     )
     E672 = "{file} has no name (sources: {sources}). Check the path, and the sources against its third column."
