@@ -1,6 +1,6 @@
 """The commands: `python -m training --help`."""
 
-from . import benchmarks, coder_tasks, corpora, data, documents, figures, languages, measures, probes, runs
+from . import benchmarks, coder_tasks, corpora, data, documents, figures, languages, measures, probes, runs, selection
 from .application import app
 
 __all__ = [
@@ -15,4 +15,5 @@ __all__ = [
     "measures",
     "probes",
     "runs",
+    "selection",
 ]

@@ -65,7 +65,7 @@ def read_relation_tasks(relations: str, terminology: str, unseen: str, max_tripl
     missing = [option for option in ("--relations", "--relation-terminology") if not given[option]]
     if any(given.values()) and missing:
         there = next(option for option, value in given.items() if value)
-        raise ValueError(Errors.E831.format(given=there, missing=" and ".join(missing)))
+        raise ValueError(Errors.E831.format(given=there, missing=" and ".join(missing), command="sweep"))
     if not relations:
         return {}
     from spacy_sapbert.terminology import Terminology

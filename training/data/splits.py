@@ -100,6 +100,19 @@ def hold_out_source(terminology: Terminology, source: str, *, seed: int = 0) -> 
     RETURNS (tuple[Terminology, LinkingTask]): The concepts left for training, and the task.
     RAISES (ValueError): If the source has no concept with a query, or no concept is left for training.
     """
+    task, concepts = make_source_task(terminology, source, seed=seed)
+    return hold_out(terminology, concepts), task
+
+
+def make_source_task(terminology: Terminology, source: str, *, seed: int = 0) -> tuple[LinkingTask, np.ndarray]:
+    """Make the task of a source as `hold_out_source` does, and leave the terminology as it is.
+
+    terminology (Terminology): Concepts and names.
+    source (str): The source (SAB).
+    seed (int): Seed of the choice of names.
+    RETURNS (tuple[LinkingTask, np.ndarray]): The task, and the rows of the source's concepts.
+    RAISES (ValueError): As `hold_out_source`.
+    """
     has_source = terminology.names["source"].cast(pl.String).str.split("|").list.contains(source)
     concepts = terminology.names.filter(has_source)["concept"].unique().sort().to_numpy()
     names = list_distinct_names(terminology)
@@ -107,11 +120,19 @@ def hold_out_source(terminology: Terminology, source: str, *, seed: int = 0) -> 
     paired, is_eligible = _find_paired(names, len(terminology))
     asked = paired[is_eligible[paired] & np.isin(paired, concepts)]
     if not len(asked) or len(concepts) == len(terminology):
-        sources = terminology.names["source"].cast(pl.String).str.split("|").explode().unique().sort()
-        details = {"concepts": len(concepts), "eligible": len(asked), "known": ", ".join(filter(None, sources))}
+        details = {"concepts": len(concepts), "eligible": len(asked), "known": ", ".join(list_all_sources(terminology))}
         raise ValueError(Errors.E674.format(source=source, **details))
-    task = _make_task(names, terminology.concepts["id"], asked, concepts, np.random.default_rng(seed))
-    return hold_out(terminology, concepts), task
+    return _make_task(names, terminology.concepts["id"], asked, concepts, np.random.default_rng(seed)), concepts
+
+
+def list_all_sources(terminology: Terminology) -> list[str]:
+    """List the sources of a terminology's names.
+
+    terminology (Terminology): Concepts and names.
+    RETURNS (list[str]): The sources, sorted.
+    """
+    sources = terminology.names["source"].cast(pl.String).unique().str.split("|").explode().unique().sort()
+    return [source for source in sources if source]
 
 
 def _find_paired(names: pl.DataFrame, n_concepts: int) -> tuple[np.ndarray, np.ndarray]:

@@ -57,9 +57,8 @@ class MethodErrors:
         "`method = {method!r}` below [run] of {config}."
     )
     E831 = (
-        "{given} is given without {missing}. Relations are measured with --relations, a folder of triples, and "
-        "--relation-terminology, which has the names of their concepts; --unseen, the terminology that is trained on, "
-        "adds a column to theirs. Give what is missing."
+        "{given} is given without {missing}. Give what is missing: `python -m training {command} --help` says what "
+        "each option is for."
     )
     E832 = (
         "{n} of {triples} triples that are to be measured as unseen are not: runs are trained on both of their "

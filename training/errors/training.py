@@ -170,8 +170,8 @@ class TrainingErrors:
         "but chance. Check the spelling of the sections, or leave one out."
     )
     E678 = (
-        "There is nothing to measure on: no held-out names are given, and the folder of corpora ({benchmarks!r}) has "
-        "none of those that {path} lists. Give --held-out, --benchmarks or both."
+        "There is nothing to measure on: no other task is given, and the folder of corpora ({benchmarks!r}) has none "
+        "of those that {path} lists. Give --benchmarks or another task; `--help` lists them."
     )
     E679 = (
         "objective.margin is {margin}, with the miner {miner!r}. A margin is 0 or more, and needs a miner: set "

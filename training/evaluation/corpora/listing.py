@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 from thinc.api import Config
 
 from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.readers.lines import SourceFile
 
-from ...data.corpus_files import EQUAL_IDS, read_dictionary_rows
+from ...data.corpus_files import read_dictionary_rows
 from ...data.mentions import Mention, read_mentions
 from ...data.task import LinkingTask
+from ...data.task_samples import limit_names
 from ...errors import Errors
 from ..linking.cleaning import NCBI_SPELLING
 from ..linking.protocols import get_protocol, make_task
@@ -173,7 +172,7 @@ def read_task(corpus: Corpus, *, protocol: str = "strict", max_names: int = 0, s
         seen=read_seen(corpus) if rules.needs_seen else (),
         spelling=SPELLINGS[corpus.spelling],
     )
-    return _limit(task, max_names, seed) if max_names and len(task.names) > max_names else task
+    return limit_names(task, max_names, seed=seed) if max_names else task
 
 
 def read_corpus_mentions(path: str | Path, *, fold: int = 0) -> list[Mention]:
@@ -224,26 +223,3 @@ def _read_terminology(corpus: Corpus) -> list[tuple[str, str]]:
     ids = terminology.concepts["id"].gather(names["concept"]).to_list()
     fits = re.compile(corpus.ids).fullmatch if corpus.ids else bool
     return [(joined, name) for joined, name in zip(ids, names["name"].to_list(), strict=True) if fits(joined)]
-
-
-def _limit(task: LinkingTask, max_names: int, seed: int) -> LinkingTask:
-    kept = _choose_names(task.ids, {gold for ids in task.gold for gold in ids}, max_names, seed)
-    return replace(
-        task,
-        ids=[task.ids[row] for row in kept],
-        names=[task.names[row] for row in kept],
-        report={**task.report, "names": len(kept), "limited_to": max_names},
-    )
-
-
-def _choose_names(ids: list[str], gold: set[str], max_names: int, seed: int) -> list[int]:
-    counts = Counter(ids)
-    chosen = {joined for joined in counts if not gold.isdisjoint(joined.split(EQUAL_IDS))}
-    n = sum(counts[joined] for joined in chosen)
-    others = [joined for joined in counts if joined not in chosen]
-    for place in np.random.default_rng(seed).permutation(len(others)):
-        if n >= max_names:
-            break
-        chosen.add(others[place])
-        n += counts[others[place]]
-    return [row for row, joined in enumerate(ids) if joined in chosen]

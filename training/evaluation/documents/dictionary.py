@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,6 +13,7 @@ from spacy_sapbert.terminology.edits import remove_concepts
 from spacy_sapbert.terminology.readers.lines import SourceFile
 
 from ...data.corpus_files import EQUAL_IDS, read_dictionary_rows
+from ...data.task_samples import choose_concepts
 from ...errors import Errors
 
 # The source of the other ids of a concept.
@@ -121,3 +122,20 @@ def remove_share(terminology: Terminology, share: float, *, seed: int = 0) -> tu
     rows = np.random.default_rng(seed).permutation(len(terminology))[: round(share * len(terminology))]
     ids = sorted(terminology.concepts["id"].gather(np.sort(rows)).to_list())
     return (remove_concepts(terminology, ids).terminology if ids else terminology), ids
+
+
+def limit_dictionary(terminology: Terminology, gold: Collection[str], max_names: int, *, seed: int = 0) -> Terminology:
+    """Keep gold concepts, and other concepts drawn at random.
+
+    terminology (Terminology): The terminology.
+    gold (Collection[str]): Ids of gold concepts.
+    max_names (int): The most names to keep, roughly.
+    seed (int): Seed of the draw.
+    RETURNS (Terminology): A terminology with fewer concepts; the same if it has no more names.
+    """
+    if terminology.n_names <= max_names:
+        return terminology
+    ids = terminology.concepts["id"]
+    of_names = ids.gather(terminology.names["concept"]).to_list()
+    chosen = choose_concepts(of_names, gold, max_names, seed=seed)
+    return remove_concepts(terminology, [id_ for id_ in ids if id_ not in chosen]).terminology
