@@ -11,15 +11,18 @@ from typing_extensions import NotRequired
 from .linker_settings import LinkerSettings
 from .queries import Query
 from .retrieval.filters import ConceptFilter
+from .retrieval.hits import Hits
 
 if TYPE_CHECKING:
+    from .retrieval.hits import Hit
     from .retrieval.retriever import Retriever
-    from .retrieval.ties import Hit
     from .snapshot import Snapshot
 
 
 # How far the best candidate of a short form stays behind that of the long form.
 MARGIN = 0.001
+# Concepts whose descriptions are kept.
+KEPT_CONCEPTS = 1 << 16
 
 
 class Candidate(TypedDict):
@@ -64,25 +67,40 @@ def find_candidates(
     snapshot (Snapshot): What to search with. New candidates are added to its cache.
     RETURNS (dict[Query, list[Candidate]]): The candidates of each, best first. They are shared with the cache.
     """
-    k, retriever, cache = settings.k, snapshot.retriever, snapshot.cache
+    k, cache = settings.k, snapshot.cache
+    cached = {query: cache.get((k, query)) for query in dict.fromkeys(queries)}
+    hits = find_hits([query for query, candidates in cached.items() if candidates is None], settings, snapshot)
+    maker = CandidateMaker(snapshot.retriever, settings.output_source)
     found: dict[Query, list[Candidate]] = {}
-    unknown: dict[ConceptFilter, list[str]] = {}
-    for query in dict.fromkeys(queries):
-        cached = cache.get((k, query))
-        if cached is None:
-            unknown.setdefault(query.filter, []).append(query.text)
-        found[query] = cached or []
-    texts_to_encode = dict.fromkeys(text for texts in unknown.values() for text in texts)
-    vectors = encode_texts(list(texts_to_encode), snapshot, settings.batch_size)
-    for allowed, texts in unknown.items():
+    for query, candidates in cached.items():
+        if candidates is None:
+            candidates = [maker.make(query.text, hit) for hit in hits[query]]
+            cache.put((k, query), candidates)
+        found[query] = candidates
+    return found
+
+
+def find_hits(queries: Iterable[Query], settings: LinkerSettings, snapshot: Snapshot) -> dict[Query, Hits]:
+    """Find the concepts of queries in the index. Each distinct string is encoded once.
+
+    queries (Iterable[Query]): Distinct queries.
+    settings (LinkerSettings): The linker's settings.
+    snapshot (Snapshot): What to search with.
+    RETURNS (dict[Query, Hits]): The concepts of each.
+    """
+    by_filter: dict[ConceptFilter, list[str]] = {}
+    for query in queries:
+        by_filter.setdefault(query.filter, []).append(query.text)
+    vectors = encode_texts(
+        [*{text: None for texts in by_filter.values() for text in texts}], snapshot, settings.batch_size
+    )
+    found: dict[Query, Hits] = {}
+    for allowed, texts in by_filter.items():
+        found.update((Query(text, allowed), Hits.of([])) for text in texts)
         known = [text for text in texts if text in vectors]
         if known:
-            hits = retriever.search(known, np.stack([vectors[text] for text in known]), k, allowed)
-            made = make_candidates(retriever, known, hits, allowed)
-            found.update((Query(text, allowed), candidates) for text, candidates in zip(known, made, strict=True))
-        for text in texts:
-            query = Query(text, allowed)
-            cache.put((k, query), found[query])
+            hits = snapshot.retriever.search(known, np.stack([vectors[text] for text in known]), settings.k, allowed)
+            found.update(zip((Query(text, allowed) for text in known), hits, strict=True))
     return found
 
 
@@ -109,41 +127,63 @@ def encode_texts(texts: list[str], snapshot: Snapshot, batch_size: int) -> dict[
     return {text: vector for text, vector in vectors.items() if vector is not None}
 
 
-def make_candidates(
-    retriever: Retriever, texts: Sequence[str], hits: Sequence[Sequence[Hit]], allowed: ConceptFilter
-) -> list[list[Candidate]]:
-    """Turn hits into plain data.
+class CandidateMaker:
+    """Turn hits into plain data. Each concept is looked up once.
 
-    retriever (Retriever): The retriever that found the hits.
-    texts (Sequence[str]): The mentions.
-    hits (Sequence[Sequence[Hit]]): The concepts found for each.
-    allowed (ConceptFilter): The filter that they were found with, which says what their ids are.
-    RETURNS (list[list[Candidate]]): The candidates of each mention, in the order of its hits.
+    retriever (Retriever): The retriever that finds the hits.
+    output_source (str | None): The linker's setting, by which ids are codes.
     """
-    # One value at a time: whatever polars does on whole tables may run on its threads, which a forked process lacks,
-    # so that it would wait forever.
-    concepts = {}
-    for row in {hit.concept for found in hits for hit in found}:
-        concept_id, canonical_name, types = (column[row] for column in retriever.concept_columns)
-        concepts[row] = retriever.get_id(row, allowed), concept_id, canonical_name, types.to_list()
-    return [
-        [_make_candidate(text, hit, concepts[hit.concept], retriever.names[hit.name]) for hit in found]
-        for text, found in zip(texts, hits, strict=True)
-    ]
 
+    def __init__(self, retriever: Retriever, output_source: str | None) -> None:
+        self._retriever, self._output_source = retriever, output_source
+        self._concepts: dict[int, tuple[str, str, str, list[str]]] = {}
 
-def _make_candidate(text: str, hit: Hit, concept: tuple[str, str, str, list[str]], name: str) -> Candidate:
-    id_, concept_id, canonical_name, types = concept
-    return {
-        "id": id_,
-        "concept_id": concept_id,
-        # Rounding can make the cosine of equal vectors a little more than 1.
-        "score": min(hit.score, 1.0),
-        "name": name,
-        "canonical_name": canonical_name,
-        "types": types,
-        "mention": text,
-    }
+    def make(self, mention: str, hit: Hit) -> Candidate:
+        """Make a candidate.
+
+        mention (str): The string that was looked up.
+        hit (Hit): What was found. Without a name (-1), the candidate is shown with its canonical name.
+        RETURNS (Candidate): The candidate.
+        """
+        id_, concept_id, canonical_name, types = self._describe(hit.concept)
+        return {
+            "id": id_,
+            "concept_id": concept_id,
+            # Rounding can make the cosine of equal vectors a little more than 1.
+            "score": min(hit.score, 1.0),
+            "name": self._retriever.names[hit.name] if hit.name >= 0 else canonical_name,
+            "canonical_name": canonical_name,
+            "types": [*types],
+            "mention": mention,
+        }
+
+    def get_id(self, concept: int) -> str:
+        """Get the id of candidates.
+
+        concept (int): The concept's row.
+        RETURNS (str): The id.
+        """
+        return self._describe(concept)[0]
+
+    def get_canonical_name(self, concept: int) -> str:
+        """Get the canonical name of candidates.
+
+        concept (int): The concept's row.
+        RETURNS (str): The name.
+        """
+        return self._describe(concept)[2]
+
+    def _describe(self, concept: int) -> tuple[str, str, str, list[str]]:
+        known = self._concepts.get(concept)
+        if known is None:
+            # One value at a time: whatever polars does on whole tables may run on its threads, which a forked process
+            # lacks, so that it would wait forever.
+            concept_id, canonical_name, types = (column[concept] for column in self._retriever.concept_columns)
+            id_ = self._retriever.get_id(concept, self._output_source)
+            if len(self._concepts) >= KEPT_CONCEPTS:
+                self._concepts.clear()
+            known = self._concepts[concept] = id_, concept_id, canonical_name, types.to_list()
+        return known
 
 
 def choose_candidates(

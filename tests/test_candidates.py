@@ -8,11 +8,10 @@ import srsly
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_sapbert.candidates import make_candidates, merge_candidates
+from spacy_sapbert.candidates import CandidateMaker, merge_candidates
 from spacy_sapbert.index import ExactIndex
-from spacy_sapbert.retrieval.filters import ConceptFilter
+from spacy_sapbert.retrieval.hits import Hit
 from spacy_sapbert.retrieval.retriever import Retriever
-from spacy_sapbert.retrieval.ties import Hit
 
 
 def candidate(id_, score, mention="m"):
@@ -88,18 +87,13 @@ def test_merging_gives_the_best_concepts_once_each_in_order(first, second, k):
     assert all(round(o["score"], 6) < scores[-1] for o in left_out)
 
 
-def test_making_candidates_keeps_mentions_apart_also_without_hits(terminology):
+def test_hits_become_plain_data(terminology):
     rows = {terminology.concepts["id"][row]: row for row in range(len(terminology))}
     names = {name: row for row, name in enumerate(terminology.names["name"].to_list())}
-    hits = [
-        [],
-        [Hit(rows["C0027051"], names["heart attack"], 0.5), Hit(rows["C0020538"], names["hypertension"], 0.4)],
-        [],
-    ]
     retriever = Retriever(terminology, ExactIndex(), *np.empty((3, 0), dtype=np.int64))
-    made = make_candidates(retriever, ["a", "b", "c"], hits, ConceptFilter())
-    assert [len(found) for found in made] == [0, 2, 0]
-    assert made[1][0] == {
+    maker = CandidateMaker(retriever, None)
+    made = maker.make("b", Hit(rows["C0027051"], names["heart attack"], 0.5))
+    assert made == {
         "id": "C0027051",
         "concept_id": "C0027051",
         "score": 0.5,
@@ -108,8 +102,9 @@ def test_making_candidates_keeps_mentions_apart_also_without_hits(terminology):
         "types": ["T047"],
         "mention": "b",
     }
-    assert made[1][1]["canonical_name"] == "Hypertensive disease"
-    assert make_candidates(retriever, [], [], ConceptFilter()) == []
+    made["types"].append("changed")
+    again = maker.make("c", Hit(rows["C0027051"], -1, 1.0000001))
+    assert (again["name"], again["score"], again["types"]) == ("Myocardial Infarction", 1.0, ["T047"])
 
 
 def test_candidates_are_plain_data_for_every_serialiser(make_nlp):

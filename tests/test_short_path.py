@@ -32,7 +32,8 @@ FILES = [
     "encoder/transformer.py",
     "encoder/forward.py",
     "retrieval/retriever.py",
-    "retrieval/ties.py",
+    "retrieval/collecting.py",
+    "retrieval/hits.py",
     "index/exact.py",
     "index/nearest.py",
 ]

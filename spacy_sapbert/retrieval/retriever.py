@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,9 +13,11 @@ from ..errors import Errors
 from ..index import ExactIndex, Subset
 from .altered_names import encode_altered_names
 from .cache import LRUCache
+from .collecting import Collector, Found, IdNumbers, Names
 from .filter_cost import get_effort, grow_while_cheap
 from .filters import Allowed, ConceptFilter, FilterTable
-from .ties import TIE, Hit, TieBreaker
+from .hits import Hits
+from .ties import TieBreaker
 from .token_rows import encode_groups, group_by_tokens, make_row_table, warn_of_unsayable
 from .vector_store import VectorStore
 
@@ -23,8 +25,6 @@ if TYPE_CHECKING:
     from ..encoder.shim import EncoderShim
     from ..terminology.table import Terminology
 
-# A name that is written like the mention has its vector, and even in half precision a higher cosine than this.
-SAME_STRING = 0.99
 # Cached filters, and cached copies of the vectors that they allow. Each label of `label_types` has a filter.
 KEPT_FILTERS = 32
 KEPT_SUBSETS = 8
@@ -39,9 +39,9 @@ class _Batch(NamedTuple):
     vectors: np.ndarray
     k: int
     allowed: Allowed | None
-    found: list[list[Hit]]
-    # Hits are distinct by this value of the concept's row: the row itself, or an id that concepts can share.
-    get_key: Callable[[int], Any] = int
+    found: list[Hits]
+    # The numbers of ids that concepts can share; None if each has its own.
+    number: Callable[[np.ndarray], np.ndarray] | None = None
 
 
 class Retriever:
@@ -75,11 +75,10 @@ class Retriever:
         # Columns of the terminology, because getting one from its table takes longer than reading a value.
         self.concept_columns = [terminology.concepts[column] for column in ("id", "canonical_name", "types")]
         self.names = terminology.names["name"]
-        # An array, because reading one value of a column takes a microsecond.
-        self._preferred = terminology.names["preferred"].to_numpy()
-        self._concept_of_name = terminology.name_concept
         self.filters = FilterTable(terminology)
-        self._ties = TieBreaker(terminology)
+        preferred = terminology.names["preferred"].to_numpy()
+        names = Names(self.offsets, self.name_rows, terminology.name_concept, self.names, preferred)
+        self._collector = Collector(names, TieBreaker(terminology))
         self._allowed: LRUCache[Allowed] = LRUCache(KEPT_FILTERS)
         self._subsets: LRUCache[Subset] = LRUCache(KEPT_SUBSETS)
 
@@ -137,19 +136,19 @@ class Retriever:
             self._allowed.put(concept_filter, allowed)
         return allowed
 
-    def get_id(self, concept: int, allowed: ConceptFilter) -> str:
+    def get_id(self, concept: int, coded_in: str | None) -> str:
         """Get the id that a concept has under a filter. Two concepts with one id are found as one.
 
         concept (int): The concept's row.
-        allowed (ConceptFilter): A filter that allows the concept.
-        RETURNS (str): Its first code in the filter's source `coded_in`, or else its own id.
+        coded_in (str | None): The filter's source of codes, in which the concept has one.
+        RETURNS (str): Its first code in that source, or else its own id.
         """
         concept_id: str = self.concept_columns[0][concept]
-        return concept_id if allowed.coded_in is None else self.terminology.codes(concept_id, allowed.coded_in)[0]
+        return concept_id if coded_in is None else self.terminology.codes(concept_id, coded_in)[0]
 
     def search(
         self, texts: Sequence[str], vectors: np.ndarray, k: int, allowed: ConceptFilter | None = None
-    ) -> list[list[Hit]]:
+    ) -> list[Hits]:
         """Find the nearest concepts of each mention.
 
         texts (Sequence[str]): The mentions; used to choose between names with the same vector.
@@ -157,10 +156,10 @@ class Retriever:
         k (int): Distinct concepts wanted, or distinct codes with a filter for `coded_in`. There are more where the last
             ones have the same score.
         allowed (ConceptFilter | None): The concepts and names that may be found; None for all.
-        RETURNS (list[list[Hit]]): For each mention its concepts, best first. `TieBreaker` has the order of equal ones.
+        RETURNS (list[Hits]): For each mention its concepts, best first. `TieBreaker` has the order of equal ones.
         RAISES (ValueError): If the filter has a value that the terminology lacks.
         """
-        found: list[list[Hit]] = [[] for _ in texts]
+        found = [Hits.of([]) for _ in texts]
         pending = np.arange(len(texts))
         if allowed is None or allowed.is_open:
             fetches = grow_to(len(self.index), get_first_fetch(k))
@@ -168,8 +167,10 @@ class Retriever:
         else:
             names = self.allow(allowed)
             if names.n_concepts:
-                get_key = int if allowed.coded_in is None else cache(partial(self.get_id, allowed=allowed))
-                batch = _Batch(texts, vectors, min(k, names.n_concepts), names, found, get_key)
+                number = (
+                    None if allowed.coded_in is None else IdNumbers(partial(self.get_id, coded_in=allowed.coded_in))
+                )
+                batch = _Batch(texts, vectors, min(k, names.n_concepts), names, found, number)
                 self._look_among(batch, names, pending)
         return found
 
@@ -194,53 +195,15 @@ class Retriever:
         for fetch in fetches:
             if not len(pending):
                 break
-            rows, scores = search(batch.vectors[pending], fetch)
-            kept = None if batch.allowed is None else (rows >= 0) & batch.allowed.rows[rows]
-            unfinished = []
-            for place, query in enumerate(pending.tolist()):
-                part = slice(None) if kept is None else kept[place]
-                taken = rows[place, part], scores[place, part].tolist()
-                if not self._collect(batch, query, *taken, float(scores[place, -1])):
-                    unfinished.append(query)
+            places = pending.tolist()
+            texts = [batch.texts[place] for place in places]
+            found = Found(texts, *search(batch.vectors[pending], fetch), batch.k, batch.allowed, batch.number)
+            collected, is_complete = self._collector.collect(found)
+            for place, hits in zip(places, collected, strict=True):
+                batch.found[place] = hits
             # A concept with many similar names can fill the first rows. Only such mentions are searched again.
-            pending = np.array(unfinished, dtype=np.int64)
+            pending = pending[~is_complete]
         return pending
-
-    def _collect(self, batch: _Batch, query: int, rows: np.ndarray, scores: list[float], lowest: float) -> bool:
-        """Collect distinct concepts or codes from index rows. Tell whether no further row can change the result.
-
-        The lowest score is the score of the last fetched row, which the filter may exclude.
-        """
-        text, k = batch.texts[query], batch.k
-        best: dict[int, tuple[Hit, tuple[bool, bool]]] = {}
-        distinct: set[Any] = set()
-        last, is_complete = np.inf, False
-        # Lists, because a single item of an array takes several times as long.
-        starts, ends = self.offsets[rows].tolist(), self.offsets[rows + 1].tolist()
-        for row, score, start, end in zip(rows.tolist(), scores, starts, ends, strict=True):
-            if row < 0 or (len(distinct) >= k and score < last - TIE):
-                is_complete = True
-                break
-            last = score
-            for name_row in self.name_rows[start:end].tolist():
-                if batch.allowed is not None and not batch.allowed.names[name_row]:
-                    continue
-                concept = self._concept_of_name.item(name_row)
-                known = best.get(concept)
-                # A lower score can't replace a hit.
-                if known is not None and score < known[0].score - TIE:
-                    continue
-                # Of names with the same vector, those written like the mention come first, then preferred ones.
-                differs = score < SAME_STRING or self.names[name_row] != text
-                rank = differs, not self._preferred.item(name_row)
-                if known is None or rank < known[1]:
-                    best[concept] = (Hit(concept, name_row, score), rank)
-                    distinct.add(batch.get_key(concept))
-        hits: dict[Any, Hit] = {}
-        for hit in self._ties.order(text, [hit for hit, _ in best.values()]):
-            hits.setdefault(batch.get_key(hit.concept), hit)
-        batch.found[query] = list(hits.values())
-        return is_complete or (len(distinct) >= k and lowest < last - TIE)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A copy can apply its filters itself.

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby, pairwise
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from .hits import Hit
 
 if TYPE_CHECKING:
     from ..terminology.table import Terminology
@@ -15,19 +17,6 @@ TIE = 1e-6
 DIGITS = 6
 # Of a concept without parents nothing is known. It comes after those with any number of ancestors.
 UNKNOWN = float("inf")
-
-
-class Hit(NamedTuple):
-    """A concept found for a mention.
-
-    concept (int): Its row in the terminology's concepts.
-    name (int): Row, in the terminology's names, of the name that matched best.
-    score (float): Cosine of mention and name.
-    """
-
-    concept: int
-    name: int
-    score: float
 
 
 class TieBreaker:

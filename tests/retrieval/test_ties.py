@@ -2,7 +2,8 @@
 
 import pytest
 
-from spacy_sapbert.retrieval.ties import Hit, TieBreaker
+from spacy_sapbert.retrieval.hits import Hit
+from spacy_sapbert.retrieval.ties import TieBreaker
 from spacy_sapbert.terminology import TerminologyBuilder
 
 

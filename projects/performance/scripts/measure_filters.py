@@ -23,8 +23,8 @@ from spacy_sapbert.candidates import Candidate
 from spacy_sapbert.index.recall import TOLERANCE
 from spacy_sapbert.linker import SapbertLinker
 from spacy_sapbert.retrieval.filters import ConceptFilter
+from spacy_sapbert.retrieval.hits import Hits
 from spacy_sapbert.retrieval.retriever import Retriever
-from spacy_sapbert.retrieval.ties import Hit
 from spacy_sapbert.terminology import Terminology
 from training.data.run_folder import write_json
 
@@ -65,18 +65,16 @@ def make_filters(terminology: Terminology, seed: int) -> dict[str, dict[str, lis
     return found
 
 
-def search(
-    retriever: Retriever, texts: list[str], vectors: np.ndarray, allowed: ConceptFilter | None
-) -> list[list[Hit]]:
+def search(retriever: Retriever, texts: list[str], vectors: np.ndarray, allowed: ConceptFilter | None) -> list[Hits]:
     """Search in batches, as the linker does.
 
     retriever (Retriever): The retriever.
     texts (list[str]): The mentions.
     vectors (ndarray): Their vectors.
     allowed (ConceptFilter | None): The filter; None for none.
-    RETURNS (list[list[Hit]]): What was found for each mention.
+    RETURNS (list[Hits]): What was found for each mention.
     """
-    found: list[list[Hit]] = []
+    found: list[Hits] = []
     for first in range(0, len(texts), BATCH_SIZE):
         batch = slice(first, first + BATCH_SIZE)
         found.extend(retriever.search(texts[batch], vectors[batch], K, allowed))
