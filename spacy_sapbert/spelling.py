@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from .normalization import normalize_writing
 
-# Strings and words whose normal form is cached.
+# Words whose normal form is cached.
 CACHED = 1 << 16
 _WORD = re.compile(r"[^\W_]+(?:'s(?![^\W_]))?")
 
@@ -80,7 +80,6 @@ _NUMERAL = re.compile("(x{0,3})(ix|iv|v?i{0,3})([a-c]?)")
 _NUMBERED = frozenset("class degree factor grade group level phase stage type".split())
 
 
-@lru_cache(CACHED)
 def normal_words(text: str) -> tuple[str, ...]:
     """Return the normal forms of a string's words: small letters, no possessive, singular, American, Arabic numerals.
 

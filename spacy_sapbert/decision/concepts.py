@@ -2,57 +2,94 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..candidates import CandidateMaker
+from ..retrieval.hits import Hit
+from .features.comparing import StringStore
 
 if TYPE_CHECKING:
-    from ..terminology.table import Terminology
+    from ..candidates import Candidate
+    from ..retrieval.retriever import Retriever
+    from .listed import Listed
+    from .lists import Proposal
 
-
-class ConceptFacts(NamedTuple):
-    """What features say of a concept.
-
-    n_names (int): Its names.
-    n_parents (int): Its parents.
-    n_types (int): Its semantic types.
-    """
-
-    n_names: int
-    n_parents: int
-    n_types: int
+# Concepts whose facts are kept.
+KEPT_CONCEPTS = 1 << 16
 
 
 class ConceptTable:
-    """Numbers and facts of concepts, filled as candidates come.
+    """Ids, names and facts of concepts, looked up as candidates come.
 
-    terminology (Terminology): The concepts.
+    retriever (Retriever): The retriever of the first linker.
+    output_source (str | None): The linker's setting, by which ids are codes.
     """
 
-    def __init__(self, terminology: Terminology) -> None:
-        self._terminology = terminology
-        self._offsets = terminology.name_offsets
+    def __init__(self, retriever: Retriever, output_source: str | None) -> None:
+        self.retriever, self._output_source = retriever, output_source
+        self._maker = CandidateMaker(retriever, output_source)
+        self._offsets = retriever.terminology.name_offsets
         # Columns, because getting one from the table takes longer than reading a value.
-        self._parents, self._types = terminology.concepts["parents"], terminology.concepts["types"]
-        self._facts: dict[str, ConceptFacts] = {}
+        self._parents, self._types = (retriever.terminology.concepts[column] for column in ("parents", "types"))
         self._numbers: dict[str, int] = {}
+        self._get_id = lru_cache(KEPT_CONCEPTS)(self._maker.get_id)
+        self._count = lru_cache(KEPT_CONCEPTS)(self._count_facts)
+        self.strings = StringStore(self.get_name)
 
-    def get_number(self, id_: str) -> int:
-        """Get a number that stands for a candidate's id.
+    def list_ids(self, concepts: np.ndarray) -> list[str]:
+        """List the ids of candidates.
 
-        id_ (str): The id.
-        RETURNS (int): Its number in this table.
+        concepts (ndarray): The concepts' rows.
+        RETURNS (list[str]): Their ids.
         """
-        return self._numbers.setdefault(id_, len(self._numbers))
+        return [self._get_id(concept) for concept in concepts.tolist()]
 
-    def get_facts(self, concept_id: str) -> ConceptFacts:
-        """Get the facts of a concept.
+    def number(self, ids: list[str]) -> np.ndarray:
+        """Number ids.
 
-        concept_id (str): Its id in the terminology.
-        RETURNS (ConceptFacts): The facts.
+        ids (list[str]): The ids.
+        RETURNS (ndarray): A number for each, the same for the same id; int64.
         """
-        facts = self._facts.get(concept_id)
-        if facts is None:
-            row = self._terminology.row(concept_id)
-            n_names = int(self._offsets[row + 1] - self._offsets[row])
-            facts = ConceptFacts(n_names, len(self._parents[row]), len(self._types[row]))
-            self._facts[concept_id] = facts
-        return facts
+        numbers = self._numbers
+        return np.array([numbers.setdefault(id_, len(numbers)) for id_ in ids], dtype=np.int64)
+
+    def count(self, concepts: np.ndarray) -> np.ndarray:
+        """Count what the terminology has of concepts.
+
+        concepts (ndarray): The concepts' rows.
+        RETURNS (ndarray): Their names, parents and semantic types; shape (concepts, 3), int64.
+        """
+        distinct, places = np.unique(concepts, return_inverse=True)
+        counts = [self._count(concept) for concept in distinct.tolist()]
+        return np.array(counts, dtype=np.int64).reshape(len(counts), 3)[places]
+
+    def get_name(self, key: int) -> str:
+        """Get a name.
+
+        key (int): The row of a name, or the complement (~) of a concept's row for its canonical name.
+        RETURNS (str): The name.
+        """
+        name: str = self.retriever.names[key] if key >= 0 else self._maker.get_canonical_name(~key)
+        return name
+
+    def make(self, form: str, listed: Listed | Proposal, place: int) -> Candidate:
+        """Make a candidate as plain data.
+
+        form (str): The form that found it.
+        listed (Listed | Proposal): The candidates of a mention.
+        place (int): The place of one of them.
+        RETURNS (Candidate): The candidate.
+        """
+        hit = Hit(listed.concepts.item(place), listed.names.item(place), listed.cosines.item(place))
+        return self._maker.make(form, hit)
+
+    def __reduce__(self) -> tuple[type[ConceptTable], tuple[Retriever, str | None]]:
+        # Caches cannot be pickled, and a copy can fill its own.
+        return type(self), (self.retriever, self._output_source)
+
+    def _count_facts(self, concept: int) -> tuple[int, int, int]:
+        n_names = int(self._offsets[concept + 1] - self._offsets[concept])
+        return n_names, len(self._parents[concept]), len(self._types[concept])

@@ -40,7 +40,8 @@ class Context:
         self.gold = GoldIds(terminology, self.sources[0].settings.output_source)
         cache: LRUCache[Proposal] = LRUCache(settings.cache_size)
         memory = learned.memory if settings.priors else None
-        self.proposer = Proposer(self.sources, ConceptTable(terminology), memory, cache)
+        self.table = ConceptTable(self.sources[0].snapshot.retriever, self.sources[0].settings.output_source)
+        self.proposer = Proposer(self.sources, self.table, memory, cache)
 
     def fits(self, linkers: Sequence[SapbertLinker], settings: RerankerSettings, learned: Learned) -> bool:
         """Tell whether this context is still right.

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ..annotations import NIL
-from ..candidates import Candidate
 from ..link_writing import Decision
+from .concepts import ConceptTable
 from .learned import Learned
 from .lists import Lists, Proposal
 from .network import ListInput
@@ -63,12 +63,13 @@ def score_rows(proposals: list[Proposal], given: ListInput, logits: np.ndarray) 
     return Scored(proposals, given, probabilities[rows], probabilities[lists.nil_rows], order)
 
 
-def decide(scored: Scored, settings: RerankerSettings, learned: Learned) -> list[Decision]:
+def decide(scored: Scored, settings: RerankerSettings, learned: Learned, table: ConceptTable) -> list[Decision]:
     """Decide on mentions.
 
     scored (Scored): Their candidates.
     settings (RerankerSettings): The reranker's settings.
     learned (Learned): Its calibration, and its threshold.
+    table (ConceptTable): What the terminology says of concepts.
     RETURNS (list[Decision]): The best candidates of each mention, and its concept or NIL with the probability.
     """
     lists = scored.lists
@@ -86,15 +87,9 @@ def decide(scored: Scored, settings: RerankerSettings, learned: Learned) -> list
     ):
         end = start + min(n, settings.k)
         places = (scored.order[start:end] - start).tolist()
-        kept = [
-            _copy(proposal.candidates[place], probability)
-            for place, probability in zip(places, calibrated[start:end].tolist(), strict=True)
-        ]
+        kept = [table.make(proposal.forms[proposal.found_by[place]], proposal, place) for place in places]
+        for candidate, probability in zip(kept, calibrated[start:end].tolist(), strict=True):
+            candidate["probability"] = probability
         kb_id = empty if is_nil[mention] else kept[0]["id"]
         decisions.append(Decision(kept, kb_id, probabilities[mention]))
     return decisions
-
-
-def _copy(candidate: Candidate, probability: float) -> Candidate:
-    # Copies, because the cached ones serve other mentions too.
-    return {**candidate, "types": [*candidate["types"]], "probability": probability}

@@ -88,7 +88,7 @@ class DecidingPipe(LearnedPipe):
         if not mentions:
             return []
         scored = self.score_mentions(context, mentions)
-        decisions = decide(scored, self._settings, self.learned)
+        decisions = decide(scored, self._settings, self.learned, context.table)
         if not self._settings.explain:
             return decisions
         return explain(decisions, scored, self.model, context.sources[0].snapshot.retriever.terminology)

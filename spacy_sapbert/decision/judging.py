@@ -53,10 +53,10 @@ def _judge(scored: Scored, right: Sequence[frozenset[str]]) -> Judged:
     has_candidates = lists.lengths > 0
     firsts = scored.order[lists.offsets[:-1][has_candidates]]
     chosen = [
-        scored.proposals[mention].candidates[place]
+        scored.proposals[mention].ids[place]
         for mention, place in zip(lists.mention[firsts].tolist(), lists.place[firsts].tolist(), strict=True)
     ]
     gold = [ids for ids, filled in zip(right, has_candidates.tolist(), strict=True) if filled]
-    is_right = [candidate["id"] in ids for candidate, ids in zip(chosen, gold, strict=True)]
+    is_right = [id_ in ids for id_, ids in zip(chosen, gold, strict=True)]
     is_nil = np.array([not ids for ids in right], dtype=bool)
     return Judged(scored.raw[firsts], np.array(is_right, dtype=bool), scored.raw_nil, is_nil)

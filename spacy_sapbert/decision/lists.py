@@ -6,20 +6,28 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..candidates import Candidate
-
 
 class Proposal(NamedTuple):
     """What is known of a mention apart from its document. Mentions with the same queries share one.
 
-    candidates (list[Candidate]): Best first, in the order of the first linker. They are shared with its cache.
-    concepts (ndarray): A number for each candidate's id, the same in all proposals of a reranker; int64.
+    forms (list[str]): The strings that were looked up, the more telling one first.
+    ids (list[str]): The candidates' ids, best first, in the order of the first linker.
+    numbers (ndarray): A number for each id, the same in all proposals of a reranker; int64.
+    concepts (ndarray): Rows of their concepts in the terminology; int64.
+    names (ndarray): Rows of the names that were found, or -1 for none; int64.
+    found_by (ndarray): The places of the forms that found them; int64.
+    cosines (ndarray): The cosine by which each was found; float64.
     scores (ndarray): The first linker's cosine of each; float32.
     features (ndarray): The features of the query; shape (candidates, features), float32.
     """
 
-    candidates: list[Candidate]
+    forms: list[str]
+    ids: list[str]
+    numbers: np.ndarray
     concepts: np.ndarray
+    names: np.ndarray
+    found_by: np.ndarray
+    cosines: np.ndarray
     scores: np.ndarray
     features: np.ndarray
 

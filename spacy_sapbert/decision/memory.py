@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-# Annotated mentions nearest to a mention whose concepts are looked at.
+from .recollections import Lookup, Recollections
+
+# Annotated mentions nearest to a mention whose concepts are looked at. More than are needed, because those of the
+# document that is left out do not count.
 NEAREST = 64
-# Concepts of them that become candidates, and the cosine that they need.
-ADDED, ADDED_COSINE = 5, 0.6
-
-
 # A mention with a cosine of 1 has a vote, one with 0.9 a third of it.
 SHARPNESS = 12.0
 
@@ -33,48 +31,13 @@ class Annotation(NamedTuple):
     document: int
 
 
-class Recollection(NamedTuple):
-    """What the annotations say of one mention.
+class _Counts(NamedTuple):
+    """How often concepts are annotated, for each of several queries."""
 
-    totals (Mapping[str, int]): How often each concept is annotated, in all documents.
-    left_out (Mapping[str, int]): How often in the document that is left out.
-    same (Mapping[str, int]): How often each concept is annotated for the same string.
-    n_mentions (int): How often the string is annotated.
-    nearest (dict[str, float]): Cosine of the nearest annotated mention of each concept, best first.
-    floor (float): Cosine of concepts that no near mention has.
-    """
-
-    totals: Counter[str]
-    left_out: Counter[str]
-    same: Counter[str]
-    n_mentions: int
-    nearest: dict[str, float]
-    floor: float
-    votes: dict[str, float]
-
-    def frequency(self, concept: str) -> int:
-        """Count the annotations of a concept.
-
-        concept (str): Its id.
-        RETURNS (int): How often it is annotated, in other documents than the one that is left out.
-        """
-        return self.totals[concept] - self.left_out[concept]
-
-    def share(self, concept: str) -> float:
-        """Compute how probable a concept is for annotations of the same string.
-
-        concept (str): Its id.
-        RETURNS (float): Its share; zero for strings that are not annotated.
-        """
-        return self.same[concept] / self.n_mentions if self.n_mentions else 0.0
-
-    def list_added(self) -> list[str]:
-        """List the concepts that become candidates because near mentions are annotated with them.
-
-        RETURNS (list[str]): Their ids, best first.
-        """
-        near = [concept for concept, cosine in self.nearest.items() if cosine >= ADDED_COSINE]
-        return near[:ADDED]
+    query: np.ndarray
+    place: np.ndarray
+    concept: np.ndarray
+    n: np.ndarray
 
 
 class AnnotationMemory:
@@ -103,19 +66,18 @@ class AnnotationMemory:
         self._wide = self.vectors.astype(np.float32)
         self._places = {mention: place for place, mention in enumerate(self.mentions)}
         self._document_places = {key: place for place, key in enumerate(self.documents.tolist())}
-        self._totals: Counter[str] = Counter()
-        self._by_document: dict[int, Counter[str]] = {}
-        # Of each mention, how often each concept is annotated; and how often of that in a single document.
-        self._by_mention: list[dict[str, int]] = [{} for _ in self.mentions]
-        self._in_document: dict[tuple[int, int], dict[str, int]] = {}
-        for place, number, document, n in self.rows.tolist():
-            concept = self.concepts[number]
-            self._totals[concept] += n
-            self._by_document.setdefault(document, Counter())[concept] += n
-            of_mention = self._by_mention[place]
-            of_mention[concept] = of_mention.get(concept, 0) + n
-            in_document = self._in_document.setdefault((document, place), {})
-            in_document[concept] = in_document.get(concept, 0) + n
+        self._numbers = {concept: number for number, concept in enumerate(self.concepts)}
+        mention, concept, document, n = self.rows.T
+        self._totals = np.bincount(concept, weights=n, minlength=len(self.concepts)).astype(np.int64)
+        # Of each mention, how often each concept is annotated.
+        pairs, of_pair = np.unique(mention * len(self.concepts) + concept, return_inverse=True)
+        self._concept_of_pair = pairs % max(len(self.concepts), 1)
+        self._count_of_pair = np.bincount(of_pair, weights=n, minlength=len(pairs)).astype(np.int64)
+        self._pairs = pairs
+        sizes = np.bincount(pairs // max(len(self.concepts), 1), minlength=len(self.mentions))
+        self._offsets = np.concatenate([[0], np.cumsum(sizes)])
+        self._by_document = np.argsort(document, kind="stable")
+        self._document_offsets = np.searchsorted(document[self._by_document], np.arange(len(self.documents) + 1))
 
     @classmethod
     def collect(cls, annotations: Iterable[Annotation], vectors: dict[str, np.ndarray], width: int) -> AnnotationMemory:
@@ -153,50 +115,96 @@ class AnnotationMemory:
         """
         return key in self._document_places
 
-    def recall(
-        self, mentions: Sequence[str], vectors: np.ndarray, left_out: Sequence[int | None]
-    ) -> list[Recollection]:
+    def recall(self, mentions: Sequence[str], vectors: np.ndarray, left_out: Sequence[int | None]) -> Recollections:
         """Recall what the annotations say of mentions.
 
         mentions (Sequence[str]): The mentions.
         vectors (ndarray): Their vectors, shape (mentions, width).
         left_out (Sequence[int | None]): The key of a document for each whose annotations do not count.
-        RETURNS (list[Recollection]): What is said of each.
+        RETURNS (Recollections): What is said of them.
         """
-        if not self.mentions:
-            return [Recollection(self._totals, Counter(), Counter(), 0, {}, 0.0, {}) for _ in mentions]
+        numbers, n = np.arange(len(mentions)), len(mentions)
+        own = self._list_own(left_out)
+        nearest, cosines = self._find_nearest(vectors)
+        near = self._count(np.repeat(numbers, nearest.shape[1]), nearest.ravel(), own)
+        key = near.query * len(self.concepts) + near.concept
+        keys, first, group = np.unique(key, return_index=True, return_inverse=True)
+        cosine = cosines.ravel()[near.place]
+        votes = np.bincount(
+            group, weights=near.n * np.exp(SHARPNESS * (cosine.astype(np.float64) - 1)), minlength=len(keys)
+        )
+        floor = cosines[:, -1] if nearest.shape[1] else np.zeros(n, dtype=np.float32)
+        best = floor.copy()
+        # The nearest mentions come first.
+        filled, start = np.unique(near.query, return_index=True)
+        best[filled] = cosine[start]
+        place = np.array([self._places.get(mention, -1) for mention in mentions], dtype=np.int64)
+        known = np.flatnonzero(place >= 0)
+        same = self._count(known, place[known], own)
+        return Recollections(
+            memory=self,
+            nearest=Lookup(keys, cosine[first]),
+            order=first,
+            votes=Lookup(keys, votes),
+            total_votes=np.bincount(keys // max(len(self.concepts), 1), weights=votes, minlength=n),
+            floor=floor,
+            best=best,
+            same=Lookup.of(same.query * len(self.concepts) + same.concept, same.n),
+            n_mentions=np.bincount(same.query, weights=same.n, minlength=n),
+            left_out=Lookup.of(own.query * len(self.concepts) + own.concept, own.n),
+        )
+
+    def number(self, concepts: Sequence[str]) -> np.ndarray:
+        """Number concepts.
+
+        concepts (Sequence[str]): Their ids.
+        RETURNS (ndarray): The place of each in `concepts`; -1 for those that nothing is annotated with.
+        """
+        return np.array([self._numbers.get(concept, -1) for concept in concepts], dtype=np.int64)
+
+    def count(self, numbers: np.ndarray) -> np.ndarray:
+        """Count the annotations of concepts.
+
+        numbers (ndarray): What `number` gave for them.
+        RETURNS (ndarray): How often each is annotated.
+        """
+        return np.where(numbers >= 0, np.append(self._totals, 0)[numbers], 0)
+
+    def _find_nearest(self, vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Find the annotated mentions nearest to vectors, and their cosines."""
         cosines = vectors @ self._wide.T
-        # More than are needed, because those of the document that is left out do not count.
         n_nearest = min(NEAREST, cosines.shape[1])
+        if not n_nearest:
+            return np.zeros(cosines.shape, dtype=np.int64), cosines
         nearest = np.argpartition(-cosines, n_nearest - 1, axis=1)[:, :n_nearest]
-        return [
-            self._recall_one(mention, cosines[place], nearest[place], left_out[place])
-            for place, mention in enumerate(mentions)
+        cosines = np.take_along_axis(cosines, nearest, axis=1)
+        order = np.argsort(-cosines, axis=1, kind="stable")
+        return np.take_along_axis(nearest, order, axis=1), np.take_along_axis(cosines, order, axis=1)
+
+    def _list_own(self, left_out: Sequence[int | None]) -> _Counts:
+        """List the annotations of the documents that are left out; `place` is their mention."""
+        document = [-1 if key is None else self._document_places.get(key, -1) for key in left_out]
+        parts = [
+            (query, self._by_document[slice(*self._document_offsets[place : place + 2])])
+            for query, place in enumerate(document)
+            if place >= 0
         ]
+        rows = np.concatenate([np.zeros(0, dtype=np.int64), *(of_document for _, of_document in parts)])
+        query = np.repeat([query for query, _ in parts], [len(of_document) for _, of_document in parts])
+        mention, concept, _, n = self.rows[rows].T
+        return _Counts(query.astype(np.int64), mention, concept, n)
 
-    def _recall_one(self, mention: str, cosines: np.ndarray, nearest: np.ndarray, key: int | None) -> Recollection:
-        document = -1 if key is None else self._document_places.get(key, -1)
-        place = self._places.get(mention)
-        same = Counter({} if place is None else self._count(place, document))
-        best: dict[str, float] = {}
-        votes: dict[str, float] = {}
-        ordered = nearest[np.argsort(-cosines[nearest], kind="stable")]
-        for near, cosine in zip(ordered.tolist(), cosines[ordered].tolist(), strict=True):
-            weight = math.exp(SHARPNESS * (cosine - 1))
-            for concept, n in self._count(near, document).items():
-                best.setdefault(concept, cosine)
-                votes[concept] = votes.get(concept, 0.0) + n * weight
-        floor = float(cosines[ordered[-1]])
-        left = self._by_document.get(document, Counter())
-        return Recollection(self._totals, left, same, sum(same.values()), best, floor, votes)
-
-    def _count(self, mention: int, left_out: int) -> dict[str, int]:
-        """Count the annotations of a mention by concept, without those of one document."""
-        own = self._in_document.get((left_out, mention))
-        if own is None:
-            return self._by_mention[mention]
-        left = {concept: n - own.get(concept, 0) for concept, n in self._by_mention[mention].items()}
-        return {concept: n for concept, n in left.items() if n}
+    def _count(self, queries: np.ndarray, mentions: np.ndarray, own: _Counts) -> _Counts:
+        """Count the annotations of mentions by concept, without a query's own. `place` is the mention's place."""
+        sizes = self._offsets[mentions + 1] - self._offsets[mentions]
+        place = np.repeat(np.arange(len(mentions)), sizes)
+        pair = np.arange(len(place)) + np.repeat(self._offsets[mentions] - np.cumsum(sizes) + sizes, sizes)
+        query, n = queries[place], self._count_of_pair[pair]
+        if len(own.query):
+            own_pair = np.searchsorted(self._pairs, own.place * len(self.concepts) + own.concept)
+            n = n - Lookup.of(own.query * len(self._pairs) + own_pair, own.n).get(query * len(self._pairs) + pair)
+        counted = n > 0
+        return _Counts(query[counted], place[counted], self._concept_of_pair[pair][counted], n[counted])
 
 
 def document_key(text: str) -> int:

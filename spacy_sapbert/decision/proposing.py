@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from spacy.tokens import Doc, Span
 
-from ..candidates import Candidate, encode_texts, find_candidates, merge_candidates
+from ..candidates import encode_texts, find_hits
 from ..linker_settings import LinkerSettings
 from ..queries import Query, QueryMaker
 from ..retrieval.cache import LRUCache
+from ..retrieval.hits import Hits
 from .concepts import ConceptTable
 from .features.base import QueryBatch
 from .features.listing import QUERY_GROUPS, compute_features
+from .listed import Listed, join, rank
 from .lists import Lists, Proposal
-from .memory import AnnotationMemory, Recollection
+from .memory import AnnotationMemory
+from .recollections import Recollections
 
 if TYPE_CHECKING:
     from ..linker import SapbertLinker
@@ -71,7 +74,7 @@ class Proposer:
     """Propose candidates with their features. Proposals are cached.
 
     sources (Sequence[Source]): The linkers.
-    table (ConceptTable): The concepts of the first linker's terminology.
+    table (ConceptTable): What the first linker's terminology says of concepts.
     memory (AnnotationMemory | None): The annotations.
     cache (LRUCache[Proposal]): Proposals by queries and document left out.
     """
@@ -130,100 +133,64 @@ class Proposer:
 
     def _make(self, asked: Sequence[QueryKey], left_out: Sequence[int | None]) -> list[Proposal]:
         found = [
-            find_candidates((query for of in asked for query in of[place]), source.settings, source.snapshot)
+            find_hits({query: None for of in asked for query in of[place]}, source.settings, source.snapshot)
             for place, source in enumerate(self._sources)
         ]
         forms = [list(dict.fromkeys(query.text for queries in of for query in queries)) for of in asked]
         recollections = self._recall(forms, left_out)
-        candidates: list[Candidate] = []
-        scores: list[np.ndarray] = []
-        lengths = []
-        for of, recollection in zip(asked, recollections, strict=True):
-            ranked = [
-                _rank(queries, found[place], source.settings)
-                for place, (queries, source) in enumerate(zip(of, self._sources, strict=True))
-            ]
-            joined = _join(ranked)
-            if recollection is not None:
-                self._add(joined, of, recollection)
-            candidates += joined
-            lengths.append(len(joined))
-            scores.append(_align(joined, ranked))
-        facts = [self._table.get_facts(candidate["concept_id"]) for candidate in candidates]
-        lists = Lists(lengths)
-        batch = QueryBatch(forms, candidates, lists, np.concatenate(scores), facts, recollections)
+        listed = [self._list(of, of_mention, found) for of, of_mention in zip(asked, forms, strict=True)]
+        if recollections is not None:
+            added = zip(listed, asked, recollections.list_added(), strict=True)
+            listed = [self._add(of_mention, queries[0], ids) for of_mention, queries, ids in added]
+        lists = Lists([len(of_mention.concepts) for of_mention in listed])
+        joined = Listed(*map(np.concatenate, zip(*listed, strict=True)))
+        ids = self._table.list_ids(joined.concepts)
+        # Rounded, so that names with equal vectors have equal scores.
+        scores = joined.scores.round(6).astype(np.float32)
+        batch = QueryBatch(
+            forms, ids, joined.concepts, joined.names, joined.found_by, lists, scores, recollections, self._table
+        )
         features = compute_features(QUERY_GROUPS, batch)
-        numbers = np.array([self._table.get_number(candidate["id"]) for candidate in candidates], dtype=np.int64)
-        first = np.ascontiguousarray(batch.scores[:, 0])
-        places = [slice(start, end) for start, end in zip(lists.offsets[:-1], lists.offsets[1:], strict=True)]
-        return [Proposal(candidates[at], numbers[at], first[at], features[at]) for at in places]
+        numbers, first = self._table.number(ids), np.ascontiguousarray(scores[:, 0])
+        columns = numbers, joined.concepts, joined.names, joined.found_by, joined.cosines, first, features
+        return [
+            # Copies, because a view would keep the arrays of all mentions.
+            Proposal(of_mention, ids[start:end], *(column[start:end].copy() for column in columns))
+            for of_mention, start, end in zip(forms, lists.offsets[:-1], lists.offsets[1:], strict=True)
+        ]
 
-    def _recall(self, forms: Sequence[list[str]], left_out: Sequence[int | None]) -> list[Recollection | None]:
+    def _list(self, asked: QueryKey, forms: list[str], found: Sequence[dict[Query, Hits]]) -> Listed:
+        ranked = [
+            rank(queries, forms, of_linker, source.settings, self._table)
+            for queries, of_linker, source in zip(asked, found, self._sources, strict=True)
+        ]
+        return join(ranked, self._table)
+
+    def _recall(self, forms: Sequence[list[str]], left_out: Sequence[int | None]) -> Recollections | None:
         if self._memory is None:
-            return [None] * len(forms)
+            return None
         texts = [of[0] if of else "" for of in forms]
         settings, snapshot, _ = self._sources[0]
         known = encode_texts([*dict.fromkeys(texts)], snapshot, settings.batch_size)
         # A string without a known token is near to nothing.
         nowhere = np.zeros(snapshot.encoder.width, dtype=np.float32)
         vectors = np.stack([known.get(text, nowhere) for text in texts])
-        return [*self._memory.recall(texts, vectors, left_out)]
+        return self._memory.recall(texts, vectors, left_out)
 
-    def _add(self, joined: list[Candidate], asked: QueryKey, recollection: Recollection) -> None:
+    def _add(self, listed: Listed, queries: Sequence[Query], ids: Sequence[str]) -> Listed:
         """Add concepts that similar mentions are annotated with, if the linker may link to them."""
         settings, snapshot, _ = self._sources[0]
-        if settings.output_source is not None or not asked[0]:
-            return
-        known = {candidate["id"] for candidate in joined}
-        query = asked[0][0]
+        if settings.output_source is not None or not queries or not ids:
+            return listed
+        known = set(listed.concepts.tolist())
         retriever = snapshot.retriever
-        for id_ in recollection.list_added():
-            if id_ in known or id_ not in retriever.terminology:
+        added = []
+        for id_ in ids:
+            if id_ not in retriever.terminology:
                 continue
             row = retriever.terminology.row(id_)
             names = slice(*retriever.terminology.name_offsets[row : row + 2].tolist())
-            if not query.filter.is_open and not retriever.allow(query.filter).names[names].any():
-                continue
-            _, canonical_name, types = (column[row] for column in retriever.concept_columns)
-            joined.append(
-                {
-                    "id": id_,
-                    "concept_id": id_,
-                    "score": joined[-1]["score"] if joined else 0.0,
-                    "name": canonical_name,
-                    "canonical_name": canonical_name,
-                    "types": types.to_list(),
-                    "mention": query.text,
-                }
-            )
-
-
-def _rank(queries: Iterable[Query], found: dict[Query, list[Candidate]], settings: LinkerSettings) -> list[Candidate]:
-    """Merge what one linker found for the forms of a mention, as the linker does, but without copies."""
-    candidates: list[Candidate] = []
-    for query in queries:
-        candidates = merge_candidates(candidates, found[query], settings.k) if candidates else found[query]
-    threshold = round(settings.threshold, 6)
-    return [candidate for candidate in candidates if round(candidate["score"], 6) >= threshold]
-
-
-def _join(ranked: Sequence[list[Candidate]]) -> list[Candidate]:
-    """Join the candidates of several linkers: the first one's order, then what others found as well."""
-    if len(ranked) == 1:
-        return [*ranked[0]]
-    distinct: dict[str, Candidate] = {}
-    for candidates in ranked:
-        for candidate in candidates:
-            distinct.setdefault(candidate["id"], candidate)
-    return [*distinct.values()]
-
-
-def _align(joined: Sequence[Candidate], ranked: Sequence[list[Candidate]]) -> np.ndarray:
-    """Return each candidate's score by each linker, or the lowest one of a linker that did not find it."""
-    scores = np.empty((len(joined), len(ranked)), dtype=np.float32)
-    for place, candidates in enumerate(ranked):
-        found = {candidate["id"]: candidate["score"] for candidate in candidates}
-        lowest = min(found.values(), default=0.0)
-        # Rounded, so that names with equal vectors have equal scores.
-        scores[:, place] = [round(found.get(candidate["id"], lowest), 6) for candidate in joined]
-    return scores
+            allowed = queries[0].filter
+            if row not in known and (allowed.is_open or retriever.allow(allowed).names[names].any()):
+                added.append(row)
+        return listed.add(added)

@@ -94,9 +94,9 @@ def build_input(context: Context, mentions: Sequence[Mention]) -> tuple[list[Pro
     RETURNS (tuple[list[Proposal], ListInput]): The candidates of each mention, and their features.
     """
     proposals = context.proposer.propose(mentions)
-    lists = Lists([len(proposal.candidates) for proposal in proposals])
+    lists = Lists([len(proposal.ids) for proposal in proposals])
     empty = np.zeros(0, dtype=np.int64)
-    concepts = np.concatenate([empty, *(proposal.concepts for proposal in proposals)])
+    concepts = np.concatenate([empty, *(proposal.numbers for proposal in proposals)])
     scores = np.concatenate([empty.astype(np.float32), *(proposal.scores for proposal in proposals)])
     documents = np.array([mention.document for mention in mentions], dtype=np.int64)
     spans = [mention.span for mention in mentions]
@@ -114,12 +114,6 @@ def mark_right(proposals: Sequence[Proposal], right: Sequence[frozenset[str]], l
     lists (Lists): Which candidates are whose.
     RETURNS (ndarray): Whether each row of `Lists.with_nil` is right; bool.
     """
-    is_right = np.array(
-        [
-            candidate["id"] in ids
-            for proposal, ids in zip(proposals, right, strict=True)
-            for candidate in proposal.candidates
-        ],
-        dtype=bool,
-    )
+    found = [id_ in ids for proposal, ids in zip(proposals, right, strict=True) for id_ in proposal.ids]
+    is_right = np.array(found, dtype=bool)
     return lists.with_nil(is_right, ~lists.best(is_right, empty=False))

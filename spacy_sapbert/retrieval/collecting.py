@@ -152,7 +152,7 @@ class Collector:
         if allowed is not None:
             is_allowed = allowed.names[name]
             place, name = place[is_allowed], name[is_allowed]
-        concept = self._names.concepts[name]
+        concept = self._names.concepts[name].astype(np.int64)
 
         # Ids that no earlier row of the mention has.
         id_ = concept if found.number is None else found.number(concept)

@@ -16,26 +16,24 @@ def compute_annotations(batch: QueryBatch) -> np.ndarray:
     batch (QueryBatch): The mentions.
     RETURNS (ndarray): Shape (candidates, features).
     """
-    found = np.zeros((batch.lists.n_candidates, len(ANNOTATIONS.features)), dtype=np.float32)
-    for mention, recollection in enumerate(batch.recollections):
-        if recollection is None:
-            continue
-        best = next(iter(recollection.nearest.values()), recollection.floor)
-        total = sum(recollection.votes.values())
-        start, end = batch.lists.offsets[mention : mention + 2].tolist()
-        for row in range(start, end):
-            concept = batch.candidates[row]["id"]
-            found[row] = (
-                recollection.frequency(concept),
-                recollection.share(concept),
-                recollection.nearest.get(concept, recollection.floor),
-                recollection.n_mentions,
-                recollection.nearest.get(concept, recollection.floor) - best,
-                recollection.votes.get(concept, 0.0) / (total + PRIOR_VOTES),
-                recollection.votes.get(concept, 0.0),
-            )
-    found[:, [0, 3, 6]] = np.log1p(found[:, [0, 3, 6]])
-    return found
+    said = batch.recollections
+    if said is None:
+        return np.zeros((batch.lists.n_candidates, len(ANNOTATIONS.features)), dtype=np.float32)
+    mention = batch.lists.mention
+    numbers = said.memory.number(batch.ids)
+    keys = said.make_keys(mention, numbers)
+    nearest = said.nearest.get(keys, said.floor[mention])
+    n_mentions, votes = said.n_mentions[mention], said.votes.get(keys)
+    columns = [
+        np.log1p(said.memory.count(numbers) - said.left_out.get(keys)),
+        said.same.get(keys) / np.maximum(n_mentions, 1),
+        nearest,
+        np.log1p(n_mentions),
+        nearest - said.best[mention],
+        votes / (said.total_votes[mention] + PRIOR_VOTES),
+        np.log1p(votes),
+    ]
+    return np.stack(columns, axis=1)
 
 
 ANNOTATIONS = FeatureGroup(

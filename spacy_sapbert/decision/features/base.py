@@ -8,32 +8,53 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 import numpy as np
 from spacy.tokens import Span
 
-from ...candidates import Candidate
 from ..lists import Lists, Proposal
 
 if TYPE_CHECKING:
-    from ..concepts import ConceptFacts
-    from ..memory import Recollection
+    from ..concepts import ConceptTable
+    from ..recollections import Recollections
 
 
 class QueryBatch(NamedTuple):
-    """Mentions with their candidates, without the documents that they are in.
+    """Mentions with their candidates, without the documents that they are in. Candidates are flat.
 
     forms (list[list[str]]): The strings that were looked up for each mention, the more telling one first.
-    candidates (list[Candidate]): The candidates of all mentions, flat.
+    ids (list[str]): The id of each candidate.
+    concepts (ndarray): The row of its concept in the terminology.
+    names (ndarray): The row of the name that was found, or -1 for none.
+    found_by (ndarray): The place of the form that found it.
     lists (Lists): Which candidates are whose.
     scores (ndarray): The cosine of each candidate by each linker; shape (candidates, linkers). A candidate that a
         linker did not find has its lowest cosine of that mention.
-    facts (list[ConceptFacts]): What the terminology says of each candidate's concept.
-    recollections (list[Recollection | None]): What the annotations say of each mention; None without annotations.
+    recollections (Recollections | None): What the annotations say of the mentions; None without annotations.
+    table (ConceptTable): What the terminology says of concepts.
     """
 
     forms: list[list[str]]
-    candidates: list[Candidate]
+    ids: list[str]
+    concepts: np.ndarray
+    names: np.ndarray
+    found_by: np.ndarray
     lists: Lists
     scores: np.ndarray
-    facts: list[ConceptFacts]
-    recollections: list[Recollection | None]
+    recollections: Recollections | None
+    table: ConceptTable
+
+    @property
+    def canonical_keys(self) -> np.ndarray:
+        """Return the keys of canonical names in the table.
+
+        RETURNS (ndarray): One for each candidate.
+        """
+        return ~self.concepts
+
+    @property
+    def name_keys(self) -> np.ndarray:
+        """Return the keys of the names that were found, or of canonical names where none was.
+
+        RETURNS (ndarray): One for each candidate.
+        """
+        return np.where(self.names >= 0, self.names, ~self.concepts)
 
 
 class DocumentBatch(NamedTuple):

@@ -2,124 +2,183 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Sequence
+from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
 
+from ...forking import free_in_children
 from ...spelling import normal_words
 
-# Strings and words whose parts are remembered. Names come back as candidates of many mentions.
-REMEMBERED = 1 << 15
-# Bits of a character's number.
-CHARACTER = 21
-
-
-class Parts(NamedTuple):
-    """The parts of a string that are compared. Sets are arrays of distinct int64.
-
-    plain (str): Its words in their normal forms, with a space between them.
-    words (ndarray): Hashes of its words.
-    letters (ndarray): The length of each word.
-    numbers (ndarray): Hashes of the words that are numbers or single letters, as in "type B".
-    trigrams (ndarray): All sequences of three characters in small letters, with a space before and after the string.
-    ends (tuple[int, int]): Hashes of its first and its last word.
-    """
-
-    plain: str
-    words: np.ndarray
-    letters: np.ndarray
-    numbers: np.ndarray
-    trigrams: np.ndarray
-    ends: tuple[int, int]
-
-
-@lru_cache(REMEMBERED)
-def split(text: str) -> Parts:
-    """Split a string into its parts.
-
-    text (str): The string.
-    RETURNS (Parts): Its parts.
-    """
-    words = normal_words(text)
-    distinct = list(dict.fromkeys(words))
-    numbers = [word for word in distinct if len(word) == 1 or word.isdigit()]
-    ends = (_hash(words[0]), _hash(words[-1])) if words else (0, 0)
-    hashes = np.array([_hash(word) for word in distinct], dtype=np.int64)
-    letters = np.array([len(word) for word in distinct], dtype=np.int64)
-    number_hashes = np.array([_hash(word) for word in numbers], dtype=np.int64)
-    return Parts(" ".join(words), hashes, letters, number_hashes, _list_trigrams(f" {text.lower()} "), ends)
-
-
-@lru_cache(REMEMBERED)
-def _hash(word: str) -> int:
-    # Python's own hash differs between processes.
-    digest = hashlib.blake2b(word.encode("utf8", "surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest, "little", signed=True)
-
-
-def _list_trigrams(text: str) -> np.ndarray:
-    characters = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32).astype(np.int64)
-    first, second, third = characters[:-2], characters[1:-1], characters[2:]
-    return np.unique((first << 2 * CHARACTER) | (second << CHARACTER) | third)
+# Strings whose parts are kept. Names come back as candidates of many mentions.
+KEPT_STRINGS = 1 << 16
 
 
 class Sets:
     """Sets of numbers, one after another.
 
-    sets (Sequence[ndarray]): The sets, each of distinct int64.
+    items (ndarray): The numbers of all sets; int32.
+    sizes (ndarray): The size of each set; int64.
     """
 
-    def __init__(self, sets: Sequence[np.ndarray]) -> None:
-        self.sizes = np.array([len(items) for items in sets], dtype=np.int64)
-        self.offsets = np.concatenate([[0], np.cumsum(self.sizes)])
-        self.items = np.concatenate([np.zeros(0, dtype=np.int64), *sets])
-        self.owner = np.repeat(np.arange(len(sets)), self.sizes)
+    def __init__(self, items: np.ndarray, sizes: np.ndarray) -> None:
+        self.items, self.sizes = items, sizes
+        self.offsets = np.concatenate([[0], np.cumsum(sizes)])
 
+    @classmethod
+    def of(cls, sets: Sequence[Sequence[int]]) -> Sets:
+        """Make sets.
 
-class StringTable:
-    """The parts of the distinct strings of a list.
-
-    texts (Sequence[str]): The strings.
-    """
-
-    def __init__(self, texts: Sequence[str]) -> None:
-        places: dict[str, int] = {}
-        # The place of each string among the distinct ones.
-        self.rows = np.array([places.setdefault(text, len(places)) for text in texts], dtype=np.int64)
-        parts = [split(text) for text in places]
-        self.plain = np.array([_hash(part.plain) for part in parts], dtype=np.int64)
-        self.length = np.array([len(part.plain) for part in parts], dtype=np.int64)
-        self.ends = np.array([part.ends for part in parts], dtype=np.int64).reshape(len(parts), 2)
-        self.words = Sets([part.words for part in parts])
-        self.numbers = Sets([part.numbers for part in parts])
-        self.trigrams = Sets([part.trigrams for part in parts])
-        self.letters = np.concatenate([np.zeros(0, dtype=np.int64), *(part.letters for part in parts)])
-        self.n_letters = np.bincount(self.words.owner, weights=self.letters, minlength=len(parts))
-
-    @property
-    def n_words(self) -> np.ndarray:
-        """Return the number of distinct words of each string.
-
-        RETURNS (ndarray): The numbers.
+        sets (Sequence[Sequence[int]]): The distinct numbers of each.
+        RETURNS (Sets): The sets.
         """
-        return self.words.sizes
+        items = np.array([item for of_set in sets for item in of_set], dtype=np.int32)
+        return cls(items, np.array([len(of_set) for of_set in sets], dtype=np.int64))
+
+    def join(self, others: Sets) -> Sets:
+        """Put other sets behind these.
+
+        others (Sets): The other sets.
+        RETURNS (Sets): All of them.
+        """
+        return Sets(np.concatenate([self.items, others.items]), np.concatenate([self.sizes, others.sizes]))
+
+    def list_places(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """List where the items of some sets are.
+
+        rows (ndarray): The rows of the sets.
+        RETURNS (tuple[ndarray, ndarray]): The places of all their items, and where those of each set end among them.
+        """
+        sizes = self.sizes[rows]
+        ends = np.cumsum(sizes)
+        return np.arange(int(sizes.sum())) + np.repeat(self.offsets[rows] - ends + sizes, sizes), ends
+
+
+class StringTable(NamedTuple):
+    """The parts of strings. Words and trigrams are numbers.
+
+    plain (ndarray): The number of each string's words in their normal forms, with a space between them.
+    length (ndarray): The length of that.
+    ends (ndarray): The first and the last word; shape (strings, 2), -1 for a string without words.
+    words (Sets): The words.
+    letters (ndarray): The length of each item of `words`.
+    n_letters (ndarray): The letters of each string's distinct words.
+    numbers (Sets): The words that are numbers or single letters, as in "type B".
+    trigrams (Sets): All sequences of three characters in small letters, with a space before and after the string.
+    """
+
+    plain: np.ndarray
+    length: np.ndarray
+    ends: np.ndarray
+    words: Sets
+    letters: np.ndarray
+    n_letters: np.ndarray
+    numbers: Sets
+    trigrams: Sets
+
+    def join(self, others: StringTable) -> StringTable:
+        """Put other strings behind these.
+
+        others (StringTable): The other strings.
+        RETURNS (StringTable): All of them.
+        """
+        return StringTable(
+            np.concatenate([self.plain, others.plain]),
+            np.concatenate([self.length, others.length]),
+            np.concatenate([self.ends, others.ends]),
+            self.words.join(others.words),
+            np.concatenate([self.letters, others.letters]),
+            np.concatenate([self.n_letters, others.n_letters]),
+            self.numbers.join(others.numbers),
+            self.trigrams.join(others.trigrams),
+        )
+
+
+class _Splitter:
+    """Split strings, and number their words and trigrams."""
+
+    def __init__(self) -> None:
+        self._words: dict[str, int] = {}
+        self._plain: dict[str, int] = {}
+        self._trigrams: dict[str, int] = {}
+
+    def split(self, texts: Iterable[str]) -> StringTable:
+        plain, length, ends, words, letters, numbers, trigrams = [], [], [], [], [], [], []
+        number_word, number_trigram = self._words.setdefault, self._trigrams.setdefault
+        for text in texts:
+            in_order = normal_words(text)
+            joined = " ".join(in_order)
+            plain.append(self._plain.setdefault(joined, len(self._plain)))
+            length.append(len(joined))
+            known = {word: number_word(word, len(self._words)) for word in in_order}
+            ends.append((known[in_order[0]], known[in_order[-1]]) if in_order else (-1, -1))
+            words.append([*known.values()])
+            letters.append([len(word) for word in known])
+            numbers.append([number for word, number in known.items() if len(word) == 1 or word.isdigit()])
+            padded = f" {text.lower()} "
+            of_text = {padded[start : start + 3] for start in range(len(padded) - 2)}
+            trigrams.append([number_trigram(trigram, len(self._trigrams)) for trigram in of_text])
+        return StringTable(
+            np.array(plain, dtype=np.int64),
+            np.array(length, dtype=np.int64),
+            np.array(ends, dtype=np.int64).reshape(len(ends), 2),
+            Sets.of(words),
+            np.array([n for of in letters for n in of], dtype=np.int64),
+            np.array([sum(of) for of in letters], dtype=np.int64),
+            Sets.of(numbers),
+            Sets.of(trigrams),
+        )
+
+
+class StringStore:
+    """The parts of strings, each split once. Threads can share a store.
+
+    get_text (Callable[[int], str]): Gets a string that is known by a number, such as a name of the terminology.
+    """
+
+    def __init__(self, get_text: Callable[[int], str]) -> None:
+        self._get_text = get_text
+        self._lock = free_in_children(Lock())
+        self._clear()
+
+    def _clear(self) -> None:
+        self._splitter = _Splitter()
+        self._table = self._splitter.split([])
+        self._places: dict[str | int, int] = {}
+
+    def tabulate(self, keys: Sequence[str | int]) -> tuple[np.ndarray, StringTable]:
+        """Get the parts of strings.
+
+        keys (Sequence[str | int]): The strings, or their numbers.
+        RETURNS (tuple[ndarray, StringTable]): The row of each in a table, which stays as it is.
+        """
+        with self._lock:
+            if len(self._places) > KEPT_STRINGS:
+                self._clear()
+            places = self._places
+            unknown = [key for key in dict.fromkeys(keys) if key not in places]
+            if unknown:
+                texts = [key if isinstance(key, str) else self._get_text(key) for key in unknown]
+                start = len(self._table.plain)
+                self._table = self._table.join(self._splitter.split(texts))
+                places.update(zip(unknown, range(start, start + len(unknown)), strict=True))
+            return np.array([places[key] for key in keys], dtype=np.int64), self._table
 
 
 class Comparison:
     """Compare mentions with names.
 
-    mentions (StringTable): The mentions.
-    names (StringTable): The names.
+    table (StringTable): The strings.
+    mentions (ndarray): The rows of the mentions in it.
     """
 
-    def __init__(self, mentions: StringTable, names: StringTable) -> None:
-        self._mentions, self._names = mentions, names
-        self._words = SharedItems(mentions.words, names.words)
-        self._numbers = SharedItems(mentions.numbers, names.numbers)
-        self._trigrams = SharedItems(mentions.trigrams, names.trigrams)
+    def __init__(self, table: StringTable, mentions: np.ndarray) -> None:
+        self._table = table
+        mentions = np.unique(mentions)
+        self._words = SharedItems(table.words, mentions)
+        self._numbers = SharedItems(table.numbers, mentions)
+        self._trigrams = SharedItems(table.trigrams, mentions)
 
     def compare(self, mention: np.ndarray, name: np.ndarray) -> list[np.ndarray]:
         """Compare pairs: similarity of spelling, equality, words in one of them only, numbers, first and last word.
@@ -128,58 +187,57 @@ class Comparison:
         name (ndarray): The row of its name.
         RETURNS (list[ndarray]): Ten features, each with a value for each pair.
         """
-        mentions, names = self._mentions, self._names
-        n_mention, n_name = mentions.words.sizes[mention], names.words.sizes[name]
-        words = self._words.count(mention, name)
-        letters = self._words.count(mention, name, weights=names.letters)
-        numbers = self._numbers.count(mention, name)
-        trigrams = self._trigrams.count(mention, name)
-        all_trigrams = mentions.trigrams.sizes[mention] + names.trigrams.sizes[name] - trigrams
+        table = self._table
+        n_mention, n_name = table.words.sizes[mention], table.words.sizes[name]
+        words, letters = self._words.count(mention, name, table.letters)
+        (numbers,) = self._numbers.count(mention, name)
+        (trigrams,) = self._trigrams.count(mention, name)
+        all_trigrams = table.trigrams.sizes[mention] + table.trigrams.sizes[name] - trigrams
         return [
             trigrams / np.maximum(all_trigrams, 1),
-            mentions.plain[mention] == names.plain[name],
+            table.plain[mention] == table.plain[name],
             (words == n_mention) & (words == n_name),
             n_name - words,
             n_mention - words,
-            names.n_letters[name] - letters,
-            mentions.n_letters[mention] - letters,
-            mentions.numbers.sizes[mention] + names.numbers.sizes[name] - 2 * numbers,
-            mentions.ends[mention, 0] == names.ends[name, 0],
-            mentions.ends[mention, 1] == names.ends[name, 1],
+            table.n_letters[name] - letters,
+            table.n_letters[mention] - letters,
+            table.numbers.sizes[mention] + table.numbers.sizes[name] - 2 * numbers,
+            table.ends[mention, 0] == table.ends[name, 0],
+            table.ends[mention, 1] == table.ends[name, 1],
         ]
 
 
 class SharedItems:
-    """Count the items that sets share.
+    """Count the items that sets share with the sets of mentions.
 
-    first (Sets): The sets of mentions, whose distinct items are columns of a table.
-    second (Sets): The sets of names.
+    sets (Sets): The sets.
+    mentions (ndarray): The rows of the mentions' sets, sorted; their distinct items are the columns of a table.
     """
 
-    def __init__(self, first: Sets, second: Sets) -> None:
-        items, columns = np.unique(first.items, return_inverse=True)
+    def __init__(self, sets: Sets, mentions: np.ndarray) -> None:
+        self._sets, self._mentions = sets, mentions
+        places, _ = sets.list_places(mentions)
+        items, columns = np.unique(sets.items[places], return_inverse=True)
         # The last column stands for all items that no mention has.
-        self._has = np.zeros((len(first.sizes), len(items) + 1), dtype=bool)
-        self._has[first.owner, columns] = True
-        self._second = second
-        self._column = np.searchsorted(items, second.items)
-        known = self._column < len(items)
-        known[known] = items[self._column[known]] == second.items[known]
-        self._column[~known] = len(items)
+        self._n_columns = len(items) + 1
+        has = np.zeros((len(mentions), self._n_columns), dtype=bool)
+        has[np.repeat(np.arange(len(mentions)), sets.sizes[mentions]), columns] = True
+        self._has = has.ravel()
+        self._column = np.full(int(sets.items.max(initial=-1)) + 1, len(items), dtype=np.int64)
+        self._column[items] = np.arange(len(items))
 
-    def count(self, first: np.ndarray, second: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
+    def count(self, mention: np.ndarray, name: np.ndarray, *weights: np.ndarray) -> list[np.ndarray]:
         """Count the shared items of pairs of sets.
 
-        first (ndarray): The row of each pair's first set.
-        second (ndarray): The row of its second set.
-        weights (ndarray | None): What an item of the second sets counts; None for 1.
-        RETURNS (ndarray): The number for each pair, float64.
+        mention (ndarray): The row of each pair's mention.
+        name (ndarray): The row of its other set.
+        *weights (ndarray): What each item of all sets counts.
+        RETURNS (list[ndarray]): The number of shared items of each pair, and their sum by each of the weights; int64.
         """
-        sizes = self._second.sizes[second]
-        pair = np.repeat(np.arange(len(second)), sizes)
-        # The items of all pairs' second sets, one after another.
-        start = self._second.offsets[second] - np.concatenate([[0], np.cumsum(sizes)[:-1]])
-        item = np.arange(len(pair)) + start[pair] if len(pair) else pair
-        shared = self._has[first[pair], self._column[item]]
-        found = shared if weights is None else shared * weights[item]
-        return np.bincount(pair, weights=found, minlength=len(second))
+        places, ends = self._sets.list_places(name)
+        sizes = self._sets.sizes[name]
+        starts = np.searchsorted(self._mentions, mention) * self._n_columns
+        shared = self._has[np.repeat(starts, sizes) + self._column[self._sets.items[places]]]
+        found = [shared, *(shared * of_items[places] for of_items in weights)]
+        sums = (np.concatenate([[0], np.cumsum(values, dtype=np.int64)]) for values in found)
+        return [up_to[ends] - up_to[ends - sizes] for up_to in sums]

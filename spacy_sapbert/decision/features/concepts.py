@@ -13,8 +13,7 @@ def compute_concepts(batch: QueryBatch) -> np.ndarray:
     batch (QueryBatch): The mentions.
     RETURNS (ndarray): Shape (candidates, features).
     """
-    counts = [(facts.n_names, facts.n_parents, facts.n_types) for facts in batch.facts]
-    return np.log1p(np.array(counts, dtype=np.float32).reshape(len(counts), len(CONCEPTS.features)))
+    return np.log1p(batch.table.count(batch.concepts).astype(np.float32))
 
 
 CONCEPTS = FeatureGroup(

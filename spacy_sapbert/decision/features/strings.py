@@ -3,36 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
-from typing import NamedTuple
 
 import numpy as np
 
 from ...abbreviations.initials import is_initialism, is_short_form
 from .base import FeatureGroup, QueryBatch
-from .comparing import Comparison, StringTable
+from .comparing import Comparison
 
 # Mentions that are compared together: their sets are the rows of a table.
 MENTIONS_AT_ONCE = 256
-
-
-class _Pairs(NamedTuple):
-    """The strings of the candidates of some mentions; one of each for each candidate.
-
-    first (list[str]): The mention's more telling form.
-    last (list[str]): Its other form, or the same.
-    found_by (list[str]): The form that found the candidate.
-    name (list[str]): The name that was found.
-    canonical (list[str]): The canonical name.
-    is_expanded (list[bool]): Whether the mention has two forms.
-    """
-
-    first: list[str]
-    last: list[str]
-    found_by: list[str]
-    name: list[str]
-    canonical: list[str]
-    is_expanded: list[bool]
 
 
 def compute_strings(batch: QueryBatch) -> np.ndarray:
@@ -41,56 +20,54 @@ def compute_strings(batch: QueryBatch) -> np.ndarray:
     batch (QueryBatch): The mentions.
     RETURNS (ndarray): Shape (candidates, features).
     """
-    parts = [_compute(pairs) for pairs in _divide(batch)]
+    parts = [_compute(batch, *part) for part in _divide(batch)]
     return np.concatenate([np.zeros((0, len(STRINGS.features)), dtype=np.float32), *parts])
 
 
-def _divide(batch: QueryBatch) -> Iterator[_Pairs]:
-    """Divide the candidates by mentions."""
-    lengths = batch.lists.lengths.tolist()
-    for start in range(0, len(lengths), MENTIONS_AT_ONCE):
-        end = min(start + MENTIONS_AT_ONCE, len(lengths))
-        candidates = batch.candidates[batch.lists.offsets[start] : batch.lists.offsets[end]]
-        counted = zip(batch.forms[start:end], lengths[start:end], strict=True)
-        forms = chain.from_iterable([of or [""]] * n for of, n in counted)
-        repeated = list(forms)
-        yield _Pairs(
-            [of[0] for of in repeated],
-            [of[-1] for of in repeated],
-            [candidate["mention"] for candidate in candidates],
-            [candidate["name"] for candidate in candidates],
-            [candidate["canonical_name"] for candidate in candidates],
-            [len(of) > 1 for of in repeated],
-        )
+def _divide(batch: QueryBatch) -> Iterator[tuple[slice, slice]]:
+    """Divide the batch by mentions: those of each part, and their candidates."""
+    for start in range(0, batch.lists.n_mentions, MENTIONS_AT_ONCE):
+        end = min(start + MENTIONS_AT_ONCE, batch.lists.n_mentions)
+        yield slice(start, end), slice(*batch.lists.offsets[[start, end]].tolist())
 
 
-def _compute(pairs: _Pairs) -> np.ndarray:
-    mentions, names = StringTable([*pairs.first, *pairs.found_by]), StringTable([*pairs.name, *pairs.canonical])
-    n = len(pairs.name)
-    first, found_by = mentions.rows[:n], mentions.rows[n:]
-    name, canonical = names.rows[:n], names.rows[n:]
-    comparison = Comparison(mentions, names)
-    is_expanded = np.array(pairs.is_expanded, dtype=bool)
+def _compute(batch: QueryBatch, mentions: slice, candidates: slice) -> np.ndarray:
+    forms = [of or [""] for of in batch.forms[mentions]]
+    texts = [form for of in forms for form in of]
+    names, canonical_names = batch.name_keys[candidates], batch.canonical_keys[candidates]
+    keys, places = np.unique(np.concatenate([names, canonical_names]), return_inverse=True)
+    rows, table = batch.table.strings.tabulate([*texts, *keys.tolist()])
+
+    n_forms = np.array([len(of) for of in forms], dtype=np.int64)
+    mention = batch.lists.mention[candidates] - mentions.start
+    # Places among the texts: of the more telling form, the one that found the candidate, the other.
+    first = (np.cumsum(n_forms) - n_forms)[mention]
+    found_by, last = first + batch.found_by[candidates], first + n_forms[mention] - 1
+    name, canonical = rows[len(texts) :][places].reshape(2, -1)
+    comparison = Comparison(table, rows[: len(texts)])
+    is_expanded = n_forms[mention] > 1
     columns = [
-        *comparison.compare(found_by, name),
-        *comparison.compare(first, canonical),
+        *comparison.compare(rows[found_by], name),
+        *comparison.compare(rows[first], canonical),
         # Found by the short form of an abbreviation that the document defines.
-        is_expanded & (first != found_by),
-        names.plain[name] == names.plain[canonical],
-        _find_initials(pairs.found_by, pairs.name),
-        _find_initials(pairs.last, pairs.canonical),
+        is_expanded & (rows[first] != rows[found_by]),
+        table.plain[name] == table.plain[canonical],
+        _find_initials(batch, texts, found_by, names),
+        _find_initials(batch, texts, last, canonical_names),
         is_expanded,
-        mentions.length[first],
-        mentions.n_words[first],
+        table.length[rows[first]],
+        table.words.sizes[rows[first]],
     ]
     return np.stack(columns, axis=1).astype(np.float32)
 
 
-def _find_initials(mentions: list[str], names: list[str]) -> np.ndarray:
+def _find_initials(batch: QueryBatch, texts: list[str], forms: np.ndarray, names: np.ndarray) -> np.ndarray:
+    found = np.zeros(len(forms), dtype=bool)
     # Few mentions are short forms.
-    is_short = {mention: is_short_form(mention) for mention in set(mentions)}
-    found = [is_short[mention] and is_initialism(mention, name) for mention, name in zip(mentions, names, strict=True)]
-    return np.array(found, dtype=bool)
+    is_short = np.array([is_short_form(text) for text in texts], dtype=bool)
+    for place in np.flatnonzero(is_short[forms]).tolist():
+        found[place] = is_initialism(texts[forms[place]], batch.table.get_name(int(names[place])))
+    return found
 
 
 STRINGS = FeatureGroup(
