@@ -78,6 +78,7 @@ _MAYBE_BRITISH = re.compile("ae|oe|our|re|is[aei]|lyse|sulph|alumin")
 _NUMERAL = re.compile("(x{0,3})(ix|iv|v?i{0,3})([a-c]?)")
 # A single letter is a numeral only after one of these.
 _NUMBERED = frozenset("class degree factor grade group level phase stage type".split())
+_NUMERALS_AFTER_WORDS = frozenset(numeral + letter for numeral in "ivx" for letter in ("", *"abc"))
 
 
 def normal_words(text: str) -> tuple[str, ...]:
@@ -87,15 +88,16 @@ def normal_words(text: str) -> tuple[str, ...]:
     RETURNS (tuple[str, ...]): The words, in their order; without punctuation.
     """
     words = _WORD.findall(normalize_writing(text).lower())
-    return tuple(
-        to_arabic(_normalize(word), before) if word[0] in "ivx" else _normalize(word)
-        for word, before in zip(words, ["", *words], strict=False)
-    )
+    normal = map(_normalize, words)
+    if _NUMERALS_AFTER_WORDS.isdisjoint(words):
+        return tuple(normal)
+    return tuple(to_arabic(word, before) for word, before in zip(normal, ["", *words], strict=False))
 
 
 @lru_cache(CACHED)
 def _normalize(word: str) -> str:
-    return to_singular(to_american(word.removesuffix("'s")))
+    word = to_singular(to_american(word.removesuffix("'s")))
+    return to_arabic(word) if word[:1] in ("i", "v", "x") else word
 
 
 def to_singular(word: str) -> str:

@@ -114,8 +114,7 @@ def abbreviations_by_start(doc: Doc) -> Abbreviations:
         the longest short form where several start.
     """
     found: Abbreviations = {}
-    for short, long_form in _iter_abbreviations(doc):
-        text = " ".join((long_form.text if isinstance(long_form, Span) else long_form).split())
+    for short, text in _iter_abbreviations(doc):
         known_end, _ = found.get(short.start, (0, ""))
         if text and short.end > known_end:
             found[short.start] = (short.end, text)
@@ -155,18 +154,37 @@ def _get_assigned(doc: Doc, attr: str, start: int | None = None, end: int | None
     return user_data.get(("._.", attr, start, end))
 
 
-def _iter_abbreviations(doc: Doc) -> Iterator[tuple[Span, Span | str]]:
-    """Yield the short and long forms, read from the attributes that happen to be registered."""
+def _iter_abbreviations(doc: Doc) -> Iterator[tuple[Span, str]]:
+    """Yield short forms and the texts of their long forms, read from the attributes that happen to be registered."""
     if Doc.has_extension("abbreviation_offsets"):
+        long_forms: dict[tuple[int, int], str] = {}
         for short_start, short_end, long_start, long_end in doc._.abbreviation_offsets or ():
-            short, long_form = doc.char_span(short_start, short_end), doc.char_span(long_start, long_end)
-            if short is not None and long_form is not None:
-                yield short, long_form
-    if Doc.has_extension("abbreviations") and Span.has_extension("long_form"):
-        # With the getters of this module the same abbreviations, otherwise those of another component.
+            short = doc.char_span(short_start, short_end)
+            # Most abbreviations occur several times.
+            if (long_start, long_end) not in long_forms:
+                long_forms[long_start, long_end] = _get_text(doc.char_span(long_start, long_end))
+            if short is not None:
+                yield short, long_forms[long_start, long_end]
+    if Doc.has_extension("abbreviations") and Span.has_extension("long_form") and not _are_own(doc):
         for short in doc._.abbreviations or ():
-            if isinstance(short, Span) and isinstance(short._.long_form, (Span, str)):
-                yield short, short._.long_form
+            if isinstance(short, Span):
+                yield short, _get_text(short._.long_form)
+
+
+def _get_text(long_form: object) -> str:
+    """Get the text of a long form, in whatever form a component has stored it."""
+    text = long_form.text if isinstance(long_form, Span) else long_form
+    return " ".join(text.split()) if isinstance(text, str) else ""
+
+
+def _are_own(doc: Doc) -> bool:
+    """Tell whether a document's attributes say the same as its offsets, because no other component has set them."""
+    getters = Doc.get_extension("abbreviations")[2], Span.get_extension("long_form")[2]
+    if getters != (get_abbreviations, get_long_form):
+        return False
+    return not any(
+        key[1] in ("abbreviations", "long_form") for key in doc.user_data if len(key) == 4 and key[0] == "._."
+    )
 
 
 def _find_occurrences(doc: Doc, definitions: list[Definition]) -> list[list[int]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import NamedTuple
 
@@ -13,6 +13,8 @@ from ...spelling import normal_words
 
 # Strings whose parts are kept. Names come back as candidates of many mentions.
 KEPT_STRINGS = 1 << 16
+# Bits of a character's number, and of a trigram's.
+CHARACTER, NUMBER = 21, 32
 
 
 class Sets:
@@ -25,16 +27,6 @@ class Sets:
     def __init__(self, items: np.ndarray, sizes: np.ndarray) -> None:
         self.items, self.sizes = items, sizes
         self.offsets = np.concatenate([[0], np.cumsum(sizes)])
-
-    @classmethod
-    def of(cls, sets: Sequence[Sequence[int]]) -> Sets:
-        """Make sets.
-
-        sets (Sequence[Sequence[int]]): The distinct numbers of each.
-        RETURNS (Sets): The sets.
-        """
-        items = np.array([item for of_set in sets for item in of_set], dtype=np.int32)
-        return cls(items, np.array([len(of_set) for of_set in sets], dtype=np.int64))
 
     def join(self, others: Sets) -> Sets:
         """Put other sets behind these.
@@ -95,39 +87,83 @@ class StringTable(NamedTuple):
         )
 
 
+class _Numbers(dict[str, int]):
+    """Number strings in the order in which they are met."""
+
+    def __missing__(self, text: str) -> int:
+        number = self[text] = len(self)
+        return number
+
+
+class _Trigrams:
+    """Number trigrams in the order in which they are met."""
+
+    def __init__(self) -> None:
+        # Each trigram as the numbers of its characters, sorted, and its own number.
+        self._known = np.zeros(0, dtype=np.int64)
+        self._numbers = np.zeros(0, dtype=np.int32)
+
+    def split(self, texts: Sequence[str]) -> Sets:
+        """Return the distinct trigrams of each text."""
+        lengths = np.array([*map(len, texts)], dtype=np.int64)
+        encoded = "".join(texts).encode("utf-32-le", "surrogatepass")
+        characters = np.frombuffer(encoded, dtype=np.uint32).astype(np.int64)
+        owner = np.repeat(np.arange(len(texts)), lengths)
+        is_whole = owner[:-2] == owner[2:]
+        first, second, third = characters[:-2], characters[1:-1], characters[2:]
+        found = ((first << 2 * CHARACTER) | (second << CHARACTER) | third)[is_whole]
+        pairs = np.sort((owner[:-2][is_whole] << NUMBER) | self._number(found))
+        # Each once. `unique` takes several times as long.
+        pairs = pairs[np.diff(pairs, prepend=-1) > 0]
+        sizes = np.bincount(pairs >> NUMBER, minlength=len(texts))
+        return Sets((pairs & ((1 << NUMBER) - 1)).astype(np.int32), sizes)
+
+    def _number(self, found: np.ndarray) -> np.ndarray:
+        places = np.searchsorted(self._known, found)
+        is_new = np.append(self._known, -1)[places] != found
+        if not is_new.any():
+            return self._numbers[places].astype(np.int64)
+        known = np.concatenate([self._known, np.unique(found[is_new])])
+        numbers = np.concatenate([self._numbers, np.arange(len(self._known), len(known), dtype=np.int32)])
+        order = np.argsort(known)
+        self._known, self._numbers = known[order], numbers[order]
+        return self._number(found)
+
+
 class _Splitter:
     """Split strings, and number their words and trigrams."""
 
     def __init__(self) -> None:
-        self._words: dict[str, int] = {}
-        self._plain: dict[str, int] = {}
-        self._trigrams: dict[str, int] = {}
+        self._words, self._plain, self._trigrams = _Numbers(), _Numbers(), _Trigrams()
 
-    def split(self, texts: Iterable[str]) -> StringTable:
-        plain, length, ends, words, letters, numbers, trigrams = [], [], [], [], [], [], []
-        number_word, number_trigram = self._words.setdefault, self._trigrams.setdefault
+    def split(self, texts: Sequence[str]) -> StringTable:
+        # Flat lists, because lists of lists are slow to collect.
+        words: list[int] = []
+        letters: list[int] = []
+        numbers: list[int] = []
+        plain, ends, sizes, n_numbers, n_letters = [], [], [], [], []
         for text in texts:
             in_order = normal_words(text)
-            joined = " ".join(in_order)
-            plain.append(self._plain.setdefault(joined, len(self._plain)))
-            length.append(len(joined))
-            known = {word: number_word(word, len(self._words)) for word in in_order}
-            ends.append((known[in_order[0]], known[in_order[-1]]) if in_order else (-1, -1))
-            words.append([*known.values()])
-            letters.append([len(word) for word in known])
-            numbers.append([number for word, number in known.items() if len(word) == 1 or word.isdigit()])
-            padded = f" {text.lower()} "
-            of_text = {padded[start : start + 3] for start in range(len(padded) - 2)}
-            trigrams.append([number_trigram(trigram, len(self._trigrams)) for trigram in of_text])
+            distinct = [*dict.fromkeys(in_order)]
+            of_letters = [*map(len, distinct)]
+            of_numbers = [self._words[word] for word in distinct if len(word) == 1 or word.isdigit()]
+            plain.append(" ".join(in_order))
+            ends += [self._words[in_order[0]], self._words[in_order[-1]]] if in_order else [-1, -1]
+            words += map(self._words.__getitem__, distinct)
+            letters += of_letters
+            numbers += of_numbers
+            sizes.append(len(distinct))
+            n_letters.append(sum(of_letters))
+            n_numbers.append(len(of_numbers))
         return StringTable(
-            np.array(plain, dtype=np.int64),
-            np.array(length, dtype=np.int64),
-            np.array(ends, dtype=np.int64).reshape(len(ends), 2),
-            Sets.of(words),
-            np.array([n for of in letters for n in of], dtype=np.int64),
-            np.array([sum(of) for of in letters], dtype=np.int64),
-            Sets.of(numbers),
-            Sets.of(trigrams),
+            np.array([*map(self._plain.__getitem__, plain)], dtype=np.int64),
+            np.array([*map(len, plain)], dtype=np.int64),
+            np.array(ends, dtype=np.int64).reshape(len(plain), 2),
+            Sets(np.array(words, dtype=np.int32), np.array(sizes, dtype=np.int64)),
+            np.array(letters, dtype=np.int64),
+            np.array(n_letters, dtype=np.int64),
+            Sets(np.array(numbers, dtype=np.int32), np.array(n_numbers, dtype=np.int64)),
+            self._trigrams.split([f" {text.lower()} " for text in texts]),
         )
 
 
@@ -157,12 +193,14 @@ class StringStore:
             if len(self._places) > KEPT_STRINGS:
                 self._clear()
             places = self._places
-            unknown = [key for key in dict.fromkeys(keys) if key not in places]
+            texts = {key: key if isinstance(key, str) else self._get_text(key) for key in keys if key not in places}
+            unknown = [text for text in dict.fromkeys(texts.values()) if text not in places]
             if unknown:
-                texts = [key if isinstance(key, str) else self._get_text(key) for key in unknown]
                 start = len(self._table.plain)
-                self._table = self._table.join(self._splitter.split(texts))
+                self._table = self._table.join(self._splitter.split(unknown))
                 places.update(zip(unknown, range(start, start + len(unknown)), strict=True))
+            # Many names are canonical names, or mentions.
+            places.update((key, places[text]) for key, text in texts.items())
             return np.array([places[key] for key in keys], dtype=np.int64), self._table
 
 
