@@ -139,9 +139,13 @@ class Errors(metaclass=WithCodes):
     )
     E217 = (
         "A {expected} encoder is needed here, but this is a {found} encoder. Training and `source` need a transformer, "
-        "and 'spacy-sapbert.StaticEncoder.v1' a static encoder; 'spacy-sapbert.NameEncoder.v1' takes both."
+        "and 'spacy-sapbert.StaticEncoder.v1' a static encoder; 'spacy-sapbert.NameEncoder.v1' takes all."
     )
     E218 = "Can't make a static encoder: {reason}. Give a tokenizer and one row of finite numbers for each of its ids."
+    E219 = (
+        "The encoder is a transformer with an adapter, but the package `adapters` can't be imported: {reason}\nInstall "
+        "it with `pip install 'spacy-sapbert[adapters]'`."
+    )
     E220 = (
         "The name encoder has no weights yet. Call the linker's `initialize(terminology=..., encoder=...)`, build the "
         "pipeline from a config with `spacy assemble`, or load a saved one with `spacy.load`."

@@ -116,7 +116,8 @@ def _check_names(path: Path, manifest: dict[str, Any]) -> set[str]:
 
 def _check_used(path: Path, listed: set[str], used: Iterable[str]) -> None:
     for pattern in used:
-        found = {file.name for file in path.parent.glob(pattern)} if "*" in pattern else {pattern}
+        files = (file.relative_to(path.parent).as_posix() for file in path.parent.glob(pattern))
+        found = set(files) if "*" in pattern else {pattern}
         for name in sorted(found - listed - {path.name}):
             raise OSError(Errors.E501.format(path=path, reason=f"it does not list {name!r}, which would be read"))
 

@@ -56,8 +56,8 @@ def export_run(
     dtype = dtype or method.dtypes[0]
     share = settings.run.base_share if base_share is None else base_share
     check_export(share, dtype, method.dtypes)
-    if method.find_obstacle(settings):
-        raise ValueError(Errors.E662.format(path=run))
+    if share and (obstacle := method.find_obstacle(settings)):
+        raise ValueError(Errors.E662.format(path=run, obstacle=obstacle))
     path = find_checkpoint(run, step)
     base = load_base(settings.paths.encoder, settings.encoder)
     if base.fingerprint != description.encoder["base"]:

@@ -111,8 +111,7 @@ def finish_run(method: Method[Any], ending: Ending, description: RunDescription,
         held_out=scores,
         export={"base_share": settings.run.base_share, "dtype": method.dtypes[0]},
     )
-    if not method.find_obstacle(settings):
-        write_encoder_folder(trained.content, folder.encoder, write_card(report, method.describe(report)))
+    write_encoder_folder(trained.content, folder.encoder, write_card(report, method.describe(report)))
     method.save_extras(trained)
     try_to_draw({folder.path.resolve().name: folder.path}, folder.curves)
     write_json(folder.report, report.to_dict())

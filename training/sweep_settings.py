@@ -87,7 +87,7 @@ def read_sweep(path: str | Path, output: str | Path, overrides: dict[str, Any] |
             layers = (section.settings, changes, overrides or {}, {**own, "run.base_share": 0.0})
             runs[seed] = make_settings(_put_together(values, layers), path.parent / section.config)
         variants[name] = runs
-    _compare_variants(path, variants)
+    _compare_variants(path, variants, mixes=any(section.base_shares))
     return Sweep(variants, section.base_shares)
 
 
@@ -121,13 +121,14 @@ def _put_together(values: dict[str, dict[str, Any]], layers: tuple[dict[str, Any
     return together
 
 
-def _compare_variants(path: Path, variants: dict[str, dict[int, Any]]) -> None:
-    """Raise an error for variants that are equal or can't be measured, before hours of training."""
+def _compare_variants(path: Path, variants: dict[str, dict[int, Any]], *, mixes: bool) -> None:
+    """Raise an error for variants that are equal or can't be averaged with the base, before hours of training."""
     prints: dict[str, str] = {}
     for name, runs in variants.items():
         first = next(iter(runs.values()))
-        if obstacle := METHODS[first.run.method].find_obstacle(first):
-            raise ValueError(Errors.E742.format(path=path, reason=f"the variant {name!r} {obstacle}"))
+        if mixes and (obstacle := METHODS[first.run.method].find_obstacle(first)):
+            reason = f"the variant {name!r} {obstacle}, so `base_shares` has to be [0.0]"
+            raise ValueError(Errors.E742.format(path=path, reason=reason))
         same = prints.setdefault(_identify(first), name)
         if same != name:
             raise ValueError(Errors.E677.format(path=path, first=same, second=name))

@@ -2,7 +2,8 @@
 
 A transformer's is a Hugging Face model folder (`AutoModel`, `AutoTokenizer`), and also a sentence-transformers folder
 where that library supports the pooling. A static encoder's is a table and a tokenizer, and also a sentence-transformers
-folder. Both have `name_encoder.json` with settings, fingerprint and hashes, and that of a static encoder has its kind.
+folder. A transformer with a bottleneck adapter has folders for both. All have `name_encoder.json` with settings,
+fingerprint and hashes, and the kind if it is not a transformer alone.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 from ..errors import Errors
 from ..files import pack_with, read_manifest, unpack_with, write_manifest
 from ..replacing import finish_replacing
-from .sentence_transformers import find_file, read_metadata
+from .sentence_transformers import find_file, find_needed, read_metadata
 from .settings import ENCODER_FILE, EncoderSettings, read_settings
 from .static import TABLE_FILE, TOKENIZER_FILE, StaticSource, check_settings, read_static
 from .transformer import EncoderSource
@@ -22,11 +23,21 @@ from .transformer import EncoderSource
 FORMAT_VERSION = 1
 # What is read of such a folder, if it is there. Others, such as a card, may be added by hand.
 USED = (
-    *("config.json*", "tokenizer.json*", "*.safetensors", "*.safetensors.index.json", "adapter_*"),
+    *(
+        "config.json*",
+        "tokenizer.json*",
+        "*.safetensors",
+        "*.safetensors.index.json",
+        "adapter_*",
+        "base/*",
+        "adapter/*",
+    ),
     *("tokenizer_config.json*", "special_tokens_map.json*", "added_tokens.json*", "vocab.*", "merges.txt*", "*.model"),
 )
 # Who made the encoder of what, and the terms of use. No part of the fingerprint.
 CARD_FILE = "README.md"
+# The kind of a transformer with an adapter. Its module takes seconds to import.
+ADAPTED = "bottleneck"
 AnySource = EncoderSource | StaticSource
 
 
@@ -47,7 +58,7 @@ def read_encoder(
     revision (str | None): Branch, tag or commit on the hub.
     requested (dict[str, Any] | None): Settings that override the folder's; None values do not.
     memory_map (bool): Map the table of a static encoder from disk instead of reading it.
-    kind (str | None): The only kind of encoder to read, "static" or "transformer"; None for both.
+    kind (str | None): The only kind of encoder to read, "static" or "transformer"; None for all.
     RETURNS (EncoderSource | StaticSource): The encoder.
     RAISES (OSError): If there is no such encoder, or its files are damaged.
     RAISES (ValueError): If the encoder cannot give the vectors asked for, or is of another kind.
@@ -76,6 +87,10 @@ def read_encoder(
     source: AnySource
     if found_kind == StaticSource.kind:
         source = _read_static(name, revision, settings, fingerprint, memory_map=memory_map)
+    elif found_kind == ADAPTED:
+        from .adapted import read_adapted
+
+        source = read_adapted(name, revision, settings, fingerprint)
     else:
         # Takes seconds, and a pipeline with a static encoder needs nothing of it.
         from .transformer_folder import read_transformer
@@ -88,7 +103,7 @@ def read_encoder(
 def _check_kind(name: str | Path, manifest: dict[str, Any], wanted: str | None) -> str:
     """Return the kind of an encoder; folders of transformers may have no manifest, and name no kind in it."""
     kind = manifest.get("kind", EncoderSource.kind)
-    if kind not in (EncoderSource.kind, StaticSource.kind):
+    if kind not in (EncoderSource.kind, StaticSource.kind, ADAPTED):
         reason = f"it is of the kind {kind!r}, which this version does not know"
         raise OSError(Errors.E210.format(name=name, reason=reason))
     # Before its settings, which may have no meaning for the other kind.
@@ -101,18 +116,11 @@ def _read_static(
     name: str | Path, revision: str | None, settings: EncoderSettings, fingerprint: str | None, *, memory_map: bool
 ) -> StaticSource:
     check_settings(settings)
-    table, tokenizer = (_find_needed(name, filename, revision) for filename in (TABLE_FILE, TOKENIZER_FILE))
+    table, tokenizer = (find_needed(name, filename, revision) for filename in (TABLE_FILE, TOKENIZER_FILE))
     try:
         return read_static(table, tokenizer, settings, fingerprint, memory_map=memory_map)
     except ValueError as error:
         raise OSError(Errors.E501.format(path=name, reason=error)) from error
-
-
-def _find_needed(name: str | Path, filename: str, revision: str | None) -> Path:
-    path = find_file(name, filename, revision)
-    if path is None:
-        raise FileNotFoundError(Errors.E503.format(path=f"{name}/{filename}"))
-    return path
 
 
 def write_encoder(source: AnySource, folder: str | Path) -> None:
@@ -132,7 +140,7 @@ def write_encoder(source: AnySource, folder: str | Path) -> None:
         data["kind"] = source.kind
     write_manifest(folder / ENCODER_FILE, FORMAT_VERSION, data)
     # safetensors makes files that only their owner can read, and a pipeline is there to be shared.
-    for weights in folder.glob("*.safetensors"):
+    for weights in folder.rglob("*.safetensors"):
         weights.chmod((folder / ENCODER_FILE).stat().st_mode)
 
 

@@ -112,6 +112,21 @@ def find_file(name: str | Path, filename: str, revision: str | None) -> Path | N
     return None if path is None else Path(path)
 
 
+def find_needed(name: str | Path, filename: str, revision: str | None) -> Path:
+    """Find a file that an encoder needs. See `find_file`.
+
+    name (str | Path): A folder or a hub name.
+    filename (str): Path within it.
+    revision (str | None): Branch, tag or commit on the hub.
+    RETURNS (Path): Where it is.
+    RAISES (OSError): If there is no such file, folder or hub name.
+    """
+    path = find_file(name, filename, revision)
+    if path is None:
+        raise FileNotFoundError(Errors.E503.format(path=f"{name}/{filename}"))
+    return path
+
+
 def _read_json(name: str | Path, filename: str, revision: str | None) -> Any:
     path = find_file(name, filename, revision)
     try:

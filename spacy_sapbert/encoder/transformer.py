@@ -72,10 +72,17 @@ class EncoderSource:
         folder (Path): The folder.
         """
         self.transformer.save_pretrained(folder, safe_serialization=True)
+        self.write_tokenizer(folder)
+        write_metadata(folder, self.settings, self.transformer.config.hidden_size)
+
+    def write_tokenizer(self, folder: Path) -> None:
+        """Write the files of the tokenizer.
+
+        folder (Path): The folder.
+        """
         self.tokenizer.save_pretrained(folder)
         if self.vocabulary is not None:
             (folder / self.tokenizer.vocab_files_names["vocab_file"]).write_bytes(self.vocabulary)
-        write_metadata(folder, self.settings, self.transformer.config.hidden_size)
 
     def as_hf_objects(self) -> HFObjects:
         """Return the parts in the container that spacy-transformers uses.

@@ -194,6 +194,23 @@ def test_low_rank_updates_are_merged(data, base_folder, tmp_path):
         torch.testing.assert_close(tensor, (base[name] + full[name]) / 2, rtol=0, atol=1e-6, msg=name)
 
 
+def test_bottleneck_adapters_are_exported_beside_the_base(data, base_folder, tmp_path):
+    pytest.importorskip("adapters")
+    settings = make(base_folder, data[0] / "pairs", tmp_path / "run", adapter={"kind": "bottleneck", "reduction": 2})
+    report = train(settings)
+    again = export_run(tmp_path / "run", tmp_path / "again")
+    half = export_run(tmp_path / "run", tmp_path / "half", dtype="bf16", step=report.training["steps"])
+    assert again.encoder["trained"] == report.encoder["trained"] == load(tmp_path / "again").fingerprint
+    assert half.encoder["trained"] == load(tmp_path / "half").fingerprint != again.encoder["trained"]
+    sizes = [(tmp_path / name / "adapter" / "adapter.safetensors").stat().st_size for name in ("again", "half")]
+    assert sizes[1] < sizes[0]
+    near = load(tmp_path / "again").encode(["heart"]), load(tmp_path / "half").encode(["heart"])
+    assert (near[0] * near[1]).sum() > 0.999
+    # The weights would be those of a transformer without it.
+    with pytest.raises(ValueError, match="E217"):
+        train(make(tmp_path / "again", data[0] / "pairs", tmp_path / "other"))
+
+
 def test_held_out_names_are_measured_again_on_the_stored_weights(run, data, tmp_path):
     folder, task = data
     held_out = str(folder / "held_out.json")
@@ -299,8 +316,8 @@ def test_what_can_not_be_exported_is_refused_by_name(run, data, base_folder, tmp
     description = json.loads((copy / "settings.json").read_text())
     description["settings"]["adapter"]["kind"] = "bottleneck"
     (copy / "settings.json").write_text(json.dumps(description))
-    with pytest.raises(ValueError, match="E662"):
-        export_run(copy, output)
+    with pytest.raises(ValueError, match="E662.*trains a bottleneck adapter"):
+        export_run(copy, output, base_share=0.5)
     assert not output.exists()
 
 

@@ -243,15 +243,15 @@ def test_adapters_leave_the_base_alone_and_are_exported(make, encoder_folder, ki
     for name, tensor in read_encoder(encoder_folder).transformer.state_dict().items():
         torch.testing.assert_close(saved[f"weights.transformer.{name}"], tensor, rtol=0, atol=0, msg=name)
     output = Path(settings.paths.output)
-    if kind == "bottleneck":
-        assert (output / "adapter" / "adapter_config.json").is_file() and not (output / "encoder").exists()
-        return
-    merged, base = EncoderShim({}, "fp32"), EncoderShim({}, "fp32")
-    merged.load(output / "encoder")
+    trained, base = EncoderShim({}, "fp32"), EncoderShim({}, "fp32")
+    trained.load(output / "encoder")
     base.load(encoder_folder)
-    assert merged.fingerprint == report.encoder["trained"]
-    assert set(merged.source.transformer.state_dict()) == set(base.source.transformer.state_dict())
-    assert abs(merged.encode(["heart attack"]) - base.encode(["heart attack"])).max() > 1e-4
+    assert trained.fingerprint == report.encoder["trained"]
+    added = set(trained.source.transformer.state_dict()) - set(base.source.transformer.state_dict())
+    assert bool(added) == (kind == "bottleneck") == (output / "encoder" / "adapter").is_dir()
+    assert abs(trained.encode(["heart attack"]) - base.encode(["heart attack"])).max() > 1e-4
+    card = (output / "encoder" / "README.md").read_text()
+    assert ("; adapter lora, merged." if kind == "lora" else "; adapter bottleneck.") in card
 
 
 def test_exported_weights_can_be_averaged_with_those_of_the_base(make, encoder_folder):

@@ -128,6 +128,21 @@ def test_seeds_and_settings_that_have_changed_are_run(config, corpora, tmp_path,
     assert table.endswith("\n2 of 4 runs have been taken; the same command takes the others.\n")
 
 
+def test_adapters_are_compared(config, corpora, tmp_path):
+    pytest.importorskip("adapters")
+    text = SWEEP.replace("[0.0, 0.5]", "[0.0]").replace("[0, 1]", "[0]")
+    adapters = '"adapter.kind": "bottleneck", "adapter.reduction": '
+    for old, reduction in (('"optimizer.learning_rate": 1e-4', 1), ('"optimizer.learning_rate": 1e-2', 16)):
+        text = text.replace(old, f"{adapters}{reduction}")
+    config.write_text(text)
+    table = run_sweep(read_sweep(config, tmp_path / "out"), tmp_path / "out", held_out={}, corpora=corpora)
+    names = [line.split("|")[1].strip() for line in table.splitlines()[2:]]
+    assert names == ["before training", "slow", "fast"]
+    encoders = [tmp_path / "out" / name / "seed-0" / "encoder" / "adapter" for name in ("slow", "fast")]
+    sizes = [(folder / "adapter.safetensors").stat().st_size for folder in encoders]
+    assert sizes[0] > sizes[1]
+
+
 def test_held_out_concepts_must_not_be_in_the_pairs(config, tmp_path):
     held_out = {"held_out": LinkingTask(["organ 3"], [["C3"]], ["acute organ 3"], ["C3"])}
     with pytest.raises(ValueError, match="E640.*C3"):
@@ -151,7 +166,11 @@ def test_held_out_concepts_must_not_be_in_the_pairs(config, tmp_path):
         ('"batch.max_steps"', '"max_steps"', "E742.*'max_steps', which names no section"),
         ('{"optimizer.learning_rate": 1e-2}', "5", "E742.*'fast' is 5"),
         ('"optimizer.learning_rate": 1e-2', '"run.base_share": 0.5', "E740.*run.base_share.*`base_shares`"),
-        ('"optimizer.learning_rate": 1e-2', '"adapter.kind": "bottleneck"', "E742.*'fast' trains a bottleneck"),
+        (
+            '"optimizer.learning_rate": 1e-2',
+            '"adapter.kind": "bottleneck"',
+            "E742.*'fast' trains.*has to be .0.0.",
+        ),
         ("[variants]", "[variants", "E741.*sweep.cfg"),
     ],
 )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from spacy_sapbert.encoder import ENCODER_FILE, AnySource, EncoderShim, write_encoder
+from spacy_sapbert.encoder import ENCODER_FILE, AnySource, EncoderShim, EncoderSource, write_encoder
+from spacy_sapbert.encoder.adapted import AdaptedSource, is_adapted
 from spacy_sapbert.encoder.folder import CARD_FILE
 from spacy_sapbert.encoder.transformer import compute_fingerprint
 from spacy_sapbert.files import fill_folder
@@ -32,8 +32,9 @@ def as_encoder(transformer: torch.nn.Module, base: EncoderShim, device: torch.de
     frozen: Any = copy.deepcopy(transformer).cpu().eval().requires_grad_(False)
     encoder = EncoderShim({}, base.precision)
     fingerprint = compute_fingerprint(frozen, base.source.tokenizer, base.settings)
+    source, kind = base.source, AdaptedSource if is_adapted(frozen) else EncoderSource
     # Without the base's card, which does not describe these weights.
-    encoder.set_source(replace(base.source, transformer=frozen, fingerprint=fingerprint, card=None))
+    encoder.set_source(kind(frozen, source.tokenizer, source.settings, fingerprint, source.vocabulary))
     if device is not None and device.type != "cpu":
         encoder.to_device("gpu" if device.type == "cuda" else device.type, device.index or 0)
     return encoder

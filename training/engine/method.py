@@ -249,10 +249,10 @@ class Method(ABC, Generic[SettingsT]):
 
     @classmethod
     def find_obstacle(cls, settings: Any) -> str:
-        """Explain why a run does not export an encoder folder.
+        """Explain why a run's weights can't be averaged with those of its base.
 
         settings (SettingsT): Settings of the run.
-        RETURNS (str): The reason; empty if it exports one.
+        RETURNS (str): The reason; empty if they can.
         """
         return ""
 

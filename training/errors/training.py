@@ -123,8 +123,8 @@ class TrainingErrors:
         "steps and at the end, and only the last two are kept. Choose one of these, or let the run go on."
     )
     E662 = (
-        "The run {path} has trained a bottleneck adapter, which can be neither merged nor averaged with the base's "
-        "weights. Use the folder 'adapter' that the run writes when it ends."
+        "The weights of the run {path} can't be averaged with those of its base: it {obstacle}. Export it with the "
+        "base share 0."
     )
     E663 = (
         "The base encoder '{name}' has the fingerprint {found}, but the run started from {wanted}. Its files have "

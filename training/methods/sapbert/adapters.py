@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from pathlib import Path
 
 import torch
 
@@ -48,12 +47,3 @@ def merge_adapter(transformer: torch.nn.Module, base: torch.nn.Module) -> torch.
     state = merged.state_dict()
     plain.load_state_dict({name: state[name] for name in plain.state_dict()})
     return plain
-
-
-def save_adapter(transformer: torch.nn.Module, folder: Path) -> None:
-    """Save an adapter in the format of the library.
-
-    transformer (torch.nn.Module): With a trained adapter.
-    folder (Path): The folder.
-    """
-    transformer.save_adapter(str(folder), NAME, use_safetensors=True)  # type: ignore[operator]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from spacy_sapbert.encoder import EncoderShim, EncoderSource
+from spacy_sapbert.encoder import EncoderSource
 
 from ...data.run_folder import RunReport
 from ...data.tokens import Tokens
@@ -15,11 +15,9 @@ from ...encoders.card import Making, describe_length
 from ...engine.model import Model
 from ...engine.objectives import make_loss, make_miner
 from ..pairs import PairMethod
-from .adapters import add_adapter, merge_adapter, save_adapter
+from .adapters import add_adapter, merge_adapter
 from .loss import Objective
 from .settings import SapbertSettings
-
-ADAPTER_FOLDER = "adapter"
 
 
 class Sapbert(PairMethod[SapbertSettings]):
@@ -64,25 +62,21 @@ class Sapbert(PairMethod[SapbertSettings]):
 
     @classmethod
     def find_obstacle(cls, settings: SapbertSettings) -> str:
-        """Identify runs that save an adapter instead of an encoder. See `Method.find_obstacle`."""
+        """Identify runs whose base has no weights to average with. See `Method.find_obstacle`."""
         is_bottleneck = settings.adapter.kind == "bottleneck"
-        return "trains a bottleneck adapter, which leaves no encoder that could be measured" if is_bottleneck else ""
+        return "trains a bottleneck adapter, which the base does not have" if is_bottleneck else ""
 
     @classmethod
     def merge(cls, transformer: torch.nn.Module, base: torch.nn.Module, settings: SapbertSettings) -> torch.nn.Module:
         """Merge low-rank updates into the weights. See `Method.merge`."""
         return merge_adapter(transformer, base) if settings.adapter.kind == "lora" else transformer
 
-    def save_extras(self, trained: EncoderShim) -> None:
-        """Save a bottleneck adapter, which can't be merged. See `Method.save_extras`."""
-        if self.settings.adapter.kind == "bottleneck":
-            save_adapter(self.model.transformer, self.folder.path / ADAPTER_FOLDER)
-
     @classmethod
     def describe(cls, report: RunReport) -> Making:
         """Describe the training. See `Method.describe`."""
         settings, data = report.settings, report.data
-        adapter = f"; adapter {settings['adapter']['kind']}, merged" if settings["adapter"]["kind"] else ""
+        kind = settings["adapter"]["kind"]
+        adapter = f"; adapter {kind}{', merged' if kind == 'lora' else ''}" if kind else ""
         return Making(
             "sapbert",
             "SapBERT (Liu et al., NAACL 2021): names of one concept get similar vectors.",

@@ -1,0 +1,171 @@
+"""Transformers with a bottleneck adapter: their folder, their vectors, damage, and the missing library."""
+
+import copy
+import json
+import shutil
+import sys
+
+import numpy as np
+import pytest
+import spacy
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import AutoModel
+
+from spacy_sapbert.encoder import EncoderShim, read_encoder, write_encoder
+from spacy_sapbert.encoder.adapted import AdaptedSource, is_adapted
+from spacy_sapbert.encoder.folder import pack_encoder, unpack_encoder
+from spacy_sapbert.encoder.transformer import compute_fingerprint
+from spacy_sapbert.files import write_manifest
+
+adapters = pytest.importorskip("adapters")
+TEXTS = ["heart attack", "heart", "cold"]
+
+
+def load(folder, precision="fp32", kind=None):
+    shim = EncoderShim({}, precision, kind)
+    shim.load(folder)
+    return shim
+
+
+@pytest.fixture(scope="module")
+def make_source(encoder_folder):
+    base = read_encoder(encoder_folder)
+
+    def make(dtype=torch.float32, **config):
+        transformer = copy.deepcopy(base.transformer)
+        adapters.init(transformer)
+        config = adapters.SeqBnInvConfig(reduction_factor=2, **config)
+        transformer.add_adapter("mine", config=config, set_active=True)
+        torch.manual_seed(0)
+        with torch.no_grad():
+            for name, weights in transformer.named_parameters():
+                if "adapters" in name:
+                    # As if trained: the library starts them near zero.
+                    weights.copy_(torch.randn(weights.shape))
+        transformer.to(dtype).eval()
+        fingerprint = compute_fingerprint(transformer, base.tokenizer, base.settings)
+        return AdaptedSource(transformer, base.tokenizer, base.settings, fingerprint, base.vocabulary)
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def source(make_source):
+    return make_source()
+
+
+@pytest.fixture
+def folder(source, tmp_path):
+    write_encoder(source, tmp_path / "encoder")
+    return tmp_path / "encoder"
+
+
+def encode(source):
+    shim = EncoderShim({}, "fp32")
+    shim.set_source(source)
+    return shim.encode(TEXTS)
+
+
+def test_a_folder_gives_the_vectors_that_were_written(source, folder, encoder_folder):
+    shim = load(folder)
+    np.testing.assert_array_equal(shim.encode(TEXTS), encode(source))
+    assert abs(shim.encode(TEXTS) - load(encoder_folder).encode(TEXTS)).max() > 0.01
+    assert shim.fingerprint == source.fingerprint and is_adapted(shim.source.transformer)
+    changed = EncoderShim({"max_length": 7}, "fp32")
+    changed.load(folder)
+    assert changed.fingerprint not in (shim.fingerprint, "unknown")
+    recomputed = compute_fingerprint(shim.source.transformer, shim.source.tokenizer, shim.source.settings)
+    assert recomputed == source.fingerprint
+
+
+def test_the_stored_precision_is_kept(make_source, tmp_path):
+    source = make_source(torch.bfloat16)
+    write_encoder(source, tmp_path / "encoder")
+    found = read_encoder(tmp_path / "encoder")
+    assert {tensor.dtype for tensor in found.transformer.state_dict().values()} == {torch.bfloat16}
+    assert compute_fingerprint(found.transformer, found.tokenizer, found.settings) == source.fingerprint
+    np.testing.assert_array_equal(encode(found), encode(source))
+
+
+def test_the_transformer_lies_in_a_folder_of_its_own(folder, encoder_folder):
+    assert not (folder / "config.json").exists() and not (folder / "modules.json").exists()
+    base, info = AutoModel.from_pretrained(folder / "base", output_loading_info=True, add_pooling_layer=False)
+    assert not info["missing_keys"] and not info["unexpected_keys"]
+    for name, tensor in read_encoder(encoder_folder).transformer.state_dict().items():
+        torch.testing.assert_close(base.state_dict()[name], tensor, rtol=0, atol=0, msg=name)
+    assert "adapters" not in json.loads((folder / "base" / "config.json").read_text())
+    np.testing.assert_array_equal(load(folder / "base").encode(TEXTS), load(encoder_folder).encode(TEXTS))
+
+
+def test_it_is_packed_and_written_again(folder, tmp_path):
+    found = unpack_encoder(pack_encoder(read_encoder(folder)))
+    assert isinstance(found, AdaptedSource)
+    write_encoder(found, tmp_path / "again")
+    for name in ("adapter/adapter.safetensors", "base/model.safetensors"):
+        first, second = (load_file(path / name) for path in (folder, tmp_path / "again"))
+        assert first.keys() == second.keys() and all(torch.equal(first[key], second[key]) for key in first)
+    np.testing.assert_array_equal(load(tmp_path / "again").encode(TEXTS), load(folder).encode(TEXTS))
+
+
+def test_a_linker_is_initialized_with_it_and_saved(folder, terminology, tmp_path):
+    nlp = spacy.blank("en")
+    linker = nlp.add_pipe("sapbert_linker", config={"k": 2})
+    linker.initialize(terminology=terminology, encoder=folder)
+    nlp.to_disk(tmp_path / "pipeline")
+    shutil.rmtree(folder)
+    loaded = spacy.load(tmp_path / "pipeline").get_pipe("sapbert_linker")
+    assert loaded.encoder.fingerprint == linker.encoder.fingerprint
+    assert loaded.find(TEXTS) == linker.find(TEXTS)
+
+
+def test_training_and_static_architectures_refuse_it(folder):
+    for kind in ("transformer", "static"):
+        with pytest.raises(ValueError, match=f"E217.*A {kind} encoder.*this is a bottleneck encoder"):
+            load(folder, kind=kind)
+
+
+@pytest.mark.parametrize(
+    "name", ["adapter/adapter.safetensors", "adapter/adapter_config.json", "base/model.safetensors"]
+)
+def test_damaged_and_missing_files_are_refused(name, folder):
+    data = (folder / name).read_bytes()
+    (folder / name).write_bytes(data[:-8] + b"damaged.")
+    with pytest.raises(OSError, match=f"E5.*{name.split('/')[1]}"):
+        read_encoder(folder)
+    (folder / name).unlink()
+    with pytest.raises(OSError, match="E5"):
+        read_encoder(folder)
+
+
+def rewrite(folder, change):
+    """Change the adapter, and write a manifest of the changed files."""
+    manifest = json.loads((folder / "name_encoder.json").read_text())
+    change(folder / "adapter")
+    kept = {key: manifest[key] for key in ("fingerprint", "settings", "kind")}
+    write_manifest(folder / "name_encoder.json", manifest["format"], kept)
+
+
+def test_an_adapter_that_does_not_fit_is_refused(folder):
+    def drop(path):
+        tensors = load_file(path / "adapter.safetensors")
+        save_file({key: tensors[key] for key in sorted(tensors)[1:]}, path / "adapter.safetensors")
+
+    rewrite(folder, drop)
+    with pytest.raises(OSError, match="E211.*lacks 1 weights"):
+        read_encoder(folder)
+    rewrite(folder, lambda path: (path / "adapter_config.json").write_text('{"name": "mine"}'))
+    with pytest.raises(OSError, match="E210.*its adapter is damaged"):
+        read_encoder(folder)
+
+
+def test_files_that_the_manifest_does_not_list_are_refused(folder):
+    (folder / "adapter" / "other.safetensors").write_bytes(b"")
+    with pytest.raises(OSError, match="E501.*does not list 'adapter/other.safetensors'"):
+        read_encoder(folder)
+
+
+def test_without_the_library_the_extra_is_named(folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "adapters", None)
+    with pytest.raises(ImportError, match=r"E219.*\n.*spacy-sapbert\[adapters\]"):
+        read_encoder(folder)
