@@ -110,3 +110,26 @@ def test_a_table_has_every_setting_once():
     table = format_table(Run)
     assert "| `output` | text | must be given | Where the run writes. |" in table
     assert '| `precision` | "fp32", "bf16" | `"fp32"` | Of the forward pass. |' in table
+
+
+def test_help_texts_are_read_when_they_are_shown(monkeypatch):
+    def read(source):
+        raise AssertionError("defining settings reads no source, because every pipeline would wait for that")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("inspect.findsource", read)
+
+        class Longer(Batch):
+            more: int = 1
+            """Those of the class above are kept."""
+
+            dropout: float | None = 0.5
+            limit: int = 2
+
+    meanings = [row.meaning for row in list_settings(Longer)]
+    assert meanings == [
+        "Pairs in a step, so half as many as names.",
+        "In place of the encoder's own.",
+        "Those of the class above are kept.",
+        "",
+    ]
