@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import random
 import shlex
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 import spacy
 import typer
 from spacy.cli import app as spacy_cli
+from spacy.tokens import Span
 from thinc.api import Config
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 from typer.testing import CliRunner
@@ -150,7 +152,45 @@ def test_rerankers_of_other_corpora_are_measured_and_saved(folder, scripts):
     rows = read_rows(folder / "output" / "across.md")
     wanted = [(name, who) for name in ("first", "second") for who in ("linker alone", "reranker of the others")]
     assert list(rows) == [f"{name}: {who}" for name, who in wanted]
-    assert (folder / "output" / "default" / "reranker.json").is_file()
+    assert [cells[0] for cells in rows.values()] == ["1", "2", "1", "2"]
+    # The saved reranker works behind any linker with this encoder.
+    nlp = spacy.load(folder / "output" / "mine" / "linker")
+    nlp.add_pipe("sapbert_reranker", config={"priors": False}).from_disk(folder / "output" / "default")
+    doc = nlp("He had a fever")
+    doc.ents = [Span(doc, 3, 4, label="SIGN")]
+    for name in nlp.pipe_names:
+        doc = nlp.get_pipe(name)(doc)
+    assert doc.ents[0]._.kb_candidates[0]["id"] == "D4" and 0 < doc.ents[0]._.kb_probability <= 1
+
+
+def test_corpora_in_folds_are_left_out_by_their_first_fold(folder, scripts):
+    run("convert", annotations="mine.jsonl", split="0.6,0.2,0.2")
+    documents = folder / "output" / "mine" / "documents"
+    across = scripts("across")
+    assert across.find_parts(documents) == (documents / "train.spacy", documents / "test.spacy")
+    for fold in ("fold1", "fold0"):
+        for part in ("train", "test"):
+            (documents / f"{fold}.{part}.spacy").write_bytes((documents / f"{part}.spacy").read_bytes())
+    (documents / "train.spacy").unlink()
+    assert across.find_parts(documents) == (documents / "fold0.train.spacy", documents / "fold0.test.spacy")
+    with pytest.raises(FileNotFoundError, match="run `convert` for this corpus first"):
+        across.find_parts(folder)
+
+
+def test_a_large_corpus_does_not_outweigh_others(folder, scripts, monkeypatch):
+    run("convert", annotations="mine.jsonl", split="0.6,0.2,0.2")
+    across = scripts("across")
+    monkeypatch.setattr(across, "BATCH", 4)
+    corpus = across.read_corpus(folder / "output" / "mine")
+    n = len(corpus.examples)
+    assert n > 11
+
+    def count(mentions, seed=0):
+        return [len(batch) for batch in across.list_batches(corpus, mentions, random.Random(seed))]
+
+    assert count(10) == [4, 4, 2] and sum(count(1000)) == n
+    taken = [next(iter(across.list_batches(corpus, 4, random.Random(seed)))) for seed in (0, 0, 1)]
+    assert taken[0] == taken[1] != taken[2]
 
 
 def test_the_pipeline_stays_whole_and_all_its_linkers_propose(folder, scripts):

@@ -3,35 +3,40 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
+import numpy as np
 import spacy
 import typer
-from runs import format_figures, measure_linker
+from runs import format_figures, measure_linker, parse_numbers
 from spacy.language import Language
 from spacy.training import Corpus, Example
 from thinc.api import fix_random_seed
 from wasabi import msg
 
+from spacy_sapbert.decision.lists import Lists
+from spacy_sapbert.decision.network import ListInput, start_network
+from spacy_sapbert.decision.reading import build_input, mark_right
 from spacy_sapbert.progress import show_progress
 from training.data.run_folder import write_text
 from training.evaluation.documents.pipelines import PipelineSystem
 from training.evaluation.documents.task import DocumentTask
 
 RERANKER = "sapbert_reranker"
-# Documents of a step, and steps on one corpus before the next one's turn: another linker costs a new cache of features.
-BATCH, TURN = 8, 50
+# Mentions of a step, and of a corpus that give mean and deviation of the features.
+BATCH, MEASURED = 64, 1000
 
 
 class LinkedCorpus(NamedTuple):
-    """A corpus with the pipeline that links it.
+    """A corpus with the pipeline that links it, and a reranker that remembers the features of its mentions.
 
     name (str): Its name.
     linker (Path): The saved pipeline.
-    nlp (Language): The pipeline.
+    nlp (Language): The pipeline, with the reranker.
     examples (list[Example]): Its training documents, linked.
+    sample (tuple[ListInput, ndarray]): The features of some mentions, and which rows are right.
     test (Path): Documents to measure on.
     """
 
@@ -39,7 +44,16 @@ class LinkedCorpus(NamedTuple):
     linker: Path
     nlp: Language
     examples: list[Example]
+    sample: tuple[ListInput, np.ndarray]
     test: Path
+
+    @property
+    def reranker(self) -> Any:
+        """Return the reranker.
+
+        RETURNS (Any): The component.
+        """
+        return self.nlp.get_pipe(RERANKER)
 
 
 def main(
@@ -48,27 +62,33 @@ def main(
     output: Path,
     save: Annotated[str, typer.Option(help="Also train on all corpora, and save the component to this folder")] = "",
     epochs: Annotated[int, typer.Option(help="Epochs of the training")] = 5,
-    seed: Annotated[int, typer.Option(help="Seed of the training")] = 0,
+    mentions: Annotated[int, typer.Option(help="Mentions of a corpus in an epoch at most")] = 4000,
+    seeds: Annotated[str, typer.Option(help="Seeds of the trainings, with commas between them")] = "0,1",
 ) -> None:
     """Train a reranker on all corpora but one, and measure it on the one that is left out, for each.
 
-    folder (Path): The folder with <name>/linker and <name>/documents.
+    folder (Path): The folder with <name>/linker and <name>/documents. Of a corpus in folds, the first one is taken.
     names (str): The corpora, with commas between them.
     output (Path): The table to write, Markdown.
     save (str): A folder for the reranker of all corpora.
     epochs (int): Epochs of the training.
-    seed (int): Seed of the training.
+    mentions (int): Mentions of a corpus in an epoch, so that a large corpus does not outweigh the others.
+    seeds (str): Seeds of the trainings.
     """
     corpora = [read_corpus(folder / name) for name in names.split(",")]
+    numbers = parse_numbers(seeds)
     rows: dict[str, list[dict[str, Any]]] = {}
     for left_out in corpora if len(corpora) > 1 else ():
-        component = train_across([corpus for corpus in corpora if corpus is not left_out], epochs, seed)
+        others = [corpus for corpus in corpora if corpus is not left_out]
         rows[f"{left_out.name}: linker alone"] = [measure_linker(left_out.linker, left_out.test)]
-        rows[f"{left_out.name}: reranker of the others"] = [measure_elsewhere(component, left_out)]
+        found = rows[f"{left_out.name}: reranker of the others"] = []
+        for seed in numbers:
+            component = train_across(others, epochs, mentions, seed)
+            found.append(measure_elsewhere(component, left_out))
         typer.echo(format_figures(rows, "corpus left out"))
     write_text(output, format_figures(rows, "corpus left out"))
     if save:
-        train_across(corpora, epochs, seed).to_disk(save)
+        train_across(corpora, epochs, mentions, numbers[0]).to_disk(save)
         msg.good(f"The reranker of {names} is {save}.")
 
 
@@ -78,51 +98,95 @@ def read_corpus(folder: Path) -> LinkedCorpus:
     folder (Path): The folder with linker and documents.
     RETURNS (LinkedCorpus): The corpus.
     """
+    train, test = find_parts(folder / "documents")
     nlp = spacy.load(folder / "linker")
-    examples = list(Corpus(folder / "documents" / "train.spacy")(nlp))
+    examples = list(Corpus(train)(nlp))
     linked = nlp.pipe(example.predicted for example in examples)
     examples = [Example(doc, example.reference) for doc, example in zip(linked, examples, strict=True)]
-    return LinkedCorpus(folder.name, folder / "linker", nlp, examples, folder / "documents" / "test.spacy")
+    reranker: Any = nlp.add_pipe(RERANKER, config={"priors": False})
+    reranker.initialize(lambda: examples, nlp=nlp)
+    # All mentions of a corpus have the same linkers.
+    (batch,) = reranker.read_gold(examples)
+    asked, right = batch.mentions[:MEASURED], batch.right[:MEASURED]
+    proposals, given = build_input(batch.context, asked)
+    sample = given, mark_right(proposals, right, given.lists)
+    return LinkedCorpus(folder.name, folder / "linker", nlp, examples, sample, test)
 
 
-def train_across(corpora: Sequence[LinkedCorpus], epochs: int, seed: int) -> Any:
+def find_parts(documents: Path) -> tuple[Path, Path]:
+    """Find the documents to learn from and to measure on.
+
+    documents (Path): A folder with train.spacy and test.spacy, or with <fold>.train.spacy and <fold>.test.spacy.
+    RETURNS (tuple[Path, Path]): The two files; of several folds, those of the first.
+    RAISES (FileNotFoundError): If there are none.
+    """
+    found = [documents / "train.spacy", *sorted(documents.glob("*.train.spacy"))]
+    train = next((path for path in found if path.is_file()), None)
+    if train is None:
+        raise FileNotFoundError(f"There are no training documents in {documents}: run `convert` for this corpus first.")
+    return train, train.with_name(train.name.replace("train.spacy", "test.spacy"))
+
+
+def train_across(corpora: Sequence[LinkedCorpus], epochs: int, mentions: int, seed: int) -> Any:
     """Train a reranker without priors on corpora with terminologies of their own.
 
     corpora (Sequence[LinkedCorpus]): The corpora.
     epochs (int): Epochs of the training.
+    mentions (int): Mentions of a corpus in an epoch.
     seed (int): Seed of the training.
     RETURNS (Any): The component.
     """
     fix_random_seed(seed)
     rng = random.Random(seed)
-    largest = max(corpora, key=lambda corpus: len(corpus.examples))
-    # A pipeline of its own, so that the component is none of the corpus's pipeline.
-    nlp = spacy.load(largest.linker)
-    component: Any = nlp.add_pipe(RERANKER, config={"priors": False})
-    component.initialize(lambda: largest.examples, nlp=nlp)
-    optimizer = nlp.create_optimizer()
+    component = corpora[0].reranker
+    start_together(component.model, corpora)
+    # Each corpus keeps its reranker, which remembers its features; all have one network.
+    for corpus in corpora:
+        corpus.reranker.model = component.model
+    optimizer = corpora[0].nlp.create_optimizer()
     for epoch in range(epochs):
         losses: dict[str, float] = {}
-        for turn in show_progress(list_turns(corpora, rng), description=f"Epoch {epoch + 1}", unit="turns"):
-            for batch in turn:
-                component.update(batch, sgd=optimizer, drop=0.1, losses=losses)
-        msg.text(f"Epoch {epoch + 1}: loss {losses[RERANKER]:.2f}")
+        steps = [(corpus.reranker, batch) for corpus in corpora for batch in list_batches(corpus, mentions, rng)]
+        rng.shuffle(steps)
+        for reranker, batch in show_progress(steps, description=f"Epoch {epoch + 1}", unit="batches"):
+            reranker.update(batch, sgd=optimizer, drop=0.1, losses=losses)
+        msg.text(f"Epoch {epoch + 1}: loss {losses[RERANKER] / len(steps):.3f}")
     return component
 
 
-def list_turns(corpora: Sequence[LinkedCorpus], rng: random.Random) -> list[list[list[Example]]]:
-    """Shuffle documents, and let corpora take turns.
+def start_together(model: Any, corpora: Sequence[LinkedCorpus]) -> None:
+    """Start a network with mean and deviation of the features of all corpora.
 
+    model (Any): The network.
     corpora (Sequence[LinkedCorpus]): The corpora.
-    rng (random.Random): The generator of random numbers.
-    RETURNS (list[list[list[Example]]]): Turns of batches, each turn of one corpus.
     """
-    turns = []
-    for corpus in corpora:
-        examples = rng.sample(corpus.examples, len(corpus.examples))
-        batches = [examples[start : start + BATCH] for start in range(0, len(examples), BATCH)]
-        turns += [batches[start : start + TURN] for start in range(0, len(batches), TURN)]
-    return rng.sample(turns, len(turns))
+    samples = [given for given, _ in (corpus.sample for corpus in corpora)]
+    features = np.concatenate([given.features for given in samples])
+    scores = np.concatenate([given.scores for given in samples])
+    lists = Lists([length for given in samples for length in given.lists.lengths.tolist()])
+    start_network(model, ListInput(features, scores, lists), np.concatenate([corpus.sample[1] for corpus in corpora]))
+
+
+def list_batches(corpus: LinkedCorpus, mentions: int, rng: random.Random) -> Iterator[list[Example]]:
+    """Take some documents of a corpus, in batches of about as many mentions.
+
+    corpus (LinkedCorpus): The corpus.
+    mentions (int): Mentions to take.
+    rng (random.Random): The generator of random numbers.
+    YIELDS (list[Example]): Batches.
+    """
+    batch: list[Example] = []
+    n_taken = n_batch = 0
+    for example in rng.sample(corpus.examples, len(corpus.examples)):
+        if n_taken >= mentions:
+            break
+        n = len(example.reference.ents)
+        batch, n_taken, n_batch = [*batch, example], n_taken + n, n_batch + n
+        if n_batch >= BATCH:
+            yield batch
+            batch, n_batch = [], 0
+    if n_batch:
+        yield batch
 
 
 def measure_elsewhere(component: Any, corpus: LinkedCorpus) -> dict[str, Any]:
@@ -132,10 +196,8 @@ def measure_elsewhere(component: Any, corpus: LinkedCorpus) -> dict[str, Any]:
     corpus (LinkedCorpus): The corpus.
     RETURNS (dict[str, Any]): The figures.
     """
-    nlp = spacy.load(corpus.linker)
-    copy: Any = nlp.add_pipe(RERANKER, config={"priors": False})
-    copy.from_bytes(component.to_bytes())
-    return DocumentTask(corpus.test).measure(PipelineSystem(nlp, {"linker": corpus.name}))
+    corpus.reranker.model = component.model
+    return DocumentTask(corpus.test).measure(PipelineSystem(corpus.nlp, {"linker": corpus.name}))
 
 
 if __name__ == "__main__":
