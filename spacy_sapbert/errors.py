@@ -230,13 +230,14 @@ class Errors(metaclass=WithCodes):
     E442 = "{what} is {path!r}, {reason}. Give the path of a folder, which is made if it is missing."
 
     E450 = (
-        "The reranker '{name}' has not learned anything: {reason}. Call `nlp.initialize(get_examples)` with documents "
-        "whose entities have `kb_id_`, use `spacy train`, or load a saved pipeline."
+        "The reranker '{name}' has nothing to learn or decide from: {reason}. Call `nlp.initialize(get_examples)` with "
+        "documents whose entities have `kb_id_`, use `spacy train`, or load a saved pipeline."
     )
     E451 = "The reranker '{name}' can't decide here: {reason}. Use what it was trained with, or train it again."
     E453 = (
         "A document has reached the reranker '{name}' without having been linked by '{linker}' in this process. Put "
-        "this linker before it; in `spacy train`, list it, and what it needs, in [training] annotating_components."
+        "this linker before it, enabled, by this name (setting `linkers`). In `spacy train`, list it, and what it "
+        "needs, in [training] annotating_components."
     )
     E454 = "The loss of the reranker '{name}' is {loss}. Lower [training.optimizer] learn_rate, or set its grad_clip."
 

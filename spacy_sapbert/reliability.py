@@ -24,16 +24,40 @@ class Threshold(NamedTuple):
     coverage: float
 
 
-def calibration_error(probabilities: np.ndarray, is_right: np.ndarray) -> float:
+class Bin(NamedTuple):
+    """Answers of similar confidence.
+
+    confidence (float): Their mean confidence.
+    precision (float): The share of right ones.
+    n (int): Their number.
+    """
+
+    confidence: float
+    precision: float
+    n: int
+
+
+def bin_confidences(confidence: np.ndarray, is_right: np.ndarray) -> list[Bin]:
+    """Put answers into bins of equal width by their confidence.
+
+    confidence (ndarray): Probabilities from 0 to 1.
+    is_right (ndarray): Whether each answer is right; bool.
+    RETURNS (list[Bin]): The bins that have answers, in ascending order.
+    """
+    places = np.minimum((confidence * N_BINS).astype(int), N_BINS - 1)
+    masks = [places == bin_ for bin_ in np.unique(places)]
+    return [Bin(float(confidence[mask].mean()), float(is_right[mask].mean()), int(mask.sum())) for mask in masks]
+
+
+def calibration_error(confidence: np.ndarray, is_right: np.ndarray) -> float:
     """Compute the expected calibration error, with 15 bins of equal width.
 
-    probabilities (ndarray): Of the best concept of each mention.
+    confidence (ndarray): Probabilities of the best concept of each mention.
     is_right (ndarray): Whether it is right; bool.
     RETURNS (float): The mean distance between probability and share of right ones, weighted by the bins' mentions.
     """
-    bins = np.minimum((np.asarray(probabilities) * N_BINS).astype(int), N_BINS - 1)
-    gaps = np.bincount(bins, weights=np.asarray(probabilities) - np.asarray(is_right, dtype=float), minlength=N_BINS)
-    return float(np.abs(gaps).sum() / max(len(bins), 1))
+    bins = bin_confidences(confidence, is_right)
+    return sum(abs(found.confidence - found.precision) * found.n for found in bins) / max(len(confidence), 1)
 
 
 def area_under_roc(probabilities: np.ndarray, is_right: np.ndarray) -> float | None:
@@ -63,14 +87,24 @@ def choose_threshold(probabilities: np.ndarray, is_right: np.ndarray, precision:
     """
     if not np.any(is_right):
         return Threshold(1.0, 0.0, 0.0)
-    order = np.argsort(-np.asarray(probabilities), kind="stable")
-    ordered = np.asarray(probabilities)[order]
-    found = np.cumsum(np.asarray(is_right)[order]) / np.arange(1, len(order) + 1)
-    # Equal probabilities are above a threshold together.
-    ends = np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True))
-    kept = ends[found[ends] >= precision]
-    last = int(kept[-1]) if len(kept) else int(ends[np.argmax(found[ends])])
-    return Threshold(float(ordered[last]), float(found[last]), (last + 1) / len(order))
+    coverages, precisions = risk_coverage(probabilities, is_right)
+    kept = np.flatnonzero(precisions >= precision)
+    chosen = int(kept[-1]) if len(kept) else int(np.argmax(precisions))
+    lowest = np.unique(probabilities)[::-1][chosen]
+    return Threshold(float(lowest), float(precisions[chosen]), float(coverages[chosen]))
+
+
+def risk_coverage(confidence: np.ndarray, is_right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Compute the precision of the most confident answers, for each share of answers. Equal ones come together.
+
+    confidence (ndarray): Any numbers.
+    is_right (ndarray): Whether each answer is right; bool.
+    RETURNS (tuple[ndarray, ndarray]): Coverages, ascending, and precisions; one for each distinct confidence.
+    """
+    order = np.argsort(-confidence, kind="stable")
+    ordered = confidence[order]
+    last = np.append(np.flatnonzero(ordered[1:] != ordered[:-1]), len(ordered) - 1)
+    return (last + 1) / len(ordered), np.cumsum(is_right[order])[last] / (last + 1)
 
 
 def coverage_at(confidence: np.ndarray, is_right: np.ndarray, precision: float = PRECISION) -> float:
@@ -83,3 +117,15 @@ def coverage_at(confidence: np.ndarray, is_right: np.ndarray, precision: float =
     """
     best = choose_threshold(confidence, is_right, precision)
     return best.coverage if best.precision >= precision else 0.0
+
+
+def nil_scores(is_nil: np.ndarray, predicted: np.ndarray) -> tuple[float, float, float]:
+    """Compute precision, recall and F1 of NIL.
+
+    is_nil (ndarray): Whether each mention has no concept; bool.
+    predicted (ndarray): Whether each was left without one; bool.
+    RETURNS (tuple[float, float, float]): Precision, recall and F1; 0 where there is nothing to divide by.
+    """
+    hits = int((is_nil & predicted).sum())
+    n_gold, n_predicted = int(is_nil.sum()), int(predicted.sum())
+    return hits / max(n_predicted, 1), hits / max(n_gold, 1), 2 * hits / max(n_gold + n_predicted, 1)

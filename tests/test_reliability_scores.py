@@ -3,7 +3,15 @@
 import numpy as np
 import pytest
 
-from spacy_sapbert.reliability import area_under_roc, calibration_error, choose_threshold
+from spacy_sapbert.reliability import (
+    area_under_roc,
+    bin_confidences,
+    calibration_error,
+    choose_threshold,
+    coverage_at,
+    nil_scores,
+    risk_coverage,
+)
 
 
 def test_calibration_error_is_the_weighted_gap_of_the_bins():
@@ -35,3 +43,19 @@ def test_the_threshold_keeps_the_promise_with_the_largest_coverage():
     assert choose_threshold(np.array([0.9, 0.8]), np.array([False, True]), 0.95) == (0.8, 0.5, 1.0)
     # Nothing is right, so nothing is chosen.
     assert choose_threshold(np.array([0.9, 0.01]), np.array([False, False]), 0.95) == (1.0, 0.0, 0.0)
+
+
+def test_bins_and_curves_of_confidence():
+    confidence, is_right = np.array([0.95, 0.9, 0.9, 0.6, 0.2]), np.array([True, True, False, True, False])
+    bins = bin_confidences(confidence, is_right)
+    assert [found.n for found in bins] == [1, 1, 2, 1] and bins[2] == (pytest.approx(0.9), 0.5, 2)
+    coverages, precisions = risk_coverage(confidence, is_right)
+    assert coverages.tolist() == [0.2, 0.6, 0.8, 1.0] and precisions == pytest.approx([1, 2 / 3, 3 / 4, 3 / 5])
+    assert coverage_at(confidence, is_right) == 0.2 and coverage_at(confidence, is_right, 0.7) == 0.8
+    assert coverage_at(confidence, ~is_right) == 0.0
+
+
+def test_scores_of_nil():
+    nil, predicted = np.array([True, True, False]), np.array([True, False, False])
+    assert nil_scores(nil, predicted) == (1.0, 0.5, pytest.approx(2 / 3)) and nil_scores(~nil, nil) == (0.0, 0.0, 0.0)
+    assert nil_scores(nil & False, nil & False) == (0.0, 0.0, 0.0)

@@ -6,14 +6,14 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 import numpy as np
-from spacy.scorer import PRFScore
 from spacy.training import Example
 
 from ..annotations import NIL, get_candidates
-from ..reliability import area_under_roc, calibration_error, coverage_at
+from ..reliability import area_under_roc, calibration_error, coverage_at, nil_scores
 from ..scorer import iter_entities, linker_score
 
 NO_LINK = ("", NIL)
+NIL_SCORES = ("nel_nil_p", "nel_nil_r", "nel_nil_f")
 
 
 def make_reranker_scorer() -> Callable[..., dict[str, Any]]:
@@ -44,7 +44,8 @@ def reranker_score(
         nel_coverage_at_95: share of mentions that the best threshold keeps at a precision of .95.
     """
     examples = list(examples)
-    nil = PRFScore()
+    nil: list[bool] = []
+    predicted_nil: list[bool] = []
     probabilities: list[float] = []
     is_right: list[bool] = []
     for gold, ent in iter_entities(examples):
@@ -52,21 +53,16 @@ def reranker_score(
             continue
         ids = {gold.kb_id_} if resolve is None else {*resolve(gold.kb_id_)}
         ids -= {*NO_LINK}
-        has_link = ent.kb_id_ not in NO_LINK
-        nil.tp += not has_link and not ids
-        nil.fp += not has_link and bool(ids)
-        nil.fn += has_link and not ids
+        nil.append(not ids)
+        predicted_nil.append(ent.kb_id_ in NO_LINK)
         candidates = get_candidates(ent, linker)
         if candidates:
             probabilities.append(candidates[0]["probability"])
             is_right.append(candidates[0]["id"] in ids)
     scores = linker_score(examples, linker=linker, resolve=resolve, **kwargs)
-    has_nil = bool(nil.tp + nil.fn)
-    scores |= {"nel_nil_p": nil.precision, "nel_nil_r": nil.recall, "nel_nil_f": nil.fscore} if has_nil else _NO_NIL
+    of_nil = nil_scores(np.array(nil), np.array(predicted_nil)) if any(nil) else (None,) * len(NIL_SCORES)
+    scores |= dict(zip(NIL_SCORES, of_nil, strict=True))
     return scores | _score_probabilities(np.array(probabilities), np.array(is_right, dtype=bool))
-
-
-_NO_NIL: dict[str, float | None] = dict.fromkeys(("nel_nil_p", "nel_nil_r", "nel_nil_f"))
 
 
 def _score_probabilities(probabilities: np.ndarray, is_right: np.ndarray) -> dict[str, float | None]:

@@ -13,17 +13,25 @@ import spacy
 from spacy.tokens import Doc, DocBin
 
 from spacy_sapbert.files import hash_file
-from spacy_sapbert.reliability import area_under_roc, calibration_error, coverage_at
+from spacy_sapbert.reliability import (
+    area_under_roc,
+    bin_confidences,
+    calibration_error,
+    coverage_at,
+    nil_scores,
+    risk_coverage,
+)
 
 from ...errors import Errors
 from ..linking.accuracy import find_hits, name_metric
-from .confidence import bin_confidences, nil_scores, risk_coverage, thin_out
 from .linking import LinkedMention, link_documents
 from .pipelines import RANKS, PipelineSystem
 
 PROTOCOL = "documents"
 # Raise it if the figures of the same pipeline on the same documents change.
 VERSION = 1
+# Points of a risk-coverage curve in a file of results.
+POINTS = 50
 
 
 class DocumentTask:
@@ -92,7 +100,7 @@ def summarise_links(linked: Sequence[LinkedMention], ranks: Sequence[int] = RANK
         "right": float(np.mean([is_decided_right(mention) for mention in linked])),
         "auroc": area_under_roc(confidence, is_right),
         "coverage_at_precision_95": coverage_at(confidence, is_right),
-        "risk_coverage": [thin_out(coverages), thin_out(precisions)],
+        "risk_coverage": [_thin_out(coverages), _thin_out(precisions)],
     }
     if has_probabilities:
         bins = bin_confidences(confidence, is_right)
@@ -144,3 +152,9 @@ def describe_error(mention: LinkedMention, system: PipelineSystem) -> dict[str, 
         "label": mention.label,
         "document": mention.doc_id,
     }
+
+
+def _thin_out(values: np.ndarray) -> list[float]:
+    """Choose points of a curve, the first and the last among them."""
+    rows = np.unique(np.linspace(0, len(values) - 1, POINTS).round().astype(int))
+    return [round(float(value), 4) for value in values[rows]]

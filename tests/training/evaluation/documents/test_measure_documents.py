@@ -13,16 +13,9 @@ from spacy.tokens import Span
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
 from spacy_sapbert.encoder import write_static_encoder
-from spacy_sapbert.reliability import coverage_at
 from spacy_sapbert.terminology import Terminology
 from training.cli import app as cli
 from training.evaluation.documents import task as tasks
-from training.evaluation.documents.confidence import (
-    bin_confidences,
-    nil_scores,
-    risk_coverage,
-    thin_out,
-)
 from training.evaluation.documents.linking import Found, LinkedMention, link_documents
 from training.evaluation.documents.pipelines import make_pipeline
 from training.evaluation.documents.task import summarise_links
@@ -139,20 +132,6 @@ def test_saved_pipelines_are_measured_on_given_mentions(folder):
     assert results["reliability"] and 0 < results["ece"] < 1 and "| mine | 6 |" in table
 
 
-def test_figures_of_confidence():
-    confidence, is_right = np.array([0.95, 0.9, 0.9, 0.6, 0.2]), np.array([True, True, False, True, False])
-    bins = bin_confidences(confidence, is_right)
-    assert [n for _, _, n in bins] == [1, 1, 2, 1] and bins[2] == (pytest.approx(0.9), 0.5, 2)
-    coverages, precisions = risk_coverage(confidence, is_right)
-    assert coverages.tolist() == [0.2, 0.6, 0.8, 1.0] and precisions == pytest.approx([1, 2 / 3, 3 / 4, 3 / 5])
-    assert coverage_at(confidence, is_right) == 0.2 and coverage_at(confidence, is_right, 0.7) == 0.8
-    assert coverage_at(confidence, ~is_right) == 0.0
-    assert thin_out(np.arange(500.0))[0] == 0 and len(thin_out(np.arange(500.0))) == 50 and thin_out(np.ones(1)) == [1]
-    nil, predicted = np.array([True, True, False]), np.array([True, False, False])
-    assert nil_scores(nil, predicted) == (1.0, 0.5, pytest.approx(2 / 3)) and nil_scores(~nil, nil) == (0.0, 0.0, 0.0)
-    assert nil_scores(nil & False, nil & False) == (0.0, 0.0, 0.0)
-
-
 def linked(gold, found, kb_id=None):
     found = [Found(id_, "", *rest) for id_, *rest in found]
     return LinkedMention("1", "x", "", "[[x]]", gold, found, found[0].id if kb_id is None and found else kb_id or "")
@@ -162,6 +141,9 @@ def test_figures_of_links():
     figures = summarise_links([linked(["A"], [("A|B", 0.9)]), linked(["C"], [("D", 0.8), ("C", 0.7)]), linked([], [])])
     assert (figures["acc_at_1"], figures["acc_at_5"], figures["right"]) == (0.5, 1.0, pytest.approx(2 / 3))
     assert (figures["nil_p"], figures["nil_r"]) == (1.0, 1.0) and "ece" not in figures
+    # A curve of many points is thinned out, its ends stay.
+    many = summarise_links([linked(["A"], [("A", 1 - n / 1000)]) for n in range(500)])["risk_coverage"]
+    assert [len(points) for points in many] == [50, 50] and (many[0][0], many[0][-1]) == (1 / 500, 1.0)
     # Only NIL: there are no accuracies, and nothing is divided by zero.
     only = summarise_links([linked([], [("A", 0.9, 0.2)], kb_id="")])
     assert "acc_at_1" not in only and only["right"] == 1.0 and only["ece"] == pytest.approx(0.2)
