@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..candidates import CandidateMaker
-from ..retrieval.hits import Hit
 from .features.comparing import StringStore
 
 if TYPE_CHECKING:
     from ..candidates import Candidate
+    from ..retrieval.hits import Hit
     from ..retrieval.retriever import Retriever
-    from .listed import Listed
-    from .lists import Proposal
 
 # Concepts whose facts are kept.
 KEPT_CONCEPTS = 1 << 16
@@ -75,15 +73,13 @@ class ConceptTable:
         name: str = self.retriever.names[key] if key >= 0 else self._maker.get_canonical_name(~key)
         return name
 
-    def make(self, form: str, listed: Listed | Proposal, place: int) -> Candidate:
+    def make(self, form: str, hit: Hit) -> Candidate:
         """Make a candidate as plain data.
 
         form (str): The form that found it.
-        listed (Listed | Proposal): The candidates of a mention.
-        place (int): The place of one of them.
+        hit (Hit): What was found.
         RETURNS (Candidate): The candidate.
         """
-        hit = Hit(listed.concepts.item(place), listed.names.item(place), listed.cosines.item(place))
         return self._maker.make(form, hit)
 
     def __reduce__(self) -> tuple[type[ConceptTable], tuple[Retriever, str | None]]:

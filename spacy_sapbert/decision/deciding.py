@@ -87,7 +87,7 @@ def decide(scored: Scored, settings: RerankerSettings, learned: Learned, table: 
     ):
         end = start + min(n, settings.k)
         places = (scored.order[start:end] - start).tolist()
-        kept = [table.make(proposal.forms[proposal.found_by[place]], proposal, place) for place in places]
+        kept = [table.make(proposal.forms[proposal.found_by[place]], proposal.get_hit(place)) for place in places]
         for candidate, probability in zip(kept, calibrated[start:end].tolist(), strict=True):
             candidate["probability"] = probability
         kb_id = empty if is_nil[mention] else kept[0]["id"]

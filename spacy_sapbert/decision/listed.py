@@ -10,7 +10,7 @@ import numpy as np
 from ..candidates import Candidate, merge_candidates
 from ..linker_settings import LinkerSettings
 from ..queries import Query
-from ..retrieval.hits import Hits
+from ..retrieval.hits import Hit, Hits
 
 if TYPE_CHECKING:
     from .concepts import ConceptTable
@@ -95,7 +95,8 @@ def _merge(listed: Listed, forms: list[str], k: int, table: ConceptTable) -> Lis
     by_form: dict[str, list[Candidate]] = {}
     places: dict[tuple[str, str], int] = {}
     for place, form in enumerate(listed.found_by.tolist()):
-        candidate = table.make(forms[form], listed, place)
+        hit = Hit(listed.concepts.item(place), listed.names.item(place), listed.cosines.item(place))
+        candidate = table.make(forms[form], hit)
         by_form.setdefault(forms[form], []).append(candidate)
         places[forms[form], candidate["id"]] = place
     merged: list[Candidate] = []

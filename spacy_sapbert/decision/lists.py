@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..retrieval.hits import Hit
+
 
 class Proposal(NamedTuple):
     """What is known of a mention apart from its document. Mentions with the same queries share one.
@@ -30,6 +32,14 @@ class Proposal(NamedTuple):
     cosines: np.ndarray
     scores: np.ndarray
     features: np.ndarray
+
+    def get_hit(self, place: int) -> Hit:
+        """Get what was found.
+
+        place (int): The place of a candidate.
+        RETURNS (Hit): Its concept, name and cosine.
+        """
+        return Hit(self.concepts.item(place), self.names.item(place), self.cosines.item(place))
 
 
 class Lists:
