@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..candidates import CandidateMaker
-from .features.comparing import StringStore
+from .comparing import StringStore
 
 if TYPE_CHECKING:
     from ..candidates import Candidate

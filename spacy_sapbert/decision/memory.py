@@ -142,7 +142,8 @@ class AnnotationMemory:
         known = np.flatnonzero(place >= 0)
         same = self._count(known, place[known], own)
         return Recollections(
-            memory=self,
+            numbers=self._numbers,
+            totals=self._totals,
             nearest=Lookup(keys, cosine[first]),
             order=first,
             votes=Lookup(keys, votes),
@@ -153,22 +154,6 @@ class AnnotationMemory:
             n_mentions=np.bincount(same.query, weights=same.n, minlength=n),
             left_out=Lookup.of(own.query * len(self.concepts) + own.concept, own.n),
         )
-
-    def number(self, concepts: Sequence[str]) -> np.ndarray:
-        """Number concepts.
-
-        concepts (Sequence[str]): Their ids.
-        RETURNS (ndarray): The place of each in `concepts`; -1 for those that nothing is annotated with.
-        """
-        return np.array([self._numbers.get(concept, -1) for concept in concepts], dtype=np.int64)
-
-    def count(self, numbers: np.ndarray) -> np.ndarray:
-        """Count the annotations of concepts.
-
-        numbers (ndarray): What `number` gave for them.
-        RETURNS (ndarray): How often each is annotated.
-        """
-        return np.where(numbers >= 0, np.append(self._totals, 0)[numbers], 0)
 
     def _find_nearest(self, vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Find the annotated mentions nearest to vectors, and their cosines."""

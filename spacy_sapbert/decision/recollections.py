@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from .memory import AnnotationMemory
 
 # Concepts of the nearest annotated mentions that become candidates, and the cosine that they need.
 ADDED, ADDED_COSINE = 5, 0.6
@@ -50,7 +48,8 @@ class Lookup(NamedTuple):
 class Recollections(NamedTuple):
     """What the annotations say of mentions. Keys stand for a mention and a concept.
 
-    memory (AnnotationMemory): The annotations.
+    numbers (Mapping[str, int]): The number of each concept, by its id.
+    totals (ndarray): How often each concept is annotated.
     nearest (Lookup): Cosine of the nearest annotated mention of a concept.
     order (ndarray): For each key of `nearest` where it came among all: the nearest first.
     votes (Lookup): Votes of similar mentions for a concept.
@@ -62,7 +61,8 @@ class Recollections(NamedTuple):
     left_out (Lookup): How often a concept is annotated in the document that is left out.
     """
 
-    memory: AnnotationMemory
+    numbers: Mapping[str, int]
+    totals: np.ndarray
     nearest: Lookup
     order: np.ndarray
     votes: Lookup
@@ -73,14 +73,30 @@ class Recollections(NamedTuple):
     n_mentions: np.ndarray
     left_out: Lookup
 
+    def number(self, ids: Sequence[str]) -> np.ndarray:
+        """Number concepts.
+
+        ids (Sequence[str]): Their ids.
+        RETURNS (ndarray): The number of each; -1 for those that nothing is annotated with.
+        """
+        return np.array([self.numbers.get(id_, -1) for id_ in ids], dtype=np.int64)
+
+    def get_totals(self, numbers: np.ndarray) -> np.ndarray:
+        """Count the annotations of concepts.
+
+        numbers (ndarray): What `number` gave for them.
+        RETURNS (ndarray): How often each is annotated.
+        """
+        return np.where(numbers >= 0, np.append(self.totals, 0)[numbers], 0)
+
     def make_keys(self, mentions: np.ndarray, numbers: np.ndarray) -> np.ndarray:
         """Make keys.
 
         mentions (ndarray): The place of each mention.
-        numbers (ndarray): The numbers of concepts, as the memory has them.
+        numbers (ndarray): What `number` gave for the concepts.
         RETURNS (ndarray): The keys; -1 for concepts that nothing is annotated with.
         """
-        return np.where(numbers >= 0, mentions * len(self.memory.concepts) + numbers, -1)
+        return np.where(numbers >= 0, mentions * len(self.totals) + numbers, -1)
 
     def list_added(self) -> list[list[str]]:
         """List the concepts that become candidates because near mentions are annotated with them.
@@ -90,8 +106,8 @@ class Recollections(NamedTuple):
         added: list[list[str]] = [[] for _ in self.n_mentions]
         near = np.flatnonzero(self.nearest.values >= ADDED_COSINE)
         keys = self.nearest.keys[near[np.argsort(self.order[near], kind="stable")]]
-        n_concepts = max(len(self.memory.concepts), 1)
+        n_concepts, ids = max(len(self.totals), 1), [*self.numbers]
         for mention, number in zip((keys // n_concepts).tolist(), (keys % n_concepts).tolist(), strict=True):
             if len(added[mention]) < ADDED:
-                added[mention].append(self.memory.concepts[number])
+                added[mention].append(ids[number])
         return added

@@ -20,12 +20,12 @@ def compute_annotations(batch: QueryBatch) -> np.ndarray:
     if said is None:
         return np.zeros((batch.lists.n_candidates, len(ANNOTATIONS.features)), dtype=np.float32)
     mention = batch.lists.mention
-    numbers = said.memory.number(batch.ids)
+    numbers = said.number(batch.ids)
     keys = said.make_keys(mention, numbers)
     nearest = said.nearest.get(keys, said.floor[mention])
     n_mentions, votes = said.n_mentions[mention], said.votes.get(keys)
     columns = [
-        np.log1p(said.memory.count(numbers) - said.left_out.get(keys)),
+        np.log1p(said.get_totals(numbers) - said.left_out.get(keys)),
         said.same.get(keys) / np.maximum(n_mentions, 1),
         nearest,
         np.log1p(n_mentions),

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from ...abbreviations.initials import is_initialism, is_short_form
+from ..comparing import Comparison
 from .base import FeatureGroup, QueryBatch
-from .comparing import Comparison
 
 # Mentions that are compared together: their sets are the rows of a table.
 MENTIONS_AT_ONCE = 256

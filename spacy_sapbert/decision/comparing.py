@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...forking import free_in_children
-from ...spelling import normal_words
+from ..forking import free_in_children
+from ..spelling import normal_words
 
 # Strings whose parts are kept. Names come back as candidates of many mentions.
 KEPT_STRINGS = 1 << 16
