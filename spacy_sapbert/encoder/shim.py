@@ -46,7 +46,7 @@ class EncoderShim(HFShim):
     requested (dict[str, Any]): Settings that override those of the encoder's folder; None values do not.
     precision (str): "fp32", "bf16" or "auto" (bf16 where the processor computes in it). A static encoder is always
         float32.
-    kind (str | None): The only kind of encoder to load, "static" or "transformer"; None for both.
+    kind (str | None): The only kind of encoder to load, "static" or "transformer"; None for all.
     """
 
     def __init__(self, requested: dict[str, Any], precision: Precision = "auto", kind: str | None = None) -> None:
