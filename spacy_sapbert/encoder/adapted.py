@@ -6,6 +6,9 @@ Its folder has the transformer in `base/` and the adapter in `adapter/`, each as
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar
@@ -26,6 +29,7 @@ BASE_FOLDER, ADAPTER_FOLDER = "base", "adapter"
 CONFIG_FILE, WEIGHTS_FILE = f"{ADAPTER_FOLDER}/adapter_config.json", f"{ADAPTER_FOLDER}/adapter.safetensors"
 # The library's second name of the word embeddings.
 ALIAS = "prompt_tuning."
+LOGGER = "adapters.model_mixin"
 
 
 @dataclass(frozen=True)
@@ -77,7 +81,7 @@ def read_adapted(
     known, dtype = set(transformer.state_dict()), transformer.dtype
     try:
         described, tensors = srsly.read_json(config), load_file(weights)
-        with LOADING:
+        with LOADING, _without_warnings():
             adapters.init(transformer)
             transformer.add_adapter(described["name"], config=described["config"], set_active=True)
         needed = {key for key in transformer.state_dict() if key not in known and not key.startswith(ALIAS)}
@@ -90,3 +94,15 @@ def read_adapted(
     values = {field.name: getattr(base, field.name) for field in fields(base)}
     found = fingerprint or compute_fingerprint(transformer, base.tokenizer, settings)
     return AdaptedSource(**{**values, "fingerprint": found})
+
+
+@contextmanager
+def _without_warnings() -> Iterator[None]:
+    """Silence the library, which warns that an adapter is not active before it has activated it."""
+    logger = logging.getLogger(LOGGER)
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import logging
 import shutil
 import sys
 
@@ -77,6 +78,27 @@ def test_a_folder_gives_the_vectors_that_were_written(source, folder, encoder_fo
     assert changed.fingerprint not in (shim.fingerprint, "unknown")
     recomputed = compute_fingerprint(shim.source.transformer, shim.source.tokenizer, shim.source.settings)
     assert recomputed == source.fingerprint
+
+
+def test_loading_does_not_warn_of_an_adapter_that_is_about_to_be_active(folder):
+    messages, handler = [], logging.Handler()
+    handler.emit = lambda record: messages.append(record.getMessage())
+    logger = logging.getLogger("adapters.model_mixin")
+    level = logger.level
+    logger.addHandler(handler)
+    try:
+        source = read_encoder(folder)
+    finally:
+        logger.removeHandler(handler)
+    assert messages == [] and logger.level == level
+    assert source.transformer.active_adapters.flatten() == {"mine"}
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_the_adapter_is_active_in_each_precision(precision, source, folder):
+    with_adapter, alone = load(folder, precision), load(folder / "base", precision)
+    cosines = (with_adapter.encode(TEXTS) * encode(source)).sum(axis=1)
+    assert cosines.min() > 0.99 > (alone.encode(TEXTS) * encode(source)).sum(axis=1).max()
 
 
 def test_the_stored_precision_is_kept(make_source, tmp_path):
