@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..annotations import NIL
+from ..candidates import Candidate
 from ..link_writing import Decision
 from .concepts import ConceptTable
 from .learned import Learned
@@ -87,9 +88,20 @@ def decide(scored: Scored, settings: RerankerSettings, learned: Learned, table: 
     ):
         end = start + min(n, settings.k)
         places = (scored.order[start:end] - start).tolist()
-        kept = [table.make(proposal.forms[proposal.found_by[place]], proposal.get_hit(place)) for place in places]
-        for candidate, probability in zip(kept, calibrated[start:end].tolist(), strict=True):
-            candidate["probability"] = probability
+        kept = [
+            _copy(proposal.made.get(place) or _make(proposal, place, table), probability)
+            for place, probability in zip(places, calibrated[start:end].tolist(), strict=True)
+        ]
         kb_id = empty if is_nil[mention] else kept[0]["id"]
         decisions.append(Decision(kept, kb_id, probabilities[mention]))
     return decisions
+
+
+def _make(proposal: Proposal, place: int, table: ConceptTable) -> Candidate:
+    form = proposal.forms[proposal.found_by[place]]
+    return proposal.made.setdefault(place, table.make(form, proposal.get_hit(place)))
+
+
+def _copy(candidate: Candidate, probability: float) -> Candidate:
+    # Copies, because the kept ones serve other mentions too.
+    return {**candidate, "types": [*candidate["types"]], "probability": probability}

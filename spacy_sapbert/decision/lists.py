@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..candidates import Candidate
 from ..retrieval.hits import Hit
 
 
@@ -14,6 +15,7 @@ class Proposal(NamedTuple):
 
     forms (list[str]): The strings that were looked up, the more telling one first.
     ids (list[str]): The candidates' ids, best first, in the order of the first linker.
+    made (dict[int, Candidate]): The candidates at some places as plain data, filled as they are written.
     numbers (ndarray): A number for each id, the same in all proposals of a reranker; int64.
     concepts (ndarray): Rows of their concepts in the terminology; int64.
     names (ndarray): Rows of the names that were found, or -1 for none; int64.
@@ -25,6 +27,7 @@ class Proposal(NamedTuple):
 
     forms: list[str]
     ids: list[str]
+    made: dict[int, Candidate]
     numbers: np.ndarray
     concepts: np.ndarray
     names: np.ndarray

@@ -155,7 +155,7 @@ class Proposer:
         columns = numbers, joined.concepts, joined.names, joined.found_by, joined.cosines, first, features
         return [
             # Copies, because a view would keep the arrays of all mentions.
-            Proposal(of_mention, ids[start:end], *(column[start:end].copy() for column in columns))
+            Proposal(of_mention, ids[start:end], {}, *(column[start:end].copy() for column in columns))
             for of_mention, start, end in zip(forms, lists.offsets[:-1], lists.offsets[1:], strict=True)
         ]
 
