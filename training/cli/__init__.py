@@ -1,9 +1,23 @@
 """The commands: `python -m training --help`."""
 
-from . import benchmarks, coder_tasks, corpora, data, documents, figures, languages, measures, probes, runs, selection
+from . import (
+    adaptation,
+    benchmarks,
+    coder_tasks,
+    corpora,
+    data,
+    documents,
+    figures,
+    languages,
+    measures,
+    probes,
+    runs,
+    selection,
+)
 from .application import app
 
 __all__ = [
+    "adaptation",
     "app",
     "benchmarks",
     "coder_tasks",

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
+from random import Random
 from typing import Any
 
 from spacy_sapbert.terminology.readers.lines import SourceFile
 
 from ..errors import Errors, Warnings
 from .corpus_files import EQUAL_IDS, read_dictionary_rows
-from .mentions import read_mentions
+from .mentions import Mention, read_mentions
 from .pairs import index_pairs, save_pairs
 
 # Gold ids missing from the dictionary that the report lists.
@@ -97,42 +98,68 @@ def write_finetuning_pairs(
     """
     files = [SourceFile(file) for file in ([mentions] if isinstance(mentions, str | Path) else mentions)]
     known = read_dictionary(dictionary, lower_case=lower_case)
-    counts, missing = Counter[str](), dict[str, None]()
-    columns = _pair(files, known, lower_case, distinct, counts, missing)
-    names = ("mentions", "without_ids", "without_concept", "identical", "repeated")
+    read = chain.from_iterable(map(read_mentions, files))
+    found = pair_mentions(read, known, dictionary, lower_case=lower_case, distinct=distinct)
     data: dict[str, Any] = {
-        "counts": {
-            **{name: counts[name] for name in names},
-            "ids_not_in_dictionary": len(missing),
-            "concepts": len(known.names),
-            "concepts_with_pairs": len(set(columns[0])),
-            "pairs": len(columns[0]),
-        },
+        "counts": found.counts,
         "settings": {"lower_case": lower_case, "distinct": distinct},
         "sources": {"mentions": [file.describe() for file in files], "dictionary": known.source},
-        "not_in_dictionary": list(missing)[:EXAMPLES],
+        "not_in_dictionary": found.missing[:EXAMPLES],
     }
-    details = {**data["counts"], "dictionary": dictionary, "examples": ", ".join(list(missing)[:3]) or "none"}
-    if not columns[0]:
-        raise ValueError(Errors.E651.format(**details))
-    if counts["without_concept"] > MANY * counts["mentions"]:
-        warnings.warn(Warnings.W650.format(**details), stacklevel=2)
-    save_pairs(index_pairs(*columns), path, data)
+    save_pairs(index_pairs(found.concepts, found.mentions, found.names), path, data)
     return data
 
 
-def _pair(
-    files: Sequence[SourceFile],
+@dataclass
+class MentionPairs:
+    """Pairs of mentions and names.
+
+    concepts (list[str]): The concept of each pair.
+    mentions (list[str]): Its mention.
+    names (list[str]): Its name.
+    counts (dict[str, int]): Counts of excluded mentions and of pairs.
+    missing (list[str]): Gold ids that the dictionary lacks.
+    """
+
+    concepts: list[str] = field(default_factory=list)
+    mentions: list[str] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+    missing: list[str] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        """Return the number of pairs.
+
+        RETURNS (int): Pairs.
+        """
+        return len(self.names)
+
+
+def pair_mentions(
+    mentions: Iterable[Mention],
     known: Dictionary,
-    lower_case: bool,
-    distinct: bool,
-    counts: Counter[str],
-    missing: dict[str, None],
-) -> tuple[list[str], list[str], list[str]]:
-    """Pair mentions with names, and count excluded mentions and pairs."""
-    columns: tuple[list[str], list[str], list[str]] = ([], [], [])
+    dictionary: str | Path,
+    *,
+    lower_case: bool = True,
+    distinct: bool = False,
+    limit: int = 0,
+    seed: int = 0,
+) -> MentionPairs:
+    """Pair mentions with the names of their concepts. Warns if many mentions have none.
+
+    mentions (Iterable[Mention]): The mentions.
+    known (Dictionary): Concepts and names.
+    dictionary (str | Path): Where these are from, for messages.
+    lower_case (bool): Lower-case mentions.
+    distinct (bool): Make equal pairs once.
+    limit (int): Names that a mention is paired with at most, drawn at random; 0 for all.
+    seed (int): Seed of the draw, which depends on the mention and its concept only.
+    RETURNS (MentionPairs): The pairs.
+    RAISES (ValueError): If there are none.
+    """
+    found, counts, missing = MentionPairs(), Counter[str](), dict[str, None]()
     seen: set[tuple[str, str]] = set()
-    for mention in chain.from_iterable(map(read_mentions, files)):
+    for mention in mentions:
         ids, text = mention.ids, mention.text.lower() if lower_case else mention.text
         concepts = dict.fromkeys(known.concepts[part] for part in ids if part in known.concepts)
         missing |= dict.fromkeys(part for part in ids if part not in known.concepts)
@@ -146,7 +173,26 @@ def _pair(
                 if distinct:
                     continue
             seen.add((concept, text))
-            columns[0].extend([concept] * len(names))
-            columns[1].extend([text] * len(names))
-            columns[2].extend(names)
-    return columns
+            if 0 < limit < len(names):
+                names = Random(f"{seed} {concept} {text}").sample(names, limit)
+            found.concepts.extend([concept] * len(names))
+            found.mentions.extend([text] * len(names))
+            found.names.extend(names)
+    found.missing = list(missing)
+    found.counts = {
+        **{name: counts[name] for name in ("mentions", "without_ids", "without_concept", "identical", "repeated")},
+        "ids_not_in_dictionary": len(missing),
+        "concepts": len(known.names),
+        "concepts_with_pairs": len(set(found.concepts)),
+        "pairs": len(found),
+    }
+    _check(found, dictionary)
+    return found
+
+
+def _check(found: MentionPairs, dictionary: str | Path) -> None:
+    details = {**found.counts, "dictionary": dictionary, "examples": ", ".join(found.missing[:3]) or "none"}
+    if not len(found):
+        raise ValueError(Errors.E651.format(**details))
+    if found.counts["without_concept"] > MANY * found.counts["mentions"]:
+        warnings.warn(Warnings.W650.format(**details), stacklevel=4)

@@ -58,7 +58,7 @@ def _verify(path: Path) -> None:
 
 
 def split_terminology(
-    terminology: Terminology, *, held_out: int, dictionary: int, seed: int = 0
+    terminology: Terminology, *, held_out: int, dictionary: int, seed: int = 0, kept: Collection[str] = ()
 ) -> tuple[Terminology, LinkingTask]:
     """Hold out concepts with all their names, before pairs are made.
 
@@ -70,12 +70,14 @@ def split_terminology(
     dictionary (int): Concepts in the dictionary: the held-out ones, and others drawn from the training concepts; all
         of these if there are too few.
     seed (int): Seed of all choices.
+    kept (Collection[str]): Ids of concepts that are not held out.
     RETURNS (tuple[Terminology, LinkingTask]): The concepts left for training, and the task.
     RAISES (ValueError): If too few concepts have two names, one of them unshared.
     """
     rng = np.random.default_rng(seed)
     names = list_distinct_names(terminology)
     paired, is_eligible = _find_paired(names, len(terminology))
+    is_eligible[[terminology.row(id_) for id_ in kept]] = False
     paired = rng.permutation(paired)
     eligible = paired[is_eligible[paired]]
     if held_out < 1 or len(eligible) < held_out or len(paired) <= held_out or dictionary < held_out:

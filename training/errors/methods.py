@@ -1,4 +1,4 @@
-"""Messages of single methods: CODER, CODER++, static encoders, and of sweeps that compare methods."""
+"""Messages of single methods: CODER, CODER++, static encoders, of sweeps that compare methods, and of adaptation."""
 
 
 class MethodErrors:
@@ -74,4 +74,17 @@ class MethodErrors:
     E840 = (
         "A static encoder can't be trained: {reason}. Give a teacher with a WordPiece vocabulary in paths.encoder, and "
         "a file with a string on each line in paths.texts."
+    )
+
+    # E85x: pipelines that learn from annotations
+    E850 = "The pipeline {path} can't be adapted: {reason}."
+    E851 = (
+        "The encoder can't read the mentions in {path}: {unknown} of {n}, such as {example!r}, consist of tokens that "
+        "its vocabulary does not know for the most part, and a token has {letters} letters on average where it has "
+        "{usual} in the terminology's names. They are probably in another script or language. Adapt a pipeline whose "
+        "encoder was trained for it, such as xlmr of training/encoders/bases.cfg."
+    )
+    E852 = (
+        "--shares is {shares!r}, but has to be numbers from 0 to 1 with commas between them. 1 is the encoder before "
+        "training, as 0,0.25,0.5,0.75,1."
     )
