@@ -120,7 +120,10 @@ def test_a_saved_pipeline_comes_out_and_the_old_one_stays(pipeline, data, capsys
     (_, old), (nlp, new) = open_pipeline(pipeline, "sapbert_linker"), open_pipeline(adapted, "sapbert_linker")
     assert new.encoder.fingerprint != old.encoder.fingerprint
     assert new.terminology.fingerprint == old.terminology.fingerprint
-    assert new.find(["heart pain"], k=1)[0][0]["id"] == "C00" and nlp.pipe_names == ["schwartz_hearst", "sapbert_linker"]
+    assert new.find(["heart pain"], k=1)[0][0]["id"] == "C00" and nlp.pipe_names == [
+        "schwartz_hearst",
+        "sapbert_linker",
+    ]
     # Another run of the command replaces the pipeline.
     adapt(data, pipeline, "--shares", "1")
     assert open_pipeline(adapted, "sapbert_linker")[1].encoder.fingerprint == old.encoder.fingerprint
