@@ -35,6 +35,7 @@ class ConceptTable:
         self._numbers: dict[str, int] = {}
         self._get_id = lru_cache(KEPT_CONCEPTS)(self._maker.get_id)
         self._count = lru_cache(KEPT_CONCEPTS)(self._count_facts)
+        self._get_types = lru_cache(KEPT_CONCEPTS)(self._read_types)
         self.strings = StringStore(self.get_name)
 
     def list_ids(self, concepts: np.ndarray) -> list[str]:
@@ -64,6 +65,21 @@ class ConceptTable:
         counts = [self._count(concept) for concept in distinct.tolist()]
         return np.array(counts, dtype=np.int64).reshape(len(counts), 3)[places]
 
+    def list_types(self, concepts: np.ndarray) -> list[tuple[str, ...]]:
+        """List the semantic types of concepts.
+
+        concepts (ndarray): The concepts' rows.
+        RETURNS (list[tuple[str, ...]]): The types of each.
+        """
+        return [self._get_types(concept) for concept in concepts.tolist()]
+
+    def count_types(self) -> dict[str, int]:
+        """Count the concepts of each semantic type in the terminology.
+
+        RETURNS (dict[str, int]): The number of concepts by type.
+        """
+        return dict(self._types.explode().drop_nulls().value_counts().iter_rows())
+
     def get_name(self, key: int) -> str:
         """Get a name.
 
@@ -89,3 +105,6 @@ class ConceptTable:
     def _count_facts(self, concept: int) -> tuple[int, int, int]:
         n_names = int(self._offsets[concept + 1] - self._offsets[concept])
         return n_names, len(self._parents[concept]), len(self._types[concept])
+
+    def _read_types(self, concept: int) -> tuple[str, ...]:
+        return tuple(self._types[concept].to_list())

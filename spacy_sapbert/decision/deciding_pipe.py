@@ -91,7 +91,8 @@ class DecidingPipe(LearnedPipe):
         decisions = decide(scored, self._settings, self.learned, context.table)
         if not self._settings.explain:
             return decisions
-        return explain(decisions, scored, self.model, context.sources[0].snapshot.retriever.terminology)
+        terminology = context.sources[0].snapshot.retriever.terminology
+        return explain(decisions, scored, self.model, terminology, self.learned.features)
 
     def find_linkers(self, doc: Doc) -> tuple[SapbertLinker, ...]:
         """Find the linkers that have linked a document.

@@ -22,7 +22,11 @@ NAMED, LEAST = 3, 0.1
 
 
 def explain(
-    decisions: Sequence[Decision], scored: Scored, model: NetworkModel, terminology: Terminology
+    decisions: Sequence[Decision],
+    scored: Scored,
+    model: NetworkModel,
+    terminology: Terminology,
+    features: Sequence[str],
 ) -> list[Decision]:
     """Add a definition and a reason to the candidates of decisions.
 
@@ -30,13 +34,14 @@ def explain(
     scored (Scored): What they were made from.
     model (Model[ListInput, ndarray]): The network.
     terminology (Terminology): The concepts.
+    features (Sequence[str]): The features of the network.
     RETURNS (list[Decision]): The decisions with their candidates explained.
     """
     lengths = [len(decision.candidates) for decision in decisions]
     rows = [scored.order[start : start + n] for start, n in zip(scored.lists.offsets[:-1], lengths, strict=True)]
     kept = np.concatenate([np.zeros(0, dtype=np.int64), *rows])
     given = ListInput(scored.given.features[kept], scored.given.scores[kept], Lists(lengths))
-    reasons = iter(_find_reasons(given, model))
+    reasons = iter(_find_reasons(given, model, [FEATURES[name] for name in features]))
     explained = []
     for decision in decisions:
         candidates = [_explain(candidate, next(reasons), terminology) for candidate in decision.candidates]
@@ -49,7 +54,7 @@ def _explain(candidate: Candidate, reason: str, terminology: Terminology) -> Can
     return {**candidate, "definition": definition or "", "reason": reason}
 
 
-def _find_reasons(given: ListInput, model: NetworkModel) -> list[str]:
+def _find_reasons(given: ListInput, model: NetworkModel, words: Sequence[str]) -> list[str]:
     """Take each feature away, that is put its mean in its place, and see how much lower the candidates' logits are."""
     lists, mean = given.lists, model.get_param("mean")
     rows = np.arange(lists.n_candidates) + lists.mention
@@ -61,6 +66,5 @@ def _find_reasons(given: ListInput, model: NetworkModel) -> list[str]:
         gains[:, column] = logits - model.predict(given._replace(features=features))[rows]
     # The words of a feature fit only where there is more of it than usual.
     gains[given.features <= mean] = 0
-    words = list(FEATURES.values())
     best = np.argsort(-gains, axis=1)[:, :NAMED]
     return ["; ".join(words[f] for f in of if gains[row, f] > LEAST) for row, of in enumerate(best.tolist())]

@@ -65,10 +65,10 @@ class GoldIds:
         found = self._resolved.get(kb_id)
         if found is None:
             parts = {kb_id, *(part.strip() for part in kb_id.split(ID_SEPARATOR))} - {"", NIL}
-            if kb_id in self._known:
+            if kb_id in self._rows:
                 parts = {kb_id}
             equal = {id_ for part in parts for id_ in (part, *self._joined.get(part, ()))}
-            found = frozenset(equal & self._known)
+            found = frozenset(equal & self._rows.keys())
             self._resolved[kb_id] = found
         return found
 
@@ -80,21 +80,33 @@ class GoldIds:
         """
         return Counter(kb_id for kb_id in kb_ids if kb_id != NIL and not self.resolve(kb_id))
 
+    def list_rows(self, ids: Iterable[str]) -> list[int]:
+        """List the concepts of resolved ids.
+
+        ids (Iterable[str]): What `resolve` returned.
+        RETURNS (list[int]): The row of each id's concept in the terminology.
+        """
+        return [self._rows[id_] for id_ in ids]
+
     @cached_property
-    def _known(self) -> frozenset[str]:
-        """All ids that candidates can have."""
+    def _rows(self) -> dict[str, int]:
+        """The row of the first concept for each id that candidates can have."""
         concepts = self._terminology.concepts
         if self._source is None:
-            return frozenset(concepts["id"].to_list())
+            return {id_: row for row, id_ in enumerate(concepts["id"].to_list())}
         prefix = f"{self._source}:"
-        codes = (code for codes in concepts["codes"].to_list() for code in codes)
-        return frozenset(code.removeprefix(prefix) for code in codes if code.startswith(prefix))
+        codes = ((code, row) for row, codes in enumerate(concepts["codes"].to_list()) for code in codes)
+        rows: dict[str, int] = {}
+        for code, row in codes:
+            if code.startswith(prefix):
+                rows.setdefault(code.removeprefix(prefix), row)
+        return rows
 
     @cached_property
     def _joined(self) -> dict[str, list[str]]:
         """The joined ids that each id is a part of."""
         joined: dict[str, list[str]] = {}
-        for id_ in self._known:
+        for id_ in self._rows:
             for part in id_.split(ID_SEPARATOR) if ID_SEPARATOR in id_ else ():
                 joined.setdefault(part, []).append(id_)
         return joined

@@ -12,7 +12,8 @@ from safetensors.numpy import load_file, save_file
 from ..errors import Errors
 from ..files import fill_folder, read_manifest, write_manifest
 from .calibration import IDENTITY, Curve
-from .features.listing import FEATURES
+from .features.listing import FEATURES, can_compute
+from .label_types import LabelTypes
 from .memory import AnnotationMemory
 from .network import NetworkModel
 
@@ -27,7 +28,9 @@ class Learned:
 
     encoders (tuple[str, ...]): The fingerprint of each linker's encoder.
     terminology (str): The fingerprint of the first linker's terminology.
+    features (tuple[str, ...]): The features that it was trained with.
     memory (AnnotationMemory | None): The annotated mentions.
+    label_types (LabelTypes | None): The semantic types of labels; None if no annotated concept has one.
     concept (Curve): Calibrates the probability of the best concept.
     nil (Curve): Calibrates the probability of NIL.
     threshold (float | None): The chosen threshold.
@@ -35,7 +38,9 @@ class Learned:
 
     encoders: tuple[str, ...] = ()
     terminology: str = ""
+    features: tuple[str, ...] = ()
     memory: AnnotationMemory | None = None
+    label_types: LabelTypes | None = None
     concept: Curve = IDENTITY
     nil: Curve = IDENTITY
     threshold: float | None = None
@@ -60,7 +65,7 @@ def save_learned(path: Path, model: NetworkModel, learned: Learned | None) -> No
         "nil_y": learned.nil.y,
     }
     data: dict[str, Any] = {
-        "features": list(FEATURES),
+        "features": list(learned.features),
         "encoders": list(learned.encoders),
         "terminology": learned.terminology,
         "threshold": learned.threshold,
@@ -69,6 +74,13 @@ def save_learned(path: Path, model: NetworkModel, learned: Learned | None) -> No
     if memory is not None:
         data["memory"] = {"mentions": memory.mentions, "concepts": memory.concepts}
         arrays |= {"vectors": memory.vectors, "rows": memory.rows, "documents": memory.documents}
+    if (of_labels := learned.label_types) is not None:
+        data["label_types"] = {"labels": of_labels.labels, "types": of_labels.types}
+        arrays |= {
+            "label_shares": of_labels.shares,
+            "label_rows": of_labels.rows,
+            "label_documents": of_labels.documents,
+        }
     with fill_folder(path, last=RERANKER_FILE) as folder:
         save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, folder / ARRAYS_FILE)
         (folder / MODEL_FILE).write_bytes(model.to_bytes())
@@ -89,7 +101,7 @@ def load_learned(path: Path, model: NetworkModel, name: str) -> Learned | None:
     if manifest["features"] is None:
         return None
     manifest = read_manifest(path / RERANKER_FILE, FORMAT_VERSION, used=(MODEL_FILE, ARRAYS_FILE))
-    if manifest["features"] != list(FEATURES):
+    if not can_compute(manifest["features"]):
         found, expected = len(manifest["features"]), len(FEATURES)
         reason = f"it was trained with {found} features, this version of spacy-sapbert computes {expected}, or others"
         raise ValueError(Errors.E451.format(name=name, reason=reason))
@@ -98,11 +110,18 @@ def load_learned(path: Path, model: NetworkModel, name: str) -> Learned | None:
     if (texts := manifest["memory"]) is not None:
         parts = arrays["vectors"], texts["concepts"], arrays["rows"], arrays["documents"]
         memory = AnnotationMemory(texts["mentions"], *parts)
+    label_types = None
+    # Rerankers without this feature have none.
+    if (texts := manifest.get("label_types")) is not None:
+        counts = arrays["label_shares"], arrays["label_rows"], arrays["label_documents"]
+        label_types = LabelTypes(texts["labels"], texts["types"], *counts)
     model.from_bytes((path / MODEL_FILE).read_bytes())
     return Learned(
         tuple(manifest["encoders"]),
         manifest["terminology"],
+        tuple(manifest["features"]),
         memory,
+        label_types,
         Curve(arrays["concept_x"], arrays["concept_y"]),
         Curve(arrays["nil_x"], arrays["nil_y"]),
         manifest["threshold"],

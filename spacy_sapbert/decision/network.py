@@ -75,6 +75,10 @@ def start_network(model: NetworkModel, given: ListInput, is_right: np.ndarray) -
     n_features = features.shape[1]
     mean = features.mean(axis=0) if len(features) else np.zeros(n_features)
     deviation = features.std(axis=0) if len(features) else np.ones(n_features)
+    # Trained before, it can have had other features: a size changes only without parameters.
+    for node in model.walk():
+        for name in node.param_names:
+            node.set_param(name, None)
     model.set_dim("nI", n_features, force=True)
     _set_param(model, "mean", mean)
     # What is the same for all training candidates says nothing of others.
@@ -84,6 +88,8 @@ def start_network(model: NetworkModel, given: ListInput, is_right: np.ndarray) -
     _set_param(model, "weight", [scale])
     _set_param(model, "nil", [scale * nil])
     for layers, size in zip(model.layers, (n_features, 2 * n_features), strict=True):
+        for node in (layers, layers.layers[0]):
+            node.set_dim("nI", size, force=True)
         layers.initialize(np.zeros((1, size), dtype=np.float32))
 
 

@@ -166,11 +166,11 @@ def test_a_reranker_of_another_version_or_a_damaged_one_is_refused(make_nlp, tmp
     nlp = make_nlp()
     reranker = add_reranker(nlp, make_examples(nlp))
     reranker.to_disk(tmp_path / "r")
-    from spacy_sapbert.decision import learned
+    from spacy_sapbert.decision.features import listing
 
     data = reranker.learned
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(learned, "FEATURES", {"cosine": "", "other": ""})
+        patch.setattr(listing, "QUERY_GROUPS", listing.QUERY_GROUPS[1:])
         with pytest.raises(ValueError, match=r"E451.*features"):
             reranker.from_disk(tmp_path / "r")
     assert reranker.learned is data
