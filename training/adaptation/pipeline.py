@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import spacy
 from spacy.language import Language
@@ -51,8 +52,9 @@ def list_rerankers(nlp: Language, linker: str) -> list[str]:
     linker (str): The name of the linker.
     RETURNS (list[str]): Their names.
     """
-    pipes = [(name, pipe) for name, pipe in nlp.components if nlp.get_pipe_meta(name).factory == RERANKER]
-    return [name for name, pipe in pipes if linker in pipe.settings.linkers]
+    pipes: list[tuple[str, Any]] = nlp.components
+    rerankers = [(name, pipe) for name, pipe in pipes if nlp.get_pipe_meta(name).factory == RERANKER]
+    return [name for name, pipe in rerankers if linker in pipe.settings.linkers]
 
 
 def check_output(output: Path, pipeline: Path) -> None:
