@@ -79,9 +79,9 @@ class MethodErrors:
     # E85x: pipelines that learn from annotations
     E850 = "The pipeline {path} can't be adapted: {reason}."
     E851 = (
-        "The encoder can't read the mentions in {path}, such as {example!r}: {unknown} of {n} consist for the most "
-        "part of tokens that its vocabulary does not know, and a token has {letters} letters on average, but {usual} in "
-        "the terminology's names. They are probably in another script or language. Adapt a pipeline whose encoder was "
+        "The encoder can't read the mentions in {path}, such as {example!r}: {unknown} of {n} consist for the most part"
+        " of tokens that its vocabulary does not know, and a token has {letters} letters on average, but {usual} in the"
+        " terminology's names. They are probably in another script or language. Adapt a pipeline whose encoder was "
         "trained for it, such as xlmr of training/encoders/bases.cfg."
     )
     E852 = (
