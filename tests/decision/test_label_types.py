@@ -126,3 +126,11 @@ def test_strings_without_a_label_are_compared_with_all_labels(make_nlp):
     # As in a document with the only label that there is.
     found = reranker.find(["insomnia"], nlp=nlp)[0][0]["probability"]
     assert nlp("insomnia").ents[0]._.kb_candidates[0]["probability"] == pytest.approx(found)
+
+
+def test_types_are_found_by_codes_too(make_nlp):
+    nlp = make_nlp(output_source="MSH")
+    texts = [("a cold", {"cold": "D003139"}), ("heart attack", {"heart attack": "D009203"})]
+    counts = add_reranker(nlp, make_examples(nlp, texts), label_types=True).learned.label_types
+    assert counts is not None and counts.labels == ["DISORDER"] and counts.types == ["T047"]
+    assert counts.rows[:, 3].sum() == 4  # a type and a mention in each of two documents
