@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 
-from spacy_sapbert.encoder import EncoderShim
-from spacy_sapbert.files import save_array
-
 from ..data.pairs import PairData
-from ..data.run_folder import write_whole
 from ..errors import Errors
-from .nearest import search_others
 
 
 class Batches:
@@ -24,8 +18,9 @@ class Batches:
     seed (int): Seed of the order, which differs between epochs.
     epochs (int): Passes over all pairs.
     weights (np.ndarray | None): Relative frequency of each pair; shape (pairs,). None: each pair once per epoch.
-    neighbours (np.ndarray | None): Similar concepts of each concept; shape (concepts, n). A batch then consists of
-        groups: a pair, and one pair of each neighbour of its concept.
+    neighbours (np.ndarray | None): Similar concepts of each concept, padded with -1; shape (concepts, pool). A batch
+        then consists of groups: a pair, and one pair each of some neighbours of its concept.
+    group (int): Neighbours of a group, drawn from the pool; 0 for all of the pool.
     """
 
     def __init__(
@@ -36,6 +31,7 @@ class Batches:
         epochs: int = 1,
         weights: np.ndarray | None = None,
         neighbours: np.ndarray | None = None,
+        group: int = 0,
     ) -> None:
         self.labels = labels
         self.size = size
@@ -43,6 +39,7 @@ class Batches:
         self.epochs = epochs
         self.weights = weights
         self.neighbours = neighbours
+        self.group = group or (0 if neighbours is None else neighbours.shape[1])
         self._by_concept = np.argsort(labels, kind="stable")
         self._counts = np.bincount(labels)
         self._starts = self._counts.cumsum() - self._counts
@@ -78,8 +75,13 @@ class Batches:
         """Keep one pair for each group, and fill the groups with random pairs of neighbours."""
         assert self.neighbours is not None
         rng = np.random.default_rng([self.seed, epoch, batch])
-        seeds = rows[: max(1, round(len(rows) / (1 + self.neighbours.shape[1])))]
-        concepts = self.neighbours[self.labels[seeds]].ravel()
+        seeds = rows[: max(1, round(len(rows) / (1 + self.group)))]
+        pools = self.neighbours[self.labels[seeds]]
+        if self.group < pools.shape[1]:
+            # In random order, with the padding last.
+            order = np.argsort(np.where(pools < 0, 2.0, rng.random(pools.shape)), axis=1)
+            pools = np.take_along_axis(pools, order, axis=1)[:, : self.group]
+        concepts = pools[pools >= 0]
         starts, counts = self._starts[concepts], self._counts[concepts]
         chosen = self._by_concept[starts + rng.integers(0, counts)]
         # Groups may share neighbours. A repeated pair adds nothing.
@@ -107,35 +109,3 @@ def balance_sources(data: PairData, balance: float) -> np.ndarray:
     n_pairs = np.bincount(sources, pairs_of_concept[concepts])
     rates = np.divide(n_pairs ** (1.0 - balance), n_pairs, out=np.zeros_like(n_pairs), where=n_pairs > 0)
     return np.bincount(concepts, rates[sources])[data.labels]
-
-
-def find_neighbours(data: PairData, encoder: EncoderShim, n: int, path: Path) -> np.ndarray:
-    """Find the most similar concepts of each concept, by the vector of one name each.
-
-    data (PairData): The pairs.
-    encoder (EncoderShim): The encoder.
-    n (int): Neighbours of a concept; fewer if there are fewer concepts.
-    path (Path): The file (.npy) that stores them, so that a resumed run draws the same batches.
-    RETURNS (np.ndarray): Rows of concepts; shape (concepts, n), int64.
-    """
-    n = min(n, len(data.concepts) - 1)
-    kept = _read_neighbours(path, len(data.concepts))
-    if kept is not None and kept.shape[1] >= n:
-        return kept[:, :n]
-    _, first_pair = np.unique(data.labels, return_index=True)
-    vectors = encoder.encode(data.names.gather(data.left[first_pair]).to_list())
-    neighbours, _ = search_others(vectors, np.arange(len(vectors)), n, encoder.fingerprint)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with write_whole(path) as temporary, temporary.open("wb") as file:
-        save_array(file, neighbours)
-    return neighbours
-
-
-def _read_neighbours(path: Path, n_concepts: int) -> np.ndarray | None:
-    """Read stored neighbours; None if there are none or the file is damaged: they are searched again."""
-    try:
-        kept = np.load(path)
-    except (OSError, ValueError, EOFError):
-        return None
-    is_whole = kept.ndim == 2 and len(kept) == n_concepts and kept.dtype == np.int64 and kept.size
-    return kept if is_whole and 0 <= kept.min() and kept.max() < n_concepts else None

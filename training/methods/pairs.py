@@ -7,13 +7,17 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import numpy as np
+import polars as pl
+
+from spacy_sapbert.terminology import Terminology
 
 from ..data.pairs import PairData, hash_pairs, list_pair_concepts, load_pairs
 from ..data.tokens import Tokens
-from ..engine.batches import Batches, balance_sources, find_neighbours
+from ..engine.batches import Batches, balance_sources
 from ..engine.method import Learned, Method
+from ..engine.neighbours import find_neighbours
 
-NEIGHBOURS_FILE = "neighbours-{base}-{data}.npy"
+NEIGHBOURS_FILE = "neighbours-{of}.npy"
 PairSettingsT = TypeVar("PairSettingsT", bound=Any)
 
 
@@ -38,7 +42,8 @@ class PairFolder:
 class PairMethod(Method[PairSettingsT], Generic[PairSettingsT]):
     """A run of a method that learns from pairs of names. See `Method`.
 
-    Its settings have `paths.pairs`, and in [batch] `pairs`, `epochs`, `source_balance` and `neighbours`.
+    Its settings have `paths.pairs` and `paths.terminology`, and in [batch] `pairs`, `epochs`, `source_balance`,
+    `neighbours` and `neighbour_pool`.
     """
 
     unit = "pairs"
@@ -46,6 +51,8 @@ class PairMethod(Method[PairSettingsT], Generic[PairSettingsT]):
     data: PairData
     tokens: Tokens
     order: Batches
+    # Says which neighbours are related, and which are opposites; None to group by similarity alone.
+    terminology: Terminology | None = None
 
     @classmethod
     def find_source(cls, settings: PairSettingsT) -> PairFolder:
@@ -55,6 +62,8 @@ class PairMethod(Method[PairSettingsT], Generic[PairSettingsT]):
     def load(self) -> Learned:
         """Read the pairs. See `Method.load`."""
         self.data = load_pairs(self.settings.paths.pairs)
+        if self.settings.paths.terminology:
+            self.terminology = Terminology.from_disk(self.settings.paths.terminology)
         counts = {"pairs": len(self.data), "names": len(self.data.names)}
         return Learned(counts, self.data.sha256, self.data.concepts.to_list())
 
@@ -65,11 +74,33 @@ class PairMethod(Method[PairSettingsT], Generic[PairSettingsT]):
         """
         batch, data = self.settings.batch, self.data
         weights = balance_sources(data, batch.source_balance) if batch.source_balance else None
-        neighbours = None
-        if batch.neighbours:
-            name = NEIGHBOURS_FILE.format(base=self.base.fingerprint[:12], data=data.sha256[:12])
-            neighbours = find_neighbours(data, self.base, batch.neighbours, self.folder.path / name)
-        return Batches(data.labels, batch.pairs, self.settings.run.seed, batch.epochs, weights, neighbours)
+        neighbours = self._find_neighbours() if batch.neighbours else None
+        seed, group = self.settings.run.seed, batch.neighbours
+        return Batches(data.labels, batch.pairs, seed, batch.epochs, weights, neighbours, group)
+
+    def _find_neighbours(self) -> np.ndarray:
+        batch, parts = self.settings.batch, [self.base.fingerprint, self.data.sha256, *self.identify().values()]
+        path = self.folder.path / NEIGHBOURS_FILE.format(of="-".join(part[:12] for part in parts))
+        return find_neighbours(
+            self.data,
+            self.encode_before,
+            batch.neighbour_pool or batch.neighbours,
+            path,
+            fingerprint=self.base.fingerprint,
+            terminology=self.terminology,
+        )
+
+    def encode_before(self, strings: pl.Series) -> np.ndarray:
+        """Encode strings with the base encoder.
+
+        strings (pl.Series): The strings.
+        RETURNS (np.ndarray): Unit vectors, shape (strings, width), float32.
+        """
+        return self.base.encode(strings.to_list())
+
+    def identify(self) -> dict[str, str]:
+        """Name the terminology that batches depend on. See `Method.identify`."""
+        return {} if self.terminology is None else {"terminology": self.terminology.fingerprint}
 
     @property
     def n_steps(self) -> int:

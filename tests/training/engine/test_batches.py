@@ -6,11 +6,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from spacy_sapbert.encoder import EncoderShim
 from spacy_sapbert.terminology import TerminologyBuilder
 from training.data.pairs import PairData, load_pairs, read_pairs_text
 from training.data.synonym_pairs import write_pairs
-from training.engine.batches import Batches, balance_sources, find_neighbours
+from training.engine.batches import Batches, balance_sources
 
 
 def make_data(labels, sources):
@@ -100,29 +99,18 @@ def test_pairs_without_sources_can_not_be_balanced(tmp_path):
         balance_sources(load_pairs(tmp_path / "pairs"), 0.5)
 
 
-def test_neighbours_are_the_nearest_other_concepts_and_are_kept(encoder_folder, tmp_path):
-    encoder = EncoderShim({}, "fp32")
-    encoder.load(encoder_folder)
-    rng = np.random.default_rng(1)
-    words = "acute chronic heart liver kidney failure pain fever".split()
-    names = list(dict.fromkeys(" ".join(rng.choice(words, size=3)) for _ in range(80)))[:60]
-    data = PairData(
-        pl.Series(names), np.arange(30), np.arange(30, 60), np.arange(30), pl.Series(map(str, range(30))), "ab" * 32
-    )
-    found = find_neighbours(data, encoder, 4, tmp_path / "neighbours.npy")
-    similarity = encoder.encode(names[:30]) @ encoder.encode(names[:30]).T
-    np.fill_diagonal(similarity, -1)
-    for row, neighbours in enumerate(found.tolist()):
-        assert row not in neighbours
-        assert sorted(similarity[row, neighbours]) == pytest.approx(sorted(similarity[row])[-4:], abs=1e-6)
-    # What is kept needs no encoder.
-    assert find_neighbours(data, None, 3, tmp_path / "neighbours.npy").tolist() == found[:, :3].tolist()
-    assert find_neighbours(data, encoder, 99, tmp_path / "other.npy").shape == (30, 29)
-    # What is damaged is found again.
-    for damage in (
-        b"",
-        (tmp_path / "neighbours.npy").read_bytes()[:-8],
-        (tmp_path / "other.npy").read_bytes()[:128] + b"\xff" * 6960,
-    ):
-        (tmp_path / "neighbours.npy").write_bytes(damage)
-        assert find_neighbours(data, encoder, 4, tmp_path / "neighbours.npy").tolist() == found.tolist()
+def test_neighbours_are_drawn_from_a_pool():
+    # Concept c may be grouped with c + 1 to c + 5; the last ten have fewer neighbours or none.
+    pool = (np.arange(50)[:, None] + np.arange(1, 6)) % 50
+    pool[45:, 2:], pool[40:45] = -1, -1
+    seen = {concept: set() for concept in range(50)}
+    for rows in Batches(np.arange(100) // 2, 40, 0, 40, neighbours=pool, group=2).iterate():
+        concepts = set((rows // 2).tolist())
+        assert len(rows) <= 40
+        for concept in concepts:
+            seen[concept] |= concepts & {other for other in pool[concept].tolist() if other >= 0}
+    assert all(seen[concept] == set(pool[concept].tolist()) for concept in range(40))
+    # Of two places one is a pair's own, and its neighbour follows where there is one.
+    few = np.array([[1, -1], [-1, -1], [-1, -1]])
+    batches = (Batches(np.arange(3), 2, seed, 1, neighbours=few, group=1).iterate() for seed in range(9))
+    assert {tuple(rows.tolist()) for each in batches for rows in each} == {(0, 1), (1,), (2,)}

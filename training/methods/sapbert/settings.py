@@ -20,6 +20,10 @@ class SapbertPaths(PathSettings):
 
     pairs: str
     """The folder of pairs."""
+    terminology: str = ""
+    """With `batch.neighbours`: the folder of the terminology that the pairs were made of. Concepts that share a name,
+    or of which one is an ancestor of the other, are then no neighbours, and opposites are half of the pool. Empty to
+    group by similarity alone."""
 
 
 class AdapterSettings(Section):
@@ -71,23 +75,39 @@ class SapbertBatch(BatchSettings):
     """Balance of sources: 0 draws each pair once per epoch, 1 all sources with equal probability; values between favour
     small sources."""
     neighbours: int = Field(default=0, ge=0)
-    """0 for random batches; otherwise, each pair is grouped with pairs of this number of concepts, the most similar to
+    """0 for random batches; otherwise, each pair is grouped with pairs of this number of concepts, which are similar to
     its own by the base encoder."""
+    neighbour_pool: int = Field(default=0, ge=0)
+    """Draw neighbours at random from this number of the most similar concepts; 0 to take the most similar ones."""
 
     @model_validator(mode="after")
     def _check_neighbours(self) -> Self:
         if self.neighbours >= self.pairs:
             refuse("batch.neighbours", self.neighbours, "less than batch.pairs")
+        if self.neighbour_pool and not 0 < self.neighbours <= self.neighbour_pool:
+            allowed = "0 without batch.neighbours" if not self.neighbours else "batch.neighbours or more"
+            refuse("batch.neighbour_pool", self.neighbour_pool, allowed)
         return self
 
 
-class SapbertSettings(TrainingSettings):
-    """All settings of a run of SapBERT."""
+class PairSettings(TrainingSettings):
+    """What the settings of methods that learn from pairs have in common."""
 
     paths: SapbertPaths
-    adapter: AdapterSettings = AdapterSettings()
     objective: ObjectiveSettings = ObjectiveSettings()
     batch: SapbertBatch = SapbertBatch()
+
+    @model_validator(mode="after")
+    def _check_terminology(self) -> Self:
+        if self.paths.terminology and not self.batch.neighbours:
+            refuse("paths.terminology", self.paths.terminology, "empty without batch.neighbours")
+        return self
+
+
+class SapbertSettings(PairSettings):
+    """All settings of a run of SapBERT."""
+
+    adapter: AdapterSettings = AdapterSettings()
 
     @model_validator(mode="after")
     def _check_share(self) -> Self:

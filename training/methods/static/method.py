@@ -111,10 +111,17 @@ class Static(PairMethod[StaticSettings]):
         self.tokens, self.text_tokens = Tokens(self.data.names, encoder), Tokens(self.texts, encoder)
         return Model(table)
 
+    def _open_teacher(self) -> Teacher:
+        return Teacher(self.base, self.settings.paths.vectors or self.folder.path / VECTORS_FOLDER)
+
+    def encode_before(self, strings: pl.Series) -> np.ndarray:
+        """Encode strings with the teacher, which keeps their vectors. See `PairMethod.encode_before`."""
+        return self._open_teacher().encode(strings)
+
     def _learn_from_teacher(self) -> StaticTable:
         """Encode strings with the teacher, and make the table before training unless it is there."""
         settings, distillation = self.settings, self.settings.distillation
-        teacher = Teacher(self.base, settings.paths.vectors or self.folder.path / VECTORS_FOLDER)
+        teacher = self._open_teacher()
         rng = np.random.default_rng(settings.run.seed)
         sample = self.data.names.gather(np.sort(rng.permutation(len(self.data.names))[:SAMPLE]))
         projection = fit_projection(teacher.encode(sample), settings.table.width)

@@ -8,9 +8,9 @@ from typing import Literal
 from pydantic import Field, model_validator
 from typing_extensions import Self
 
-from ...engine.settings import OptimizerSettings, TrainingSettings, refuse
+from ...engine.settings import OptimizerSettings, refuse
 from ...section import Section
-from ..sapbert.settings import ObjectiveSettings, SapbertBatch, SapbertPaths
+from ..sapbert.settings import ObjectiveSettings, PairSettings, SapbertBatch, SapbertPaths
 
 
 class StaticPaths(SapbertPaths):
@@ -87,7 +87,7 @@ class StaticBatch(SapbertBatch):
         return self
 
 
-class StaticSettings(TrainingSettings):
+class StaticSettings(PairSettings):
     """All settings of a run that trains a static encoder. Its base encoder is the teacher."""
 
     paths: StaticPaths
