@@ -9,8 +9,10 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import polars as pl
 
+from spacy_sapbert.encoder import EncoderShim
 from spacy_sapbert.terminology import Terminology
 
+from ..data.alterations import alter_writing
 from ..data.pairs import PairData, hash_pairs, list_pair_concepts, load_pairs
 from ..data.tokens import Tokens
 from ..engine.batches import Batches, balance_sources
@@ -43,13 +45,15 @@ class PairMethod(Method[PairSettingsT], Generic[PairSettingsT]):
     """A run of a method that learns from pairs of names. See `Method`.
 
     Its settings have `paths.pairs` and `paths.terminology`, and in [batch] `pairs`, `epochs`, `source_balance`,
-    `neighbours` and `neighbour_pool`.
+    `neighbours`, `neighbour_pool` and `altered`.
     """
 
     unit = "pairs"
 
     data: PairData
     tokens: Tokens
+    # Of the same names in other writing.
+    altered_tokens: Tokens
     order: Batches
     # Says which neighbours are related, and which are opposites; None to group by similarity alone.
     terminology: Terminology | None = None
@@ -66,6 +70,31 @@ class PairMethod(Method[PairSettingsT], Generic[PairSettingsT]):
             self.terminology = Terminology.from_disk(self.settings.paths.terminology)
         counts = {"pairs": len(self.data), "names": len(self.data.names)}
         return Learned(counts, self.data.sha256, self.data.concepts.to_list())
+
+    def tokenise(self, encoder: EncoderShim) -> None:
+        """Tokenise the names, and the same names in other writing if there is a share of them.
+
+        encoder (EncoderShim): Whose tokenizer to use.
+        """
+        self.tokens = Tokens(self.data.names, encoder)
+        if self.settings.batch.altered:
+            self.altered_tokens = Tokens(alter_writing(self.data.names, seed=self.settings.run.seed), encoder)
+
+    def take_tokens(self, names: np.ndarray) -> list[np.ndarray]:
+        """Take the tokens of names, some of them in other writing.
+
+        names (np.ndarray): Rows of names.
+        RETURNS (list[np.ndarray]): Token ids of each. Which are altered depends on the seed and these rows only.
+        """
+        share = self.settings.batch.altered
+        if not share:
+            return [self.tokens[name] for name in names.tolist()]
+        rng = np.random.default_rng([self.settings.run.seed, int(names.sum())])
+        is_altered = rng.random(len(names)) < share
+        return [
+            (self.altered_tokens if altered else self.tokens)[name]
+            for name, altered in zip(names.tolist(), is_altered.tolist(), strict=True)
+        ]
 
     def order_pairs(self) -> Batches:
         """Order the pairs.

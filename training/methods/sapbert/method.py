@@ -10,7 +10,6 @@ import torch
 from spacy_sapbert.encoder import EncoderSource
 
 from ...data.run_folder import RunReport
-from ...data.tokens import Tokens
 from ...encoders.card import Making, describe_length
 from ...engine.model import Model
 from ...engine.objectives import make_loss, make_miner
@@ -31,7 +30,7 @@ class Sapbert(PairMethod[SapbertSettings]):
     def build(self) -> Model:
         """Tokenise names, order batches and make the model. See `Method.build`."""
         objective = self.settings.objective
-        self.tokens = Tokens(self.data.names, self.base)
+        self.tokenise(self.base)
         with self.accelerator.main_process_first():
             self.order = self.order_pairs()
         self.objective = Objective(
@@ -54,7 +53,7 @@ class Sapbert(PairMethod[SapbertSettings]):
         names, labels = self.list_names(batch)
         homonyms = torch.from_numpy(names).to(device) if self.settings.objective.ignore_homonyms else None
         loss, counts = self.gradient.compute(
-            [self.tokens[name] for name in names.tolist()],
+            self.take_tokens(names),
             lambda embeddings: self.objective(embeddings, torch.from_numpy(labels).to(device), homonyms),
             scale=scale,
         )

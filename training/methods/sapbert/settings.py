@@ -79,6 +79,8 @@ class SapbertBatch(BatchSettings):
     its own by the base encoder."""
     neighbour_pool: int = Field(default=0, ge=0)
     """Draw neighbours at random from this number of the most similar concepts; 0 to take the most similar ones."""
+    altered: float = Field(default=0.0, ge=0, le=1)
+    """Share of names in other writing: misspelt, with normal words (singular, American spelling), or reordered."""
 
     @model_validator(mode="after")
     def _check_neighbours(self) -> Self:

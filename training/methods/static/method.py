@@ -108,7 +108,8 @@ class Static(PairMethod[StaticSettings]):
             make_miner(objective.miner, objective.margin),
         )
         encoder = table.to_encoder(max_length=self.base.settings.max_length)
-        self.tokens, self.text_tokens = Tokens(self.data.names, encoder), Tokens(self.texts, encoder)
+        self.tokenise(encoder)
+        self.text_tokens = Tokens(self.texts, encoder)
         return Model(table)
 
     def _open_teacher(self) -> Teacher:
@@ -169,8 +170,7 @@ class Static(PairMethod[StaticSettings]):
         """Add up the loss of pairs and those of the teacher's vectors. See `Method.loss`."""
         device, weights = self.accelerator.device, self.settings.distillation
         names, labels = self.list_names(batch.pairs)
-        tokens = [self.tokens[name] for name in names.tolist()]
-        tokens += [self.text_tokens[text] for text in batch.texts.tolist()]
+        tokens = self.take_tokens(names) + [self.text_tokens[text] for text in batch.texts.tolist()]
         vectors = self.model.transformer(tokens)
         check_finite("embeddings", [vectors])
         of_names, of_texts = vectors[: len(names)], vectors[len(names) :]
