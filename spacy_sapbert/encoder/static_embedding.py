@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 from ..errors import Errors
@@ -27,18 +28,17 @@ class QuantisedStaticEmbedding:
         from tokenizers import Tokenizer
 
         try:
-            from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+            modules = import_module("sentence_transformers.sentence_transformer.modules")
         except ImportError:  # its place in earlier versions
-            from sentence_transformers.models import StaticEmbedding  # type: ignore[no-redef]
-
+            modules = import_module("sentence_transformers.models")
         where = {key: value for key, value in kwargs.items() if key in WHERE}
         paths: list[str] = []
         for name in (TABLE_FILE, TOKENIZER_FILE):
-            path = StaticEmbedding.load_file_path(model_name_or_path, name, **where)
+            path = modules.StaticEmbedding.load_file_path(model_name_or_path, name, **where)
             if path is None:
                 raise FileNotFoundError(Errors.E503.format(path=f"{model_name_or_path}/{name}"))
             paths.append(path)
         table = load_file(paths[0])
-        return StaticEmbedding(
+        return modules.StaticEmbedding(
             Tokenizer.from_file(paths[1]), embedding_weights=table["rows"] * table["scales"][:, None]
         )

@@ -23,12 +23,14 @@ class Found(NamedTuple):
     name (str): Its canonical name; empty if the pipeline does not give one.
     score (float): Its score.
     probability (float | None): The probability that it is right; None if the pipeline gives none.
+    concept_id (str): Its id in the linker's terminology, where `id` may be a code; empty if the pipeline gives none.
     """
 
     id: str
     name: str
     score: float
     probability: float | None = None
+    concept_id: str = ""
 
 
 class LinkedMention(NamedTuple):
@@ -69,7 +71,8 @@ def link_documents(nlp: Language, golds: Iterable[Doc]) -> list[LinkedMention]:
     nlp (Language): A pipeline that sets `kb_candidates`, or `kb_ents` as scispaCy's linker does.
     golds (Iterable[Doc]): Documents with gold mentions.
     RETURNS (list[LinkedMention]): The mentions, in the order of documents.
-    RAISES (ValueError): If there is no mention, or the pipeline proposes no concept for any.
+    RAISES (ValueError): If there is no mention, the pipeline proposes no concept for any, or the gold ids are those of
+        concepts where the pipeline gives codes.
     """
     finders = [name for name in nlp.pipe_names if ENTS in nlp.get_pipe_meta(name).assigns]
     linked = []
@@ -83,7 +86,21 @@ def link_documents(nlp: Language, golds: Iterable[Doc]) -> list[LinkedMention]:
     if not any(mention.found for mention in linked):
         names = ", ".join(nlp.pipe_names) or "none"
         raise ValueError(Errors.E725.format(reason=f"the pipeline's components ({names}) propose no concept for any"))
+    _check_ids(linked)
     return linked
+
+
+def _check_ids(linked: Sequence[LinkedMention]) -> None:
+    """Refuse gold ids of another kind than those of candidates: every link would count as wrong."""
+    gold = {id_ for mention in linked for id_ in mention.gold}
+    found = [found for mention in linked for found in mention.found]
+    ids, concept_ids = (
+        {part for name in names for part in name.split(ID_SEPARATOR)}
+        for names in ({each.id for each in found}, {each.concept_id for each in found})
+    )
+    if gold.isdisjoint(ids) and (same := sorted(gold & concept_ids)):
+        reason = f"the gold ids ({same[0]}) are those of concepts, and the linker's `output_source` gives codes instead"
+        raise ValueError(Errors.E725.format(reason=reason))
 
 
 def _make_inputs(nlp: Language, golds: Iterable[Doc]) -> Iterator[tuple[Doc, tuple[Doc, list[GoldSpan]]]]:
@@ -132,7 +149,13 @@ def _list_found(span: Span) -> list[Found]:
     if span.has_extension(CANDIDATES):
         candidates: Sequence[dict[str, Any]] = span._.get(CANDIDATES) or ()
         return [
-            Found(entry["id"], entry["canonical_name"], entry["score"], entry.get("probability"))
+            Found(
+                entry["id"],
+                entry["canonical_name"],
+                entry["score"],
+                entry.get("probability"),
+                entry.get("concept_id", ""),
+            )
             for entry in candidates
         ]
     scored = span._.get(SCISPACY_CANDIDATES) if span.has_extension(SCISPACY_CANDIDATES) else ()

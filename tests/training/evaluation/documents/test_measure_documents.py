@@ -110,6 +110,22 @@ def add_probabilities(doc):
     return doc
 
 
+@Language.component("test_codes")
+def write_codes(doc):
+    """Give codes in place of the concepts' ids, as `output_source` does."""
+    for ent in doc.ents:
+        ent._.kb_candidates = [{**entry, "id": f"code of {entry['id']}"} for entry in ent._.kb_candidates]
+    return doc
+
+
+def test_gold_ids_of_another_kind_than_those_of_candidates_are_refused(folder):
+    nlp = make_pipeline(str(folder / "encoder"), Terminology.from_disk(folder / "names"), "both").nlp
+    nlp.add_pipe("test_codes")
+    nlp.to_disk(folder / "saved")
+    with pytest.raises(ValueError, match=r"E725.*\(D1\) are those of concepts.*output_source"):
+        measure(folder, "--pipelines", f"mine={folder / 'saved'}")
+
+
 @Language.component("test_finder", assigns=["doc.ents"])
 def find_other_entities(doc):
     """Find an entity that is in the way."""
