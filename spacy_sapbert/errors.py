@@ -239,7 +239,7 @@ class Errors(metaclass=WithCodes):
         "this linker before it, enabled, by this name (setting `linkers`). In `spacy train`, list it, and what it "
         "needs, in [training] annotating_components."
     )
-    E454 = "The loss of the reranker '{name}' is {loss}. Lower [training.optimizer] learn_rate, or set its grad_clip."
+    E454 = "The loss of the reranker '{name}' is {loss}. Lower {what}."
 
     # E5xx and E6xx: saved pipelines, terminologies and training data, lists of checksums
     E501 = (

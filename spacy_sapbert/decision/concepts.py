@@ -73,6 +73,14 @@ class ConceptTable:
         """
         return [self._get_types(concept) for concept in concepts.tolist()]
 
+    def list_names(self, concept: int) -> list[str]:
+        """List the names of a concept.
+
+        concept (int): Its row.
+        RETURNS (list[str]): The names, in the order of the terminology.
+        """
+        return [self.get_name(row) for row in range(*self._offsets[concept : concept + 2].tolist())]
+
     def count_types(self) -> dict[str, int]:
         """Count the concepts of each semantic type in the terminology.
 

@@ -60,8 +60,7 @@ def score_rows(proposals: list[Proposal], given: ListInput, logits: np.ndarray) 
     lists = given.lists
     probabilities = lists.softmax(logits)
     rows = np.arange(lists.n_candidates) + lists.mention
-    order = np.lexsort((lists.place, -logits[rows], lists.mention))
-    return Scored(proposals, given, probabilities[rows], probabilities[lists.nil_rows], order)
+    return Scored(proposals, given, probabilities[rows], probabilities[lists.nil_rows], lists.sort(logits))
 
 
 def decide(scored: Scored, settings: RerankerSettings, learned: Learned, table: ConceptTable) -> list[Decision]:

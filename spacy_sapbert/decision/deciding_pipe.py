@@ -21,6 +21,7 @@ from .learned_pipe import LearnedPipe
 from .pipelines import find_linkers
 from .proposing import Mention
 from .reading import build_input, read_documents
+from .second_stage.stage import FirstScored
 from .settings import RerankerSettings
 
 if TYPE_CHECKING:
@@ -127,7 +128,11 @@ class DecidingPipe(LearnedPipe):
         RETURNS (Scored): Their candidates with probabilities.
         """
         proposals, given = build_input(context, mentions)
-        return score_rows(proposals, given, self.model.predict(given))
+        logits = self.model.predict(given)
+        if self.second_stage is not None:
+            first = FirstScored(self.name, context.table, mentions, proposals, given.lists, logits)
+            logits = self.second_stage.correct(first)
+        return score_rows(proposals, given, logits)
 
     def find(self, texts: Iterable[str], *, nlp: Language, threshold: float = 0.0) -> list[list[Candidate]]:
         """Find the concepts of strings, without documents.

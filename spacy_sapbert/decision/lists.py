@@ -85,6 +85,15 @@ class Lists:
         found[filled] = values[self.offsets[:-1][filled]]
         return found
 
+    def sort(self, logits: np.ndarray) -> np.ndarray:
+        """Sort the candidates of each list by their scores. Those with equal scores stay in their order.
+
+        logits (ndarray): Scores of candidates and NIL, as `with_nil` makes them.
+        RETURNS (ndarray): The rows of the candidates, best first, mention after mention.
+        """
+        scores = logits[np.arange(self.n_candidates) + self.mention]
+        return np.lexsort((self.place, -scores, self.mention))
+
     def with_nil(self, values: np.ndarray, nil: np.ndarray) -> np.ndarray:
         """Put a value for NIL behind the candidates of each list.
 
