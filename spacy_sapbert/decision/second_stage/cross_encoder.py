@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -71,15 +72,32 @@ class CrossEncoder(torch.nn.Module):
                 scores[rows] = self([tokens[row] for row in rows]).cpu().numpy()
         return scores
 
-    def set_dropout(self, rate: float) -> None:
-        """Switch to training, with a rate of dropout.
+    @contextmanager
+    def training_with(self, rate: float, seed: int) -> Iterator[None]:
+        """Train, with random numbers of its own, so that those of others stay what they are.
 
-        rate (float): The rate, for all layers.
+        rate (float): The dropout rate, for all layers.
+        seed (int): The seed.
         """
-        self.train()
-        for module in self.modules():
-            if isinstance(module, torch.nn.Dropout):
-                module.p = rate
+        with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
+            torch.manual_seed(seed)
+            self.train()
+            for module in self.modules():
+                if isinstance(module, torch.nn.Dropout):
+                    module.p = rate
+            yield
+
+    def learn(self, tokens: Sequence[TokenIds], compute: Callable[[np.ndarray], tuple[float, np.ndarray]]) -> float:
+        """Add to the gradient of the weights.
+
+        tokens (Sequence[Sequence[int]]): Token ids of each pair.
+        compute (Callable[[ndarray], tuple[float, ndarray]]): Computes the loss of the pairs' scores, and its gradient.
+        RETURNS (float): The loss.
+        """
+        scores = self(tokens)
+        loss, gradient = compute(scores.detach().cpu().numpy())
+        scores.backward(torch.from_numpy(gradient).to(scores.device))
+        return loss
 
     def make_optimizer(self, learn_rate: float) -> torch.optim.Optimizer:
         """Make the optimizer.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -106,37 +107,26 @@ class SecondStage:
         RETURNS (float): The mean loss of the mentions.
         RAISES (ValueError): If there are no weights yet, or the loss is no finite number.
         """
-        import torch
-
         model, _ = self._get(given.name)
         if self._n_steps < self.settings.start_after:
             return 0.0
         rows, lists = given.take_first(self.settings.n_candidates)
-        of_rows = rows + given.lists.mention[rows]
-        right = lists.with_nil(is_right[of_rows], is_right[given.lists.nil_rows])
-        logits = lists.with_nil(given.logits[of_rows], given.logits[given.lists.nil_rows])
+        of_rows, nil_rows = rows + given.lists.mention[rows], given.lists.nil_rows
+        right = lists.with_nil(is_right[of_rows], is_right[nil_rows])
+        start = lists.with_nil(given.logits[of_rows], given.logits[nil_rows])
         pairs = self._make_pairs(given, rows, lists)
         learnable = np.flatnonzero((lists.lengths > 0) & np.logical_or.reduceat(right, lists.starts))
         total = 0.0
         self._n_updates += 1
-        # Its own random numbers, so that the first stage's stay what they are without a second one.
-        with torch.random.fork_rng(devices=[model.device] if model.device.type == "cuda" else []):
-            torch.manual_seed(self.settings.seed * 1_000_003 + self._n_updates)
-            model.set_dropout(drop)
+        with model.training_with(drop, seed=self.settings.seed * 1_000_003 + self._n_updates):
             for part in _divide(lists, learnable):
-                start, kept = logits[part.rows], part.lists
-                scores = model([pairs[place] for place in part.candidates.tolist()])
-                places = np.arange(kept.n_candidates) + kept.mention
-                final = start.copy()
-                final[places] += scores.detach().cpu().numpy()
-                loss, gradient = listwise_loss(
-                    final, right[part.rows], kept, start=start[places], pull=self.settings.pull
+                share = part.lists.n_mentions / len(learnable)
+                compute = partial(
+                    _compute_loss, start[part.rows], right[part.rows], part.lists, self.settings.pull, share
                 )
-                if not np.isfinite(loss):
-                    raise ValueError(Errors.E454.format(name=given.name, loss=loss, what="learn_rate of second_stage"))
-                share = kept.n_mentions / len(learnable)
-                scores.backward(torch.from_numpy(gradient[places] * np.float32(share)).to(scores.device))
-                total += loss * share
+                total += model.learn([pairs[place] for place in part.candidates.tolist()], compute)
+        if not np.isfinite(total):
+            raise ValueError(Errors.E454.format(name=given.name, loss=total, what="learn_rate of second_stage"))
         self._has_gradient |= bool(len(learnable))
         return total
 
@@ -225,3 +215,14 @@ def _divide(lists: Lists, mentions: np.ndarray) -> Iterator[Part]:
         part = mentions[start : start + MENTIONS_AT_ONCE]
         rows = np.flatnonzero(np.isin(row_mentions, part))
         yield Part(rows, np.flatnonzero(np.isin(lists.mention, part)), Lists(lists.lengths[part].tolist()))
+
+
+def _compute_loss(
+    start: np.ndarray, is_right: np.ndarray, lists: Lists, pull: float, share: float, scores: np.ndarray
+) -> tuple[float, np.ndarray]:
+    """Compute the loss of corrections to scores, and its gradient by the corrections."""
+    places = np.arange(lists.n_candidates) + lists.mention
+    final = start.copy()
+    final[places] += scores
+    loss, gradient = listwise_loss(final, is_right, lists, start=start[places], pull=pull)
+    return loss * share, gradient[places] * np.float32(share)
