@@ -99,4 +99,6 @@ def test_a_second_stage_is_trained_and_saved(make_nlp, encoder_folder, tmp_path)
     config = CONFIG.replace("\n[corpora]\n", section).replace("max_steps = 20", "max_steps = 10")
     last = run(make_nlp(), tmp_path, "both", config).with_name("model-last")
     weights = load_file(last / "sapbert_reranker/second_stage/head.safetensors")["weight"]
-    assert weights.any() and spacy.load(last)("a cold").ents[0]._.kb_probability > 0
+    trained = spacy.load(last)
+    ((best, *_),) = trained.get_pipe("sapbert_reranker").find(["cold"], nlp=trained)
+    assert weights.any() and best["probability"] > 0
