@@ -72,10 +72,6 @@ class SapbertReranker(SettingsAttributes[RerankerSettings], DecidingPipe):
         RAISES (ValueError): If a setting is unknown or its value has no meaning.
         """
         self._set_up(vocab, model, name, scorer, settings)
-        if second_stage is not None and not isinstance(second_stage, SecondStage):
-            allowed = 'null or a section with @architectures = "spacy-sapbert.CrossEncoder.v1"'
-            where = f" of the reranker '{name}'"
-            raise ValueError(Errors.E404.format(name="second_stage", where=where, value=second_stage, allowed=allowed))
         self.second_stage = second_stage
 
     def initialize(
