@@ -17,6 +17,7 @@ def train(context: typer.Context, config: ConfigPath) -> None:
     `settings` lists them.
     """
     from ..data.run_folder import RunFolder
+    from ..encoders.bases import SMALL
     from ..methods.registry import METHODS, read_settings
     from ..runner import train as train_method
 
@@ -25,6 +26,7 @@ def train(context: typer.Context, config: ConfigPath) -> None:
     report = train_method(settings)
     if report is None:
         return
+    typer.echo(f"Started from: {settings.paths.encoder or SMALL}")
     training, speed = report.training, report.training[f"{method.unit}_per_second"]
     for line in method.summarise(report):
         typer.echo(line)
