@@ -9,12 +9,14 @@ from itertools import count
 from pathlib import Path
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
+import polars as pl
 import torch
 from accelerate import Accelerator
 
 from spacy_sapbert.encoder import EncoderShim, EncoderSource
 
 from ..data.run_folder import RunFolder, RunReport
+from ..data.tokens import Tokens
 from ..encoders.card import Making
 from ..encoders.export import DTYPES, as_encoder, finish_encoder
 from .gradient import ChunkedGradient, find_autocast
@@ -23,6 +25,7 @@ from .model import Model, copy_transformer, count_trainable
 from .settings import TrainingSettings
 from .source import Source
 
+TOKENS_FOLDER = "tokens"
 SettingsT = TypeVar("SettingsT", bound=TrainingSettings)
 
 
@@ -119,6 +122,16 @@ class Method(ABC, Generic[SettingsT]):
         report (RunReport): Report of the run.
         RETURNS (Making): For the card.
         """
+
+    def make_tokens(self, names: pl.Series, encoder: EncoderShim) -> Tokens:
+        """Tokenise names: one process of a launch does, and all map the tokens from the folder of the run.
+
+        names (pl.Series): The names.
+        encoder (EncoderShim): Whose tokenizer to use.
+        RETURNS (Tokens): Their tokens.
+        """
+        with self.accelerator.main_process_first():
+            return Tokens.make_once(names, encoder, self.folder.path / TOKENS_FOLDER)
 
     # Hooks with defaults
 

@@ -76,9 +76,9 @@ class PairMethod(Method[PairSettingsT], Generic[PairSettingsT]):
 
         encoder (EncoderShim): Whose tokenizer to use.
         """
-        self.tokens = Tokens(self.data.names, encoder)
+        self.tokens = self.make_tokens(self.data.names, encoder)
         if self.settings.batch.altered:
-            self.altered_tokens = Tokens(alter_writing(self.data.names, seed=self.settings.run.seed), encoder)
+            self.altered_tokens = self.make_tokens(alter_writing(self.data.names, seed=self.settings.run.seed), encoder)
 
     def take_tokens(self, names: np.ndarray) -> list[np.ndarray]:
         """Take the tokens of names, some of them in other writing.

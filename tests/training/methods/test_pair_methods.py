@@ -89,8 +89,8 @@ def test_a_share_of_names_is_in_other_writing(make_grouped, share):
     method.tokenise(method.base)
     names = np.repeat(np.arange(len(method.data.names)), 20)
     found = method.take_tokens(names)
-    same = Tokens(method.data.names, method.base)
-    other = Tokens(alter_writing(method.data.names, seed=0), method.base)
+    same = Tokens.make(method.data.names, method.base)
+    other = Tokens.make(alter_writing(method.data.names, seed=0), method.base)
     is_altered = []
     for name, tokens in zip(names.tolist(), found, strict=True):
         forms = [same[name].tolist(), other[name].tolist()]

@@ -9,7 +9,6 @@ from training.data.pairs import load_pairs
 from training.data.run_folder import RunFolder
 from training.data.splits import split_terminology
 from training.data.synonym_pairs import write_pairs
-from training.data.tokens import Tokens
 from training.encoders.card import Making, describe_length
 from training.engine.loop import TrainingLoop
 from training.engine.method import Learned, Method
@@ -37,7 +36,7 @@ class Toy(Method[ToySettings]):
 
     def load(self):
         self.data = load_pairs(self.settings.paths.pairs)
-        self.tokens = Tokens(self.data.names, self.base)
+        self.tokens = self.make_tokens(self.data.names, self.base)
         return Learned({"names": len(self.data.names)}, self.data.sha256, self.data.concepts.to_list())
 
     def loss(self, step, scale):

@@ -71,7 +71,7 @@ def finetune_relations(
     RETURNS (dict): What `describe_runs` gives; `mode` is "fine-tune".
     """
     rows = find_rows(pl.Series(data.concepts), terminology.concepts["id"])
-    tokens = Tokens(terminology.concepts["canonical_name"].gather(rows), encoder)
+    tokens = Tokens.make(terminology.concepts["canonical_name"].gather(rows), encoder)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     train_rows, test_rows = (np.flatnonzero(part) for part in (~data.is_test, data.is_test))
     predictions = []

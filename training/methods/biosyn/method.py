@@ -83,8 +83,8 @@ class BioSyn(Method[BioSynSettings]):
     def build(self) -> BioSynModel:
         """Tokenise names, and make sparse vectors and the model. See `Method.build`."""
         self.epochs: list[dict[str, Any]] = []
-        self.mention_tokens = Tokens(pl.Series(self.data.mentions), self.base)
-        self.name_tokens = Tokens(pl.Series(self.data.names), self.base)
+        self.mention_tokens = self.make_tokens(pl.Series(self.data.mentions), self.base)
+        self.name_tokens = self.make_tokens(pl.Series(self.data.names), self.base)
         self.sparse = SparseEncoder.fit(self.data.names)
         self.sparse_mentions = self.sparse.encode(self.data.mentions)
         self.sparse_names = self.sparse.encode(self.data.names)

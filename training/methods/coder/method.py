@@ -113,7 +113,7 @@ class Coder(Method[CoderSettings]):
         """Tokenise names, and make sampler, relations, loss and model. See `Method.build`."""
         settings, batch = self.settings, self.settings.batch
         kind, width = settings.loss.relations, self.base.source.transformer.config.hidden_size
-        self.tokens = Tokens(self.graph.names, self.base)
+        self.tokens = self.make_tokens(self.graph.names, self.base)
         self.sampler = TripletSampler(
             self.graph,
             batch.triplets,

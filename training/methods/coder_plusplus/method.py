@@ -59,7 +59,7 @@ class CoderPlusPlus(Method[CoderPlusPlusSettings]):
     def build(self) -> Model:
         """Tokenise names, and make sampler, neighbours, loss and model. See `Method.build`."""
         batch = self.settings.batch
-        self.tokens = Tokens(self.table.names, self.base)
+        self.tokens = self.make_tokens(self.table.names, self.base)
         self.objective = SimilarityObjective(resolve(self.settings.terms, "none", self.base.width))
         self.sampler = GroupSampler(self.table, batch.groups, batch.synonyms, seed=self.settings.run.seed)
         self.neighbours = Neighbours(

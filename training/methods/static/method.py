@@ -109,7 +109,7 @@ class Static(PairMethod[StaticSettings]):
         )
         encoder = table.to_encoder(max_length=self.base.settings.max_length)
         self.tokenise(encoder)
-        self.text_tokens = Tokens(self.texts, encoder)
+        self.text_tokens = self.make_tokens(self.texts, encoder)
         return Model(table)
 
     def _open_teacher(self) -> Teacher:
