@@ -109,6 +109,12 @@ class Errors(metaclass=WithCodes):
         "Unknown encoder settings: {names}. The encoder was probably saved by a newer version of spacy-sapbert: "
         "upgrade with `pip install -U spacy-sapbert`."
     )
+    E206 = (
+        "There is no device '{name}'. PyTorch {version} can use: {there}. Set `device` to one of these, or to 'auto'; "
+        "for a saved pipeline, with `spacy.load(path, config={{'components.sapbert_linker.model.device': 'auto'}})` "
+        "(in a reranker, `second_stage.device`). If the machine has such a GPU, its driver is missing, or PyTorch is a "
+        "build for the CPU."
+    )
     E210 = (
         "Can't read an encoder from '{name}': {reason}\nIf it is a folder, check the path (relative paths start at the "
         "working directory); if it is a Hugging Face name, check its spelling, the revision and the network."

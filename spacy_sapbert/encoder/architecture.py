@@ -11,26 +11,28 @@ from thinc.types import Floats2d
 from ..errors import Errors
 from ..settings import explain_unknown, with_settings
 from ..types import Precision
+from .device import AUTO
 from .settings import EncoderSettings
 from .shim import EncoderShim, NameEncoderModel, get_encoder
 from .static import StaticSource
 
 
 @with_settings(EncoderSettings, optional=True)
-def build_name_encoder_v1(*, precision: Precision = "auto", **requested: Any) -> NameEncoderModel:
+def build_name_encoder_v1(*, precision: Precision = "auto", device: str = AUTO, **requested: Any) -> NameEncoderModel:
     """Build a model from strings to unit vectors; its weights come at `initialize` or from a saved pipeline.
 
     Settings that are None come from the encoder folder, its sentence-transformers metadata or the defaults of
     `EncoderSettings`. A saved pipeline keeps its settings.
 
     precision (str): "fp32", "bf16", or "auto" for bf16 where the processor computes in it.
+    device (str): "cpu", "cuda", "cuda:1", "mps", or "auto" for the device that spaCy uses.
     **requested (Any): Settings of `EncoderSettings`.
     RETURNS (Model[list[str], Floats2d]): A model whose output has the shape (n, width), float32, L2-normalised.
-    RAISES (ValueError): If a setting is unknown.
+    RAISES (ValueError): If a setting is unknown, or the name of the device has no meaning.
     """
     for name in set(requested).difference(EncoderSettings.model_fields):
         raise ValueError(explain_unknown(EncoderSettings, name, "the name encoder"))
-    return make_model(EncoderShim(requested, precision))
+    return make_model(EncoderShim(requested, precision, device=device))
 
 
 def build_static_encoder_v1(max_length: int | None = None, normalize_writing: bool | None = None) -> NameEncoderModel:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from spacy_transformers.data_classes import HFObjects
 from spacy_transformers.layers.hf_shim import HFShim
-from thinc.api import Model, get_torch_default_device
+from thinc.api import Model
 from thinc.types import Floats2d
 from typing_extensions import Self
 
@@ -18,6 +18,7 @@ from ..errors import Errors
 from ..forking import limit_threads
 from ..normalization import normalize_writing
 from ..types import Precision
+from .device import AUTO, check_device, resolve_device
 from .folder import AnySource, pack_encoder, read_encoder, unpack_encoder
 from .forward import TokenIds
 from .precision import resolve_precision
@@ -47,13 +48,23 @@ class EncoderShim(HFShim):
     precision (str): "fp32", "bf16" or "auto" (bf16 where the processor computes in it). A static encoder is always
         float32.
     kind (str | None): The only kind of encoder to load, "static" or "transformer"; None for all.
+    device (str): Where to compute: "cpu", "cuda", "cuda:1", "mps", or "auto"; see `resolve_device`. A static encoder
+        computes on the CPU.
+    RAISES (ValueError): If the device's name has no meaning.
     """
 
-    def __init__(self, requested: dict[str, Any], precision: Precision = "auto", kind: str | None = None) -> None:
+    def __init__(
+        self,
+        requested: dict[str, Any],
+        precision: Precision = "auto",
+        kind: str | None = None,
+        device: str = AUTO,
+    ) -> None:
         super().__init__(HFObjects(None, None, None, {}, {}), grad_scaler_config={"enabled": False})
         self.requested = requested
         self.precision = precision
         self.kind = kind
+        self.device_name = check_device(device)
         self._loaded: LoadedEncoder | None = None
 
     @property
@@ -129,7 +140,8 @@ class EncoderShim(HFShim):
         name (str | Path): Folder or hub name.
         revision (str | None): Branch, tag or commit on the hub.
         RAISES (OSError): If there is no such encoder, or its files are damaged.
-        RAISES (ValueError): If it is of another kind than the architecture takes, or cannot give the vectors asked for.
+        RAISES (ValueError): If it is of another kind than the architecture takes, cannot give the vectors asked for, or
+            there is no such device.
         """
         self.set_source(read_encoder(name, revision=revision, requested=self.requested, kind=self.kind))
 
@@ -137,12 +149,12 @@ class EncoderShim(HFShim):
         """Replace the encoder and prepare its copy for prediction.
 
         source (EncoderSource | StaticSource): The encoder.
-        RAISES (ValueError): If it is of another kind than the architecture takes.
+        RAISES (ValueError): If it is of another kind than the architecture takes, or there is no such device.
         """
         if self.kind not in (None, source.kind):
             raise ValueError(Errors.E217.format(expected=self.kind, found=source.kind))
         limit_threads()
-        loaded = source.prepare(self.precision, get_torch_default_device())
+        loaded = source.prepare(self.precision, resolve_device(self.device_name))
         # For libraries that know HFShim. The encoder itself reads what it needs from one attribute.
         self._hfmodel = source.as_hf_objects()
         self._model = self._hfmodel.transformer
@@ -153,7 +165,7 @@ class EncoderShim(HFShim):
 
         RETURNS (EncoderShim): The new one.
         """
-        return type(self)(dict(self.requested), self.precision, self.kind)
+        return type(self)(dict(self.requested), self.precision, self.kind, self.device_name)
 
     def fixed(self) -> Self:
         """Make a view of the encoder that stays the same if this one loads other weights or is moved.

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import spacy
 import torch
+from fake_device import FakeDevice
 from reranking import add_reranker, make_examples, train
 
 from spacy_sapbert.decision.reading import build_input, mark_right, read_documents
@@ -216,3 +217,23 @@ def test_a_loss_that_is_no_number_is_refused(make_nlp, encoder_folder):
     torch.nn.init.constant_(reranker.second_stage._model.head.bias, float("nan"))
     with pytest.raises(ValueError, match="E454.*learn_rate of second_stage"):
         train(nlp, make_examples(nlp), steps=1)
+
+
+def test_it_learns_and_decides_on_its_device(monkeypatch, make_nlp, encoder_folder):
+    expected = decisions(make_trained(make_nlp, encoder_folder)[0](TEXT))
+    monkeypatch.setattr("spacy_sapbert.encoder.device.list_devices", lambda: ["cpu", "mps"])
+    with FakeDevice("mps") as fake:
+        nlp, reranker = make_trained(make_nlp, encoder_folder, device="mps")
+        model = reranker.second_stage._model
+        assert all(fake.holds(weights) for weights in model.parameters())
+        assert decisions(nlp(TEXT)) == expected
+        data = pickle.dumps(reranker.second_stage)
+        assert all(fake.holds(weights) for weights in pickle.loads(data)._model.parameters())
+    monkeypatch.setattr("spacy_sapbert.encoder.device.list_devices", lambda: ["cpu"])
+    with pytest.raises(ValueError, match=r"^\[E206\] There is no device 'mps'.*second_stage"):
+        pickle.loads(data)
+
+
+def test_a_device_that_is_none_is_refused(make_nlp, encoder_folder):
+    with pytest.raises(ValueError, match=r"^\[E404\] The setting device is 'gpu'"):
+        make_trained(make_nlp, encoder_folder, device="gpu")

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
-from thinc.api import get_torch_default_device
 
+from ...encoder.device import resolve_device
 from ...encoder.folder import read_encoder, write_encoder
 from ...encoder.forward import TokenIds, forward
 from ...encoder.transformer import EncoderSource, compute_fingerprint
@@ -31,13 +31,14 @@ class CrossEncoder(torch.nn.Module):
     """Score pairs of sentence and candidate. The output starts with zeros, so that all scores are zero at first.
 
     source (EncoderSource): The transformer, which is trained in place.
+    device (torch.device): Where to compute.
     """
 
-    def __init__(self, source: EncoderSource) -> None:
+    def __init__(self, source: EncoderSource, device: torch.device) -> None:
         super().__init__()
         limit_threads()
         self.source = source
-        self.device = get_torch_default_device()
+        self.device = device
         # Weights in half precision do not learn: their steps are too small for it.
         transformer: torch.nn.Module = source.transformer
         self.transformer = transformer.to(torch.float32).requires_grad_(True)
@@ -139,12 +140,12 @@ def read_start(settings: SecondStageSettings) -> CrossEncoder:
     settings (SecondStageSettings): Its folder, and the length of a pair.
     RETURNS (CrossEncoder): The cross-encoder, all scores of which are zero.
     RAISES (OSError): If there is no such folder, or its files are damaged.
-    RAISES (ValueError): If it is no transformer, or takes fewer tokens.
+    RAISES (ValueError): If it is no transformer, or takes fewer tokens, or there is no such device.
     """
     # Otherwise the reader would look for the name on the hub.
     if not Path(settings.encoder).is_dir():
         raise FileNotFoundError(Errors.E210.format(name=settings.encoder, reason="there is no such folder."))
-    return CrossEncoder(_read(settings.encoder, settings))
+    return CrossEncoder(_read(settings.encoder, settings), resolve_device(settings.device))
 
 
 def read_saved(folder: Path, settings: SecondStageSettings) -> CrossEncoder:
@@ -154,10 +155,11 @@ def read_saved(folder: Path, settings: SecondStageSettings) -> CrossEncoder:
     settings (SecondStageSettings): The length of a pair.
     RETURNS (CrossEncoder): The cross-encoder.
     RAISES (OSError): If a file is missing or damaged.
+    RAISES (ValueError): If there is no such device.
     """
     if not (folder / HEAD_FILE).is_file():
         raise FileNotFoundError(Errors.E503.format(path=folder / HEAD_FILE))
-    model = CrossEncoder(_read(folder, settings))
+    model = CrossEncoder(_read(folder, settings), resolve_device(settings.device))
     model.head.load_state_dict(load_file(folder / HEAD_FILE))
     return model
 

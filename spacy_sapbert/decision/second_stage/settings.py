@@ -24,5 +24,7 @@ class SecondStageSettings(Settings):
     own."""
     start_after: int = Field(default=0, ge=0)
     """Training steps of the first stage before the second one starts to learn."""
+    device: str = "auto"
+    """Where to compute: "cpu", "cuda", "cuda:1", "mps", or "auto" for the device that spaCy uses."""
     seed: int = Field(default=0, ge=0)
     """Seed of the dropout."""

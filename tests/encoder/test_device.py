@@ -1,0 +1,163 @@
+"""The setting `device`: what names mean, what is refused, and that tensors are where they should be."""
+
+import pickle
+
+import numpy as np
+import pytest
+import spacy
+import torch
+from fake_device import SECOND, FakeDevice, pretend_gpus
+from spacy.util import load_config_from_str
+
+from spacy_sapbert.encoder import EncoderShim, build_name_encoder_v1, get_encoder
+from spacy_sapbert.encoder.device import find_fastest, list_devices, resolve_device, use_device
+
+TEXTS = ["heart attack", "cold", "", "common cold"]
+
+
+def load(folder, **settings):
+    encoder = get_encoder(build_name_encoder_v1(precision="fp32", **settings))
+    encoder.load(folder)
+    return encoder
+
+
+def test_names_of_devices(monkeypatch):
+    assert resolve_device("cpu") == resolve_device("auto") == torch.device("cpu")
+    pretend_gpus(monkeypatch)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
+    assert list_devices() == ["cpu", "cuda", "cuda:0", "cuda:1", "mps"]
+    assert [resolve_device(name) for name in list_devices()] == [torch.device(name) for name in list_devices()]
+
+
+@pytest.mark.parametrize(("gpus", "has_mps", "fastest"), [(1, False, "cuda"), (0, True, "mps"), (0, False, "cpu")])
+def test_the_fastest_device(monkeypatch, gpus, has_mps, fastest):
+    pretend_gpus(monkeypatch, gpus)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: has_mps)
+    assert find_fastest() == fastest
+
+
+def test_auto_is_the_device_that_spacy_uses(monkeypatch):
+    monkeypatch.setattr("thinc.api.get_torch_default_device", lambda: torch.device("cuda:3"))
+    assert resolve_device("auto") == torch.device("cuda:3")
+    with use_device(torch.device("cpu")):
+        assert resolve_device("auto") == torch.device("cpu")
+    assert resolve_device("auto") == torch.device("cuda:3")
+
+
+@pytest.mark.parametrize("name", ["gpu", "cuda:", "cuda:x", "CPU", "meta", "", 0, None, "cuda:0 "])
+def test_what_names_no_device_is_refused_with_the_names_there_are(name):
+    with pytest.raises(ValueError, match=r"^\[E404\] The setting device is .*cuda:1"):
+        build_name_encoder_v1(device=name)
+
+
+@pytest.mark.parametrize("name", ["cuda", "cuda:0", "cuda:7", "mps"])
+def test_a_device_that_is_not_there_is_refused_with_those_that_are(monkeypatch, encoder_folder, name):
+    pretend_gpus(monkeypatch, 0)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    # A config for another machine can be read and filled in here.
+    encoder = get_encoder(build_name_encoder_v1(device=name))
+    with pytest.raises(ValueError, match=rf"^\[E206\] There is no device '{name}'.* can use: cpu\. .*'auto'"):
+        encoder.load(encoder_folder)
+    assert not encoder.is_loaded
+
+
+def test_weights_and_batches_go_to_the_device(monkeypatch, encoder_folder):
+    expected = load(encoder_folder).encode(TEXTS)
+    pretend_gpus(monkeypatch)
+    with FakeDevice() as fake:
+        encoder = load(encoder_folder, device=SECOND)
+        assert all(fake.holds(weights) for weights in encoder._in_memory.inference.parameters())
+        # For saving, the weights as read stay where they are.
+        assert not any(fake.holds(weights) for weights in encoder.source.transformer.parameters())
+        assert (encoder.encode(TEXTS) == expected).all()
+        assert "linear" in fake.computed
+    assert encoder.fingerprint == load(encoder_folder).fingerprint
+
+
+def test_the_fake_device_is_as_strict_as_a_real_one():
+    with FakeDevice() as fake:
+        there = torch.ones(2, 2).to(SECOND)
+        assert fake.holds(there) and fake.holds(there[0]) and there.device == torch.device(SECOND)
+        with pytest.raises(RuntimeError, match="same device"):
+            torch.mm(there, torch.ones(2, 2))
+        with pytest.raises(TypeError, match="numpy"):
+            there.numpy()
+        assert (there @ there).cpu().numpy().tolist() == [[2, 2], [2, 2]]
+
+
+def test_weights_go_to_the_meta_device(encoder_folder):
+    encoder = load(encoder_folder)
+    with use_device(torch.device("meta")):
+        moved = load(encoder_folder)
+        unmoved = load(encoder_folder, device="cpu")
+    assert {weights.device.type for weights in moved._in_memory.inference.parameters()} == {"meta"}
+    assert (unmoved.encode(TEXTS) == encoder.encode(TEXTS)).all()
+
+
+def test_copies_keep_the_device(monkeypatch, encoder_folder):
+    encoder = EncoderShim({}, "fp32", device="cpu")
+    assert pickle.loads(pickle.dumps(encoder)).device_name == encoder.unloaded().device_name == "cpu"
+    pretend_gpus(monkeypatch)
+    with FakeDevice() as fake:
+        twin = pickle.loads(pickle.dumps(load(encoder_folder, device=SECOND)))
+        assert all(fake.holds(weights) for weights in twin._in_memory.inference.parameters())
+
+
+def test_a_static_encoder_computes_on_the_cpu(monkeypatch, static_folder):
+    expected = load(static_folder).encode(["cold"])
+    pretend_gpus(monkeypatch)
+    with FakeDevice() as fake:
+        assert (load(static_folder, device=SECOND).encode(["cold"]) == expected).all()
+    assert not fake.moved
+
+
+CONFIG = """
+[nlp]
+lang = "en"
+pipeline = ["sapbert_linker"]
+
+[components]
+
+[components.sapbert_linker]
+factory = "sapbert_linker"
+
+[components.sapbert_linker.model]
+@architectures = "spacy-sapbert.NameEncoder.v1"
+precision = "fp32"
+device = "cuda:1"
+"""
+
+
+@pytest.fixture
+def saved(monkeypatch, tmp_path, encoder_folder, terminology):
+    """A pipeline that was made on a machine with two GPUs, and its vectors."""
+    nlp = spacy.util.load_model_from_config(load_config_from_str(CONFIG), auto_fill=True)
+    with monkeypatch.context() as patch, FakeDevice():
+        pretend_gpus(patch)
+        nlp.get_pipe("sapbert_linker").initialize(terminology=terminology, encoder=encoder_folder)
+        vectors = nlp.get_pipe("sapbert_linker").encoder.encode(TEXTS)
+    nlp.to_disk(tmp_path / "pipeline")
+    return tmp_path / "pipeline", vectors
+
+
+def test_a_saved_pipeline_names_its_device_until_another_is_given(monkeypatch, saved):
+    path, vectors = saved
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+    with pytest.raises(ValueError, match=r"^\[E206\] There is no device 'cuda:1'"):
+        spacy.load(path)
+    for config in (
+        {"components.sapbert_linker.model.device": "auto"},
+        {"components.sapbert_linker.model.device": "cpu"},
+    ):
+        nlp = spacy.load(path, config=config)
+        assert np.array_equal(nlp.get_pipe("sapbert_linker").encoder.encode(TEXTS), vectors)
+    nlp.to_disk(path)
+    assert spacy.load(path).config["components"]["sapbert_linker"]["model"]["device"] == "cpu"
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("name", ["cuda", "cuda:0"])
+def test_a_real_gpu_gives_the_same_vectors(encoder_folder, name):
+    encoder = load(encoder_folder, device=name)
+    assert {weights.device.type for weights in encoder._in_memory.inference.parameters()} == {"cuda"}
+    assert np.allclose(encoder.encode(TEXTS), load(encoder_folder, device="cpu").encode(TEXTS), atol=1e-4)
