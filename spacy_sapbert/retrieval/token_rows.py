@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ..encoder.token_lists import TokenLists
 from ..errors import Warnings
 from ..progress import show_progress
-from .keys import KEY_DTYPE, make_key
+from .keys import group_keys, make_keys
 
 if TYPE_CHECKING:
     import polars as pl
@@ -24,12 +25,12 @@ CHUNK = 8192
 class TokenGroups(NamedTuple):
     """Names grouped by their tokens.
 
-    tokens (list[ndarray]): The distinct token sequences, in the order of the names.
+    tokens (TokenLists): The distinct token sequences, in the order of the names.
     keys (ndarray): The key of each sequence, a hash of its token ids; `KEY_DTYPE`.
     row_of_name (ndarray): Each name's sequence, or -1 if the encoder knows none of its tokens; int64.
     """
 
-    tokens: list[np.ndarray]
+    tokens: TokenLists
     keys: np.ndarray
     row_of_name: np.ndarray
 
@@ -39,7 +40,7 @@ class TokenGroups(NamedTuple):
         rows (ndarray): The sequences to select.
         RETURNS (TokenGroups): The selected sequences and their keys.
         """
-        return TokenGroups([self.tokens[row] for row in rows], self.keys[rows], np.empty(0, dtype=np.int64))
+        return TokenGroups(self.tokens.take(rows), self.keys[rows], np.empty(0, dtype=np.int64))
 
 
 def group_by_tokens(names: pl.Series, encoder: EncoderShim) -> TokenGroups:
@@ -49,22 +50,20 @@ def group_by_tokens(names: pl.Series, encoder: EncoderShim) -> TokenGroups:
     encoder (EncoderShim): The encoder.
     RETURNS (TokenGroups): The groups.
     """
-    row_of: dict[bytes, int] = {}
-    tokens: list[np.ndarray] = []
-    row_of_name = np.full(len(names), -1, dtype=np.int64)
+    parts, name_rows = [], [np.empty(0, dtype=np.int64)]
     with show_progress(total=len(names), description="Tokenizing names", unit="names") as progress:
         for start in range(0, len(names), CHUNK):
             chunk = encoder.tokenize(names[start : start + CHUNK].to_list())
-            for name_row, ids in enumerate(chunk, start):
-                if encoder.is_informative(ids):
-                    compact = np.array(ids, dtype="<i4")
-                    key = make_key(compact)
-                    row = row_of.setdefault(key, len(tokens))
-                    if row == len(tokens):
-                        tokens.append(compact)
-                    row_of_name[name_row] = row
+            known = [place for place, ids in enumerate(chunk) if encoder.is_informative(ids)]
+            parts.append(TokenLists.make([chunk[place] for place in known]))
+            name_rows.append(np.array(known, dtype=np.int64) + start)
             progress.update(len(chunk))
-    return TokenGroups(tokens, np.frombuffer(b"".join(row_of), dtype=KEY_DTYPE), row_of_name)
+    tokens = TokenLists.join(parts)
+    keys = make_keys(tokens)
+    first, group = group_keys(keys)
+    row_of_name = np.full(len(names), -1, dtype=np.int64)
+    row_of_name[np.concatenate(name_rows)] = group
+    return TokenGroups(tokens.take(first), keys[first], row_of_name)
 
 
 def warn_of_unsayable(groups: TokenGroups) -> None:

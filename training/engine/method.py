@@ -14,9 +14,10 @@ import torch
 from accelerate import Accelerator
 
 from spacy_sapbert.encoder import EncoderShim, EncoderSource
+from spacy_sapbert.encoder.token_lists import TokenLists
 
 from ..data.run_folder import RunFolder, RunReport
-from ..data.tokens import Tokens
+from ..data.tokens import tokenise_once
 from ..encoders.card import Making
 from ..encoders.export import DTYPES, as_encoder, finish_encoder
 from .gradient import ChunkedGradient, find_autocast
@@ -123,15 +124,15 @@ class Method(ABC, Generic[SettingsT]):
         RETURNS (Making): For the card.
         """
 
-    def make_tokens(self, names: pl.Series, encoder: EncoderShim) -> Tokens:
+    def make_tokens(self, names: pl.Series, encoder: EncoderShim) -> TokenLists:
         """Tokenise names: one process of a launch does, and all map the tokens from the folder of the run.
 
         names (pl.Series): The names.
         encoder (EncoderShim): Whose tokenizer to use.
-        RETURNS (Tokens): Their tokens.
+        RETURNS (TokenLists): Their tokens.
         """
         with self.accelerator.main_process_first():
-            return Tokens.make_once(names, encoder, self.folder.path / TOKENS_FOLDER)
+            return tokenise_once(names, encoder, self.folder.path / TOKENS_FOLDER)
 
     # Hooks with defaults
 

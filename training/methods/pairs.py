@@ -10,11 +10,11 @@ import numpy as np
 import polars as pl
 
 from spacy_sapbert.encoder import EncoderShim
+from spacy_sapbert.encoder.token_lists import TokenLists
 from spacy_sapbert.terminology import Terminology
 
 from ..data.alterations import alter_writing
 from ..data.pairs import PairData, hash_pairs, list_pair_concepts, load_pairs
-from ..data.tokens import Tokens
 from ..engine.batches import Batches, balance_sources
 from ..engine.method import Learned, Method
 from ..engine.neighbours import find_neighbours
@@ -51,9 +51,9 @@ class PairMethod(Method[PairSettingsT], Generic[PairSettingsT]):
     unit = "pairs"
 
     data: PairData
-    tokens: Tokens
+    tokens: TokenLists
     # Of the same names in other writing.
-    altered_tokens: Tokens
+    altered_tokens: TokenLists
     order: Batches
     # Says which neighbours are related, and which are opposites; None to group by similarity alone.
     terminology: Terminology | None = None

@@ -8,7 +8,7 @@ from small_runs import assert_same, final_weights, make, pairs, terminology
 from spacy_sapbert.terminology import TerminologyBuilder
 from training.data.alterations import alter_writing
 from training.data.relatedness import Relatedness
-from training.data.tokens import Tokens
+from training.data.tokens import tokenise
 from training.encoders.bases import load_base
 from training.engine.loop import TrainingLoop
 from training.methods.registry import METHODS
@@ -89,8 +89,8 @@ def test_a_share_of_names_is_in_other_writing(make_grouped, share):
     method.tokenise(method.base)
     names = np.repeat(np.arange(len(method.data.names)), 20)
     found = method.take_tokens(names)
-    same = Tokens.make(method.data.names, method.base)
-    other = Tokens.make(alter_writing(method.data.names, seed=0), method.base)
+    same = tokenise(method.data.names, method.base)
+    other = tokenise(alter_writing(method.data.names, seed=0), method.base)
     is_altered = []
     for name, tokens in zip(names.tolist(), found, strict=True):
         forms = [same[name].tolist(), other[name].tolist()]

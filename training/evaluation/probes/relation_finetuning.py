@@ -11,10 +11,11 @@ import torch
 
 from spacy_sapbert.encoder import EncoderShim
 from spacy_sapbert.encoder.forward import forward
+from spacy_sapbert.encoder.token_lists import TokenLists
 from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.rrf.tables import find_rows
 
-from ...data.tokens import Tokens
+from ...data.tokens import tokenise
 from .relation_classification import FINE_TUNING, HeadSettings, describe_runs, predict_labels, train
 from .relation_data import RelationData
 
@@ -25,11 +26,11 @@ class RelationModel(torch.nn.Module):
     """A transformer and a linear classifier on the vectors of two names.
 
     encoder (EncoderShim): Whose weights to copy; also says how names become vectors.
-    tokens (Tokens): Token ids of each concept's name.
+    tokens (TokenLists): Token ids of each concept's name.
     data (RelationData): The triples.
     """
 
-    def __init__(self, encoder: EncoderShim, tokens: Tokens, data: RelationData) -> None:
+    def __init__(self, encoder: EncoderShim, tokens: TokenLists, data: RelationData) -> None:
         super().__init__()
         self.transformer = copy.deepcopy(encoder.source.transformer).float().requires_grad_(True)
         self.classifier = torch.nn.Linear(2 * encoder.width, len(data.names))
@@ -71,7 +72,7 @@ def finetune_relations(
     RETURNS (dict): What `describe_runs` gives; `mode` is "fine-tune".
     """
     rows = find_rows(pl.Series(data.concepts), terminology.concepts["id"])
-    tokens = Tokens.make(terminology.concepts["canonical_name"].gather(rows), encoder)
+    tokens = tokenise(terminology.concepts["canonical_name"].gather(rows), encoder)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     train_rows, test_rows = (np.flatnonzero(part) for part in (~data.is_test, data.is_test))
     predictions = []

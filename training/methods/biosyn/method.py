@@ -11,9 +11,9 @@ import polars as pl
 import torch
 
 from spacy_sapbert.encoder import EncoderShim
+from spacy_sapbert.encoder.token_lists import TokenLists
 
 from ...data.run_folder import RunReport, write_json
-from ...data.tokens import Tokens
 from ...encoders.card import Making, describe_length
 from ...encoders.export import as_encoder
 from ...engine.finite import check_finite
@@ -60,8 +60,8 @@ class BioSyn(Method[BioSynSettings]):
 
     model: BioSynModel
     data: BioSynData
-    mention_tokens: Tokens
-    name_tokens: Tokens
+    mention_tokens: TokenLists
+    name_tokens: TokenLists
     sparse: SparseEncoder
     sparse_mentions: csr_matrix
     sparse_names: csr_matrix

@@ -11,10 +11,10 @@ import numpy as np
 import torch
 
 from spacy_sapbert.encoder import EncoderShim
+from spacy_sapbert.encoder.token_lists import TokenLists
 from spacy_sapbert.terminology import Terminology
 
 from ...data.run_folder import RunReport
-from ...data.tokens import Tokens
 from ...data.triples import hash_triples, read_triples
 from ...encoders.card import Making, describe_length
 from ...engine.method import Learned, Method
@@ -85,7 +85,7 @@ class Coder(Method[CoderSettings]):
 
     model: CoderModel
     graph: Graph
-    tokens: Tokens
+    tokens: TokenLists
     sampler: TripletSampler
     objective: CoderLoss
 

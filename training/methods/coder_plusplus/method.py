@@ -8,9 +8,9 @@ import torch
 
 from spacy_sapbert.compat import has_package
 from spacy_sapbert.encoder import EncoderShim
+from spacy_sapbert.encoder.token_lists import TokenLists
 
 from ...data.run_folder import RunReport
-from ...data.tokens import Tokens
 from ...encoders.card import Making, describe_length
 from ...encoders.export import as_encoder
 from ...engine.checkpoint import list_checkpoints, read_step
@@ -35,7 +35,7 @@ class CoderPlusPlus(Method[CoderPlusPlusSettings]):
     unit = "groups"
 
     table: NameTable
-    tokens: Tokens
+    tokens: TokenLists
     sampler: GroupSampler
     neighbours: Neighbours
     objective: SimilarityObjective

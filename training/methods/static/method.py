@@ -13,11 +13,11 @@ import polars as pl
 import torch
 
 from spacy_sapbert.encoder import EncoderShim, EncoderSource
+from spacy_sapbert.encoder.token_lists import TokenLists
 from spacy_sapbert.files import hash_file
 
 from ...data.pairs import hash_pairs
 from ...data.run_folder import RunReport
-from ...data.tokens import Tokens
 from ...encoders.card import Making, describe_length
 from ...engine.checkpoint import list_checkpoints
 from ...engine.finite import check_finite
@@ -75,7 +75,7 @@ class Static(PairMethod[StaticSettings]):
     dtypes = ("int8",)
 
     texts: pl.Series
-    text_tokens: Tokens
+    text_tokens: TokenLists
     # The projected vectors of the teacher, float16; none where their loss has no weight.
     name_targets: np.ndarray
     text_targets: np.ndarray

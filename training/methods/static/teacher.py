@@ -10,7 +10,8 @@ import numpy as np
 import polars as pl
 
 from spacy_sapbert.encoder import EncoderShim
-from spacy_sapbert.retrieval.keys import KEY_DTYPE, make_key
+from spacy_sapbert.encoder.token_lists import TokenLists
+from spacy_sapbert.retrieval.keys import make_keys
 from spacy_sapbert.retrieval.token_rows import TokenGroups, encode_groups, group_by_tokens
 from spacy_sapbert.retrieval.vector_store import VectorStore
 
@@ -49,14 +50,13 @@ class Teacher:
         # An empty string has only the special tokens: one before the others.
         special = self.encoder.tokenize([""])[0]
         words = iter(self.encoder.tokenize([piece for piece in pieces if piece not in vocabulary]))
-        tokens = [
-            np.array(
-                [*special[:1], vocabulary[piece], *special[1:]] if piece in vocabulary else next(words), dtype="<i4"
-            )
-            for piece in pieces
-        ]
-        keys = np.frombuffer(b"".join(map(make_key, tokens)), dtype=KEY_DTYPE)
-        groups = TokenGroups(tokens, keys, np.arange(len(tokens)))
+        tokens = TokenLists.make(
+            [
+                [*special[:1], vocabulary[piece], *special[1:]] if piece in vocabulary else next(words)
+                for piece in pieces
+            ]
+        )
+        groups = TokenGroups(tokens, make_keys(tokens), np.arange(len(tokens)))
         return encode_groups(groups, self.encoder, batch_size=BATCH_SIZE, store=self.store)
 
 
