@@ -75,6 +75,14 @@ def resolve_device(name: str) -> torch.device:
     return torch.device(name)
 
 
+def find_chosen() -> torch.device | None:
+    """Find the device that `use_device` has set.
+
+    RETURNS (torch.device | None): The device; None if "auto" is the one that spaCy uses.
+    """
+    return _Process.chosen
+
+
 @contextmanager
 def use_device(device: torch.device) -> Iterator[None]:
     """Let "auto" mean a device in this process, for commands that encode.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import numpy as np
 import torch
 
@@ -11,16 +13,37 @@ QUERY_BLOCK = 512
 ROW_BLOCK = 32_768
 
 
-def exact_search(vectors: np.ndarray, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+class Rows(Protocol):
+    """Rows of vectors, which need not be in memory: they are read in blocks."""
+
+    def __len__(self) -> int:
+        """Count the rows."""
+
+    def __getitem__(self, rows: slice, /) -> np.ndarray:
+        """Read some rows, shape (n, width), float32."""
+
+
+def exact_search(
+    vectors: Rows, queries: np.ndarray, k: int, device: torch.device | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Find the rows with the highest inner products, in blocks that limit memory.
 
-    vectors (ndarray): Shape (rows, width), float32.
+    vectors (Rows): Shape (rows, width), float32: an array, or what reads one.
     queries (ndarray): Shape (n, width), float32.
     k (int): Rows wanted, at most `rows`.
+    device (torch.device | None): Where to compute; None for the CPU.
     RETURNS (tuple[ndarray, ndarray]): Rows (n, k), int64, and products, float32. Best first, equal ones by row.
     """
-    found = [_search_block(vectors, queries[i : i + QUERY_BLOCK], k) for i in range(0, len(queries), QUERY_BLOCK)]
-    rows, scores = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    # Not PyTorch's default device, which is the GPU after `spacy.require_gpu()`.
+    device = device or torch.device("cpu")
+    with torch.inference_mode():
+        parts = [torch.from_numpy(queries[i : i + QUERY_BLOCK]).to(device) for i in range(0, len(queries), QUERY_BLOCK)]
+        found = [_make_empty(len(part), device) for part in parts]
+        # Each block is read, and copied to the device, once.
+        for start in range(0, len(vectors), ROW_BLOCK):
+            block = torch.from_numpy(vectors[start : start + ROW_BLOCK]).to(device).T
+            found = [_merge(best, part @ block, start, k) for best, part in zip(found, parts, strict=True)]
+    scores, rows = (np.concatenate([best.cpu().numpy() for best in ends]) for ends in zip(*found, strict=True))
     return take_best(rows, scores, k)
 
 
@@ -36,18 +59,18 @@ def take_best(rows: np.ndarray, scores: np.ndarray, k: int) -> tuple[np.ndarray,
     return np.take_along_axis(rows, order, axis=-1), np.take_along_axis(scores, order, axis=-1)
 
 
-def _search_block(vectors: np.ndarray, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    with torch.inference_mode():
-        left = torch.from_numpy(queries)
-        scores = torch.empty((len(queries), 0))
-        rows = torch.empty((len(queries), 0), dtype=torch.int64)
-        for start in range(0, len(vectors), ROW_BLOCK):
-            products = left @ torch.from_numpy(vectors[start : start + ROW_BLOCK]).T
-            best, place = products.topk(min(k, products.shape[1]))
-            scores, rows = torch.cat([scores, best], 1), torch.cat([rows, place + start], 1)
-            scores, kept = scores.topk(min(k, scores.shape[1]))
-            rows = rows.gather(1, kept)
-    return rows.numpy(), scores.numpy()
+def _make_empty(n: int, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+    return torch.empty((n, 0), device=device), torch.empty((n, 0), dtype=torch.int64, device=device)
+
+
+def _merge(
+    best: tuple[torch.Tensor, torch.Tensor], products: torch.Tensor, start: int, k: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Merge the best scores and rows so far with those of a block."""
+    scores, place = products.topk(min(k, products.shape[1]))
+    scores, rows = torch.cat([best[0], scores], 1), torch.cat([best[1], place + start], 1)
+    scores, kept = scores.topk(min(k, scores.shape[1]))
+    return scores, rows.gather(1, kept)
 
 
 def check_finite(vectors: np.ndarray) -> None:

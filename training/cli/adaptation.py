@@ -9,7 +9,7 @@ import typer
 
 from spacy_sapbert.progress import show_phase
 
-from .application import SEED_OPTION, app
+from .application import SEED_OPTION, app, encoding_command
 
 PIPELINE_ARGUMENT = typer.Argument(help="A saved pipeline with a linker; it is only read")
 LINKER_OPTION = typer.Option(help="The name of the linker")
@@ -52,7 +52,7 @@ def adaptation_data(
     typer.echo(f"Written to {output}.")
 
 
-@app.command()
+@encoding_command()
 def adapt(
     pipeline: Annotated[Path, PIPELINE_ARGUMENT],
     run: Annotated[Path, typer.Argument(help="The folder of a run on the pairs, from the linker's encoder")],

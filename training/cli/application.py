@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 
@@ -14,6 +17,7 @@ from spacy_sapbert.terminology.storage import MANIFEST as TERMINOLOGY_MANIFEST
 
 from ..errors import Errors
 
+AnyCommand = TypeVar("AnyCommand", bound=Callable[..., Any])
 TRAINING = Path(__file__).parents[1]
 
 app = typer.Typer(
@@ -26,7 +30,50 @@ app = typer.Typer(
 SEED_OPTION = typer.Option(help="Seed of all choices")
 ERRORS_OPTION = typer.Option(help="raise, or skip malformed lines and records")
 CASED_OPTION = typer.Option("--cased", help="Keep capital letters instead of lower-casing all strings")
+DeviceOption = Annotated[
+    str, typer.Option(help="Where to compute: cpu, cuda, cuda:1 or mps; auto: on the GPU, if there is one")
+]
 TERMINOLOGY_ARGUMENT = typer.Argument(help="A folder that `preprocess`, `split` or `language-split` has written")
+
+
+def encoding_command(name: str | None = None, **options: Any) -> Callable[[AnyCommand], AnyCommand]:
+    """Register a command that encodes or trains. It has the option `--device`, which its function need not know.
+
+    name (str | None): The command; None for the name of the function.
+    **options (Any): As for `app.command`.
+    RETURNS (Callable[[Callable], Callable]): A decorator, which returns the function itself.
+    """
+
+    def decorate(function: AnyCommand) -> AnyCommand:
+        @wraps(function)
+        def run(*args: Any, device: str, **given: Any) -> Any:
+            with choose_device(device):
+                return function(*args, **given)
+
+        kind = inspect.Parameter.KEYWORD_ONLY
+        added = inspect.Parameter("device", kind, default="auto", annotation=DeviceOption)
+        signature = inspect.signature(function, eval_str=True)
+        run.__signature__ = signature.replace(  # type: ignore[attr-defined]
+            parameters=[*signature.parameters.values(), added]
+        )
+        app.command(name, **options)(run)
+        return function
+
+    return decorate
+
+
+def choose_device(name: str) -> AbstractContextManager[None]:
+    """Let encoders and training compute on a device.
+
+    name (str): The option `--device`.
+    RETURNS (AbstractContextManager[None]): Ends the choice.
+    RAISES (ValueError): If it is no name of a device, or there is no such device.
+    """
+    from spacy_sapbert.encoder.device import AUTO, find_fastest, resolve_device, use_device
+
+    chosen = resolve_device(find_fastest() if name == AUTO else name)
+    # Not "cpu" for "auto": accelerate knows other devices, and its launcher has options of its own.
+    return nullcontext() if (name, chosen.type) == (AUTO, "cpu") else use_device(chosen)
 
 
 def add_renamed(old: str, new: str) -> None:

@@ -12,7 +12,7 @@ import typer
 from spacy_sapbert.files import hash_file
 
 from ..errors import Errors
-from .application import app, parse_files, parse_list
+from .application import app, encoding_command, parse_files, parse_list
 from .coder_tasks import mcsm, relations
 from .figures import ENCODER_OPTION, SEED_OPTION, load_vectors
 from .measures import BENCHMARKS_OPTION, CORPORA, CORPORA_OPTION, HELD_OUT_OPTION, MAX_NAMES_OPTION
@@ -21,7 +21,7 @@ from .measures import BENCHMARKS_OPTION, CORPORA, CORPORA_OPTION, HELD_OUT_OPTIO
 NOWHERE = "no-folder-of-corpora"
 
 
-@app.command()
+@encoding_command()
 def evaluate(
     systems: Annotated[Path, typer.Argument(help="A config file that lists the systems")],
     output: Annotated[Path, typer.Argument(help="A folder for metrics.json, predictions and the data of the report")],
@@ -81,7 +81,7 @@ def evaluate(
     typer.echo(f"The report is {output / HTML_FILE}.")
 
 
-@app.command(name="coder-tasks")
+@encoding_command(name="coder-tasks")
 def measure_coder_tasks(
     output: Annotated[Path, typer.Argument(help="The folder of `evaluate`")],
     encoders: Annotated[str, typer.Argument(help="Folders or hub names, with commas between; empty for the small one")],
@@ -110,7 +110,7 @@ def measure_coder_tasks(
             write_schema(folder / f"{name}.json", ProbeResults(missing=[missing]))
 
 
-@app.command()
+@encoding_command()
 def illustrate(
     output: Annotated[Path, typer.Argument(help="The folder of `evaluate`")],
     terminology: Annotated[Path, typer.Argument(help="A folder of `preprocess`")],

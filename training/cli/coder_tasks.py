@@ -12,7 +12,7 @@ import typer
 from spacy_sapbert.terminology import Terminology
 
 from ..errors import Errors
-from .application import app, parse_files
+from .application import encoding_command, parse_files
 
 if TYPE_CHECKING:
     from ..evaluation.measure import ProbeTask, Results
@@ -29,7 +29,7 @@ VECTORS = typer.Option(help="Files of vectors by CUI, with commas between")
 WORD_VECTORS = typer.Option(help="spaCy pipelines, or text files of word vectors, with commas between")
 
 
-@app.command()
+@encoding_command()
 def mcsm(
     encoders: Annotated[str, ENCODERS],
     terminology: Annotated[Path, TERMINOLOGY],
@@ -60,7 +60,7 @@ def mcsm(
     typer.echo(_line("random neighbours", [*chance, result["mean_chance"], ""]))
 
 
-@app.command()
+@encoding_command()
 def relations(
     encoders: Annotated[str, ENCODERS],
     terminology: Annotated[Path, TERMINOLOGY],
@@ -114,7 +114,7 @@ def relations(
         typer.echo(_line(name, [None if result[column] is None else 100 * result[column] for column in columns]))
 
 
-@app.command()
+@encoding_command()
 def word_similarity(
     encoders: Annotated[str, ENCODERS],
     pairs: Annotated[str, typer.Argument(help="CSV files of rated pairs, with commas between")],

@@ -15,6 +15,7 @@ from .application import (
     ERRORS_OPTION,
     SEED_OPTION,
     app,
+    encoding_command,
     open_terminology,
     parse_files,
     parse_list,
@@ -106,7 +107,7 @@ def dictionary_terminology(
     )
 
 
-@app.command()
+@encoding_command()
 def measure_documents(
     output: Annotated[Path, typer.Argument(help="A folder for documents.md, errors and pictures; results are reused")],
     documents: Annotated[

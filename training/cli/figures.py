@@ -11,7 +11,7 @@ import typer
 from spacy_sapbert.terminology import Terminology
 
 from ..errors import Errors
-from .application import app, parse_list
+from .application import encoding_command, parse_list
 
 if TYPE_CHECKING:
     from ..figures.vectors import Vectors
@@ -47,7 +47,7 @@ def load_vectors(encoders: list[str], *, cache: str | None = None) -> dict[str, 
     }
 
 
-@app.command()
+@encoding_command()
 def tsne(
     terminology: Path,
     output: Annotated[list[Path], PICTURES_ARGUMENT],
@@ -69,7 +69,7 @@ def tsne(
     typer.echo(draw_scatter(vectors, chosen, output, seed=seed, perplexity=perplexity, labelled=labelled))
 
 
-@app.command()
+@encoding_command()
 def histograms(
     pairs: Annotated[Path, typer.Argument(help="A folder of pairs, or a terminology to make them of")],
     output: Annotated[list[Path], PICTURES_ARGUMENT],
@@ -108,7 +108,7 @@ def choose_names(
     return pl.concat([searched, others])
 
 
-@app.command()
+@encoding_command()
 def neighbours(
     terminology: Path,
     output: Annotated[Path, typer.Argument(help="A folder for neighbours.md and neighbours.json")],

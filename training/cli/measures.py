@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import Errors
-from .application import app, find_config, parse_files, read_overrides
+from .application import encoding_command, find_config, parse_files, read_overrides
 
 if TYPE_CHECKING:
     from ..data.task import LinkingTask
@@ -99,7 +99,7 @@ SweepPath = Annotated[
 MAX_NAMES_OPTION = typer.Option(help="Names of each dictionary to search about at most; 0 for all")
 
 
-@app.command(name="measure")
+@encoding_command(name="measure")
 def measure_encoders(
     encoders: Annotated[
         str, typer.Argument(help="Folders or hub names, with commas between; the first is the reference")
@@ -139,7 +139,7 @@ def measure_encoders(
     typer.echo(f"The table is {output / 'scores.md'}.")
 
 
-@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+@encoding_command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def sweep(
     context: typer.Context,
     config: SweepPath,

@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from .application import app, require_files
+from .application import encoding_command, require_files
 
 TABLE = "opposites.md"
 
 
-@app.command()
+@encoding_command()
 def opposites(
     encoders: Annotated[str, typer.Argument(help="Folders or hub names, with commas between; empty for the small one")],
     pairs: Annotated[str, typer.Argument(help="Files that `split --opposites` wrote, with commas between")],

@@ -8,10 +8,10 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import Errors
-from .application import ConfigPath, add_renamed, app, read_overrides
+from .application import ConfigPath, add_renamed, app, encoding_command, read_overrides
 
 
-@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+@encoding_command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def train(context: typer.Context, config: ConfigPath) -> None:
     """Train an encoder. Settings are given as `--batch.pairs 128`, over those of the config file; the command
     `settings` lists them.
@@ -62,7 +62,7 @@ def parse_share(text: str) -> float | None:
         raise ValueError(Errors.E748.format(value=text)) from error
 
 
-@app.command()
+@encoding_command()
 def export(
     run: Path,
     output: Path,

@@ -8,14 +8,14 @@ from typing import Annotated
 import typer
 
 from ..errors import Errors
-from .application import SEED_OPTION, app, open_terminology, parse_files, parse_list
+from .application import SEED_OPTION, encoding_command, open_terminology, parse_files, parse_list
 from .measures import BENCHMARKS_OPTION, CORPORA_OPTION, EVALUATION
 
 TABLE = "selection.md"
 DEVELOPMENT = EVALUATION / "corpora_dev.cfg"
 
 
-@app.command()
+@encoding_command()
 def select(
     encoders: Annotated[
         str,

@@ -21,22 +21,19 @@ MODULES_FILE = "modules.json"
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 
-def as_encoder(transformer: torch.nn.Module, base: EncoderShim, device: torch.device | None = None) -> EncoderShim:
+def as_encoder(transformer: torch.nn.Module, base: EncoderShim) -> EncoderShim:
     """Copy the current weights into an encoder.
 
     transformer (torch.nn.Module): The weights.
-    base (EncoderShim): The base encoder, for tokenizer, settings and precision.
-    device (torch.device | None): The device of the encoder; None for the CPU.
+    base (EncoderShim): The base encoder, for tokenizer, settings, precision and device.
     RETURNS (EncoderShim): The encoder.
     """
     frozen: Any = copy.deepcopy(transformer).cpu().eval().requires_grad_(False)
-    encoder = EncoderShim({}, base.precision)
+    encoder = EncoderShim({}, base.precision, device=base.device_name)
     fingerprint = compute_fingerprint(frozen, base.source.tokenizer, base.settings)
     source, kind = base.source, AdaptedSource if is_adapted(frozen) else EncoderSource
     # Without the base's card, which does not describe these weights.
     encoder.set_source(kind(frozen, source.tokenizer, source.settings, fingerprint, source.vocabulary))
-    if device is not None and device.type != "cpu":
-        encoder.to_device("gpu" if device.type == "cuda" else device.type, device.index or 0)
     return encoder
 
 

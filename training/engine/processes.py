@@ -8,9 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 
+import torch
 import torch.distributed
 from accelerate import Accelerator
 from accelerate.utils import InitProcessGroupKwargs
+
+from spacy_sapbert.encoder.device import find_chosen, use_device
 
 from ..errors import Errors
 
@@ -28,18 +31,31 @@ def open_processes() -> Iterator[Accelerator]:
     A launcher stops all processes as soon as one fails. Without an orderly end, a process that leaves early can abort
     in the threads of its open connections, and the launcher then stops the main one during its export.
 
+    Encoders compute where the processes train. `use_device` decides about both; without it, accelerate does.
+
     YIELDS (Accelerator): Devices and processes.
     RAISES (RuntimeError): If the processes are not connected, so that each would train alone.
+    RAISES (ValueError): If one GPU is chosen for several processes.
     """
+    chosen = find_chosen()
+    launched = int(os.environ.get("WORLD_SIZE", 1))
+    if chosen is not None and chosen.index is not None:
+        if launched > 1:
+            allowed = f"cuda, because each of the {launched} processes has a GPU of its own"
+            raise ValueError(Errors.E404.format(name="--device", where="", value=str(chosen), allowed=allowed))
+        # What accelerate takes if there is one process.
+        torch.cuda.set_device(chosen)
     was_connected = torch.distributed.is_available() and torch.distributed.is_initialized()
-    accelerator = Accelerator(kwargs_handlers=[InitProcessGroupKwargs(timeout=WAIT)])
-    if (launched := int(os.environ.get("WORLD_SIZE", 1))) > 1 and accelerator.num_processes == 1:
+    is_cpu = chosen is not None and chosen.type == "cpu"
+    accelerator = Accelerator(cpu=is_cpu, kwargs_handlers=[InitProcessGroupKwargs(timeout=WAIT)])
+    if launched > 1 and accelerator.num_processes == 1:
         raise RuntimeError(Errors.E636.format(n=launched))
     if accelerator.num_processes > 1 and not was_connected:
         # At the end of the process, because its next run uses the same connections.
         atexit.register(accelerator.end_training)
     try:
-        yield accelerator
+        with use_device(accelerator.device):
+            yield accelerator
     except BaseException:
         _wait_for_main_process(accelerator)
         raise

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from uuid import uuid4
 
@@ -19,10 +19,12 @@ from ..errors import Errors
 # Strings encoded between two writes: an interruption loses at most about half a minute of work on two cores.
 BLOCK = 32_768
 SMALLEST_LENGTH = 1e-12
+# Files of vectors: 32-bit numbers, or the upper halves of numbers whose lower halves are zero.
+WHOLE, HALF = ".npy", ".bf16"
 
 
 class Embeddings:
-    """Vectors of strings, not scaled to unit length.
+    """Vectors of strings, not scaled to unit length. What was computed in bf16 takes two bytes a number.
 
     encoder (EncoderShim): The encoder.
     folder (str | Path | None): The cache, with a folder for each encoder; None keeps vectors in memory.
@@ -70,24 +72,40 @@ class Embeddings:
         normalised (bool): Scale the vectors to unit length.
         RETURNS (ndarray): Shape (strings, width), float32.
         """
+        return self._read_rows(self._find_rows(strings), normalised=normalised)
+
+    def view(self, strings: Sequence[str], normalised: bool = True) -> VectorView:
+        """View the vectors of strings, which are read when they are needed. Missing vectors are computed.
+
+        strings (Sequence[str]): The strings.
+        normalised (bool): Scale the vectors to unit length.
+        RETURNS (VectorView): Rows for `exact_search`.
+        """
+        rows = self._find_rows(strings)
+        return VectorView(len(rows), lambda part: self._read_rows(rows[part], normalised=normalised))
+
+    def _find_rows(self, strings: Sequence[str]) -> np.ndarray:
         self.add(strings)
-        rows = np.fromiter((self._row_of[string] for string in strings), dtype=np.int64, count=len(strings))
+        return np.fromiter((self._row_of[string] for string in strings), dtype=np.int64, count=len(strings))
+
+    def _read_rows(self, rows: np.ndarray, *, normalised: bool) -> np.ndarray:
         vectors = np.empty((len(rows), self.encoder.width), dtype=np.float32)
         block_of = np.searchsorted(self._starts, rows, side="right") - 1
         for number, (start, block) in enumerate(zip(self._starts, self._blocks, strict=True)):
             here = np.flatnonzero(block_of == number)
             # Rows of a file are read faster in its order.
             here = here[np.argsort(rows[here], kind="stable")]
-            vectors[here] = block[rows[here] - start]
+            vectors[here] = _widen(block[rows[here] - start])
         if normalised:
             vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), SMALLEST_LENGTH)
         return vectors
 
     def _write(self, strings: list[str], vectors: np.ndarray) -> None:
+        vectors = _narrow(vectors)
         if self.folder:
             self.folder.mkdir(parents=True, exist_ok=True)
             # Another run may write there at the same time.
-            path = self.folder / f"{uuid4().hex}.npy"
+            path = self.folder / f"{uuid4().hex}{WHOLE if vectors.dtype == np.float32 else HALF}"
             # The vectors are written last: readers look for them first.
             srsly.write_msgpack(path.with_suffix(".strings"), strings)
             with write_whole(path) as temporary, temporary.open("wb") as file:
@@ -102,7 +120,8 @@ class Embeddings:
         self._n_rows += len(strings)
 
     def _read(self) -> None:
-        for path in sorted(self.folder.glob("*.npy")) if self.folder else ():
+        files = self.folder.iterdir() if self.folder and self.folder.is_dir() else ()
+        for path in sorted(path for path in files if path.suffix in (WHOLE, HALF)):
             try:
                 strings = srsly.read_msgpack(path.with_suffix(".strings"))
                 vectors = np.load(path, mmap_mode="r")
@@ -111,3 +130,40 @@ class Embeddings:
             if vectors.shape != (len(strings), self.encoder.width):
                 raise ValueError(Errors.E750.format(path=path, reason=f"{len(strings)} strings, shape {vectors.shape}"))
             self._append(strings, vectors)
+
+
+class VectorView:
+    """Vectors that are read in blocks.
+
+    n_rows (int): Their number.
+    read (Callable): Reads the vectors of a slice, shape (rows, width), float32.
+    """
+
+    def __init__(self, n_rows: int, read: Callable[[slice], np.ndarray]) -> None:
+        self._n_rows = n_rows
+        self._read = read
+
+    def __len__(self) -> int:
+        """Count the vectors.
+
+        RETURNS (int): Rows.
+        """
+        return self._n_rows
+
+    def __getitem__(self, rows: slice) -> np.ndarray:
+        """Read vectors.
+
+        rows (slice): Which.
+        RETURNS (ndarray): Shape (rows, width), float32.
+        """
+        return self._read(rows)
+
+
+def _narrow(vectors: np.ndarray) -> np.ndarray:
+    """Keep the upper halves of numbers if the lower halves are zero: after a computation in bf16, nothing is lost."""
+    bits = vectors.view(np.uint32)
+    return vectors if (bits & 0xFFFF).any() else (bits >> 16).astype(np.uint16)
+
+
+def _widen(stored: np.ndarray) -> np.ndarray:
+    return stored if stored.dtype == np.float32 else (stored.astype(np.uint32) << 16).view(np.float32)

@@ -6,8 +6,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spacy_sapbert.encoder import EncoderShim
+from spacy_sapbert.index import exact_search
 from training.evaluation import embeddings as module
 from training.evaluation.embeddings import Embeddings
+from training.evaluation.systems.encoder import EncoderSystem
 
 STRINGS = st.lists(st.text("ab c", max_size=5), min_size=1, max_size=8)
 
@@ -78,3 +80,42 @@ def test_a_static_encoder_gives_strings_that_it_does_not_know_zeros(static_folde
         expected = shim.encode(strings) if normalised else shim.encode_unscaled(strings)
         np.testing.assert_allclose(vectors, expected, atol=1e-5)
     assert vectors.any(axis=1).tolist() == [True, False, True, False]
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_vectors_in_bf16_take_half_of_the_space_and_stay_what_they_are(encoder_folder, tmp_path, kept):
+    shim = EncoderShim({"pooling": "cls"}, "bf16")
+    shim.load(encoder_folder)
+    strings = ["cold", "heart attack", "", "liver"]
+    embeddings = Embeddings(shim, tmp_path if kept else None)
+    found = [embeddings.take(strings, normalised=normalised) for normalised in (True, False)]
+    assert (found[1] == shim.encode_unscaled(strings)).all()
+    assert [block.dtype for block in embeddings._blocks] == [np.uint16]
+    if kept:
+        again = Embeddings(shim, tmp_path)
+        assert len(again) == 4
+        assert all((again.take(strings, normalised=n) == f).all() for n, f in zip((True, False), found, strict=True))
+
+
+def test_a_view_reads_what_take_returns(encoder, monkeypatch):
+    monkeypatch.setattr(module, "BLOCK", 2)
+    embeddings, strings = Embeddings(encoder), ["cold", "flu", "", "cold", "liver", "heart attack"]
+    for normalised in (True, False):
+        view = embeddings.view(strings, normalised)
+        expected = embeddings.take(strings, normalised=normalised)
+        assert len(view) == 6
+        assert (view[0:6] == expected).all() and (view[2:5] == expected[2:5]).all()
+
+
+def test_names_are_searched_without_an_array_of_all(encoder, monkeypatch):
+    names, queries = ["cold", "flu", "common cold", "liver", "heart attack"], ["a cold", "heart"]
+    expected = exact_search(encoder.encode(names), encoder.encode(queries), 3)
+    monkeypatch.setattr("spacy_sapbert.index.nearest.ROW_BLOCK", 2)
+    system, sizes = EncoderSystem(encoder), []
+    read = system.embeddings._read_rows
+    monkeypatch.setattr(
+        system.embeddings, "_read_rows", lambda rows, **how: sizes.append(len(rows)) or read(rows, **how)
+    )
+    rows, scores = system.search(names, queries, 3)
+    assert (rows == expected[0]).all() and np.allclose(scores, expected[1], atol=1e-5)
+    assert sizes == [2, 2, 2, 1]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from spacy_sapbert.encoder.device import resolve_device
 from spacy_sapbert.index import exact_search
 from spacy_sapbert.progress import show_progress
 from spacy_sapbert.terminology import Terminology
@@ -159,9 +160,10 @@ def _add_up(vectors: np.ndarray, is_of_type: np.ndarray, k: int) -> np.ndarray:
     """Add up the scores of the concepts of each type. Vectors have unit length; all products are never held at once."""
     weights = discounts(k)
     sums = np.zeros(is_of_type.shape[1])
+    device = resolve_device("auto")
     starts = range(0, len(vectors), QUERY_BLOCK)
     for start in show_progress(starts, description="Searching neighbours", unit="blocks"):
-        rows, _ = exact_search(vectors, vectors[start : start + QUERY_BLOCK], k + 1)
+        rows, _ = exact_search(vectors, vectors[start : start + QUERY_BLOCK], k + 1, device)
         neighbours = _leave_out_self(rows, np.arange(start, start + len(rows)))
         scores = np.einsum("nkt,k->nt", is_of_type[neighbours], weights)
         sums += (scores * is_of_type[start : start + len(rows)]).sum(axis=0)

@@ -10,6 +10,7 @@ import polars as pl
 import torch
 
 from spacy_sapbert.encoder import EncoderShim
+from spacy_sapbert.encoder.device import resolve_device
 from spacy_sapbert.encoder.forward import forward
 from spacy_sapbert.encoder.token_lists import TokenLists
 from spacy_sapbert.terminology import Terminology
@@ -73,7 +74,7 @@ def finetune_relations(
     """
     rows = find_rows(pl.Series(data.concepts), terminology.concepts["id"])
     tokens = tokenise(terminology.concepts["canonical_name"].gather(rows), encoder)
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    device = resolve_device("auto")
     train_rows, test_rows = (np.flatnonzero(part) for part in (~data.is_test, data.is_test))
     predictions = []
     for seed in settings.seeds:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from spacy_sapbert.encoder import EncoderShim
+from spacy_sapbert.encoder.device import resolve_device
 from spacy_sapbert.index import exact_search
 
 from ...errors import Errors
@@ -53,10 +54,10 @@ class EncoderSystem(System):
     def search(self, names: Sequence[str], queries: Sequence[str], k: int) -> tuple[np.ndarray, np.ndarray]:
         """Find the names with the most similar vectors. See `Searcher.search`."""
         self.embeddings.add([*names, *queries])
-        left, right = (
-            self.embeddings.take(strings, normalised=self.similarity == "cosine") for strings in (queries, names)
-        )
-        return exact_search(right, left, k)
+        normalised = self.similarity == "cosine"
+        # Names are read in blocks: their vectors may not fit into memory.
+        left, right = self.embeddings.take(queries, normalised=normalised), self.embeddings.view(names, normalised)
+        return exact_search(right, left, k, resolve_device("auto"))
 
     def encode(self, strings: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Encode strings. A string of unknown tokens only is not known. See `NameVectors.encode`."""

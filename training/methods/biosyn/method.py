@@ -144,7 +144,7 @@ class BioSyn(Method[BioSynSettings]):
 
     def _start_epoch(self) -> None:
         """Find candidates with the current weights."""
-        encoder = as_encoder(self.model.transformer, self.base, self.accelerator.device)
+        encoder = as_encoder(self.model.transformer, self.base)
         names = encoder.encode_unscaled(self.data.names)
         mentions = encoder.encode_unscaled(self.data.mentions)
         total = min(self.settings.candidates.total, len(self.data.names))

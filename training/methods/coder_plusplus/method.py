@@ -135,7 +135,7 @@ class CoderPlusPlus(Method[CoderPlusPlusSettings]):
             raise StepInterrupted
 
     def _freeze(self) -> EncoderShim:
-        return as_encoder(self.model.transformer, self.base, self.accelerator.device)
+        return as_encoder(self.model.transformer, self.base)
 
     def report(self, steps: int, seconds: float) -> dict[str, Any]:
         """List the neighbour searches, including those before resuming. See `Method.report`."""

@@ -1,0 +1,103 @@
+"""The option `--device` of the commands that encode: where they compute, and what is refused."""
+
+import re
+
+import pytest
+import torch
+from fake_device import SECOND, FakeDevice, pretend_gpus
+from typer.testing import CliRunner
+
+from spacy_sapbert.encoder.device import find_chosen
+from training.cli import app
+from training.cli.application import choose_device
+from training.data.task import LinkingTask
+from training.engine.processes import open_processes
+
+ENCODING = {
+    "adapt",
+    "coder-tasks",
+    "evaluate",
+    "export",
+    "histograms",
+    "illustrate",
+    "mcsm",
+    "measure",
+    "measure-documents",
+    "neighbours",
+    "opposites",
+    "relations",
+    "select",
+    "sweep",
+    "train",
+    "tsne",
+    "word-similarity",
+}
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def name(command):
+    return command.name or command.callback.__name__.replace("_", "-")
+
+
+def test_commands_that_encode_have_the_option_and_others_do_not():
+    shown = {name(command): run(name(command), "--help").output for command in app.registered_commands}
+    assert {command for command, text in shown.items() if "--device" in re.sub(r"\x1b\[[\d;]*m", "", text)} == ENCODING
+
+
+@pytest.mark.parametrize("name", ["cuda", "cuda:3", "mps"])
+def test_a_device_that_is_not_there_is_refused_before_anything_is_read(monkeypatch, tmp_path, name):
+    monkeypatch.setattr("spacy_sapbert.encoder.device.list_devices", lambda: ["cpu"])
+    result = run("measure", "nothing", tmp_path / "output", "--device", name)
+    assert re.match(rf"\[E206\] There is no device '{name}'.* can use: cpu\.", str(result.exception))
+    result = run("train", "nothing.cfg", "--device", "gpu")
+    assert str(result.exception).startswith("[E404] The setting device is 'gpu'")
+
+
+def test_auto_is_a_gpu_if_there_is_one(monkeypatch):
+    monkeypatch.setattr("spacy_sapbert.encoder.device.list_devices", lambda: ["cpu"])
+    with choose_device("auto"):
+        # So accelerate chooses for training, and spaCy for encoding.
+        assert find_chosen() is None
+    with choose_device("cpu"):
+        assert find_chosen() == torch.device("cpu")
+    monkeypatch.undo()
+    pretend_gpus(monkeypatch)
+    with choose_device("auto"):
+        assert find_chosen() == torch.device("cuda")
+        with choose_device("cuda:1"):
+            assert find_chosen() == torch.device("cuda:1")
+    assert find_chosen() is None
+
+
+def test_names_are_encoded_and_searched_on_the_device(monkeypatch, tmp_path, encoder_folder):
+    held_out, names = tmp_path / "held_out.json", ["cold", "common cold", "heart attack", "liver pain"]
+    LinkingTask(["a cold", "attack of the heart"], [["C1"], ["C2"]], names, ["C1", "C1", "C2", "C3"]).to_disk(held_out)
+    output = run("measure", encoder_folder, tmp_path / "cpu", "--held-out", held_out)
+    assert output.exit_code == 0, output.exception
+    pretend_gpus(monkeypatch)
+    with FakeDevice() as fake:
+        there = run("measure", encoder_folder, tmp_path / "gpu", "--held-out", held_out, "--device", SECOND)
+    assert there.exit_code == 0, there.exception
+    assert {"linear", "topk"} <= fake.computed
+    assert (tmp_path / "gpu" / "scores.md").read_text() == (tmp_path / "cpu" / "scores.md").read_text()
+
+
+def test_one_gpu_is_refused_for_several_processes(monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    pretend_gpus(monkeypatch)
+    with choose_device("cuda:1"), pytest.raises(ValueError, match=r"^\[E404\].*--device.*cuda:1.*2 processes"):
+        with open_processes():
+            pass
+
+
+def test_training_takes_the_gpu_by_its_number(monkeypatch):
+    taken = []
+    pretend_gpus(monkeypatch)
+    monkeypatch.setattr(torch.cuda, "set_device", taken.append)
+    with choose_device("cuda:1"), open_processes():
+        # Where accelerate trains, encoders compute.
+        assert find_chosen() == torch.device("cpu")
+    assert taken == [torch.device("cuda:1")]
