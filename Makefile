@@ -12,7 +12,7 @@ INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --con
 demo: $(VENV)/.demo
 	$(BIN)/python -m spacy project run demo
 
-test: $(VENV)/.training $(VENV)/.test
+test: $(VENV)/.training $(VENV)/.test $(VENV)/.corpus
 	$(BIN)/python $(PYTEST)
 
 lint: $(VENV)/.dev
@@ -59,8 +59,8 @@ performance: $(VENV)/.demo
 # For all targets at once, which is faster than an installation for each.
 environment:
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(INSTALL) --editable '.[demo,dev,docs,test,training]'
-	cd $(VENV) && touch .demo .dev .docs .test .training
+	$(INSTALL) --editable '.[corpus,demo,dev,docs,test,training]'
+	cd $(VENV) && touch .corpus .demo .dev .docs .test .training
 
 $(VENV)/.%: setup.cfg constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

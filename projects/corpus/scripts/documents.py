@@ -1,0 +1,196 @@
+"""Documents of Parquet files, JSON lines and DocBins, as Arrow tables of a block of documents each."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import spacy
+from spacy.tokens import Doc, DocBin
+
+ENTITIES = pa.list_(pa.struct([("start", pa.int64()), ("end", pa.int64()), ("label", pa.string())]))
+# `entities` is null where the pipeline is to find them; `error` says why a document could not be read.
+DOCUMENTS = pa.schema(
+    [("document", pa.string()), ("text", pa.string()), ("entities", ENTITIES), ("error", pa.string())]
+)
+PARQUET, JSON_LINES, DOCBIN = (".parquet",), (".jsonl", ".jsonl.gz"), (".spacy",)
+SUFFIXES = PARQUET + JSON_LINES + DOCBIN
+# Rows of Parquet in memory at a time.
+BATCH = 256
+_WRONG_TYPE = (pa.ArrowException, UnicodeError, TypeError, ValueError, OverflowError)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Where a document's parts stand: columns of Parquet, keys of JSON lines.
+
+    text (str): The text.
+    document (str): The document's id; where a file has none, "file:number" is the id.
+    entities (str): A list of entities with `start` and `end` (characters) and `label`; where a file has none, the
+        pipeline finds the entities.
+    """
+
+    text: str = "text"
+    document: str = "id"
+    entities: str = "entities"
+
+
+def count_blocks(path: Path, size: int, columns: Columns) -> list[int]:
+    """Count the documents of each block of a file.
+
+    path (Path): The file.
+    size (int): Documents of a block at most. A block of Parquet lies in one row group.
+    columns (Columns): Where a document's parts stand.
+    RETURNS (list[int]): The counts, in order.
+    RAISES (ValueError): If a Parquet file has no such texts.
+    RAISES (Exception): If the file is damaged: whatever its reader raises.
+    """
+    if path.name.endswith(PARQUET):
+        with pq.ParquetFile(path) as file:
+            _check_columns(path, file.schema_arrow, columns)
+            groups = [file.metadata.row_group(number).num_rows for number in range(file.metadata.num_row_groups)]
+    elif path.name.endswith(DOCBIN):
+        groups = [len(DocBin().from_disk(path))]
+    else:
+        with _open_lines(path) as lines:
+            groups = [sum(1 for line in lines if not line.isspace())]
+    return [min(size, rows - start) for rows in groups for start in range(0, rows, size)]
+
+
+def read_blocks(path: Path, name: str, counts: list[int], first: int, columns: Columns) -> Iterator[pa.Table]:
+    """Read the blocks of a file, from one of them on.
+
+    path (Path): The file.
+    name (str): The file's name in the ids of documents that have none.
+    counts (list[int]): What `count_blocks` gave.
+    first (int): The number of the first block to read.
+    columns (Columns): Where a document's parts stand.
+    YIELDS (Table): The blocks, with the columns of `DOCUMENTS`.
+    RAISES (Exception): If the file is damaged: whatever its reader raises.
+    """
+    start = sum(counts[:first])
+    if path.name.endswith(PARQUET):
+        rows = _read_parquet(path, start, columns)
+    else:
+        rows = _read_docbin(path, start) if path.name.endswith(DOCBIN) else _read_lines(path, start, columns)
+    for count in counts[first:]:
+        block = list(islice(rows, count))
+        if len(block) < count:
+            raise EOFError(f"{path} has fewer documents than when the run began")
+        yield _make_table(block, name, start)
+        start += count
+
+
+class BlockReader:
+    """Reads blocks of files. Going on in the same file continues where the last block ended.
+
+    columns (Columns): Where a document's parts stand.
+    """
+
+    def __init__(self, columns: Columns) -> None:
+        self._columns = columns
+        self._place: tuple[Path | None, int] = None, 0
+        self._blocks: Iterator[pa.Table] = iter(())
+
+    def read(self, path: Path, name: str, counts: list[int], number: int) -> pa.Table:
+        """Read a block. See `read_blocks`.
+
+        path (Path): The file.
+        name (str): The file's name in the ids of documents that have none.
+        counts (list[int]): What `count_blocks` gave.
+        number (int): The number of the block.
+        RETURNS (Table): Its documents.
+        RAISES (Exception): If the file is damaged: whatever its reader raises.
+        """
+        if self._place != (path, number):
+            self._blocks = read_blocks(path, name, counts, number, self._columns)
+        # Until the block is read, there is no place to go on from.
+        self._place = None, 0
+        table = next(self._blocks)
+        self._place = path, number + 1
+        return table
+
+
+def _check_columns(path: Path, schema: pa.Schema, columns: Columns) -> None:
+    if columns.text not in schema.names:
+        found = ", ".join(schema.names)
+        raise ValueError(f"{path} has no column {columns.text!r} with texts. Its columns are: {found}. Set `text`.")
+
+
+def _read_parquet(path: Path, start: int, columns: Columns) -> Iterator[Mapping[str, Any]]:
+    with pq.ParquetFile(path, page_checksum_verification=True) as file:
+        names = {"text": columns.text, "document": columns.document, "entities": columns.entities}
+        names = {name: column for name, column in names.items() if column in file.schema_arrow.names}
+        for group in range(file.metadata.num_row_groups):
+            rows = file.metadata.row_group(group).num_rows
+            if start >= rows:
+                start -= rows
+                continue
+            # In pieces, because a row group may be larger than the memory.
+            for batch in file.iter_batches(BATCH, row_groups=[group], columns=[*names.values()]):
+                skipped = min(start, batch.num_rows)
+                start -= skipped
+                for row in batch.slice(skipped).to_pylist():
+                    yield {name: row[column] for name, column in names.items()}
+
+
+def _open_lines(path: Path) -> IO[bytes]:
+    return gzip.open(path, "rb") if path.name.endswith(".gz") else path.open("rb")  # type: ignore[return-value]
+
+
+def _read_lines(path: Path, start: int, columns: Columns) -> Iterator[Mapping[str, Any]]:
+    with _open_lines(path) as lines:
+        for line in islice((line for line in lines if not line.isspace()), start, None):
+            try:
+                row = json.loads(line)
+                if not isinstance(row, dict):
+                    raise TypeError(f"the line holds a {type(row).__name__}, not an object")
+            except (ValueError, TypeError, RecursionError) as error:
+                yield {"error": f"the line can't be read: {error}"}
+                continue
+            yield {
+                "text": row.get(columns.text),
+                "document": row.get(columns.document),
+                "entities": row.get(columns.entities),
+            }
+
+
+def _read_docbin(path: Path, start: int) -> Iterator[Mapping[str, Any]]:
+    docs = DocBin(store_user_data=True).from_disk(path).get_docs(spacy.blank("xx").vocab)
+    for doc in islice(docs, start, None):
+        yield {"text": doc.text, "document": doc.user_data.get("doc_id"), "entities": _list_entities(doc)}
+
+
+def _list_entities(doc: Doc) -> list[dict[str, Any]] | None:
+    """List the entities of a document; None if nothing has looked for entities in it."""
+    if not doc.has_annotation("ENT_IOB"):
+        return None
+    return [{"start": ent.start_char, "end": ent.end_char, "label": ent.label_} for ent in doc.ents]
+
+
+def _make_table(rows: list[Mapping[str, Any]], name: str, start: int) -> pa.Table:
+    named = []
+    for number, row in enumerate(rows, start + 1):
+        document = row.get("document")
+        named.append({**row, "document": f"{name}:{number}" if document is None else str(document)})
+    try:
+        return pa.Table.from_pylist(named, schema=DOCUMENTS)
+    except _WRONG_TYPE:
+        # Only the documents with a wrong type are errors.
+        return pa.Table.from_pylist([_check_row(row) for row in named], schema=DOCUMENTS)
+
+
+def _check_row(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    try:
+        pa.Table.from_pylist([row], schema=DOCUMENTS)
+        return row
+    except _WRONG_TYPE as error:
+        document = row["document"].encode("utf8", "replace").decode()
+        return {"document": document, "error": f"its text or its entities are of a wrong type: {error}"}

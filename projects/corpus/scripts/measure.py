@@ -1,0 +1,200 @@
+"""Measure linking a corpus: beside a plain loop, with actors, after kills, and its memory. One table."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+from typing import Annotated, Any
+
+import typer
+
+from spacy_sapbert.progress import say
+from training.data.run_folder import write_json, write_text
+from training.evaluation.report.writing import format_rows
+
+SCRIPTS = Path(__file__).resolve().parent
+# Seconds between two looks at a run.
+TICK = 0.2
+
+
+def main(
+    pipeline: Annotated[Path, typer.Argument(help="A saved pipeline")],
+    corpus: Annotated[Path, typer.Argument(help="What `make_documents.py` made")],
+    output: Annotated[Path, typer.Argument(help="The folder of linked corpora and of the report")],
+    actors: Annotated[
+        str, typer.Option(help="Numbers of Ray actors, with commas between; 0 is this process")
+    ] = "0,1,2",
+    kills: Annotated[int, typer.Option(help="Kills at random points")] = 10,
+    block: Annotated[int, typer.Option(help="Documents of a block")] = 1000,
+    seed: Annotated[int, typer.Option(help="Seed of the kills")] = 0,
+) -> None:
+    """Measure, and write report.json and report.md."""
+    numbers = [int(number) for number in actors.split(",")]
+    shutil.rmtree(output, ignore_errors=True)
+    output.mkdir(parents=True)
+    measured: dict[str, dict[str, Any]] = {"plain loop": run_plain(pipeline, corpus, block)}
+    for number in numbers:
+        name = f"{number} actors" if number else "one process"
+        command = make_command(pipeline, corpus, output / name.replace(" ", "_"), block, number)
+        measured[name] = watch(command, output / name.replace(" ", "_"))
+        say(f"{name}: {measured[name]}")
+    expected = measured["one process"]["digest"]
+    folder = output / "killed"
+    command = make_command(pipeline, corpus, folder, block, 0)
+    n_blocks, rng = measured["one process"]["blocks"], random.Random(seed)
+    points = sorted(rng.sample(range(n_blocks), min(kills, n_blocks)))
+    killed = [kill(command, folder, point, rng) for point in points]
+    measured["killed"] = {**watch(command, folder), "kills": len(killed), "blocks_at_kills": killed}
+    for figures in measured.values():
+        if "digest" in figures:
+            figures["same"] = figures["digest"] == expected
+    write_json(output / "report.json", measured)
+    write_text(output / "report.md", format_report(measured))
+    typer.echo(format_report(measured))
+
+
+def make_command(pipeline: Path, corpus: Path, output: Path, block: int, actors: int) -> list[str]:
+    """Make the command that links.
+
+    pipeline (Path): The saved pipeline.
+    corpus (Path): The documents.
+    output (Path): The folder to write.
+    block (int): Documents of a block.
+    actors (int): Ray actors.
+    RETURNS (list[str]): The command.
+    """
+    script = str(SCRIPTS / "link.py")
+    settings = ["--block", str(block), "--actors", str(actors)]
+    return [sys.executable, script, str(pipeline), str(corpus), str(output), *settings]
+
+
+def run_plain(pipeline: Path, corpus: Path, block: int) -> dict[str, Any]:
+    """Run the plain loop in a process of its own.
+
+    pipeline (Path): The saved pipeline.
+    corpus (Path): The documents.
+    block (int): Documents of a batch.
+    RETURNS (dict[str, Any]): `seconds`.
+    """
+    command = [sys.executable, str(SCRIPTS / "plain_loop.py"), str(pipeline), str(corpus), str(block)]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    figures: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return figures
+
+
+def watch(command: Sequence[str], output: Path) -> dict[str, Any]:
+    """Run a command, and look at its memory and at its output folder.
+
+    command (Sequence[str]): The command.
+    output (Path): The folder that it writes.
+    RETURNS (dict[str, Any]): `wall_seconds`; `seconds` of linking, the time of all blocks at the pace between
+        the first block and the last; `blocks`; `memory`, megabytes of the command and its children in the second
+        quarter of the time and in the last one; `digest` of all files.
+    """
+    begin = time.time()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    memory = []
+    while process.poll() is None:
+        if any((output / "mentions").glob("*.parquet")):
+            memory.append(measure_memory(process.pid))
+        time.sleep(TICK)
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command)
+    wall = time.time() - begin
+    files = sorted((output / "mentions").glob("*.parquet"))
+    times = sorted(path.stat().st_mtime for path in files if path.stat().st_mtime >= begin)
+    pace = (times[-1] - times[0]) / (len(times) - 1) if len(times) > 1 else wall
+    quarter = max(1, len(memory) // 4)
+    return {
+        "wall_seconds": wall,
+        "seconds": pace * len(files),
+        "blocks": len(files),
+        "memory": [median(memory[quarter : 2 * quarter] or [0]), median(memory[-quarter:] or [0])],
+        "digest": hash_output(output),
+    }
+
+
+def kill(command: Sequence[str], output: Path, point: int, rng: random.Random) -> int:
+    """Start a command, and kill it a random moment after it has written a number of blocks.
+
+    command (Sequence[str]): The command.
+    output (Path): The folder that it writes.
+    point (int): The number of blocks.
+    rng (Random): Draws the moment.
+    RETURNS (int): Blocks in the folder after the kill.
+    """
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True)
+    while process.poll() is None and len(list((output / "mentions").glob("*.parquet"))) < point:
+        time.sleep(0.01)
+    time.sleep(rng.random())
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    return len(list((output / "mentions").glob("*.parquet")))
+
+
+def measure_memory(pid: int) -> float:
+    """Measure the memory of a process and of those that it has started, without files that they map.
+
+    pid (int): The process.
+    RETURNS (float): Megabytes.
+    """
+    parents: dict[int, int] = {}
+    sizes: dict[int, float] = {}
+    for path in Path("/proc").glob("[0-9]*/status"):
+        try:
+            status = dict(line.split(":", 1) for line in path.read_text().splitlines() if ":" in line)
+        except OSError:
+            continue
+        number = int(path.parent.name)
+        parents[number] = int(status["PPid"])
+        sizes[number] = int(status.get("RssAnon", "0 kB").split()[0]) / 1024
+    family = {pid}
+    while new := {child for child, parent in parents.items() if parent in family} - family:
+        family |= new
+    return sum(sizes.get(number, 0.0) for number in family)
+
+
+def hash_output(output: Path) -> str:
+    """Hash mentions and errors.
+
+    output (Path): The folder of a linked corpus.
+    RETURNS (str): SHA-256 of all tables with their names, hexadecimal.
+    """
+    digest = hashlib.sha256()
+    for path in sorted(output.rglob("*.parquet")):
+        digest.update(path.relative_to(output).as_posix().encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def format_report(measured: dict[str, dict[str, Any]]) -> str:
+    """Write the table.
+
+    measured (dict[str, dict[str, Any]]): The figures of each run, by its name.
+    RETURNS (str): Markdown.
+    """
+    plain = measured["plain loop"]["seconds"]
+    rows = [["plain loop", "", f"{plain:.1f}", "1.00", "", ""]]
+    for name, figures in measured.items():
+        if "digest" in figures:
+            seconds = "" if "kills" in figures else f"{figures['seconds']:.1f}"
+            pace = "" if "kills" in figures else f"{plain / figures['seconds']:.2f}"
+            memory = " → ".join(f"{size:,.0f}" for size in figures["memory"])
+            same = "yes" if figures["same"] else "NO"
+            rows.append([name, f"{figures['wall_seconds']:.1f}", seconds, pace, memory, same])
+    columns = ["run", "seconds in all", "seconds of linking", "speed", "memory, MB", "same files"]
+    return format_rows(columns, rows, n_text_columns=1)
+
+
+if __name__ == "__main__":
+    typer.run(main)
