@@ -7,7 +7,7 @@ BIN = $(VENV)/bin
 PYTEST = -m pytest --numprocesses logical --dist loadfile
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: environment demo test wheel wheel-test installed-test lint docs platforms performance clean
+.PHONY: environment demo test wheel wheel-test installed-test lint docs platforms performance gpu clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python -m spacy project run demo
@@ -55,6 +55,10 @@ platforms: $(VENV)/.dev
 
 performance: $(VENV)/.demo
 	$(BIN)/python -m spacy project run performance
+
+# Encoding, training and exact search on the CPU and on each GPU: one table.
+gpu: $(VENV)/.demo $(VENV)/.training
+	$(BIN)/python -m spacy project run devices projects/performance
 
 # For all targets at once, which is faster than an installation for each.
 environment:

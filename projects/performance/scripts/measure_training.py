@@ -6,7 +6,7 @@ import json
 import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated
+from typing import Annotated, Any
 
 import torch
 import typer
@@ -61,7 +61,12 @@ def main(
     dtype = resolve_precision(precision, torch.device("cpu"))  # type: ignore[arg-type]
     plain = PlainTrainer(encoder, shim.settings, learning_rate, None if dtype == torch.float32 else dtype)
     with TemporaryDirectory() as folder:
-        ours = _make_ours(folder, encoder, pairs, shim, batch, chunk, precision, learning_rate, seed)
+        sections = {
+            "optimizer": {"learning_rate": learning_rate},
+            "batch": {"pairs": batch, "chunk_names": chunk, "dropout": 0.0},
+            "run": {"precision": precision, "seed": seed},
+        }
+        ours = make_trainer(Path(folder), encoder, pairs, shim, Accelerator(cpu=True), sections).take_step
         losses: dict[str, list[float]] = {"plain": [], "ours": []}
         seconds: dict[str, list[float]] = {"plain": [], "ours": []}
         batches = Batches(data.labels, batch, seed).iterate()
@@ -88,20 +93,30 @@ def main(
     typer.echo(json.dumps({name: value for name, value in result.items() if name != "losses"}, indent=2))
 
 
-def _make_ours(folder, encoder, pairs, shim, batch, chunk, precision, learning_rate, seed):  # type: ignore[no-untyped-def]
-    """Make a function that takes one step of the trainer and returns the loss."""
-    settings = make_settings(
-        {
-            "paths": {"encoder": encoder, "pairs": str(pairs), "output": folder},
-            "optimizer": {"learning_rate": learning_rate},
-            "batch": {"pairs": batch, "chunk_names": chunk, "dropout": 0.0},
-            "run": {"method": "sapbert", "precision": precision, "seed": seed},
-        }
-    )
-    method = Sapbert(settings, shim, Accelerator(cpu=True))
+def make_trainer(
+    folder: Path,
+    encoder: str,
+    pairs: Path,
+    base: EncoderShim,
+    accelerator: Accelerator,
+    sections: dict[str, dict[str, Any]],
+) -> TrainingLoop:
+    """Make a trainer, whose steps are taken one by one.
+
+    folder (Path): Where a run would be.
+    encoder (str): Encoder folder or hub name.
+    pairs (Path): A folder of pairs.
+    base (EncoderShim): The encoder, loaded.
+    accelerator (Accelerator): The device.
+    sections (dict): Settings by section.
+    RETURNS (TrainingLoop): The trainer.
+    """
+    paths = {"encoder": encoder, "pairs": str(pairs), "output": str(folder)}
+    run = {"method": "sapbert", **sections["run"]}
+    method = Sapbert(make_settings({**sections, "paths": paths, "run": run}), base, accelerator)
     method.learned = method.load()
-    method.model = method.build()
-    return TrainingLoop(method).take_step
+    method.model = method.build().to(accelerator.device)
+    return TrainingLoop(method)
 
 
 if __name__ == "__main__":
