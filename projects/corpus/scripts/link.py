@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from distinct import link_distinct
 from documents import Columns
 from folder import Block, CorpusError, Job, OutputFolder
 from linking import LinkingSettings
@@ -32,13 +33,15 @@ def main(
     document: Annotated[str, typer.Option(help="The column of documents' ids")] = Columns.document,
     entities: Annotated[str, typer.Option(help="The column of given entities")] = Columns.entities,
     attribute: Annotated[str, typer.Option(help="The attribute of spans with candidates")] = LinkingSettings.attribute,
+    distinct: Annotated[bool, typer.Option(help="Link distinct strings, then join them with their mentions")] = False,
 ) -> None:
     """Link a corpus."""
     try:
         folder = find_pipeline(pipeline)
         columns = Columns(text, document, entities)
         job = Job(str(folder), hash_pipeline(folder), columns, LinkingSettings(max_length, attribute), block)
-        unread = link_corpus(job, corpus, output, actors)
+        link = link_distinct if distinct else link_corpus
+        unread = link(job, corpus, output, actors)
     except CorpusError as error:
         msg.fail(str(error), exits=1)
     if unread:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -53,10 +53,12 @@ class LinkingSettings:
 
     max_length (int): Characters of a document at most; a longer one is an error.
     attribute (str): The extension attribute of spans with the candidates: the linker's setting of this name.
+    part (str): The components to run: "all", "find" (all but linkers) or "link" (linkers only).
     """
 
     max_length: int = 1_000_000
     attribute: str = "kb_candidates"
+    part: Literal["all", "find", "link"] = "all"
 
 
 class LinkedBlock(NamedTuple):
@@ -114,11 +116,14 @@ def link_block(
     found: dict[int, list[_Mention]] = {}
     rows = list(_list_rows(documents, settings, errors))
     finders = [name for name in nlp.pipe_names if "doc.ents" in nlp.get_pipe_meta(name).assigns]
+    linkers = [name for name, component in nlp.pipeline if isinstance(component, SapbertLinker)]
+    others = [name for name in nlp.pipe_names if name not in linkers]
+    left_out = {"all": [], "find": linkers, "link": others}[settings.part]
     # Words that only these documents have are forgotten behind the block: memory does not grow with the corpus.
-    with nlp.memory_zone():
+    with nlp.memory_zone(), nlp.select_pipes(disable=left_out):
         _empty_caches(nlp)
         _link_rows(nlp, [row for row in rows if row.entities is None], settings, found, errors)
-        with nlp.select_pipes(disable=finders):
+        with nlp.select_pipes(disable=sorted({*finders, *left_out})):
             _link_rows(nlp, [row for row in rows if row.entities is not None], settings, found, errors)
     mentions = [(ids[number], mention) for number in sorted(found) for mention in found[number]]
     failed = [{"document": ids[number], "error": errors[number]} for number in sorted(errors)]

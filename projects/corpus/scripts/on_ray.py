@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import ray
+import ray.data
 from folder import Block, Job
 from work import BlockWorker, Result
 

@@ -1,10 +1,5 @@
 """Linking documents with Spark: a function for `DataFrame.mapInArrow`, which links as the other engines do.
 
-    from on_spark import MENTIONS_DDL, make_linker
-    frame = spark.read.parquet("documents").selectExpr("cast(id as string) document", "text")
-    spark.sparkContext.addPyFile("linking.py"), and so on
-    mentions = frame.mapInArrow(make_linker("/shared/my_pipeline"), MENTIONS_DDL)
-
 Rows of documents that could not be linked have an `error`, and nothing else but `document`.
 """
 
