@@ -34,7 +34,7 @@ def exact_search(
     device (torch.device | None): Where to compute; None for the CPU.
     RETURNS (tuple[ndarray, ndarray]): Rows (n, k), int64, and products, float32. Best first, equal ones by row.
     """
-    # Not PyTorch's default device, which is the GPU after `spacy.require_gpu()`.
+    # Not PyTorch's default device, which other code may have set.
     device = device or torch.device("cpu")
     with torch.inference_mode():
         parts = [torch.from_numpy(queries[i : i + QUERY_BLOCK]).to(device) for i in range(0, len(queries), QUERY_BLOCK)]

@@ -8,6 +8,8 @@ import shutil
 
 import numpy as np
 import pytest
+import torch
+from fake_device import SECOND, FakeDevice
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -287,3 +289,41 @@ def test_recall_counts_the_queries_whose_nearest_other_row_is_missed():
     same = np.where(np.arange(200)[:, None] % 2 == np.arange(200) % 2, products, -np.inf)
     at_10 = (np.sort(same, axis=1)[:, -10:] >= tenth[:, -1:]).mean()
     assert measured["at_10"] == pytest.approx(at_10, abs=1e-4)
+
+
+@pytest.mark.parametrize("k", [1, 5, 700])
+def test_exact_search_computes_on_the_device_and_reads_each_block_once(monkeypatch, k):
+    monkeypatch.setattr("spacy_sapbert.index.nearest.ROW_BLOCK", 100)
+    vectors, queries = unit_vectors(700), unit_vectors(600, seed=1)
+    expected, blocks = exact_search(vectors, queries, k), []
+
+    class Counted:
+        """Rows that are read in blocks."""
+
+        def __len__(self):
+            return len(vectors)
+
+        def __getitem__(self, rows):
+            blocks.append(rows.start)
+            return vectors[rows]
+
+    with FakeDevice() as fake:
+        found = exact_search(Counted(), queries, k, torch.device(SECOND))
+    assert blocks == [*range(0, 700, 100)]
+    assert {"topk", "cat", "gather"} <= fake.computed
+    assert all((part == whole).all() for part, whole in zip(found, expected, strict=True))
+
+
+def test_exact_search_does_not_depend_on_the_default_device():
+    vectors = unit_vectors(20)
+    expected = exact_search(vectors, vectors, 3)
+    with torch.device("meta"):
+        found = exact_search(vectors, vectors, 3)
+    assert all((part == whole).all() for part, whole in zip(found, expected, strict=True))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_a_real_gpu_finds_the_same_rows():
+    vectors, queries = unit_vectors(2000), unit_vectors(600, seed=1)
+    expected, found = (exact_search(vectors, queries, 5, torch.device(name)) for name in ("cpu", "cuda"))
+    assert (found[0] == expected[0]).all() and np.allclose(found[1], expected[1], atol=1e-5)
