@@ -164,6 +164,21 @@ def test_given_entities_are_linked_and_none_are_found(nlp):
     assert linked.errors.num_rows == 0
 
 
+def test_new_words_are_forgotten_once_many_are_known(nlp, monkeypatch):
+    import linking
+    from documents import DOCUMENTS
+
+    def link(word):
+        table = pa.Table.from_pylist([{"document": "one", "text": f"insomnia {word}"}], schema=DOCUMENTS)
+        return linking.link_block(nlp, table, "fingerprint").mentions
+
+    first = link("quetzalone")
+    assert "quetzalone" in nlp.vocab.strings
+    monkeypatch.setattr(linking, "KEPT_WORDS", 1)
+    assert link("quetzaltwo").equals(first)
+    assert "quetzaltwo" not in nlp.vocab.strings
+
+
 def test_probabilities_are_written(nlp):
     from documents import DOCUMENTS
     from linking import link_block
