@@ -56,7 +56,7 @@ CHANGED = {
     "index": {"@misc": "spacy-sapbert.AutoIndex.v1", "recall_target": 0.995},
 }
 # The same of its encoder.
-CHANGED_MODEL = {"normalize_writing": None}
+CHANGED_MODEL = {"normalize_writing": None, "device": "auto"}
 FORMATS = {
     "linker.json": 1,
     "encoder/name_encoder.json": 1,

@@ -9,12 +9,13 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import spacy
 from spacy.language import Language
 from spacy.tokens import DocBin
+
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
 
 SCRIPTS = Path(__file__).parents[2] / "projects" / "corpus" / "scripts"
 TEXTS = (
