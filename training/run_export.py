@@ -13,7 +13,7 @@ from .data.run_folder import RunDescription, RunFolder, RunReport
 from .data.splits import check_held_out, read_held_out
 from .encoders.bases import load_base
 from .encoders.card import CardNotes, read_results, write_card
-from .encoders.export import write_encoder_folder
+from .encoders.export import check_dtype, write_encoder_folder
 from .engine.checkpoint import list_checkpoints, load_transformer, read_step
 from .engine.source import Source
 from .errors import Errors
@@ -88,8 +88,7 @@ def check_export(base_share: float, dtype: str, dtypes: Sequence[str]) -> None:
     dtypes (Sequence[str]): The types that the method has.
     RAISES (ValueError): If a value is not allowed.
     """
-    if dtype not in dtypes:
-        raise ValueError(Errors.E620.format(what="dtype", value=dtype, allowed=", ".join(dtypes)))
+    check_dtype(dtype, dtypes)
     if not 0.0 <= base_share < 1.0:
         allowed = "0 or more and less than 1"
         raise ValueError(Errors.E404.format(name="base_share", where="", value=base_share, allowed=allowed))

@@ -2,6 +2,7 @@
 
 from . import (
     adaptation,
+    averages,
     benchmarks,
     coder_tasks,
     corpora,
@@ -19,6 +20,7 @@ from .application import app
 __all__ = [
     "adaptation",
     "app",
+    "averages",
     "benchmarks",
     "coder_tasks",
     "corpora",

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..errors import Errors
 from .application import ConfigPath, add_renamed, app, encoding_command, read_overrides
+
+if TYPE_CHECKING:
+    from ..encoders.card import CardNotes
+
+ResultsOption = Annotated[
+    str, typer.Option(help='Other results for the card: {"fingerprint": "...", "scores": {name: share}}')
+]
+LicenceOption = Annotated[str, typer.Option(help="For the card, such as apache-2.0")]
+MadeByOption = Annotated[str, typer.Option(help="For the card: the command that made the encoder")]
+NotesOption = Annotated[str, typer.Option(help="For the card: a file of Markdown, such as the data's licences")]
 
 
 @encoding_command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
@@ -62,6 +72,22 @@ def parse_share(text: str) -> float | None:
         raise ValueError(Errors.E748.format(value=text)) from error
 
 
+def read_notes(licence: str, command: str, notes: str) -> CardNotes:
+    """Read the facts for a card from options.
+
+    licence (str): The hub's identifier of the licence.
+    command (str): The command that made the encoder.
+    notes (str): A file of Markdown; empty for none.
+    RETURNS (CardNotes): The facts.
+    RAISES (FileNotFoundError): If there is no such file.
+    """
+    from ..encoders.card import CardNotes
+
+    if notes and not Path(notes).is_file():
+        raise FileNotFoundError(Errors.E102.format(file=notes, cwd=Path.cwd()))
+    return CardNotes(licence, command, Path(notes).read_text(encoding="utf8") if notes else "")
+
+
 @encoding_command()
 def export(
     run: Path,
@@ -77,20 +103,14 @@ def export(
     ] = "",
     step: Annotated[int | None, typer.Option(help="Of which checkpoint; unset: the last")] = None,
     held_out: Annotated[str, typer.Option(help="Held-out names to measure these weights on, for the card")] = "",
-    results: Annotated[
-        str, typer.Option(help='Other results for the card: {"fingerprint": "...", "scores": {name: share}}')
-    ] = "",
-    licence: Annotated[str, typer.Option(help="For the card, such as apache-2.0")] = "",
-    command: Annotated[str, typer.Option(help="For the card: the command that made the encoder")] = "",
-    notes: Annotated[str, typer.Option(help="For the card: a file of Markdown, such as the data's licences")] = "",
+    results: ResultsOption = "",
+    licence: LicenceOption = "",
+    command: MadeByOption = "",
+    notes: NotesOption = "",
 ) -> None:
     """Make an encoder folder of a run's checkpoint, whether the run has ended or not."""
-    from ..encoders.card import CardNotes
     from ..run_export import export_run
 
-    if notes and not Path(notes).is_file():
-        raise FileNotFoundError(Errors.E102.format(file=notes, cwd=Path.cwd()))
-    text = Path(notes).read_text(encoding="utf8") if notes else ""
     report = export_run(
         run,
         output,
@@ -99,7 +119,7 @@ def export(
         step=step,
         held_out=held_out,
         results=results,
-        notes=CardNotes(licence, command, text),
+        notes=read_notes(licence, command, notes),
     )
     made = report.export
     typer.echo(

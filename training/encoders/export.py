@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,17 @@ def finish_encoder(
     if broken:
         raise FloatingPointError(Errors.E635.format(n=len(broken), name=broken[0]))
     return as_encoder(final, base)
+
+
+def check_dtype(dtype: str, dtypes: Collection[str] = DTYPES) -> None:
+    """Check the type of stored weights.
+
+    dtype (str): The type.
+    dtypes (Collection[str]): The types to choose from.
+    RAISES (ValueError): If it is none of them.
+    """
+    if dtype not in dtypes:
+        raise ValueError(Errors.E620.format(what="dtype", value=dtype, allowed=", ".join(dtypes)))
 
 
 def average_weights(trained: torch.nn.Module, base: torch.nn.Module, base_share: float) -> torch.nn.Module:

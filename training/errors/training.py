@@ -151,7 +151,15 @@ class TrainingErrors:
         "{path} is no file of {what}: {reason}. Make it anew with `python -m training split`, or "
         "give the file that this command has written."
     )
+    E671 = (
+        "The weights of {encoders} can't be averaged: {reason}. The mean of weights takes transformers of one "
+        "architecture with one vocabulary and the same settings, and is of use if they were trained from one base."
+    )
     E672 = "{file} has no name (sources: {sources}). Check the path, and the sources against its third column."
+    E673 = (
+        "--shares is {shares!r}, but has to be {n} numbers of 0 or more that sum to 1, one for each encoder, with "
+        "commas between them; empty for equal shares."
+    )
     E674 = (
         "Can't hold out the source {source!r}: {concepts} concepts have a name of it, {eligible} of them two names "
         "with one that is theirs alone, and something has to be left for training. The terminology has names of these "
