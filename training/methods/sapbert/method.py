@@ -74,16 +74,26 @@ class Sapbert(PairMethod[SapbertSettings]):
     def describe(cls, report: RunReport) -> Making:
         """Describe the training. See `Method.describe`."""
         settings, data = report.settings, report.data
-        kind = settings["adapter"]["kind"]
-        adapter = f"; adapter {kind}{', merged' if kind == 'lora' else ''}" if kind else ""
+        objective, batch, kind = settings["objective"], settings["batch"], settings["adapter"]["kind"]
+        constants = "".join(f", {name} {value:g}" for name, value in objective["constants"].items())
+        details = [
+            f"Objective: {objective['loss']} ({objective['preset']}{constants}), miner {objective['miner']}",
+            f"learning rate {settings['optimizer']['learning_rate']}",
+            f"seed {settings['run']['seed']}",
+        ]
+        if neighbours := batch["neighbours"]:
+            details.append(f"neighbours of a pair in its batch: {neighbours}")
+        # Settings of earlier versions do not have it.
+        if altered := batch.get("altered"):
+            details.append(f"{altered:g} of the names in other writing")
+        if kind:
+            details.append(f"adapter {kind}{', merged' if kind == 'lora' else ''}")
         return Making(
             "sapbert",
             "SapBERT (Liu et al., NAACL 2021): names of one concept get similar vectors.",
             [
                 f"Data: {data['pairs']:,} pairs of {data['names']:,} names (SHA-256 {data['sha256'][:12]}...).",
-                describe_length(report.training, f"steps of {settings['batch']['pairs']} pairs"),
-                f"Objective: {settings['objective']['loss']} ({settings['objective']['preset']}), "
-                f"miner {settings['objective']['miner']}; learning rate {settings['optimizer']['learning_rate']}; "
-                f"seed {settings['run']['seed']}{adapter}.",
+                describe_length(report.training, f"steps of {batch['pairs']} pairs"),
+                f"{'; '.join(details)}.",
             ],
         )

@@ -1,0 +1,144 @@
+"""The project open_encoder: two runs, their average, its scores and its card, by one command."""
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+from conftest import make_encoder_folder
+from thinc.api import Config
+from weasel.util import load_project_config
+
+from spacy_sapbert.encoder import EncoderShim
+from spacy_sapbert.terminology import TerminologyBuilder
+from training.cli import app
+from training.data.run_folder import RunFolder
+from training.data.splits import split_terminology
+from training.data.synonym_pairs import write_pairs
+from training.encoders.averaging import average_encoders
+from training.methods.registry import read_settings
+
+ROOT = Path(__file__).parents[2]
+PROJECT = ROOT / "projects" / "open_encoder"
+CONFIGS = ROOT / "training" / "configs"
+VARIABLES = {
+    "data": "data",
+    **{"first_config": "cpu.cfg", "first_steps": 3, "first_run": "output/runs/cpu"},
+    **{"second_config": "hard_negatives.cfg", "second_steps": 4},
+    "second_run": "output/runs/hard_negatives",
+}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The output of `training_data`, with opposites, and a small base encoder."""
+    builder = TerminologyBuilder()
+    for concept in range(24):
+        organ, side = "heart liver lung skin".split()[concept % 4], "left right".split()[concept // 4 % 2]
+        for name in (f"{side} {organ} {concept // 8}", f"{organ} {concept // 8}, {side}", f"{organ} {concept}"):
+            builder.add_name(f"C{concept:03d}", name)
+    rest, task = split_terminology(builder.build(), held_out=3, dictionary=12)
+    rest.to_disk(tmp_path / "data" / "split" / "terminology")
+    write_pairs(rest, tmp_path / "data" / "split" / "pairs")
+    task.to_disk(tmp_path / "data" / "split" / "held_out.json")
+    (tmp_path / "notes.md").write_text("Names of an ontology, CC BY 4.0.")
+    for name in ("cpu.cfg", "hard_negatives.cfg"):
+        config = Config().from_disk(CONFIGS / name)
+        # There are fewer pairs and steps than in a warm-up.
+        config["batch"]["pairs"], config["optimizer"]["warmup_steps"] = 8, 0
+        config.to_disk(tmp_path / name)
+    # In place of MiniLM-L6.
+    base = make_encoder_folder(tmp_path / "base")
+    monkeypatch.setattr("training.encoders.bases._find_in_package", lambda package: str(base))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(command, **variables):
+    """Run a command or a workflow of the project in this process, in the working folder."""
+    given = {f"vars.{key}": value for key, value in {**VARIABLES, **variables}.items()}
+    config = load_project_config(PROJECT, overrides=given)
+    scripts = {entry["name"]: entry["script"] for entry in config["commands"]}
+    for step in config["workflows"].get(command, [command]):
+        for line in scripts[step]:
+            words = shlex.split(line)
+            assert words[:3] == ["python", "-m", "training"]
+            app(words[3:], standalone_mode=False)
+
+
+def load(folder):
+    encoder = EncoderShim({}, "fp32")
+    encoder.load(folder)
+    return encoder
+
+
+def test_one_command_makes_the_encoder(folder):
+    run("all", made_by="python -m spacy project run all --vars.second_steps 4")
+    first, second = (folder / "output" / "runs" / name for name in ("cpu", "hard_negatives"))
+    settings = [RunFolder(path).read_description().settings for path in (first, second)]
+    assert [found["objective"]["loss"] for found in settings] == ["multi_similarity", "info_nce"]
+    assert [found["batch"]["max_steps"] for found in settings] == [3, 4]
+    assert settings[1]["paths"]["terminology"] == "data/split/terminology"
+    mean = average_encoders([str(path / "exported") for path in (first, second)], folder / "mean", dtype="bf16")
+    assert load(folder / "model").fingerprint == mean.encoder.fingerprint
+    card = (folder / "model" / "README.md").read_text()
+    for part in (
+        "base_model: sentence-transformers/all-MiniLM-L6-v2",
+        "- 0.5 of cpu, a run that has started from sentence-transformers/all-MiniLM-L6-v2, fingerprint",
+        "- 0.5 of hard_negatives, a run that has started from sentence-transformers/all-MiniLM-L6-v2, fingerprint",
+        "  - Weights: 0.3 of the base and 0.7 of what was trained, stored as fp32.",
+        "miner off; learning rate 0.0001; seed 0; neighbours of a pair in its batch: 1; 0.1 of the names in other",
+        "info_nce (paper, temperature 0.07)",
+        "| held_out |",
+        "```bash\npython -m spacy project run all --vars.second_steps 4\n```",
+        "Names of an ontology, CC BY 4.0.",
+        "license: apache-2.0",
+    ):
+        assert part in card, part
+    results = json.loads((folder / "output" / "results.json").read_text())
+    assert results["fingerprint"] == load(folder / "model").fingerprint
+
+
+def test_another_recipe_takes_variables(folder):
+    """The second run goes on with the first encoder, and the base has a share."""
+    run("train-first", first_base_share="0")
+    exported = "output/runs/cpu/exported"
+    run("train-second", second_base=exported, second_base_share="0", second_run="output/runs/chained")
+    assert RunFolder("output/runs/chained").read_description().encoder["base"] == load(exported).fingerprint
+    given = {"averaged": f"{exported},{exported},output/runs/chained/exported", "shares": "0.25,0.25,0.5"}
+    run("average", **given)
+    mean = average_encoders([exported, "output/runs/chained/exported"], folder / "mean", dtype="bf16")
+    assert load("output/stored").fingerprint == mean.encoder.fingerprint
+    run("measure", **given)
+    run("store", **given, stored="kept")
+    card = Path("kept/README.md").read_text()
+    assert "0.5 of chained, a run that has started from cpu, fingerprint" in card
+    # Scores of another average are not shown.
+    with pytest.raises(ValueError, match="E665"):
+        run("store", **{**given, "shares": "0.5,0.5,0"}, stored="other")
+    assert not Path("other").exists()
+
+
+def test_the_second_config_is_the_first_with_hard_negatives():
+    configs = [read_settings(CONFIGS / f"{name}.cfg").to_dict() for name in ("cpu", "hard_negatives")]
+    changed = {
+        f"{section}.{name}": value
+        for section, values in configs[1].items()
+        for name, value in values.items()
+        if value != configs[0][section][name]
+    }
+    assert changed == {
+        "run.checkpoint_steps": 100,
+        "paths.output": "output/hard_negatives",
+        "objective.loss": "info_nce",
+        "objective.miner": "off",
+        "objective.constants": {"temperature": 0.07},
+        "objective.ignore_homonyms": True,
+        "optimizer.warmup_steps": 50,
+        "optimizer.max_grad_norm": 1.0,
+        "batch.max_steps": 500,
+        "batch.max_minutes": 0.0,
+        "batch.neighbours": 1,
+        "batch.neighbour_pool": 10,
+        "batch.altered": 0.1,
+    }
