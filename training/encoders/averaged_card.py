@@ -44,8 +44,7 @@ def write_averaged_card(ingredients: Sequence[Ingredient], averaged: EncoderShim
     for ingredient, facts in zip(ingredients, cards, strict=True):
         known = [f"  {line}" for line in facts.lines if not line.startswith(COMMON)]
         name, fingerprint = describe_base(ingredient.name), ingredient.source.fingerprint
-        first = f"- {ingredient.share:g} of {name}, fingerprint {fingerprint[:12]}...{':' if known else ''}"
-        lines += [first, *known]
+        lines += [f"- Share {ingredient.share:g}, fingerprint {fingerprint[:12]}...: {name}", *known]
     lines += [
         f"- Weights: averaged in float32, stored as {dtype}.",
         *(f"- {line}" for line in describe_folder(averaged.settings.to_dict(), averaged.fingerprint)),

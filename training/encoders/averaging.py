@@ -64,7 +64,8 @@ def average_encoders(
     checked = check_shares(shares, len(names))
     encoders = [_load(name) for name in names]
     for name, encoder in zip(names[1:], encoders[1:], strict=True):
-        _check_pair(names[0], encoders[0].source, name, encoder.source)
+        if reason := _find_difference(encoders[0].source, encoder.source):
+            raise ValueError(Errors.E671.format(encoders=f"{names[0]!r} and {name!r}", reason=reason))
     mean = average_transformers([encoder.source.transformer for encoder in encoders], checked)
     averaged = finish_encoder(mean, encoders[0], base_share=0.0, dtype=dtype)
     notes = notes or CardNotes()
@@ -122,19 +123,19 @@ def _load(name: str) -> EncoderShim:
     return encoder
 
 
-def _check_pair(first_name: str, first: EncoderSource, name: str, other: EncoderSource) -> None:
-    """Refuse two encoders whose weights do not mean the same."""
-    reason = "their vocabularies differ" if _write_tokenizer(first) != _write_tokenizer(other) else ""
+def _find_difference(first: EncoderSource, other: EncoderSource) -> str:
+    """Say why the weights of two encoders do not mean the same; empty if they do."""
+    if _write_tokenizer(first) != _write_tokenizer(other):
+        return "their vocabularies differ"
     for kind, ours, theirs in (
         ("settings", first.settings.to_dict(), other.settings.to_dict()),
         ("architectures", _describe_architecture(first), _describe_architecture(other)),
     ):
         keys = [key for key in {**ours, **theirs} if ours.get(key) != theirs.get(key)]
-        if keys and not reason:
+        if keys:
             listed = ", ".join(f"{key} is {ours.get(key)} and {theirs.get(key)}" for key in keys[:3])
-            reason = f"their {kind} differ: {listed}"
-    if reason:
-        raise ValueError(Errors.E671.format(encoders=f"{first_name!r} and {name!r}", reason=reason))
+            return f"their {kind} differ: {listed}"
+    return ""
 
 
 def _write_tokenizer(source: EncoderSource) -> str:

@@ -137,8 +137,10 @@ def test_the_card_says_what_was_averaged(folders, tmp_path):
     assert bare.count("  - sapbert\n") == bare.count("  - spacy-sapbert\n") == 1
     # Scores of the encoders are not those of their mean.
     assert "the mean of the weights of 3 encoders" in bare and "acc@" not in bare and str(tmp_path) not in bare
-    parts = [f"- {share:g} of {Path(name).name}, fingerprint {load(name).fingerprint[:12]}...:\n" for share, name in
-             zip(SHARES, folders, strict=True)]  # fmt: skip
+    parts = [
+        f"- Share {share:g}, fingerprint {load(name).fingerprint[:12]}...: {Path(name).name}\n"
+        for share, name in zip(SHARES, folders, strict=True)
+    ]
     assert all(part in bare for part in parts)
     # What all have in common is there once, and of the stored encoder.
     counts = Counter(bare.splitlines())
@@ -168,7 +170,7 @@ def test_cards_of_others_are_not_read(folders, tmp_path):
         write_encoder(replace(read_encoder(folders[1]), card=card.encode()), other)
         average_encoders([folders[0], str(other), *bases], tmp_path / "mean")
         text = read_card(tmp_path / "mean")
-        assert "a list" not in text and f"0.25 of other, fingerprint {load(other).fingerprint[:12]}...\n" in text
+        assert "a list" not in text and f"Share 0.25, fingerprint {load(other).fingerprint[:12]}...: other\n" in text
         assert "base_model:\n  - someone/small\n  - someone/large\n" in text
     # The facts of an average are facts of the average that it is part of.
     average_encoders([str(tmp_path / "mean"), folders[0]], tmp_path / "next")

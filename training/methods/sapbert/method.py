@@ -81,9 +81,9 @@ class Sapbert(PairMethod[SapbertSettings]):
             f"learning rate {settings['optimizer']['learning_rate']}",
             f"seed {settings['run']['seed']}",
         ]
-        if neighbours := batch["neighbours"]:
+        # Runs of earlier versions have fewer settings.
+        if neighbours := batch.get("neighbours"):
             details.append(f"neighbours of a pair in its batch: {neighbours}")
-        # Settings of earlier versions do not have it.
         if altered := batch.get("altered"):
             details.append(f"{altered:g} of the names in other writing")
         if kind:
