@@ -23,7 +23,8 @@ from small_runs import (
 from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel
 
 from spacy_sapbert.encoder import EncoderShim, read_encoder
-from training.data.pairs import load_pairs, read_pairs_text
+from training.data.pairs import load_pairs
+from training.data.pairs_text import read_pairs_text
 from training.data.run_folder import RunFolder
 from training.data.run_lock import LOCK_FILE
 from training.data.splits import split_terminology

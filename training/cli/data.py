@@ -14,11 +14,11 @@ from spacy_sapbert.terminology import read_rrf
 from spacy_sapbert.terminology.readers.checksums import verify
 from spacy_sapbert.terminology.rrf.columns import DESCRIPTIONS
 from spacy_sapbert.terminology.rrf.folder import RrfFolder
-from spacy_sapbert.terminology.rrf.report import PUBLISHED, format_report
+from spacy_sapbert.terminology.rrf.report import format_report
 
 from ..data.mention_pairs import write_finetuning_pairs
-from ..data.pairs import check_text_path, write_pairs_text
-from ..data.synonym_pairs import LIMIT, write_pairs
+from ..data.pairs_text import check_text_path
+from ..data.synonym_pairs import LIMIT
 from ..data.translation_pairs import write_parallel_pairs
 from ..data.triples import write_triples
 from ..errors import Errors
@@ -32,6 +32,7 @@ from .application import (
     parse_list,
     require_files,
 )
+from .pair_files import write_names_and_pairs, write_pair_files
 
 REPORT_JSON, REPORT_MARKDOWN = "report.json", "report.md"
 
@@ -44,6 +45,18 @@ def is_written_by_us(rrf_dir: Path) -> bool:
     """
     files = RrfFolder(rrf_dir, errors="skip").table("MRFILES", ("FIL", "DES"))
     return ("MRSAT.RRF", DESCRIPTIONS["MRSAT"]) in files.rows()
+
+
+def write_report(report: dict[str, Any], output: Path) -> None:
+    """Write the report of a release beside its terminology, and print its tables.
+
+    report (dict[str, Any]): The report.
+    output (Path): The folder.
+    """
+    srsly.write_json(output / REPORT_JSON, report)
+    text = format_report(report)
+    (output / REPORT_MARKDOWN).write_text(text, encoding="utf8")
+    typer.echo(text)
 
 
 @app.command()
@@ -68,12 +81,20 @@ def preprocess(
     ] = None,
     checksums: Annotated[str, typer.Option(help="A list in the form of sha256sum; else SHA256SUMS of the folder")] = "",
     errors: Annotated[str, ERRORS_OPTION] = "raise",
+    pairs: Annotated[
+        Path | None, typer.Option(help="Also write the folder that `pairs` writes, which takes less time")
+    ] = None,
+    pairs_text: Annotated[str, typer.Option(help="With --pairs: also write lines CUI||name||name to this file")] = "",
+    limit: Annotated[int, typer.Option(help="With --pairs: pairs of a concept at most")] = LIMIT,
+    seed: Annotated[int, SEED_OPTION] = 0,
 ) -> None:
     """Read a release in Rich Release Format into a saved terminology, with a report of kept and dropped rows."""
     if not re.search(r"[^\s,]", languages):
         raise ValueError(Errors.E643)
     if output.resolve().is_relative_to(rrf_dir.resolve()):
         raise ValueError(Errors.E641.format(output=output, folder=rrf_dir))
+    if pairs_text:
+        check_text_path(pairs_text)
     terminology = read_rrf(
         rrf_dir,
         languages=parse_list(languages),
@@ -91,12 +112,12 @@ def preprocess(
     )
     report = terminology.report
     verified = verify(report["files"], rrf_dir, checksums) if checksums else report["verified"]
-    with show_phase("Writing the terminology"):
-        terminology.to_disk(output)
-    srsly.write_json(output / REPORT_JSON, report)
-    text = format_report(report)
-    (output / REPORT_MARKDOWN).write_text(text, encoding="utf8")
-    typer.echo(text)
+    if pairs is None:
+        with show_phase("Writing the terminology"):
+            terminology.to_disk(output)
+    else:
+        write_names_and_pairs(terminology, output, pairs, pairs_text, limit=limit, seed=seed)
+    write_report(report, output)
     if verified:
         typer.echo(f"{verified} of {len(report['files'])} files agree with the list of checksums.")
     typer.echo(f"{len(terminology):,} concepts with {terminology.n_names:,} names are written to {output}.")
@@ -115,20 +136,7 @@ def pairs(
     if text:
         check_text_path(text)
     loaded = open_terminology(terminology)
-    with show_phase("Pairing names"):
-        data = write_pairs(loaded, output, lower_case=not cased, limit=limit, seed=seed)
-    counts = data["counts"]
-    typer.echo(
-        f"{counts['pairs']:,} pairs of {counts['all_pairs']:,} possible ones; {counts['names']:,} distinct names, "
-        f"{counts['concepts_with_pairs']:,} of {counts['concepts']:,} concepts have two or more; "
-        f"{counts['concepts_cut']:,} were cut to {limit} pairs. Written to {output}."
-    )
-    published = f"{PUBLISHED['names']:,} names and {PUBLISHED['pairs']:,} pairs"
-    typer.echo(f"For comparison, UMLS 2020AA, English, as published: {published}.")
-    if text:
-        with show_phase(f"Writing {text}"):
-            n = write_pairs_text(output, text)
-        typer.echo(f"{n:,} lines written to {text}.")
+    write_pair_files(loaded, output, text, lower_case=not cased, limit=limit, seed=seed)
 
 
 @app.command()

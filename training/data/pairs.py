@@ -1,9 +1,8 @@
-"""Pairs of names of one concept, as indices into a table of names: in memory, in a folder, and as lines of text."""
+"""Pairs of names of one concept, as indices into a table of names: in memory and in a folder."""
 
 from __future__ import annotations
 
 import hashlib
-import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,15 +11,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from spacy_sapbert.terminology.rrf.tables import find_rows
-
-from ..errors import Errors, Warnings
+from ..errors import Errors
 from .data_folder import DataFolder
+from .string_order import join_strings, number_strings
 
 PAIRS_FILE, NAMES_FILE, CONCEPTS_FILE = "pairs.parquet", "names.parquet", "concepts.parquet"
 PAIRS_MANIFEST = "pairs.json"
 FOLDER = DataFolder(PAIRS_MANIFEST, 2, "`pairs`, `finetuning-pairs` and `parallel-pairs`")
-SEPARATOR = "||"
 CHUNK = 500_000
 
 
@@ -33,7 +30,7 @@ class PairData:
     labels (np.ndarray): The row of each pair's concept in `concepts`; shape (pairs,), int64.
     concepts (pl.Series): The ids of the concepts, in order.
     sha256 (str): Of the content.
-    sources (list[str] | None): The sources of each concept, joined by "|"; None if they are not known.
+    sources (pl.Series | None): The sources of each concept, joined by "|"; None if they are not known.
     """
 
     names: pl.Series
@@ -42,7 +39,7 @@ class PairData:
     labels: np.ndarray
     concepts: pl.Series
     sha256: str
-    sources: list[str] | None = None
+    sources: pl.Series | None = None
 
     def __len__(self) -> int:
         """Return the number of pairs.
@@ -76,7 +73,7 @@ def make_pair_data(
     if sources is not None:
         row_of = np.empty(len(ids), dtype=np.int64)
         row_of[concept_places[labels]] = labels
-        listed = sources.gather(row_of).to_list()
+        listed = sources.gather(row_of)
     columns = places[left], places[right], concept_places[labels]
     return PairData(table, *columns, ids, _hash_content(table, ids, listed, columns), listed)
 
@@ -100,24 +97,23 @@ def _number(values: pl.Series, *rows: np.ndarray) -> tuple[pl.Series, np.ndarray
     for column in rows:
         is_used[column] = True
     used = np.flatnonzero(is_used)
-    kept = values.gather(used)
-    table = kept.unique().sort()
+    table, numbers = number_strings(values.gather(used))
     places = np.full(len(values), -1, dtype=np.int64)
-    places[used] = find_rows(kept, table)
+    places[used] = numbers
     return table, places
 
 
 def _hash_content(
-    names: pl.Series, concepts: pl.Series, sources: list[str] | None, columns: tuple[np.ndarray, ...]
+    names: pl.Series, concepts: pl.Series, sources: pl.Series | None, columns: tuple[np.ndarray, ...]
 ) -> str:
     """Hash the content of pairs, independent of the file format."""
     digest = hashlib.sha256()
-    for strings in (names, concepts, pl.Series(sources or [], dtype=pl.String())):
-        digest.update(strings.str.len_bytes().to_numpy().astype("<i8").tobytes())
-        for start in range(0, len(strings), CHUNK):
-            digest.update("".join(strings[start : start + CHUNK]).encode("utf8"))
+    for strings in (names, concepts, pl.Series(dtype=pl.String()) if sources is None else sources):
+        content, offsets = join_strings(strings)
+        digest.update(np.diff(offsets).astype("<i8", copy=False))
+        digest.update(content)
     for column in columns:
-        digest.update(column.astype("<i8").tobytes())
+        digest.update(np.ascontiguousarray(column, dtype="<i8"))
     return digest.hexdigest()
 
 
@@ -130,7 +126,7 @@ def save_pairs(pairs: PairData, path: str | Path, data: Mapping[str, Any]) -> No
     """
     with FOLDER.write(path, {**data, "sha256": pairs.sha256}) as folder:
         columns = {"left": pairs.left, "right": pairs.right, "label": pairs.labels}
-        sources = {} if pairs.sources is None else {"sources": pl.Series(pairs.sources, dtype=pl.String())}
+        sources = {} if pairs.sources is None else {"sources": pairs.sources}
         pl.DataFrame({"name": pairs.names}).write_parquet(folder / NAMES_FILE)
         pl.DataFrame({"id": pairs.concepts, **sources}).write_parquet(folder / CONCEPTS_FILE)
         pl.DataFrame(columns).cast(pl.UInt32()).write_parquet(folder / PAIRS_FILE)
@@ -144,13 +140,19 @@ def load_pairs(path: str | Path) -> PairData:
     RAISES (OSError): If a file is missing, damaged or of an older version.
     RAISES (ValueError): If all pairs are of one concept.
     """
-    pairs = _load(path)
+    pairs = read_pair_data(path)
     if len(pairs.concepts) < 2:
         raise ValueError(Errors.E630.format(path=path, pairs=len(pairs), concepts=len(pairs.concepts)))
     return pairs
 
 
-def _load(path: str | Path) -> PairData:
+def read_pair_data(path: str | Path) -> PairData:
+    """Load pairs of any number of concepts.
+
+    path (str | Path): A folder of pairs.
+    RETURNS (PairData): The pairs.
+    RAISES (OSError): If a file is missing, damaged or of an older version.
+    """
     manifest, folder = FOLDER.read(path), Path(path)
     concepts = pl.read_parquet(folder / CONCEPTS_FILE)
     rows = pl.read_parquet(folder / PAIRS_FILE).cast(pl.Int64())
@@ -161,7 +163,7 @@ def _load(path: str | Path) -> PairData:
         rows["label"].to_numpy(),
         concepts["id"],
         manifest["sha256"],
-        concepts["sources"].to_list() if "sources" in concepts.columns else None,
+        concepts["sources"] if "sources" in concepts.columns else None,
     )
 
 
@@ -193,7 +195,15 @@ def read_pairs(path: str | Path) -> Iterator[pl.DataFrame]:
     YIELDS (pl.DataFrame): The columns `id`, `name_1` and `name_2` of the next pairs.
     RAISES (OSError): If a file is missing, damaged or of an older version.
     """
-    pairs = _load(path)
+    yield from decode_pairs(read_pair_data(path))
+
+
+def decode_pairs(pairs: PairData) -> Iterator[pl.DataFrame]:
+    """List pairs as strings, in chunks.
+
+    pairs (PairData): The pairs.
+    YIELDS (pl.DataFrame): The columns `id`, `name_1` and `name_2` of the next pairs.
+    """
     for start in range(0, len(pairs), CHUNK):
         part = slice(start, start + CHUNK)
         yield pl.DataFrame(
@@ -203,77 +213,3 @@ def read_pairs(path: str | Path) -> Iterator[pl.DataFrame]:
                 "name_2": pairs.names.gather(pairs.right[part]),
             }
         )
-
-
-def check_text_path(text_path: str | Path) -> None:
-    """Check that a file can be written at a path, before any work is done.
-
-    text_path (str | Path): The file to write. Its folder may not exist yet.
-    RAISES (OSError): If it is a folder, or one of its parents is a file.
-    """
-    text_path = Path(text_path)
-    if text_path.is_dir():
-        raise IsADirectoryError(Errors.E642.format(path=text_path, reason="it is a folder"))
-    above = next(folder for folder in text_path.absolute().parents if folder.exists())
-    if not above.is_dir():
-        raise NotADirectoryError(Errors.E642.format(path=text_path, reason=f"{above} is not a folder"))
-
-
-def write_pairs_text(path: str | Path, text_path: str | Path) -> int:
-    """Write pairs as lines `CUI||name||name`, the input format of SapBERT's reference code.
-
-    path (str | Path): A folder of pairs.
-    text_path (str | Path): The file to write.
-    RETURNS (int): Lines written.
-    RAISES (OSError): If the file cannot be written.
-    RAISES (ValueError): If a name contains a pipe, which the format cannot represent.
-    """
-    check_text_path(text_path)
-    text_path = Path(text_path)
-    text_path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = text_path.with_name(text_path.name + ".part")
-    n = 0
-    try:
-        with temporary.open("wb") as file:
-            for chunk in read_pairs(path):
-                fields = pl.concat_str(pl.all(), separator=SEPARATOR)
-                bad = chunk.filter(pl.any_horizontal(pl.all().str.contains(r"[|\n\r]")))
-                if bad.height:
-                    raise ValueError(Errors.E603.format(id=bad["id"][0], names=bad.row(0)[1:], path=text_path))
-                file.write(("\n".join(chunk.select(fields).to_series().to_list()) + "\n").encode("utf8"))
-                n += chunk.height
-        temporary.replace(text_path)
-    finally:
-        temporary.unlink(missing_ok=True)
-    return n
-
-
-def read_pairs_text(text_path: str | Path, path: str | Path) -> dict[str, Any]:
-    """Read lines `CUI||name||name` into a folder of pairs. Pairs of identical names are excluded.
-
-    text_path (str | Path): The file.
-    path (str | Path): The folder to write.
-    RETURNS (dict[str, Any]): The counts and settings of the manifest.
-    RAISES (ValueError): If a line is malformed, or no pair is left.
-    """
-    rows: list[tuple[str, ...]] = []
-    # Editors on Windows write a byte order mark before the first id.
-    with Path(text_path).open(encoding="utf-8-sig", newline="\n") as file:
-        for number, line in enumerate(file, start=1):
-            fields = tuple(field.strip() for field in line.rstrip("\r\n").split(SEPARATOR))
-            if len(fields) != 3 or not all(fields):
-                raise ValueError(Errors.E604.format(file=text_path, line=number, found=len(fields), text=line[:80]))
-            rows.append(fields)
-    kept = [row for row in rows if row[1] != row[2]]
-    if len(kept) < len(rows):
-        warnings.warn(Warnings.W601.format(n=len(rows) - len(kept), path=text_path), stacklevel=2)
-    if not kept:
-        counts = {"concepts": len({row[0] for row in rows}), "names": len({row[1] for row in rows})}
-        raise ValueError(Errors.E602.format(**counts))
-    pairs = index_pairs(*(list(column) for column in zip(*kept, strict=True)))
-    data = {
-        "counts": {"pairs": len(pairs), "concepts_with_pairs": len(pairs.concepts)},
-        "settings": {"file": Path(text_path).name},
-    }
-    save_pairs(pairs, path, data)
-    return data

@@ -11,10 +11,12 @@ import polars as pl
 from spacy_sapbert.terminology import Terminology
 
 from ..errors import Errors
-from .pairs import make_pair_data, save_pairs
+from .pairs import PairData, make_pair_data, save_pairs
 from .sampling import choose_pairs, make_keys
 
 LIMIT = 50
+# Bits of a number that hold a source each; the last one is the sign.
+BITS = 63
 
 
 def list_distinct_names(terminology: Terminology, *, lower_case: bool = True) -> pl.DataFrame:
@@ -27,7 +29,9 @@ def list_distinct_names(terminology: Terminology, *, lower_case: bool = True) ->
     """
     name = pl.col("name").str.to_lowercase() if lower_case else pl.col("name")
     # Names are sorted by concept already: only the names within a concept need sorting.
-    return terminology.names.select("concept", name).unique().sort("concept", "name")
+    names = terminology.names.select("concept", name).sort("concept", "name")
+    is_repeated = (pl.col("concept") == pl.col("concept").shift()) & (pl.col("name") == pl.col("name").shift())
+    return names.filter(~is_repeated.fill_null(False))
 
 
 def list_sources(terminology: Terminology) -> pl.Series:
@@ -36,25 +40,54 @@ def list_sources(terminology: Terminology) -> pl.Series:
     terminology (Terminology): Concepts and names.
     RETURNS (pl.Series): The sources of each concept, joined by "|", in the order of the concepts.
     """
-    rows = terminology.names.select("concept", pl.col("source").str.split("|")).unique().explode("source").unique()
-    sources = (
-        rows.sort("concept", "source").group_by("concept", maintain_order=True).agg(pl.col("source").str.join("|"))
-    )
-    concepts = pl.DataFrame({"concept": np.arange(len(terminology), dtype=np.uint32)})
-    return concepts.join(sources, on="concept", how="left", maintain_order="left")["source"].fill_null("")
+    # Few distinct lists name millions of concepts: a concept's sources are the bits of a few numbers.
+    column = terminology.names["source"].cast(pl.Categorical())
+    distinct = column.unique()
+    listed = [joined.split("|") for joined in distinct.cast(pl.String()).to_list()]
+    numbers = np.zeros(int(distinct.to_physical().to_numpy().max(initial=0)) + 1, dtype=np.int64)
+    numbers[distinct.to_physical().to_numpy()] = np.arange(len(distinct))
+    lists = numbers[column.to_physical().to_numpy()]
+    known = sorted({source for sources in listed for source in sources})
+    bits = np.zeros((len(listed), len(known) // BITS + 1), dtype=np.int64)
+    for row, sources in enumerate(listed):
+        for place in map(known.index, sources):
+            bits[row, place // BITS] |= 1 << place % BITS
+    offsets = terminology.name_offsets
+    named = np.flatnonzero(np.diff(offsets))
+    columns = {}
+    for word in range(bits.shape[1]):
+        found = np.zeros(len(terminology), dtype=np.int64)
+        if len(named):
+            found[named] = np.bitwise_or.reduceat(bits[:, word][lists], offsets[named])
+        columns[str(word)] = found
+    concepts = pl.DataFrame(columns)
+    combinations = concepts.unique()
+    texts = ["|".join(_list_bits(known, row)) for row in combinations.iter_rows()]
+    combinations = combinations.with_columns(sources=pl.Series(texts, dtype=pl.String()))
+    return concepts.join(combinations, on=list(columns), how="left", maintain_order="left")["sources"]
 
 
-def write_pairs(
-    terminology: Terminology, path: str | Path, *, lower_case: bool = True, limit: int = LIMIT, seed: int = 0
-) -> dict[str, Any]:
-    """Write a folder of pairs: all unordered pairs of a concept's names, or `limit` drawn uniformly.
+def _list_bits(known: list[str], words: tuple[int, ...]) -> list[str]:
+    """List the sources whose bits are set."""
+    listed = []
+    for word, left in enumerate(words):
+        while left:
+            lowest = left & -left
+            listed.append(known[word * BITS + lowest.bit_length() - 1])
+            left ^= lowest
+    return listed
+
+
+def make_pairs(
+    terminology: Terminology, *, lower_case: bool = True, limit: int = LIMIT, seed: int = 0
+) -> tuple[PairData, dict[str, Any]]:
+    """Make pairs: all unordered pairs of a concept's names, or `limit` drawn uniformly.
 
     terminology (Terminology): Concepts and names.
-    path (str | Path): The folder.
     lower_case (bool): Lower-case names, as SapBERT was trained.
     limit (int): Pairs of a concept at most; 50 in the paper.
     seed (int): Seed of the draw. A concept's pairs depend on its id, its names and the seed only.
-    RETURNS (dict[str, Any]): The counts, the settings and the terminology's fingerprint, as in the manifest.
+    RETURNS (tuple[PairData, dict[str, Any]]): The pairs, and their counts and settings.
     RAISES (ValueError): If no concept has two names, or a setting is invalid.
     """
     if limit < 1 or seed < 0:
@@ -80,8 +113,24 @@ def write_pairs(
             "concepts_cut": int(is_large.sum()),
         },
         "settings": {"lower_case": lower_case, "limit": limit, "seed": seed},
-        "terminology": terminology.fingerprint,
     }
-    pairs = make_pair_data(names["name"], first, second, ids, concept[first], list_sources(terminology))
+    return make_pair_data(names["name"], first, second, ids, concept[first], list_sources(terminology)), data
+
+
+def write_pairs(
+    terminology: Terminology, path: str | Path, *, lower_case: bool = True, limit: int = LIMIT, seed: int = 0
+) -> dict[str, Any]:
+    """Write a folder of pairs made by `make_pairs`.
+
+    terminology (Terminology): Concepts and names.
+    path (str | Path): The folder.
+    lower_case (bool): Lower-case names, as SapBERT was trained.
+    limit (int): Pairs of a concept at most; 50 in the paper.
+    seed (int): Seed of the draw.
+    RETURNS (dict[str, Any]): The counts, the settings and the terminology's fingerprint, as in the manifest.
+    RAISES (ValueError): If no concept has two names, or a setting is invalid.
+    """
+    pairs, data = make_pairs(terminology, lower_case=lower_case, limit=limit, seed=seed)
+    data["terminology"] = terminology.fingerprint
     save_pairs(pairs, path, data)
     return data

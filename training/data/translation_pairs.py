@@ -11,7 +11,8 @@ from typing import Any, Literal, get_args
 from spacy_sapbert.terminology.readers.lines import SourceFile, invalid_utf8
 
 from ..errors import Errors
-from .pairs import SEPARATOR, index_pairs, save_pairs
+from .pairs import index_pairs, save_pairs
+from .pairs_text import SEPARATOR
 
 ParallelLabel = Literal["word", "pair"]
 SPACES = re.compile(r"[ \t]+")

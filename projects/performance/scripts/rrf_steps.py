@@ -35,36 +35,30 @@ class Step:
 
 
 def make_our_steps(folder: Path, work: Path, seed: int, *, suppressed: str = "keep") -> list[Step]:
-    """List the steps with the package's commands, without tradenames, and with lines like those of the plain one.
+    """List the steps with the package's command, without tradenames, and with lines like those of the plain one.
 
     folder (Path): The folder with RRF files.
     work (Path): A folder for what is made.
     seed (int): Seed of the choice of pairs.
     suppressed (str): "keep" or "drop" suppressed names.
-    RETURNS (list[Step]): The steps, in order.
+    RETURNS (list[Step]): A single step.
     """
     work.mkdir(parents=True, exist_ok=True)
     terminology, pairs, lines = work / "terminology", work / "pairs", work / "pairs.txt"
     settings = ("--lower-case", "--tradenames", "off", "--suppressed", suppressed)
-    return [
-        Step(
-            "names",
-            _make_command("preprocess", folder, terminology, *settings),
-            lambda: {"names": _count_arrow_rows(terminology / NAMES_FILE)},
-        ),
-        Step(
-            "pairs",
-            _make_command("pairs", terminology, pairs, "--seed", seed, "--text", lines),
-            lambda: {"pairs": count_lines(lines)},
-        ),
-    ]
+    files = ("--pairs", pairs, "--pairs-text", lines, "--seed", seed)
+
+    def count() -> dict[str, int]:
+        return {"names": _count_arrow_rows(terminology / NAMES_FILE), "pairs": count_lines(lines)}
+
+    return [Step("names and pairs", _make_command("preprocess", folder, terminology, *settings, *files), count)]
 
 
 def make_triple_steps(folder: Path, work: Path) -> list[Step]:
     """List the steps from RRF and names to triples.
 
     folder (Path): The folder with RRF files.
-    work (Path): The folder in which the steps for names and pairs have worked.
+    work (Path): The folder in which the step for names and pairs has worked.
     RETURNS (list[Step]): The steps.
     """
     triples = work / "triples"

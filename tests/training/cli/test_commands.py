@@ -52,6 +52,26 @@ def test_preprocess_pairs_and_triples(release, tmp_path):
     assert read_triples(tmp_path / "triples").rows() == [("C2", "PAR", "C1")]
 
 
+def test_preprocess_writes_the_pairs_that_pairs_writes(release, tmp_path):
+    run("preprocess", release, tmp_path / "names", "--lower-case")
+    run("pairs", tmp_path / "names", tmp_path / "pairs", "--text", tmp_path / "pairs.txt")
+    options = ("--pairs", tmp_path / "both", "--pairs-text", tmp_path / "both.txt")
+    output = run("preprocess", release, tmp_path / "again", "--lower-case", *options)
+    assert "1 pairs of 1 possible" in output and "1 lines written" in output and "2 concepts with 3 names" in output
+    for one, other in (("names", "again"), ("pairs", "both")):
+        files = sorted(path.name for path in (tmp_path / one).iterdir())
+        assert files == sorted(path.name for path in (tmp_path / other).iterdir())
+        assert all((tmp_path / one / f).read_bytes() == (tmp_path / other / f).read_bytes() for f in files)
+    assert (tmp_path / "both.txt").read_bytes() == (tmp_path / "pairs.txt").read_bytes()
+
+
+def test_names_are_written_even_if_there_are_no_pairs(tmp_path):
+    release = write_release(tmp_path / "rrf", MRCONSO=[atom("C1", "Fever")])
+    with pytest.warns(UserWarning, match="W102"):
+        assert "E602" in run("preprocess", release, tmp_path / "names", "--pairs", tmp_path / "pairs", fails=True)
+    assert Terminology.from_disk(tmp_path / "names").n_names == 1 and not (tmp_path / "pairs").exists()
+
+
 def test_options_of_preprocess(release, tmp_path):
     run("preprocess", release, tmp_path / "names", "--languages", "all", "--level-0-only", "--lower-case")
     terminology = Terminology.from_disk(tmp_path / "names")

@@ -19,8 +19,6 @@ from training.data.pairs import (
     list_pair_concepts,
     load_pairs,
     read_pairs,
-    read_pairs_text,
-    write_pairs_text,
 )
 from training.data.sampling import choose_pairs, make_keys, sample_without_replacement, unrank_pairs
 from training.data.synonym_pairs import write_pairs
@@ -114,37 +112,6 @@ def test_draw_depends_on_concept_names_and_seed_only(tmp_path):
     assert [row[1:] for row in read(tmp_path / "b") if row[0] == "C0"] != [row[1:] for row in first]
 
 
-def test_text_form_both_ways(tmp_path):
-    write_pairs(build({"C1": ["a b", "c", "ü\u3000x"], "C2": ["d", "e"]}), tmp_path / "pairs")
-    assert write_pairs_text(tmp_path / "pairs", tmp_path / "pairs.txt") == 4
-    lines = (tmp_path / "pairs.txt").read_text(encoding="utf8").split("\n")
-    assert lines == ["C1||a b||c", "C1||a b||ü x", "C1||c||ü x", "C2||d||e", ""]
-    data = read_pairs_text(tmp_path / "pairs.txt", tmp_path / "again")
-    assert read(tmp_path / "again") == read(tmp_path / "pairs")
-    assert data["counts"] == {"pairs": 4, "concepts_with_pairs": 2}
-
-
-def test_text_of_windows_is_read_as_any_other(tmp_path):
-    (tmp_path / "pairs.txt").write_bytes("\ufeffC1||a||b\r\nC1||a||ü\r\n".encode())
-    read_pairs_text(tmp_path / "pairs.txt", tmp_path / "pairs")
-    assert read(tmp_path / "pairs") == [("C1", "a", "b"), ("C1", "a", "ü")]
-
-
-def test_what_can_not_be_written_as_text_leaves_nothing(tmp_path):
-    write_pairs(build({"C1": ["a|b", "c"]}), tmp_path / "pairs")
-    with pytest.raises(ValueError, match="E603"):
-        write_pairs_text(tmp_path / "pairs", tmp_path / "pairs.txt")
-    assert [path.name for path in tmp_path.iterdir()] == ["pairs"]
-
-
-@pytest.mark.parametrize("line", ["C1||a", "C1||a||b||c", "C1|| ||b", "C1|a|b", ""])
-def test_lines_of_another_form_are_refused(tmp_path, line):
-    (tmp_path / "pairs.txt").write_text(f"C1||a||b\n{line}\nC1||a||c\n")
-    with pytest.raises(ValueError, match="E604.*line 2"):
-        read_pairs_text(tmp_path / "pairs.txt", tmp_path / "pairs")
-    assert not (tmp_path / "pairs").exists()
-
-
 def test_what_cannot_be_paired_or_written_is_refused(tmp_path):
     with pytest.raises(ValueError, match="E602.*1 concepts with 1 distinct names"):
         write_pairs(build({"C1": ["A", "a"]}), tmp_path / "pairs")
@@ -153,10 +120,6 @@ def test_what_cannot_be_paired_or_written_is_refused(tmp_path):
     with pytest.raises(ValueError, match="E601"):
         write_pairs(build({"C1": ["a", "b"]}), tmp_path / "pairs", seed=-1)
     assert not (tmp_path / "pairs").exists()
-    write_pairs(build({"C1": ["a|b", "c"]}), tmp_path / "pairs")
-    with pytest.raises(ValueError, match="E603.*'C1'"):
-        write_pairs_text(tmp_path / "pairs", tmp_path / "pairs.txt")
-    assert not (tmp_path / "pairs.txt").exists()
 
 
 def test_damaged_pairs_are_not_read(tmp_path):
@@ -174,7 +137,7 @@ def test_files_are_tables_of_names_and_concepts_and_rows_of_them(tmp_path):
     assert pl.read_parquet(tmp_path / PAIRS_FILE).rows() == [(1, 2, 0), (0, 1, 1), (0, 3, 1), (1, 3, 1)]
     data = load_pairs(tmp_path)
     assert (data.left.dtype, data.right.dtype, data.labels.dtype) == (np.int64,) * 3
-    assert data.sources == ["", ""] and data.sha256 == hash_pairs(tmp_path)
+    assert data.sources.to_list() == ["", ""] and data.sha256 == hash_pairs(tmp_path)
     assert list_pair_concepts(tmp_path) == {"C1", "C2"}
 
 
