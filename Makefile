@@ -15,9 +15,11 @@ demo: $(VENV)/.demo
 test: $(VENV)/.training $(VENV)/.test
 	$(BIN)/python $(PYTEST)
 
-# On its own, behind `test`: with Ray come pandas and pyarrow, which scikit-learn then imports in every process.
+# The tests that need Ray and that of ten kills, and beside them the others of the project, which `test` runs too. On its own,
+# behind `test`: with Ray comes pandas, which scikit-learn then imports in every process.
 corpus-test: $(VENV)/.training $(VENV)/.test $(VENV)/.corpus
-	$(BIN)/python -m pytest tests/projects/test_corpus_project.py tests/projects/test_corpus_ways.py
+	$(BIN)/python -m pytest tests/projects/test_corpus_project.py tests/projects/test_corpus_ways.py \
+	    tests/projects/test_corpus_faults.py --slow
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -9,13 +9,12 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import spacy
 from spacy.language import Language
 from spacy.tokens import DocBin
-
-pa = pytest.importorskip("pyarrow")
-pq = pytest.importorskip("pyarrow.parquet")
 
 SCRIPTS = Path(__file__).parents[2] / "projects" / "corpus" / "scripts"
 TEXTS = (
@@ -163,6 +162,24 @@ def test_given_entities_are_linked_and_none_are_found(nlp):
         assert [entry["id"] for entry in row["candidates"]] == [entry["id"] for entry in expected]
         assert row["kb_id"]
     assert linked.errors.num_rows == 0
+
+
+def test_given_entities_are_found_again_when_a_component_merges_tokens(nlp):
+    from documents import DOCUMENTS
+    from linking import link_block
+
+    given = [{"start": 0, "end": 16, "label": "B"}, {"start": 18, "end": 26, "label": "A"}]
+    rows = [{"document": "one", "text": "Cold temperature, insomnia.", "entities": given}]
+    table = pa.Table.from_pylist(rows, schema=DOCUMENTS)
+    whole = link_block(nlp, table, "fingerprint").mentions
+    nlp.add_pipe("merge_entities", last=True)
+    try:
+        merged = link_block(nlp, table, "fingerprint").mentions
+    finally:
+        nlp.remove_pipe("merge_entities")
+    assert whole["mention"].to_pylist() == ["Cold temperature", "insomnia"]
+    assert None not in whole["kb_id"].to_pylist()
+    assert merged.equals(whole)
 
 
 def test_new_words_are_forgotten_once_many_are_known(nlp, monkeypatch):

@@ -7,11 +7,10 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import spacy
-
-pa = pytest.importorskip("pyarrow")
-pq = pytest.importorskip("pyarrow.parquet")
 
 SCRIPTS = Path(__file__).parents[2] / "projects" / "corpus" / "scripts"
 NAMES = ("common cold", "trouble sleeping", "hypertension", "heart attack", "insomnia", "cold temperature")

@@ -18,7 +18,7 @@ import polars as pl
 import pyarrow.parquet as pq
 import spacy
 from folder import MENTIONS_FOLDER, PART, CorpusError, Job
-from linking import MENTIONS
+from mention_tables import MENTIONS
 from spacy.language import Language
 
 from spacy_sapbert.linker import SapbertLinker

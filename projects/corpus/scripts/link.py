@@ -18,6 +18,7 @@ from work import Result, find_pipeline, hash_pipeline, link_in_process
 from spacy_sapbert.progress import show_progress
 
 SHOWN = 5
+GO_ON = "What is linked stays; run the command again to go on."
 
 
 def main(
@@ -44,6 +45,8 @@ def main(
         unread = link(job, corpus, output, actors)
     except CorpusError as error:
         msg.fail(str(error), exits=1)
+    except OSError as error:
+        msg.fail(f"{output} can't be written, or {corpus} not be read: {error}. {GO_ON}", exits=1)
     if unread:
         shown = "\n".join(unread[:SHOWN])
         msg.fail(
@@ -62,7 +65,8 @@ def link_corpus(job: Job, corpus: Path, output: Path, actors: int = 0) -> list[s
     actors (int): Ray actors; 0 links in this process. If the environment names a cluster (`RAY_ADDRESS`), 0 is as many
         as the cluster has processors.
     RETURNS (list[str]): Blocks that can't be read, with the reasons.
-    RAISES (CorpusError): If there is no input, the folder is that of another job, or it can't be written.
+    RAISES (CorpusError): If there is no input, the folder is that of another job, or a block can't be written.
+    RAISES (OSError): If the manifest can't be written.
     """
     folder = OutputFolder(output)
     with folder.lock():
@@ -77,7 +81,7 @@ def link_corpus(job: Job, corpus: Path, output: Path, actors: int = 0) -> list[s
         with show_progress(total=total, initial=n_done, description="Linking", unit="documents") as progress:
             for result in _link(job, str(output.resolve()), left, actors):
                 if result["stop"]:
-                    raise CorpusError(f"{result['stop']}. What is linked stays; run the command again to go on.")
+                    raise CorpusError(f"{result['stop']}. {GO_ON}")
                 if result["problem"]:
                     unread.append(result["problem"])
                 n_errors += result["errors"]

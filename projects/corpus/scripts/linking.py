@@ -5,45 +5,20 @@ The same function serves one process, Ray actors and Spark, so all of them give 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 from documents import DOCUMENTS
+from mention_tables import ERRORS, Mention, make_mentions
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 
 from spacy_sapbert.annotations import get_probability
 from spacy_sapbert.decision.learned_pipe import LearnedPipe
 from spacy_sapbert.linker import SapbertLinker
-
-CANDIDATE = pa.struct(
-    [
-        ("id", pa.string()),
-        ("concept_id", pa.string()),
-        ("name", pa.string()),
-        ("canonical_name", pa.string()),
-        ("score", pa.float32()),
-        ("probability", pa.float32()),
-    ]
-)
-MENTIONS = pa.schema(
-    [
-        ("document", pa.string()),
-        ("start", pa.int64()),
-        ("end", pa.int64()),
-        ("label", pa.string()),
-        ("mention", pa.string()),
-        ("kb_id", pa.string()),
-        ("probability", pa.float32()),
-        ("candidates", pa.list_(CANDIDATE)),
-        ("pipeline", pa.string()),
-    ]
-)
-ERRORS = pa.schema([("document", pa.string()), ("error", pa.string())])
 
 Entity = tuple[int, int, str]
 # Words that stay in a pipeline's vocabulary.
@@ -88,16 +63,17 @@ class _Row(NamedTuple):
     entities: list[Entity] | None
 
 
-class _Mention(NamedTuple):
-    """A linked entity: as in `MENTIONS`, with the candidates as the pipeline gives them."""
+class _Given(NamedTuple):
+    """The given entities of a document, and their places, which are then not looked up twice.
 
-    start: int
-    end: int
-    label: str
-    mention: str
-    kb_id: str | None
-    probability: float | None
-    candidates: Sequence[dict[str, Any]]
+    entities (list): Start, end and label of each.
+    places (list): First token and end of each.
+    n_tokens (int): The tokens of the document: with another number of them, these places no longer hold.
+    """
+
+    entities: list[Entity]
+    places: list[tuple[int, int]]
+    n_tokens: int
 
 
 def link_block(
@@ -116,7 +92,7 @@ def link_block(
     nlp.max_length = max(nlp.max_length, settings.max_length)
     ids = documents["document"].to_pylist()
     errors: dict[int, str] = {}
-    found: dict[int, list[_Mention]] = {}
+    found: dict[int, list[Mention]] = {}
     rows = list(_list_rows(documents, settings, errors))
     finders = [name for name in nlp.pipe_names if "doc.ents" in nlp.get_pipe_meta(name).assigns]
     linkers = [name for name, component in nlp.pipeline if isinstance(component, SapbertLinker)]
@@ -132,7 +108,7 @@ def link_block(
             _link_rows(nlp, [row for row in rows if row.entities is not None], settings, found, errors)
     mentions = [(ids[number], mention) for number in sorted(found) for mention in found[number]]
     failed = [{"document": ids[number], "error": errors[number]} for number in sorted(errors)]
-    return LinkedBlock(_make_mentions(mentions, fingerprint), pa.Table.from_pylist(failed, schema=ERRORS))
+    return LinkedBlock(make_mentions(mentions, fingerprint), pa.Table.from_pylist(failed, schema=ERRORS))
 
 
 def _empty_caches(nlp: Language) -> None:
@@ -182,7 +158,7 @@ def _link_rows(
     nlp: Language,
     rows: list[_Row],
     settings: LinkingSettings,
-    found: dict[int, list[_Mention]],
+    found: dict[int, list[Mention]],
     errors: dict[int, str],
 ) -> None:
     """Link rows together. If that fails, halves are tried, so that only the documents at fault are left out."""
@@ -201,16 +177,16 @@ def _link_rows(
         found.update((row.number, mentions) for row, mentions in zip(rows, linked, strict=True))
 
 
-def _pipe(nlp: Language, rows: list[_Row], settings: LinkingSettings) -> list[list[_Mention]]:
-    linked: list[list[_Mention]] = [[] for _ in rows]
+def _pipe(nlp: Language, rows: list[_Row], settings: LinkingSettings) -> list[list[Mention]]:
+    linked: list[list[Mention]] = [[] for _ in rows]
     asked = 0
 
-    def make_docs() -> Iterator[tuple[Doc, tuple[int, list[Entity] | None]]]:
+    def make_docs() -> Iterator[tuple[Doc, tuple[int, _Given | None]]]:
         nonlocal asked
         for index, row in enumerate(rows):
-            for doc, spans in _make_docs(nlp, row):
+            for doc, entities in _make_docs(nlp, row):
                 asked += 1
-                yield doc, (index, spans)
+                yield doc, (index, entities)
 
     given = 0
     for doc, (index, entities) in nlp.pipe(make_docs(), as_tuples=True):
@@ -222,7 +198,7 @@ def _pipe(nlp: Language, rows: list[_Row], settings: LinkingSettings) -> list[li
     return [sorted(mentions, key=lambda mention: mention[:3]) for mentions in linked]
 
 
-def _make_docs(nlp: Language, row: _Row) -> Iterator[tuple[Doc, list[Entity] | None]]:
+def _make_docs(nlp: Language, row: _Row) -> Iterator[tuple[Doc, _Given | None]]:
     """Make the document of a row, and copies of it for given entities that overlap, which spaCy's documents can't."""
     if row.entities is None:
         yield nlp.make_doc(row.text), None
@@ -240,7 +216,7 @@ def _make_docs(nlp: Language, row: _Row) -> Iterator[tuple[Doc, list[Entity] | N
                 ents.append(span)
                 chosen.append(entity)
         doc.set_ents(ents)
-        yield doc, chosen
+        yield doc, _Given(chosen, [(span.start, span.end) for span in ents], len(doc))
         left = others
 
 
@@ -253,27 +229,17 @@ def _find_span(doc: Doc, entity: Entity) -> Span:
     return span
 
 
-def _read_doc(doc: Doc, entities: list[Entity] | None, settings: LinkingSettings) -> Iterator[_Mention]:
-    if entities is None:
-        asked = [((ent.start_char, ent.end_char, ent.label_), ent) for ent in doc.ents]
+def _read_doc(doc: Doc, given: _Given | None, settings: LinkingSettings) -> Iterator[Mention]:
+    if given is None:
+        spans = list(doc.ents)
+        entities = [(span.start_char, span.end_char, span.label_) for span in spans]
+    elif len(doc) == given.n_tokens:
+        entities = given.entities
+        spans = [Span(doc, *place, label=entity[2]) for entity, place in zip(given.entities, given.places, strict=True)]
     else:
-        asked = [(entity, _find_span(doc, entity)) for entity in entities]
-    for (start, end, label), span in asked:
+        # A component has merged or split tokens.
+        entities, spans = given.entities, [_find_span(doc, entity) for entity in given.entities]
+    for (start, end, label), span in zip(entities, spans, strict=True):
         candidates = span._.get(settings.attribute) or ()
         kb_id = span[0].ent_kb_id_ or None
-        yield _Mention(start, end, label, span.text, kb_id, get_probability(span), candidates)
-
-
-def _make_mentions(mentions: Sequence[tuple[str, _Mention]], fingerprint: str) -> pa.Table:
-    """Make the table of mentions column by column, which is several times as fast as row by row."""
-    columns = list(zip(*(mention for _, mention in mentions), strict=True)) or [()] * len(_Mention._fields)
-    start, end, label, text, kb_id, probability, candidates = columns
-    flat = [candidate for found in candidates for candidate in found]
-    offsets = np.cumsum([0, *map(len, candidates)], dtype=np.int32)
-    fields = [pa.array([candidate.get(field.name) for candidate in flat], field.type) for field in CANDIDATE]
-    lists = pa.ListArray.from_arrays(pa.array(offsets), pa.StructArray.from_arrays(fields, fields=list(CANDIDATE)))
-    values = [[document for document, _ in mentions], start, end, label, text, kb_id, probability]
-    arrays = [pa.array(column, field.type) for column, field in zip(values, MENTIONS, strict=False)]
-    return pa.Table.from_arrays(
-        [*arrays, lists, pa.repeat(fingerprint, len(mentions)).cast(pa.string())], schema=MENTIONS
-    )
+        yield Mention(start, end, label, span.text, kb_id, get_probability(span), candidates)

@@ -11,7 +11,7 @@ from typing import Any
 import ray
 import ray.data
 from folder import Block, Job
-from work import BlockWorker, Result
+from work import BlockWorker, Result, freeze_objects
 
 # Tasks of Ray Data: each is a few blocks, and its results arrive together.
 TASKS = 10_000
@@ -29,6 +29,7 @@ class BlockActor:
 
     def __init__(self, job: Job, output: str, blocks: Sequence[Block]) -> None:
         self._worker, self._blocks = BlockWorker(job, output, check=True), blocks
+        freeze_objects()
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, list[Any]]:
         """Link the blocks of a batch.

@@ -12,9 +12,10 @@ from pathlib import Path
 import pyarrow as pa
 import spacy
 from documents import DOCUMENTS
-from linking import MENTIONS, LinkingSettings, link_block
+from linking import LinkingSettings, link_block
+from mention_tables import MENTIONS
 from spacy.language import Language
-from work import find_pipeline, hash_pipeline
+from work import find_pipeline, freeze_objects, hash_pipeline
 
 # As Spark writes `MENTIONS`, and `error` beside it.
 MENTIONS_DDL = (
@@ -50,7 +51,9 @@ def make_linker(
 @lru_cache(maxsize=1)
 def _load(pipeline: str) -> tuple[Language, str]:
     folder: Path = find_pipeline(pipeline)
-    return spacy.load(folder), hash_pipeline(folder)
+    loaded = spacy.load(folder), hash_pipeline(folder)
+    freeze_objects()
+    return loaded
 
 
 def _complete(table: pa.Table) -> pa.Table:
