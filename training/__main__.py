@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+import sys
 
 import typer
 
-from .cli import app
+from .cli import load_app
 from .errors import Errors
 
 # What the catalogue of errors puts before each message.
@@ -16,7 +17,7 @@ CODE = re.compile(r"\[E\d{3}\] ")
 def main() -> None:
     """Run a command. An error that says what to do is printed as it is; others keep their traceback."""
     try:
-        app()
+        load_app(sys.argv[1] if len(sys.argv) > 1 else "")()
     except Exception as error:
         # Not str(error): a KeyError's is in quotation marks.
         message = error.args[0] if error.args else None

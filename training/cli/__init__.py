@@ -1,35 +1,50 @@
 """The commands: `python -m training --help`."""
 
-from . import (
-    adaptation,
-    averages,
-    benchmarks,
-    coder_tasks,
-    corpora,
-    data,
-    documents,
-    figures,
-    languages,
-    measures,
-    probes,
-    runs,
-    selection,
-)
-from .application import app
+from __future__ import annotations
 
-__all__ = [
-    "adaptation",
-    "app",
-    "averages",
-    "benchmarks",
-    "coder_tasks",
-    "corpora",
-    "data",
-    "documents",
-    "figures",
-    "languages",
-    "measures",
-    "probes",
-    "runs",
-    "selection",
-]
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import typer
+
+    from .application import app as app
+
+# The commands that each module registers, in the order of `--help`.
+COMMANDS = {
+    "adaptation": ("adaptation-data", "adapt"),
+    "averages": ("average",),
+    "benchmarks": ("evaluate", "coder-tasks", "illustrate", "report"),
+    "coder_tasks": ("mcsm", "relations", "word-similarity"),
+    "corpora": ("convert-corpus", "convert-corpora"),
+    "data": ("preprocess", "pairs", "finetuning-pairs", "parallel-pairs", "triples", "split"),
+    "documents": ("convert-documents", "dictionary-terminology", "measure-documents"),
+    "figures": ("tsne", "histograms", "neighbours"),
+    "languages": ("language-split", "languages"),
+    "measures": ("measure", "sweep"),
+    "probes": ("opposites",),
+    "runs": ("train", "settings", "export", "curves"),
+    "selection": ("select",),
+}
+
+
+def load_app(command: str = "") -> typer.Typer:
+    """Load the application with one command and its neighbours, or with all.
+
+    Importing the modules of all commands takes longer than reading a small release.
+
+    command (str): The command to run. If it is empty or unknown, all are loaded.
+    RETURNS (typer.Typer): The application.
+    """
+    wanted = [module for module, commands in COMMANDS.items() if command in commands]
+    for module in wanted or COMMANDS:
+        import_module(f"{__name__}.{module}")
+    from .application import app
+
+    return app
+
+
+def __getattr__(name: str) -> object:
+    if name == "app":
+        return load_app()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,6 +1,8 @@
 """The commands as a project runs them, and the check of their inputs."""
 
 import hashlib
+import subprocess
+import sys
 
 import pytest
 import srsly
@@ -9,7 +11,8 @@ from typer.testing import CliRunner
 
 from spacy_sapbert.terminology import Terminology, TerminologyBuilder, write_rrf
 from training import __main__ as commands
-from training.cli.application import app, read_overrides
+from training.cli import COMMANDS, app
+from training.cli.application import read_overrides
 from training.cli.runs import parse_share
 from training.data.pairs import read_pairs
 from training.data.splits import read_held_out
@@ -35,6 +38,28 @@ def run(*arguments, fails=False):
     result = CliRunner().invoke(app, [str(argument) for argument in arguments])
     assert bool(result.exit_code) == fails, (result.output, result.exception)
     return str(result.exception) if fails else result.output
+
+
+def test_each_module_registers_its_commands():
+    registered = {}
+    for command in app.registered_commands:
+        if not command.hidden:
+            name = command.name or command.callback.__name__.replace("_", "-")
+            registered.setdefault(command.callback.__module__.rpartition(".")[2], []).append(name)
+    assert {module: set(names) for module, names in registered.items()} == {
+        module: set(names) for module, names in COMMANDS.items()
+    }
+
+
+def test_a_command_is_run_without_the_modules_of_others():
+    code = (
+        "import sys; from training.cli import load_app; app = load_app('opposites'); "
+        "from typer.testing import CliRunner; result = CliRunner().invoke(app, ['opposites', '--help']); "
+        "assert result.exit_code == 0, result.output; "
+        "print(sorted(name for name in sys.modules if name.startswith('training.cli.')))"
+    )
+    output = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    assert output.strip() == "['training.cli.application', 'training.cli.probes']"
 
 
 def test_preprocess_pairs_and_triples(release, tmp_path):

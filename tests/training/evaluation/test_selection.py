@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from spacy_sapbert.encoder import write_static_encoder
 from spacy_sapbert.terminology import TerminologyBuilder
-from training.cli.application import app
+from training.cli import app
 from training.data.splits import hold_out_source
 from training.evaluation.measure import ResultStore
 from training.evaluation.selection import (

@@ -10,7 +10,6 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
-import training.cli.figures  # noqa: F401  # registers its commands
 from spacy_sapbert.terminology import TerminologyBuilder
 from training.cli import app
 from training.cli import figures as figure_commands

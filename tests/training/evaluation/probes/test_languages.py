@@ -6,7 +6,7 @@ import srsly
 from typer.testing import CliRunner
 
 from spacy_sapbert.terminology import Terminology, TerminologyBuilder
-from training.cli.application import app
+from training.cli import app
 from training.data.language_split import read_language_split, split_languages, write_language_split
 from training.data.language_tasks import count_languages, list_language_names, make_language_tasks
 from training.data.pairs import read_pairs

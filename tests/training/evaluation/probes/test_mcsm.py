@@ -8,7 +8,7 @@ import srsly
 from typer.testing import CliRunner
 
 from spacy_sapbert.terminology import TerminologyBuilder
-from training.cli.application import app
+from training.cli import app
 from training.evaluation.probes import mcsm as module
 from training.evaluation.probes.mcsm import SEMANTIC_TYPES, discounts, measure_mcsm
 from training.evaluation.systems.concept_vectors import ConceptVectors

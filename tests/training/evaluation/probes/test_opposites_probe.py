@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from training.cli.application import app
+from training.cli import app
 from training.data.opposites import OppositePair, write_opposites
 from training.evaluation.measure import ResultStore, measure
 from training.evaluation.probes.opposites import OppositesTask, list_rows, measure_opposites

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from spacy_sapbert.encoder import EncoderShim
 from spacy_sapbert.files import write_manifest
 from spacy_sapbert.terminology import TerminologyBuilder
-from training.cli.application import app
+from training.cli import app
 from training.data.triples import FORMAT_VERSION, TRIPLES_FILE, TRIPLES_MANIFEST
 from training.evaluation.probes.relation_classification import (
     FEATURES,

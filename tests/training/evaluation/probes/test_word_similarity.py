@@ -12,7 +12,7 @@ from spacy.vectors import Vectors
 from spacy.vocab import Vocab
 from typer.testing import CliRunner
 
-from training.cli.application import app
+from training.cli import app
 from training.evaluation.probes.word_similarity import correlate, measure_word_similarity, read_rated_pairs
 from training.evaluation.systems.concept_vectors import ConceptVectors
 from training.evaluation.systems.word_vectors import WordVectorSystem
