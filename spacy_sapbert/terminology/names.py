@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import polars as pl
 
 from ..normalization import normalize_name
@@ -25,6 +26,37 @@ def normalize_names(names: pl.Series) -> pl.Series:
     return names.replace(list(changed), list(changed.values())) if changed else names
 
 
+def list_distinct_names(names: pl.DataFrame, *, lower_case: bool = True) -> pl.DataFrame:
+    """List the distinct names of each concept, whatever their language.
+
+    names (pl.DataFrame): The names of a terminology, sorted by concept.
+    lower_case (bool): Lower-case them first.
+    RETURNS (pl.DataFrame): The columns `concept` (row) and `name`, sorted by both, so that the order of reading has no
+        effect.
+    """
+    name = pl.col("name").str.to_lowercase() if lower_case else pl.col("name")
+    # Names are sorted by concept already, so that sorting them is faster than hashing them.
+    listed = names.select("concept", name).sort("concept", "name")
+    is_repeated = (pl.col("concept") == pl.col("concept").shift()) & (pl.col("name") == pl.col("name").shift())
+    return listed.filter(~is_repeated.fill_null(False))
+
+
+def find_repeated(rows: pl.DataFrame) -> np.ndarray:
+    """Find the rows that may occur several times, by their hashes.
+
+    rows (pl.DataFrame): Any table.
+    RETURNS (np.ndarray): True for all repeated rows, and for hardly any other; shape (rows,), bool.
+    """
+    hashes = rows.hash_rows().to_numpy()
+    ordered = np.sort(hashes)
+    repeated = ordered[1:][ordered[1:] == ordered[:-1]]
+    if not len(repeated):
+        return np.zeros(len(hashes), dtype=bool)
+    places = np.minimum(np.searchsorted(repeated, hashes), len(repeated) - 1)
+    is_repeated: np.ndarray = repeated[places] == hashes
+    return is_repeated
+
+
 def unite_names(names: pl.DataFrame, key: Sequence[str] = NAME_KEY) -> pl.DataFrame:
     """Keep one row for each distinct name, with all sources that give it.
 
@@ -36,23 +68,45 @@ def unite_names(names: pl.DataFrame, key: Sequence[str] = NAME_KEY) -> pl.DataFr
     key (Sequence[str]): The columns that make a name distinct.
     RETURNS (pl.DataFrame): The same columns, in the order of each name's first row.
     """
-    others = [column for column in names.columns if column not in (*key, "preferred")]
-    # Most names have one source: collecting lists for the others only is several times as fast.
-    united = (
-        names.with_row_index("first_row")
-        .group_by(key)
-        .agg(pl.first("first_row", *others), pl.any("preferred"), pl.n_unique("source").alias("n_sources"))
-        .sort("first_row")
-    )
-    several = united.filter(pl.col("n_sources") > 1).select(key)
-    if several.height:
-        parts = pl.col("source").str.split(SOURCE_SEPARATOR).explode()
+    rows, groups = _group_repeated(names.select(key))
+    if not len(rows):
+        return names
+    starts = np.flatnonzero(np.concatenate([[True], groups[1:] != groups[:-1]]))
+    kept = np.ones(names.height, dtype=bool)
+    kept[np.delete(rows, starts)] = False
+    preferred = names["preferred"].to_numpy().copy()
+    preferred[rows[starts]] = np.logical_or.reduceat(preferred[rows], starts)
+    source = names["source"].gather(rows)
+    has_several = np.logical_or.reduceat((source != source.gather(starts).gather(groups)).to_numpy(), starts)
+    united = names.with_columns(pl.Series("preferred", preferred))
+    if has_several.any():
+        table = pl.DataFrame({"row": rows[starts][groups], "part": source}).filter(pl.Series(has_several[groups]))
         joined = (
-            names.join(several, on=key, how="semi", maintain_order="left")
-            .group_by(key)
-            .agg(parts.filter(parts != "").unique(maintain_order=True).alias("parts"))
-            .select(*key, joined=pl.col("parts").list.join(SOURCE_SEPARATOR))
+            table.with_columns(pl.col("part").str.split(SOURCE_SEPARATOR))
+            .explode("part")
+            .filter(pl.col("part") != "")
+            .unique(maintain_order=True)
+            .group_by("row", maintain_order=True)
+            .agg(pl.col("part").str.join(SOURCE_SEPARATOR))
         )
-        united = united.join(joined, on=key, how="left", maintain_order="left")
-        united = united.with_columns(source=pl.coalesce("joined", "source"))
-    return united.select(names.columns)
+        united = united.with_columns(united["source"].scatter(joined["row"], joined["part"]))
+    return united.filter(pl.Series(kept))
+
+
+def _group_repeated(keys: pl.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+    """Find the rows whose key occurs several times, sorted by group and row, and number the groups."""
+    may_repeat = np.flatnonzero(find_repeated(keys))
+    # The groups of these few rows: equal keys have equal hashes, and different keys nearly always different ones.
+    few = keys[may_repeat]
+    hashes = few.hash_rows().to_numpy()
+    order = np.argsort(hashes, kind="stable")
+    ordered = few[order]
+    is_same = ordered.select(pl.all_horizontal(pl.all() == pl.all().shift()).fill_null(False)).to_series().to_numpy()
+    ends = hashes[order][1:] != hashes[order][:-1]
+    if len(order) and (is_same[1:] == ends).any():
+        # Two keys share a hash: number the keys themselves.
+        numbers = few.select(pl.struct(pl.all()).rank("dense")).to_series().to_numpy()
+        order = np.argsort(numbers, kind="stable")
+        ends = numbers[order][1:] != numbers[order][:-1]
+    groups = np.cumsum(np.concatenate([[0], ends])) if len(order) else np.zeros(0, dtype=np.int64)
+    return may_repeat[order], groups

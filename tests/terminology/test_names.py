@@ -1,6 +1,7 @@
 """Names and their sources, united, against a plain loop."""
 
 import polars as pl
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -61,3 +62,18 @@ def test_another_key_unites_alike_and_other_columns_are_those_of_the_first_row(r
     for row, name in enumerate(rows):
         first.setdefault(name[:3], row)
     assert united["row"].to_list() == list(first.values())
+
+
+@pytest.mark.parametrize("hashes", ["distinct", "shared"])
+def test_names_are_united_by_their_keys_whatever_their_hashes(monkeypatch, hashes):
+    rows = [("a", 0, "ENG", "X", False), ("b", 0, "ENG", "X", False), ("a", 0, "ENG", "Y", True)]
+    rows += [("a", 0, "GER", "Z", False), ("b", 0, "ENG", "X", False), ("a", 1, "ENG", "Q", False)]
+    names = pl.DataFrame(rows, schema=["name", "concept", "language", "source", "preferred"], orient="row")
+    if hashes == "shared":
+        monkeypatch.setattr(pl.DataFrame, "hash_rows", lambda frame: pl.zeros(frame.height, pl.UInt64(), eager=True))
+    assert unite_names(names).rows() == [
+        ("a", 0, "ENG", "X|Y", True),
+        ("b", 0, "ENG", "X", False),
+        ("a", 0, "GER", "Z", False),
+        ("a", 1, "ENG", "Q", False),
+    ]

@@ -18,11 +18,11 @@ from scipy.sparse.csgraph import connected_components
 
 from spacy_sapbert.spelling import normal_words
 from spacy_sapbert.terminology import Terminology
+from spacy_sapbert.terminology.names import list_distinct_names
 
 from ..errors import Errors
 from .opposite_words import KINDS, are_opposite, find_slots
 from .run_folder import write_text
-from .synonym_pairs import list_distinct_names
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def find_opposites(terminology: Terminology, *, seed: int = 0) -> list[OppositeP
     seed (int): Seed of the draw. It depends on ids and names, not on the order of rows.
     RETURNS (list[OppositePair]): The pairs, sorted by kind and id.
     """
-    table = list_distinct_names(terminology)
+    table = list_distinct_names(terminology.names)
     is_shared = table["name"].is_duplicated()
     own = table.filter(~is_shared).group_by("concept", maintain_order=True).agg("name")
     names: dict[int, list[str]] = dict(zip(own["concept"].to_list(), own["name"].to_list(), strict=True))
@@ -175,7 +175,7 @@ def _find_shared(terminology: Terminology) -> set[tuple[int, int]]:
     """Find the concepts that share a name or a code, or are parent and child: they may be the same or overlap."""
     concepts = terminology.concepts.select("id", "codes", "parents").with_row_index("row")
     groups = [
-        list_distinct_names(terminology).group_by("name").agg("concept")["concept"],
+        list_distinct_names(terminology.names).group_by("name").agg("concept")["concept"],
         concepts.explode("codes").drop_nulls("codes").group_by("codes").agg("row")["row"],
     ]
     pairs = {pair for group in groups for rows in group.filter(group.list.len() > 1).to_list() for pair in _pair(rows)}

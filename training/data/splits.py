@@ -12,13 +12,13 @@ import polars as pl
 from spacy_sapbert.files import read_manifest
 from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.edits import remove_concepts
+from spacy_sapbert.terminology.names import list_distinct_names
 from spacy_sapbert.terminology.storage import FORMAT_VERSION as TERMINOLOGY_VERSION
 from spacy_sapbert.terminology.storage import MANIFEST as TERMINOLOGY_MANIFEST
 
 from ..errors import Errors
 from .data_folder import DataFolder
 from .opposites import OppositePair, draw_opposites, find_opposites, read_opposites, write_opposites
-from .synonym_pairs import list_distinct_names
 from .task import LinkingTask
 
 TERMINOLOGY_FOLDER, HELD_OUT_FILE, SPLIT_MANIFEST = "terminology", "held_out.json", "split.json"
@@ -75,7 +75,7 @@ def split_terminology(
     RAISES (ValueError): If too few concepts have two names, one of them unshared.
     """
     rng = np.random.default_rng(seed)
-    names = list_distinct_names(terminology)
+    names = list_distinct_names(terminology.names)
     paired, is_eligible = _find_paired(names, len(terminology))
     is_eligible[[terminology.row(id_) for id_ in kept]] = False
     paired = rng.permutation(paired)
@@ -117,7 +117,7 @@ def make_source_task(terminology: Terminology, source: str, *, seed: int = 0) ->
     """
     has_source = terminology.names["source"].cast(pl.String).str.split("|").list.contains(source)
     concepts = terminology.names.filter(has_source)["concept"].unique().sort().to_numpy()
-    names = list_distinct_names(terminology)
+    names = list_distinct_names(terminology.names)
     # A name shared with a training concept is no query: training sees it.
     paired, is_eligible = _find_paired(names, len(terminology))
     asked = paired[is_eligible[paired] & np.isin(paired, concepts)]

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from spacy_sapbert.terminology import Terminology
+from spacy_sapbert.terminology.names import list_distinct_names
 
 from ..errors import Errors
 from .pairs import PairData, make_pair_data, save_pairs
@@ -17,21 +18,6 @@ from .sampling import choose_pairs, make_keys
 LIMIT = 50
 # Bits of a number that hold a source each; the last one is the sign.
 BITS = 63
-
-
-def list_distinct_names(terminology: Terminology, *, lower_case: bool = True) -> pl.DataFrame:
-    """List the distinct names of each concept, whatever their language.
-
-    terminology (Terminology): Concepts and names.
-    lower_case (bool): Lower-case them first.
-    RETURNS (pl.DataFrame): The columns `concept` (row) and `name`, sorted by both, so that the order of reading has no
-        effect.
-    """
-    name = pl.col("name").str.to_lowercase() if lower_case else pl.col("name")
-    # Names are sorted by concept already: only the names within a concept need sorting.
-    names = terminology.names.select("concept", name).sort("concept", "name")
-    is_repeated = (pl.col("concept") == pl.col("concept").shift()) & (pl.col("name") == pl.col("name").shift())
-    return names.filter(~is_repeated.fill_null(False))
 
 
 def list_sources(terminology: Terminology) -> pl.Series:
@@ -92,7 +78,7 @@ def make_pairs(
     """
     if limit < 1 or seed < 0:
         raise ValueError(Errors.E601.format(limit=limit, seed=seed))
-    names = list_distinct_names(terminology, lower_case=lower_case)
+    names = list_distinct_names(terminology.names, lower_case=lower_case)
     concept = names["concept"].to_numpy()
     offsets = np.searchsorted(concept, np.arange(len(terminology) + 1, dtype=np.uint32)).astype(np.int64)
     n = np.diff(offsets)

@@ -87,14 +87,11 @@ def read_atoms(folder: RrfFolder, settings: RrfSettings) -> tuple[pl.DataFrame, 
     conditions = _make_conditions(settings)
     for block in folder.tables("MRCONSO", COLUMNS):
         n = block.height
-        block = _with_good_ids(block, folder)
+        block, own_ids = _with_good_ids(block, folder)
         dropped["bad_id"] += n - block.height
-        ids.append(block["CUI"].unique())
+        ids.append(own_ids)
         labels.append(block.group_by(*LABELS, "SRL").len("rows"))
-        for reason, condition in conditions.items():
-            n = block.height
-            block = block.filter(condition)
-            dropped[reason] += n - block.height
+        block = _keep(block, conditions, dropped)
         n = block.height
         block, n_changed = _as_atoms(block, settings.lower_case)
         kept.append(block)
@@ -149,15 +146,34 @@ def _make_conditions(settings: RrfSettings) -> dict[str, pl.Expr]:
     return conditions
 
 
-def _with_good_ids(block: pl.DataFrame, folder: RrfFolder) -> pl.DataFrame:
-    """Drop or refuse atoms with a concept id that cannot be written to a document."""
-    is_bad = (pl.col("CUI") == "") | pl.col("CUI").str.contains(NOT_IN_ID)
-    bad = block.filter(is_bad)
-    if not bad.height:
+def _keep(block: pl.DataFrame, conditions: dict[str, pl.Expr], dropped: Counter[str]) -> pl.DataFrame:
+    """Keep the atoms that meet all conditions, and count the others by the first condition that they fail."""
+    if not conditions:
         return block
+    # Rows are copied once, whatever the number of conditions.
+    masks = block.select(condition.alias(reason) for reason, condition in conditions.items())
+    kept = masks.get_columns()[0]
+    n = block.height
+    for mask in masks.iter_columns():
+        kept = kept & mask
+        left = int(kept.sum())
+        dropped[mask.name] += n - left
+        n = left
+    return block.filter(kept)
+
+
+def _with_good_ids(block: pl.DataFrame, folder: RrfFolder) -> tuple[pl.DataFrame, pl.Series]:
+    """Drop or refuse atoms with a concept id that cannot be written to a document, and list the distinct ids."""
+    # A release is nearly sorted by concept: most repeated ids follow each other.
+    ids = block["CUI"].filter((block["CUI"] != block["CUI"].shift()).fill_null(True)).unique()
+    is_bad = (ids == "") | ids.str.contains(NOT_IN_ID)
+    if not is_bad.any():
+        return block, ids
+    bad = pl.col("CUI").is_in(ids.filter(is_bad).implode())
     if folder.errors == "raise":
-        raise ValueError(Errors.E126.format(file=folder.path / "MRCONSO", id=bad["CUI"][0], name=bad["STR"][0]))
-    return block.filter(~is_bad)
+        first = block.filter(bad).row(0, named=True)
+        raise ValueError(Errors.E126.format(file=folder.path / "MRCONSO", id=first["CUI"], name=first["STR"]))
+    return block.filter(~bad), ids.filter(~is_bad)
 
 
 def _as_atoms(block: pl.DataFrame, lower_case: bool) -> tuple[pl.DataFrame, int]:

@@ -102,10 +102,13 @@ def _read(folder: RrfFolder, settings: RrfSettings) -> Terminology:
 
 def _count_unknown(tables: dict[str, pl.DataFrame], ids: pl.Series) -> dict[str, int]:
     """Count the rows of each file about concepts that MRCONSO does not have, and warn if there are many."""
-    counts = {}
+    # All ids are looked up at once: this makes one set of the known ones.
+    mentioned = pl.concat([column for table in tables.values() for column in table.iter_columns()]).unique()
+    missing = mentioned.filter(~mentioned.is_in(ids.implode()))
+    counts = dict.fromkeys(tables, 0)
     for file, table in tables.items():
-        is_known = pl.all_horizontal(pl.all().is_in(ids.implode()))
-        counts[file] = table.height - table.filter(is_known).height
+        if len(missing):
+            counts[file] = table.filter(pl.any_horizontal(pl.all().is_in(missing.implode()))).height
         if counts[file] > UNKNOWN_SHARE * table.height:
             message = Warnings.W104.format(n=counts[file], total=table.height, file=file)
             warnings.warn(message, stacklevel=5)

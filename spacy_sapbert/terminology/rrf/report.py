@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from ..licences import Source
+from ..names import find_repeated, list_distinct_names
 from ..readers.checksums import verify
 from .atoms import LONG, AtomCounts
 from .folder import RrfFolder
@@ -55,7 +57,7 @@ def make_report(folder: RrfFolder, parts: ReportParts) -> dict[str, Any]:
     RAISES (ValueError): If a file does not match the folder's list of checksums.
     """
     counts, atoms, files = parts.counts, parts.atoms, folder.describe()
-    distinct = list_distinct(parts.names)
+    distinct = list_distinct_names(parts.names)
     return {
         "files": files,
         "settings": parts.settings.to_dict(),
@@ -84,37 +86,30 @@ def make_report(folder: RrfFolder, parts: ReportParts) -> dict[str, Any]:
     }
 
 
-def list_distinct(names: pl.DataFrame) -> pl.DataFrame:
-    """List the distinct names of each concept, ignoring language and case.
-
-    names (pl.DataFrame): The names of a terminology.
-    RETURNS (pl.DataFrame): The columns `concept` and `name`.
-    """
-    return names.select("concept", pl.col("name").str.to_lowercase()).unique()
-
-
 def count_names_per_concept(distinct: pl.DataFrame) -> dict[str, int]:
     """Count concepts by their number of distinct names.
 
-    distinct (pl.DataFrame): The names that `list_distinct` returned.
+    distinct (pl.DataFrame): The names that `list_distinct_names` returned.
     RETURNS (dict[str, int]): The number of concepts by number of names, such as "5-9"; the highest number of names
         under "largest".
     """
-    n = distinct.group_by("concept").len()["len"]
+    n = np.bincount(distinct["concept"].to_numpy())
+    n = n[n > 0]
     counts = {}
     for low, high in BINS:
         label = f"{low}+" if high is None else str(low) if low == high else f"{low}-{high}"
         counts[label] = int(((n >= low) & (n <= high if high is not None else n >= low)).sum())
-    return {**counts, "largest": int(n.to_numpy().max(initial=0))}
+    return {**counts, "largest": int(n.max(initial=0))}
 
 
 def count_homonyms(distinct: pl.DataFrame) -> dict[str, int]:
     """Count names that belong to several concepts.
 
-    distinct (pl.DataFrame): The names that `list_distinct` returned.
+    distinct (pl.DataFrame): The names that `list_distinct_names` returned.
     RETURNS (dict[str, int]): The number of such `names` and of the `concepts` with one.
     """
-    shared = distinct.filter(pl.col("name").is_duplicated())
+    # Few names are repeated: only those that may be are compared.
+    shared = distinct.filter(pl.Series(find_repeated(distinct.select("name")))).filter(pl.col("name").is_duplicated())
     return {"names": shared["name"].n_unique(), "concepts": shared["concept"].n_unique()}
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 
+from ..names import find_repeated
 from ..table import CONCEPT_SCHEMA
 
 
@@ -15,10 +17,13 @@ def number_concepts(atoms: pl.DataFrame) -> tuple[pl.Series, pl.DataFrame]:
     RETURNS (tuple[pl.Series, pl.DataFrame]): The ids in order, and the atoms with the column `concept`. Atoms of a
         concept keep their order.
     """
-    ids = atoms["CUI"].unique().sort().alias("id")
     # A release is nearly sorted by concept, so one look-up for each run of equal ids is much faster.
     runs = atoms["CUI"].rle().struct.unnest()
-    rows = find_rows(runs["value"], ids)
+    if runs["value"].is_sorted():
+        ids, rows = runs["value"].alias("id"), np.arange(runs.height)
+    else:
+        ids = runs["value"].unique().sort().alias("id")
+        rows = find_rows(runs["value"], ids)
     concept = pl.Series("concept", np.repeat(rows, runs["len"].to_numpy()), dtype=pl.UInt32())
     atoms = atoms.drop("CUI").with_columns(concept)
     if not concept.is_sorted():
@@ -59,10 +64,7 @@ def make_concepts(ids: pl.Series, atoms: pl.DataFrame, columns: dict[str, pl.Dat
         for a concept if the column has lists. A `canonical_name` replaces the name of the lowest rank.
     RETURNS (pl.DataFrame): The concepts.
     """
-    best = atoms.select("concept", "name", "rank").sort("concept", "rank", maintain_order=True)
-    concepts = best.unique("concept", keep="first", maintain_order=True).select(
-        ids, pl.col("name").alias("canonical_name"), "concept"
-    )
+    concepts = pl.DataFrame([ids, _choose_names(atoms)]).with_row_index("concept")
     columns = dict(columns)
     shown = columns.pop("canonical_name", None)
     if shown is not None:
@@ -70,10 +72,34 @@ def make_concepts(ids: pl.Series, atoms: pl.DataFrame, columns: dict[str, pl.Dat
         concepts = concepts.update(first, on="concept", maintain_order="left")
     for name, values in columns.items():
         if isinstance(CONCEPT_SCHEMA[name], pl.List):
-            values = values.group_by("concept", maintain_order=True).agg(pl.col(name).unique(maintain_order=True))
+            concepts = concepts.with_columns(_make_lists(values, name, len(ids)))
         else:
-            values = values.unique("concept", keep="first", maintain_order=True)
-        concepts = concepts.join(values, on="concept", how="left", maintain_order="left")
-        if isinstance(CONCEPT_SCHEMA[name], pl.List):
-            concepts = concepts.with_columns(pl.col(name).fill_null([]))
+            first = values.unique("concept", keep="first", maintain_order=True)
+            concepts = concepts.join(first, on="concept", how="left", maintain_order="left")
     return concepts.select(CONCEPT_SCHEMA.names()).cast(CONCEPT_SCHEMA)
+
+
+def _choose_names(atoms: pl.DataFrame) -> pl.Series:
+    """Choose the canonical name of each concept: the first atom with the lowest rank. Atoms are sorted by concept."""
+    concept = atoms["concept"].to_numpy()
+    starts = np.flatnonzero(np.concatenate([[True], concept[1:] != concept[:-1]]))
+    # Rank and row in one number, so that the lowest is the first atom of the lowest rank.
+    places = (atoms["rank"].to_numpy().astype(np.int64) << 48) | np.arange(atoms.height)
+    best = np.minimum.reduceat(places, starts) & ((1 << 48) - 1)
+    return atoms["name"].gather(best).alias("canonical_name")
+
+
+def _make_lists(values: pl.DataFrame, name: str, n_concepts: int) -> pl.Series:
+    """List the distinct values of each concept in their order; concepts without any have an empty list."""
+    values = values.select("concept", name)
+    may_repeat = find_repeated(values)
+    is_kept = ~may_repeat
+    few = values.filter(pl.Series(may_repeat))
+    is_kept[may_repeat] = few.select(pl.struct(pl.all()).is_first_distinct()).to_series().to_numpy()
+    values = values.filter(pl.Series(is_kept))
+    if not values["concept"].is_sorted():
+        values = values.sort("concept", maintain_order=True)
+    counts = np.bincount(values["concept"].to_numpy(), minlength=n_concepts)
+    offsets = np.concatenate([[0], np.cumsum(counts)])
+    lists = pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), values[name].to_arrow())
+    return pl.Series(name, lists)
