@@ -4,18 +4,16 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
-import polars as pl
 import pytest
 import srsly
 from typer.testing import CliRunner
 
 from spacy_sapbert.encoder import EncoderShim
-from spacy_sapbert.files import write_manifest
 from spacy_sapbert.terminology import Terminology, TerminologyBuilder
 from training.cli import app
 from training.data.run_folder import RunReport
 from training.data.task import LinkingTask
-from training.data.triples import FORMAT_VERSION, TRIPLES_FILE, TRIPLES_MANIFEST
+from training.data.triple_data import index_triples, save_triples
 from training.evaluation.measure import ResultStore, measure_encoder
 from training.evaluation.probes.relation_classification import FEATURES, classify_features
 from training.evaluation.probes.relation_data import RelationChoice, read_relations
@@ -73,8 +71,7 @@ def make_names(numbers):
 def write_triples(folder, rows):
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    pl.DataFrame(rows, schema=["head", "relation", "tail"], orient="row").write_parquet(folder / TRIPLES_FILE)
-    write_manifest(folder / TRIPLES_MANIFEST, FORMAT_VERSION, {})
+    save_triples(index_triples(rows), folder, {})
     return folder
 
 

@@ -21,16 +21,13 @@ from spacy_sapbert.terminology.rrf.tables import find_rows
 from spacy_sapbert.types import OnMalformed
 
 from ..errors import Errors
-from .data_folder import DataFolder
+from .triple_data import TripleData, save_triples
+from .triple_keys import TripleKeys
 
-TRIPLES_FILE = "triples.parquet"
-TRIPLES_MANIFEST = "triples.json"
-FORMAT_VERSION = 1
-FOLDER = DataFolder(TRIPLES_MANIFEST, FORMAT_VERSION, "`triples`")
 # The paper joins the names of relation and attribute; the released code uses the attribute alone.
 RelationLabel = Literal["REL+RELA", "REL", "RELA"]
 # The look-up of concepts has a fixed cost: batches are large.
-ROWS_AT_ONCE = 4_000_000
+ROWS_AT_ONCE = 2_000_000
 COLUMNS = ("CUI1", "REL", "CUI2", "RELA", "SAB", "SUPPRESS")
 
 
@@ -71,13 +68,13 @@ def write_triples(
     for source in sorted(set(sources or ()) - found_sources):
         known = ", ".join(sorted(found_sources)[:30])
         raise ValueError(Errors.E125.format(file=folder.path / "MRREL", what="SAB", value=source, found=known))
-    if not triples.height:
+    if not len(triples):
         raise ValueError(Errors.E606.format(folder=folder.path, rows=folder.read["MRREL"], dropped=dict(dropped)))
-    labels = triples["relation"].value_counts(sort=True)
+    counts = dict(zip(triples.labels, np.bincount(triples.relations).tolist(), strict=True))
     data: dict[str, Any] = {
-        "counts": {"rows": folder.read["MRREL"], "triples": triples.height, "relations": labels.height},
+        "counts": {"rows": folder.read["MRREL"], "triples": len(triples), "relations": len(counts)},
         "dropped": {**dropped, "malformed": folder.malformed_count},
-        "relations": dict(sorted(labels.iter_rows(), key=lambda item: (-item[1], item[0]))),
+        "relations": dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))),
         "settings": {
             "label": label,
             "sources": None if wanted is None else sorted(wanted),
@@ -87,53 +84,28 @@ def write_triples(
         "verified": verify(folder.describe(), folder.path),
         "terminology": terminology.fingerprint,
     }
-    with FOLDER.write(path, data) as temporary:
-        ids = terminology.concepts["id"]
-        named = triples.with_columns(ids.gather(triples[end]).alias(end) for end in ("head", "tail"))
-        named.write_parquet(temporary / TRIPLES_FILE, compression="zstd")
+    save_triples(triples, path, data)
     return data
-
-
-def read_triples(path: str | Path) -> pl.DataFrame:
-    """Read triples, after verifying the folder.
-
-    path (str | Path): A folder written by `write_triples`.
-    RETURNS (pl.DataFrame): The columns `head` (id), `relation` and `tail` (id).
-    RAISES (OSError): If a file is missing or damaged.
-    """
-    FOLDER.read(path)
-    return pl.read_parquet(Path(path) / TRIPLES_FILE)
-
-
-def hash_triples(path: str | Path) -> str:
-    """Read the hash of a folder of triples, after verifying the folder.
-
-    path (str | Path): A folder written by `write_triples`.
-    RETURNS (str): SHA-256, hexadecimal.
-    RAISES (OSError): If a file is missing or damaged.
-    """
-    return str(FOLDER.read(path)["files"][TRIPLES_FILE])
 
 
 def _collect_triples(
     folder: RrfFolder, terminology: Terminology, label: RelationLabel, wanted: Collection[str] | None
-) -> tuple[pl.DataFrame, Counter[str], set[str]]:
+) -> tuple[TripleData, Counter[str], set[str]]:
     """Return the distinct triples, sorted, the numbers of dropped rows by reason, and the sources of all rows."""
     conditions = _make_conditions(folder, terminology, wanted)
     ids = terminology.concepts["id"]
     is_remapped = terminology.report.get("settings", {}).get("remap_retired")
     retired = read_retired(folder, ids) if is_remapped else None
     dropped: Counter[str] = Counter({**dict.fromkeys(conditions, 0), "unnamed_concept": 0, "duplicate": 0})
-    parts: list[pl.DataFrame] = []
+    keys = TripleKeys(len(ids))
+    parts: list[np.ndarray] = []
     sources: set[str] = set()
     for rows in _batches(folder):
         sources |= set(rows["SAB"].unique())
-        parts.append(_keep_triples(remap(rows, ("CUI1", "CUI2"), retired), ids, label, conditions, dropped))
-    together = pl.concat(parts)
+        parts.append(_keep_triples(remap(rows, ("CUI1", "CUI2"), retired), ids, label, conditions, dropped, keys))
     with show_phase("Sorting triples"):
-        triples = together.unique().with_columns(pl.col("relation").cast(pl.String()))
-        triples = triples.sort("relation", "head", "tail")
-    dropped["duplicate"] += together.height - triples.height
+        triples, n_duplicates = keys.unpack(parts, ids)
+    dropped["duplicate"] += n_duplicates
     return triples, dropped, sources
 
 
@@ -156,20 +128,20 @@ def _keep_triples(
     label: RelationLabel,
     conditions: Mapping[str, pl.Expr],
     dropped: Counter[str],
-) -> pl.DataFrame:
-    """Make distinct triples of the rows that meet all conditions, and count the dropped rows."""
+    keys: TripleKeys,
+) -> np.ndarray:
+    """Number the distinct triples of the rows that meet all conditions, and count the dropped rows."""
     for reason, condition in conditions.items():
         n = rows.height
         rows = rows.filter(condition)
         dropped[reason] += n - rows.height
-    named = rows.select(
-        pl.Series("head", find_rows(rows["CUI2"], ids).astype(np.int32)),
-        _make_label(label).cast(pl.Categorical()).alias("relation"),
-        pl.Series("tail", find_rows(rows["CUI1"], ids).astype(np.int32)),
-    ).filter(pl.col("head") >= 0, pl.col("tail") >= 0)
-    dropped["unnamed_concept"] += rows.height - named.height
-    distinct = named.unique(maintain_order=True)
-    dropped["duplicate"] += named.height - distinct.height
+    heads, tails = find_rows(rows["CUI2"], ids), find_rows(rows["CUI1"], ids)
+    is_named = (heads >= 0) & (tails >= 0)
+    labels = rows.filter(pl.Series(is_named)).select(_make_label(label).alias("label"))["label"]
+    named = keys.pack(heads[is_named], labels, tails[is_named])
+    dropped["unnamed_concept"] += rows.height - len(named)
+    distinct = np.unique(named)
+    dropped["duplicate"] += len(named) - len(distinct)
     return distinct
 
 

@@ -26,6 +26,10 @@ class TrainingErrors:
         "No triple is left of the {rows} rows of MRREL in {folder} (dropped: {dropped}). The terminology is probably "
         "of another release, or filtered to few concepts."
     )
+    E609 = (
+        "The {labels} relations of {concepts} concepts are too many to number their triples. Choose fewer sources, or "
+        "the label REL."
+    )
     E610 = (
         "There is no {file} in {path}, so this is no complete folder of training data. Such folders are written by "
         "{commands} of `python -m training`: run the command, or correct the path. Projects read those below their "

@@ -16,7 +16,7 @@ from training.cli.application import read_overrides
 from training.cli.runs import parse_share
 from training.data.pairs import read_pairs
 from training.data.splits import read_held_out
-from training.data.triples import read_triples
+from training.data.triple_data import read_triples
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_preprocess_pairs_and_triples(release, tmp_path):
     assert next(read_pairs(tmp_path / "pairs")).rows() == [("C1", "fever", "pyrexia")]
     assert (tmp_path / "pairs.txt").read_text() == "C1||fever||pyrexia\n"
     assert "1 triples" in run("triples", release, tmp_path / "names", tmp_path / "triples")
-    assert read_triples(tmp_path / "triples").rows() == [("C2", "PAR", "C1")]
+    assert read_triples(tmp_path / "triples").decode().rows() == [("C2", "PAR", "C1")]
 
 
 def test_preprocess_writes_the_pairs_that_pairs_writes(release, tmp_path):

@@ -1,12 +1,25 @@
 """Triples: direction, labels, and what is left out."""
 
+import numpy as np
+import polars as pl
 import pytest
 from rrf_files import atom, rrf_line, write_release
 
+from spacy_sapbert.files import write_manifest
 from spacy_sapbert.terminology import read_rrf
 from spacy_sapbert.terminology.edits import remove_concepts
 from training.data import triples as module
-from training.data.triples import read_triples, write_triples
+from training.data.triple_data import (
+    TRIPLES_FILE,
+    TRIPLES_MANIFEST,
+    hash_triples,
+    index_triples,
+    list_triple_concepts,
+    read_triples,
+    save_triples,
+)
+from training.data.triple_keys import TripleKeys
+from training.data.triples import write_triples
 
 RELATIONS = [
     # Aspirin may treat headache: concept 2 has the relation to concept 1.
@@ -47,7 +60,7 @@ def terminology(release):
 def test_triples(release, terminology, tmp_path, monkeypatch, label, expected, rows_at_once):
     monkeypatch.setattr(module, "ROWS_AT_ONCE", rows_at_once)
     data = write_triples(release, terminology, tmp_path / "triples", label=label)
-    assert set(read_triples(tmp_path / "triples").iter_rows()) == expected
+    assert set(read_triples(tmp_path / "triples").decode().iter_rows()) == expected
     assert data["counts"] == {"rows": 6, "triples": 3, "relations": len({t[1] for t in expected})}
     dropped = {reason: n for reason, n in data["dropped"].items() if n}
     assert dropped == {"self_loop": 1, "unnamed_concept": 1, "duplicate": 1}
@@ -56,7 +69,7 @@ def test_triples(release, terminology, tmp_path, monkeypatch, label, expected, r
 @pytest.mark.filterwarnings("ignore:.*W104")
 def test_sources_of_relations_can_be_chosen(release, terminology, tmp_path):
     data = write_triples(release, terminology, tmp_path / "triples", sources=["NCI"])
-    assert read_triples(tmp_path / "triples").rows() == [("C1", "RO may_treat", "C2")]
+    assert read_triples(tmp_path / "triples").decode().rows() == [("C1", "RO may_treat", "C2")]
     assert data["dropped"]["source"] == 5
 
 
@@ -93,10 +106,53 @@ def test_what_the_reader_leaves_out_gives_no_triples(tmp_path):
     def labels(**options):
         terminology = read_rrf(folder, tradenames="off", **options)
         write_triples(folder, terminology, tmp_path / "triples")
-        return set(read_triples(tmp_path / "triples")["relation"])
+        return set(read_triples(tmp_path / "triples").decode()["relation"])
 
     assert labels() == {"PAR", "RB", "SIB"}
     assert labels(max_restriction_level=0) == {"RB", "SIB"}
     assert labels(sources=["MSH"]) == {"RB", "SIB"}
     assert labels(suppressed="drop") == {"PAR", "SIB"}
     assert labels(remap_retired=True) == {"PAR", "RB", "SIB", "RN"}
+
+
+def test_triples_are_numbers_of_sorted_tables(tmp_path):
+    rows = [("C3", "b", "C1"), ("C1", "a", "C3"), ("C3", "b", "C2")]
+    triples = index_triples(rows)
+    assert triples.concepts.to_list() == ["C1", "C2", "C3"] and triples.labels.to_list() == ["a", "b"]
+    assert triples.decode().rows() == rows and len(triples) == 3
+    save_triples(triples, tmp_path, {})
+    again = read_triples(tmp_path)
+    assert again.decode().rows() == rows
+    assert {column.dtype for column in (again.heads, again.relations, again.tails)} == {np.dtype(np.int32)}
+    assert list_triple_concepts(tmp_path) == {"C1", "C2", "C3"}
+    before = hash_triples(tmp_path)
+    save_triples(
+        index_triples([(head, {"a": "z", "b": "zz"}[label], tail) for head, label, tail in rows]), tmp_path, {}
+    )
+    # The columns of numbers are the same, but not the labels.
+    assert hash_triples(tmp_path) != before
+
+
+def test_keys_keep_the_order_of_labels_whatever_order_they_come_in():
+    ids = pl.Series(["A", "B", "C"])
+    keys = TripleKeys(len(ids))
+    parts = [
+        keys.pack(np.array([2, 0]), pl.Series(["y", "x"]), np.array([0, 2])),
+        keys.pack(np.array([0, 2]), pl.Series(["w", "y"]), np.array([2, 0])),
+    ]
+    triples, dropped = keys.unpack(parts, ids)
+    assert triples.decode().rows() == [("A", "w", "C"), ("A", "x", "C"), ("C", "y", "A")] and dropped == 1
+    assert triples.concepts.to_list() == ["A", "C"]
+
+
+def test_more_relations_than_bits_are_refused():
+    keys = TripleKeys(1 << 31)
+    with pytest.raises(ValueError, match="E609.*5 relations"):
+        keys.pack(np.arange(5), pl.Series(list("abcde")), np.arange(5))
+
+
+def test_folders_of_earlier_versions_are_refused(tmp_path):
+    pl.DataFrame({"head": ["A"], "relation": ["x"], "tail": ["B"]}).write_parquet(tmp_path / TRIPLES_FILE)
+    write_manifest(tmp_path / TRIPLES_MANIFEST, 1, {})
+    with pytest.raises(OSError, match="E611.*format 1.*`triples`"):
+        read_triples(tmp_path)

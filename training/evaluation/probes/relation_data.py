@@ -14,7 +14,7 @@ import polars as pl
 from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.rrf.tables import find_rows
 
-from ...data.triples import read_triples
+from ...data.triple_data import read_triples
 from ...errors import Errors
 
 TEST_SHARE = 0.2
@@ -115,12 +115,11 @@ def read_relations(
     """
     choice = choice or RelationChoice()
     ids = terminology.concepts["id"]
-    frame = read_triples(path)
+    triples = read_triples(path)
     left_out: Counter[str] = Counter()
-    report: dict[str, Any] = {"triples_read": frame.height, "labels_read": frame["relation"].n_unique()}
-    frame = frame.select(
-        pl.Series("head", find_rows(frame["head"], ids)), "relation", pl.Series("tail", find_rows(frame["tail"], ids))
-    )
+    report: dict[str, Any] = {"triples_read": len(triples), "labels_read": len(triples.labels)}
+    rows, labels = find_rows(triples.concepts, ids), triples.labels.gather(triples.relations)
+    frame = pl.DataFrame({"head": rows[triples.heads], "relation": labels, "tail": rows[triples.tails]})
     frame = _keep(frame, (pl.col("head") >= 0) & (pl.col("tail") >= 0), "unknown_concept", left_out)
     inverses = {} if choice.inverses else find_inverses(frame)
     frame = _keep(frame, ~pl.col("relation").is_in(list(inverses)), "inverse_label", left_out)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from spacy_sapbert.terminology.rrf.tables import find_rows
 from spacy_sapbert.terminology.storage import FORMAT_VERSION as TERMINOLOGY_VERSION
 from spacy_sapbert.terminology.storage import MANIFEST
 
-from ...data.triples import FORMAT_VERSION, TRIPLES_FILE, TRIPLES_MANIFEST, read_triples
+from ...data.triple_data import TripleData, hash_triples, read_triples
 from ...errors import Errors, Warnings
 
 
@@ -50,8 +50,8 @@ class Graph:
     name_rows (np.ndarray): Rows in `names` of the names of each concept, concept by concept; int64.
     offsets (np.ndarray): Start of each concept's part of `name_rows`, and the end of the last; shape (concepts + 1,),
         int64.
-    heads, tails (np.ndarray): Rows in `concepts`, shape (triples,), int64.
-    relations (np.ndarray): Rows in `labels`, shape (triples,), int64.
+    heads, tails (np.ndarray): Rows in `concepts`, shape (triples,), int32.
+    relations (np.ndarray): Rows in `labels`, shape (triples,), int32.
     report (dict[str, Any]): Counts of read and excluded triples, names by language.
     identity (dict[str, str]): Hashes of terminology and triples.
     """
@@ -98,22 +98,23 @@ def load_graph(
     terminology = Terminology.from_disk(terminology_path)
     names = choose_names(terminology, languages, lower_case, terminology_path)
     triples = read_triples(triples_path)
-    report: dict[str, Any] = {"triples_read": triples.height}
-    frame = _place(triples, terminology, names, report)
-    counts = frame["relation"].value_counts().filter(pl.col("count") < min_triples)
-    report["rare_labels"] = dict(sorted(counts.iter_rows()))
-    frame = frame.filter(~pl.col("relation").is_in(counts["relation"].implode()))
-    if not frame.height:
+    report: dict[str, Any] = {"triples_read": len(triples)}
+    n_read = len(triples)
+    triples = _place(triples, terminology, names, report)
+    counts = np.bincount(triples.relations, minlength=len(triples.labels))
+    rare = np.flatnonzero((counts > 0) & (counts < min_triples))
+    report["rare_labels"] = {triples.labels[row]: int(counts[row]) for row in rare.tolist()}
+    triples = _select(triples, (counts >= min_triples)[triples.relations])
+    if not len(triples):
         left_out = {name: value for name, value in report.items() if name != "triples_read" and value}
         raise ValueError(
-            Errors.E802.format(path=triples_path, n=triples.height, terminology=terminology_path, left_out=left_out)
+            Errors.E802.format(path=triples_path, n=n_read, terminology=terminology_path, left_out=left_out)
         )
-    graph = _number(frame, names, terminology.concepts["id"])
-    hashes = read_manifest(Path(triples_path) / TRIPLES_MANIFEST, FORMAT_VERSION, check_files=False)["files"]
-    used = names.filter(pl.col("concept").is_in(pl.concat([frame["head"], frame["tail"]]).unique().implode()))
+    graph, used = _number(triples, names, terminology.concepts["id"])
+    counts = np.bincount(graph["relations"])
     report |= {
-        "triples": frame.height,
-        "labels": {label: n for label, n in sorted(frame["relation"].value_counts().iter_rows())},
+        "triples": len(triples),
+        "labels": dict(zip(graph["labels"], counts.tolist(), strict=True)),
         "concepts": len(graph["concepts"]),
         "names": len(graph["name_rows"]),
         "distinct_names": len(graph["names"]),
@@ -122,9 +123,8 @@ def load_graph(
     if languages is None and len(report["names_by_language"]) == 1:
         (language,) = report["names_by_language"]
         warnings.warn(Warnings.W800.format(path=terminology_path, language=language), stacklevel=2)
-    return Graph(
-        **graph, report=report, identity={"terminology": terminology.fingerprint, "triples": hashes[TRIPLES_FILE]}
-    )
+    identity = {"terminology": terminology.fingerprint, "triples": hash_triples(triples_path)}
+    return Graph(**graph, report=report, identity=identity)
 
 
 def choose_names(
@@ -153,38 +153,54 @@ def choose_names(
     return names.unique().sort("concept", "name", "language")
 
 
-def _place(
-    triples: pl.DataFrame, terminology: Terminology, names: pl.DataFrame, report: dict[str, Any]
-) -> pl.DataFrame:
-    """Replace ids by rows of concepts, and exclude triples of concepts without names."""
+def _place(triples: TripleData, terminology: Terminology, names: pl.DataFrame, report: dict[str, Any]) -> TripleData:
+    """Let heads and tails be rows of the terminology's concepts, and exclude triples of concepts without names."""
     ids = terminology.concepts["id"]
     has_names = np.zeros(len(ids) + 1, dtype=bool)
     has_names[names["concept"].unique().to_numpy()] = True
-    heads, tails = find_rows(triples["head"], ids), find_rows(triples["tail"], ids)
     # An unknown concept has row -1, the last one here, which has no names.
-    is_known, is_named = (heads >= 0) & (tails >= 0), has_names[heads] & has_names[tails]
-    report["unknown_concept"] = int((~is_known).sum())
-    report["head_without_names"] = int((is_known & ~has_names[heads]).sum())
-    report["tail_without_names"] = int((is_known & ~has_names[tails]).sum())
-    placed = pl.DataFrame({"head": heads, "relation": triples["relation"], "tail": tails})
-    return placed.filter(pl.Series(is_named)).cast({"head": pl.UInt32(), "tail": pl.UInt32()})
+    rows = find_rows(triples.concepts, ids).astype(np.int32)
+    is_known, is_named = rows >= 0, has_names[rows]
+    known = is_known[triples.heads] & is_known[triples.tails]
+    head_named, tail_named = is_named[triples.heads], is_named[triples.tails]
+    report["unknown_concept"] = int((~known).sum())
+    report["head_without_names"] = int((known & ~head_named).sum())
+    report["tail_without_names"] = int((known & ~tail_named).sum())
+    kept = _select(triples, head_named & tail_named)
+    return replace(kept, concepts=ids, heads=rows[kept.heads], tails=rows[kept.tails])
 
 
-def _number(frame: pl.DataFrame, names: pl.DataFrame, ids: pl.Series) -> dict[str, Any]:
-    """Number concepts, labels and names of the usable triples."""
-    concepts = pl.concat([frame["head"], frame["tail"]]).unique().sort()
-    labels = frame["relation"].unique().sort()
-    own = names.filter(pl.col("concept").is_in(concepts.implode())).select("concept", "name")
-    own = own.unique().sort("concept", "name")
+def _select(triples: TripleData, kept: np.ndarray) -> TripleData:
+    """Keep some triples, with the same tables of concepts and labels."""
+    columns = {name: getattr(triples, name)[kept] for name in ("heads", "relations", "tails")}
+    return replace(triples, **columns)
+
+
+def _number(triples: TripleData, names: pl.DataFrame, ids: pl.Series) -> tuple[dict[str, Any], pl.DataFrame]:
+    """Number concepts, labels and names of the usable triples, and list their names with languages."""
+    concepts, heads, tails = _renumber(len(ids), triples.heads, triples.tails)
+    labels, relations = _renumber(len(triples.labels), triples.relations)
+    used = names.filter(pl.col("concept").is_in(pl.Series(concepts, dtype=pl.UInt32()).implode()))
+    own = used.select("concept", "name").unique().sort("concept", "name")
     distinct = own["name"].unique().sort()
-    concept_of_name = find_rows(own["concept"], concepts)
-    return {
+    concept_of_name = np.searchsorted(concepts, own["concept"].to_numpy())
+    graph = {
         "names": distinct,
         "concepts": ids.gather(concepts),
-        "labels": labels.to_list(),
+        "labels": triples.labels.gather(labels).to_list(),
         "name_rows": find_rows(own["name"], distinct),
         "offsets": np.searchsorted(concept_of_name, np.arange(len(concepts) + 1)).astype(np.int64),
-        "heads": find_rows(frame["head"], concepts),
-        "tails": find_rows(frame["tail"], concepts),
-        "relations": find_rows(frame["relation"], labels),
+        "heads": heads,
+        "tails": tails,
+        "relations": relations,
     }
+    return graph, used
+
+
+def _renumber(n: int, *columns: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Number the rows of a table that columns refer to: the rows used, and the columns with the new numbers."""
+    is_used = np.zeros(n, dtype=bool)
+    for column in columns:
+        is_used[column] = True
+    numbers = np.cumsum(is_used, dtype=np.int32) - np.int32(1)
+    return np.flatnonzero(is_used), *(numbers[column] for column in columns)

@@ -15,7 +15,7 @@ from spacy_sapbert.encoder.token_lists import TokenLists
 from spacy_sapbert.terminology import Terminology
 
 from ...data.run_folder import RunReport
-from ...data.triples import hash_triples, read_triples
+from ...data.triple_data import hash_triples, list_triple_concepts
 from ...encoders.card import Making, describe_length
 from ...engine.method import Learned, Method
 from ...engine.model import Model, group_by_decay
@@ -47,9 +47,7 @@ class GraphFolders:
 
     def list_concepts(self) -> set[str]:
         """List the concepts with triples, including unused ones. See `Source.list_concepts`."""
-        triples = read_triples(self.triples)
-        named = Terminology.from_disk(self.path).concepts["id"]
-        return set(named) & {*triples["head"].unique(), *triples["tail"].unique()}
+        return set(Terminology.from_disk(self.path).concepts["id"]) & list_triple_concepts(self.triples)
 
 
 class CoderModel(Model):

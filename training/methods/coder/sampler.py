@@ -74,7 +74,8 @@ class TripletSampler:
         """
         rng = np.random.default_rng([self.seed, number])
         distinct = self._draw_triples(rng)
-        ends = np.concatenate([self.graph.heads[distinct], self.graph.tails[distinct]])
+        # The columns of the graph are int32, which halves their memory; PyTorch indexes by int64.
+        ends = np.concatenate([self.graph.heads[distinct], self.graph.tails[distinct]]).astype(np.int64)
         names = np.concatenate([self._draw_names(concept, rng) for concept in ends.tolist()])
         concepts, triples = np.repeat(ends, self.repetitions), np.repeat(distinct, self.repetitions)
         if self.random_concepts:
@@ -82,7 +83,7 @@ class TripletSampler:
             starts, counts = self.graph.offsets[others], np.diff(self.graph.offsets)[others]
             names = np.concatenate([names, self.graph.name_rows[starts + rng.integers(0, counts)]])
             concepts = np.concatenate([concepts, others])
-        return TripletBatch(names, concepts, self.graph.relations[triples], triples)
+        return TripletBatch(names, concepts, self.graph.relations[triples].astype(np.int64), triples)
 
     def _draw_others(self, tails: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Draw another concept for each tail, uniformly."""
@@ -97,7 +98,8 @@ class TripletSampler:
         """
         if self._known is None:
             graph = self.graph
-            self._known = np.sort(self._make_keys(graph.heads, graph.relations, graph.tails))
+            self._known = self._make_keys(graph.heads, graph.relations, graph.tails)
+            self._known.sort()
         ends = batch.concepts[: 2 * len(batch.relations) : self.repetitions]
         heads, tails = np.split(ends, 2)
         relations = batch.relations[:: self.repetitions]
@@ -107,7 +109,9 @@ class TripletSampler:
 
     def _make_keys(self, heads: np.ndarray, relations: np.ndarray, tails: np.ndarray) -> np.ndarray:
         # One number per triple: far below 2 ** 63 even for the largest release with 4 million concepts.
-        return (heads * len(self.graph.labels) + relations) * len(self.graph.concepts) + tails
+        keys = heads.astype(np.int64) * len(self.graph.labels) + relations
+        keys *= len(self.graph.concepts)
+        return keys + tails
 
     def _draw_triples(self, rng: np.random.Generator) -> np.ndarray:
         """Draw distinct triples."""

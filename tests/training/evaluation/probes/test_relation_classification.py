@@ -13,10 +13,9 @@ from sklearn.metrics import accuracy_score, f1_score
 from typer.testing import CliRunner
 
 from spacy_sapbert.encoder import EncoderShim
-from spacy_sapbert.files import write_manifest
 from spacy_sapbert.terminology import TerminologyBuilder
 from training.cli import app
-from training.data.triples import FORMAT_VERSION, TRIPLES_FILE, TRIPLES_MANIFEST
+from training.data.triple_data import index_triples, save_triples
 from training.evaluation.probes.relation_classification import (
     FEATURES,
     FINE_TUNING,
@@ -44,8 +43,7 @@ def names():
 
 def write(folder, rows):
     folder.mkdir(exist_ok=True)
-    pl.DataFrame(rows, schema=["head", "relation", "tail"], orient="row").write_parquet(folder / TRIPLES_FILE)
-    write_manifest(folder / TRIPLES_MANIFEST, FORMAT_VERSION, {})
+    save_triples(index_triples(rows), folder, {})
     return folder
 
 
