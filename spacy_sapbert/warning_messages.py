@@ -37,6 +37,12 @@ class Warnings(metaclass=WithCodes):
         "Use the index 'spacy-sapbert.ExactIndex.v1' if that is too little."
     )
 
+    W303 = (
+        "An index of {rows:,} rows needs about {needed:.1f} GB of memory while it is built, and {available:.1f} GB are "
+        "available. The system may end the process, or become slow. Use a machine with more memory, a terminology of "
+        "fewer names, or an encoder of narrower vectors; with `vectors_path`, encoded names are not lost."
+    )
+
     # W4xx: linker
     W401 = (
         "A mention of {n} characters is too long to be a name (limit {limit}) and gets no candidates. The entity "

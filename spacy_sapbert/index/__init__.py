@@ -3,9 +3,10 @@
 from .exact import ExactIndex
 from .factories import make_auto_index, make_exact_index, make_scann_index, make_usearch_index
 from .kinds import is_as_configured, read_index
+from .memory import warn_of_memory
 from .nearest import exact_search
 from .scann import ScannIndex
-from .storage import INDEX_FILE
+from .storage import INDEX_FILE, choose_dtype
 from .subset import Subset
 from .usearch import UsearchIndex
 
@@ -15,6 +16,7 @@ __all__ = [
     "ScannIndex",
     "Subset",
     "UsearchIndex",
+    "choose_dtype",
     "exact_search",
     "is_as_configured",
     "make_auto_index",
@@ -22,4 +24,5 @@ __all__ = [
     "make_scann_index",
     "make_usearch_index",
     "read_index",
+    "warn_of_memory",
 ]

@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import Errors
 from .effort import Steps, search_as_needed
 from .nearest import check_finite, exact_search, take_best
-from .storage import StoredIndex
+from .storage import StoredIndex, choose_dtype
 
 # Above this share of unused rows, an index is rebuilt.
 UNUSED_SHARE = 0.25
@@ -33,8 +33,8 @@ class ExactIndex(StoredIndex):
     def vectors(self) -> np.ndarray:
         """Return the vectors of all rows.
 
-        RETURNS (ndarray): Shape (rows, width), float32; memory-mapped if the index was loaded from disk, but a copy if
-            rows have been added to it.
+        RETURNS (ndarray): Shape (rows, width), float32 or float16 as they are stored; memory-mapped if the index was
+            loaded from disk, but a copy if rows have been added to it.
         RAISES (ValueError): If the index has not been built.
         """
         return self._arranged if self._added is None else np.concatenate([self._arranged, self._added])
@@ -43,9 +43,9 @@ class ExactIndex(StoredIndex):
         """Copy the vectors of some rows.
 
         rows (ndarray): The rows, ascending.
-        RETURNS (ndarray): Shape (rows, width), float32.
+        RETURNS (ndarray): Shape (rows, width), float32 or float16, as they are stored.
         """
-        vectors = np.empty((len(rows), self.width), dtype=np.float32)
+        vectors = np.empty((len(rows), self.width), dtype=self._arranged.dtype)
         first_added = len(self._arranged)
         split = int(np.searchsorted(rows, first_added))
         vectors[:split] = self._arranged[rows[:split]]
@@ -80,13 +80,14 @@ class ExactIndex(StoredIndex):
     ) -> None:
         """Build the index and replace its content.
 
-        vectors (ndarray): Shape (rows, width), L2-normalised.
+        vectors (ndarray): Shape (rows, width), L2-normalised. They are not copied if they have the type that
+            `choose_dtype` chooses.
         fingerprint (str): That of the encoder which made the vectors.
         make_altered (Callable[[], ndarray] | None): Encodes altered names of the rows, shape (n, width). Called if the
             index is approximate, which then measures its recall on them as well.
         RAISES (ValueError): If there are no vectors, or some are not finite.
         """
-        vectors = np.ascontiguousarray(vectors, dtype=np.float32)
+        vectors = np.ascontiguousarray(vectors, dtype=choose_dtype(len(vectors)))
         if vectors.ndim != 2 or 0 in vectors.shape:
             raise ValueError(Errors.E302.format(shape=vectors.shape))
         check_finite(vectors)

@@ -20,7 +20,7 @@ class Rows(Protocol):
         """Count the rows."""
 
     def __getitem__(self, rows: slice, /) -> np.ndarray:
-        """Read some rows, shape (n, width), float32."""
+        """Read some rows, shape (n, width), float32 or float16."""
 
 
 def exact_search(
@@ -28,7 +28,7 @@ def exact_search(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Find the rows with the highest inner products, in blocks that limit memory.
 
-    vectors (Rows): Shape (rows, width), float32: an array, or what reads one.
+    vectors (Rows): Shape (rows, width), float32 or float16: an array, or what reads one.
     queries (ndarray): Shape (n, width), float32.
     k (int): Rows wanted, at most `rows`.
     device (torch.device | None): Where to compute; None for the CPU.
@@ -41,7 +41,8 @@ def exact_search(
         found = [_make_empty(len(part), device) for part in parts]
         # Each block is read, and copied to the device, once.
         for start in range(0, len(vectors), ROW_BLOCK):
-            block = torch.from_numpy(vectors[start : start + ROW_BLOCK]).to(device).T
+            # Products of float16 numbers are computed in float32.
+            block = torch.from_numpy(vectors[start : start + ROW_BLOCK]).to(device).float().T
             found = [_merge(best, part @ block, start, k) for best, part in zip(found, parts, strict=True)]
     scores, rows = (np.concatenate([best.cpu().numpy() for best in ends]) for ends in zip(*found, strict=True))
     return take_best(rows, scores, k)
@@ -57,6 +58,24 @@ def take_best(rows: np.ndarray, scores: np.ndarray, k: int) -> tuple[np.ndarray,
     """
     order = np.lexsort((rows, -scores), axis=-1)[:, :k]
     return np.take_along_axis(rows, order, axis=-1), np.take_along_axis(scores, order, axis=-1)
+
+
+def score_rows(vectors: np.ndarray, queries: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Compute the cosines of queries and their candidates, in blocks that limit memory.
+
+    vectors (ndarray): Shape (rows, width), float32 or float16.
+    queries (ndarray): Shape (n, width), float32.
+    rows (ndarray): Candidates of each query, shape (n, m); -1 where there are fewer.
+    RETURNS (ndarray): Shape (n, m), float32; -inf for -1.
+    """
+    scores = np.full(rows.shape, -np.inf, dtype=np.float32)
+    block = max(1, ROW_BLOCK // rows.shape[1])
+    for start in range(0, len(queries), block):
+        part = slice(start, start + block)
+        found = vectors[rows[part]].astype(np.float32, copy=False)
+        scores[part] = np.matmul(found, queries[part, :, None])[..., 0]
+    scores[rows < 0] = -np.inf
+    return scores
 
 
 def _make_empty(n: int, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:

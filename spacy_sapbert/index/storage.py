@@ -17,7 +17,21 @@ INDEX_FILE = "index.json"
 VECTORS_FILE = "dataset.npy"
 ADDED_FILE = "added.npy"
 ALTERED_FILE = "altered.npy"
+# The structures of an index that has several.
+PARTS_FOLDER = "parts"
 FORMAT_VERSION = 1
+# From so many rows on, vectors are stored in half precision: 10 million of 256 numbers take 5 GB instead of 10. A
+# cosine changes by 3e-5 at most.
+HALF_PRECISION_FROM = 2_000_000
+
+
+def choose_dtype(rows: int) -> np.dtype[Any]:
+    """Choose the precision of an index's vectors.
+
+    rows (int): The rows of the index.
+    RETURNS (dtype): float32, or float16 for large indexes.
+    """
+    return np.dtype(np.float32 if rows < HALF_PRECISION_FROM else np.float16)
 
 
 class StoredIndex:
@@ -51,7 +65,7 @@ class StoredIndex:
             "configuration": self.configuration,
             "recall": self.recall,
         }
-        with fill_folder(Path(path), last=INDEX_FILE) as folder:
+        with fill_folder(Path(path), last=INDEX_FILE, remove=[PARTS_FOLDER]) as folder:
             self._write(folder)
             for name, vectors in ((ADDED_FILE, self._added), (ALTERED_FILE, self._altered)):
                 if vectors is not None:

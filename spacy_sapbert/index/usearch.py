@@ -15,7 +15,7 @@ from ..errors import Errors
 from ..progress import show_progress
 from .approximate import ApproximateIndex
 from .effort import Steps
-from .nearest import ROW_BLOCK, exact_search, take_best
+from .nearest import exact_search, score_rows, take_best
 
 GRAPH_FILE = "graph.usearch"
 # Links of a node; the lowest level has twice as many.
@@ -58,7 +58,7 @@ class UsearchIndex(ApproximateIndex):
         if self._structure is None or expansion * ROWS_PER_CANDIDATE >= len(vectors):
             return exact_search(vectors, queries, k)
         rows = self._structure.search(queries, expansion)
-        scores = _score(vectors, queries, rows)
+        scores = score_rows(vectors, queries, rows)
         rows, scores = take_best(rows, scores, k)
         # Parts of the graph can be out of reach.
         short = (rows < 0).any(axis=1)
@@ -113,7 +113,7 @@ class Graph:
         threads = torch.get_num_threads()
         with show_progress(total=rows, description="Arranging the index", unit="rows") as progress:
             for start in range(0, rows, BUILD_BLOCK):
-                block = np.array(vectors[start : start + BUILD_BLOCK])
+                block = np.array(vectors[start : start + BUILD_BLOCK], dtype=np.float32)
                 index.add(np.arange(start, start + len(block), dtype=np.uint64), block, threads=threads)
                 progress.update(len(block))
         return cls(np.frombuffer(index.save(), dtype=np.uint8))
@@ -150,14 +150,3 @@ class Graph:
         if view is None:
             view = self._local.view = import_usearch().Index.restore(self.data, view=True, enable_key_lookups=False)
         return view
-
-
-def _score(vectors: np.ndarray, queries: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Compute the cosines of queries and their candidates, -inf for missing ones, in blocks that limit memory."""
-    scores = np.full(rows.shape, -np.inf, dtype=np.float32)
-    block = max(1, ROW_BLOCK // rows.shape[1])
-    for start in range(0, len(queries), block):
-        part = slice(start, start + block)
-        scores[part] = np.matmul(vectors[rows[part]], queries[part, :, None])[..., 0]
-    scores[rows < 0] = -np.inf
-    return scores

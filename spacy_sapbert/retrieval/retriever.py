@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..errors import Errors
-from ..index import ExactIndex, Subset
+from ..index import ExactIndex, Subset, choose_dtype, warn_of_memory
 from .altered_names import encode_altered_names
 from .cache import LRUCache
 from .collecting import Collector, Found, IdNumbers, Names
@@ -108,7 +108,9 @@ class Retriever:
         if not groups.tokens:
             raise ValueError(Errors.E410.format(n=terminology.n_names))
         warn_of_unsayable(groups)
-        vectors = encode_groups(groups, encoder, batch_size=batch_size, store=store)
+        warn_of_memory(len(groups.tokens), encoder.width)
+        dtype = choose_dtype(len(groups.tokens))
+        vectors = encode_groups(groups, encoder, batch_size=batch_size, store=store, dtype=dtype)
         make_altered = partial(encode_altered_names, terminology.names["name"], encoder, batch_size=batch_size)
         index.build(vectors, fingerprint=encoder.fingerprint, make_altered=make_altered)
         return cls(terminology, index, *make_row_table(groups.row_of_name, len(index)), groups.keys)

@@ -14,6 +14,7 @@ from .keys import group_keys, make_keys
 
 if TYPE_CHECKING:
     import polars as pl
+    from numpy.typing import DTypeLike
 
     from ..encoder.shim import EncoderShim
     from .vector_store import VectorStore
@@ -77,7 +78,12 @@ def warn_of_unsayable(groups: TokenGroups) -> None:
 
 
 def encode_groups(
-    groups: TokenGroups, encoder: EncoderShim, *, batch_size: int, store: VectorStore | None = None
+    groups: TokenGroups,
+    encoder: EncoderShim,
+    *,
+    batch_size: int,
+    store: VectorStore | None = None,
+    dtype: DTypeLike = np.float32,
 ) -> np.ndarray:
     """Encode token sequences. Vectors in the store are reused.
 
@@ -85,18 +91,20 @@ def encode_groups(
     encoder (EncoderShim): The encoder.
     batch_size (int): Sequences in one forward pass.
     store (VectorStore | None): The store of this encoder's vectors, to which new vectors are added in chunks.
-    RETURNS (ndarray): Shape (sequences, width), float32.
+    dtype (dtype): The type of the vectors.
+    RETURNS (ndarray): Shape (sequences, width).
     """
-    vectors = np.empty((len(groups.tokens), encoder.width), dtype=np.float32)
+    vectors = np.empty((len(groups.tokens), encoder.width), dtype=dtype)
     is_known = np.zeros(len(vectors), dtype=bool) if store is None else store.read(groups.keys, vectors)
     missing = np.flatnonzero(~is_known)
     done = len(vectors) - len(missing)
     with show_progress(total=len(vectors), initial=done, description="Encoding names", unit="names") as progress:
         for start in range(0, len(missing), CHUNK):
             rows = missing[start : start + CHUNK]
-            vectors[rows] = encoder.encode_tokens([groups.tokens[row] for row in rows], batch_size=batch_size)
+            encoded = encoder.encode_tokens([groups.tokens[row] for row in rows], batch_size=batch_size)
+            vectors[rows] = encoded
             if store is not None:
-                store.add(groups.keys[rows], vectors[rows])
+                store.add(groups.keys[rows], encoded)
             progress.update(len(rows))
     return vectors
 

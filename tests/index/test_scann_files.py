@@ -61,20 +61,22 @@ def test_folder_that_is_signed_again_loads(folder):
     assert read_index(folder).configuration["scoring"] == "tree_ah"
 
 
-@pytest.mark.parametrize("place", ["{outside}", "../outside/dataset.npy", "index/../../outside/dataset.npy"])
+@pytest.mark.parametrize(
+    "place", ["{outside}", "../outside/hashed_dataset.npy", "index/../../outside/hashed_dataset.npy"]
+)
 @pytest.mark.parametrize("quote", ['"', "'"])
 def test_paths_out_of_the_folder_are_refused(folder, place, quote):
-    outside = folder.parent / "outside" / "dataset.npy"
+    outside = folder.parent / "outside" / "hashed_dataset.npy"
     outside.parent.mkdir()
-    shutil.copy(folder / "dataset.npy", outside)
-    rewrite(folder, '"dataset.npy"', quote + place.format(outside=outside) + quote)
+    shutil.copy(folder / "hashed_dataset.npy", outside)
+    rewrite(folder, '"hashed_dataset.npy"', quote + place.format(outside=outside) + quote)
     sign(folder)
     with pytest.raises(OSError, match=r"^\[E501\].*scann_assets"):
         read_index(folder)
 
 
 def test_escaped_and_joined_paths_are_refused(folder):
-    rewrite(folder, '"dataset.npy"', '"\\x2e\\x2e/index/" "dataset.npy"')
+    rewrite(folder, '"hashed_dataset.npy"', '"\\x2e\\x2e/index/" "hashed_dataset.npy"')
     sign(folder)
     with pytest.raises(OSError, match=r"^\[E501\]"):
         read_index(folder)

@@ -1,0 +1,111 @@
+"""A large index has several structures and vectors in half precision, and finds what one of full precision finds."""
+
+import numpy as np
+import pytest
+from index_vectors import clustered_vectors
+
+from spacy_sapbert.index import ExactIndex, ScannIndex, UsearchIndex, exact_search, make_scann_index, read_index
+
+ROWS = 3000
+
+
+@pytest.fixture(scope="module", autouse=True)
+def low_thresholds():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("spacy_sapbert.index.approximate.EXACT_BELOW", 2000)
+        patch.setattr("spacy_sapbert.index.storage.HALF_PRECISION_FROM", 2500)
+        patch.setattr("spacy_sapbert.index.scann.PART_ROWS", 800)
+        yield
+
+
+@pytest.fixture(scope="module")
+def index():
+    pytest.importorskip("scann")
+    built = make_scann_index(recall_target=0.97)
+    built.build(clustered_vectors(ROWS), fingerprint="f")
+    return built
+
+
+def test_every_row_is_in_one_part(index):
+    assert [(part.first, part.rows) for part in index._structure] == [(0, 750), (750, 750), (1500, 750), (2250, 750)]
+    rows, scores = index.search(clustered_vectors(ROWS), 1)
+    assert (rows[:, 0] == np.arange(ROWS)).mean() > 0.98
+    np.testing.assert_allclose(scores[rows[:, 0] == np.arange(ROWS)], 1, atol=1e-3)
+
+
+def test_recall_meets_the_target(index):
+    queries = clustered_vectors(500, seed=1)
+    _, expected = exact_search(clustered_vectors(ROWS), queries, 1)
+    _, found = index.search(queries, 1)
+    assert index.recall["at_1"] >= 0.97
+    assert (found[:, 0] >= expected[:, 0] - 1e-3).mean() >= 0.96
+
+
+def test_scores_are_those_of_full_precision(index):
+    vectors, queries = clustered_vectors(ROWS), clustered_vectors(100, seed=1)
+    rows, scores = index.search(queries, 10)
+    assert index.vectors.dtype == np.float16 and scores.dtype == np.float32
+    for query, found, values in zip(queries, rows, scores, strict=True):
+        assert len(set(found.tolist())) == len(found)
+        np.testing.assert_allclose(vectors[found] @ query, values, atol=1e-3)
+        np.testing.assert_allclose(index.vectors[found].astype(np.float32) @ query, values, atol=1e-6)
+        assert (np.diff(values) <= 0).all()
+
+
+def test_a_saved_index_finds_the_same(index, tmp_path):
+    index.to_disk(tmp_path / "a")
+    assert np.load(tmp_path / "a" / "dataset.npy").dtype == np.float16
+    assert (tmp_path / "a" / "parts" / "3" / "scann_assets.pbtxt").is_file()
+    loaded = read_index(tmp_path / "a")
+    assert loaded.vectors.dtype == np.float16 and loaded.recall == index.recall
+    queries = clustered_vectors(100, seed=1)
+    for left, right in zip(index.search(queries, 5), loaded.search(queries, 5), strict=True):
+        assert (left == right).all()
+
+
+def test_a_damaged_part_is_named(index, tmp_path):
+    index.to_disk(tmp_path)
+    path = tmp_path / "parts" / "2" / "hashed_dataset.npy"
+    path.write_bytes(path.read_bytes()[:-1] + b"\0\1")
+    with pytest.raises(OSError, match=r"^\[E504\].*hashed_dataset"):
+        read_index(tmp_path)
+
+
+def test_a_smaller_index_saved_over_a_large_one_leaves_no_parts(index, tmp_path):
+    index.to_disk(tmp_path)
+    small = ScannIndex()
+    small.build(clustered_vectors(700))
+    small.to_disk(tmp_path)
+    loaded = read_index(tmp_path)
+    assert len(loaded) == 700 and loaded.vectors.dtype == np.float32
+    assert not (tmp_path / "parts").exists()
+
+
+def test_no_query_is_compared_with_all_rows(index, monkeypatch):
+    monkeypatch.setattr("spacy_sapbert.index.effort.exact_search", lambda *args: pytest.fail("compared with all rows"))
+    far = -clustered_vectors(50, seed=2)
+    rows, scores = index.search(far, 1)
+    assert (scores[:, 0] < 0.5).any() and (rows >= 0).all()
+
+
+def test_rows_are_taken_and_added_in_half_precision(index):
+    vectors = clustered_vectors(ROWS)
+    more = clustered_vectors(40, seed=9)
+    longer = index.extended(more)
+    taken = longer.take(np.array([3, 2999, 3000, 3039]))
+    assert taken.dtype == np.float16
+    np.testing.assert_allclose(taken, np.concatenate([vectors[[3, 2999]], more[[0, 39]]]), atol=1e-3)
+    assert longer.search(more, 1)[0][:, 0].tolist() == list(range(3000, 3040))
+
+
+@pytest.mark.parametrize("kind", [ExactIndex, UsearchIndex])
+def test_other_kinds_search_half_precision(kind):
+    if kind is UsearchIndex:
+        pytest.importorskip("usearch")
+    vectors, queries = clustered_vectors(ROWS), clustered_vectors(200, seed=1)
+    index = kind()
+    index.build(vectors)
+    assert index.vectors.dtype == np.float16
+    _, expected = exact_search(vectors, queries, 5)
+    _, found = index.search(queries, 5)
+    assert (found[:, 0] >= expected[:, 0] - 1e-3).mean() >= 0.97
