@@ -25,6 +25,8 @@ from rrf_shape import (
     NameKeys,
     draw_names,
 )
+from similar_names import Patterns
+from terminology_input import read_names
 from tqdm import tqdm
 
 from spacy_sapbert.files import fill_folder
@@ -34,12 +36,13 @@ BLOCK = 50_000
 FILES = ("MRCONSO.RRF", "MRREL.RRF", "MRSTY.RRF", "MRSAB.RRF")
 
 
-def make_rrf(folder: Path, n_rows: int, seed: int = 0) -> dict[str, int]:
+def make_rrf(folder: Path, n_rows: int, seed: int = 0, patterns: Patterns | None = None) -> dict[str, int]:
     """Write MRCONSO, MRREL, MRSTY and MRSAB.
 
     folder (Path): Where to write; exists, and is empty.
     n_rows (int): Rows of MRCONSO wanted. There are a few less, because the last concept is whole.
     seed (int): Seed of all random choices.
+    patterns (Patterns | None): Real names that English ones resemble; None for names of syllables.
     RETURNS (dict[str, int]): Rows written, by file.
     RAISES (ValueError): If the rows would need more CUIs than there are.
     """
@@ -53,7 +56,8 @@ def make_rrf(folder: Path, n_rows: int, seed: int = 0) -> dict[str, int]:
                 raise ValueError(
                     f"There are not enough CUIs for {n_rows} rows: {counts['MRCONSO.RRF']} need all of them."
                 )
-            tables, is_last = make_block(first, n_rows - counts["MRCONSO.RRF"], counts["MRCONSO.RRF"], seed)
+            n_before = counts["MRCONSO.RRF"]
+            tables, is_last = make_block(first, n_rows - n_before, n_before, seed, patterns)
             for name, table in tables.items():
                 append(folder / name, table)
                 counts[name] += table.height
@@ -66,13 +70,16 @@ def make_rrf(folder: Path, n_rows: int, seed: int = 0) -> dict[str, int]:
     return counts
 
 
-def make_block(first: int, n_rows: int, n_before: int, seed: int) -> tuple[dict[str, pl.DataFrame], bool]:
+def make_block(
+    first: int, n_rows: int, n_before: int, seed: int, patterns: Patterns | None = None
+) -> tuple[dict[str, pl.DataFrame], bool]:
     """Make the rows of some concepts.
 
     first (int): The number of the first concept.
     n_rows (int): Rows of MRCONSO that may be made.
     n_before (int): Rows of MRCONSO made before.
     seed (int): Seed of the choices.
+    patterns (Patterns | None): As for `make_rrf`.
     RETURNS (tuple[dict, bool]): The tables by file, and whether nothing may follow.
     """
     # What is cut off must not change what stays, so everything is drawn for whole blocks.
@@ -83,19 +90,22 @@ def make_block(first: int, n_rows: int, n_before: int, seed: int) -> tuple[dict[
     is_last = n_concepts < BLOCK
     if is_last and n_before == 0:
         n_concepts = max(n_concepts, 1)
-    atoms = make_atoms(keys, n_before, seed, rng).head(int(rows_until[n_concepts - 1]) if n_concepts else 0)
+    atoms = make_atoms(keys, n_before, seed, rng, patterns).head(int(rows_until[n_concepts - 1]) if n_concepts else 0)
     first_atoms = n_before + np.concatenate([[0], rows_until[:-1]])
     relations = make_relations(first, first_atoms, n_concepts, rng)
     return {"MRCONSO.RRF": atoms, "MRREL.RRF": relations, "MRSTY.RRF": make_types(first, n_concepts, rng)}, is_last
 
 
-def make_atoms(keys: NameKeys, n_before: int, seed: int, rng: np.random.Generator) -> pl.DataFrame:
+def make_atoms(
+    keys: NameKeys, n_before: int, seed: int, rng: np.random.Generator, patterns: Patterns | None = None
+) -> pl.DataFrame:
     """Make rows of MRCONSO.
 
     keys (NameKeys): The names.
     n_before (int): Rows made before.
     seed (int): Seed of the names' words.
     rng (Generator): Makes all other choices.
+    patterns (Patterns | None): As for `make_rrf`.
     RETURNS (DataFrame): The 18 columns.
     """
     name = np.repeat(np.arange(len(keys.rows)), keys.rows)
@@ -108,7 +118,12 @@ def make_atoms(keys: NameKeys, n_before: int, seed: int, rng: np.random.Generato
     spelling = rng.choice(3, size=len(keys.rows), p=[0.4, 0.5, 0.1])[name]
     differs = ~is_first & (rng.random(n) >= SAME_SPELLING_SHARE)
     spelling = np.where(differs, (spelling + 1) % 3, spelling)
-    strings = make_names(keys.concept, keys.variant, keys.language, seed).gather(name)
+    strings = make_names(keys.concept, keys.variant, keys.language, seed)
+    if patterns is not None:
+        english = np.flatnonzero(keys.language == 0)
+        similar = patterns.make(keys.concept[english], keys.variant[english], seed)
+        strings = strings.scatter(english, similar)
+    strings = strings.gather(name)
     source, term_type = _draw_kinds(language, rng)
     code = _number(owner + 10**6)
     lui = pl.Series(concept * 10**5 + variant * len(LANGUAGES) + language)
@@ -283,15 +298,17 @@ def _draw_kinds(language: np.ndarray, rng: np.random.Generator) -> tuple[pl.Seri
     return pl.Series(sources).gather(kind), pl.Series(term_types).gather(kind)
 
 
-def main(folder: Path, rows: int = 100_000, seed: int = 0) -> None:
+def main(folder: Path, rows: int = 100_000, seed: int = 0, names_like: str = "") -> None:
     """Make a synthetic metathesaurus.
 
     folder (Path): The folder; replaced if it exists.
     rows (int): Rows of MRCONSO.
     seed (int): Seed of all random choices.
+    names_like (str): Real names that the English ones resemble, as for `prepare`; empty for names of syllables.
     """
+    patterns = Patterns.split(read_names(Path(names_like)).names["name"]) if names_like else None
     with fill_folder(folder) as new:
-        counts = make_rrf(new, rows, seed)
+        counts = make_rrf(new, rows, seed, patterns)
     print(", ".join(f"{name} {count:,}" for name, count in counts.items()))
 
 
