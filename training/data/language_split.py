@@ -12,8 +12,8 @@ from spacy_sapbert.terminology import Terminology
 
 from ..errors import Errors
 from .language_tasks import TARGET, count_languages, join_tasks, list_language_names, make_language_tasks
-from .splits import FOLDER, HELD_OUT_FILE, hold_out, read_held_out, save_split
-from .task import LinkingTask
+from .splits import FOLDER, HELD_OUT_FILE, hold_out, save_split
+from .task import Dictionary, LinkingTask
 
 
 def split_languages(
@@ -63,7 +63,8 @@ def write_language_split(
 
     terminology (Terminology): Concepts and names of all languages.
     path (str | Path): The folder, for `terminology/`, `held_out_<LAT>.json`, `held_out.json` with the queries of all
-        languages, and the manifest `split.json` with the names and concepts of each language before the split.
+        languages, `dictionary_<hash>.json` with the names that all of them search, and the manifest `split.json` with
+        the names and concepts of each language before the split.
     held_out (int): Concepts to hold out. See `split_languages`.
     dictionary (int): Concepts in the dictionary; 0 for all with a name in the target.
     target (str): The language (LAT) of the names to search.
@@ -85,7 +86,7 @@ def write_language_split(
         "languages": count_languages(terminology),
         "tasks": list(tasks),
     }
-    save_split(path, rest, files, data)
+    save_split(path, rest, files, data, share_dictionary=True)
     return rest, tasks
 
 
@@ -100,7 +101,12 @@ def read_language_split(path: str | Path) -> tuple[dict[str, dict[str, Any]], di
     data = FOLDER.read(path)
     if not {"languages", "tasks"} <= set(data):
         raise ValueError(Errors.E824.format(path=path))
-    tasks = {language: read_held_out(Path(path) / name_task_file(language)) for language in data["tasks"]}
+    # The folder is verified as a whole, and the dictionary read once.
+    dictionaries: dict[Path, Dictionary] = {}
+    tasks = {
+        language: LinkingTask.from_disk(Path(path) / name_task_file(language), dictionaries=dictionaries)
+        for language in data["tasks"]
+    }
     return data["languages"], tasks
 
 

@@ -241,6 +241,7 @@ def save_split(
     data: Mapping[str, Any],
     *,
     opposites: Mapping[str, Sequence[OppositePair]] | None = None,
+    share_dictionary: bool = False,
 ) -> None:
     """Write the parts of a split to one folder.
 
@@ -249,11 +250,12 @@ def save_split(
     tasks (Mapping[str, LinkingTask]): The tasks by file name.
     data (Mapping[str, Any]): Other entries of the manifest.
     opposites (Mapping[str, Sequence[OppositePair]] | None): Pairs of opposites by file name.
+    share_dictionary (bool): Write the dictionary of the tasks once, to a file of its own.
     """
     hashes: dict[str, str] = {}
     with FOLDER.write(path, data, hashes=hashes) as temporary:
         for name, task in tasks.items():
-            task.to_disk(temporary / name)
+            task.to_disk(temporary / name, share_dictionary=share_dictionary)
         for name, pairs in (opposites or {}).items():
             write_opposites(pairs, temporary / name)
         rest.to_disk(temporary / TERMINOLOGY_FOLDER)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, field
+import re
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,11 @@ from ..errors import Errors
 from .run_folder import write_text
 
 CONTENT = "queries and a dictionary"
+# In place of names and ids, the file in the same folder that holds them.
+DICTIONARY_KEYS, SHARED_KEY = ("names", "ids"), "dictionary"
+# Names and ids by these keys.
+Dictionary = dict[str, list[str]]
+SHARED_NAME = re.compile(r"dictionary_[0-9a-f]{16}\.json")
 
 
 @dataclass(frozen=True)
@@ -60,28 +66,43 @@ class LinkingTask:
         starts = np.unique(np.array(self.mention_of)[order], return_index=True)[1]
         return [part.tolist() for part in np.split(order, starts[1:])]
 
-    def to_disk(self, path: str | Path) -> None:
+    def to_disk(self, path: str | Path, *, share_dictionary: bool = False) -> None:
         """Save to a file of JSON.
 
         path (str | Path): The file.
+        share_dictionary (bool): Write the dictionary to a file of its own in the same folder, once for all tasks with
+            the same names and ids.
         """
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_text(path, json.dumps(asdict(self), ensure_ascii=False))
+        # Not `asdict`, which copies millions of names.
+        data = {key.name: getattr(self, key.name) for key in fields(self)}
+        if share_dictionary:
+            dictionary = {key: data.pop(key) for key in DICTIONARY_KEYS}
+            text = json.dumps(dictionary, ensure_ascii=False)
+            data[SHARED_KEY] = f"dictionary_{hashlib.sha256(text.encode('utf8')).hexdigest()[:16]}.json"
+            if not path.with_name(data[SHARED_KEY]).is_file():
+                write_text(path.with_name(data[SHARED_KEY]), text)
+        write_text(path, json.dumps(data, ensure_ascii=False))
 
     @classmethod
-    def from_disk(cls, path: str | Path) -> LinkingTask:
+    def from_disk(
+        cls, path: str | Path, *, dictionaries: dict[Path, dict[str, list[str]]] | None = None
+    ) -> LinkingTask:
         """Load a file saved by `to_disk`.
 
         path (str | Path): The file.
+        dictionaries (dict[Path, Dictionary] | None): The shared dictionaries that have been read, to which others are
+            added: tasks with the same dictionary then share its lists in memory.
         RETURNS (LinkingTask): Queries and dictionary.
-        RAISES (OSError): If there is no such file.
+        RAISES (OSError): If there is no such file, or its dictionary is missing.
         RAISES (ValueError): If it is not a linking task.
         """
-        if not Path(path).is_file():
-            raise FileNotFoundError(Errors.E102.format(file=path, cwd=Path.cwd()))
         try:
-            task = cls(**json.loads(Path(path).read_text(encoding="utf8")))
+            data = _read_json(Path(path))
+            if isinstance(data, dict) and SHARED_KEY in data:
+                data |= _read_dictionary(Path(path), data.pop(SHARED_KEY), {} if dictionaries is None else dictionaries)
+            task = cls(**data)
             is_whole = len(task.queries) == len(task.gold) and len(task.names) == len(task.ids)
             # Until version 0.1 the gold of a query was one id, as a string, which would be read letter by letter.
             is_whole = is_whole and all(isinstance(ids, list) for ids in task.gold)
@@ -106,6 +127,25 @@ class LinkingTask:
             # Tasks without it keep the hashes of earlier versions.
             data.append(self.mention_of)
         return hashlib.sha256(json.dumps(data, ensure_ascii=False).encode()).hexdigest()
+
+
+def _read_json(path: Path) -> Any:
+    if not path.is_file():
+        raise FileNotFoundError(Errors.E102.format(file=path, cwd=Path.cwd()))
+    return json.loads(path.read_text(encoding="utf8"))
+
+
+def _read_dictionary(path: Path, name: str, known: dict[Path, Dictionary]) -> Dictionary:
+    """Read the dictionary that a task shares with others, if it has not been read."""
+    if not SHARED_NAME.fullmatch(name):
+        raise ValueError(f"{name!r} is no name of a dictionary")
+    file = path.with_name(name)
+    if file not in known:
+        data = _read_json(file)
+        if not isinstance(data, dict) or set(data) != set(DICTIONARY_KEYS):
+            raise ValueError(f"{name} holds no names with ids")
+        known[file] = data
+    return known[file]
 
 
 def _check_texts(task: LinkingTask) -> None:

@@ -75,7 +75,8 @@ def _write_task(folder: Path, task: CorpusTask) -> None:
     digest = task.hash()
     if not (path.is_file() and mark.is_file() and mark.read_text() == digest):
         mark.unlink(missing_ok=True)
-        task.linking.to_disk(path)
+        # The languages of XL-BEL, and several parts of a corpus, search the same names.
+        task.linking.to_disk(path, share_dictionary=True)
         mark.write_text(digest)
     seen_ids, seen_path = task.list_seen_ids(), folder / f"{task.name}{SEEN_ENDING}"
     seen_path.unlink(missing_ok=True)
