@@ -45,15 +45,18 @@ def find_repeated(rows: pl.DataFrame) -> np.ndarray:
     """Find the rows that may occur several times, by their hashes.
 
     rows (pl.DataFrame): Any table.
-    RETURNS (np.ndarray): True for all repeated rows, and for hardly any other; shape (rows,), bool.
+    RETURNS (np.ndarray): True for all repeated rows, and for few others; shape (rows,), bool.
     """
-    hashes = rows.hash_rows().to_numpy()
-    ordered = np.sort(hashes)
-    repeated = ordered[1:][ordered[1:] == ordered[:-1]]
-    if not len(repeated):
-        return np.zeros(len(hashes), dtype=bool)
-    places = np.minimum(np.searchsorted(repeated, hashes), len(repeated) - 1)
-    is_repeated: np.ndarray = repeated[places] == hashes
+    # A table of about four places for each row is filled with rows: where another one stands, two share a place. This
+    # is several times as fast as sorting hashes.
+    bits = max(8, (4 * rows.height).bit_length())
+    places = (rows.hash_rows().to_numpy() >> np.uint64(64 - bits)).astype(np.int64)
+    numbers = np.arange(rows.height, dtype=np.uint32)
+    owners = np.zeros(1 << bits, dtype=np.uint32)
+    owners[places] = numbers
+    is_shared = np.zeros(1 << bits, dtype=bool)
+    is_shared[places[owners[places] != numbers]] = True
+    is_repeated: np.ndarray = is_shared[places]
     return is_repeated
 
 
@@ -81,15 +84,18 @@ def unite_names(names: pl.DataFrame, key: Sequence[str] = NAME_KEY) -> pl.DataFr
     united = names.with_columns(pl.Series("preferred", preferred))
     if has_several.any():
         table = pl.DataFrame({"row": rows[starts][groups], "part": source}).filter(pl.Series(has_several[groups]))
+        # Splitting takes time, and the sources of a release are single ones.
+        if table["part"].unique().str.contains(SOURCE_SEPARATOR, literal=True).any():
+            table = table.with_columns(pl.col("part").str.split(SOURCE_SEPARATOR)).explode("part")
         joined = (
-            table.with_columns(pl.col("part").str.split(SOURCE_SEPARATOR))
-            .explode("part")
-            .filter(pl.col("part") != "")
+            table.filter(pl.col("part") != "")
             .unique(maintain_order=True)
             .group_by("row", maintain_order=True)
             .agg(pl.col("part").str.join(SOURCE_SEPARATOR))
         )
-        united = united.with_columns(united["source"].scatter(joined["row"], joined["part"]))
+        # Where all parts are empty, nothing is joined.
+        sources = united["source"].scatter(rows[starts][has_several], "").scatter(joined["row"], joined["part"])
+        united = united.with_columns(sources)
     return united.filter(pl.Series(kept))
 
 

@@ -204,6 +204,8 @@ def test_rows_of_the_report_compare_and_judge():
     real |= {"plain": make_way(1.0), "expected": {"pairs": 5}}
     rows = {(row.part, row.what): row for row in make_rrf_rows({"synthetic": sizes, "real": real})}
     assert rows["1,000,000 rows", "plain / ours, seconds for names and pairs"].value == 0.5
+    assert rows["1,000,000 rows", "plain / ours, seconds for names and pairs"].is_met is False
+    assert rows["open", "plain / ours, seconds for names and pairs"].is_met is None
     assert rows["growth", "exponent, 1,000,000 to 16,000,000 rows"].value == pytest.approx(1.25)
     assert rows["1,000,000 rows", "ours / plain, peak memory"].value == 1.0
     assert rows["1,000,000 rows", "in all"].is_met is None

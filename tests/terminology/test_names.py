@@ -43,6 +43,7 @@ def unite_in_a_loop(rows):
 @example([("a", 0, "ENG", "A||B", "PT", False)] * 2)
 @example([("a", 0, "ENG", "A||B", "PT", False), ("a", 0, "ENG", "C", "PT", False)])
 @example([("a", 0, "ENG", "", "PT", False), ("a", 0, "ENG", "|", "PT", False)])
+@example([("a", 0, "ENG", "|", "PT", False), ("a", 0, "ENG", "", "PT", False)])
 def test_united_names_are_those_of_a_plain_loop(rows):
     names = pl.DataFrame(rows, NAME_SCHEMA, orient="row")
     united = unite_names(names)

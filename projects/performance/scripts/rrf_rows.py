@@ -10,10 +10,12 @@ from rows import Row
 GB = 1e9
 # The targets stand here and nowhere else. A whole release has 15.5 million rows, the open metathesaurus 740,000.
 # Of a whole release the targets are about names and pairs, of the open metathesaurus about triples as well.
-FULL_RELEASE = {"rows": 15_000_000, "seconds": 120, "gigabytes": 8}
+FULL_RELEASE = {"rows": 15_000_000, "seconds": 45, "gigabytes": 5}
 OPEN_METATHESAURUS = {"rows": 1_000_000, "seconds": 60, "gigabytes": 3}
 # Below, imports and other fixed costs hide how the time grows.
 GROWTH_FROM = 1_000_000
+# Plain Python's seconds by ours, from as many rows on.
+TIMES_PLAIN = 1.5
 TRIPLES = "triples"
 COUNT, SECOND, GIGABYTE = "{:,.0f}", "{:.1f} s", "{:.2f} GB"
 
@@ -53,7 +55,8 @@ def _make_size_rows(size: dict[str, Any]) -> list[Row]:
         Row(part, "in all", ours["seconds"], SECOND, at_most=limits.get("seconds")),
         Row(part, "peak memory", ours["peak_bytes"] / GB, GIGABYTE, at_most=limits.get("gigabytes")),
     ]
-    return rows + (_make_plain_rows(part, ours, size["plain"]) if "plain" in size else [])
+    target = TIMES_PLAIN if size["wanted"] >= GROWTH_FROM else None
+    return rows + (_make_plain_rows(part, ours, size["plain"], target) if "plain" in size else [])
 
 
 def _make_count_rows(part: str, measured: dict[str, Any]) -> list[Row]:
@@ -61,13 +64,13 @@ def _make_count_rows(part: str, measured: dict[str, Any]) -> list[Row]:
     return written + [Row(part, step, seconds, SECOND) for step, seconds in measured["steps"].items()]
 
 
-def _make_plain_rows(part: str, ours: dict[str, Any], plain: dict[str, Any]) -> list[Row]:
+def _make_plain_rows(part: str, ours: dict[str, Any], plain: dict[str, Any], target: float | None = None) -> list[Row]:
     seconds = sum(seconds for step, seconds in ours["steps"].items() if step != TRIPLES)
     peak = max(peak for step, peak in ours["peaks"].items() if step != TRIPLES)
     return [
         Row(part, "plain Python, names and pairs", plain["seconds"], SECOND),
         Row(part, "plain Python, peak memory", plain["peak_bytes"] / GB, GIGABYTE),
-        Row(part, "plain / ours, seconds for names and pairs", plain["seconds"] / seconds, "{:.2f}x"),
+        Row(part, "plain / ours, seconds for names and pairs", plain["seconds"] / seconds, "{:.2f}x", at_least=target),
         Row(part, "ours / plain, peak memory", peak / plain["peak_bytes"], "{:.2f}x"),
     ]
 
