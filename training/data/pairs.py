@@ -110,10 +110,10 @@ def _hash_content(
     digest = hashlib.sha256()
     for strings in (names, concepts, pl.Series(dtype=pl.String()) if sources is None else sources):
         content, offsets = join_strings(strings)
-        digest.update(np.diff(offsets).astype("<i8", copy=False))
+        digest.update(np.diff(offsets).astype("<i8", copy=False).data)
         digest.update(content)
     for column in columns:
-        digest.update(np.ascontiguousarray(column, dtype="<i8"))
+        digest.update(np.ascontiguousarray(column, dtype="<i8").data)
     return digest.hexdigest()
 
 
