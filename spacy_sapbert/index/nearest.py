@@ -60,6 +60,20 @@ def take_best(rows: np.ndarray, scores: np.ndarray, k: int) -> tuple[np.ndarray,
     return np.take_along_axis(rows, order, axis=-1), np.take_along_axis(scores, order, axis=-1)
 
 
+def keep_highest(rows: np.ndarray, scores: np.ndarray, k: int) -> np.ndarray:
+    """Keep the rows with the highest scores of each query, in any order: faster than `take_best`.
+
+    rows (ndarray): Shape (n, m).
+    scores (ndarray): Their scores, same shape.
+    k (int): Rows to keep.
+    RETURNS (ndarray): Rows, shape (n, min(k, m)).
+    """
+    if k >= rows.shape[1]:
+        return rows
+    places = np.argpartition(scores, -k, axis=1)[:, -k:]
+    return np.take_along_axis(rows, places, axis=1)
+
+
 def score_rows(vectors: np.ndarray, queries: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Compute the cosines of queries and their candidates, in blocks that limit memory.
 
@@ -70,10 +84,15 @@ def score_rows(vectors: np.ndarray, queries: np.ndarray, rows: np.ndarray) -> np
     """
     scores = np.full(rows.shape, -np.inf, dtype=np.float32)
     block = max(1, ROW_BLOCK // rows.shape[1])
+    # PyTorch gathers rows with all its threads.
+    table = torch.from_numpy(np.asarray(vectors))
+    places = torch.from_numpy(np.maximum(rows, 0))
     for start in range(0, len(queries), block):
         part = slice(start, start + block)
-        found = vectors[rows[part]].astype(np.float32, copy=False)
-        scores[part] = np.matmul(found, queries[part, :, None])[..., 0]
+        with torch.inference_mode():
+            found = table.index_select(0, places[part].flatten()).float().numpy()
+        of_query = found.reshape(-1, rows.shape[1], found.shape[1])
+        scores[part] = np.matmul(of_query, queries[part, :, None])[..., 0]
     scores[rows < 0] = -np.inf
     return scores
 

@@ -18,7 +18,7 @@ from ..progress import show_phase
 from .approximate import ApproximateIndex
 from .effort import Steps
 from .native_output import hide_native_log
-from .nearest import exact_search, score_rows, take_best
+from .nearest import exact_search, keep_highest, score_rows, take_best
 from .storage import PARTS_FOLDER, VECTORS_FILE
 
 # Search budgets as (share of the leaves, rows rescored exactly), cheapest first.
@@ -185,7 +185,7 @@ class ScannIndex(ApproximateIndex):
         found = [part.search(padded, rescored, leaves) for part in self._structure]
         rows, hashed = (np.concatenate(parts, axis=1)[: len(queries)] for parts in zip(*found, strict=True))
         if len(found) > 1:
-            rows, _ = take_best(rows, hashed, rescored)
+            rows = keep_highest(rows, hashed, rescored)
         # Rescoring makes the scores true cosines.
         rows, scores = take_best(rows, score_rows(self._arranged, queries, rows), k)
         # Few searched leaves can hold fewer than k rows. So many rows are wanted only if the nearest ones are useless,
