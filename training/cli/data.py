@@ -47,16 +47,19 @@ def is_written_by_us(rrf_dir: Path) -> bool:
     return ("MRSAT.RRF", DESCRIPTIONS["MRSAT"]) in files.rows()
 
 
-def write_report(report: dict[str, Any], output: Path) -> None:
+def write_report(report: dict[str, Any], output: Path, verified: int) -> None:
     """Write the report of a release beside its terminology, and print its tables.
 
     report (dict[str, Any]): The report.
     output (Path): The folder.
+    verified (int): How many files agree with the list of checksums; 0 without a list.
     """
     srsly.write_json(output / REPORT_JSON, report)
     text = format_report(report)
     (output / REPORT_MARKDOWN).write_text(text, encoding="utf8")
     typer.echo(text)
+    if verified:
+        typer.echo(f"{verified} of {len(report['files'])} files agree with the list of checksums.")
 
 
 @app.command()
@@ -117,9 +120,7 @@ def preprocess(
             terminology.to_disk(output)
     else:
         write_names_and_pairs(terminology, output, pairs, pairs_text, limit=limit, seed=seed)
-    write_report(report, output)
-    if verified:
-        typer.echo(f"{verified} of {len(report['files'])} files agree with the list of checksums.")
+    write_report(report, output, verified)
     typer.echo(f"{len(terminology):,} concepts with {terminology.n_names:,} names are written to {output}.")
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import typer
+from rrf_columns import append, choose, format_aui, format_cui, format_number
 from rrf_names import MOST_CONCEPTS, make_names, spell
 from rrf_shape import (
     BRAND_SHARE,
@@ -125,27 +126,27 @@ def make_atoms(
         strings = strings.scatter(english, similar)
     strings = strings.gather(name)
     source, term_type = _draw_kinds(language, rng)
-    code = _number(owner + 10**6)
+    code = format_number(owner + 10**6)
     lui = pl.Series(concept * 10**5 + variant * len(LANGUAGES) + language)
     columns = {
         "CUI": format_cui(owner),
         "LAT": pl.Series(LANGUAGES).gather(language),
-        "TS": _choose(variant == 0, "P", "S"),
-        "LUI": _number(lui, "L"),
-        "STT": _choose(differs, "VC", "PF"),
-        "SUI": _number(lui * 3 + pl.Series(spelling), "S"),
-        "ISPREF": _choose(is_first, "Y", "N"),
+        "TS": choose(variant == 0, "P", "S"),
+        "LUI": format_number(lui, "L"),
+        "STT": choose(differs, "VC", "PF"),
+        "SUI": format_number(lui * 3 + pl.Series(spelling), "S"),
+        "ISPREF": choose(is_first, "Y", "N"),
         "AUI": format_aui(np.arange(n_before, n_before + n)),
-        "SAUI": _choose(source.is_in(["SNOMEDCT_US", "RXNORM"]).to_numpy(), code, ""),
+        "SAUI": choose(source.is_in(["SNOMEDCT_US", "RXNORM"]).to_numpy(), code, ""),
         "SCUI": code,
-        "SDUI": _choose(source.is_in(["MSH", "MSHFRE"]).to_numpy(), code, ""),
+        "SDUI": choose(source.is_in(["MSH", "MSHFRE"]).to_numpy(), code, ""),
         "SAB": source,
         "TTY": term_type,
         "CODE": code,
         "STR": spell(strings, spelling),
-        "SRL": _choose(rng.random(n) < 0.4, "0", "9"),
+        "SRL": choose(rng.random(n) < 0.4, "0", "9"),
         "SUPPRESS": _draw(SUPPRESS, n, rng),
-        "CVF": _choose(rng.random(n) < 0.3, "256", ""),
+        "CVF": choose(rng.random(n) < 0.3, "256", ""),
     }
     return pl.DataFrame(columns)
 
@@ -180,7 +181,7 @@ def make_relations(first: int, first_atoms: np.ndarray, n_concepts: int, rng: np
             )
     table = pl.concat(tables).sort("one", "two", "REL")
     one, two = table["one"].to_numpy(), table["two"].to_numpy()
-    number = _number(pl.Series(np.arange(table.height) + first), "R")
+    number = format_number(pl.Series(np.arange(table.height) + first), "R")
     empty = pl.lit("")
     return table.select(
         CUI1=format_cui(first + one),
@@ -223,8 +224,8 @@ def make_types(first: int, n_concepts: int, rng: np.random.Generator) -> pl.Data
         "TUI": drawn[:, 0],
         "STN": drawn[:, 1],
         "STY": drawn[:, 2],
-        "ATUI": _number(pl.Series(np.arange(len(concept)) + first * 2), "AT"),
-        "CVF": _choose(np.zeros(len(concept), dtype=bool), "", ""),
+        "ATUI": format_number(pl.Series(np.arange(len(concept)) + first * 2), "AT"),
+        "CVF": choose(np.zeros(len(concept), dtype=bool), "", ""),
     }
     return pl.DataFrame(columns)
 
@@ -242,46 +243,6 @@ def make_sources() -> pl.DataFrame:
     same = {"CENC": "UTF-8", "CURVER": "Y", "SABIN": "Y", "SRL": "0", "SON": "synthetic"}
     rows = [{"VSAB": sab, "RSAB": sab, "SF": sab, "SSN": sab, "LAT": lat, **same} for sab, lat in sources.items()]
     return pl.DataFrame([{column: row.get(column, "") for column in columns} for row in rows])
-
-
-def append(path: Path, table: pl.DataFrame) -> None:
-    """Write rows behind those that a file has.
-
-    path (Path): The file.
-    table (DataFrame): The rows, all strings.
-    """
-    # A column without content makes the `|` at the end of each line.
-    ends = table.with_columns(end=pl.lit(None, dtype=pl.String))
-    with path.open("ab") as file:
-        ends.write_csv(file, include_header=False, separator="|", quote_style="never", line_terminator="\n")
-
-
-def format_cui(concept: np.ndarray) -> pl.Series:
-    """Write CUIs.
-
-    concept (ndarray): The numbers of the concepts, from 0 on.
-    RETURNS (Series): "C" and seven digits, in the same order.
-    """
-    return _number(pl.Series(concept + 1), "C", 7)
-
-
-def format_aui(atom: np.ndarray) -> pl.Series:
-    """Write AUIs.
-
-    atom (ndarray): The numbers of the atoms, from 0 on.
-    RETURNS (Series): "A" and eight digits.
-    """
-    return _number(pl.Series(atom + 1), "A", 8)
-
-
-def _number(numbers: pl.Series | np.ndarray, prefix: str = "", digits: int = 7) -> pl.Series:
-    written = pl.Series("number", numbers).cast(pl.String).str.zfill(digits)
-    return pl.select(pl.lit(prefix) + written).to_series() if prefix else written
-
-
-def _choose(mask: np.ndarray, yes: str | pl.Series, no: str) -> pl.Series:
-    yes = pl.lit(yes) if isinstance(yes, str) else yes
-    return pl.select(pl.when(pl.Series(mask)).then(yes).otherwise(pl.lit(no))).to_series()
 
 
 def _draw(weights: Mapping[str, float], n: int, rng: np.random.Generator) -> pl.Series:

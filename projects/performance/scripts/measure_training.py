@@ -81,16 +81,27 @@ def main(
                 losses[way].append(loss)
                 if turn >= WARM_UP:
                     seconds[way].append(elapsed)
-    result = {
-        "pairs_per_second": {way: steps * batch / sum(elapsed) for way, elapsed in seconds.items()},
+    settings = {"batch": batch, "chunk": chunk, "precision": str(dtype), "steps": steps, "seed": seed}
+    result = {**summarize(seconds, losses, steps * batch), "settings": settings}
+    write_json(output, result)
+    typer.echo(json.dumps({name: value for name, value in result.items() if name != "losses"}, indent=2))
+
+
+def summarize(seconds: dict[str, list[float]], losses: dict[str, list[float]], n_pairs: int) -> dict[str, Any]:
+    """Compare both ways.
+
+    seconds (dict[str, list[float]]): Of each step, by way.
+    losses (dict[str, list[float]]): Of each step, those to warm up included, by way.
+    n_pairs (int): Pairs of all measured steps.
+    RETURNS (dict[str, Any]): Speeds and losses.
+    """
+    return {
+        "pairs_per_second": {way: n_pairs / sum(elapsed) for way, elapsed in seconds.items()},
         "times_plain": median_ratio(seconds["plain"], seconds["ours"]),
         "last_loss": {way: found[-1] for way, found in losses.items()},
         "largest_difference": max(abs(a - b) for a, b in zip(*losses.values(), strict=True)),
         "losses": losses,
-        "settings": {"batch": batch, "chunk": chunk, "precision": str(dtype), "steps": steps, "seed": seed},
     }
-    write_json(output, result)
-    typer.echo(json.dumps({name: value for name, value in result.items() if name != "losses"}, indent=2))
 
 
 def make_trainer(
