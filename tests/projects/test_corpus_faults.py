@@ -11,20 +11,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import spacy
+from project_scripts import find_scripts, import_scripts
 
-SCRIPTS = Path(__file__).parents[2] / "projects" / "corpus" / "scripts"
+SCRIPTS = find_scripts("corpus")
 NAMES = ("common cold", "trouble sleeping", "hypertension", "heart attack", "insomnia")
 
 
 @pytest.fixture(scope="module", autouse=True)
 def scripts():
-    before, modules = list(sys.path), set(sys.modules)
-    sys.path.insert(0, str(SCRIPTS))
-    yield
-    sys.path[:] = before
-    for name in set(sys.modules) - modules:
-        if Path(getattr(sys.modules[name], "__file__", None) or "").parent == SCRIPTS:
-            del sys.modules[name]
+    with import_scripts("corpus"):
+        yield
 
 
 @pytest.fixture(scope="module")

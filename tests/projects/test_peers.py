@@ -11,6 +11,7 @@ import pytest
 import srsly
 from hypothesis import given
 from hypothesis import strategies as st
+from project_scripts import find_scripts, import_scripts
 
 from spacy_sapbert.encoder import EncoderShim
 from spacy_sapbert.index import ExactIndex
@@ -21,7 +22,7 @@ from training.evaluation.systems.exact import ExactMatch
 from training.evaluation.systems.tfidf import CharacterTfidf
 
 PROJECT = Path(__file__).parents[2] / "projects" / "peers"
-SCRIPTS = PROJECT / "scripts"
+SCRIPTS = find_scripts("peers")
 NAMES = [("C1", "common cold"), ("C1", "cold"), ("C2|D2", "cold"), ("C2|D2", "cold temperature"), ("C3", "fever")]
 MENTIONS = [("Cold", ["C1"]), ("fevers", ["C3"]), ("Cold", ["D2"]), ("cold temperatures", ["D2"]), ("gout", ["C9"])]
 KEYS = {
@@ -34,13 +35,8 @@ KEYS = {
 
 @pytest.fixture(scope="module", autouse=True)
 def scripts():
-    before, modules = list(sys.path), set(sys.modules)
-    sys.path.insert(0, str(SCRIPTS))
-    yield
-    sys.path[:] = before
-    for name in set(sys.modules) - modules:
-        if Path(getattr(sys.modules[name], "__file__", None) or "").parent == SCRIPTS:
-            del sys.modules[name]
+    with import_scripts("peers"):
+        yield
 
 
 @pytest.fixture(scope="module")

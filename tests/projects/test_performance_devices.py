@@ -1,17 +1,14 @@
 """The measurement of devices in the performance project: one row for each device, in one run."""
 
 import json
-import sys
-from pathlib import Path
 
 import pytest
 import torch
 from accelerate import Accelerator
 from fake_device import FakeDevice
+from project_scripts import import_scripts
 
 from spacy_sapbert.terminology import TerminologyBuilder
-
-SCRIPTS = Path(__file__).parents[2] / "projects" / "performance" / "scripts"
 
 
 class Chosen(Accelerator):
@@ -25,16 +22,12 @@ class Chosen(Accelerator):
 
 
 @pytest.fixture
-def scripts(monkeypatch):
-    before = set(sys.modules)
-    monkeypatch.syspath_prepend(str(SCRIPTS))
-    import measure_devices
-    import run
+def scripts():
+    with import_scripts("performance"):
+        import measure_devices
+        import run
 
-    yield measure_devices, run
-    for name in set(sys.modules) - before:
-        if Path(getattr(sys.modules[name], "__file__", None) or "").parent == SCRIPTS:
-            del sys.modules[name]
+        yield measure_devices, run
 
 
 @pytest.fixture

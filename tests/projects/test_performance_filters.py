@@ -1,27 +1,19 @@
 """The measurement of filters in the performance project, on a tiny linker."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import polars as pl
 import pytest
+from project_scripts import import_scripts
 
 from spacy_sapbert.terminology import Terminology, TerminologyBuilder
 
-SCRIPTS = Path(__file__).parents[2] / "projects" / "performance" / "scripts"
-
 
 @pytest.fixture
-def measure_filters(monkeypatch):
-    before = set(sys.modules)
-    monkeypatch.syspath_prepend(str(SCRIPTS))
-    import measure_filters
+def measure_filters():
+    with import_scripts("performance"):
+        import measure_filters
 
-    yield measure_filters
-    for name in set(sys.modules) - before:
-        if Path(getattr(sys.modules[name], "__file__", None) or "").parent == SCRIPTS:
-            del sys.modules[name]
+        yield measure_filters
 
 
 def make_terminology():

@@ -5,25 +5,20 @@ import json
 import random
 import subprocess
 import sys
-from pathlib import Path
 
 import polars as pl
 import pytest
+from project_scripts import find_scripts, import_scripts
 
-SCRIPTS = Path(__file__).parents[2] / "projects" / "performance" / "scripts"
+SCRIPTS = find_scripts("performance")
 COLUMNS = {"MRCONSO.RRF": 18, "MRREL.RRF": 16, "MRSTY.RRF": 6, "MRSAB.RRF": 25}
 ROWS = 60_000
 
 
 @pytest.fixture(scope="module", autouse=True)
 def scripts():
-    before, modules = list(sys.path), set(sys.modules)
-    sys.path.insert(0, str(SCRIPTS))
-    yield
-    sys.path[:] = before
-    for name in set(sys.modules) - modules:
-        if Path(getattr(sys.modules[name], "__file__", None) or "").parent == SCRIPTS:
-            del sys.modules[name]
+    with import_scripts("performance"):
+        yield
 
 
 @pytest.fixture(scope="module")

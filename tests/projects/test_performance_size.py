@@ -2,17 +2,15 @@
 
 import importlib
 import json
-import sys
-from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 import spacy
+from project_scripts import import_scripts
 
 from spacy_sapbert.terminology import TerminologyBuilder, read_rrf
 
-SCRIPTS = Path(__file__).parents[2] / "projects" / "performance" / "scripts"
 FIRST = ("acute", "chronic", "familial", "benign", "malignant")
 SECOND = ("renal", "hepatic", "cardiac", "cerebral", "pulmonary", "gastric")
 LAST = ("failure", "carcinoma", "atrophy", "abscess")
@@ -20,25 +18,19 @@ LAST = ("failure", "carcinoma", "atrophy", "abscess")
 
 @pytest.fixture
 def scripts(monkeypatch, capsys):
-    before = set(sys.modules)
-    monkeypatch.syspath_prepend(str(SCRIPTS))
-    import run
-
-    # It would narrow this process down as well.
-    monkeypatch.setattr(run, "use_threads", lambda threads: None)
-
     def run_here(name, *arguments, cwd=None):
         capsys.readouterr()
         importlib.import_module(name.removesuffix(".py")).main(*arguments)
         return json.loads(capsys.readouterr().out.splitlines()[-1])
 
-    import subprocesses
+    with import_scripts("performance"):
+        import run
+        import subprocesses
 
-    monkeypatch.setattr(subprocesses, "run_script", run_here)
-    yield importlib.import_module
-    for name in set(sys.modules) - before:
-        if Path(getattr(sys.modules[name], "__file__", None) or "").parent == SCRIPTS:
-            del sys.modules[name]
+        # It would narrow this process down as well.
+        monkeypatch.setattr(run, "use_threads", lambda threads: None)
+        monkeypatch.setattr(subprocesses, "run_script", run_here)
+        yield importlib.import_module
 
 
 @pytest.fixture

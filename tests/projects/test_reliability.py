@@ -3,27 +3,20 @@
 import multiprocessing
 import os
 import signal
-import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import typer
-
-SCRIPTS = Path(__file__).parents[2] / "projects" / "reliability" / "scripts"
+from project_scripts import import_scripts
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 
 @pytest.fixture(scope="module", autouse=True)
 def scripts():
-    before, modules, environment = list(sys.path), set(sys.modules), os.environ.get("PYTHONPATH")
-    sys.path.insert(0, str(SCRIPTS))
-    yield
-    sys.path[:] = before
-    for name in set(sys.modules) - modules:
-        if Path(getattr(sys.modules[name], "__file__", None) or "").parent == SCRIPTS:
-            del sys.modules[name]
+    environment = os.environ.get("PYTHONPATH")
+    with import_scripts("reliability"):
+        yield
     os.environ.pop("PYTHONPATH", None)
     if environment is not None:
         os.environ["PYTHONPATH"] = environment

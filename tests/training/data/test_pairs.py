@@ -8,9 +8,9 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pair_rows import build, read
 
 from spacy_sapbert.normalization import normalize_name
-from spacy_sapbert.terminology import TerminologyBuilder
 from training.data.pairs import (
     PAIRS_FILE,
     PAIRS_MANIFEST,
@@ -22,19 +22,6 @@ from training.data.pairs import (
 )
 from training.data.sampling import choose_pairs, make_keys, sample_without_replacement, unrank_pairs
 from training.data.synonym_pairs import write_pairs
-
-
-def build(concepts):
-    builder = TerminologyBuilder()
-    for concept_id, names in concepts.items():
-        for name in names:
-            builder.add_name(concept_id, name)
-    return builder.build()
-
-
-def read(path):
-    return [row for chunk in read_pairs(path) for row in chunk.iter_rows()]
-
 
 names = st.lists(st.text(st.characters(codec="utf8", exclude_characters="|\r\n"), min_size=1, max_size=4), max_size=14)
 
@@ -176,9 +163,9 @@ def test_folders_of_other_versions_and_other_folders_are_refused(tmp_path):
     write_pairs(build({"C1": ["a", "b"]}), tmp_path)
     manifest = json.loads((tmp_path / PAIRS_MANIFEST).read_text())
     (tmp_path / PAIRS_MANIFEST).write_text(json.dumps({**manifest, "format": 1}))
-    for read in (load_pairs, hash_pairs, list_pair_concepts, lambda path: list(read_pairs(path))):
+    for read_any in (load_pairs, hash_pairs, list_pair_concepts, lambda path: list(read_pairs(path))):
         with pytest.raises(OSError, match="E611.*format 1.*format 2.*write it again with `pairs`"):
-            read(tmp_path)
+            read_any(tmp_path)
     (tmp_path / PAIRS_MANIFEST).write_text("{")
     with pytest.raises(OSError, match="E501"):
         load_pairs(tmp_path)

@@ -1,23 +1,11 @@
 """Lines of pairs: written, read again, and refused."""
 
 import pytest
+from pair_rows import build, read
 
-from spacy_sapbert.terminology import TerminologyBuilder
-from training.data.pairs import load_pairs, read_pairs
+from training.data.pairs import load_pairs
 from training.data.pairs_text import read_pairs_text, write_pairs_text
 from training.data.synonym_pairs import make_pairs, write_pairs
-
-
-def build(concepts):
-    builder = TerminologyBuilder()
-    for concept_id, names in concepts.items():
-        for name in names:
-            builder.add_name(concept_id, name)
-    return builder.build()
-
-
-def read(path):
-    return [row for chunk in read_pairs(path) for row in chunk.iter_rows()]
 
 
 def test_text_form_both_ways(tmp_path):
