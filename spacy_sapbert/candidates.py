@@ -179,7 +179,8 @@ class CandidateMaker:
             # One value at a time: whatever polars does on whole tables may run on its threads, which a forked process
             # lacks, so that it would wait forever.
             concept_id, canonical_name, types = (column[concept] for column in self._retriever.concept_columns)
-            id_ = self._retriever.get_id(concept, self._output_source)
+            is_own = self._output_source is None
+            id_ = concept_id if is_own else self._retriever.get_id(concept, self._output_source)
             if len(self._concepts) >= KEPT_CONCEPTS:
                 self._concepts.clear()
             known = self._concepts[concept] = id_, concept_id, canonical_name, types.to_list()

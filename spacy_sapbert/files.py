@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path, PureWindowsPath
 from tempfile import TemporaryDirectory
@@ -123,12 +125,15 @@ def _check_used(path: Path, listed: set[str], used: Iterable[str]) -> None:
 
 
 def _check_files(folder: Path, hashes: dict[str, str]) -> None:
-    for name, expected in hashes.items():
-        path = folder / name
+    paths = [folder / name for name in hashes]
+    for path in paths:
         if not path.is_file():
             raise FileNotFoundError(Errors.E503.format(path=path))
-        if hash_file(path) != expected:
-            raise OSError(Errors.E504.format(path=path))
+    # Hashing releases the interpreter's lock. Files of a linker over millions of names have gigabytes.
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        for path, found, expected in zip(paths, pool.map(hash_file, paths), hashes.values(), strict=True):
+            if found != expected:
+                raise OSError(Errors.E504.format(path=path))
 
 
 def _checksum(manifest: dict[str, Any]) -> str:
