@@ -5,6 +5,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from spacy.attrs import IDX, LENGTH, ORTH, SENT_START
 from spacy.tokens import Doc
 
 SHORT_LENGTHS = range(2, 11)
@@ -35,23 +36,22 @@ class Definition(NamedTuple):
     long_end: int
 
 
-def find_definitions(doc: Doc) -> Iterator[Definition]:
+def find_definitions(doc: Doc, text: str) -> Iterator[Definition]:
     """Find the places where a text defines an abbreviation, as "long form (SF)" or "SF (long form)".
 
     The long form always consists of whole tokens. The short form need not, since the definition holds for the
     rest of the text even if a tokenizer made one token of "(SF)-like".
 
     doc (Doc): The document.
+    text (str): Its text.
     YIELDS (Definition): Offsets of short and long form, in the order of the brackets.
     """
-    text = doc.text
     brackets = list(_iter_brackets(text))
     if not brackets:
         return
     words = [match.start() for match in re.finditer(r"\S+", text)]
     sentences = _sentence_starts(doc)
-    token_starts = {token.idx for token in doc}
-    token_ends = {token.idx + len(token) for token in doc}
+    token_starts, token_ends = map(set, get_bounds(doc))
     for bracket in brackets:
         definition = _define_before(text, bracket, words, sentences) or _define_inside(text, bracket, words)
         if definition and definition.long_start in token_starts and definition.long_end in token_ends:
@@ -60,9 +60,23 @@ def find_definitions(doc: Doc) -> Iterator[Definition]:
 
 def _sentence_starts(doc: Doc) -> list[int]:
     """Get the offsets at which sentences start, guessed from full stops where nothing has set them."""
-    if doc.has_annotation("SENT_START"):
-        return [sent.start_char for sent in doc.sents]
-    return [0] + [doc[i].idx for i in range(1, len(doc)) if doc[i - 1].text in {".", "!", "?"}]
+    starts, _ = get_bounds(doc)
+    # 1 stands for the start of a sentence, 0 for a token of which nothing is known. The first token always starts one.
+    marks = doc.to_array(SENT_START)[1:]
+    if marks.any():
+        return [0, *(starts[place + 1] for place in (marks == 1).nonzero()[0].tolist())]
+    stops = {doc.vocab.strings[mark] for mark in ".!?"}
+    return [0, *(start for word, start in zip(doc.to_array(ORTH).tolist(), starts[1:], strict=False) if word in stops)]
+
+
+def get_bounds(doc: Doc) -> tuple[list[int], list[int]]:
+    """Get where the tokens of a document start and end. Asking each token takes many times as long.
+
+    doc (Doc): The document.
+    RETURNS (tuple[list[int], list[int]]): Offsets of characters: starts and ends.
+    """
+    bounds = doc.to_array([IDX, LENGTH])
+    return bounds[:, 0].tolist(), bounds.sum(axis=1).tolist()
 
 
 def _iter_brackets(text: str) -> Iterator[Bracket]:

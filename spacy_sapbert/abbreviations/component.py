@@ -10,7 +10,7 @@ from spacy.language import Language
 from spacy.tokens import Doc, Span
 
 from ..errors import Warnings
-from .algorithm import Definition, find_definitions
+from .algorithm import Definition, find_definitions, get_bounds
 
 # Start token of a short form -> (end token, text of the long form).
 Abbreviations = dict[int, tuple[int, str]]
@@ -48,8 +48,10 @@ class SchwartzHearst:
         doc (Doc): The document.
         RETURNS (Doc): The same document, with its abbreviations set.
         """
-        definitions = list(find_definitions(doc))
-        doc._.abbreviation_offsets = _find_occurrences(doc, definitions) if definitions else []
+        # spaCy joins the tokens anew each time it is asked for the text, which takes longer than all the rest.
+        text = doc.text
+        definitions = list(find_definitions(doc, text))
+        doc._.abbreviation_offsets = _find_occurrences(doc, text, definitions) if definitions else []
         return doc
 
 
@@ -187,20 +189,23 @@ def _are_own(doc: Doc) -> bool:
     )
 
 
-def _find_occurrences(doc: Doc, definitions: list[Definition]) -> list[list[int]]:
+def _find_occurrences(doc: Doc, text: str, definitions: list[Definition]) -> list[list[int]]:
     """Find the short forms in the tokens of a document, the longest first where they overlap."""
-    text = doc.text
     in_order = [(text[d.short_start : d.short_end], d) for d in sorted(definitions)]
     # The definition in force: the latest one at or before a token, or else the first one after it.
     in_force: dict[str, Definition] = {}
     for short, definition in in_order:
         in_force.setdefault(short, definition)
     lengths = sorted({len(short) for short in in_force}, reverse=True)
-    token_ends = {token.idx + len(token) for token in doc}
+    first_letters = {short[0] for short in in_force}
+    starts, ends = get_bounds(doc)
+    token_ends = set(ends)
     rows = []
     done = n_passed = 0
-    for token in doc:
-        start = token.idx
+    for start in starts:
+        # Most tokens start no short form.
+        if text[start : start + 1] not in first_letters:
+            continue
         while n_passed < len(in_order) and in_order[n_passed][1].short_start <= start:
             short, definition = in_order[n_passed]
             in_force[short] = definition

@@ -74,9 +74,9 @@ PART_ROWS = 2_000_000
 # these are among the fastest that miss the nearest row for at most 0.5 % of the queries at both sizes. Going on as long
 # as the best row changes was slower. Of real mentions, 17 to 33 % are below 0.85, and at most 6 % below 0.7.
 STEPS: Steps = ((0.85, 16), (0.7, 64), (0.5, None))
-# For an index of several parts, chosen on 900 altered names among 2.3 million names of all kinds: with 400 rescored rows,
-# nearly all that is missed is below 0.75, and most of it below 0.6. No query is compared with all rows, which would take
-# seconds.
+# For an index of several parts, chosen on 900 altered names among 2.3 million names of all kinds: with 400 rescored
+# rows, nearly all that is missed is below 0.75, and most of it below 0.6. No query is compared with all rows, which
+# would take seconds.
 STEPS_OF_PARTS: Steps = ((0.75, 4), (0.6, 16))
 ASSETS_FILE = "scann_assets.pbtxt"
 # The only form in which ScaNN writes its list of files: with names, not paths.

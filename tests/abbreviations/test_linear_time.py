@@ -49,7 +49,7 @@ def trim_end_simply(text, start, end):
 def find_simply(doc):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(algorithm, "_trim_end", trim_end_simply)
-        return find_occurrences_simply(doc, list(algorithm.find_definitions(doc)))
+        return find_occurrences_simply(doc, list(algorithm.find_definitions(doc, doc.text)))
 
 
 PIECES = "( ) [ ] ; , ( (HS) [HSP] (sp) (HS;x) a(HS) heat shock protein HS HSP hs-p 1 β . HS(heat)".split()

@@ -33,7 +33,7 @@ def find_long_forms(mentions: Iterable[Mention], texts: Mapping[str, str]) -> di
     for doc_id, parts in windows.items():
         forms = found.setdefault(doc_id, {})
         for text in filter(None, parts):
-            for found_at in find_definitions(make_doc(text)):
+            for found_at in find_definitions(make_doc(text), text):
                 short = text[found_at.short_start : found_at.short_end]
                 forms.setdefault(short, " ".join(text[found_at.long_start : found_at.long_end].split()))
     return found
