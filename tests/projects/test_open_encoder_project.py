@@ -1,4 +1,4 @@
-"""The project open_encoder: two runs, their average, its scores and its card, by one command."""
+"""The project open_encoder: three runs, their average, its scores and its card, by one command."""
 
 import json
 import shlex
@@ -23,10 +23,10 @@ PROJECT = ROOT / "projects" / "open_encoder"
 CONFIGS = ROOT / "training" / "configs"
 VARIABLES = {
     "data": "data",
-    **{"first_config": "cpu.cfg", "first_steps": 3, "first_run": "output/runs/cpu"},
-    **{"second_config": "hard_negatives.cfg", "second_steps": 4},
-    "second_run": "output/runs/hard_negatives",
+    **{"first_config": "cpu.cfg", "first_steps": 3},
+    **{"second_config": "hard_negatives.cfg", "second_steps": 4, "third_steps": 2},
 }
+RUNS = [Path("output/runs", name) for name in ("first", "second", "third")]
 
 
 @pytest.fixture
@@ -74,18 +74,22 @@ def load(folder):
 
 def test_one_command_makes_the_encoder(folder):
     run("all", made_by="python -m spacy project run all --vars.second_steps 4")
-    first, second = (folder / "output" / "runs" / name for name in ("cpu", "hard_negatives"))
-    settings = [RunFolder(path).read_description().settings for path in (first, second)]
-    assert [found["objective"]["loss"] for found in settings] == ["multi_similarity", "info_nce"]
-    assert [found["batch"]["max_steps"] for found in settings] == [3, 4]
-    assert settings[1]["paths"]["terminology"] == "data/split/terminology"
-    mean = average_encoders([str(path / "exported") for path in (first, second)], folder / "mean", dtype="bf16")
+    descriptions = [RunFolder(path).read_description() for path in RUNS]
+    settings = [found.settings for found in descriptions]
+    assert [found["objective"]["loss"] for found in settings] == ["multi_similarity", "info_nce", "info_nce"]
+    assert [found["batch"]["max_steps"] for found in settings] == [3, 4, 2]
+    assert [found["paths"]["terminology"] for found in settings] == ["", *["data/split/terminology"] * 2]
+    # The third run goes on with what the first one exported, not with its last weights.
+    assert descriptions[2].encoder["base"] == load("output/runs/first/exported").fingerprint
+    exported = [str(path / "exported") for path in RUNS]
+    mean = average_encoders(exported, folder / "mean", shares=[0.2, 0.3, 0.5], dtype="bf16")
     assert load(folder / "model").fingerprint == mean.encoder.fingerprint
     card = (folder / "model" / "README.md").read_text()
     for part in (
         "base_model: sentence-transformers/all-MiniLM-L6-v2",
-        "...: cpu, a run that has started from sentence-transformers/all-MiniLM-L6-v2\n",
-        "...: hard_negatives, a run that has started from sentence-transformers/all-MiniLM-L6-v2\n",
+        "...: first, a run that has started from sentence-transformers/all-MiniLM-L6-v2\n",
+        "...: second, a run that has started from sentence-transformers/all-MiniLM-L6-v2\n",
+        "...: third, a run that has started from first\n",
         "  - Weights: 0.3 of the base and 0.7 of what was trained, stored as fp32.",
         "miner off; learning rate 0.0001; seed 0; neighbours of a pair in its batch: 1; 0.1 of the names in other",
         "info_nce (paper, temperature 0.07)",
@@ -100,19 +104,17 @@ def test_one_command_makes_the_encoder(folder):
 
 
 def test_another_recipe_takes_variables(folder):
-    """The second run goes on with the first encoder, and the base has a share."""
-    run("train-first", first_base_share="0")
-    exported = "output/runs/cpu/exported"
-    run("train-second", second_base=exported, second_base_share="0", second_run="output/runs/chained")
-    assert RunFolder("output/runs/chained").read_description().encoder["base"] == load(exported).fingerprint
-    given = {"averaged": f"{exported},{exported},output/runs/chained/exported", "shares": "0.25,0.25,0.5"}
+    """Two of the runs, and other shares."""
+    run("train-first")
+    run("train-third")
+    exported, chained = (f"output/runs/{name}/exported" for name in ("first", "third"))
+    given = {"averaged": f"{exported},{exported},{chained}", "shares": "0.25,0.25,0.5"}
     run("average", **given)
-    mean = average_encoders([exported, "output/runs/chained/exported"], folder / "mean", dtype="bf16")
+    mean = average_encoders([exported, chained], folder / "mean", shares=[0.5, 0.5], dtype="bf16")
     assert load("output/stored").fingerprint == mean.encoder.fingerprint
     run("measure", **given)
     run("store", **given, stored="kept")
-    card = Path("kept/README.md").read_text()
-    assert "...: chained, a run that has started from cpu\n" in card
+    assert "...: third, a run that has started from first\n" in Path("kept/README.md").read_text()
     # Scores of another average are not shown.
     with pytest.raises(ValueError, match="E665"):
         run("store", **{**given, "shares": "0.5,0.5,0"}, stored="other")
