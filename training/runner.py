@@ -55,7 +55,9 @@ def _lock(settings: TrainingSettings, accelerator: Accelerator) -> AbstractConte
 def _train(settings: TrainingSettings, accelerator: Accelerator) -> RunReport | None:
     set_seed(settings.run.seed)
     with show_phase("Loading the base encoder"):
-        base = load_base(settings.paths.encoder, settings.encoder, EncoderSource.kind)
+        # Names are encoded in the same precision when neighbours are searched. Encoders have no fp16.
+        precision = "auto" if settings.run.precision == "fp16" else settings.run.precision
+        base = load_base(settings.paths.encoder, settings.encoder, EncoderSource.kind, precision)
     method = METHODS[settings.run.method](settings, base, accelerator)
     with show_phase("Reading the data"):
         method.learned = method.load()

@@ -24,6 +24,8 @@ CONFIGS = {
 }
 DEMO_SENTENCES = ROOT / "projects/demo/corpus/sentences.jsonl"
 OPEN_ENCODER = ROOT / "projects/open_encoder/model"
+# The one that the demo uses by default.
+BUNDLED_ENCODER = ROOT / "spacy_sapbert/bundled/encoder"
 
 
 def call(command: str, *arguments: Any, **options: Any) -> None:

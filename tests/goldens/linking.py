@@ -7,7 +7,7 @@ from unittest.mock import patch
 import numpy as np
 import polars as pl
 
-from goldens.commands import DEMO_SENTENCES, OPEN_ENCODER
+from goldens.commands import BUNDLED_ENCODER, DEMO_SENTENCES, OPEN_ENCODER
 from goldens.inputs import draw_misspelt
 from goldens.values import hash_rows, keep_figures, read_lines
 from goldens.workspace import EXACT, Workspace, make_linker
@@ -92,7 +92,7 @@ def describe_approximate(exact: Any, workspace: Workspace) -> dict[str, Any]:
     scann = {"@misc": "spacy-sapbert.ScannIndex.v1"}
     # So few names would be searched exactly.
     with patch("spacy_sapbert.index.approximate.EXACT_BELOW", 0):
-        linker = make_linker(exact.terminology, OPEN_ENCODER, workspace.vectors, k=K, index=scann)
+        linker = make_linker(exact.terminology, BUNDLED_ENCODER, workspace.vectors, k=K, index=scann)
     texts = workspace.query_mentions
     pairs = list(zip(linker.find(texts), exact.find(texts), strict=True))
     right = sum(found[0]["id"] == wanted[0]["id"] for found, wanted in pairs) / len(pairs)

@@ -11,6 +11,7 @@ from goldens.commands import call, list_tasks, read_pair_rows, read_pair_sources
 from goldens.values import hash_rows, keep_figures, read_json
 from goldens.workspace import Workspace
 from spacy_sapbert.terminology import Terminology
+from training.data.task import LinkingTask
 
 
 def record_data(workspace: Workspace) -> dict[str, Any]:
@@ -63,9 +64,9 @@ def describe_corpus(folder: Path) -> dict[str, Any]:
         found[name] = {**counts, "rows": len(rows), "sha256": hash_rows(rows)}
     for split in ("split", "languages"):
         for name, path in list_tasks(folder / split).items():
-            task = read_json(path)
-            rows = [task[key] for key in ("queries", "gold", "names", "ids")]
-            counts = {"queries": len(task["queries"]), "names": len(task["names"])}
+            task = LinkingTask.from_disk(path)
+            rows = [task.queries, task.gold, task.names, task.ids]
+            counts = {"queries": len(task.queries), "names": len(task.names)}
             found[f"{split} {name}"] = {**counts, "sha256": hash_rows(rows)}
     return found
 

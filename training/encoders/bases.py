@@ -9,7 +9,7 @@ from pathlib import Path
 from thinc.api import Config
 
 from spacy_sapbert.encoder import EncoderShim
-from spacy_sapbert.types import Pooling
+from spacy_sapbert.types import Pooling, Precision
 
 from ..errors import Errors
 from .choice import EncoderChoice
@@ -78,12 +78,13 @@ def find_encoder(name: str) -> str:
     return found
 
 
-def load_base(name: str, choice: EncoderChoice, kind: str | None = None) -> EncoderShim:
+def load_base(name: str, choice: EncoderChoice, kind: str | None = None, precision: Precision = "auto") -> EncoderShim:
     """Load a base encoder.
 
     name (str): As for `find_base`.
     choice (EncoderChoice): Settings that override those of the table, which override those of the encoder's files.
     kind (str | None): The only kind to load: training starts from a "transformer". None for all kinds.
+    precision (str): "fp32", "bf16" or "auto".
     RETURNS (EncoderShim): The encoder.
     RAISES (FileNotFoundError): As `find_base`.
     RAISES (OSError): If there is no such encoder.
@@ -99,7 +100,7 @@ def load_base(name: str, choice: EncoderChoice, kind: str | None = None) -> Enco
             "pad_to_length": choice.pad_to_length,
             "attention_mask": choice.attention_mask,
         },
-        "auto",
+        precision,
         kind,
     )
     encoder.load(base.name)

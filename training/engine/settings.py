@@ -80,8 +80,8 @@ class RunSettings(Section):
     seed: int = Field(default=0, ge=0, le=MAX_SEED)
     """Seed of shuffling, sampling and dropout."""
     precision: MixedPrecision = "auto"
-    """Precision of the forward pass; "auto": bf16 where the processor computes in it. Loss and weights stay in single
-    precision."""
+    """Precision of the forward pass, also of searches for names; "auto": bf16 where the processor computes in it. Loss
+    and weights stay in single precision. With fp16, names are encoded as by "auto"."""
     checkpoint_steps: int = Field(default=500, ge=1)
     """Steps between checkpoints."""
     evaluation_steps: int = Field(default=0, ge=0)

@@ -56,7 +56,8 @@ def make_static(make, tmp_path):
 
 def build(settings):
     """Load data and make the model, as the runner does."""
-    method = METHODS["static"](settings, load_base(settings.paths.encoder, settings.encoder), accelerator())
+    base = load_base(settings.paths.encoder, settings.encoder, precision=settings.run.precision)
+    method = METHODS["static"](settings, base, accelerator())
     method.learned = method.load()
     method.model = method.build()
     return method

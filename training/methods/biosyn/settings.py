@@ -92,8 +92,8 @@ class BioSynRun(RunSettings):
     """The method, and settings of the run."""
 
     precision: Precision = "auto"
-    """Precision of the forward pass; "auto": bf16 where the processor computes in it. Scores, loss and weights stay in
-    single precision."""
+    """Precision of the forward pass, also of the search for candidates; "auto": bf16 where the processor computes in
+    it. Scores, loss and weights stay in single precision."""
 
 
 class BioSynSettings(TrainingSettings):
