@@ -56,15 +56,20 @@ class TieBreaker:
             return tied
         small = text.lower()
 
-        def get_key(hit: Hit) -> tuple[bool, bool, bool, float, bool, int]:
+        def compare_names(hit: Hit) -> tuple[bool, bool, bool]:
             name = self._names[hit.name]
             lowered = name.lower()
             is_canonical = lowered == self._canonical_names[hit.concept].lower()
-            generality = self.count_ancestors(hit.concept) or UNKNOWN
-            is_preferred = self._preferred[hit.name]
-            return lowered != small, not is_canonical, name != text, generality, not is_preferred, hit.concept
+            return lowered != small, not is_canonical, name != text
 
-        return sorted(tied, key=get_key)
+        def compare_concepts(hit: Hit) -> tuple[float, bool, int]:
+            generality = self.count_ancestors(hit.concept) or UNKNOWN
+            return generality, not self._preferred[hit.name], hit.concept
+
+        # Ancestors take longest, and few concepts have the same key of names.
+        keys = {hit: compare_names(hit) for hit in tied}
+        groups = (list(group) for _, group in groupby(sorted(tied, key=keys.__getitem__), key=keys.__getitem__))
+        return [hit for group in groups for hit in (sorted(group, key=compare_concepts) if len(group) > 1 else group)]
 
     def count_ancestors(self, concept: int) -> float:
         """Count the concepts above a concept. The number is kept.
@@ -84,5 +89,6 @@ class TieBreaker:
 
     def _list_parents(self, concept: int) -> Iterator[int]:
         for parent in self._parents[concept].to_list():
-            if parent in self._terminology:
-                yield self._terminology.row(parent)
+            row = self._terminology.find_row(parent)
+            if row is not None:
+                yield row

@@ -125,7 +125,7 @@ class Terminology:
         return self._concepts.height
 
     def __contains__(self, concept_id: object) -> bool:
-        return self._find(concept_id) is not None
+        return self.find_row(concept_id) is not None
 
     def __getitem__(self, concept_id: str) -> Concept:
         return self.concept(self.row(concept_id))
@@ -152,14 +152,25 @@ class Terminology:
     def __reduce__(self) -> tuple[Callable[[bytes], "Terminology"], tuple[bytes]]:
         return Terminology.from_bytes, (self.to_bytes(),)
 
-    def row(self, concept_id: str) -> int:
+    def find_row(self, concept_id: object) -> int | None:
         """Find the row of a concept in `concepts` by binary search.
+
+        concept_id (object): The concept's id.
+        RETURNS (int | None): The row; None if there is no such concept, or the id is not a string.
+        """
+        if not isinstance(concept_id, str):
+            return None
+        row = bisect_left(self._ids, concept_id)
+        return row if row < len(self) and self._ids[row] == concept_id else None
+
+    def row(self, concept_id: str) -> int:
+        """Find the row of a concept that the terminology has.
 
         concept_id (str): The concept's id.
         RETURNS (int): The row.
         RAISES (KeyError): If there is no such concept.
         """
-        row = self._find(concept_id)
+        row = self.find_row(concept_id)
         if row is None:
             raise KeyError(Errors.E105.format(id=concept_id, n=len(self)))
         return row
@@ -263,12 +274,6 @@ class Terminology:
         self.__dict__.setdefault("fingerprint", _combine(digests))
         counts = {"concepts": len(self), "names": self.n_names}
         return {"counts": counts, "fingerprint": self.fingerprint, "report": self._report}
-
-    def _find(self, concept_id: object) -> int | None:
-        if not isinstance(concept_id, str):
-            return None
-        row = bisect_left(self._ids, concept_id)
-        return row if row < len(self) and self._ids[row] == concept_id else None
 
     def _name_slice(self, row: int) -> slice:
         # A negative row would count from the end: a wrong concept rather than an error.
