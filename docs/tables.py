@@ -1,9 +1,12 @@
-"""Tables of settings in the documentation, made from the classes of settings.
+"""Tables in the documentation, made from what they describe: classes of settings, and the list of the papers' tables.
 
 A page has a table between two comments:
 
     <!-- settings: package.module.Class -->
     <!-- end settings -->
+
+    <!-- papers: sapbert -->
+    <!-- end papers -->
 
 `python docs/tables.py --write` fills them in, `python docs/tables.py --check` fails if a table is stale.
 """
@@ -23,6 +26,7 @@ DOCS = Path(__file__).resolve().parent
 # The package `training` is not installed: it is imported from the repository.
 sys.path.insert(0, str(DOCS.parent))
 TABLE = re.compile(r"(<!-- settings: (\S+) -->\n).*?(<!-- end settings -->)", re.DOTALL)
+PAPERS = re.compile(r"(<!-- papers: (\S+) -->\n).*?(<!-- end papers -->)", re.DOTALL)
 
 
 def fill_tables(text: str) -> str:
@@ -36,11 +40,28 @@ def fill_tables(text: str) -> str:
         module, _, name = match[2].rpartition(".")
         return f"{match[1]}\n{format_table(getattr(import_module(module), name))}\n{match[3]}"
 
-    return TABLE.sub(fill, text)
+    def fill_paper(match: re.Match[str]) -> str:
+        return f"{match[1]}\n{format_paper(match[2])}\n{match[3]}"
+
+    return PAPERS.sub(fill_paper, TABLE.sub(fill, text))
+
+
+def format_paper(source: str) -> str:
+    """Write the table of a paper's tables and figures as Markdown.
+
+    source (str): The paper, such as "sapbert".
+    RETURNS (str): The table.
+    """
+    from training.evaluation.report.papers import COLUMNS, make_rows, read_papers
+    from training.evaluation.report.values import NOTHING
+
+    rows = make_rows([item for item in read_papers() if item.source == source])
+    rows = [[*row[:-1], row[-1] if row[-1] == NOTHING else f"`{row[-1]}`"] for row in rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in [COLUMNS, ["---"] * len(COLUMNS), *rows]) + "\n"
 
 
 def find_stale_pages(folder: Path = DOCS) -> dict[Path, str]:
-    """Find pages with tables that differ from the classes of settings.
+    """Find pages with tables that differ from what they describe.
 
     folder (Path): The folder of the pages.
     RETURNS (dict[Path, str]): The current text of each stale page.
@@ -51,7 +72,7 @@ def find_stale_pages(folder: Path = DOCS) -> dict[Path, str]:
 
 
 def main(write: bool = typer.Option(False, "--write/--check", help="Rewrite stale tables, or fail on them")) -> None:
-    """Keep the tables of settings current."""
+    """Keep the tables current."""
     stale = find_stale_pages()
     for path, text in stale.items():
         if write:

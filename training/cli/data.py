@@ -228,7 +228,9 @@ def triples(
 def split(
     terminology: Annotated[Path, TERMINOLOGY_ARGUMENT],
     output: Annotated[Path, typer.Argument(help="A folder for terminology/ and held-out names")],
-    held_out: Annotated[int, typer.Option(help="Concepts to hold out; one name of each becomes a query")] = 2000,
+    held_out: Annotated[
+        int, typer.Option(min=0, help="Concepts to hold out; one name of each becomes a query; 0 for none")
+    ] = 2000,
     dictionary: Annotated[int, typer.Option(help="Concepts to search among, the held-out ones included")] = 30_000,
     sources: Annotated[str, typer.Option(help="SAB whose concepts are all held out as well: a task for each")] = "",
     opposites: Annotated[

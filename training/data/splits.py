@@ -188,7 +188,8 @@ def write_split(
     terminology (Terminology): Concepts and names.
     path (str | Path): The folder, for `terminology/`, `held_out.json`, `held_out_<source>.json`, files of opposites and
         the manifest `split.json`.
-    held_out (int): As for `split_terminology`.
+    held_out (int): As for `split_terminology`; 0 to train on all concepts, as the published encoders were, without
+        `held_out.json`.
     dictionary (int): As for `split_terminology`.
     seed (int): As for `split_terminology`.
     sources (Sequence[str]): Sources to hold out whole, each with its own task.
@@ -199,7 +200,8 @@ def write_split(
     rest, tasks = terminology, {}
     for source in sources:
         rest, tasks[f"held_out_{source}.json"] = hold_out_source(rest, source, seed=seed)
-    rest, tasks[HELD_OUT_FILE] = split_terminology(rest, held_out=held_out, dictionary=dictionary, seed=seed)
+    if held_out:
+        rest, tasks[HELD_OUT_FILE] = split_terminology(rest, held_out=held_out, dictionary=dictionary, seed=seed)
     parts: dict[str, list[OppositePair]] = {}
     if opposites:
         rest, parts = hold_out_opposites(rest, opposites, seed=seed)

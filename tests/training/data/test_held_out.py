@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from spacy_sapbert.terminology import TerminologyBuilder
+from spacy_sapbert.terminology import Terminology, TerminologyBuilder
 from training.data.splits import hold_out_source, read_held_out, split_terminology, write_split
 from training.data.task import LinkingTask
 
@@ -125,3 +125,12 @@ def test_tasks_hold_texts_only(tmp_path, change):
     (tmp_path / "task.json").write_text(json.dumps(task), encoding="utf8")
     with pytest.raises(ValueError, match=f"E670.*task.json.*{next(iter(change))} has "):
         LinkingTask.from_disk(tmp_path / "task.json")
+
+
+def test_nothing_is_held_out_on_request(terminology, tmp_path):
+    rest, tasks = write_split(terminology, tmp_path, held_out=0, dictionary=9)
+    assert rest == terminology and not tasks
+    assert not (tmp_path / "held_out.json").exists()
+    assert Terminology.from_disk(tmp_path / "terminology") == terminology
+    rest, tasks = write_split(terminology, tmp_path, held_out=0, dictionary=9, sources=["CL"])
+    assert set(tasks) == {"held_out_CL.json"} and len(rest) < len(terminology)

@@ -28,6 +28,7 @@ from .flat_tables import make_pair_table
 from .literature_tables import make_literature_section
 from .measured import name_corpora
 from .other_tables import make_peer_section, make_probe_section, read_probes
+from .papers import make_papers_section
 from .summary import make_summary_section
 from .tables import make_accuracy_table
 from .values import NOTHING
@@ -58,6 +59,7 @@ def make_report(folder: str | Path, *, peers: str | Path | None = None) -> None:
         make_probe_section(probes, evaluation.systems),
         make_peer_section(peers),
         _describe_run(evaluation),
+        make_papers_section(),
         make_literature_section(),
         _list_missing(missing),
     ]

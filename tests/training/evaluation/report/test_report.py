@@ -291,7 +291,8 @@ def test_optional_parts_may_be_missing(tmp_path):
     folder = write_run(tmp_path / "run", metrics, is_whole=False)
     make_report(folder)
     headings = [line for line in (folder / "report.md").read_text().splitlines() if line.startswith("## ")]
-    assert headings == ["## Systems by corpora", "## Accuracy", "## The run", "## Published figures"]
+    standing = ["## The papers, table by table", "## Published figures"]
+    assert headings == ["## Systems by corpora", "## Accuracy", "## The run", *standing]
     assert sorted(path.name for path in folder.iterdir()) == ["figures", "metrics.json", "report.html", "report.md"]
 
 
@@ -387,7 +388,7 @@ def test_the_report_opens_with_the_answer(run):
     headings = [line for line in text.splitlines() if line.startswith("## ")]
     assert headings[0] == "## Systems by corpora"
     assert headings[-2:] == ["## Published figures", "## What was not measured"]
-    assert text.count("<details>") == text.count("</details>") == 2
+    assert text.count("<details>") == text.count("</details>") == 3
     rows = {row["System"]: row for row in read_table(text, "Systems by corpora: acc@1")}
     assert rows["Our SapBERT"]["NCBI disease, published"] == "92.3 ± 1.0"
     assert rows["Our base"]["In-house \0 notes, published"] == "–"
