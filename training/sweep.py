@@ -22,7 +22,7 @@ from .engine.settings import TrainingSettings
 from .engine.source import Source
 from .errors import Errors
 from .evaluation.measure import ResultStore, Task, measure_encoder
-from .evaluation.side_by_side import format_scores
+from .evaluation.side_by_side import Scores, format_scores, format_tests
 from .figures.curves import try_to_draw
 from .methods.registry import METHODS
 from .run_export import find_checkpoint
@@ -73,6 +73,7 @@ def run_sweep(
     rows = {label: [measure_encoder(base, tasks, store)] for label, base in bases.values()}
     reference = next(iter(rows))
     records: list[dict[str, Any]] = []
+    by_seed: dict[str, dict[int, Scores]] = {}
     table = format_scores(rows, reference=reference) + _count_runs(records, len(runs))
     # Seed by seed, so that an interrupted sweep has the same number of runs of all variants.
     for name, seed, settings in show_progress(sorted(runs, key=lambda run: run[1]), description="Runs", unit="runs"):
@@ -82,11 +83,13 @@ def run_sweep(
             break
         for share, encoder in _load_trained(settings, base, sweep.base_shares):
             scores = measure_encoder(encoder, tasks, store)
-            rows.setdefault(name if not share else f"{name}, base share {share}", []).append(scores)
+            label = name if not share else f"{name}, base share {share}"
+            rows.setdefault(label, []).append(scores)
+            by_seed.setdefault(label, {})[seed] = scores
             records.append(
                 {"variant": name, "seed": seed, "base_share": share, "scores": scores, "report": report.to_dict()}
             )
-        table = format_scores(rows, reference=reference) + _count_runs(records, len(runs))
+        table = format_scores(rows, reference=reference) + format_tests(by_seed) + _count_runs(records, len(runs))
         write_json(output / RESULT_FILE, {"before": rows[reference][0], "runs": records})
         write_text(output / TABLE_FILE, table)
     _draw_curves(sweep, output / CURVES_FILE)

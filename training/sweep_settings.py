@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -58,7 +59,13 @@ class SweepSection(Settings):
         return values
 
 
-def read_sweep(path: str | Path, output: str | Path, overrides: dict[str, Any] | None = None) -> Sweep:
+def read_sweep(
+    path: str | Path,
+    output: str | Path,
+    overrides: dict[str, Any] | None = None,
+    *,
+    seeds: Sequence[int] | None = None,
+) -> Sweep:
     """Read the config of a sweep.
 
     path (str | Path): A config file: [sweep] with `config` (the config of a run, relative to this file), `seeds`,
@@ -66,6 +73,7 @@ def read_sweep(path: str | Path, output: str | Path, overrides: dict[str, Any] |
         {"section.name": value}.
     output (str | Path): The folder for all runs.
     overrides (dict[str, Any] | None): Settings of all runs, by "section.name".
+    seeds (Sequence[int] | None): Seeds in place of those of the config.
     RETURNS (Sweep): The settings of all runs, checked.
     RAISES (FileNotFoundError): If there is no such file.
     RAISES (ValueError): If a setting is unknown or invalid, or two variants are equal.
@@ -74,7 +82,7 @@ def read_sweep(path: str | Path, output: str | Path, overrides: dict[str, Any] |
     config = read_config(path)
     if set(config) != SECTIONS or not config["variants"]:
         raise ValueError(Errors.E676.format(path=path, sections=", ".join(config) or "none"))
-    section = _read_section(path, config["sweep"])
+    section = _read_section(path, {**config["sweep"], **({"seeds": list(seeds)} if seeds else {})})
     values = read_config(path.parent / section.config)
     _check_changes("the command line", overrides or {}, path)
     variants: dict[str, dict[int, Any]] = {}

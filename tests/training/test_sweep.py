@@ -4,16 +4,18 @@ from pathlib import Path
 
 import pytest
 import srsly
+from scipy.stats import ttest_rel
 
 from spacy_sapbert.encoder import EncoderShim
 from spacy_sapbert.terminology import TerminologyBuilder
+from training.cli.application import parse_seeds
 from training.data.run_folder import RunReport
 from training.data.synonym_pairs import write_pairs
 from training.data.task import LinkingTask
 from training.engine.checkpoint import load_transformer
 from training.evaluation.linking.accuracy import find
 from training.evaluation.measure import ResultStore, measure_encoder
-from training.evaluation.side_by_side import format_scores
+from training.evaluation.side_by_side import format_scores, format_tests
 from training.run_export import export_run
 from training.sweep import run_sweep
 from training.sweep_settings import read_sweep
@@ -65,9 +67,15 @@ def test_a_sweep_runs_measures_and_goes_on(config, corpora, tmp_path, monkeypatc
     sweep = read_sweep(config, tmp_path / "out", {"batch.chunk_names": 5})
     assert [list(runs) for runs in sweep.variants.values()] == [[0, 1], [0, 1]]
     table = run_sweep(sweep, tmp_path / "out", held_out={}, corpora=corpora)
-    assert [line.split("|")[1].strip() for line in table.splitlines()[2:]] == [
+    scores, tests = table.split("\n\nDifferences from slow")
+    assert [line.split("|")[1].strip() for line in scores.splitlines()[2:]] == [
         "before training",
         "slow",
+        "slow, base share 0.5",
+        "fast",
+        "fast, base share 0.5",
+    ]
+    assert [line.split("|")[1].strip() for line in tests.splitlines()[4:]] == [
         "slow, base share 0.5",
         "fast",
         "fast, base share 0.5",
@@ -87,6 +95,34 @@ def test_a_sweep_runs_measures_and_goes_on(config, corpora, tmp_path, monkeypatc
     assert run_sweep(sweep, tmp_path / "out", held_out={}, corpora=corpora) == table
     assert (tmp_path / "out" / "sweep.md").read_text() == table
     assert "slow" in (tmp_path / "out" / "curves.svg").read_text()
+
+
+def test_variants_are_tested_over_the_seeds_that_both_have():
+    figures = {"first": [70.0, 71.5, 69.0, 72.0, 70.5], "second": [72.0, 72.5, 71.5, 73.0, 71.0], "few": [60.0]}
+    runs = {
+        name: {seed: {"part": {"acc_at_1": value / 100, "acc_at_5": 0.9}} for seed, value in enumerate(values)}
+        for name, values in figures.items()
+    }
+    # A seed that the first variant lacks does not count.
+    runs["second"][9] = {"part": {"acc_at_1": 0.0}}
+    p = ttest_rel(figures["second"], figures["first"]).pvalue
+    gain = sum(figures["second"]) / 5 - sum(figures["first"]) / 5
+    table = format_tests(runs)
+    assert f"| second | {gain:+.1f}: p = {p:.3f} (paired t-test, 5 seeds) |" in table
+    assert "few" not in table
+    assert format_tests({"first": runs["first"]}) == format_tests({"first": runs["first"], "few": runs["few"]}) == ""
+
+
+def test_seeds_are_given_in_place_of_the_configs(config, tmp_path):
+    sweep = read_sweep(config, tmp_path / "out", seeds=parse_seeds("3,4 5"))
+    assert [list(runs) for runs in sweep.variants.values()] == [[3, 4, 5]] * 2
+    assert [list(runs) for runs in read_sweep(config, tmp_path, seeds=parse_seeds("")).variants.values()] == [
+        [0, 1]
+    ] * 2
+    with pytest.raises(ValueError, match="E404.*seeds.*'1,x'"):
+        parse_seeds("1,x")
+    with pytest.raises(ValueError, match="a list of different numbers"):
+        read_sweep(config, tmp_path, seeds=[1, 1])
 
 
 def test_a_checkpoint_is_loaded_once_for_all_shares(config, corpora, tmp_path, monkeypatch):
@@ -246,7 +282,7 @@ def test_pairs_can_be_compared(config, tmp_path):
 
 def test_sweeps_that_come_with_it_can_be_read(tmp_path):
     paths = sorted((ROOT / "training" / "sweeps").glob("*.cfg"))
-    assert len(paths) == 6
+    assert len(paths) == 8
     for path in paths:
         assert len(read_sweep(path, tmp_path).variants) >= 3
     search = read_sweep(ROOT / "training" / "sweeps" / "search.cfg", tmp_path).variants

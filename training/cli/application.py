@@ -142,6 +142,20 @@ ConfigPath = Annotated[
 ]
 
 
+def parse_seeds(values: str) -> tuple[int, ...]:
+    """Split an option of seeds.
+
+    values (str): Whole numbers with commas between.
+    RETURNS (tuple[int, ...]): The seeds; none for an empty option.
+    RAISES (ValueError): If one is no whole number.
+    """
+    try:
+        return tuple(int(value) for value in values.replace(",", " ").split())
+    except ValueError as error:
+        allowed = "whole numbers with commas between them"
+        raise ValueError(Errors.E404.format(name="seeds", where="", value=values, allowed=allowed)) from error
+
+
 def parse_list(values: str) -> list[str] | None:
     """Split a list in a project's variable.
 

@@ -12,7 +12,7 @@ import typer
 from spacy_sapbert.terminology import Terminology
 
 from ..errors import Errors
-from .application import encoding_command, parse_files
+from .application import encoding_command, parse_files, parse_seeds
 
 if TYPE_CHECKING:
     from ..evaluation.measure import ProbeTask, Results
@@ -96,7 +96,7 @@ def relations(
     concepts = Terminology.from_disk(terminology)
     choice = RelationChoice(min_triples, max_triples, not repeated_pairs, inverses, split_seed)
     settings = replace(
-        FINE_TUNING if fine_tune else FEATURES, epochs=epochs, standardise=standardise, seeds=_parse_seeds(seeds)
+        FINE_TUNING if fine_tune else FEATURES, epochs=epochs, standardise=standardise, seeds=parse_seeds(seeds)
     )
     for option, value in (("standardise", standardise), ("vectors", vectors), ("word_vectors", word_vectors)):
         if fine_tune and value:
@@ -176,14 +176,6 @@ def _list_systems(encoders: str, vectors: str, word_vectors: str) -> dict[str, S
     if not makers:
         raise ValueError(Errors.E778)
     return {name: LazySystem(make) for name, make in makers.items()}
-
-
-def _parse_seeds(values: str) -> tuple[int, ...]:
-    try:
-        return tuple(int(value) for value in values.replace(",", " ").split())
-    except ValueError as error:
-        allowed = "whole numbers with commas between them"
-        raise ValueError(Errors.E404.format(name="seeds", where="", value=values, allowed=allowed)) from error
 
 
 def _line(label: str, cells: list[Any]) -> str:

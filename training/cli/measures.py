@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import Errors
-from .application import encoding_command, find_config, parse_files, read_overrides
+from .application import encoding_command, find_config, parse_files, parse_seeds, read_overrides
 
 if TYPE_CHECKING:
     from ..data.task import LinkingTask
@@ -154,12 +154,13 @@ def sweep(
         str, typer.Option(help="The terminology trained on: also measure on triples of which it lacks a concept")
     ] = "",
     max_triples: Annotated[int, typer.Option(help="Triples of a relation at most; 0 for all")] = 0,
+    seeds: Annotated[str, typer.Option(help="Seeds in place of the config's, with commas between")] = "",
 ) -> None:
     """Compare settings: many runs, and a table of their scores. Settings of all runs are given as for `train`."""
     from ..sweep import run_sweep
     from ..sweep_settings import read_sweep
 
-    runs = read_sweep(config, output, read_overrides(context.args))
+    runs = read_sweep(config, output, read_overrides(context.args), seeds=parse_seeds(seeds))
     tasks = read_relation_tasks(relations, relation_terminology, unseen, max_triples)
     is_linking = bool(held_out or benchmarks or not tasks)
     names, others = read_tasks(held_out, benchmarks, corpora, max_names) if is_linking else ({}, {})

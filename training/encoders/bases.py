@@ -56,7 +56,10 @@ def find_base(name: str) -> Base:
     # Names on the hub have at most one slash.
     if name.count("/") > 1 and not Path(name).is_dir():
         raise FileNotFoundError(Errors.E755.format(path=name, cwd=Path.cwd()))
-    base = Base(name) if name and Path(name).is_dir() else read_bases().get(name or SMALL, Base(name))
+    bases = read_bases()
+    # The table knows the casing of its encoders by their names on the hub as well.
+    known = {**{base.name: base for base in bases.values() if base.name}, **bases}
+    base = Base(name) if name and Path(name).is_dir() else known.get(name or SMALL, Base(name))
     if base.package:
         return Base(_find_in_package(base.package), None, base.pooling, base.lower_case)
     if base.name is None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..encoders.bases import SMALL, load_base
 from ..encoders.choice import EncoderChoice
+from .report.significance import compare_seeds
 from .report.values import format_values, list_headlines
 from .report.writing import format_rows
 from .systems.base import LazySystem, System
@@ -55,6 +56,33 @@ def format_scores(rows: Mapping[str, Sequence[Scores]], *, reference: str) -> st
             cells.append(cell)
         lines.append([label, *cells])
     return format_rows(["", *base[0]], lines, n_text_columns=1)
+
+
+def format_tests(runs: Mapping[str, Mapping[int, Scores]]) -> str:
+    """Write a table of paired t-tests: each variant against the first one, over the seeds that both have.
+
+    The authors of SapBERT test over five seeds, and do not name the test (Liu et al., NAACL 2021, table 1).
+
+    runs (Mapping[str, Mapping[int, Scores]]): The scores of each variant by seed.
+    RETURNS (str): Markdown: differences of acc@1, or of the accuracy, in percent. Empty if no two variants share two
+        seeds.
+    """
+    (first, reference), *others = runs.items()
+    lines = []
+    for label, by_seed in others:
+        seeds = [seed for seed in by_seed if seed in reference]
+        cells = []
+        for task, figures in next(iter(by_seed.values())).items() if len(seeds) > 1 else ():
+            headline = list_headlines(figures)[0]
+            pair = [[100 * scores[seed][task][headline] for seed in seeds] for scores in (by_seed, reference)]
+            cells.append(f"{mean(pair[0]) - mean(pair[1]):+.1f}: {compare_seeds(*pair)}")
+        if cells:
+            lines.append([label, *cells])
+    if not lines:
+        return ""
+    heading = f"Differences from {first}, two-sided and not corrected for their number:"
+    tasks = next(iter(reference.values()))
+    return f"\n{heading}\n\n{format_rows(['', *tasks], lines, n_text_columns=len(tasks) + 1)}"
 
 
 def describe_results(before: Scores | None, after: Scores) -> dict[str, dict[str, float]]:

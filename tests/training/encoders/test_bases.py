@@ -28,11 +28,11 @@ def table(encoder_folder, monkeypatch):
 def test_the_bases_of_the_papers_are_there():
     found = read_bases()
     seven = {"bert", "biobert", "bluebert", "clinicalbert", "scibert", "umlsbert", "pubmedbert"}
-    assert set(found) == {*seven, "xlmr", "xlmr_large", "minilm"}
+    assert set(found) == {*seven, "mbert", "xlmr", "xlmr_large", "minilm"}
     assert all(base.pooling == "cls" for name, base in found.items() if name != "minilm")
     # Vocabularies with capitals, which lower-cased pairs never use.
     cased = {name for name, base in found.items() if base.lower_case}
-    assert cased == {"biobert", "clinicalbert", "umlsbert", "xlmr", "xlmr_large"}
+    assert cased == {"biobert", "clinicalbert", "umlsbert", "mbert", "xlmr", "xlmr_large"}
     assert all("uncased" in str(found[name].name).lower() for name in seven - cased)
     for path in CONFIGS.glob("*.cfg"):
         name = read_config(path)["paths"]["encoder"]
@@ -62,6 +62,15 @@ def test_the_small_encoder_comes_from_a_package(tmp_path, monkeypatch):
     monkeypatch.setattr(bases, "find_spec", lambda _: None)
     with pytest.raises(FileNotFoundError, match="E634"):
         find_encoder("minilm")
+
+
+def test_settings_are_known_by_the_name_on_the_hub(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, base in bases.read_bases().items():
+        if base.name:
+            assert bases.find_base(base.name) == bases.find_base(name) == base
+    assert bases.find_base("dmis-lab/biobert-v1.1").lower_case is True
+    assert bases.find_base("somebody/biobert-v1.1") == bases.Base("somebody/biobert-v1.1")
 
 
 def test_settings_of_a_run_go_before_those_of_the_table(table):
