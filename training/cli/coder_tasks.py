@@ -26,7 +26,9 @@ ENCODERS = typer.Argument(help="Folders or hub names, with commas between; empty
 TERMINOLOGY = typer.Argument(help="A folder of `preprocess`")
 RESULTS = typer.Argument(help="A folder for the figures; its results are reused")
 VECTORS = typer.Option(help="Files of vectors by CUI, with commas between")
-WORD_VECTORS = typer.Option(help="spaCy pipelines, or text files of word vectors, with commas between")
+WORD_VECTORS = typer.Option(
+    help="spaCy pipelines, or files of word2vec's form, text or binary (.bin), with commas between"
+)
 
 
 @encoding_command()
@@ -167,7 +169,7 @@ def _list_systems(encoders: str, vectors: str, word_vectors: str) -> dict[str, S
         return EncoderSystem(load_base(name, EncoderChoice(max_length=MAX_LENGTH)))
 
     def load_words(name: str) -> System:
-        return WordVectorSystem.from_text(name) if Path(name).is_file() else WordVectorSystem(name)
+        return WordVectorSystem.from_file(name) if Path(name).is_file() else WordVectorSystem(name)
 
     names = [] if encoders.strip() == NO_ENCODER else [name.strip() for name in encoders.split(",")]
     makers: dict[str, Callable[[], System]] = {name or SMALL: partial(load_encoder, name) for name in names}

@@ -30,6 +30,10 @@ class Warnings(PluginWarnings):
         "{file}, line {line}: {reason}. The line is taken out, and the run goes on. It was probably damaged when the "
         "machine went down or the disk was full; curves lack its figures."
     )
+    W662 = (
+        "{n:,} of {rows:,} words in {path} are left out: they are not UTF-8. Their names are measured without them; "
+        "the authors of some vectors have cut words in the middle of a character."
+    )
     W800 = (
         "Names of all languages are wanted, and those in {path} are all in {language}. If it was read for one language "
         "only, read it with `preprocess --languages all`."

@@ -96,9 +96,14 @@ class EvaluationErrors:
         "{file}, line {line}: {reason}. A list of word pairs is a CSV file with a header: TERM1, TERM2, one or more of "
         "{ratings}, and perhaps CUI1 and CUI2. Take the file as its authors published it, or correct the line."
     )
+    E776 = (
+        "{file}, row {row}: {reason}. Word vectors in word2vec's binary form have a first line of two numbers, and "
+        "rows of a word, a space and numbers of four bytes. The download was probably incomplete, or the file is text "
+        "in spite of its name: fetch it again, or rename it to end in .txt."
+    )
     E777 = (
         "{name} has no word vectors. Small spaCy pipelines are without them: take one whose name ends in md or lg, or "
-        "a file of word vectors as text."
+        "a file of word vectors as word2vec writes it."
     )
     E778 = "There is nothing to measure: no encoder and no vectors are given. Name an encoder, or give --vectors."
 

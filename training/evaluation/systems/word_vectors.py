@@ -18,6 +18,7 @@ from spacy_sapbert.index import exact_search
 
 from ...errors import Errors
 from .base import System
+from .binary_vectors import is_binary, read_binary_vectors
 from .blocks import pad
 from .concept_vectors import scale_to_unit
 from .vector_tables import read_vector_table
@@ -48,15 +49,15 @@ class WordVectorSystem(System):
         self._vector_of: dict[str, np.ndarray | None] = {}
 
     @classmethod
-    def from_text(cls, path: str | Path) -> WordVectorSystem:
-        """Read word vectors from a file of text, as word2vec writes it.
+    def from_file(cls, path: str | Path) -> WordVectorSystem:
+        """Read word vectors from a file as word2vec writes it: binary if its name ends in .bin or .bin.gz, else text.
 
         path (str | Path): The file, gzipped or not.
         RETURNS (WordVectorSystem): The system.
         RAISES (FileNotFoundError): If there is no such file.
         RAISES (ValueError): If it is malformed.
         """
-        table = read_vector_table(path)
+        table = read_binary_vectors(path) if is_binary(path) else read_vector_table(path)
         vocab = Vocab()
         vocab.vectors = Vectors(strings=vocab.strings, data=table.vectors, keys=table.keys)
         return cls(vocab)
@@ -104,7 +105,7 @@ class WordVectorSystem(System):
 
 
 class WordVectorFile(System):
-    """Word vectors in a text file, which is read when they are first searched: large ones take minutes.
+    """Word vectors in a file, which is read when they are first searched: large ones take minutes.
 
     path (str | Path): A file as word2vec writes it.
     """
@@ -126,7 +127,7 @@ class WordVectorFile(System):
 
     def search(self, names: Sequence[str], queries: Sequence[str], k: int) -> tuple[np.ndarray, np.ndarray]:
         """Read the file, and search. See `WordVectorSystem.search`."""
-        self._loaded = self._loaded or WordVectorSystem.from_text(self.path)
+        self._loaded = self._loaded or WordVectorSystem.from_file(self.path)
         return self._loaded.search(names, queries, k)
 
 

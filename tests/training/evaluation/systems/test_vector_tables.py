@@ -176,7 +176,7 @@ def test_word_vectors_are_measured_like_any_system(words):
 
 def test_word_vectors_come_from_pipelines_and_text(tmp_path, words):
     lines = [f"{len(WORDS)} 3", *(f"{word} {' '.join(map(str, row))} " for word, row in WORDS.items())]
-    read = WordVectorSystem.from_text(write(tmp_path / "words.txt.gz", "\n".join(lines)))
+    read = WordVectorSystem.from_file(write(tmp_path / "words.txt.gz", "\n".join(lines)))
     nlp = spacy.blank("en")
     nlp.vocab.vectors = words.vocab.vectors
     nlp.to_disk(tmp_path / "pipeline")
