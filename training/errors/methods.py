@@ -34,6 +34,11 @@ class MethodErrors:
         "The relations of {path} belong to the encoder {trained}, and are to be used with {found}. Give the encoder "
         "folder that the run has left beside them: encoders made by `export` have no relations."
     )
+    E808 = (
+        "Matrices of {labels:,} relations, {width} x {width} numbers each, need {needed:.1f} GB with gradients and "
+        "moments, and {device} has {available:.1f} GB left. Set loss.relations to diagonal, which needs {vectors:.3f} "
+        "GB, raise data.min_triples for fewer labels, or take a larger machine."
+    )
 
     # E81x: CODER++
     E810 = (

@@ -81,6 +81,7 @@ def load_graph(
     *,
     languages: Sequence[str] | None = None,
     lower_case: bool = True,
+    clean_names: bool = False,
     min_triples: int = 2,
 ) -> Graph:
     """Load triples and names. Unusable triples are excluded and counted.
@@ -90,15 +91,16 @@ def load_graph(
         were held out.
     languages (Sequence[str] | None): LAT of the names; None for all.
     lower_case (bool): Lower-case names. Names of a concept that become equal are merged.
+    clean_names (bool): Clean names, as `choose_names` does.
     min_triples (int): Labels with fewer usable triples are excluded.
     RETURNS (Graph): Usable triples and their names.
     RAISES (OSError): If a file is missing or damaged.
     RAISES (ValueError): If there are no names in a language, or no triple is left.
     """
     terminology = Terminology.from_disk(terminology_path)
-    names = choose_names(terminology, languages, lower_case, terminology_path)
+    names, n_empty = choose_names(terminology, languages, lower_case, terminology_path, clean=clean_names)
     triples = read_triples(triples_path)
-    report: dict[str, Any] = {"triples_read": len(triples)}
+    report: dict[str, Any] = {"triples_read": len(triples), "empty_names": n_empty}
     n_read = len(triples)
     triples = _place(triples, terminology, names, report)
     counts = np.bincount(triples.relations, minlength=len(triples.labels))
@@ -106,7 +108,9 @@ def load_graph(
     report["rare_labels"] = {triples.labels[row]: int(counts[row]) for row in rare.tolist()}
     triples = _select(triples, (counts >= min_triples)[triples.relations])
     if not len(triples):
-        left_out = {name: value for name, value in report.items() if name != "triples_read" and value}
+        left_out = {
+            name: value for name, value in report.items() if name not in ("triples_read", "empty_names") and value
+        }
         raise ValueError(
             Errors.E802.format(path=triples_path, n=n_read, terminology=terminology_path, left_out=left_out)
         )
@@ -128,16 +132,23 @@ def load_graph(
 
 
 def choose_names(
-    terminology: Terminology, languages: Sequence[str] | None, lower_case: bool, path: str | Path
-) -> pl.DataFrame:
+    terminology: Terminology,
+    languages: Sequence[str] | None,
+    lower_case: bool,
+    path: str | Path,
+    *,
+    clean: bool = False,
+) -> tuple[pl.DataFrame, int]:
     """List the distinct names of each concept, with their languages.
 
     terminology (Terminology): The names.
     languages (Sequence[str] | None): LAT to keep; None for all.
     lower_case (bool): Lower-case names. Names of a concept that become equal are merged.
     path (str | Path): The terminology's folder, for messages.
-    RETURNS (pl.DataFrame): The columns `concept` (row), `name` and `language`, sorted. A name in two languages
-        has two rows.
+    clean (bool): Clean names as CODER's released code does; see `clean_column`. Names without anything else are left
+        out.
+    RETURNS (tuple[pl.DataFrame, int]): The columns `concept` (row), `name` and `language`, sorted; a name in two
+        languages has two rows. And how many names were left out.
     RAISES (ValueError): If there are no names in a language.
     """
     names = terminology.names.select("concept", "name", "language")
@@ -150,7 +161,25 @@ def choose_names(
         names = names.filter(pl.col("language").is_in(list(languages)))
     if lower_case:
         names = names.with_columns(pl.col("name").str.to_lowercase())
-    return names.unique().sort("concept", "name", "language")
+    names = names.with_columns(clean_column(pl.col("name"))) if clean else names
+    full = names.filter(pl.col("name") != "")
+    return full.unique().sort("concept", "name", "language"), len(names) - len(full)
+
+
+def clean_column(names: pl.Expr) -> pl.Expr:
+    """Clean names: without "NOS" and text in round brackets, hyphens as spaces, single spaces.
+
+    These are the steps of CODER's released code (`pretrain/load_umls.py`) in their order, without its lower-casing. The
+    paper does not mention them.
+
+    names (pl.Expr): The names.
+    RETURNS (pl.Expr): The cleaned names; empty where nothing is left.
+    """
+    padded = pl.concat_str([pl.lit(" "), names, pl.lit(" ")])
+    without_nos = padded.str.replace_all(" NOS ", " ", literal=True).str.replace_all(" nos ", " ", literal=True)
+    without_brackets = without_nos.str.replace_all(r"\(.*?\)", "")
+    spaced = without_brackets.str.replace_all("-", " ", literal=True).str.replace_all(r"\s+", " ")
+    return spaced.str.strip_chars().alias("name")
 
 
 def _place(triples: TripleData, terminology: Terminology, names: pl.DataFrame, report: dict[str, Any]) -> TripleData:

@@ -40,6 +40,9 @@ class NameData(Section):
     """LAT of the names, separated by commas, or "all"."""
     lower_case: bool = True
     """Lower-case names."""
+    clean_names: bool = False
+    """Clean names as CODER's released code does: without "NOS" and text in brackets, hyphens as spaces. Not in the
+    paper."""
 
     @field_validator("languages")
     @classmethod

@@ -22,7 +22,7 @@ from ...engine.model import Model, group_by_decay
 from ...errors import Errors
 from .data import Graph, NameFolder, load_graph
 from .loss import BatchLabels, CoderLoss, MinedLoss
-from .relations import RELATIONS_FILE, Relations, make_relations, save_relations
+from .relations import RELATIONS_FILE, Relations, check_memory, make_relations, save_relations
 from .sampler import TripletBatch, TripletSampler
 from .settings import CoderOptimizer, CoderSettings
 
@@ -100,6 +100,7 @@ class Coder(Method[CoderSettings]):
             paths.triples,
             languages=data.list_languages(),
             lower_case=data.lower_case,
+            clean_names=data.clean_names,
             min_triples=data.min_triples,
         )
         if self.settings.loss.relations != "none" and (self.graph.tails == self.graph.tails[0]).all():
@@ -121,6 +122,7 @@ class Coder(Method[CoderSettings]):
             random_concepts=kind == "transe_margin",
         )
         n_labels = len(self.graph.labels)
+        check_memory(kind, n_labels, width, self.accelerator.device)
         relations = make_relations(kind, n_labels, width, start=settings.relations.start, seed=settings.run.seed)
         self.objective = CoderLoss(settings, relations, width)
         return CoderModel(self.make_transformer(self.base.source, settings), relations)

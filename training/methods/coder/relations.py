@@ -11,12 +11,16 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 
+from spacy_sapbert.index.memory import GB, find_available
+
 from ...data.run_folder import write_whole
 from ...engine.objectives import cosines_between
 from ...errors import Errors
 from .settings import RelationKind, RelationStart
 
 RELATIONS_FILE = "relations.safetensors"
+# Of each number: itself, its gradient, and two moments of AdamW, in single precision.
+FLOAT_BYTES, COPIES = 4, 4
 WEIGHTS = "relations"
 
 
@@ -104,6 +108,24 @@ def make_relations(
     else:
         weights = torch.full(shape, 0.0 if kind in TRANSLATIONS else 1.0)
     return TranslationRelations(weights) if kind in TRANSLATIONS else KINDS[kind](weights)
+
+
+def check_memory(kind: RelationKind, labels: int, width: int, device: torch.device) -> None:
+    """Refuse matrices that do not fit into memory, before it is asked for.
+
+    kind (str): As in `LossSettings`.
+    labels (int): Number of labels.
+    width (int): Width of the vectors.
+    device (torch.device): Where to train: its free memory counts if it is a GPU, else that of the system.
+    RAISES (MemoryError): If a matrix for each label, with its gradient and the optimizer's two moments, needs more.
+    """
+    if kind != "full":
+        return
+    needed = labels * width**2 * FLOAT_BYTES * COPIES
+    available = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else find_available()
+    if available is not None and needed > available:
+        details = {"labels": labels, "width": width, "needed": needed / GB, "available": available / GB}
+        raise MemoryError(Errors.E808.format(**details, device=device, vectors=needed / width / GB))
 
 
 def save_relations(relations: Relations, labels: Sequence[str], fingerprint: str, path: Path) -> None:

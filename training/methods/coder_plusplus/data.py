@@ -73,20 +73,26 @@ class NameTable:
 
 
 def load_name_table(
-    path: str | Path, *, languages: Sequence[str] | None = None, lower_case: bool = True, neighbours: int = 1
+    path: str | Path,
+    *,
+    languages: Sequence[str] | None = None,
+    lower_case: bool = True,
+    clean_names: bool = False,
+    neighbours: int = 1,
 ) -> NameTable:
     """Load the names of a terminology.
 
     path (str | Path): The folder of the terminology.
     languages (Sequence[str] | None): LAT of the names; None for all.
     lower_case (bool): Lower-case names. Names that become equal are merged.
+    clean_names (bool): Clean names, as `choose_names` does.
     neighbours (int): Neighbours of each name, fewer than the number of names.
     RETURNS (NameTable): The names.
     RAISES (OSError): If a file is missing or damaged.
     RAISES (ValueError): If there are no names in a language, too few, no synonyms, or names of one concept only.
     """
     terminology = Terminology.from_disk(path)
-    frame = choose_names(terminology, languages, lower_case, path)
+    frame, n_empty = choose_names(terminology, languages, lower_case, path, clean=clean_names)
     counts = dict(sorted(frame["language"].value_counts().iter_rows()))
     if languages is None and len(counts) == 1:
         warnings.warn(Warnings.W800.format(path=path, language=next(iter(counts))), stacklevel=2)
@@ -105,6 +111,7 @@ def load_name_table(
         )
     report = {
         "concepts": len(concepts),
+        "empty_names": n_empty,
         "names": len(atoms),
         "distinct_names": len(names),
         "names_without_synonyms": len(names) - len(anchors),

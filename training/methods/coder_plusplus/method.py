@@ -52,6 +52,7 @@ class CoderPlusPlus(Method[CoderPlusPlusSettings]):
             self.settings.paths.terminology,
             languages=data.list_languages(),
             lower_case=data.lower_case,
+            clean_names=data.clean_names,
             neighbours=self.settings.batch.neighbours,
         )
         return Learned(self.table.report, self.table.identity, self.table.concepts.to_list())
