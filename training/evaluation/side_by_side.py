@@ -7,9 +7,10 @@ from functools import partial
 from statistics import mean
 from typing import Any
 
+from ..data.headlines import label_figure, label_task, list_headlines
 from ..encoders.bases import SMALL, load_base
 from ..encoders.choice import EncoderChoice
-from .report.values import format_values, list_headlines
+from .report.values import format_values
 from .report.writing import format_rows
 from .systems.base import LazySystem, System
 from .systems.encoder import EncoderSystem
@@ -32,7 +33,7 @@ def list_encoders(encoders: str) -> dict[str, System]:
 
 
 def format_scores(rows: Mapping[str, Sequence[Scores]], *, reference: str) -> str:
-    """Write a table of accuracies in percent: one line for each encoder, such as "acc@1/@5" of each linking task.
+    """Write a table in percent: a line for each encoder, with the figures of each task, such as "acc@1/@5".
 
     Several scores of one encoder are those of seeds: their mean, and behind it their standard deviation. The difference
     from the reference stands in brackets.
@@ -54,7 +55,8 @@ def format_scores(rows: Mapping[str, Sequence[Scores]], *, reference: str) -> st
                 cell += f" ({'/'.join(f'{gain:+.1f}' for gain in gains)})"
             cells.append(cell)
         lines.append([label, *cells])
-    return format_rows(["", *base[0]], lines, n_text_columns=1)
+    header = [label_task(task, figures) for task, figures in base[0].items()]
+    return format_rows(["", *header], lines, n_text_columns=1)
 
 
 def describe_results(before: Scores | None, after: Scores) -> dict[str, dict[str, float]]:
@@ -62,12 +64,13 @@ def describe_results(before: Scores | None, after: Scores) -> dict[str, dict[str
 
     before (Scores | None): The base's, if it was measured.
     after (Scores): The trained encoder's.
-    RETURNS (dict[str, dict[str, float]]): For each task, shares by "before acc@1", "acc@1" and so on.
+    RETURNS (dict[str, dict[str, float]]): For each task, shares by "before acc@1", "acc@1" and so on; "row acc@1" where
+        names are counted.
     """
     measured = [("before ", before)] if before else []
     return {
         task: {
-            f"{label}{name.replace('acc_at_', 'acc@')}": scores[task][name]
+            f"{label}{label_figure(name)}": scores[task][name]
             for label, scores in (*measured, ("", after))
             for name in list_headlines(figures)
         }
