@@ -28,7 +28,7 @@ def read_tasks(
     benchmarks (str): The folder of the corpora; empty for none.
     corpora_file (Path): The config file that lists them.
     max_names (int): Names of a corpus's dictionary to search about at most; 0 for all.
-    terminology (str): A folder with the names for corpora without a dictionary; empty for none.
+    terminology (str): The names for corpora without a dictionary: a folder, or a table; empty for none.
     RETURNS (tuple[dict, dict]): Held-out names and corpora, by name.
     RAISES (ValueError): If there is nothing to measure on, or two tasks have one name.
     """
@@ -97,7 +97,9 @@ SweepPath = Annotated[
         parser=find_config("sweeps"), metavar="CONFIG", help="A file, or one of training/sweeps by name, such as mining"
     ),
 ]
-TERMINOLOGY_OPTION = typer.Option(help="A folder with the names for corpora without a dictionary")
+TERMINOLOGY_OPTION = typer.Option(
+    help="A terminology, or a table of ids, names and sources, for corpora without a dictionary"
+)
 MAX_NAMES_OPTION = typer.Option(help="Names of each dictionary to search about at most; 0 for all")
 
 
@@ -150,6 +152,7 @@ def sweep(
     held_out: Annotated[str, HELD_OUT_OPTION] = "",
     benchmarks: Annotated[str, BENCHMARKS_OPTION] = "",
     corpora: Annotated[Path, CORPORA_OPTION] = CORPORA,
+    terminology: Annotated[str, TERMINOLOGY_OPTION] = "",
     max_names: Annotated[int, MAX_NAMES_OPTION] = 0,
     relations: Annotated[str, typer.Option(help="A folder of triples: also measure relation classification")] = "",
     relation_terminology: Annotated[str, typer.Option(help="The names of the triples' concepts")] = "",
@@ -165,5 +168,5 @@ def sweep(
     runs = read_sweep(config, output, read_overrides(context.args))
     tasks = read_relation_tasks(relations, relation_terminology, unseen, max_triples)
     is_linking = bool(held_out or benchmarks or not tasks)
-    names, others = read_tasks(held_out, benchmarks, corpora, max_names) if is_linking else ({}, {})
+    names, others = read_tasks(held_out, benchmarks, corpora, max_names, terminology) if is_linking else ({}, {})
     typer.echo(run_sweep(runs, output, held_out=names, corpora=others, relations=tasks))

@@ -159,11 +159,11 @@ GERMAN = {
     ],
     "Patents_ec22-cui-best_man": [("Insulin", "T1\tC0000001 0 7\tInsulin\n")],
 }
-# Concept, name, source and language. "Zehe" is no answer: a source and a language that are not searched.
+# Concept, name, source and language. "lange" is no answer: a source and a language that are not searched.
 TERMS = [
     ("C0000001", "Salz", "MSH", "ENG"),
     ("C0000003", "Insulin", "MSH", "ENG"),
-    ("C0000004", "blaue Zehe", "SNOMEDCT_US", "ENG"),
+    ("C0000004", "Blaue-Zehe NOS (disorder)", "SNOMEDCT_US", "ENG"),
     ("C0000009", "lange", "HPO", "ENG"),
     ("C0000009", "lange", "MSH", "GER"),
 ]
@@ -188,7 +188,7 @@ def test_mantra_is_counted_by_annotations_apart_and_together(tmp_path):
     (tmp_path / "systems.cfg").write_text(EXACT)
     where = ["--benchmarks", tmp_path / "corpora", "--terminology", tmp_path / "names", "--corpora", "corpora_mantra"]
     output = run("evaluate", tmp_path / "systems.cfg", tmp_path / "out", *where)
-    searched = {name: concept for concept, name, source, language in TERMS if language == "ENG" and source != "HPO"}
+    searched = {"Salz": "C0000001", "Insulin": "C0000003", "blaue Zehe": "C0000004"}
     expected, pooled = {}, []
     for corpus, documents in GERMAN.items():
         annotations = [line.split("\t") for _, lines in documents for line in lines.splitlines()]
@@ -197,7 +197,7 @@ def test_mantra_is_counted_by_annotations_apart_and_together(tmp_path):
         pooled += counted
     evaluation = read_evaluation(tmp_path / "out")
     assert {row.task for row in evaluation.rows} == {
-        f"mantra_de_{part}.strict" for part in ("medline", "emea", "patents", "annotations")
+        f"mantra_de_{part}.coder" for part in ("medline", "emea", "patents", "annotations")
     }
     for row in evaluation.rows:
         counted = {**expected, "annotations": pooled}[row.task.removeprefix("mantra_de_").partition(".")[0]]
@@ -205,15 +205,21 @@ def test_mantra_is_counted_by_annotations_apart_and_together(tmp_path):
         figures = (right / answered, right / len(counted), 2 * right / (answered + len(counted)))
         assert [row.figures[name] for name in ("precision", "recall", "f1")] == pytest.approx(figures), row.task
         assert row.figures["mentions"] == len(counted)
-    assert "exact on mantra_de_annotations.strict: precision 60.0%, recall 50.0%, F1 54.5%." in output
+    assert "exact on mantra_de_annotations.coder: precision 60.0%, recall 50.0%, F1 54.5%." in output
     report = (tmp_path / "out" / "report.md").read_text()
-    assert "MANTRA, German, Medline: accuracy" in report and "strict: precision | strict: recall | strict: F1" in report
+    assert "MANTRA, German, Medline: accuracy" in report and "coder: precision | coder: recall | coder: F1" in report
     assert "its one answer" in report
+    # Another dictionary: a table of ids, names and sources.
+    (tmp_path / "names.tsv").write_text("C0000009\tlange\tMDR\nC0000001\tSalz\tHPO\n")
+    where[3] = tmp_path / "names.tsv"
+    output = run("evaluate", tmp_path / "systems.cfg", tmp_path / "other", *where)
+    assert "exact on mantra_de_medline.coder: precision 100.0%, recall 33.3%, F1 50.0%." in output
+    assert "exact on mantra_de_emea.coder: precision 0.0%, recall 0.0%, F1 0.0%." in output
 
 
 def test_f1_stands_beside_published_f1_where_the_dictionary_is_that_of_the_paper():
     info = TaskInfo(
-        **{"corpus": "mantra_de_medline", "title": "", "protocol": "strict", "is_published": True, "dictionary": ""},
+        **{"corpus": "mantra_de_medline", "title": "", "protocol": "coder", "is_published": True, "dictionary": ""},
         **{"level": "answer", "ranks": [1, 5], "aggregation": "micro", "abbreviations": False, "composites": False},
         **{"augmented": False, "mentions": 4, "names": 4},
     )
@@ -221,11 +227,11 @@ def test_f1_stands_beside_published_f1_where_the_dictionary_is_that_of_the_paper
     evaluation = Evaluation(
         versions={},
         systems={"ours": SystemInfo(title="Ours", published="CODER_ALL")},
-        tasks={"mantra_de_medline.strict": info},
+        tasks={"mantra_de_medline.coder": info},
         missing=[],
-        rows=[Row(system="ours", task="mantra_de_medline.strict", figures=figures)],
+        rows=[Row(system="ours", task="mantra_de_medline.coder", figures=figures)],
     )
-    table = make_accuracy_table(evaluation, ["mantra_de_medline.strict"])
+    table = make_accuracy_table(evaluation, ["mantra_de_medline.coder"])
     names = [column.title.partition(": ")[2] for column in table.columns[3:]]
     assert names[:3] == ["precision", "recall", "F1"] and "literature, precision/recall/F1" in names
     (row,) = table.rows

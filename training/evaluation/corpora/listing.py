@@ -85,7 +85,8 @@ def read_corpora(
         a list, of which the first pattern with files counts), `dictionary` (likewise, or "terminology" for the names of
         the given one), and the other attributes of `Corpus`.
     folder (str | Path): The folder of the files.
-    terminology (str | Path | None): A folder with the terminology for corpora that have no dictionary of their own.
+    terminology (str | Path | None): The names for corpora that have no dictionary of their own: the folder of a
+        terminology, or a table like a dictionary.
     RETURNS (tuple[dict, dict]): The corpora by name, and the others with what is missing.
     RAISES (OSError): If there is no such config file.
     RAISES (ValueError): If a section is malformed.
