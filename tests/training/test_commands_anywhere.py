@@ -33,7 +33,9 @@ def test_an_unknown_name_is_refused_with_those_that_there_are(tmp_path, monkeypa
 def test_lists_of_corpora_are_known_by_name(command):
     config = "mining" if command == "sweep" else "systems"
     done = CliRunner().invoke(app, [command, config, "output", "--corpora", "corpora_test"])
-    assert "E646" in str(done.exception) and "corpora, corpora_coder, corpora_dev" in str(done.exception)
+    assert "E646" in str(done.exception) and "corpora, corpora_coder, corpora_dev, corpora_mantra" in str(
+        done.exception
+    )
 
 
 def test_a_file_comes_before_a_config_of_the_package(tmp_path, monkeypatch):

@@ -100,7 +100,7 @@ def make_relation_tasks(folder, seen="seen"):
 def test_a_sweep_of_coder_trains_measures_and_goes_on(config, corpora, tmp_path, monkeypatch):
     sweep, tasks = read_sweep(config, tmp_path / "out"), make_relation_tasks(tmp_path)
     table = run_sweep(sweep, tmp_path / "out", held_out={}, corpora=corpora, relations=tasks)
-    assert table.splitlines()[0] == "|  | parts | relations | unseen relations |"
+    assert table.splitlines()[0] == "|  | parts acc@1/@5 | relations | unseen relations |"
     scores = table.split("\n\n")[0].splitlines()
     assert [line.split("|")[1].strip() for line in scores[2:]] == [
         "before training",

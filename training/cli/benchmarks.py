@@ -15,7 +15,7 @@ from ..errors import Errors
 from .application import app, encoding_command, parse_files, parse_list
 from .coder_tasks import mcsm, relations
 from .figures import ENCODER_OPTION, SEED_OPTION, load_vectors
-from .measures import BENCHMARKS_OPTION, CORPORA, CORPORA_OPTION, HELD_OUT_OPTION, MAX_NAMES_OPTION
+from .measures import BENCHMARKS_OPTION, CORPORA, CORPORA_OPTION, HELD_OUT_OPTION, MAX_NAMES_OPTION, TERMINOLOGY_OPTION
 
 # The folder of corpora if none is given: it does not exist, so that all corpora are listed as missing.
 NOWHERE = "no-folder-of-corpora"
@@ -27,13 +27,14 @@ def evaluate(
     output: Annotated[Path, typer.Argument(help="A folder for metrics.json, predictions and the data of the report")],
     held_out: Annotated[str, HELD_OUT_OPTION] = "",
     benchmarks: Annotated[str, BENCHMARKS_OPTION] = "",
-    terminology: Annotated[str, typer.Option(help="A folder with the names for corpora without a dictionary")] = "",
+    terminology: Annotated[str, TERMINOLOGY_OPTION] = "",
     corpora: Annotated[Path, CORPORA_OPTION] = CORPORA,
     cache: Annotated[str, typer.Option(help="A folder for vectors of strings; empty for none")] = "",
     only: Annotated[str, typer.Option(help="Systems to measure and report on; empty for all")] = "",
     max_names: Annotated[int, MAX_NAMES_OPTION] = 0,
 ) -> None:
     """Measure systems on all available corpora, under each of their protocols."""
+    from ..data.headlines import format_figures, list_metrics
     from ..data.splits import read_held_out
     from ..evaluation.corpora.listing import read_corpora
     from ..evaluation.evaluate import evaluate as evaluate_systems
@@ -73,8 +74,9 @@ def evaluate(
         specifications, tasks, output, only=chosen, cache=cache or None, missing=missing, settings=settings
     )
     for row in evaluation.rows:
-        right = ", ".join(f"{row.figures[f'acc_at_{rank}']:.1%} at {rank}" for rank in (1, 5))
-        typer.echo(f"{row.system} on {row.task}: right at rank: {right}.")
+        info = evaluation.tasks[row.task]
+        shares = {name: row.figures[name] for name in list_metrics(info.level, info.ranks)}
+        typer.echo(f"{row.system} on {row.task}: {format_figures(shares)}.")
     for entry in evaluation.missing:
         typer.echo(f"Not measured: {entry.name}: {entry.reason}")
     make_report(output)

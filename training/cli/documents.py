@@ -128,6 +128,7 @@ def measure_documents(
     ] = "",
 ) -> None:
     """Measure pipelines on whole documents, with gold mentions given: the protocol `documents`."""
+    from ..data.headlines import label_figure, list_headlines
     from ..data.run_folder import write_json
     from ..encoders.card import read_results
     from ..evaluation.documents.pipelines import list_encoders, list_pipelines
@@ -151,7 +152,7 @@ def measure_documents(
         linkers = {name: found for name, found in results.items() if name.startswith("linker, ")}
         scores = {
             f"documents of {task}, {name.removeprefix('linker, ')}": {
-                f"acc@{rank}": result.figures[f"acc_at_{rank}"] for rank in (1, 5)
+                label_figure(figure): result.figures[figure] for figure in list_headlines(result.figures)
             }
             for name, found in linkers.items()
             for task, result in found.items()

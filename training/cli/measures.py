@@ -20,7 +20,7 @@ CORPORA = EVALUATION / "corpora.cfg"
 
 
 def read_tasks(
-    held_out: str, benchmarks: str, corpora_file: Path, max_names: int
+    held_out: str, benchmarks: str, corpora_file: Path, max_names: int, terminology: str = ""
 ) -> tuple[dict[str, LinkingTask], dict[str, LinkingTask]]:
     """Read the linking tasks, and print their sizes.
 
@@ -28,6 +28,7 @@ def read_tasks(
     benchmarks (str): The folder of the corpora; empty for none.
     corpora_file (Path): The config file that lists them.
     max_names (int): Names of a corpus's dictionary to search about at most; 0 for all.
+    terminology (str): The names for corpora without a dictionary: a folder, or a table; empty for none.
     RETURNS (tuple[dict, dict]): Held-out names and corpora, by name.
     RAISES (ValueError): If there is nothing to measure on, or two tasks have one name.
     """
@@ -35,7 +36,7 @@ def read_tasks(
     from ..evaluation.corpora.listing import read_corpora, read_task
 
     files = parse_files(held_out)
-    found, missing = read_corpora(corpora_file, benchmarks) if benchmarks else ({}, {})
+    found, missing = read_corpora(corpora_file, benchmarks, terminology=terminology or None) if benchmarks else ({}, {})
     twice = [name for name, n in Counter([*(Path(file).stem for file in files), *found]).items() if n > 1]
     if twice:
         raise ValueError(Errors.E745.format(name=twice[0]))
@@ -88,7 +89,7 @@ BENCHMARKS_OPTION = typer.Option(help="The folder of the corpora; empty for none
 CORPORA_OPTION = typer.Option(
     parser=find_config("evaluation/corpora"),
     metavar="CONFIG",
-    help="The list of corpora: corpora (test parts), or corpora_dev (development parts)",
+    help="The list of corpora: corpora (test parts), corpora_dev (development parts), corpora_mantra, corpora_xlbel",
 )
 SweepPath = Annotated[
     Path,
@@ -96,6 +97,9 @@ SweepPath = Annotated[
         parser=find_config("sweeps"), metavar="CONFIG", help="A file, or one of training/sweeps by name, such as mining"
     ),
 ]
+TERMINOLOGY_OPTION = typer.Option(
+    help="A terminology, or a table of ids, names and sources, for corpora without a dictionary"
+)
 MAX_NAMES_OPTION = typer.Option(help="Names of each dictionary to search about at most; 0 for all")
 
 
@@ -108,6 +112,7 @@ def measure_encoders(
     held_out: Annotated[str, HELD_OUT_OPTION] = "",
     benchmarks: Annotated[str, BENCHMARKS_OPTION] = "",
     corpora: Annotated[Path, CORPORA_OPTION] = CORPORA,
+    terminology: Annotated[str, TERMINOLOGY_OPTION] = "",
     max_names: Annotated[int, MAX_NAMES_OPTION] = 0,
     card: Annotated[
         str,
@@ -122,7 +127,7 @@ def measure_encoders(
     from ..evaluation.measure import ResultStore, measure
     from ..evaluation.side_by_side import describe_results, format_scores, list_encoders
 
-    names, others = read_tasks(held_out, benchmarks, corpora, max_names)
+    names, others = read_tasks(held_out, benchmarks, corpora, max_names, terminology)
     tasks = {**names, **others}
     results = measure(list_encoders(encoders), tasks, ResultStore(output))
     rows = {name: [{task: result.figures for task, result in found.items()}] for name, found in results.items()}
@@ -147,6 +152,7 @@ def sweep(
     held_out: Annotated[str, HELD_OUT_OPTION] = "",
     benchmarks: Annotated[str, BENCHMARKS_OPTION] = "",
     corpora: Annotated[Path, CORPORA_OPTION] = CORPORA,
+    terminology: Annotated[str, TERMINOLOGY_OPTION] = "",
     max_names: Annotated[int, MAX_NAMES_OPTION] = 0,
     relations: Annotated[str, typer.Option(help="A folder of triples: also measure relation classification")] = "",
     relation_terminology: Annotated[str, typer.Option(help="The names of the triples' concepts")] = "",
@@ -163,5 +169,5 @@ def sweep(
     runs = read_sweep(config, output, read_overrides(context.args), seeds=parse_seeds(seeds))
     tasks = read_relation_tasks(relations, relation_terminology, unseen, max_triples)
     is_linking = bool(held_out or benchmarks or not tasks)
-    names, others = read_tasks(held_out, benchmarks, corpora, max_names) if is_linking else ({}, {})
+    names, others = read_tasks(held_out, benchmarks, corpora, max_names, terminology) if is_linking else ({}, {})
     typer.echo(run_sweep(runs, output, held_out=names, corpora=others, relations=tasks))

@@ -146,8 +146,11 @@ def echo_scores(held_out: dict[str, Any] | None) -> None:
 
     held_out (dict[str, Any] | None): Scores "before" and "after".
     """
+    from ..data.headlines import format_figures, list_headlines
+
     for label, scores in (held_out or {}).items():
-        typer.echo(f"Held-out names {label}: acc@1 {scores['acc_at_1']:.4f}, acc@5 {scores['acc_at_5']:.4f}.")
+        shares = {name: scores[name] for name in list_headlines(scores)}
+        typer.echo(f"Held-out names {label}: {format_figures(shares, '.4f')}.")
 
 
 for method in ("pretrain", "coder", "coder-plusplus", "biosyn"):

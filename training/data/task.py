@@ -14,6 +14,7 @@ import numpy as np
 from spacy_sapbert.terminology.readers.lines import invalid_utf8
 
 from ..errors import Errors
+from .headlines import CONCEPT, LEVELS
 from .run_folder import write_text
 
 CONTENT = "queries and a dictionary"
@@ -38,6 +39,9 @@ class LinkingTask:
     report (dict[str, Any]): Counts of read and excluded records by reason.
     texts (list[str]): The mention of each query as written in the corpus; empty if no mention was changed.
     ranks (list[int]): The ranks at which hits are counted and shown in tables.
+    level (str): What tables show: "concept" for ranks of distinct concepts, "row" for those of names, "answer" for
+        precision, recall and F1 of the first name.
+    RAISES (ValueError): If there is no such level.
     """
 
     queries: list[str]
@@ -49,6 +53,12 @@ class LinkingTask:
     mention_of: list[int] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
     ranks: list[int] = field(default_factory=lambda: [1, 5])
+    level: str = CONCEPT
+
+    def __post_init__(self) -> None:
+        """Check the level."""
+        if self.level not in LEVELS:
+            raise ValueError(Errors.E620.format(what="level", value=self.level, allowed=", ".join(LEVELS)))
 
     @property
     def n_mentions(self) -> int:
@@ -118,7 +128,7 @@ class LinkingTask:
         return task
 
     def hash(self) -> str:
-        """Hash everything that determines an accuracy, except for the ranks.
+        """Hash everything that determines an accuracy, except for the ranks and the level.
 
         RETURNS (str): SHA-256, hexadecimal.
         """

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import srsly
 
+from ..data.headlines import label_figure, list_headlines
 from ..data.run_folder import RunFolder, RunReport
 from ..errors import Errors
 from ..markup import escape_markdown
@@ -219,7 +220,8 @@ def describe_length(training: dict[str, Any], steps: str) -> str:
 
 def _write_held_out(scores: dict[str, Any]) -> str:
     after = scores["after"]
-    rows = {label: {f"acc@{rank}": scores[label][f"acc_at_{rank}"] for rank in (1, 5)} for label in ("before", "after")}
+    headlines = list_headlines(after)
+    rows = {label: {label_figure(name): scores[label][name] for name in headlines} for label in ("before", "after")}
     return (
         f"Held-out concepts ({after['queries']:,} names among {after['names']:,}), in percent:\n\n{_write_table(rows)}"
     )

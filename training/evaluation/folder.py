@@ -97,7 +97,7 @@ class TaskInfo(Schema):
     is_published (bool): Whether published figures were taken under this protocol.
     is_comparable (bool): Whether the literature has comparable figures at all.
     dictionary (str): A description of the dictionary.
-    level (str): "row" if ranks are those of names, "concept" if they are those of distinct concepts.
+    level (str): What is counted, see `LinkingTask`.
     ranks (list[int]): The ranks to show.
     aggregation (str): The average over mentions, micro or macro.
     abbreviations, composites, augmented (bool): Settings of the protocol.

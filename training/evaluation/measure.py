@@ -12,6 +12,7 @@ from typing import Any, Protocol, cast
 from spacy_sapbert.encoder import EncoderShim
 from spacy_sapbert.progress import show_phase, show_progress
 
+from ..data.headlines import CONCEPT
 from ..data.task import LinkingTask
 from .folder import PREDICTIONS_FOLDER, RESULTS_FOLDER, Missing, Result, read_schema, write_schema
 from .linking.accuracy import find, judge, summarise
@@ -173,7 +174,7 @@ def _measure(system: System, task: CorpusTask | ProbeTask, store: ResultStore | 
         bound = bound.bind(task)
     identity = bound.identity
     ranks = task.linking.ranks if isinstance(task, CorpusTask) else []
-    parts = json.dumps([MEASUREMENT, identity, task.hash(), ranks], sort_keys=True)
+    parts = json.dumps([MEASUREMENT, identity, task.hash(), ranks, *_name_level(task)], sort_keys=True)
     key = hashlib.sha256(parts.encode()).hexdigest()[:32]
     if store and (kept := store.find(key, task)):
         return kept
@@ -187,6 +188,11 @@ def _measure(system: System, task: CorpusTask | ProbeTask, store: ResultStore | 
     if store:
         store.keep(result)
     return result
+
+
+def _name_level(task: CorpusTask | ProbeTask) -> list[str]:
+    """Name what a task is about, unless it is concepts: results of earlier versions stay valid."""
+    return [task.linking.level] if isinstance(task, CorpusTask) and task.linking.level != CONCEPT else []
 
 
 def _link(

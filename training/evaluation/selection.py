@@ -12,6 +12,7 @@ from typing import Any
 from spacy_sapbert.terminology import Terminology
 
 from ..data.corpus_files import EQUAL_IDS
+from ..data.headlines import label_task, list_headlines, name_metric
 from ..data.splits import make_source_task
 from ..data.task import LinkingTask
 from ..data.task_samples import limit_names, sample_mentions
@@ -22,9 +23,7 @@ from .documents.dictionary import limit_dictionary
 from .documents.gold import list_gold_spans
 from .documents.pipelines import make_pipeline
 from .documents.task import DocumentTask
-from .linking.accuracy import name_metric
 from .measure import ResultStore, Task, measure
-from .report.values import list_headlines
 from .report.writing import format_rows
 from .side_by_side import list_encoders
 from .systems.base import LazySystem, System
@@ -190,7 +189,7 @@ def format_selection(scores: Mapping[str, Scores]) -> str:
     lines = []
     for name, figures in scores[base].items():
         cells = [_format_cell(scores[label][name], figures, label == base) for label in scores]
-        lines.append([name, f"{figures['mentions']:,}", *cells])
+        lines.append([label_task(name, figures), f"{figures['mentions']:,}", *cells])
     gains = {label: summarise_gains(scores[label], scores[base]) for label in others}
     for row, title in enumerate(("worst gain", "mean gain")):
         lines.append([title, "", "", *(f"{100 * gains[label][row]:+.1f}" for label in others)])

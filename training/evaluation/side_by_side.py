@@ -7,14 +7,16 @@ from functools import partial
 from statistics import mean
 from typing import Any
 
+from ..data.headlines import label_figure, label_task, list_headlines
 from ..encoders.bases import SMALL, load_base
 from ..encoders.choice import EncoderChoice
 from .report.significance import compare_seeds
-from .report.values import format_values, list_headlines
+from .report.values import format_values
 from .report.writing import format_rows
 from .systems.base import LazySystem, System
 from .systems.encoder import EncoderSystem
 
+F1 = "f1"
 # Figures of one encoder by task.
 Scores = Mapping[str, Mapping[str, Any]]
 
@@ -33,7 +35,7 @@ def list_encoders(encoders: str) -> dict[str, System]:
 
 
 def format_scores(rows: Mapping[str, Sequence[Scores]], *, reference: str) -> str:
-    """Write a table of accuracies in percent: one line for each encoder, such as "acc@1/@5" of each linking task.
+    """Write a table in percent: a line for each encoder, with the figures of each task, such as "acc@1/@5".
 
     Several scores of one encoder are those of seeds: their mean, and behind it their standard deviation. The difference
     from the reference stands in brackets.
@@ -55,7 +57,8 @@ def format_scores(rows: Mapping[str, Sequence[Scores]], *, reference: str) -> st
                 cell += f" ({'/'.join(f'{gain:+.1f}' for gain in gains)})"
             cells.append(cell)
         lines.append([label, *cells])
-    return format_rows(["", *base[0]], lines, n_text_columns=1)
+    header = [label_task(task, figures) for task, figures in base[0].items()]
+    return format_rows(["", *header], lines, n_text_columns=1)
 
 
 def format_tests(runs: Mapping[str, Mapping[int, Scores]]) -> str:
@@ -64,7 +67,7 @@ def format_tests(runs: Mapping[str, Mapping[int, Scores]]) -> str:
     The authors of SapBERT test over five seeds, and do not name the test (Liu et al., NAACL 2021, table 1).
 
     runs (Mapping[str, Mapping[int, Scores]]): The scores of each variant by seed.
-    RETURNS (str): Markdown: differences of acc@1, or of the accuracy, in percent. Empty if no two variants share two
+    RETURNS (str): Markdown: differences of acc@1, F1 or the accuracy, in percent. Empty if no two variants share two
         seeds.
     """
     (first, reference), *others = runs.items()
@@ -73,7 +76,7 @@ def format_tests(runs: Mapping[str, Mapping[int, Scores]]) -> str:
         seeds = [seed for seed in by_seed if seed in reference]
         cells = []
         for task, figures in next(iter(by_seed.values())).items() if len(seeds) > 1 else ():
-            headline = list_headlines(figures)[0]
+            headline = _choose_headline(figures)
             pair = [[100 * scores[seed][task][headline] for seed in seeds] for scores in (by_seed, reference)]
             cells.append(f"{mean(pair[0]) - mean(pair[1]):+.1f}: {compare_seeds(*pair)}")
         if cells:
@@ -81,8 +84,16 @@ def format_tests(runs: Mapping[str, Mapping[int, Scores]]) -> str:
     if not lines:
         return ""
     heading = f"Differences from {first}, two-sided and not corrected for their number:"
-    tasks = next(iter(reference.values()))
+    tasks = [
+        f"{task} {label_figure(_choose_headline(figures))}" for task, figures in next(iter(reference.values())).items()
+    ]
     return f"\n{heading}\n\n{format_rows(['', *tasks], lines, n_text_columns=len(tasks) + 1)}"
+
+
+def _choose_headline(figures: Mapping[str, Any]) -> str:
+    """Choose one figure of a task: F1, the accuracy at the first rank, or the accuracy."""
+    headlines = list_headlines(figures)
+    return F1 if F1 in headlines else headlines[0]
 
 
 def describe_results(before: Scores | None, after: Scores) -> dict[str, dict[str, float]]:
@@ -90,12 +101,13 @@ def describe_results(before: Scores | None, after: Scores) -> dict[str, dict[str
 
     before (Scores | None): The base's, if it was measured.
     after (Scores): The trained encoder's.
-    RETURNS (dict[str, dict[str, float]]): For each task, shares by "before acc@1", "acc@1" and so on.
+    RETURNS (dict[str, dict[str, float]]): For each task, shares by "before acc@1", "acc@1" and so on; "row acc@1" where
+        names are counted.
     """
     measured = [("before ", before)] if before else []
     return {
         task: {
-            f"{label}{name.replace('acc_at_', 'acc@')}": scores[task][name]
+            f"{label}{label_figure(name)}": scores[task][name]
             for label, scores in (*measured, ("", after))
             for name in list_headlines(figures)
         }

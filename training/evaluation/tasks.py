@@ -13,8 +13,6 @@ from .folder import TaskInfo
 from .linking.protocols import get_protocol, process_mentions
 
 HELD_OUT = "held_out"
-# Protocols that count ranks of names for all corpora, as in the papers.
-ROW_PROTOCOLS = ("published", "processed")
 # The ranks of reports: the papers publish 1 and 5, or 1 and 3, and the error analysis uses rank 5.
 EVALUATION_RANKS = [1, 3, 5]
 
@@ -82,7 +80,7 @@ class CorpusTask:
             is_published=is_published,
             is_comparable=bool(corpus.published) and not limit,
             dictionary=(corpus.names_from or "its own") + (f", limited to about {limit:,} names" if limit else ""),
-            level="row" if is_published or self.protocol in ROW_PROTOCOLS else "concept",
+            level=task.level,
             ranks=corpus.ranks,
             aggregation=f"macro over {n_folds} folds" if n_folds > 1 else "micro",
             abbreviations=bool(rules and rules.abbreviations) or is_processed,

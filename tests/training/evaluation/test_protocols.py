@@ -1,6 +1,7 @@
 """What protocols do to mentions and dictionaries."""
 
 import json
+import re
 import string
 from dataclasses import replace
 
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from training.data.mentions import Mention
 from training.evaluation.corpora.listing import read_corpus_mentions
-from training.evaluation.linking.cleaning import clean, correct_spelling, group_by_name
+from training.evaluation.linking.cleaning import clean, correct_spelling, group_by_name, make_plain
 from training.evaluation.linking.composites import resolve_composite
 from training.evaluation.linking.long_forms import find_long_forms, spell_out
 from training.evaluation.linking.protocols import PROTOCOLS, EvaluationProtocol, get_protocol, make_task
@@ -222,3 +223,31 @@ def test_spelling_is_corrected_but_beside_the_sign_between_parts():
     task = make_task([mention], DICTIONARY, PROTOCOLS["published"], seen=SEEN, spelling={"tumours": "tumors"})
     # As in BioSyn's file of NCBI disease (9400934).
     assert task.queries == ["pineal tumours", "retinal tumors"]
+
+
+@pytest.mark.parametrize(
+    "name, expected",
+    [
+        ("Pain NOS (finding)", "pain"),
+        ("pain (nos)", "pain"),
+        ("pain,NOS", "pain,nos"),
+        ("Alpha-1 (a) chain (b)", "alpha 1 chain"),
+        ("((a)b)  c", "b) c"),
+        ("(disorder)", ""),
+        ("Nos nodes", "nodes"),
+    ],
+)
+def test_names_are_written_as_coder_does(name, expected):
+    # The released code, word for word.
+    text = re.sub("\\(.*?\\)", "", (" " + name + " ").lower().replace(" NOS ", " ").replace(" nos ", " "))
+    assert make_plain(name) == " ".join(word for word in text.replace("-", " ").split() if word) == expected
+
+
+def test_the_protocol_of_coder_changes_names_alone():
+    names = [("C1", "Pain NOS"), ("C1", "pain"), ("C2", "Pain-(finding)"), ("C3", "(x)")]
+    task = make_task([Mention("Pain-NOS (x)", ["C1"])], names, PROTOCOLS["coder"])
+    assert task.queries == ["Pain-NOS (x)"] and list(zip(task.ids, task.names, strict=True)) == [
+        ("C1", "pain"),
+        ("C2", "pain"),
+    ]
+    assert task.report["empty_names"] == 1

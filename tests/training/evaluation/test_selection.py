@@ -92,7 +92,7 @@ def test_the_worst_gain_decides_before_the_mean():
     scores = {"base": score(0.5, 0.5), "uneven": score(0.9, 0.49), "even": score(0.52, 0.51)}
     assert summarise_gains(scores["uneven"], scores["base"]) == pytest.approx((-0.01, 0.195))
     table = format_selection(scores)
-    assert "| 0 | 1,000 | 50.0/100.0 | 90.0/100.0 (+40.0/+0.0) | 52.0/100.0 (+2.0/+0.0) |" in table
+    assert "| 0 acc@1/@5 | 1,000 | 50.0/100.0 | 90.0/100.0 (+40.0/+0.0) | 52.0/100.0 (+2.0/+0.0) |" in table
     assert "| worst gain |  |  | -1.0 | +1.0 |" in table and "| mean gain |  |  | +19.5 | +1.5 |" in table
     assert table.endswith("then the mean: even.\n")
     equal = {"base": score(0.5, 0.5), "worse": score(0.51, 0.51), "better": score(0.51, 0.6)}
@@ -151,10 +151,11 @@ def test_the_command_writes_one_table_of_sources_corpora_and_documents(folder):
     table = (folder / "out" / "selection.md").read_text()
     assert table in result.output
     rows = [line.strip("|\n ").split(" | ") for line in table.splitlines() if line.startswith("| ")]
-    assert [row[0] for row in rows[2:6]] == ["source FAR", "source NEAR", "corpus toy", "documents toy"]
+    tasks = [f"{task} acc@1/@5" for task in ("source FAR", "source NEAR", "corpus toy", "documents toy")]
+    assert [row[0] for row in rows[2:6]] == tasks
     # The mention whose concept the dictionary lacks is left out of the corpus, but not of the document.
-    assert rows[4] == ["corpus toy", "1", "0.0/100.0", "100.0/100.0 (+100.0/+0.0)"]
-    assert rows[5][:2] == ["documents toy", "2"]
+    assert rows[4] == [tasks[2], "1", "0.0/100.0", "100.0/100.0 (+100.0/+0.0)"]
+    assert rows[5][:2] == [tasks[3], "2"]
     assert "then the mean: new." in table
 
 

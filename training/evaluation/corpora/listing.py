@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.readers.lines import SourceFile
 
 from ...data.corpus_files import read_dictionary_rows
+from ...data.headlines import CONCEPT, LEVELS, ROW
 from ...data.mentions import Mention, read_mentions
 from ...data.task import LinkingTask
 from ...data.task_samples import limit_names
@@ -24,6 +25,8 @@ from ..linking.protocols import get_protocol, make_task
 
 # In place of a dictionary of the corpus: the names of the given terminology.
 TERMINOLOGY = "terminology"
+# Protocols that count ranks of names for all corpora, as in the papers.
+ROW_PROTOCOLS = ("published", "processed")
 MENTION_ENDINGS = (".jsonl", ".jsonl.gz")
 SPELLINGS: dict[str, Mapping[str, str]] = {"": {}, "ncbi_disease": NCBI_SPELLING}
 
@@ -45,6 +48,9 @@ class Corpus:
     published (str): The protocol of published figures; empty if no figures can be compared.
     literature (str): The corpus under which figures are published; empty for its own name.
     ranks (list[int]): The ranks that are published.
+    level (str): What tables show: "concept", "row" or "answer", see `LinkingTask`; empty for ranks of names under a
+        protocol that counts them as published, else of concepts.
+    documents (str): A pattern that the ids of the mentions' documents have to fit; empty for all.
     title (str): Its name in reports.
     names_from (str): A description of the dictionary.
     note (str): A remark on its figures, for reports.
@@ -62,6 +68,8 @@ class Corpus:
     published: str = ""
     literature: str = ""
     ranks: list[int] = field(default_factory=lambda: [1, 5])
+    level: str = ""
+    documents: str = ""
     title: str = ""
     names_from: str = ""
     note: str = ""
@@ -77,7 +85,8 @@ def read_corpora(
         a list, of which the first pattern with files counts), `dictionary` (likewise, or "terminology" for the names of
         the given one), and the other attributes of `Corpus`.
     folder (str | Path): The folder of the files.
-    terminology (str | Path | None): A folder with the terminology for corpora that have no dictionary of their own.
+    terminology (str | Path | None): The names for corpora that have no dictionary of their own: the folder of a
+        terminology, or a table like a dictionary.
     RETURNS (tuple[dict, dict]): The corpora by name, and the others with what is missing.
     RAISES (OSError): If there is no such config file.
     RAISES (ValueError): If a section is malformed.
@@ -88,7 +97,7 @@ def read_corpora(
     for name, section in Config().from_disk(path)["corpora"].items():
         try:
             corpus, reason = _find_corpus(section, Path(folder), terminology)
-        except (TypeError, ValueError, KeyError) as error:
+        except (TypeError, ValueError, KeyError, re.error) as error:
             raise ValueError(Errors.E751.format(path=path, section=f"corpora.{name}", reason=error)) from error
         if reason:
             missing[name] = corpus, reason
@@ -108,6 +117,9 @@ def _find_corpus(section: dict[str, Any], folder: Path, terminology: str | Path 
     corpus = Corpus(_glob_mentions(folder, mentions), names[0] if names else folder, seen=seen, **values)
     if corpus.spelling not in SPELLINGS:
         raise ValueError(f"spelling {corpus.spelling!r} is none of {', '.join(filter(None, SPELLINGS))}")
+    if corpus.level not in ("", *LEVELS):
+        raise ValueError(f"level {corpus.level!r} is none of {', '.join(LEVELS)}")
+    re.compile(corpus.documents)
     needs_seen = any(get_protocol(name).needs_seen for name in corpus.protocols)
     if parts and len(corpus.mentions) > 1:
         # The training mentions of one fold include the test mentions of another.
@@ -157,14 +169,20 @@ def read_task(corpus: Corpus, *, protocol: str = "strict", max_names: int = 0, s
     max_names (int): The most names to search, roughly, for a quick look: all names of gold concepts, and whole other
         concepts drawn at random. 0 for all names.
     seed (int): Seed of the draw.
-    RETURNS (LinkingTask): The task. Its report counts mentions, those that the dictionary can't answer, and names.
-    RAISES (ValueError): If a line is malformed: with the file and the line.
+    RETURNS (LinkingTask): The task, with the ranks and the level of the corpus. Its report counts mentions, those that
+        the dictionary can't answer, and names.
+    RAISES (ValueError): If a line is malformed: with the file and the line; or a file has no mention of `documents`.
     """
     rules = get_protocol(protocol)
-    folds = [read_corpus_mentions(path, fold=fold) for fold, path in enumerate(corpus.mentions)]
+    fits = re.compile(corpus.documents).fullmatch if corpus.documents else None
+    folds = [
+        [mention for mention in read_corpus_mentions(path, fold=fold) if fits is None or fits(mention.doc_id)]
+        for fold, path in enumerate(corpus.mentions)
+    ]
     for path, fold in zip(corpus.mentions, folds, strict=True):
         if not fold:
-            raise ValueError(Errors.E753.format(path=path))
+            chosen = f", documents {corpus.documents}," if corpus.documents else ""
+            raise ValueError(Errors.E753.format(path=f"{path}{chosen}"))
     task = make_task(
         [mention for fold in folds for mention in fold],
         read_names(corpus),
@@ -172,7 +190,13 @@ def read_task(corpus: Corpus, *, protocol: str = "strict", max_names: int = 0, s
         seen=read_seen(corpus) if rules.needs_seen else (),
         spelling=SPELLINGS[corpus.spelling],
     )
+    task = replace(task, ranks=corpus.ranks, level=_find_level(corpus, protocol))
     return limit_names(task, max_names, seed=seed) if max_names else task
+
+
+def _find_level(corpus: Corpus, protocol: str) -> str:
+    is_by_rows = protocol == corpus.published or protocol in ROW_PROTOCOLS
+    return corpus.level or (ROW if is_by_rows else CONCEPT)
 
 
 def read_corpus_mentions(path: str | Path, *, fold: int = 0) -> list[Mention]:

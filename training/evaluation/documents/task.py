@@ -22,8 +22,9 @@ from spacy_sapbert.reliability import (
     risk_coverage,
 )
 
+from ...data.headlines import name_metric
 from ...errors import Errors
-from ..linking.accuracy import find_hits, name_metric
+from ..linking.accuracy import find_hits
 from .linking import LinkedMention, link_documents
 from .pipelines import RANKS, PipelineSystem
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...data.corpus_files import EQUAL_IDS
+from ...data.headlines import ANSWER, ANSWER_FIGURES, CONCEPT, LEVEL, ROW, name_metric
 from ...data.task import LinkingTask
 from .searcher import Searcher
 
@@ -16,16 +17,7 @@ SEARCHED_ROWS = 200
 # Equal vectors have products that differ in the last digits.
 TIE = 1e-6
 ANY_TIED = "acc_at_1_any_tied"
-
-
-def name_metric(rank: int, level: str = "concept") -> str:
-    """Name the figure that counts hits up to a rank.
-
-    rank (int): The rank.
-    level (str): "row" if ranks are those of names, "concept" if they are those of distinct concepts.
-    RETURNS (str): Its name in results and predictions.
-    """
-    return f"row_acc_at_{rank}" if level == "row" else f"acc_at_{rank}"
+ANSWERED = "answered"
 
 
 class Found(NamedTuple):
@@ -51,7 +43,7 @@ class Found(NamedTuple):
 class Hits(NamedTuple):
     """Which mentions are right.
 
-    labels (list[str]): The figures that are counted: `acc_at_1` and so on.
+    labels (list[str]): The figures that are counted: `acc_at_1` and so on, and `answered` if answers are.
     is_hit (ndarray): Shape (mentions, labels), bool.
     folds (ndarray): The fold of each mention.
     """
@@ -69,19 +61,32 @@ class Hits(NamedTuple):
         return {label: float(mean) for label, mean in zip(self.labels, means, strict=True)}
 
 
-def summarise(task: LinkingTask, hits: Hits) -> dict[str, float]:
+def summarise(task: LinkingTask, hits: Hits) -> dict[str, Any]:
     """Average hits, and count mentions, queries and names.
 
     task (LinkingTask): The task.
     hits (Hits): The hits of its mentions.
-    RETURNS (dict[str, float]): For each rank of the task, `acc_at_1` and so on: shares of mentions with a right concept
+    RETURNS (dict[str, Any]): For each rank of the task, `acc_at_1` and so on: shares of mentions with a right concept
         among the first distinct concepts, names of equal score in the order of the dictionary, averaged over folds;
         `row_acc_at_1` and so on: the same among the first names, as it is published for SapBERT and BioSyn;
         `acc_at_1_any_tied`: what `acc_at_1` would be at best if names of equal score were in another order; and
-        `mentions`, `queries` and `names`.
+        `mentions`, `queries` and `names`. A task that is not about concepts has its `level`, and one about answers
+        precision, recall and F1.
     """
     counts = {"mentions": len(hits.is_hit), "queries": len(task.queries), "names": len(task.names)}
-    return {**hits.means(), **counts}
+    figures: dict[str, Any] = {**hits.means(), **counts}
+    if task.level == ANSWER:
+        figures |= _score_answers(figures)
+    # Tasks about concepts keep the figures of earlier versions.
+    return figures if task.level == CONCEPT else {**figures, LEVEL: task.level}
+
+
+def _score_answers(means: dict[str, Any]) -> dict[str, float]:
+    """Score the first name of each mention as its one answer. A mention without a name found is not answered."""
+    recall, answered = means[name_metric(1)], means[ANSWERED]
+    precision = recall / answered if answered else 0.0
+    f1 = 2 * precision * recall / (precision + recall) if recall else 0.0
+    return dict(zip(ANSWER_FIGURES, (precision, recall, f1), strict=True))
 
 
 def find(system: Searcher, task: LinkingTask) -> Found:
@@ -109,12 +114,14 @@ def judge(task: LinkingTask, found: Found) -> Hits:
     found (Found): The names found for its queries.
     RETURNS (Hits): For each mention and rank of the task; a mention of several parts is right if all of them are.
     """
-    labels = [name_metric(rank, level) for level in ("concept", "row") for rank in task.ranks] + [ANY_TIED]
+    labels = [name_metric(rank, level) for level in (CONCEPT, ROW) for rank in task.ranks] + [ANY_TIED]
+    labels += [ANSWERED] * (task.level == ANSWER)
     hits = np.zeros((len(task.queries), len(labels)), dtype=bool)
     for number, gold in enumerate(task.gold):
         ids = found.ids(task, number)
         n_tied = _count_tied(found.scores[number, : len(ids)])
-        hits[number] = [*find_hits(ids, gold, task.ranks), any(_is_right(joined, gold) for joined in ids[:n_tied])]
+        is_hit = [*find_hits(ids, gold, task.ranks), any(_is_right(joined, gold) for joined in ids[:n_tied])]
+        hits[number] = [*is_hit, bool(ids)] if task.level == ANSWER else is_hit
     return Hits(labels, *_join_parts(task, hits))
 
 

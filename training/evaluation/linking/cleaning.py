@@ -1,4 +1,4 @@
-"""Names and mentions as BioSyn writes them: lower-cased, without punctuation, one row for each name."""
+"""Names and mentions as BioSyn writes them: lower case, no punctuation, one row for each name; and names as CODER's."""
 
 from __future__ import annotations
 
@@ -49,6 +49,7 @@ NCBI_SPELLING = {
     "withdrawel": "withdrawal",
 }
 
+_BRACKETS = re.compile(r"\(.*?\)")
 _NOT_WORDS = re.compile(rf"[{re.escape(string.punctuation)}\s]+")
 
 
@@ -81,3 +82,14 @@ def group_by_name(rows: Iterable[tuple[str, str]]) -> dict[str, str]:
     for joined, name in rows:
         grouped.setdefault(name, {}).update(dict.fromkeys(joined.split(EQUAL_IDS)))
     return {name: EQUAL_IDS.join(ids) for name, ids in grouped.items()}
+
+
+def make_plain(name: str) -> str:
+    """Write a name as CODER does: lower-cased, without "NOS" and what stands in brackets, with hyphens as spaces.
+
+    name (str): The name.
+    RETURNS (str): The name, with single spaces; empty if nothing is left.
+    """
+    # In the order of the released code.
+    text = _BRACKETS.sub("", f" {name.lower()} ".replace(" nos ", " "))
+    return " ".join(text.replace("-", " ").split())

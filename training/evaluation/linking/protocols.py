@@ -11,7 +11,7 @@ from ...data.corpus_files import EQUAL_IDS
 from ...data.mentions import Mention
 from ...data.task import LinkingTask
 from ...errors import Errors
-from .cleaning import clean, correct_spelling, group_by_name
+from .cleaning import clean, correct_spelling, group_by_name, make_plain
 from .composites import resolve_composite
 from .long_forms import find_long_forms, spell_out
 
@@ -31,6 +31,7 @@ class EvaluationProtocol:
     composites (bool): Look up each part of a mention of several concepts. It is right if all parts are.
     augmented (bool): Add the mentions seen before, with their concepts, to the dictionary.
     unseen_only (bool): Leave out mentions seen before, and repeated ones.
+    plain_names (bool): Write names as CODER does, see `make_plain`; mentions stay as they are.
     separated (bool): Mentions come with "|" between the parts that were looked up one by one, as in BioSyn's files.
     """
 
@@ -39,6 +40,7 @@ class EvaluationProtocol:
     composites: bool = False
     augmented: bool = False
     unseen_only: bool = False
+    plain_names: bool = False
     separated: bool = False
 
     @property
@@ -58,6 +60,8 @@ PROTOCOLS = {
     "strict": EvaluationProtocol(),
     # The published one, without the mentions that looking up the training part would answer (Tutubalina et al., 2020).
     "refined": EvaluationProtocol(cleaned=True, abbreviations=True, composites=True, augmented=True, unseen_only=True),
+    # CODER's, by which it was measured on MANTRA.
+    "coder": EvaluationProtocol(plain_names=True),
     # Nothing is left to do to files that BioSyn has processed.
     "processed": EvaluationProtocol(separated=True),
 }
@@ -196,10 +200,11 @@ def _make_names(
     rows: list[tuple[str, str]], protocol: EvaluationProtocol, seen: list[_Query], report: Counter[str]
 ) -> list[tuple[str, str]]:
     rows = [(EQUAL_IDS.join(map(_strip, joined.split(EQUAL_IDS))), name) for joined, name in rows]
-    if protocol.cleaned:
-        cleaned = [(joined, clean(name)) for joined, name in rows]
+    if protocol.cleaned or protocol.plain_names:
+        cleaned = [(joined, (clean if protocol.cleaned else make_plain)(name)) for joined, name in rows]
         rows = [(joined, name) for joined, name in cleaned if name]
         report["empty_names"] = len(cleaned) - len(rows)
+    if protocol.cleaned:
         rows = [(joined, name) for name, joined in group_by_name(rows).items()]
     if not protocol.augmented:
         return list(dict.fromkeys(rows))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from statistics import mean
 from typing import Any
 
-from ..report.values import list_headlines
+from ...data.headlines import label_headlines, list_headlines
 from ..report.writing import format_rows
 
 
@@ -23,9 +23,11 @@ def format_languages(
         languages without are those with nothing to ask for.
     RETURNS (str): Markdown.
     """
-    header = ["language", "letters", "names", "concepts", "queries", *(f"{label} acc@1/@5" for label in rows)]
-    lines = []
     measured = next(iter(rows.values()))
+    # Without a language to ask for there are no figures to name.
+    figures = label_headlines(next(iter(measured.values()), {}))
+    header = ["language", "letters", "names", "concepts", "queries", *(f"{label} {figures}" for label in rows)]
+    lines = []
     for language, count in counts.items():
         queries = f"{measured[language]['queries']:,}" if language in measured else "-"
         letters = "Latin" if count["latin"] else "other"

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from statistics import fmean
 
+from ...data.headlines import name_metric
 from ..folder import Evaluation, TaskInfo
-from ..linking.accuracy import name_metric
 from .document import Column, Table
 from .measured import Measurement, gather_measurements, label_tasks
 from .significance import compare_hits, compare_means, compare_seeds, compare_with_figure

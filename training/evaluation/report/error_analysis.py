@@ -8,9 +8,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from ...data.corpus_files import EQUAL_IDS
+from ...data.headlines import name_metric
 from ...data.task import LinkingTask
 from ...errors import Errors
-from ..linking.accuracy import TIE, name_metric
+from ..linking.accuracy import TIE
 from ..predictions import Candidate, Prediction
 from .dictionary_view import DictionaryView
 from .error_kinds import KINDS, WrongMention, find_kinds

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 
+from ...data.headlines import name_metric
 from ...figures.pictures import COLOURS, MARKERS, house_style, save_picture
 from ..folder import FIGURES_FOLDER, Evaluation
-from ..linking.accuracy import name_metric
 from .document import Column, Picture, Section, Table
 from .measured import gather_measurements
 from .values import NOTHING, format_values

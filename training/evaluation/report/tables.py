@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
+from ...data.headlines import ANSWER, CONCEPT, ROW, label_figure, list_metrics
 from ..folder import Evaluation, TaskInfo
-from ..linking.accuracy import ANY_TIED, name_metric
+from ..linking.accuracy import ANY_TIED
 from .document import Column, Table
-from .literature import PublishedFigure, published_value, read_sources
+from .literature import METRICS, PublishedFigure, published_value, read_sources
 from .measured import Measurement, gather_measurements, label_tasks
 from .values import NOTHING, format_values
 
 # A corpus with fewer mentions under a protocol of its own, by which others have published figures as well.
 REFINED = "refined"
 LEVELS = {
-    "row": "acc@k counts a mention as right if one of the first k names is one of a right concept",
-    "concept": "acc@k counts a mention as right if one of the first k distinct concepts is right",
+    ROW: "acc@k counts a mention as right if one of the first k names is one of a right concept",
+    CONCEPT: "acc@k counts a mention as right if one of the first k distinct concepts is right",
+    ANSWER: "the first name found for a mention is its one answer; precision is the share of answers that are right, "
+    "recall the share of mentions with a right one",
 }
 TIES = (
     "Per cent. Names of equal score stand in the order of the dictionary; “any tied” is what acc@1 would be at best in "
@@ -40,7 +43,7 @@ def make_accuracy_table(evaluation: Evaluation, tasks: Sequence[str]) -> Table:
         measurements = gather_measurements(evaluation, name)
         cited = {place: find_published(measurement, task) for place, measurement in enumerate(measurements)}
         has_published = any(cited.values())
-        added = _name_columns(labels[name], task.ranks, has_published)
+        added = _name_columns(labels[name], task, has_published)
         for fields in lines.values():
             fields += [NOTHING] * len(added)
         for place, measurement in enumerate(measurements):
@@ -66,7 +69,7 @@ def find_published(measurement: Measurement, task: TaskInfo) -> dict[str, Publis
     if not measurement.published or not (task.is_published or is_refined):
         return {}
     corpus = f"{task.corpus}_{REFINED}" if is_refined else task.corpus
-    metrics = [f"acc_at_{rank}" for rank in task.ranks]
+    metrics = [metric for metric in map(_find_cited, list_metrics(task.level, task.ranks)) if metric in METRICS]
     found = {metric: published_value(measurement.published, corpus, metric) for metric in metrics}
     return {metric: figure for metric, figure in found.items() if figure}
 
@@ -127,11 +130,17 @@ def cite(figure: PublishedFigure) -> str:
     return f"{read_sources()[figure.source].short}, {figure.where}"
 
 
-def _name_columns(label: str, ranks: Sequence[int], has_published: bool) -> list[Column]:
-    columns = [Column(f"{label}: acc@{rank}", "number") for rank in ranks]
+def _find_cited(metric: str) -> str:
+    """Find the name that a figure has in the literature's table, which is silent about the level."""
+    return metric.removeprefix("row_")
+
+
+def _name_columns(label: str, task: TaskInfo, has_published: bool) -> list[Column]:
+    names = [label_figure(_find_cited(metric)) for metric in list_metrics(task.level, task.ranks)]
+    columns = [Column(f"{label}: {name}", "number") for name in names]
     columns.append(Column(f"{label}: acc@1, any tied", "number"))
     if has_published:
-        cited = "/".join(f"acc@{rank}" for rank in ranks)
+        cited = "/".join(names)
         columns += [Column(f"{label}: literature, {cited}", "published"), Column(f"{label}: difference", "number")]
     return columns
 
@@ -139,18 +148,18 @@ def _name_columns(label: str, ranks: Sequence[int], has_published: bool) -> list
 def _fill(
     measurement: Measurement, task: TaskInfo, figures: Mapping[str, PublishedFigure], has_published: bool
 ) -> list[str]:
-    values = {rank: measurement.get_values(name_metric(rank, task.level)) for rank in task.ranks}
-    fields = [format_values(of_rank) for of_rank in values.values()]
+    values = {metric: measurement.get_values(metric) for metric in list_metrics(task.level, task.ranks)}
+    fields = [format_values(of_metric) for of_metric in values.values()]
     fields.append(format_values(measurement.get_values(ANY_TIED)))
     if not has_published:
         return fields
     if not figures:
         return [*fields, NOTHING, NOTHING]
-    cited = [figures.get(f"acc_at_{rank}") for rank in task.ranks]
+    cited = [figures.get(_find_cited(metric)) for metric in values]
     printed = "/".join(figure.printed if figure else NOTHING for figure in cited)
     places = "; ".join(dict.fromkeys(cite(figure) for figure in figures.values()))
     gains = [
-        f"{fmean(of_rank) - figure.value:+.1f}" if figure and of_rank else NOTHING
-        for of_rank, figure in zip(values.values(), cited, strict=True)
+        f"{fmean(of_metric) - figure.value:+.1f}" if figure and of_metric else NOTHING
+        for of_metric, figure in zip(values.values(), cited, strict=True)
     ]
     return [*fields, f"{printed} ({measurement.published}; {places})", "/".join(gains)]

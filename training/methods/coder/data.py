@@ -19,6 +19,7 @@ from spacy_sapbert.terminology.storage import MANIFEST
 
 from ...data.triple_data import TripleData, hash_triples, read_triples
 from ...errors import Errors, Warnings
+from ...evaluation.linking.cleaning import make_plain
 
 
 @dataclass(frozen=True)
@@ -145,7 +146,7 @@ def choose_names(
     languages (Sequence[str] | None): LAT to keep; None for all.
     lower_case (bool): Lower-case names. Names of a concept that become equal are merged.
     path (str | Path): The terminology's folder, for messages.
-    clean (bool): Clean names as CODER's released code does; see `clean_column`. Names without anything else are left
+    clean (bool): Clean names as CODER's released code does; see `make_plain`. Names of which nothing is left are left
         out.
     RETURNS (tuple[pl.DataFrame, int]): The columns `concept` (row), `name` and `language`, sorted; a name in two
         languages has two rows. And how many names were left out.
@@ -161,25 +162,10 @@ def choose_names(
         names = names.filter(pl.col("language").is_in(list(languages)))
     if lower_case:
         names = names.with_columns(pl.col("name").str.to_lowercase())
-    names = names.with_columns(clean_column(pl.col("name"))) if clean else names
+    if clean:
+        names = names.with_columns(pl.col("name").map_elements(make_plain, return_dtype=pl.String))
     full = names.filter(pl.col("name") != "")
     return full.unique().sort("concept", "name", "language"), len(names) - len(full)
-
-
-def clean_column(names: pl.Expr) -> pl.Expr:
-    """Clean names: without "NOS" and text in round brackets, hyphens as spaces, single spaces.
-
-    These are the steps of CODER's released code (`pretrain/load_umls.py`) in their order, without its lower-casing. The
-    paper does not mention them.
-
-    names (pl.Expr): The names.
-    RETURNS (pl.Expr): The cleaned names; empty where nothing is left.
-    """
-    padded = pl.concat_str([pl.lit(" "), names, pl.lit(" ")])
-    without_nos = padded.str.replace_all(" NOS ", " ", literal=True).str.replace_all(" nos ", " ", literal=True)
-    without_brackets = without_nos.str.replace_all(r"\(.*?\)", "")
-    spaced = without_brackets.str.replace_all("-", " ", literal=True).str.replace_all(r"\s+", " ")
-    return spaced.str.strip_chars().alias("name")
 
 
 def _place(triples: TripleData, terminology: Terminology, names: pl.DataFrame, report: dict[str, Any]) -> TripleData:

@@ -41,8 +41,8 @@ class NameData(Section):
     lower_case: bool = True
     """Lower-case names."""
     clean_names: bool = False
-    """Clean names as CODER's released code does: without "NOS" and text in brackets, hyphens as spaces. Not in the
-    paper."""
+    """Clean names as CODER's released code does: lower case, without "NOS" and text in brackets, hyphens as spaces. Not
+    in the paper."""
 
     @field_validator("languages")
     @classmethod

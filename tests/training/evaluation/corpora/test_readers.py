@@ -166,6 +166,8 @@ def test_mantra_brat(tmp_path):
             "fragments": [[15, 20], [31, 35]],
         }
     ]
+    single = [("Salz", ["C1"]), ("Salz", ["C2"]), ("blaue Zehe", ["C3"]), ("die  blaue", ["C4"])]
+    assert pairs(tmp_path, "de_annotations") == single
     assert counts(data, "odd") == {
         "annotations joined with another one of the same span": 1,
         "mentions in several pieces, written to a part of their own": 1,
@@ -193,11 +195,20 @@ def test_mantra_xml(tmp_path):
     data = convert(tmp_path, "mantra-xml", {"EMEA_GSC_de_man.xml": XML})
     assert pairs(tmp_path, "de") == [("Salz", ["C1", "C2"])]
     assert rows(tmp_path, "de_discontinuous")[0]["fragments"] == [[15, 20], [31, 35]]
+    assert pairs(tmp_path, "de_annotations") == [("Salz", ["C1"]), ("Salz", ["C2"]), ("blaue Zehe", ["C3"])]
     assert data["parts"]["de"]["documents"] == 1
     with pytest.raises(ValueError, match="E701.*line 4, document EMEA/d1.u1: the text at .*'Salz'"):
         convert(tmp_path, "mantra-xml", {"EMEA_GSC_de_man.xml": XML.replace(">Salz<", ">Salt<", 1)})
     with pytest.raises(ValueError, match="E701.*line 7: no well-formed XML"):
         convert(tmp_path, "mantra-xml", {"EMEA_GSC_de_man.xml": XML.replace("</unit>", "")})
+
+
+def test_annotations_of_mantra_that_are_there_twice_are_counted(tmp_path):
+    folder = "Toy/German/Medline_EN_DE_ec22-cui-best_man"
+    files = {f"{folder}/1.txt": GERMAN, f"{folder}/1.ann": "T1\tC1 4 8\tSalz\nT2\tC1 4 8\tSalz\nT3\tC2 4 8\tSalz\n"}
+    data = convert(tmp_path, "mantra-brat", files)
+    assert pairs(tmp_path, "de_annotations") == [("Salz", ["C1"]), ("Salz", ["C1"]), ("Salz", ["C2"])]
+    assert counts(data, "odd")["annotations of the same span and concept as another one"] == 1
 
 
 def test_xlbel_of_both_versions(tmp_path):

@@ -8,6 +8,7 @@ import json
 import os
 from collections import Counter
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
@@ -104,5 +105,27 @@ def test_psytar(tmp_path):
 
 
 def test_mantra(tmp_path):
-    convert(tmp_path, "mantra-brat", "mantra_gsc/Mantra-GSC-brat.zip")
+    archive = "mantra_gsc/Mantra-GSC-brat.zip"
+    data = convert(tmp_path, "mantra-brat", archive)
     same(tmp_path, "mantra", {language: language for language in ("de", "en", "es", "fr", "nl")})
+    lines: Counter[tuple[str, str]] = Counter()
+    with ZipFile(DATA / "raw" / archive) as files:
+        for name in files.namelist():
+            if name.endswith(".ann") and not name.startswith("__MACOSX"):
+                _, language, corpus, _ = name.split("/")
+                annotations = files.read(name).splitlines()
+                lines[language, corpus.partition("_")[0]] += sum(line.startswith(b"T") for line in annotations)
+    counts = {part: data["parts"][f"{part}_annotations"]["mentions"] for part in ("de", "en", "es", "fr", "nl")}
+    assert counts == {"de": 1082, "en": 1963, "es": 756, "fr": 1052, "nl": 677} and sum(counts.values()) == 5530
+    found: Counter[tuple[str, str]] = Counter()
+    german: dict[str, Counter[str]] = {}
+    for part, language in (("de", "German"), ("es", "Spanish"), ("fr", "French"), ("nl", "Dutch"), ("en", "English")):
+        with gzip.open(tmp_path / f"{part}_annotations.jsonl.gz", "rt") as file:
+            mentions = [json.loads(line) for line in file]
+        found.update((language, mention["doc_id"].split("/")[0].partition("_")[0]) for mention in mentions)
+        for mention in mentions:
+            if part == "de" and mention["doc_id"].startswith("Medline"):
+                german.setdefault(mention["mention"], Counter()).update(mention["ids"])
+    assert found == lines
+    # The most that one answer for each text can reach.
+    assert round(100 * sum(max(of_text.values()) for of_text in german.values()) / 309, 1) == 90.3

@@ -192,7 +192,9 @@ def test_the_commands_split_and_measure(tmp_path, encoder_folder):
     assert set(data["scores"][str(encoder_folder)]) == {"FRE", "GER", "SPA"} and set(data["languages"]) >= {"ENG"}
     # `measure` takes the same files.
     files = f"{tmp_path / 'split' / 'held_out_GER.json'},{tmp_path / 'split' / 'held_out_FRE.json'}"
-    assert "| held_out_GER | held_out_FRE |" in run("measure", encoder_folder, tmp_path / "m", "--held-out", files)
+    assert "| held_out_GER acc@1/@5 | held_out_FRE acc@1/@5 |" in run(
+        "measure", encoder_folder, tmp_path / "m", "--held-out", files
+    )
     run("split", tmp_path / "names", tmp_path / "other", "--held-out", 5, "--dictionary", 20)
     assert "E824" in run("languages", encoder_folder, tmp_path / "other", tmp_path / "measured")
 

@@ -1,4 +1,9 @@
-"""Code common to both formats of the Mantra gold standard corpus: mentions of several CUIs, or of several pieces."""
+"""Code common to both formats of the Mantra gold standard corpus: mentions of several CUIs, or of several pieces.
+
+A language has three parts: "de", with all CUIs of a span in one mention; "de_discontinuous", the mentions in several
+pieces; and "de_annotations", one mention for each annotation, as CODER's experiments count them. The last has those in
+several pieces too: the mention is the text of all, with spaces between.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +14,7 @@ from ....data.mentions import Mention
 from .records import CorpusParts, locate, split_ids
 from .report import ReadingReport
 
-DISCONTINUOUS = "_discontinuous"
+DISCONTINUOUS, ANNOTATIONS = "_discontinuous", "_annotations"
 
 
 def make_mention(
@@ -39,14 +44,14 @@ def make_mention(
 def add_mentions(
     corpus: CorpusParts, language: str, doc_id: str, text: str, mentions: list[Mention], report: ReadingReport
 ) -> None:
-    """Add the mentions of a document, with all CUIs of a span in one.
+    """Add the mentions of a document: each annotation, and all CUIs of a span in one mention.
 
     corpus (CorpusParts): The corpus to extend.
     language (str): The part.
     doc_id (str): The document.
     text (str): Its text.
-    mentions (list[Mention]): One for each CUI.
-    report (ReadingReport): Gets the annotations that were joined.
+    mentions (list[Mention]): One for each annotation.
+    report (ReadingReport): Gets the annotations that were joined, and those that are there twice.
     """
     joined: dict[tuple[object, ...], Mention] = {}
     for mention in mentions:
@@ -54,13 +59,18 @@ def add_mentions(
         if key in joined:
             other = joined[key]
             report.note_odd("annotations joined with another one of the same span", mention.place)
+            if set(mention.ids) <= set(other.ids):
+                report.note_odd("annotations of the same span and concept as another one", mention.place)
             joined[key] = replace(other, ids=list(dict.fromkeys(other.ids + mention.ids)))
         else:
             joined[key] = mention
-    corpus.texts.setdefault(language, {})[doc_id] = text
-    corpus.documents[language] = corpus.documents.get(language, 0) + 1
+    for part in (language, language + ANNOTATIONS):
+        corpus.texts.setdefault(part, {})[doc_id] = text
+        corpus.documents[part] = corpus.documents.get(part, 0) + 1
     for mention in joined.values():
         if mention.fragments:
             report.note_odd("mentions in several pieces, written to a part of their own", mention.place)
         part = language + DISCONTINUOUS if mention.fragments else language
         corpus.mentions.setdefault(part, []).append(mention)
+    if mentions:
+        corpus.mentions.setdefault(language + ANNOTATIONS, []).extend(mentions)

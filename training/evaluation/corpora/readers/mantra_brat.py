@@ -26,7 +26,7 @@ def read_mantra_brat(files: list[InputFile], report: ReadingReport) -> CorpusPar
     files (list[InputFile]): The files.
     report (ReadingReport): Gets malformed and odd records.
     RETURNS (CorpusParts): The mentions of each language, with all CUIs of a span in one mention, and the mentions that
-        are not in one piece as parts of their own, such as "de_discontinuous".
+        are not in one piece, and single annotations, as parts of their own: "de_discontinuous", "de_annotations".
     """
     pairs: dict[tuple[str, str], dict[str, InputFile]] = {}
     for found, file in match_files(files, BRAT, report):
