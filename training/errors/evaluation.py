@@ -30,6 +30,10 @@ class EvaluationErrors:
         "There is no mention and no name in {path}, read as {name} (left out: {left_out}). The files are probably of "
         "another format."
     )
+    E707 = (
+        "The files of SNOMED CT are not those of one edition and release: {reason}. No published figure is of such "
+        "names. Give the snapshot of one release package, unpacked and with the file names that it was published with."
+    )
 
     # E72x: evaluation protocols
     E720 = (
@@ -72,6 +76,15 @@ class EvaluationErrors:
         "There is no encoder in {path} (seen from {cwd}). It was probably not trained yet: train it first, or correct "
         "the path (in a project, the variable: `--vars.encoder`, `--vars.trained_encoder`)."
     )
+    E756 = (
+        "{option} names the corpus {given!r}, which is not listed, or whose dictionary is part of it. Those with a "
+        "dictionary that can be chosen: {known}."
+    )
+    E757 = (
+        "The dictionary of {corpus} is said to be {said}, but {path} was made of {found}. Figures would stand beside "
+        "those of another dictionary: correct --releases, or give the dictionary that is meant."
+    )
+    E758 = "{given!r} can't be used for {option}: give {what}, several with commas between them, and each name once."
 
     # E77x: tables of vectors, and the tasks that compare vectors of concepts and words
     E770 = (
