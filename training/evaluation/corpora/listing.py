@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +14,14 @@ from thinc.api import Config
 from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.readers.lines import SourceFile
 
-from ...data.corpus_files import read_dictionary_rows
+from ...data.corpus_files import EQUAL_IDS, read_dictionary_rows
 from ...data.mentions import Mention, read_mentions
 from ...data.task import LinkingTask
 from ...data.task_samples import limit_names
 from ...errors import Errors
 from ..linking.cleaning import NCBI_SPELLING
 from ..linking.protocols import get_protocol, make_task
+from .releases import Release, settle_release
 
 # In place of a dictionary of the corpus: the names of the given terminology.
 TERMINOLOGY = "terminology"
@@ -39,10 +40,14 @@ class Corpus:
         all.
     languages (list[str]): The languages to keep of a terminology's names; empty for all.
     ids (str): A pattern that the ids of a terminology's concepts have to fit; empty for all.
+    codes (str): The source whose codes are the ids of a terminology's concepts; empty for the concepts' own ids.
     seen (list[Path]): Files of mentions that a system may learn from.
     spelling (str): The corrections, one of `SPELLINGS`, for protocols that clean mentions.
     protocols (list[str]): The protocols to measure it under.
     published (str): The protocol of published figures; empty if no figures can be compared.
+    searched (str): The release that published figures search, such as "UMLS 2017AA"; empty if the dictionary is that
+        of the corpus itself.
+    release (Release): The release of the dictionary.
     literature (str): The corpus under which figures are published; empty for its own name.
     ranks (list[int]): The ranks that are published.
     title (str): Its name in reports.
@@ -56,10 +61,13 @@ class Corpus:
     sources: list[str] = field(default_factory=list)
     languages: list[str] = field(default_factory=list)
     ids: str = ""
+    codes: str = ""
     seen: list[Path] = field(default_factory=list)
     spelling: str = ""
     protocols: list[str] = field(default_factory=lambda: ["strict"])
     published: str = ""
+    searched: str = ""
+    release: Release = field(default_factory=Release)
     literature: str = ""
     ranks: list[int] = field(default_factory=lambda: [1, 5])
     title: str = ""
@@ -67,9 +75,19 @@ class Corpus:
     note: str = ""
     obtain: str = ""
 
+    @property
+    def has_published_names(self) -> bool:
+        """Whether published figures search this dictionary."""
+        return not self.searched or self.release.is_that_of(self.searched)
+
 
 def read_corpora(
-    path: str | Path, folder: str | Path, *, terminology: str | Path | None = None
+    path: str | Path,
+    folder: str | Path,
+    *,
+    terminology: str | Path | None = None,
+    dictionaries: Mapping[str, str] | None = None,
+    releases: Mapping[str, str] | None = None,
 ) -> tuple[dict[str, Corpus], dict[str, tuple[Corpus, str]]]:
     """Read the list of corpora, and look for their files.
 
@@ -78,29 +96,57 @@ def read_corpora(
         the given one), and the other attributes of `Corpus`.
     folder (str | Path): The folder of the files.
     terminology (str | Path | None): A folder with the terminology for corpora that have no dictionary of their own.
+    dictionaries (Mapping[str, str] | None): By corpus, a dictionary in place of the listed one: a file of ids and
+        names, or the folder of a terminology.
+    releases (Mapping[str, str] | None): By corpus, the release of its dictionary, where its files do not say it.
     RETURNS (tuple[dict, dict]): The corpora by name, and the others with what is missing.
-    RAISES (OSError): If there is no such config file.
-    RAISES (ValueError): If a section is malformed.
+    RAISES (OSError): If there is no such config file, or a dictionary that is given is not there.
+    RAISES (ValueError): If a section is malformed, there is no such corpus, or a dictionary is of another release than
+        said.
     """
     if not Path(path).is_file():
         raise FileNotFoundError(Errors.E102.format(file=path, cwd=Path.cwd()))
     found, missing = {}, {}
-    for name, section in Config().from_disk(path)["corpora"].items():
+    sections = Config().from_disk(path)["corpora"]
+    dictionaries, releases = dictionaries or {}, releases or {}
+    _check_names("--dictionaries", dictionaries, sections)
+    _check_names("--releases", releases, sections)
+    for name, section in sections.items():
         try:
-            corpus, reason = _find_corpus(section, Path(folder), terminology)
+            corpus, reason = _find_corpus(section, Path(folder), terminology, dictionaries.get(name, ""))
         except (TypeError, ValueError, KeyError) as error:
             raise ValueError(Errors.E751.format(path=path, section=f"corpora.{name}", reason=error)) from error
         if reason:
             missing[name] = corpus, reason
         else:
-            found[name] = corpus
+            found[name] = _settle(name, corpus, releases.get(name, ""))
     return found, missing
 
 
-def _find_corpus(section: dict[str, Any], folder: Path, terminology: str | Path | None) -> tuple[Corpus, str]:
+def _check_names(option: str, given: Mapping[str, str], sections: Mapping[str, Any]) -> None:
+    known = [name for name, section in sections.items() if section.get("searched")]
+    for name in given:
+        if name not in known:
+            raise ValueError(Errors.E756.format(given=name, option=option, known=", ".join(known) or "none"))
+
+
+def _settle(name: str, corpus: Corpus, said: str) -> Corpus:
+    """Add the release of the dictionary, if published figures search a certain one."""
+    if not corpus.searched:
+        return corpus
+    release = settle_release(name, corpus.dictionary, said)
+    return replace(corpus, release=release, names_from=release.name or corpus.names_from)
+
+
+def _find_corpus(section: dict[str, Any], folder: Path, terminology: str | Path | None, own: str) -> tuple[Corpus, str]:
     values = dict(section)
     mentions, dictionary = values.pop("mentions"), values.pop("dictionary")
-    names = [Path(terminology or "")] if dictionary == TERMINOLOGY else _glob(folder, dictionary)
+    if own:
+        if not Path(own).exists():
+            raise FileNotFoundError(Errors.E102.format(file=own, cwd=Path.cwd()))
+        # The sources are those of the dictionary that is listed.
+        values |= {"sources": [], "names_from": Path(own).name}
+    names = [Path(own or terminology or "")] if own or dictionary == TERMINOLOGY else _glob(folder, dictionary)
     parts = [(patterns, _glob_mentions(folder, patterns)) for patterns in values.pop("seen", [])]
     is_seen_whole = all(paths for _, paths in parts)
     # With a part missing, a system would use less training data than described.
@@ -220,6 +266,16 @@ def _read_terminology(corpus: Corpus) -> list[tuple[str, str]]:
         names = names.filter(pl.col("language").is_in(corpus.languages))
     if corpus.sources:
         names = names.filter(pl.col("source").str.split("|").list.set_intersection(corpus.sources).list.len() > 0)
-    ids = terminology.concepts["id"].gather(names["concept"]).to_list()
+    ids = _list_ids(terminology, corpus).gather(names["concept"]).to_list()
     fits = re.compile(corpus.ids).fullmatch if corpus.ids else bool
     return [(joined, name) for joined, name in zip(ids, names["name"].to_list(), strict=True) if fits(joined)]
+
+
+def _list_ids(terminology: Terminology, corpus: Corpus) -> pl.Series:
+    """List the id of each concept; where the ids are codes, several with "|" between them, and nothing for none."""
+    if not corpus.codes:
+        return terminology.concepts["id"]
+    prefix = f"{corpus.codes}:"
+    codes = pl.element().filter(pl.element().str.starts_with(prefix)).str.strip_prefix(prefix)
+    joined = pl.col("codes").list.eval(codes).list.unique(maintain_order=True).list.join(EQUAL_IDS)
+    return terminology.concepts.select(joined).to_series()
