@@ -72,6 +72,10 @@ class EvaluationErrors:
         "{path} has no mentions. As a fold it would drop out of the average without a word: fetch it again, or take it "
         "out of the folder."
     )
+    E754 = (
+        "The models {path} can't be measured fold by fold on {task}: {reason}. Convert all folds of the corpus, keep "
+        "the folder of each run with its settings.json and its pairs, or set `tasks` to corpora with folds."
+    )
     E755 = (
         "There is no encoder in {path} (seen from {cwd}). It was probably not trained yet: train it first, or correct "
         "the path (in a project, the variable: `--vars.encoder`, `--vars.trained_encoder`)."
@@ -85,6 +89,10 @@ class EvaluationErrors:
         "those of another dictionary: correct --releases, or give the dictionary that is meant."
     )
     E758 = "{given!r} can't be used for {option}: give {what}, several with commas between them, and each name once."
+    E759 = (
+        "{path} can't be measured on fold {fold} of {task}: its training ({run}) was {reason}. Train a model for each "
+        "fold on the other parts of this fold only, and put {{fold}} in the path of the system."
+    )
 
     # E77x: tables of vectors, and the tasks that compare vectors of concepts and words
     E770 = (

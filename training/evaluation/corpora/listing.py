@@ -21,11 +21,11 @@ from ...data.task_samples import limit_names
 from ...errors import Errors
 from ..linking.cleaning import NCBI_SPELLING
 from ..linking.protocols import get_protocol, make_task
+from .finding import fill_fold, find_files, find_folds, find_mentions, join_patterns, list_names
 from .releases import Release, settle_release
 
 # In place of a dictionary of the corpus: the names of the given terminology.
 TERMINOLOGY = "terminology"
-MENTION_ENDINGS = (".jsonl", ".jsonl.gz")
 SPELLINGS: dict[str, Mapping[str, str]] = {"": {}, "ncbi_disease": NCBI_SPELLING}
 
 
@@ -42,6 +42,9 @@ class Corpus:
     ids (str): A pattern that the ids of a terminology's concepts have to fit; empty for all.
     codes (str): The source whose codes are the ids of a terminology's concepts; empty for the concepts' own ids.
     seen (list[Path]): Files of mentions that a system may learn from.
+    folds (list[int]): The numbers of the folds, one for each file of mentions; empty if they are not listed.
+    seen_by_fold (list[list[Path]]): Of each fold, the files that a system for this fold may learn from. A file that is
+        missing is there as its pattern.
     spelling (str): The corrections, one of `SPELLINGS`, for protocols that clean mentions.
     protocols (list[str]): The protocols to measure it under.
     published (str): The protocol of published figures; empty if no figures can be compared.
@@ -63,6 +66,8 @@ class Corpus:
     ids: str = ""
     codes: str = ""
     seen: list[Path] = field(default_factory=list)
+    folds: list[int] = field(default_factory=list)
+    seen_by_fold: list[list[Path]] = field(default_factory=list)
     spelling: str = ""
     protocols: list[str] = field(default_factory=lambda: ["strict"])
     published: str = ""
@@ -93,7 +98,8 @@ def read_corpora(
 
     path (str | Path): A config file with a section [corpora.<name>] for each: `mentions` (a glob pattern, or
         a list, of which the first pattern with files counts), `dictionary` (likewise, or "terminology" for the names of
-        the given one), and the other attributes of `Corpus`.
+        the given one), and the other attributes of `Corpus`. With `folds`, "{fold}" stands for their numbers in
+        `mentions` and in the patterns of `seen_by_fold`, and all of them have to be there.
     folder (str | Path): The folder of the files.
     terminology (str | Path | None): A folder with the terminology for corpora that have no dictionary of their own.
     dictionaries (Mapping[str, str] | None): By corpus, a dictionary in place of the listed one: a file of ids and
@@ -146,53 +152,46 @@ def _find_corpus(section: dict[str, Any], folder: Path, terminology: str | Path 
             raise FileNotFoundError(Errors.E102.format(file=own, cwd=Path.cwd()))
         # The sources are those of the dictionary that is listed.
         values |= {"sources": [], "names_from": Path(own).name}
-    names = [Path(own or terminology or "")] if own or dictionary == TERMINOLOGY else _glob(folder, dictionary)
-    parts = [(patterns, _glob_mentions(folder, patterns)) for patterns in values.pop("seen", [])]
+    names = [Path(own or terminology or "")] if own or dictionary == TERMINOLOGY else find_files(folder, dictionary)
+    parts = [(patterns, find_mentions(folder, patterns)) for patterns in values.pop("seen", [])]
     is_seen_whole = all(paths for _, paths in parts)
     # With a part missing, a system would use less training data than described.
     seen = [path for _, paths in parts for path in paths] if is_seen_whole else []
-    corpus = Corpus(_glob_mentions(folder, mentions), names[0] if names else folder, seen=seen, **values)
+    found, lacking = _find_mentions(folder, mentions, values)
+    corpus = Corpus(found, names[0] if names else folder, seen=seen, **values)
     if corpus.spelling not in SPELLINGS:
         raise ValueError(f"spelling {corpus.spelling!r} is none of {', '.join(filter(None, SPELLINGS))}")
     needs_seen = any(get_protocol(name).needs_seen for name in corpus.protocols)
     if parts and len(corpus.mentions) > 1:
         # The training mentions of one fold include the test mentions of another.
-        raise ValueError(f"mentions seen before are not for corpora of several folds: {_list_names(corpus.mentions)}")
-    lacking = [_join(mentions)] if not corpus.mentions else []
+        raise ValueError(f"mentions seen before are not for corpora of several folds: {list_names(corpus.mentions)}")
     if dictionary == TERMINOLOGY and terminology is None:
         lacking.append("terminology")
     elif not names or not names[0].exists():
-        lacking.append(str(names[0]) if names else _join(dictionary))
+        lacking.append(str(names[0]) if names else join_patterns(dictionary))
     if needs_seen and not is_seen_whole:
-        lacking += [_join(patterns) for patterns, paths in parts if not paths]
+        lacking += [join_patterns(patterns) for patterns, paths in parts if not paths]
     elif needs_seen and not parts:
         raise ValueError("its protocols need mentions seen before: give `seen`")
     return corpus, f"no {', no '.join(lacking)}" if lacking else ""
 
 
-def _glob(folder: Path, patterns: str | list[str]) -> list[Path]:
-    """Find the files of the first pattern with matching files."""
-    for pattern in [patterns] if isinstance(patterns, str) else patterns:
-        paths = sorted(folder.glob(pattern))
-        if paths:
-            return paths
-    return []
+def _find_mentions(folder: Path, mentions: str | list[str], values: dict[str, Any]) -> tuple[list[Path], list[str]]:
+    """Find the files of mentions, and those that systems of each fold may learn from; and say what is missing."""
+    folds, learned = values.get("folds", []), values.pop("seen_by_fold", [])
+    if not folds:
+        if learned:
+            raise ValueError("seen_by_fold needs the numbers of the folds: give `folds`")
+        found = find_mentions(folder, mentions)
+        return found, [] if found else [join_patterns(mentions)]
+    values["seen_by_fold"] = [
+        [path for patterns in learned for path in _find_part(folder, fill_fold(patterns, fold))] for fold in folds
+    ]
+    return find_folds(folder, mentions, folds)
 
 
-def _glob_mentions(folder: Path, patterns: str | list[str]) -> list[Path]:
-    """Find files of mentions, and leave out others that fit the pattern, such as an editor's copies."""
-    paths = [path for path in _glob(folder, patterns) if path.name.endswith(MENTION_ENDINGS)]
-    if len({path.name.removesuffix(".gz") for path in paths}) < len(paths):
-        raise ValueError(f"a file is there compressed and as it is, and would count twice: {_list_names(paths)}")
-    return paths
-
-
-def _list_names(paths: list[Path]) -> str:
-    return ", ".join(path.name for path in paths)
-
-
-def _join(patterns: str | list[str]) -> str:
-    return patterns if isinstance(patterns, str) else " or ".join(patterns)
+def _find_part(folder: Path, patterns: str | list[str]) -> list[Path]:
+    return find_mentions(folder, patterns) or [folder / join_patterns(patterns)]
 
 
 def read_task(corpus: Corpus, *, protocol: str = "strict", max_names: int = 0, seed: int = 0) -> LinkingTask:
