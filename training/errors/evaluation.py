@@ -73,7 +73,7 @@ class EvaluationErrors:
         "out of the folder."
     )
     E754 = (
-        "The models {path} can't be measured fold by fold on {task}: {reason}. Convert all folds of the corpus, keep "
+        "The models {path} can't be measured fold by fold on {corpus}: {reason}. Convert all folds of the corpus, keep "
         "the folder of each run with its settings.json and its pairs, or set `tasks` to corpora with folds."
     )
     E755 = (
@@ -90,8 +90,8 @@ class EvaluationErrors:
     )
     E758 = "{given!r} can't be used for {option}: give {what}, several with commas between them, and each name once."
     E759 = (
-        "{path} can't be measured on fold {fold} of {task}: its training ({run}) was {reason}. Train a model for each "
-        "fold on the other parts of this fold only, and put {{fold}} in the path of the system."
+        "{path} can't be measured on fold {fold} of {corpus}: its training ({run}) was {reason}. Train a model for "
+        "each fold on the other parts of this fold only, and put {{fold}} in the path of the system."
     )
 
     # E77x: tables of vectors, and the tasks that compare vectors of concepts and words

@@ -82,8 +82,8 @@ def _refuse_leaks(
     for specification in chosen:
         model = specifications.get(str(specification.options.get("over")), specification).model
         for name, task in tasks.items():
-            if model and specification.is_for(name):
-                check_folds(model, task)
+            if model and task.corpus and specification.is_for(name):
+                check_folds(model, name.rpartition(".")[0], task.corpus)
 
 
 def _write_task(folder: Path, task: CorpusTask) -> None:

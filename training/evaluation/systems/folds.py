@@ -44,17 +44,18 @@ class FoldSystems(System):
         corpus = task.corpus
         if corpus is None or not any(corpus.seen_by_fold):
             reason = "the list of corpora has no `folds` and `seen_by_fold` for it"
-            raise FileNotFoundError(Errors.E754.format(path=self.path, task=task.name, reason=reason))
+            raise FileNotFoundError(Errors.E754.format(path=self.path, corpus=task.name, reason=reason))
         lacking = [str(path) for paths in corpus.seen_by_fold for path in paths if not path.is_file()]
         if lacking:
             raise FileNotFoundError(
-                Errors.E754.format(path=self.path, task=task.name, reason=f"no {', no '.join(lacking)}")
+                Errors.E754.format(path=self.path, corpus=task.name, reason=f"no {', no '.join(lacking)}")
             )
-        paths = [name_model(self.path, task, fold) for fold in corpus.folds]
+        name = task.name.rpartition(".")[0]
+        paths = [name_model(self.path, name, fold) for fold in corpus.folds]
         for path in paths:
             if not Path(path).exists():
                 raise FileNotFoundError(Errors.E752.format(path=path, system="with a model for each fold"))
-        check_folds(self.path, task, needs_record=True)
+        check_folds(self.path, name, corpus, needs_record=True)
         return BoundFoldSystems([self._make(path) for path in paths], task)
 
 
@@ -69,7 +70,7 @@ class BoundFoldSystems(System):
         self.systems = systems
         self.task = task
         self._identities: list[dict[str, Any]] = []
-        self._search: dict[str, Any] = {}
+        self._searches: list[dict[str, Any]] = []
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -84,8 +85,9 @@ class BoundFoldSystems(System):
         return {"kind": "folds", "folds": self._identities}
 
     def describe_search(self) -> dict[str, Any]:
-        """Describe the search of the last fold. See `System.describe_search`."""
-        return self._search
+        """Describe the search, with the lowest recall of all folds. See `System.describe_search`."""
+        recalls = [search["recall"] for search in self._searches if search.get("recall")]
+        return {**self._searches[-1], **({"recall": min(recalls)} if recalls else {})}
 
     def find(self, task: LinkingTask) -> Found:
         """Search the queries of each fold with its system.
@@ -95,6 +97,7 @@ class BoundFoldSystems(System):
         """
         folds = np.array(task.folds or [0] * len(task.queries))
         parts = []
+        self._searches = []
         for number, system in enumerate(self.systems):
             rows = np.flatnonzero(folds == number).tolist()
             if not rows:
@@ -109,41 +112,41 @@ class BoundFoldSystems(System):
             )
             bound = system.load().bind(self.task)
             parts.append((rows, find(cast(Searcher, bound), own)))
-            self._search = bound.describe_search()
+            self._searches.append(bound.describe_search())
             system.release()
         order = np.argsort(np.concatenate([rows for rows, _ in parts]), kind="stable")
         rows, scores = (np.concatenate([found[place] for _, found in parts])[order] for place in (0, 1))
         return Found(rows, scores)
 
 
-def name_model(path: str, task: CorpusTask, fold: int) -> str:
+def name_model(path: str, corpus: str, fold: int) -> str:
     """Name the model of a fold.
 
     path (str): The path of the models, with "{fold}" and "{corpus}" for the number and the corpus; without, all folds
         have one model.
-    task (CorpusTask): The task.
+    corpus (str): The name of the corpus.
     fold (int): The number of the fold.
     RETURNS (str): The path of the model.
     """
-    return path.replace(FOLD, str(fold)).replace(CORPUS, task.name.rpartition(".")[0])
+    return path.replace(FOLD, str(fold)).replace(CORPUS, corpus)
 
 
-def check_folds(path: str, task: CorpusTask, *, needs_record: bool = False) -> None:
+def check_folds(path: str, name: str, corpus: Corpus, *, needs_record: bool = False) -> None:
     """Refuse models that have learned from the test part of a fold that they are asked for.
 
     The parts of a fold repeat mentions. So a model has learned from its test part if it was trained on a file of
     another fold or of the test part, or on a mention of the test part that the fold's own other parts do not have.
 
     path (str): As for `name_model`.
-    task (CorpusTask): The task.
+    name (str): The name of the corpus.
+    corpus (Corpus): The corpus; one without `seen_by_fold` is not looked at.
     needs_record (bool): Refuse models of which nothing says what mentions they were trained on.
     RAISES (ValueError): If a model has learned from the test part.
     RAISES (FileNotFoundError): If there has to be a record, and is none.
     """
-    corpus = task.corpus
-    if corpus is None or not any(corpus.seen_by_fold):
+    if not any(corpus.seen_by_fold):
         return
-    models = [name_model(path, task, fold) for fold in corpus.folds]
+    models = [name_model(path, name, fold) for fold in corpus.folds]
     learned_by = {
         model: read_training_mentions(model) if Path(model).exists() else [] for model in dict.fromkeys(models)
     }
@@ -153,12 +156,12 @@ def check_folds(path: str, task: CorpusTask, *, needs_record: bool = False) -> N
             reason = _find_leak(mentions, corpus, number)
             if reason:
                 raise ValueError(
-                    Errors.E759.format(path=model, run=mentions.run, fold=fold, task=task.name, reason=reason)
+                    Errors.E759.format(path=model, run=mentions.run, fold=fold, corpus=name, reason=reason)
                 )
         is_known = any(_is_known(mentions, corpus, number) for mentions in learned)
         if needs_record and not is_known:
             reason = f"nothing says which mentions {model} was trained on"
-            raise FileNotFoundError(Errors.E754.format(path=path, task=task.name, reason=reason))
+            raise FileNotFoundError(Errors.E754.format(path=path, corpus=name, reason=reason))
 
 
 def _find_leak(learned: TrainingMentions, corpus: Corpus, number: int) -> str:

@@ -10,7 +10,9 @@ import pytest
 from conftest import make_encoder_folder
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
+from training.cli import app
 from training.data.mention_pairs import write_finetuning_pairs
 from training.data.run_folder import RunDescription, RunFolder
 from training.encoders.bases import load_base
@@ -147,7 +149,7 @@ def leak_files(folder):
     """Fold 1's model was trained on fold 0's parts."""
     shutil.rmtree(folder / "runs" / "toy-1")
     write_run(folder / "runs" / "toy-1", list_parts(folder, 0))
-    return "fold 1 of toy.strict.*toy-1.*on fold0.train.jsonl"
+    return "fold 1 of toy.*toy-1.*on fold0.train.jsonl"
 
 
 def leak_test_part(folder):
@@ -186,14 +188,14 @@ def leak_without_pairs(folder):
 def leak_of_one_model(folder):
     """One model for all folds."""
     change_systems(folder, "{corpus}-{fold}", "toy-1")
-    return "fold 0 of toy.strict.*on fold1.train.jsonl"
+    return "fold 0 of toy.*on fold1.train.jsonl"
 
 
 def leak_under_backoff(folder):
     leak_of_one_model(folder)
     with (folder / "systems.cfg").open("a") as file:
         file.write('\n[systems.backoff]\nkind = "backoff"\nover = "by_fold"\ntasks = ["toy.*"]\n')
-    return "fold 0 of toy.strict.*on fold1.train.jsonl"
+    return "fold 0 of toy.*on fold1.train.jsonl"
 
 
 LEAKS = [
@@ -205,6 +207,13 @@ LEAKS = [
     leak_of_one_model,
     leak_under_backoff,
 ]
+
+
+def test_encoders_side_by_side_are_refused_as_well(suite):
+    encoder = str(suite / "runs" / "toy-1" / "encoder")
+    arguments = ["measure", encoder, str(suite / "out"), "--benchmarks", str(suite)]
+    result = CliRunner().invoke(app, [*arguments, "--corpora", str(suite / "corpora.cfg")])
+    assert "E759" in str(result.exception) and "fold 0 of toy" in str(result.exception)
 
 
 @pytest.mark.parametrize("leak", LEAKS)
@@ -287,7 +296,7 @@ def test_leaks_are_those_of_a_plain_loop(tmp_path_factory, tests, trained):
     mine.write_text("\n" + mine.read_text())
     write_run(run_folder, [mine], encoder=False)
     (run_folder / "encoder").mkdir()
-    task = make_tasks(read_corpora(folder / "corpora.cfg", folder)[0], {})["toy.strict"]
+    corpus = read_corpora(folder / "corpora.cfg", folder)[0]["toy"]
     leaking = []
     for fold in range(3):
 
@@ -303,7 +312,7 @@ def test_leaks_are_those_of_a_plain_loop(tmp_path_factory, tests, trained):
             if text not in own and text in [t.lower() for t in trained if t.lower() != NAMES[len(t) % 4].lower()]:
                 leaking.append(fold)
     if not leaking:
-        check_folds(str(run_folder / "encoder"), task, needs_record=True)
+        check_folds(str(run_folder / "encoder"), "toy", corpus, needs_record=True)
         return
     with pytest.raises(ValueError, match=f"E759.*fold {leaking[0]} "):
-        check_folds(str(run_folder / "encoder"), task)
+        check_folds(str(run_folder / "encoder"), "toy", corpus)
