@@ -175,6 +175,24 @@ def parse_files(values: str) -> list[str]:
     return [file.strip() for file in values.split(",") if file.strip()]
 
 
+def parse_named(values: str, option: str, what: str) -> dict[str, str]:
+    """Split a list of values with names in a project's variable.
+
+    values (str): NAME=VALUE, several with commas between them.
+    option (str): The option, for messages.
+    what (str): What a value is, for messages.
+    RETURNS (dict[str, str]): The values by name.
+    RAISES (ValueError): If an entry has no name or no value, or a name is there twice.
+    """
+    found: dict[str, str] = {}
+    for entry in parse_files(values):
+        name, _, value = (part.strip() for part in entry.partition("="))
+        if not name or not value or name in found:
+            raise ValueError(Errors.E758.format(given=entry, option=option, what=what))
+        found[name] = value
+    return found
+
+
 def require_files(values: str, what: str, command: str, argument: str) -> list[str]:
     """Split a list of files that has to have some.
 

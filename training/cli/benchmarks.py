@@ -12,7 +12,7 @@ import typer
 from spacy_sapbert.files import hash_file
 
 from ..errors import Errors
-from .application import app, encoding_command, parse_files, parse_list
+from .application import app, encoding_command, parse_files, parse_list, parse_named
 from .coder_tasks import mcsm, relations
 from .figures import ENCODER_OPTION, SEED_OPTION, load_vectors
 from .measures import BENCHMARKS_OPTION, CORPORA, CORPORA_OPTION, HELD_OUT_OPTION, MAX_NAMES_OPTION, TERMINOLOGY_OPTION
@@ -29,6 +29,15 @@ def evaluate(
     benchmarks: Annotated[str, BENCHMARKS_OPTION] = "",
     terminology: Annotated[str, TERMINOLOGY_OPTION] = "",
     corpora: Annotated[Path, CORPORA_OPTION] = CORPORA,
+    dictionaries: Annotated[
+        str,
+        typer.Option(
+            help="CORPUS=PATH, with commas between: dictionaries or terminologies in place of the listed ones"
+        ),
+    ] = "",
+    releases: Annotated[
+        str, typer.Option(help="CORPUS=RELEASE, with commas between: of dictionaries that do not say it: UMLS 2017AA")
+    ] = "",
     cache: Annotated[str, typer.Option(help="A folder for vectors of strings; empty for none")] = "",
     only: Annotated[str, typer.Option(help="Systems to measure and report on; empty for all")] = "",
     max_names: Annotated[int, MAX_NAMES_OPTION] = 0,
@@ -48,7 +57,13 @@ def evaluate(
     unknown = [name for name in chosen if name not in specifications]
     if unknown:
         raise ValueError(Errors.E620.format(what="system", value=", ".join(unknown), allowed=", ".join(specifications)))
-    found, lacking = read_corpora(corpora, benchmarks or NOWHERE, terminology=terminology or None)
+    found, lacking = read_corpora(
+        corpora,
+        benchmarks or NOWHERE,
+        terminology=terminology or None,
+        dictionaries=parse_named(dictionaries, "--dictionaries", "CORPUS=PATH"),
+        releases=parse_named(releases, "--releases", "CORPUS=RELEASE"),
+    )
     files = parse_files(held_out)
     twice = [stem for stem, n in Counter(Path(file).stem for file in files).items() if n > 1]
     if twice:

@@ -20,7 +20,12 @@ CORPORA = EVALUATION / "corpora.cfg"
 
 
 def read_tasks(
-    held_out: str, benchmarks: str, corpora_file: Path, max_names: int, terminology: str = ""
+    held_out: str,
+    benchmarks: str,
+    corpora_file: Path,
+    max_names: int,
+    terminology: str = "",
+    encoders: str = "",
 ) -> tuple[dict[str, LinkingTask], dict[str, LinkingTask]]:
     """Read the linking tasks, and print their sizes.
 
@@ -29,17 +34,23 @@ def read_tasks(
     corpora_file (Path): The config file that lists them.
     max_names (int): Names of a corpus's dictionary to search about at most; 0 for all.
     terminology (str): The names for corpora without a dictionary: a folder, or a table; empty for none.
+    encoders (str): The encoders that are going to be measured, separated by commas.
     RETURNS (tuple[dict, dict]): Held-out names and corpora, by name.
-    RAISES (ValueError): If there is nothing to measure on, or two tasks have one name.
+    RAISES (ValueError): If there is nothing to measure on, two tasks have one name, or an encoder has learned from the
+        test part of a fold.
     """
     from ..data.splits import read_held_out
     from ..evaluation.corpora.listing import read_corpora, read_task
+    from ..evaluation.systems.folds import check_folds
 
     files = parse_files(held_out)
     found, missing = read_corpora(corpora_file, benchmarks, terminology=terminology or None) if benchmarks else ({}, {})
     twice = [name for name, n in Counter([*(Path(file).stem for file in files), *found]).items() if n > 1]
     if twice:
         raise ValueError(Errors.E745.format(name=twice[0]))
+    for encoder in parse_files(encoders):
+        for name, corpus in found.items():
+            check_folds(encoder, name, corpus)
     names = {Path(file).stem: read_held_out(file) for file in files}
     corpora = {name: read_task(corpus, max_names=max_names) for name, corpus in found.items()}
     if not names and not corpora:
@@ -127,7 +138,7 @@ def measure_encoders(
     from ..evaluation.measure import ResultStore, measure
     from ..evaluation.side_by_side import describe_results, format_scores, list_encoders
 
-    names, others = read_tasks(held_out, benchmarks, corpora, max_names, terminology)
+    names, others = read_tasks(held_out, benchmarks, corpora, max_names, terminology, encoders)
     tasks = {**names, **others}
     results = measure(list_encoders(encoders), tasks, ResultStore(output))
     rows = {name: [{task: result.figures for task, result in found.items()}] for name, found in results.items()}

@@ -30,6 +30,10 @@ class EvaluationErrors:
         "There is no mention and no name in {path}, read as {name} (left out: {left_out}). The files are probably of "
         "another format."
     )
+    E707 = (
+        "The files of SNOMED CT are not those of one edition and release: {reason}. No published figure is of such "
+        "names. Give the snapshot of one release package, unpacked and with the file names that it was published with."
+    )
 
     # E72x: evaluation protocols
     E720 = (
@@ -68,9 +72,26 @@ class EvaluationErrors:
         "{path} has no mentions. As a fold it would drop out of the average without a word: fetch it again, or take it "
         "out of the folder."
     )
+    E754 = (
+        "The models {path} can't be measured fold by fold on {corpus}: {reason}. Convert all folds of the corpus, keep "
+        "the folder of each run with its settings.json and its pairs, or set `tasks` to corpora with folds."
+    )
     E755 = (
         "There is no encoder in {path} (seen from {cwd}). It was probably not trained yet: train it first, or correct "
         "the path (in a project, the variable: `--vars.encoder`, `--vars.trained_encoder`)."
+    )
+    E756 = (
+        "{option} names the corpus {given!r}, which is not listed, or whose dictionary is part of it. Those with a "
+        "dictionary that can be chosen: {known}."
+    )
+    E757 = (
+        "The dictionary of {corpus} is said to be {said}, but {path} was made of {found}. Figures would stand beside "
+        "those of another dictionary: correct --releases, or give the dictionary that is meant."
+    )
+    E758 = "{given!r} can't be used for {option}: give {what}, several with commas between them, and each name once."
+    E759 = (
+        "{path} can't be measured on fold {fold} of {corpus}: its training ({run}) was {reason}. Train a model for "
+        "each fold on the other parts of this fold only, and put {{fold}} in the path of the system."
     )
 
     # E77x: tables of vectors, and the tasks that compare vectors of concepts and words

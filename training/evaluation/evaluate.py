@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..data.run_folder import list_versions, write_text
 from .folder import METRICS_FILE, SEEN_ENDING, TASKS_FOLDER, Evaluation, Missing, Row, SystemInfo, write_schema
 from .measure import MEASUREMENT, ResultStore, measure
+from .systems.folds import check_folds
 from .systems.specification import SystemSpecification, make_systems
 from .tasks import CorpusTask
 
@@ -35,8 +36,11 @@ def evaluate(
     missing (Collection[Missing]): Corpora that are missing, for the report.
     settings (dict[str, Any] | None): The caller's settings, for the report.
     RETURNS (Evaluation): The content of `metrics.json`.
+    RAISES (ValueError): If a model has learned from the test part of a fold.
     """
     output, begin = Path(output), time.perf_counter()
+    chosen = [name for name in specifications if only is None or name in only]
+    _refuse_leaks([specifications[name] for name in chosen], specifications, tasks)
     # After an error, the metrics of an earlier run would not match the tasks and predictions.
     (output / METRICS_FILE).unlink(missing_ok=True)
     for task in tasks.values():
@@ -47,7 +51,7 @@ def evaluate(
     described: dict[str, SystemInfo] = {}
     for name, system in make_systems(specifications, cache).items():
         specification = specifications[name]
-        if only is not None and name not in only:
+        if name not in chosen:
             continue
         failed: list[Missing] = []
         wanted = {task: tasks[task] for task in tasks if specification.is_for(task)}
@@ -67,6 +71,19 @@ def evaluate(
     )
     write_schema(output / METRICS_FILE, evaluation)
     return evaluation
+
+
+def _refuse_leaks(
+    chosen: Sequence[SystemSpecification],
+    specifications: Mapping[str, SystemSpecification],
+    tasks: Mapping[str, CorpusTask],
+) -> None:
+    """Look for models that have learned from test mentions before anything is measured, which may take hours."""
+    for specification in chosen:
+        model = specifications.get(str(specification.options.get("over")), specification).model
+        for name, task in tasks.items():
+            if model and task.corpus and specification.is_for(name):
+                check_folds(model, name.rpartition(".")[0], task.corpus)
 
 
 def _write_task(folder: Path, task: CorpusTask) -> None:

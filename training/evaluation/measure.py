@@ -20,6 +20,7 @@ from .linking.searcher import Searcher
 from .predictions import make_predictions, write_predictions
 from .systems.base import System
 from .systems.encoder import EncoderSystem
+from .systems.folds import BoundFoldSystems
 from .tasks import HELD_OUT, CorpusTask
 
 # Raise it whenever a system may get other figures on the same task. Cached results are then ignored.
@@ -199,7 +200,10 @@ def _link(
     system: System, task: CorpusTask, key: str, store: ResultStore | None
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     with show_phase(f"Searching {len(task.linking.names):,} names for {task.name}"):
-        found = find(cast(Searcher, system), task.linking)
+        if isinstance(system, BoundFoldSystems):
+            found = system.find(task.linking)
+        else:
+            found = find(cast(Searcher, system), task.linking)
     hits = judge(task.linking, found)
     if store and store.with_predictions:
         write_predictions(store.name_predictions(key), make_predictions(task.linking, found, hits))

@@ -71,14 +71,16 @@ class CorpusTask:
         corpus = self.corpus or Corpus([], Path(), title="Held-out names", names_from="the terminology")
         n_folds = len(set(task.folds))
         limit = task.report.get("limited_to")
-        is_published = self.protocol == corpus.published and not limit
+        is_comparable = bool(corpus.published) and corpus.has_published_names and not limit
+        is_published = self.protocol == corpus.published and is_comparable
+        remarks = [corpus.release.compare(corpus.searched) if corpus.searched else "", corpus.note]
         is_processed = self.protocol == "processed"
         return TaskInfo(
             corpus=corpus.literature or self.name.rpartition(".")[0],
             title=corpus.title or self.name,
             protocol=self.protocol,
             is_published=is_published,
-            is_comparable=bool(corpus.published) and not limit,
+            is_comparable=is_comparable,
             dictionary=(corpus.names_from or "its own") + (f", limited to about {limit:,} names" if limit else ""),
             level=task.level,
             ranks=corpus.ranks,
@@ -91,7 +93,7 @@ class CorpusTask:
             unanswerable=task.report.get("unanswerable", 0),
             report=task.report,
             hash=task.hash(),
-            note=corpus.note,
+            note=" ".join(filter(None, remarks)),
         )
 
 

@@ -17,7 +17,7 @@ from .folder import RrfFolder
 from .relations import add_tradenames, find_parents, read_relations
 from .report import ReportParts, make_report
 from .settings import RrfSettings
-from .sources import SourceFilter, describe_used, read_sources
+from .sources import SourceFilter, describe_used, read_sources, read_version
 from .tables import make_concepts, number_concepts, place
 
 # A larger share of rows about unknown concepts suggests that the files are of different releases.
@@ -28,9 +28,9 @@ UNKNOWN_SHARE = 0.05
 def read_rrf(path: Path, settings: RrfSettings) -> Terminology:
     """Read a release in Rich Release Format.
 
-    MRCONSO is required. MRSTY, MRDEF, MRREL, MRSAB and MRCUI are read if the folder has them. Files may be gzipped or
-    in parts. MRFILES gives their columns; without it, they have the standard columns. A concept has one name for each
-    distinct string and language, in the order of the file.
+    MRCONSO is required. MRSTY, MRDEF, MRREL, MRSAB, MRCUI and MRDOC are read if the folder has them. Files may be
+    gzipped or in parts. MRFILES gives their columns; without it, they have the standard columns. A concept has one name
+    for each distinct string and language, in the order of the file.
 
     path (str | Path): The folder with MRCONSO.RRF, or its parent if it is called META.
     settings (RrfSettings): Given as keyword arguments: `read_rrf(path, languages=["ENG", "GER"])`.
@@ -96,6 +96,7 @@ def _read(folder: RrfFolder, settings: RrfSettings) -> Terminology:
         tradenames=given,
         semantic_types=dict(types.select("TUI", "STY").unique().sort("TUI").iter_rows()),
         sources=describe_used(used, sources, counts.levels),
+        version=read_version(folder),
     )
     return Terminology(concepts, names, report=make_report(folder, parts))
 

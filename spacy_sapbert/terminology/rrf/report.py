@@ -34,6 +34,7 @@ class ReportParts:
     tradenames (dict[str, int]): Counts of `add_tradenames`; empty if tradenames are off.
     semantic_types (dict[str, str]): Names of semantic types by identifier.
     sources (dict[str, Source]): The sources that names, definitions and relations were taken from.
+    version (str): The version of the release; empty if it does not say.
     """
 
     settings: RrfSettings
@@ -46,6 +47,7 @@ class ReportParts:
     tradenames: dict[str, int]
     semantic_types: dict[str, str]
     sources: dict[str, Source]
+    version: str = ""
 
 
 def make_report(folder: RrfFolder, parts: ReportParts) -> dict[str, Any]:
@@ -60,6 +62,7 @@ def make_report(folder: RrfFolder, parts: ReportParts) -> dict[str, Any]:
     distinct = list_distinct_names(parts.names)
     return {
         "files": files,
+        **({"source_version": parts.version} if parts.version else {}),
         "settings": parts.settings.to_dict(),
         "read": folder.read,
         "repaired": dict(sorted(folder.repaired.items())),

@@ -26,6 +26,17 @@ def read_sources(folder: RrfFolder) -> dict[str, Source]:
     return sources
 
 
+def read_version(folder: RrfFolder) -> str:
+    """Read the version of a release from MRDOC, such as "2017AA" for UMLS.
+
+    folder (RrfFolder): The release.
+    RETURNS (str): The version; empty if the release has no MRDOC, or it does not say.
+    """
+    rows = folder.table("MRDOC", ("DOCKEY", "VALUE", "EXPL"))
+    found = rows.filter((pl.col("DOCKEY") == "RELEASE") & (pl.col("VALUE") == "umls.release.name"))
+    return str(found["EXPL"][0]).strip() if found.height else ""
+
+
 def parse_level(text: str) -> int | None:
     """Read a restriction level.
 

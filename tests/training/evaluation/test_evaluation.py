@@ -263,14 +263,14 @@ def test_stray_files_are_no_folds(corpus, tmp_path):
 
 def test_missing_corpora_are_named(tmp_path):
     (tmp_path / "psytar").mkdir()
-    for fold in (1, 2):
+    for fold in range(1, 6):
         with gzip.open(tmp_path / "psytar" / f"fold{fold}.test.jsonl.gz", "wt") as file:
             file.write(json.dumps({"mention": "flat", "ids": ["1"]}) + "\n")
     with gzip.open(tmp_path / "psytar" / "dictionary.tsv.gz", "wt") as file:
         file.write("1\tFlat affect\n")
     found, missing = read_corpora(CONFIG, tmp_path)
-    assert list(found) == ["psytar"] and len(found["psytar"].mentions) == 2
-    assert missing["askapatient"][1] == "no askapatient/fold*.test.jsonl*, no askapatient/dictionary.tsv.gz"
+    assert list(found) == ["psytar"] and len(found["psytar"].mentions) == 5
+    assert missing["askapatient"][1] == "no askapatient/fold{fold}.test.jsonl*, no askapatient/dictionary.tsv.gz"
     assert missing["medmentions"][1].endswith("dictionary_3col.tsv.gz or medmentions/dictionary.tsv.gz")
     assert (
         missing["ncbi_disease"][1].endswith("no ncbi_disease/dev.jsonl*") and "no terminology" in missing["xlbel_de"][1]

@@ -26,6 +26,9 @@ NAMES = "C1\theart attack\nC1\theart attacks\nC1\tattack of heart\nC2\theart\nC3
 FOLDS = [
     [("heart attack", "C1"), ("heart attacks", "C2"), ("cold", "C3")],
     [("attack of heart", "C2"), ("heart", "C4")],
+    [("liver", "C4")],
+    [("cold", "C3"), ("heart", "C1")],
+    [("heart attacks", "C1")],
 ]
 EXACT = '[systems]\n\n[systems.exact]\nkind = "exact"\ntitle = "Exact match"\n'
 
@@ -133,7 +136,7 @@ def test_measure_and_cards_count_names_at_the_ranks_of_a_corpus(encoder_folder, 
     means = {rank: float(np.mean(of_folds)) for rank, of_folds in shares.items()}
     header, _, line = (tmp_path / "out" / "scores.md").read_text().splitlines()
     assert header == "|  | psytar row acc@1/@3 |"
-    assert line.endswith(f"| {100 * means[1]:.1f}/{100 * means[3]:.1f} |") and "psytar: 5 queries" in output
+    assert line.endswith(f"| {100 * means[1]:.1f}/{100 * means[3]:.1f} |") and "psytar: 9 queries" in output
     card = json.loads((tmp_path / "r.json").read_text())["scores"]["psytar"]
     assert card == pytest.approx({"row acc@1": means[1], "row acc@3": means[3]})
     concepts = read_task(Corpus([tmp_path / "psytar" / "fold1.test.jsonl"], dictionary))

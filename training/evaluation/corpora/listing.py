@@ -14,7 +14,7 @@ from thinc.api import Config
 from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.readers.lines import SourceFile
 
-from ...data.corpus_files import read_dictionary_rows
+from ...data.corpus_files import EQUAL_IDS, read_dictionary_rows
 from ...data.headlines import CONCEPT, LEVELS, ROW
 from ...data.mentions import Mention, read_mentions
 from ...data.task import LinkingTask
@@ -22,12 +22,13 @@ from ...data.task_samples import limit_names
 from ...errors import Errors
 from ..linking.cleaning import NCBI_SPELLING
 from ..linking.protocols import get_protocol, make_task
+from .finding import fill_fold, find_files, find_folds, find_mentions, join_patterns, list_names
+from .releases import Release, settle_release
 
 # In place of a dictionary of the corpus: the names of the given terminology.
 TERMINOLOGY = "terminology"
 # Protocols that count ranks of names for all corpora, as in the papers.
 ROW_PROTOCOLS = ("published", "processed")
-MENTION_ENDINGS = (".jsonl", ".jsonl.gz")
 SPELLINGS: dict[str, Mapping[str, str]] = {"": {}, "ncbi_disease": NCBI_SPELLING}
 
 
@@ -42,10 +43,17 @@ class Corpus:
         all.
     languages (list[str]): The languages to keep of a terminology's names; empty for all.
     ids (str): A pattern that the ids of a terminology's concepts have to fit; empty for all.
+    codes (str): The source whose codes are the ids of a terminology's concepts; empty for the concepts' own ids.
     seen (list[Path]): Files of mentions that a system may learn from.
+    folds (list[int]): The numbers of the folds, one for each file of mentions; empty if they are not listed.
+    seen_by_fold (list[list[Path]]): Of each fold, the files that a system for this fold may learn from. A file that is
+        missing is there as its pattern.
     spelling (str): The corrections, one of `SPELLINGS`, for protocols that clean mentions.
     protocols (list[str]): The protocols to measure it under.
     published (str): The protocol of published figures; empty if no figures can be compared.
+    searched (str): The release that published figures search, such as "UMLS 2017AA"; empty if the dictionary is that
+        of the corpus itself.
+    release (Release): The release of the dictionary.
     literature (str): The corpus under which figures are published; empty for its own name.
     ranks (list[int]): The ranks that are published.
     level (str): What tables show: "concept", "row" or "answer", see `LinkingTask`; empty for ranks of names under a
@@ -62,10 +70,15 @@ class Corpus:
     sources: list[str] = field(default_factory=list)
     languages: list[str] = field(default_factory=list)
     ids: str = ""
+    codes: str = ""
     seen: list[Path] = field(default_factory=list)
+    folds: list[int] = field(default_factory=list)
+    seen_by_fold: list[list[Path]] = field(default_factory=list)
     spelling: str = ""
     protocols: list[str] = field(default_factory=lambda: ["strict"])
     published: str = ""
+    searched: str = ""
+    release: Release = field(default_factory=Release)
     literature: str = ""
     ranks: list[int] = field(default_factory=lambda: [1, 5])
     level: str = ""
@@ -75,46 +88,86 @@ class Corpus:
     note: str = ""
     obtain: str = ""
 
+    @property
+    def has_published_names(self) -> bool:
+        """Whether published figures search this dictionary."""
+        return not self.searched or self.release.is_that_of(self.searched)
+
 
 def read_corpora(
-    path: str | Path, folder: str | Path, *, terminology: str | Path | None = None
+    path: str | Path,
+    folder: str | Path,
+    *,
+    terminology: str | Path | None = None,
+    dictionaries: Mapping[str, str] | None = None,
+    releases: Mapping[str, str] | None = None,
 ) -> tuple[dict[str, Corpus], dict[str, tuple[Corpus, str]]]:
     """Read the list of corpora, and look for their files.
 
     path (str | Path): A config file with a section [corpora.<name>] for each: `mentions` (a glob pattern, or
         a list, of which the first pattern with files counts), `dictionary` (likewise, or "terminology" for the names of
-        the given one), and the other attributes of `Corpus`.
+        the given one), and the other attributes of `Corpus`. With `folds`, "{fold}" stands for their numbers in
+        `mentions` and in the patterns of `seen_by_fold`, and all of them have to be there.
     folder (str | Path): The folder of the files.
     terminology (str | Path | None): The names for corpora that have no dictionary of their own: the folder of a
         terminology, or a table like a dictionary.
+    dictionaries (Mapping[str, str] | None): By corpus, a dictionary in place of the listed one: a file of ids and
+        names, or the folder of a terminology.
+    releases (Mapping[str, str] | None): By corpus, the release of its dictionary, where its files do not say it.
     RETURNS (tuple[dict, dict]): The corpora by name, and the others with what is missing.
-    RAISES (OSError): If there is no such config file.
-    RAISES (ValueError): If a section is malformed.
+    RAISES (OSError): If there is no such config file, or a dictionary that is given is not there.
+    RAISES (ValueError): If a section is malformed, there is no such corpus, or a dictionary is of another release than
+        said.
     """
     if not Path(path).is_file():
         raise FileNotFoundError(Errors.E102.format(file=path, cwd=Path.cwd()))
     found, missing = {}, {}
-    for name, section in Config().from_disk(path)["corpora"].items():
+    sections = Config().from_disk(path)["corpora"]
+    dictionaries, releases = dictionaries or {}, releases or {}
+    _check_names("--dictionaries", dictionaries, sections)
+    _check_names("--releases", releases, sections)
+    for name, section in sections.items():
         try:
-            corpus, reason = _find_corpus(section, Path(folder), terminology)
+            corpus, reason = _find_corpus(section, Path(folder), terminology, dictionaries.get(name, ""))
         except (TypeError, ValueError, KeyError, re.error) as error:
             raise ValueError(Errors.E751.format(path=path, section=f"corpora.{name}", reason=error)) from error
         if reason:
             missing[name] = corpus, reason
         else:
-            found[name] = corpus
+            found[name] = _settle(name, corpus, releases.get(name, ""))
     return found, missing
 
 
-def _find_corpus(section: dict[str, Any], folder: Path, terminology: str | Path | None) -> tuple[Corpus, str]:
+def _check_names(option: str, given: Mapping[str, str], sections: Mapping[str, Any]) -> None:
+    known = [name for name, section in sections.items() if section.get("searched")]
+    for name in given:
+        if name not in known:
+            raise ValueError(Errors.E756.format(given=name, option=option, known=", ".join(known) or "none"))
+
+
+def _settle(name: str, corpus: Corpus, said: str) -> Corpus:
+    """Add the release of the dictionary, if published figures search a certain one."""
+    if not corpus.searched:
+        return corpus
+    release = settle_release(name, corpus.dictionary, said)
+    return replace(corpus, release=release, names_from=release.name or corpus.names_from)
+
+
+def _find_corpus(section: dict[str, Any], folder: Path, terminology: str | Path | None, own: str) -> tuple[Corpus, str]:
     values = dict(section)
     mentions, dictionary = values.pop("mentions"), values.pop("dictionary")
-    names = [Path(terminology or "")] if dictionary == TERMINOLOGY else _glob(folder, dictionary)
-    parts = [(patterns, _glob_mentions(folder, patterns)) for patterns in values.pop("seen", [])]
+    if own:
+        if not Path(own).exists():
+            raise FileNotFoundError(Errors.E102.format(file=own, cwd=Path.cwd()))
+        # The sources are those of the dictionary that is listed.
+        values |= {"sources": [], "names_from": Path(own).name}
+    names = [Path(own or terminology or "")] if own or dictionary == TERMINOLOGY else find_files(folder, dictionary)
+    parts = [(patterns, find_mentions(folder, patterns)) for patterns in values.pop("seen", [])]
     is_seen_whole = all(paths for _, paths in parts)
     # With a part missing, a system would use less training data than described.
     seen = [path for _, paths in parts for path in paths] if is_seen_whole else []
-    corpus = Corpus(_glob_mentions(folder, mentions), names[0] if names else folder, seen=seen, **values)
+    found, lacking = _find_mentions(folder, mentions, values)
+    corpus = Corpus(found, names[0] if names else folder, seen=seen, **values)
     if corpus.spelling not in SPELLINGS:
         raise ValueError(f"spelling {corpus.spelling!r} is none of {', '.join(filter(None, SPELLINGS))}")
     if corpus.level not in ("", *LEVELS):
@@ -123,42 +176,34 @@ def _find_corpus(section: dict[str, Any], folder: Path, terminology: str | Path 
     needs_seen = any(get_protocol(name).needs_seen for name in corpus.protocols)
     if parts and len(corpus.mentions) > 1:
         # The training mentions of one fold include the test mentions of another.
-        raise ValueError(f"mentions seen before are not for corpora of several folds: {_list_names(corpus.mentions)}")
-    lacking = [_join(mentions)] if not corpus.mentions else []
+        raise ValueError(f"mentions seen before are not for corpora of several folds: {list_names(corpus.mentions)}")
     if dictionary == TERMINOLOGY and terminology is None:
         lacking.append("terminology")
     elif not names or not names[0].exists():
-        lacking.append(str(names[0]) if names else _join(dictionary))
+        lacking.append(str(names[0]) if names else join_patterns(dictionary))
     if needs_seen and not is_seen_whole:
-        lacking += [_join(patterns) for patterns, paths in parts if not paths]
+        lacking += [join_patterns(patterns) for patterns, paths in parts if not paths]
     elif needs_seen and not parts:
         raise ValueError("its protocols need mentions seen before: give `seen`")
     return corpus, f"no {', no '.join(lacking)}" if lacking else ""
 
 
-def _glob(folder: Path, patterns: str | list[str]) -> list[Path]:
-    """Find the files of the first pattern with matching files."""
-    for pattern in [patterns] if isinstance(patterns, str) else patterns:
-        paths = sorted(folder.glob(pattern))
-        if paths:
-            return paths
-    return []
+def _find_mentions(folder: Path, mentions: str | list[str], values: dict[str, Any]) -> tuple[list[Path], list[str]]:
+    """Find the files of mentions, and those that systems of each fold may learn from; and say what is missing."""
+    folds, learned = values.get("folds", []), values.pop("seen_by_fold", [])
+    if not folds:
+        if learned:
+            raise ValueError("seen_by_fold needs the numbers of the folds: give `folds`")
+        found = find_mentions(folder, mentions)
+        return found, [] if found else [join_patterns(mentions)]
+    values["seen_by_fold"] = [
+        [path for patterns in learned for path in _find_part(folder, fill_fold(patterns, fold))] for fold in folds
+    ]
+    return find_folds(folder, mentions, folds)
 
 
-def _glob_mentions(folder: Path, patterns: str | list[str]) -> list[Path]:
-    """Find files of mentions, and leave out others that fit the pattern, such as an editor's copies."""
-    paths = [path for path in _glob(folder, patterns) if path.name.endswith(MENTION_ENDINGS)]
-    if len({path.name.removesuffix(".gz") for path in paths}) < len(paths):
-        raise ValueError(f"a file is there compressed and as it is, and would count twice: {_list_names(paths)}")
-    return paths
-
-
-def _list_names(paths: list[Path]) -> str:
-    return ", ".join(path.name for path in paths)
-
-
-def _join(patterns: str | list[str]) -> str:
-    return patterns if isinstance(patterns, str) else " or ".join(patterns)
+def _find_part(folder: Path, patterns: str | list[str]) -> list[Path]:
+    return find_mentions(folder, patterns) or [folder / join_patterns(patterns)]
 
 
 def read_task(corpus: Corpus, *, protocol: str = "strict", max_names: int = 0, seed: int = 0) -> LinkingTask:
@@ -244,6 +289,16 @@ def _read_terminology(corpus: Corpus) -> list[tuple[str, str]]:
         names = names.filter(pl.col("language").is_in(corpus.languages))
     if corpus.sources:
         names = names.filter(pl.col("source").str.split("|").list.set_intersection(corpus.sources).list.len() > 0)
-    ids = terminology.concepts["id"].gather(names["concept"]).to_list()
+    ids = _list_ids(terminology, corpus).gather(names["concept"]).to_list()
     fits = re.compile(corpus.ids).fullmatch if corpus.ids else bool
     return [(joined, name) for joined, name in zip(ids, names["name"].to_list(), strict=True) if fits(joined)]
+
+
+def _list_ids(terminology: Terminology, corpus: Corpus) -> pl.Series:
+    """List the id of each concept; where the ids are codes, several with "|" between them, and nothing for none."""
+    if not corpus.codes:
+        return terminology.concepts["id"]
+    prefix = f"{corpus.codes}:"
+    codes = pl.element().filter(pl.element().str.starts_with(prefix)).str.strip_prefix(prefix)
+    joined = pl.col("codes").list.eval(codes).list.unique(maintain_order=True).list.join(EQUAL_IDS)
+    return terminology.concepts.select(joined).to_series()

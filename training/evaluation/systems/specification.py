@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from thinc.api import Config
 from ...encoders.bases import find_base, load_base
 from ...encoders.choice import EncoderChoice
 from ...errors import Errors
+from ..corpora.finding import FOLD
 from ..embeddings import Embeddings
 from ..folder import SystemInfo
 from .backoff import DictionaryBackoff
@@ -20,12 +21,15 @@ from .base import LazySystem, System
 from .biosyn import BioSynModels
 from .encoder import EncoderSystem
 from .exact import ExactMatch
+from .folds import FoldSystems
 from .linker import LinkerSystem
 from .tfidf import CharacterTfidf
 from .word_vectors import WordVectorFile
 
 # What replaces the settings of an encoder.
 CHOICES = ("pooling", "max_length", "lower_case", "pad_to_length", "attention_mask")
+# The option that is the path of a trained model. With "{fold}" in it, there is one model for each fold.
+MODELS = {"encoder": "encoder", "linker": "encoder", "biosyn": "model"}
 # The options of each kind of system, with their defaults.
 KINDS: dict[str, dict[str, Any]] = {
     "exact": {"lower_case": True},
@@ -62,6 +66,11 @@ class SystemSpecification:
     seed: int | None = None
     tasks: list[str] = field(default_factory=lambda: ["*"])
     options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def model(self) -> str:
+        """The path of the system's trained model; empty if it has none."""
+        return str(self.options.get(MODELS.get(self.kind, ""), ""))
 
     def is_for(self, task: str) -> bool:
         """Check whether the system is measured on a task.
@@ -110,6 +119,9 @@ def read_systems(path: str | Path) -> dict[str, SystemSpecification]:
         if system.kind == "backoff" and (over not in systems or systems[over].kind == "backoff"):
             reason = f"over = {over!r} is no other system of the file"
             raise ValueError(Errors.E751.format(path=path, section=f"systems.{name}", reason=reason))
+        if system.kind == "backoff" and FOLD in systems[system.options["over"]].model:
+            reason = f"over = {over!r} has a model for each fold, and folds have no training part in common"
+            raise ValueError(Errors.E751.format(path=path, section=f"systems.{name}", reason=reason))
     return systems
 
 
@@ -142,6 +154,13 @@ def make_systems(
 
 def _make_system(specification: SystemSpecification, systems: Mapping[str, System], cache: str | Path | None) -> System:
     options = specification.options
+    if FOLD in specification.model:
+
+        def make(path: str) -> System:
+            own = {**options, MODELS[specification.kind]: path}
+            return _make_system(replace(specification, options=own), systems, cache)
+
+        return FoldSystems(specification.model, make)
     match specification.kind:
         case "exact":
             return ExactMatch(lower_case=options["lower_case"])

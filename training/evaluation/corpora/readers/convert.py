@@ -12,7 +12,7 @@ from typing import Any
 import srsly
 
 import spacy_sapbert
-from spacy_sapbert.files import fill_folder
+from spacy_sapbert.files import fill_folder, hash_file
 from spacy_sapbert.terminology.readers.lines import SourceFile
 
 from ....data.corpus_files import EQUAL_IDS, read_dictionary_rows
@@ -137,6 +137,12 @@ def _write(corpus: CorpusParts, output: Path, report_name: str, data: dict[str, 
             _write_lines(folder / f"{part}.jsonl.gz", (mention.to_line() for mention in mentions))
         for part, names in corpus.dictionaries.items():
             _write_lines(folder / f"{part}.tsv.gz", (f"{ids}\t{name}" for ids, name in names))
+        # The hash tells the dictionary from another one that is put in its place.
+        releases = {
+            part: {"name": name, "sha256": hash_file(folder / f"{part}.tsv.gz")}
+            for part, name in corpus.releases.items()
+        }
+        data |= {"releases": releases} if releases else {}
         srsly.write_json(folder / report_name, data)
 
 

@@ -17,6 +17,7 @@ from .mantra_xml import read_mantra_xml
 from .pubtator import read_medmentions, read_pubtator
 from .records import CorpusParts
 from .report import ReadingReport
+from .snomed import GB_ENGLISH, US_ENGLISH, read_snomed
 from .tables import read_askapatient, read_cometa, read_folds, read_medmentions_rows
 from .vocabulary import read_ctd, read_medic
 from .xlbel import read_xlbel
@@ -27,6 +28,8 @@ ANY_PUBTATOR = r"(?P<part>.+?)(?:\.pubtator)?\.(?:txt|pubtator)"
 NCBI_DISEASE = r"(?:.*/)?NCBI(?P<part>train|develop|test)set_corpus\.txt"
 BC5CDR = r"(?:.*/)?CDR_(?P<part>Training|Development|Test)Set\.PubTator\.txt"
 GENERAL, SPECIFIC = "General SNOMED ID", "Specific SNOMED ID"
+SNOMED_FILES = "sct2_Concept_Snapshot_INT_20190731.txt and sct2_Description_Snapshot-en_INT_20190731.txt"
+REFSET_FILES = f"{SNOMED_FILES}, der2_cRefset_LanguageSnapshot-en_INT_20190731.txt"
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,9 @@ FORMATS: dict[str, Format] = {
     "prodigy": Format(read_prodigy, "a file .jsonl for each part, of lines with text and spans"),
     "psytar": Format(read_folds, "fold_1/test.txt, train.txt, standard.txt and so on"),
     "pubtator": Format(partial(read_pubtator, pattern=ANY_PUBTATOR), "a file .txt or .pubtator for each part"),
+    "snomed": Format(read_snomed, SNOMED_FILES),
+    "snomed-gb": Format(partial(read_snomed, refset=GB_ENGLISH), REFSET_FILES),
+    "snomed-us": Format(partial(read_snomed, refset=US_ENGLISH), REFSET_FILES),
     "xlbel": Format(read_xlbel, "de_1k_test_query.txt, or de_1k_test_query_with_context.txt, and so on"),
 }
 

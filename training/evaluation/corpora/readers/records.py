@@ -27,12 +27,14 @@ class CorpusParts:
         name.
     texts (dict[str, dict[str, str]]): The text of each document of each part, if the format has whole texts. Offsets
         of mentions refer to it.
+    releases (dict[str, str]): The release of each dictionary, such as "SNOMED CT INT 20190731", if its files say it.
     """
 
     mentions: dict[str, list[Mention]] = field(default_factory=dict)
     documents: dict[str, int] = field(default_factory=dict)
     dictionaries: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
     texts: dict[str, dict[str, str]] = field(default_factory=dict)
+    releases: dict[str, str] = field(default_factory=dict)
 
 
 def split_ids(raw: str, *, keep_prefixes: bool = False) -> list[str]:

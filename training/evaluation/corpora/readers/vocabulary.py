@@ -16,6 +16,9 @@ MEDIC = r"(?:.*/)?[^/]*medic[^/]*\.txt"
 CTD = r"(?:.*/)?CTD_(?:diseases|chemicals)\.tsv"
 MEDIC_FORM = "id|other ids||name|synonym|..."
 CTD_FORM = "comments with #, of which one names the columns, then as many fields with tabs between them"
+# A comment in the first lines: "# Report created: Thu Oct 31 14:52:40 EDT 2019".
+CTD_CREATED = re.compile(r"#\s*Report created:\s*\w+ (?P<month>\w{3}) +(?P<day>\d{1,2}) [\d:]+ \w+ (?P<year>\d{4})\s*")
+MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
 CTD_NAMES, CTD_IDS = ("DiseaseName", "ChemicalName"), ("DiseaseID", "ChemicalID")
 
 
@@ -45,16 +48,21 @@ def read_ctd(files: list[InputFile], report: ReadingReport) -> CorpusParts:
 
     files (list[InputFile]): The file.
     report (ReadingReport): Gets malformed and repeated records.
-    RETURNS (CorpusParts): A dictionary.
+    RETURNS (CorpusParts): A dictionary, and the day on which its file was made, such as "CTD 2019-10-31".
     """
     rows: dict[tuple[str, str], None] = {}
     file = _find_single(files, CTD, report)
     columns: list[str] = []
+    releases: dict[str, str] = {}
     for number, line in file.lines(report):
         place = f"{file.label}, line {number}"
         fields = [field.strip() for field in line.removeprefix("#").split("\t")]
         if line.startswith("#"):
             columns = fields if set(CTD_NAMES) & set(fields) and set(CTD_IDS) & set(fields) else columns
+            created = CTD_CREATED.fullmatch(line)
+            if created and created["month"] in MONTHS:
+                month = MONTHS.index(created["month"]) + 1
+                releases[DICTIONARY] = f"CTD {created['year']}-{month:02}-{int(created['day']):02}"
         elif not line.strip():
             continue
         elif not columns or len(fields) > len(columns):
@@ -62,7 +70,7 @@ def read_ctd(files: list[InputFile], report: ReadingReport) -> CorpusParts:
         else:
             # Empty fields at the end of a line may be left away.
             _add_ctd_row(rows, dict(zip(columns, fields, strict=False)), place, report)
-    return CorpusParts(dictionaries={DICTIONARY: list(rows)})
+    return CorpusParts(dictionaries={DICTIONARY: list(rows)}, releases=releases)
 
 
 def _find_single(files: list[InputFile], pattern: str, report: ReadingReport) -> InputFile:

@@ -1,0 +1,214 @@
+"""Snapshots of SNOMED CT, made up: which names are read, and that releases and editions are not mixed."""
+
+import gzip
+
+import pytest
+from corpus_originals import convert, counts, in_memory, names
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from training.evaluation.corpora.readers import ReadingReport
+from training.evaluation.corpora.readers.snomed import (
+    COLUMNS,
+    CONCEPTS,
+    DESCRIPTIONS,
+    FULLY_SPECIFIED,
+    LANGUAGES,
+    MODULES,
+    SYNONYM,
+    US_ENGLISH,
+    read_snomed,
+)
+
+DATE = "20190731"
+CONCEPT_FILE = f"Snapshot/Terminology/sct2_Concept_Snapshot_INT_{DATE}.txt"
+DESCRIPTION_FILE = f"Snapshot/Terminology/sct2_Description_Snapshot-en_INT_{DATE}.txt"
+LANGUAGE_FILE = f"Snapshot/Refset/Language/der2_cRefset_LanguageSnapshot-en_INT_{DATE}.txt"
+DEFINITION, BRITISH = "900000000000550004", "900000000000508004"
+
+
+def table(name, rows, end="\r\n"):
+    return "".join("\t".join(map(str, row)) + end for row in (COLUMNS[name], *rows))
+
+
+def concept(id_, active=1, date=DATE):
+    return id_, date, active, MODULES[0], "900000000000074008"
+
+
+def description(id_, concept_id, term, *, active=1, date=DATE, kind=SYNONYM, language="en", module=MODULES[0]):
+    return id_, date, active, module, concept_id, language, kind, term, "900000000000448009"
+
+
+def accepts(id_, description_id, *, active=1, refset=US_ENGLISH):
+    return id_, DATE, active, MODULES[0], refset, description_id, "900000000000549004"
+
+
+CONCEPT_ROWS = [concept(22298006), concept(1001, date="20020131"), concept(7, active=0)]
+DESCRIPTION_ROWS = [
+    description(1, 22298006, "Heart attack"),
+    description(2, 22298006, "Myocardial infarction (disorder)", kind=FULLY_SPECIFIED),
+    description(3, 1001, 'Sore "toe'),
+    description(4, 1001, "Old toe", active=0),
+    description(5, 7, "Retired ache"),
+    description(6, 22298006, "Infarto", language="es"),
+    description(8, 22298006, "An infarct is ...", kind=DEFINITION),
+    description(9, 22298006, "Heart attack"),
+    description(10, 1001, "Sore toe (finding)", kind=FULLY_SPECIFIED, module="731000124108"),
+    description(11, 1001, "Toe, NEC\u2028of colour"),
+]
+LANGUAGE_ROWS = [
+    accepts("a", 1),
+    accepts("b", 2),
+    accepts("c", 3, active=0),
+    accepts("d", 10),
+    accepts("e", 11, refset=BRITISH),
+]
+
+
+def release(**changed):
+    files = {
+        CONCEPT_FILE: table(CONCEPTS, CONCEPT_ROWS),
+        DESCRIPTION_FILE: table(DESCRIPTIONS, DESCRIPTION_ROWS),
+        LANGUAGE_FILE: table(LANGUAGES, LANGUAGE_ROWS),
+        f"Full/Terminology/sct2_Description_Full-en_INT_{DATE}.txt": "not read",
+        f"Snapshot/Terminology/sct2_TextDefinition_Snapshot-en_INT_{DATE}.txt": "not read",
+    }
+    return {name: text for name, text in (files | changed).items() if text is not None}
+
+
+def test_active_english_names_of_active_concepts(tmp_path):
+    data = convert(tmp_path, "snomed", release())
+    assert names(tmp_path) == [
+        ("1001", "Sore toe (finding)"),
+        ("1001", 'Sore "toe'),
+        ("1001", "Toe, NEC of colour"),
+        ("22298006", "Myocardial infarction (disorder)"),
+        ("22298006", "Heart attack"),
+    ]
+    assert counts(data, "left_out") == {
+        "inactive descriptions": 1,
+        "descriptions of inactive concepts": 1,
+        "descriptions in another language than English": 1,
+        "descriptions that are neither a fully specified name nor a synonym": 1,
+        "names that a concept has twice": 1,
+    }
+    assert counts(data, "odd") == {
+        "stray files, not read": 2,
+        "names of a module that the International edition has not": 1,
+    }
+    assert data["dictionaries"]["dictionary"] == {"concepts": 2, "names": 5, "distinct_names": 5}
+    assert [entry["name"] for entry in data["releases"].values()] == ["SNOMED CT INT 20190731"]
+
+
+def test_only_what_a_language_reference_set_accepts(tmp_path):
+    data = convert(tmp_path, "snomed-us", release())
+    assert [name for _, name in names(tmp_path)] == [
+        "Sore toe (finding)",
+        "Myocardial infarction (disorder)",
+        "Heart attack",
+    ]
+    assert counts(data, "left_out")["descriptions that the language reference set does not accept"] == 3
+    assert [entry["name"] for entry in data["releases"].values()] == ["SNOMED CT INT 20190731 (US English)"]
+    convert(tmp_path, "snomed-gb", release())
+    assert [name for _, name in names(tmp_path)] == ["Toe, NEC of colour"]
+    with pytest.raises(ValueError, match="E703.*der2_cRefset_LanguageSnapshot"):
+        convert(tmp_path / "other", "snomed-us", release(**{LANGUAGE_FILE: None}))
+
+
+OLD_DESCRIPTIONS = DESCRIPTION_FILE.replace(DATE, "20190131")
+US_CONCEPTS = CONCEPT_FILE.replace("INT", "US1000124")
+ROWS = DESCRIPTION_ROWS
+
+
+@pytest.mark.parametrize(
+    "changed, message",
+    [
+        # File names of two releases, of two editions, and of an unused table of another release.
+        ({DESCRIPTION_FILE: None, OLD_DESCRIPTIONS: table(DESCRIPTIONS, [])}, "E707.*20190731.*20190131"),
+        ({CONCEPT_FILE: None, US_CONCEPTS: table(CONCEPTS, [])}, "E707.*INT.*US1000124|E707.*US1000124.*INT"),
+        ({OLD_DESCRIPTIONS: table(DESCRIPTIONS, [])}, "E707.*20190131"),
+        ({LANGUAGE_FILE: None, LANGUAGE_FILE.replace(DATE, "20200131"): table(LANGUAGES, [])}, "E707.*20200131"),
+        # A file under the name of an earlier release, and two releases in one file.
+        ({CONCEPT_FILE: table(CONCEPTS, [*CONCEPT_ROWS, concept(5, date="20200131")])}, "E707.*line 5.*20200131"),
+        (
+            {DESCRIPTION_FILE: table(DESCRIPTIONS, [*ROWS, description(3, 1001, "x", date="20200131")])},
+            "E707.*20200131",
+        ),
+        ({DESCRIPTION_FILE: table(DESCRIPTIONS, [*ROWS, description(4, 1001, "Old toe")])}, "E707.*the id 4.*twice"),
+        # Concepts of an earlier release, or of another edition.
+        ({CONCEPT_FILE: table(CONCEPTS, CONCEPT_ROWS[1:])}, "E707.*line 2: the concept 22298006 is not in"),
+        ({CONCEPT_FILE: None}, "E703.*sct2_Concept_Snapshot"),
+        (
+            {DESCRIPTION_FILE.replace("Snapshot/", "Copy/"): table(DESCRIPTIONS, ROWS)},
+            "E704.*sct2_Description_Snapshot",
+        ),
+    ],
+)
+@pytest.mark.parametrize("errors", ["raise", "skip"])
+def test_releases_and_editions_are_not_mixed(tmp_path, changed, message, errors):
+    with pytest.raises(ValueError, match=message):
+        convert(tmp_path, "snomed", release(**changed), errors=errors)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "row, reason",
+    [
+        ("1\t2\t3", "3 fields for 9 columns"),
+        (description(20, 1001, "x", active="true"), "active is 'true'"),
+        (description(20, 1001, "x", date="31.7.2019"), "'31.7.2019' is no date"),
+        (description(20, "1.0E+3", "x"), "conceptId is '1.0E[+]3'"),
+        (description(20, 1001, " "), "an empty name"),
+    ],
+)
+def test_malformed_rows_are_refused_or_counted(tmp_path, row, reason):
+    line = row if isinstance(row, str) else "\t".join(map(str, row))
+    files = release(**{DESCRIPTION_FILE: table(DESCRIPTIONS, DESCRIPTION_ROWS) + line + "\r\n"})
+    with pytest.raises(ValueError, match=f"E701.*line 12: {reason}"):
+        convert(tmp_path, "snomed", files)
+    data = convert(tmp_path, "snomed", files, errors="skip")
+    assert counts(data, "left_out")["malformed"] == 1 and len(names(tmp_path)) == 5
+
+
+def test_other_columns_and_an_old_file_under_a_new_name(tmp_path):
+    columns = table(DESCRIPTIONS, []).replace("term", "name")
+    with pytest.raises(ValueError, match="E701.*line 1: other columns.*conceptId, languageCode"):
+        convert(tmp_path, "snomed", release(**{DESCRIPTION_FILE: columns}))
+    old = [(id_, "20190131", *rest) for id_, _, *rest in CONCEPT_ROWS]
+    packed = {CONCEPT_FILE: None, f"{CONCEPT_FILE}.gz": gzip.compress(table(CONCEPTS, old).encode())}
+    data = convert(tmp_path / "again", "snomed", release(**packed))
+    assert counts(data, "odd")["snapshots without a row of the day of their release"] == 1
+
+
+bits = st.sampled_from([0, 1])
+kinds, languages = st.sampled_from([FULLY_SPECIFIED, SYNONYM, DEFINITION]), st.sampled_from(["en", "es", "en-GB"])
+terms = st.sampled_from(["toe", "Toe", "sore toe", "salt", " salt"])
+
+
+@hypothesis_settings(max_examples=60, deadline=None)
+@given(
+    st.lists(bits, min_size=1, max_size=4),
+    st.lists(st.tuples(bits, st.integers(0, 3), terms, kinds, languages, bits), max_size=12),
+)
+def test_names_are_those_of_a_plain_loop(active, drawn):
+    drawn = [(is_on, number % len(active), *rest) for is_on, number, *rest in drawn]
+    descriptions = [
+        description(n, 100 + number, term, active=is_on, kind=kind, language=language)
+        for n, (is_on, number, term, kind, language, _) in enumerate(drawn)
+    ]
+    refset = [accepts(f"r{n}", n, active=fields[-1]) for n, fields in enumerate(drawn)]
+    files = [
+        in_memory(CONCEPT_FILE, table(CONCEPTS, [concept(100 + n, on) for n, on in enumerate(active)]).splitlines()),
+        in_memory(DESCRIPTION_FILE, table(DESCRIPTIONS, descriptions).splitlines()),
+        in_memory(LANGUAGE_FILE, table(LANGUAGES, refset).splitlines()),
+    ]
+    for chosen in ("", US_ENGLISH):
+        expected = set()
+        for is_on, number, term, kind, language, is_accepted in drawn:
+            if is_on and active[number] and kind != DEFINITION and language == "en" and (is_accepted or not chosen):
+                expected.add((str(100 + number), term.strip()))
+        report = ReadingReport()
+        found = read_snomed(files, report, refset=chosen).dictionaries["dictionary"]
+        assert set(found) == expected and len(found) == len(expected)
+        assert len(found) + sum(entry["count"] for entry in report.left_out.values()) == len(drawn)
