@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import polars as pl
 import typer
@@ -54,19 +54,27 @@ def tsne(
     encoder: Annotated[list[str], ENCODER_OPTION],
     concepts: Annotated[int, typer.Option(help="Concepts to draw at random, of 4 to 20 names")] = 30,
     ids: Annotated[str, typer.Option(help="The concepts to take instead, with commas between them")] = "",
+    types: Annotated[
+        int, typer.Option(min=0, help="Semantic types to draw in place of concepts: the most frequent; 0 for none")
+    ] = 0,
     languages: Annotated[str, typer.Option(help="LAT of the names, separated by commas; or all")] = "ENG",
     labelled: Annotated[int, typer.Option(help="Concepts to label with their names")] = 8,
     perplexity: Annotated[float | None, typer.Option(help="Of t-SNE; unset: 30, or less for few names")] = None,
     seed: Annotated[int, SEED_OPTION] = 0,
 ) -> None:
-    """Draw the names of some concepts in the plane, one panel for each encoder."""
-    from ..figures.names import draw_concepts, list_names
+    """Draw the names of some concepts, or of concepts of some types, in the plane, one panel for each encoder."""
+    from ..figures.names import draw_concepts, draw_types, list_names
     from ..figures.scatter import draw_scatter
 
-    names = list_names(Terminology.from_disk(terminology), languages=parse_list(languages))
-    chosen = draw_concepts(names, concepts, seed=seed, ids=parse_list(ids))
+    loaded = Terminology.from_disk(terminology)
+    names = list_names(loaded, languages=parse_list(languages))
+    if types:
+        chosen, group = draw_types(loaded, names, types, seed=seed), "semantic type"
+    else:
+        chosen, group = draw_concepts(names, concepts, seed=seed, ids=parse_list(ids)), "concept"
     vectors = load_vectors(encoder)
-    typer.echo(draw_scatter(vectors, chosen, output, seed=seed, perplexity=perplexity, labelled=labelled))
+    looks: dict[str, Any] = {"perplexity": perplexity, "labelled": labelled, "group": group}
+    typer.echo(draw_scatter(vectors, chosen, output, seed=seed, **looks))
 
 
 @encoding_command()

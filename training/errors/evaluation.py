@@ -157,7 +157,7 @@ class EvaluationErrors:
         "The vectors of '{label}' can't be used: {reason}, for {n} strings. Give a function that returns one vector of "
         "length 1 for each string."
     )
-    E791 = "Can't draw {n} concepts: {reason}. Ask for another number, or list concepts by their ids."
+    E791 = "Can't draw {n} {group}s: {reason}. Ask for another number, or list concepts by their ids."
     E792 = (
         "These concepts can't be drawn: {ids}. Each has to be in the terminology with two names or more that none of "
         "the others has, and there have to be two. Check the ids, and the languages of the names."

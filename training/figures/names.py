@@ -14,6 +14,7 @@ from ..errors import Errors
 
 # The papers give no numbers. With fewer names a concept is no group to see, with more it hides the others.
 N_CONCEPTS, FEWEST_NAMES, MOST_NAMES = 30, 4, 20
+NAMES_OF_TYPE = 40
 
 
 def list_names(
@@ -83,8 +84,39 @@ def draw_concepts(
     eligible = counts.filter(pl.col("len").is_between(fewest, most))["id"].to_numpy()
     if not 1 < n <= len(eligible):
         reason = f"{len(eligible)} have {fewest} to {most} names that no other concept has, and two or more are needed"
-        raise ValueError(Errors.E791.format(n=n, reason=reason))
+        raise ValueError(Errors.E791.format(n=n, group="concept", reason=reason))
     return table.filter(pl.col("id").is_in(rng.permutation(eligible)[:n].tolist()))
+
+
+def draw_types(
+    terminology: Terminology, names: pl.DataFrame, n: int, *, n_names: int = NAMES_OF_TYPE, seed: int = 0
+) -> pl.DataFrame:
+    """Draw the preferred names of concepts of the most frequent semantic types (CODER, figure 3).
+
+    Concepts with several types are left out, and names that concepts of several types have.
+
+    terminology (Terminology): The concepts, with their types.
+    names (pl.DataFrame): The columns `id` and `name`, as of `list_names`.
+    n (int): Types to draw.
+    n_names (int): Names of each; types with fewer are left out.
+    seed (int): Seed of the draw.
+    RETURNS (pl.DataFrame): The columns `id` and `concept`, both the type, and `name`, sorted: as of `draw_concepts`,
+        with types in place of concepts.
+    RAISES (ValueError): If there are too few such types.
+    """
+    typed = terminology.concepts.filter(pl.col("types").list.len() == 1).select("id", type=pl.col("types").list.first())
+    preferred = names.unique("id", keep="first", maintain_order=True)
+    table = preferred.join(typed, on="id", how="inner", maintain_order="left").select("type", "name").unique()
+    table = table.filter(pl.col("type").n_unique().over("name") == 1).sort("type", "name")
+    counts = table.group_by("type", maintain_order=True).len().filter(pl.col("len") >= n_names)
+    chosen = counts.sort("len", descending=True, maintain_order=True)["type"].head(n)
+    if not 1 < n <= len(chosen):
+        reason = f"{counts.height} semantic types have {n_names} names of their own, and two or more are needed"
+        raise ValueError(Errors.E791.format(n=n, group="semantic type", reason=reason))
+    table = table.filter(pl.col("type").is_in(chosen.implode()))
+    table = table.with_columns(key=pl.Series(np.random.default_rng(seed).random(table.height)))
+    table = table.filter(pl.col("key").rank().over("type") <= n_names)
+    return table.select(id="type", concept="type", name="name")
 
 
 def limit_names(names: pl.DataFrame, limit: int, *, seed: int = 0, keep: Collection[str] = ()) -> pl.DataFrame:

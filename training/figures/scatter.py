@@ -1,4 +1,4 @@
-"""Names of some concepts in the plane, before and after training (SapBERT, figures 1 and 3; CODER, figure 2)."""
+"""Names of some concepts in the plane, before and after training (SapBERT, figures 1 and 3; CODER, figures 2 and 3)."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ def draw_scatter(
     seed: int = 0,
     perplexity: float | None = None,
     labelled: int = N_LABELLED,
+    group: str = "concept",
 ) -> str:
     """Draw names in the plane, one panel for each encoder, by t-SNE (van der Maaten & Hinton, JMLR 2008).
 
@@ -45,6 +46,7 @@ def draw_scatter(
     seed (int): Seed of t-SNE.
     perplexity (float | None): Perplexity of t-SNE; None for 30, or fewer where there are few names.
     labelled (int): How many concepts to label with their names: those that lie far apart in the last panel.
+    group (str): What the column `id` holds, for the caption: "concept", or "semantic type".
     RETURNS (str): The caption.
     RAISES (ImportError): If matplotlib or scikit-learn is not installed.
     RAISES (ValueError): If a picture has another ending, there are more concepts than looks, or vectors can't be used.
@@ -57,7 +59,7 @@ def draw_scatter(
     n_looks = len(COLOURS) * len(MARKERS)
     if not 1 < len(ids) <= n_looks:
         reason = f"a picture takes 2 to {n_looks}, of which each has a look of its own"
-        raise ValueError(Errors.E791.format(n=len(ids), reason=reason))
+        raise ValueError(Errors.E791.format(n=len(ids), group=group, reason=reason))
     with house_style():
         concepts = names["id"].rank("dense").to_numpy().astype(np.int64) - 1
         found = {label: compute_vectors(label, single, names["name"].to_list()) for label, single in vectors.items()}
@@ -66,10 +68,10 @@ def draw_scatter(
         measured = {label: measure_separation(single, concepts) for label, single in found.items()}
         chosen = spread_out(list(planes.values())[-1], concepts, labelled)
         titles = names.unique("id", keep="first", maintain_order=True)["concept"].to_list()
-        figure = _make_figure(planes, measured, concepts, {concept: titles[concept] for concept in chosen})
+        figure = _make_figure(planes, measured, concepts, {concept: titles[concept] for concept in chosen}, group)
         for single in paths:
             save_picture(figure, single)
-    return _describe(names, measured, seed, perplexity)
+    return _describe(names, measured, seed, perplexity, group)
 
 
 def project(vectors: np.ndarray, *, seed: int, perplexity: float) -> np.ndarray:
@@ -125,6 +127,7 @@ def _make_figure(
     measured: Mapping[str, Separation],
     concepts: np.ndarray,
     titles: Mapping[int, str],
+    group: str,
 ) -> Figure:
     # Not pyplot, which keeps figures and needs a display.
     from matplotlib.figure import Figure
@@ -135,7 +138,7 @@ def _make_figure(
         letter = f"({chr(ord('a') + number)}) " if len(planes) > 1 else ""
         axes.set_title(letter + label, loc="left", fontsize="medium")
         share, silhouette = measured[label]
-        axes.set_xlabel(f"Nearest name of the same concept: {100 * share:.1f} %\nMean silhouette: {silhouette:.2f}")
+        axes.set_xlabel(f"Nearest name of the same {group}: {100 * share:.1f} %\nMean silhouette: {silhouette:.2f}")
         _draw_points(axes, plane, concepts)
     # Labels are placed in pixels, which are known when the layout is.
     fix_layout(figure)
@@ -160,13 +163,13 @@ def _draw_points(axes: Axes, plane: np.ndarray, concepts: np.ndarray) -> None:
         spine.set_color("0.7")
 
 
-def _describe(names: pl.DataFrame, measured: Mapping[str, Separation], seed: int, perplexity: float) -> str:
+def _describe(names: pl.DataFrame, measured: Mapping[str, Separation], seed: int, perplexity: float, group: str) -> str:
     figures = "; ".join(
         f"{label}: {100 * share:.1f} % and {silhouette:.2f}" for label, (share, silhouette) in measured.items()
     )
     return (
-        f"{names.height:,} names of {names['id'].n_unique():,} concepts in the plane of t-SNE (cosine, perplexity "
-        f"{perplexity:.3g}, started from principal components, seed {seed}). Colour and marker tell the concept; some "
+        f"{names.height:,} names of {names['id'].n_unique():,} {group}s in the plane of t-SNE (cosine, perplexity "
+        f"{perplexity:.3g}, started from principal components, seed {seed}). Colour and marker tell the {group}; some "
         "are labelled with its name. Below each panel, measured between the vectors themselves: the share of names "
-        f"whose nearest other name is of the same concept, and the mean silhouette by cosine distance ({figures})."
+        f"whose nearest other name is of the same {group}, and the mean silhouette by cosine distance ({figures})."
     )

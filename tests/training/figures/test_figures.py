@@ -20,7 +20,7 @@ from training.evaluation.report.writing import format_rows
 from training.figures.case_studies import find_neighbours, find_translations
 from training.figures.histograms import NameBatch, draw_batch, draw_histograms, read_pair_data, split_cosines
 from training.figures.labels import choose_place, make_box, wrap
-from training.figures.names import draw_concepts, limit_names, list_names
+from training.figures.names import draw_concepts, draw_types, limit_names, list_names
 from training.figures.pictures import COLOURS
 from training.figures.scatter import choose_look, draw_scatter, spread_out
 from training.figures.separation import measure_separation
@@ -225,6 +225,35 @@ def test_the_scatter_is_the_same_each_time(names, tmp_path):
     share = measure_separation(character_vectors(chosen["name"].to_list()), np.repeat(np.arange(5), 5))
     assert f"trained: {100 * share.nearest_is_same:.1f} % and {share.silhouette:.2f}" in caption
     assert "25 names of 5 concepts" in caption and "perplexity 8" in caption and "seed 0" in caption
+
+
+def test_semantic_types_are_drawn_by_one_name_of_each_concept(tmp_path):
+    builder = TerminologyBuilder()
+    for number in range(60):
+        kind = ["T047", "T121", "T061"][number % 3] if number < 51 else "T001"
+        # Each ninth concept has two types, and each tenth a name that another type has too.
+        types = [kind, "T190"] if number % 9 == 0 else [kind]
+        builder.add_concept(f"C{number:02}", canonical_name=f"name {number}", types=types)
+        builder.add_name(f"C{number:02}", f"name {number}" if number % 10 else "shared")
+        builder.add_name(f"C{number:02}", f"other {number}")
+    terminology = builder.build()
+    names = list_names(terminology)
+    chosen = draw_types(terminology, names, 3, n_names=10, seed=1)
+    first = dict(zip(names["name"].reverse(), names["id"].reverse(), strict=True))
+    types = dict(terminology.concepts.select("id", "types").iter_rows())
+    eligible = {
+        kind: {name for name, id_ in first.items() if types[id_] == [kind] and not name.startswith("other")}
+        - {"shared"}
+        for kind in ("T047", "T121", "T061")
+    }
+    assert chosen["id"].value_counts().sort("id").rows() == [("T047", 10), ("T061", 10), ("T121", 10)]
+    assert all(set(part["name"]) <= eligible[kind] for (kind,), part in chosen.group_by("id"))
+    assert chosen.equals(draw_types(terminology, names, 3, n_names=10, seed=1))
+    caption = draw_scatter({"raw": character_vectors}, chosen, tmp_path / "types.svg", group="semantic type")
+    assert "30 names of 3 semantic types" in caption and "is of the same semantic type" in caption
+    assert "Nearest name of the same semantic type" in (tmp_path / "types.svg").read_text()
+    with pytest.raises(ValueError, match="E791.*9 semantic types.*have 10 names"):
+        draw_types(terminology, names, 9, n_names=10)
 
 
 def test_too_many_concepts_are_refused_before_anything_is_computed(tmp_path):
