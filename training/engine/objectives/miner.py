@@ -1,4 +1,4 @@
-"""Online mining of hard pairs in a batch (Liu et al., NAACL 2021, section 3)."""
+"""Online mining of hard pairs in a batch (Liu et al., NAACL 2021, section 2)."""
 
 from __future__ import annotations
 
