@@ -134,7 +134,10 @@ def main(run: Path, output: Path, shards: int = 2) -> None:
     ]
     machine = {"versions": find_versions(("spacy-sapbert", "spacy", "scann")), **describe_machine()}
     report = {"one": one, "several": several, **agreement, **machine, "load_average": load_average}
-    facts = [f"{settings.names} {settings.mentions} Load average {load_average:.1f} before the run."]
+    facts = [
+        f"Names: {settings.names}. Mentions: {settings.mentions}.",
+        f"Load average {load_average:.1f} before the run.",
+    ]
     write_report(output, "shards", report, make_text(rows, facts))
 
 
