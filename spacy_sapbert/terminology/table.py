@@ -158,9 +158,7 @@ class Terminology:
         concept_id (object): The concept's id.
         RETURNS (int | None): The row; None if there is no such concept, or the id is not a string.
         """
-        if not isinstance(concept_id, str):
-            return None
-        row = bisect_left(self._ids, concept_id)
+        row = bisect_left(self._ids, concept_id) if isinstance(concept_id, str) else len(self)
         return row if row < len(self) and self._ids[row] == concept_id else None
 
     def row(self, concept_id: str) -> int:
@@ -170,8 +168,7 @@ class Terminology:
         RETURNS (int): The row.
         RAISES (KeyError): If there is no such concept.
         """
-        row = self.find_row(concept_id)
-        if row is None:
+        if (row := self.find_row(concept_id)) is None:
             raise KeyError(Errors.E105.format(id=concept_id, n=len(self)))
         return row
 
@@ -218,11 +215,9 @@ class Terminology:
         RETURNS (np.ndarray): The concepts' rows, of the same shape, uint32.
         RAISES (IndexError): If a row is outside the table, such as an index's padding of -1.
         """
-        wrong = (name_rows < 0) | (name_rows >= self.n_names)
-        if wrong.any():
+        if (wrong := (name_rows < 0) | (name_rows >= self.n_names)).any():
             raise IndexError(Errors.E106.format(row=name_rows[wrong][0], n=self.n_names, what="names"))
-        rows: np.ndarray = self.name_concept[name_rows]
-        return rows
+        return np.asarray(self.name_concept[name_rows])
 
     def to_disk(self, path: str | Path) -> None:
         """Save to a folder. The same terminology gives the same bytes.
@@ -271,9 +266,9 @@ class Terminology:
 
     def _manifest(self, digests: dict[str, str]) -> dict[str, Any]:
         # The tables have just been written, so their digests are known.
-        self.__dict__.setdefault("fingerprint", _combine(digests))
+        fingerprint = self.__dict__.setdefault("fingerprint", _combine(digests))
         counts = {"concepts": len(self), "names": self.n_names}
-        return {"counts": counts, "fingerprint": self.fingerprint, "report": self._report}
+        return {"counts": counts, "fingerprint": fingerprint, "report": self._report}
 
     def _name_slice(self, row: int) -> slice:
         # A negative row would count from the end: a wrong concept rather than an error.

@@ -109,15 +109,12 @@ def read_corpora(
         the given one), and the other attributes of `Corpus`. With `folds`, "{fold}" stands for their numbers in
         `mentions` and in the patterns of `seen_by_fold`, and all of them have to be there.
     folder (str | Path): The folder of the files.
-    terminology (str | Path | None): The names for corpora that have no dictionary of their own: the folder of a
-        terminology, or a table like a dictionary.
-    dictionaries (Mapping[str, str] | None): By corpus, a dictionary in place of the listed one: a file of ids and
-        names, or the folder of a terminology.
+    terminology (str | Path | None): The names for corpora without a dictionary: a terminology's folder, or a table.
+    dictionaries (Mapping[str, str] | None): By corpus, a table or a terminology's folder in place of the dictionary.
     releases (Mapping[str, str] | None): By corpus, the release of its dictionary, where its files do not say it.
     RETURNS (tuple[dict, dict]): The corpora by name, and the others with what is missing.
     RAISES (OSError): If there is no such config file, or a dictionary that is given is not there.
-    RAISES (ValueError): If a section is malformed, there is no such corpus, or a dictionary is of another release than
-        said.
+    RAISES (ValueError): If a section is malformed, a corpus unknown, or a dictionary of another release than said.
     """
     if not Path(path).is_file():
         raise FileNotFoundError(Errors.E102.format(file=path, cwd=Path.cwd()))
@@ -259,8 +256,7 @@ def read_seen(corpus: Corpus) -> list[Mention]:
     """Read the mentions of the parts that a system may be trained on.
 
     corpus (Corpus): The corpus.
-    RETURNS (list[Mention]): The mentions; none if there are no such files.
-    RAISES (ValueError): If a line is malformed: with the file and the line.
+    RETURNS (list[Mention]): The mentions; none if there are no such files. Malformed lines are errors.
     """
     return [mention for path in corpus.seen for mention in read_corpus_mentions(path)]
 
