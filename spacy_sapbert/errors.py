@@ -247,6 +247,15 @@ class Errors(metaclass=WithCodes):
     )
     E454 = "The loss of the reranker '{name}' is {loss}. Lower {what}."
 
+    E460 = (
+        "The matcher '{name}' finds no names: {reason}. It takes them from a linker in the same pipeline, which its "
+        "setting `linker` names. The pipeline has: {found}."
+    )
+    E461 = (
+        "With matches = 'all', names may overlap, which entities can't. Set `spans_key` as well, to write them to a "
+        "group of `doc.spans`, or keep 'longest'."
+    )
+
     # E5xx and E6xx: saved pipelines, terminologies and training data, lists of checksums
     E501 = (
         "Can't read '{path}': {reason}. The file is damaged; write it again (save the pipeline, or run the command "

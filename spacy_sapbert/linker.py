@@ -12,7 +12,7 @@ from spacy.training import Example
 from spacy.vocab import Vocab
 from thinc.api import Optimizer
 
-from .annotations import get_candidates
+from .annotations import get_candidates, register_extensions
 from .candidates import Candidate, DocLinks, choose_candidates, find_candidates
 from .concept_pages import ConceptPages
 from .concept_pipe import ConceptPipe
@@ -61,6 +61,7 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], ConceptPipe):
         RAISES (ValueError): If a setting is unknown or its value has no meaning.
         """
         self._set_up(vocab, model, name, scorer, settings)
+        register_extensions(self.attribute)
         self._start(index)
 
     @property

@@ -7,12 +7,11 @@ from typing import Any, ClassVar, Generic, TypeVar, cast
 
 from spacy.vocab import Vocab
 
-from .annotations import register_extensions
 from .settings import Settings, explain_unknown
 
 AnySettings = TypeVar("AnySettings", bound=Settings)
-# What spaCy itself sets on a component, apart from the attributes of its classes.
-SET_BY_SPACY = ("error_handler",)
+# What components have beside settings, apart from the attributes of their classes.
+OF_COMPONENTS = ("name", "scorer", "error_handler")
 
 
 class SettingsAttributes(Generic[AnySettings]):
@@ -31,14 +30,17 @@ class SettingsAttributes(Generic[AnySettings]):
     def _set_up(
         self, vocab: Vocab, model: Any, name: str, scorer: Callable[..., Any] | None, settings: Mapping[str, Any]
     ) -> None:
-        """Set what every component has. Constructors call this first."""
-        self._settings = cast(AnySettings, self.settings_class.read(settings, f"the {self.kind} '{name}'"))
+        """Set what every component with a model has. Constructors call this first."""
+        self._set_settings(name, scorer, settings)
         self.vocab = vocab
         self.model = model
-        self.name = name
         self.cfg = {}
+
+    def _set_settings(self, name: str, scorer: Callable[..., Any] | None, settings: Mapping[str, Any]) -> None:
+        """Set what every component has. Constructors of components without a model call this first."""
+        self._settings = cast(AnySettings, self.settings_class.read(settings, f"the {self.kind} '{name}'"))
+        self.name = name
         self.scorer = scorer
-        register_extensions(self.attribute)
 
     def __getattr__(self, name: str) -> Any:
         # Python asks here for what is no ordinary attribute. `_settings` is missing while a copy is being made.
@@ -47,7 +49,7 @@ class SettingsAttributes(Generic[AnySettings]):
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name.startswith("_") or name in SET_BY_SPACY or hasattr(type(self), name):
+        if name.startswith("_") or name in OF_COMPONENTS or hasattr(type(self), name):
             super().__setattr__(name, value)
         elif name in self.settings_class.model_fields:
             self._settings = self._settings.changed(f"the {self.kind} '{self.name}'", **{name: value})

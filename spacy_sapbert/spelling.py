@@ -78,20 +78,21 @@ _MAYBE_BRITISH = re.compile("ae|oe|our|re|is[aei]|lyse|sulph|alumin")
 _NUMERAL = re.compile("(x{0,3})(ix|iv|v?i{0,3})([a-c]?)")
 # A single letter is a numeral only after one of these.
 _NUMBERED = frozenset("class degree factor grade group level phase stage type".split())
-_NUMERALS_AFTER_WORDS = frozenset(numeral + letter for numeral in "ivx" for letter in ("", *"abc"))
+NUMERALS_AFTER_WORDS = frozenset(numeral + letter for numeral in "ivx" for letter in ("", *"abc"))
 
 
-def normal_words(text: str) -> tuple[str, ...]:
+def normal_words(text: str, before: str = "") -> tuple[str, ...]:
     """Return the normal forms of a string's words: small letters, no possessive, singular, American, Arabic numerals.
 
     text (str): A name or a mention.
+    before (str): The word before it, by which "i", "v" and "x" are numerals or not.
     RETURNS (tuple[str, ...]): The words, in their order; without punctuation.
     """
     words = _WORD.findall(normalize_writing(text).lower())
     normal = map(_normalize, words)
-    if _NUMERALS_AFTER_WORDS.isdisjoint(words):
+    if NUMERALS_AFTER_WORDS.isdisjoint(words):
         return tuple(normal)
-    return tuple(to_arabic(word, before) for word, before in zip(normal, ["", *words], strict=False))
+    return tuple(to_arabic(word, last) for word, last in zip(normal, [before.lower(), *words], strict=False))
 
 
 @lru_cache(CACHED)

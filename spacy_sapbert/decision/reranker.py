@@ -14,6 +14,7 @@ from spacy.training import Example, validate_examples
 from spacy.vocab import Vocab
 from thinc.api import Optimizer, set_dropout_rate
 
+from ..annotations import register_extensions
 from ..errors import Errors, Warnings
 from ..link_writing import DocDecisions, Writing, write_decisions
 from ..linked_docs import get_linkers
@@ -72,6 +73,7 @@ class SapbertReranker(SettingsAttributes[RerankerSettings], DecidingPipe):
         RAISES (ValueError): If a setting is unknown or its value has no meaning.
         """
         self._set_up(vocab, model, name, scorer, settings)
+        register_extensions(self.attribute)
         self.second_stage = second_stage
 
     def initialize(

@@ -1,0 +1,1 @@
+"""The component `terminology_matcher`: the names of a terminology, found in texts."""

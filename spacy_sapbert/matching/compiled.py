@@ -1,0 +1,122 @@
+"""A table of names, with the settings of a matcher applied to it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from spacy.tokens import Doc
+
+from ..abbreviations.algorithm import get_bounds
+from ..abbreviations.component import abbreviations_by_start
+from ..retrieval.cache import LRUCache
+from ..retrieval.filters import ConceptFilter, FilterTable
+from .settings import MatcherSettings
+from .table import Matches, NameTable
+from .words import own_case_forms, read_words
+
+if TYPE_CHECKING:
+    from ..terminology.table import Terminology
+
+# Entries whose label and forms are remembered.
+KEPT_ENTRIES = 1 << 16
+
+
+class Found(NamedTuple):
+    """A name in a document.
+
+    start (int): Its first token.
+    end (int): The token behind it.
+    label (str): Its label.
+    """
+
+    start: int
+    end: int
+    label: str
+
+
+class CompiledMatcher:
+    """Find names in documents, by the settings of a matcher.
+
+    table (NameTable): The names.
+    terminology (Terminology): The terminology that it was made of.
+    settings (MatcherSettings): The settings.
+    RAISES (ValueError): If a filter holds what occurs nowhere in the terminology.
+    """
+
+    def __init__(self, table: NameTable, terminology: Terminology, settings: MatcherSettings) -> None:
+        self.table, self.terminology, self.settings = table, terminology, settings
+        # Single columns, because getting one from its table takes longer than reading a value.
+        self._name_column, self._types = terminology.names["name"], terminology.concepts["types"]
+        filters = FilterTable(terminology)
+        allowed = ConceptFilter(settings.types, settings.sources, settings.languages, settings.ids)
+        # All values, so that a misspelled type does not mean a label that no name gets.
+        filters.check(ConceptFilter(types={type_ for types in settings.label_types.values() for type_ in types}))
+        self._names = np.ones(terminology.n_names, dtype=bool) if allowed.is_open else filters.match(allowed)
+        self._is_wanted = table.mark(self._names)
+        skipped = [table.find_whole(name) for name in settings.skip_names]
+        self._is_wanted[[entry for entry in skipped if entry >= 0]] = False
+        self._labels: LRUCache[str] = LRUCache(KEPT_ENTRIES)
+        self._forms: LRUCache[frozenset[str]] = LRUCache(KEPT_ENTRIES)
+
+    def find(self, doc: Doc) -> list[Found]:
+        """Find names in a document. Names start and end where tokens do.
+
+        doc (Doc): The document.
+        RETURNS (list[Found]): The names, which may overlap; the same place once.
+        """
+        text = doc.text
+        starts, ends = get_bounds(doc) if len(doc) else ([], [])
+        first, last = ({place: token for token, place in enumerate(places)} for places in (starts, ends))
+        found: dict[tuple[int, int], Found] = {}
+        for start, end, entry in self._find_wanted(text):
+            if start in first and end in last and self._is_plausible(doc, text[start:end], entry):
+                place = first[start], last[end] + 1
+                found[place] = Found(*place, self._get_label(entry))
+        if self.settings.abbreviations:
+            for short_start, (short_end, long_form) in abbreviations_by_start(doc).items():
+                entry = self.table.find_whole(long_form)
+                if entry >= 0 and self._is_wanted[entry]:
+                    found[short_start, short_end] = Found(short_start, short_end, self._get_label(entry))
+        return list(found.values())
+
+    def _find_wanted(self, text: str) -> list[tuple[int, int, int]]:
+        starts, ends, entries = self.table.find(read_words(text))
+        is_kept = self._is_wanted[entries] & (ends - starts >= self.settings.min_length)
+        kept = Matches(starts[is_kept], ends[is_kept], entries[is_kept])
+        return list(zip(*(column.tolist() for column in kept), strict=True))
+
+    def _is_plausible(self, doc: Doc, text: str, entry: int) -> bool:
+        """Leave out what is more probably an ordinary word or a number."""
+        if len(text) <= self.settings.own_case_length and self._get_forms(entry).isdisjoint(own_case_forms(text)):
+            return False
+        if not any(map(str.isalpha, text)):
+            return False
+        return text.isupper() or not (self.settings.skip_stop_words and doc.vocab[text.lower()].is_stop)
+
+    def _get_forms(self, entry: int) -> frozenset[str]:
+        """Return the forms of an entry's names in which they match in their own case."""
+        forms = self._forms.get(entry)
+        if forms is None:
+            rows = self._wanted_rows(entry)
+            forms = frozenset[str]().union(*(own_case_forms(self._name_column[row]) for row in rows))
+            self._forms.put(entry, forms)
+        return forms
+
+    def _get_label(self, entry: int) -> str:
+        label = self._labels.get(entry) if self.settings.label_types else self.settings.label
+        if label is None:
+            label = self._choose_label(entry)
+            self._labels.put(entry, label)
+        return label
+
+    def _choose_label(self, entry: int) -> str:
+        concepts = self.terminology.name_concept[self._wanted_rows(entry)].tolist()
+        found = {type_ for concept in concepts for type_ in self._types[concept].to_list()}
+        fitting = (label for label, wanted in self.settings.label_types.items() if not found.isdisjoint(wanted))
+        return next(fitting, self.settings.label)
+
+    def _wanted_rows(self, entry: int) -> list[int]:
+        rows = self.table.rows_of(entry)
+        wanted: list[int] = rows[self._names[rows]].tolist()
+        return wanted

@@ -1,0 +1,179 @@
+"""The component `terminology_matcher`: what it finds in documents, and how it is saved."""
+
+import pickle
+
+import pytest
+import spacy
+from spacy.tokens import Span
+from spacy.training import Example
+
+from spacy_sapbert.terminology import TerminologyBuilder
+
+TEXT = "Insomnia and high-blood pressure after heart attacks; a common cold."
+
+
+@pytest.fixture
+def make_matching(make_nlp):
+    """Return a function that makes a pipeline with a matcher in the place of the entity ruler."""
+
+    def make(**settings):
+        nlp = make_nlp()
+        nlp.remove_pipe("entity_ruler")
+        nlp.add_pipe("terminology_matcher", after="schwartz_hearst", config=settings)
+        return nlp
+
+    return make
+
+
+def read_ents(doc):
+    return [(ent.text, ent.label_) for ent in doc.ents]
+
+
+def test_names_become_entities_and_are_linked(make_matching):
+    doc = make_matching()(TEXT)
+    texts = ["Insomnia", "high-blood pressure", "heart attacks", "common cold"]
+    assert read_ents(doc) == [(text, "CONCEPT") for text in texts]
+    assert doc.ents[0].kb_id_ == "C0917801" and doc.ents[3].kb_id_ == "C0009443"
+
+
+def test_labels_go_by_semantic_type(make_matching):
+    nlp = make_matching(label_types={"SYMPTOM": ["T184"], "DISEASE": ["T047"]})
+    assert [label for _, label in read_ents(nlp(TEXT))] == ["SYMPTOM", "DISEASE", "DISEASE", "DISEASE"]
+    assert nlp.get_pipe("terminology_matcher").labels == ("SYMPTOM", "DISEASE", "CONCEPT")
+
+
+@pytest.mark.parametrize(
+    "settings, expected",
+    [
+        ({"types": ["T184"]}, ["Insomnia"]),
+        ({"sources": ["CHV"]}, []),
+        ({"ids": ["C0027051", "C0009443"]}, ["heart attacks", "common cold"]),
+        ({"skip_names": ["Heart Attack", "not there"]}, ["Insomnia", "high-blood pressure", "common cold"]),
+        ({"min_length": 9}, ["high-blood pressure", "heart attacks", "common cold"]),
+    ],
+)
+def test_settings_say_which_names_to_look_for(make_matching, settings, expected):
+    assert [text for text, _ in read_ents(make_matching(**settings)(TEXT))] == expected
+
+
+def test_settings_can_be_changed_later(make_matching):
+    nlp = make_matching()
+    assert len(nlp(TEXT).ents) == 4
+    nlp.get_pipe("terminology_matcher").types = ["T184"]
+    assert len(nlp(TEXT).ents) == 1
+
+
+def test_unknown_types_are_named(make_matching):
+    for settings in ({"types": ["T999"]}, {"label_types": {"A": ["T999"]}}):
+        with pytest.raises(ValueError, match="E430.*T999"):
+            make_matching(**settings)(TEXT)
+
+
+def test_all_names_need_a_group_of_spans(make_matching):
+    nlp = make_matching(matches="all", spans_key="names")
+    doc = nlp("A common cold.")
+    assert [span.text for span in doc.spans["names"]] == ["common cold", "cold"] and not doc.ents
+    with pytest.raises(ValueError, match="E461"):
+        make_matching(matches="all")
+
+
+@pytest.mark.parametrize(
+    "overwrite, expected", [(False, ["bad common", "Insomnia"]), (True, ["common cold", "Insomnia"])]
+)
+def test_entities_that_are_there_stay_unless_told_otherwise(make_matching, overwrite, expected):
+    nlp = make_matching(overwrite=overwrite)
+    doc = nlp.make_doc("A bad common cold. Insomnia.")
+    doc.ents = [Span(doc, 1, 3, "OTHER")]
+    assert [ent.text for ent in nlp.get_pipe("terminology_matcher")(doc).ents] == expected
+
+
+@pytest.fixture
+def short_names(make_matching):
+    builder = TerminologyBuilder()
+    for number, name in enumerate(["ALL", "WHO", "Gout", "ECG", "12", "however", "Renal failure"]):
+        builder.add_name(f"C{number:07d}", name)
+    nlp = make_matching()
+    nlp.get_pipe("sapbert_linker").initialize(terminology=builder.build())
+    return nlp
+
+
+def test_short_names_match_in_their_own_case(short_names):
+    doc = short_names("All have gout, who had ALL. The WHO says: 12 ECGs, ecg; however, RENAL FAILURE. Gout.")
+    assert [ent.text for ent in doc.ents] == ["gout", "ALL", "WHO", "ECGs", "RENAL FAILURE", "Gout"]
+    matcher = short_names.get_pipe("terminology_matcher")
+    matcher.own_case_length = 0
+    matcher.skip_stop_words = False
+    assert [ent.text for ent in short_names("All 12, who had ecg.").ents] == ["All", "who", "ecg"]
+
+
+def test_an_edited_terminology_is_matched_anew(short_names):
+    assert not short_names("Chilblains.").ents
+    short_names.get_pipe("sapbert_linker").add_names([("C0000099", "chilblain")])
+    assert [ent.kb_id_ for ent in short_names("Chilblains.").ents] == ["C0000099"]
+
+
+def test_short_forms_of_names_are_found_where_the_document_defines_them(make_matching):
+    text = "Duchenne muscular dystrophy (DMD). He had DMD."
+    nlp = make_matching()
+    assert [(ent.text, ent.kb_id_) for ent in nlp(text).ents] == [
+        ("Duchenne muscular dystrophy", "C0013264"),
+        ("DMD", "C0013264"),
+        ("DMD", "C0013264"),
+    ]
+    nlp.get_pipe("terminology_matcher").abbreviations = False
+    assert len(nlp(text).ents) == 1
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n\n", "...", "no names 😀"])
+def test_texts_without_names_have_no_entities(make_matching, text):
+    assert not make_matching()(text).ents
+
+
+def test_offsets_hold_behind_characters_of_other_planes(make_matching):
+    (ent,) = make_matching()("😀 İ ﬁ heart attack").ents
+    assert ent.text == "heart attack"
+
+
+def test_a_saved_pipeline_finds_the_same(make_matching, tmp_path):
+    nlp = make_matching(label_types={"SYMPTOM": ["T184"]})
+    expected = read_ents(nlp(TEXT))
+    nlp.to_disk(tmp_path / "pipeline")
+    loaded = spacy.load(tmp_path / "pipeline")
+    assert loaded.get_pipe("terminology_matcher")._table is not None
+    assert read_ents(loaded(TEXT)) == expected
+    copied = spacy.blank("en").from_config(nlp.config).from_bytes(nlp.to_bytes())
+    assert read_ents(copied(TEXT)) == expected
+    assert read_ents(pickle.loads(pickle.dumps(loaded))(TEXT)) == expected
+
+
+def test_a_table_of_another_terminology_is_not_used(make_matching, terminology, tmp_path):
+    nlp = make_matching()
+    nlp.to_disk(tmp_path / "pipeline")
+    loaded = spacy.load(tmp_path / "pipeline")
+    loaded.get_pipe("sapbert_linker").remove_concepts(["C0917801"])
+    assert [text for text, _ in read_ents(loaded(TEXT))] == ["high-blood pressure", "heart attacks", "common cold"]
+
+
+def test_processes_find_the_same(make_matching):
+    nlp = make_matching()
+    nlp(TEXT)
+    texts = [TEXT, "Nothing.", "A cold."]
+    expected = [read_ents(doc) for doc in nlp.pipe(texts)]
+    assert [read_ents(doc) for doc in nlp.pipe(texts, n_process=2)] == expected
+
+
+def test_a_pipeline_without_the_linker_is_refused():
+    nlp = spacy.blank("en")
+    nlp.add_pipe("terminology_matcher")
+    with pytest.raises(ValueError, match="E460.*terminology_matcher"):
+        nlp(TEXT)
+    nlp.add_pipe("sapbert_linker")
+    with pytest.raises(ValueError, match="E401"):
+        nlp(TEXT)
+    assert nlp.to_bytes()
+
+
+def test_matches_are_scored(make_matching):
+    nlp = make_matching()
+    example = Example.from_dict(nlp.make_doc("A common cold."), {"entities": [(2, 13, "CONCEPT")]})
+    assert nlp.evaluate([example])["ents_f"] == 1.0

@@ -1,0 +1,64 @@
+"""Words and their hashes: equal for spellings of one name, with offsets of the text as it is."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spacy_sapbert.matching.words import INSIDE, own_case_forms, read_words
+from spacy_sapbert.spelling import normal_words
+
+EQUAL = [
+    ("Type II diabetes", "type 2 diabetes"),
+    ("type-2 Diabetes", "type 2 diabetes"),
+    ("Alzheimer’s disease", "Alzheimer's diseases"),
+    ("stage  i\ntumours", "stage 1 tumor"),
+    ("TNFα", "TNF alpha"),
+    ("x-ray", "X ray"),
+    ("Diabetes mellitus, type 2", "diabetes mellitus, type II"),
+]
+DIFFERENT = [
+    ("asthma, bronchitis", "asthma bronchitis"),
+    ("asthma. Bronchitis", "asthma bronchitis"),
+    ("asthma\n\nbronchitis", "asthma bronchitis"),
+    ("asthma/bronchitis", "asthma bronchitis"),
+    ("vitamin i", "vitamin 1"),
+    ("a b", "b a"),
+]
+
+
+@pytest.mark.parametrize("one, other", EQUAL)
+def test_spellings_of_a_name_have_the_same_hashes(one, other):
+    assert read_words(one).hashes.tolist() == read_words(other).hashes.tolist()
+
+
+@pytest.mark.parametrize("one, other", DIFFERENT)
+def test_other_names_have_other_hashes(one, other):
+    assert read_words(one).hashes.tolist() != read_words(other).hashes.tolist()
+
+
+@given(st.text(max_size=60))
+def test_every_word_is_where_its_offsets_say(text):
+    words = read_words(text)
+    starts = [start for start in words.starts.tolist() if start != INSIDE]
+    ends = [end for end in words.ends.tolist() if end != INSIDE]
+    assert len(starts) == len(ends) and starts == sorted(starts) and ends == sorted(ends)
+    for start, end in zip(starts, ends, strict=True):
+        alone = read_words(text[start:end]).hashes
+        assert len(alone) and normal_words(text[start:end])
+    assert len(words.hashes) == len(words.starts) == len(words.ends)
+
+
+@given(st.lists(st.sampled_from("tumours Type ii renal Cyst x-rays gout's".split()), max_size=6))
+def test_words_between_spaces_are_those_of_the_normal_form(words):
+    text = " ".join(words)
+    assert len(read_words(text).hashes) == len(normal_words(text))
+
+
+@pytest.mark.parametrize("one, other", [("Gout", "gout"), ("MRIs", "MRI"), ("TNF-α", "TNF alpha"), ("cysts", "Cyst")])
+def test_forms_of_a_short_name_are_alike(one, other):
+    assert not own_case_forms(one).isdisjoint(own_case_forms(other))
+
+
+@pytest.mark.parametrize("one, other", [("ALL", "all"), ("CAT", "Cat"), ("AIDS", "aids"), ("GOUT", "gout")])
+def test_acronyms_are_not_words(one, other):
+    assert own_case_forms(one).isdisjoint(own_case_forms(other))
