@@ -27,6 +27,7 @@ from .settings_attributes import SettingsAttributes
 if TYPE_CHECKING:
     from .encoder.shim import NameEncoderModel
     from .index.exact import ExactIndex
+    from .terminology.knowledge_base import KnowledgeBase
 
 
 class SapbertLinker(SettingsAttributes[LinkerSettings], ConceptPipe):
@@ -71,6 +72,17 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], ConceptPipe):
         RETURNS (ConceptPages): The addresses: `kb_url` if it is set, else by the form of the id.
         """
         return ConceptPages(self._settings.kb_url, self._settings.output_source)
+
+    @property
+    def kb(self) -> KnowledgeBase:
+        """Return the concepts in the form of scispaCy's knowledge bases: `linker.kb.cui_to_entity["C0011849"]`.
+
+        RETURNS (KnowledgeBase): A view of `terminology`.
+        RAISES (ValueError): If the linker has not been initialized.
+        """
+        from .terminology.knowledge_base import KnowledgeBase
+
+        return KnowledgeBase(self.terminology)
 
     @property
     def is_trainable(self) -> bool:

@@ -52,6 +52,7 @@ class CompiledMatcher:
         allowed = ConceptFilter(settings.types, settings.sources, settings.languages, settings.ids)
         # All values, so that a misspelled type does not mean a label that no name gets.
         filters.check(ConceptFilter(types={type_ for types in settings.label_types.values() for type_ in types}))
+        self._label_types = {label: filters.find_types(types) for label, types in settings.label_types.items()}
         self._names = np.ones(terminology.n_names, dtype=bool) if allowed.is_open else filters.match(allowed)
         self._is_wanted = table.mark(self._names)
         skipped = [table.find_whole(name) for name in settings.skip_names]
@@ -113,7 +114,7 @@ class CompiledMatcher:
     def _choose_label(self, entry: int) -> str:
         concepts = self.terminology.name_concept[self._wanted_rows(entry)].tolist()
         found = {type_ for concept in concepts for type_ in self._types[concept].to_list()}
-        fitting = (label for label, wanted in self.settings.label_types.items() if not found.isdisjoint(wanted))
+        fitting = (label for label, wanted in self._label_types.items() if not found.isdisjoint(wanted))
         return next(fitting, self.settings.label)
 
     def _wanted_rows(self, entry: int) -> list[int]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..errors import Errors
+from ..semantic_types import find_types
 
 if TYPE_CHECKING:
     import polars as pl
@@ -102,6 +103,7 @@ class FilterTable:
             wanted = getattr(allowed, key)
             if wanted is not None:
                 known = getattr(self, f"_{what}").known
+                wanted = self.find_types(wanted) if what == "types" else wanted
                 _check_known(key, what, wanted - known, known)
 
     def apply(self, allowed: ConceptFilter, offsets: np.ndarray, name_rows: np.ndarray) -> Allowed:
@@ -122,6 +124,14 @@ class FilterTable:
         concepts[self._terminology.name_concept[name_rows[is_found]]] = True
         return Allowed(allowed, names, rows, int(rows.sum()), int(concepts.sum()))
 
+    def find_types(self, wanted: Collection[str]) -> frozenset[str]:
+        """Find the types that are meant.
+
+        wanted (Collection[str]): Semantic types, by identifier ("T047") or name ("Disease or Syndrome").
+        RETURNS (frozenset[str]): As the terminology has them.
+        """
+        return find_types(wanted, self._types.known)
+
     def match(self, allowed: ConceptFilter) -> np.ndarray:
         """Find the names that a filter allows.
 
@@ -133,7 +143,7 @@ class FilterTable:
         concepts = np.ones(len(self._terminology), dtype=bool)
         for wanted in (allowed.types, allowed.label_types):
             if wanted is not None:
-                concepts &= _any_in_list(self._types.match(wanted), self._type_offsets)
+                concepts &= _any_in_list(self._types.match(self.find_types(wanted)), self._type_offsets)
         if allowed.ids is not None:
             concepts &= self._match_ids(allowed.ids)
         if allowed.coded_in is not None:

@@ -12,8 +12,9 @@ import pyarrow as pa
 
 from ..errors import Errors
 from ..normalization import normalize_name
+from .columns import CONCEPT_SCHEMA, NAME_SCHEMA
 from .names import unite_names
-from .table import CONCEPT_SCHEMA, NAME_SCHEMA, Terminology
+from .table import Terminology
 
 # Control characters and white space, which would split words in spaCy and records in files.
 _NOT_IN_ID = re.compile(r"[\s\x00-\x1f\x7f-\x9f]")

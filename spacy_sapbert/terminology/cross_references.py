@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .codes import Key, equal_prefix, is_cui, make_key
+from .columns import SOURCE_SEPARATOR
 from .readers.malformed import MAX_EXAMPLES
-from .table import SOURCE_SEPARATOR, Concept, Terminology
+from .table import Concept, Terminology
 
 # The position of a terminology in the list, and the id of one of its concepts.
 Node = tuple[int, str]

@@ -11,8 +11,9 @@ import polars as pl
 from ..errors import Errors
 from ..normalization import normalize_name
 from .builder import TerminologyBuilder, count_dangling
+from .columns import CONCEPT_SCHEMA, NAME_SCHEMA
 from .names import unite_names
-from .table import CONCEPT_SCHEMA, NAME_SCHEMA, Terminology
+from .table import Terminology
 
 LISTS = ("types", "codes", "parents")
 

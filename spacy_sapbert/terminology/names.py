@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from ..normalization import normalize_name
-from .table import NAME_KEY, SOURCE_SEPARATOR
+from .columns import NAME_KEY, SOURCE_SEPARATOR
 
 # Only texts with such a character or two spaces in a row can change: below U+0300, all others are in normal form C.
 _MAY_CHANGE = r"[^\x20-\x7e\u00a1-\u00ac\u00ae-\u02ff]|  |^ | $"

@@ -8,45 +8,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import numpy as np
 import polars as pl
 
 from ..errors import Errors
 from ..files import pack_with, unpack_with
+from .columns import check_tables
 from .storage import load_folder, save_folder, table_digest
 
 CONCEPTS_FILE = "concepts.arrow"
 NAMES_FILE = "names.arrow"
 FILES = (CONCEPTS_FILE, NAMES_FILE)
-
-CONCEPT_SCHEMA = pl.Schema(
-    {
-        "id": pl.String(),
-        "canonical_name": pl.String(),
-        "types": pl.List(pl.String()),
-        "definition": pl.String(),
-        "codes": pl.List(pl.String()),
-        "parents": pl.List(pl.String()),
-    }
-)
-# Language, source and term type are plain strings: Categorical and Enum columns are not mapped from a file
-# without a copy, and an Enum refuses comparison with a value that it does not hold.
-NAME_SCHEMA = pl.Schema(
-    {
-        "name": pl.String(),
-        "concept": pl.UInt32(),
-        "language": pl.String(),
-        "source": pl.String(),
-        "term_type": pl.String(),
-        "preferred": pl.Boolean(),
-    }
-)
-# The key of a name: a concept has each name once in each language.
-NAME_KEY = ("concept", "name", "language")
-# Separates the sources of a name. No abbreviation of a source contains it.
-SOURCE_SEPARATOR = "|"
+Default = TypeVar("Default")
 
 
 @dataclass(frozen=True)
@@ -73,7 +48,7 @@ class Terminology:
         report (dict[str, Any] | None): The report of the reader, as plain JSON data.
         RAISES (ValueError): If the tables are inconsistent.
         """
-        _check_tables(concepts, names)
+        check_tables(concepts, names)
         self._concepts = concepts.rechunk()
         self._names = names.rechunk()
         self._report = json.loads(json.dumps(report or {}))
@@ -171,6 +146,22 @@ class Terminology:
         if (row := self.find_row(concept_id)) is None:
             raise KeyError(Errors.E105.format(id=concept_id, n=len(self)))
         return row
+
+    @overload
+    def get(self, concept_id: str) -> Concept | None: ...
+
+    @overload
+    def get(self, concept_id: str, default: Default) -> Concept | Default: ...
+
+    def get(self, concept_id: str, default: Any = None) -> Any:
+        """Get a concept, if the terminology has it.
+
+        concept_id (str): The concept's id.
+        default (Any): What to return if there is no such concept.
+        RETURNS (Concept | Any): The concept with its names, or the default.
+        """
+        row = self.find_row(concept_id)
+        return default if row is None else self.concept(row)
 
     def concept(self, row: int) -> Concept:
         """Get one concept by its row.
@@ -279,22 +270,6 @@ class Terminology:
 
 def _combine(digests: dict[str, str]) -> str:
     return hashlib.sha256((digests[CONCEPTS_FILE] + digests[NAMES_FILE]).encode("ascii")).hexdigest()
-
-
-def _check_tables(concepts: pl.DataFrame, names: pl.DataFrame) -> None:
-    """Refuse inconsistent tables, which would silently give wrong results."""
-    for frame, schema, what in ((concepts, CONCEPT_SCHEMA, "concepts"), (names, NAME_SCHEMA, "names")):
-        if frame.schema != schema:
-            raise ValueError(Errors.E115.format(reason=f"the columns of {what} are {dict(frame.schema)}"))
-        nulls = [c for c in frame.columns if c != "definition" and frame[c].null_count()]
-        if nulls:
-            raise ValueError(Errors.E115.format(reason=f"{what} have missing values in {', '.join(nulls)}"))
-    ids = concepts["id"]
-    if not (ids.slice(1) > ids.slice(0, max(0, len(ids) - 1))).all():
-        raise ValueError(Errors.E115.format(reason="concepts are not sorted by id, or ids repeat"))
-    rows = names["concept"]
-    if not rows.is_sorted() or (len(rows) and rows[-1] >= len(ids)):
-        raise ValueError(Errors.E115.format(reason="names are not sorted by concept row, or the concept is missing"))
 
 
 TerminologyReader = Callable[[], Terminology]

@@ -8,9 +8,10 @@ from pathlib import Path
 import polars as pl
 
 from ...errors import Warnings
+from ..columns import NAME_SCHEMA
 from ..names import unite_names
 from ..readers.settings import make_factory, takes_settings
-from ..table import NAME_SCHEMA, Terminology
+from ..table import Terminology
 from .atoms import keep_semantic_types, read_atoms
 from .concepts import NO_CODE, NO_SOURCE, read_definitions, read_retired, read_types, read_xrefs
 from .folder import RrfFolder

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from ...types import Suppressed, TradenameDirection, Tradenames
-from ..table import NAME_KEY
+from ..columns import NAME_KEY
 from .concepts import remap
 from .folder import RrfFolder
 from .sources import SourceFilter

@@ -6,8 +6,8 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from ..columns import CONCEPT_SCHEMA
 from ..names import find_repeated
-from ..table import CONCEPT_SCHEMA
 
 
 def number_concepts(atoms: pl.DataFrame) -> tuple[pl.Series, pl.DataFrame]:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from ..table import SOURCE_SEPARATOR
+from ..columns import SOURCE_SEPARATOR
 from .concepts import NO_CODE, NO_SOURCE
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import polars as pl
 
 from ...errors import Errors
+from ..columns import NAME_KEY
 from ..names import normalize_names
-from ..table import NAME_KEY
 from .atoms import NOT_IN_ID, WHITE_SPACE
 from .concepts import NO_SOURCE
 

@@ -1,0 +1,82 @@
+"""A terminology in the form of scispaCy's knowledge bases, for programs that were written for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from .table import Terminology
+
+
+class Entity(NamedTuple):
+    """A concept, with the attributes that scispaCy's entities have.
+
+    concept_id (str): The id.
+    canonical_name (str): The canonical name.
+    aliases (list[str]): All names but the canonical one.
+    types (list[str]): The semantic types.
+    definition (str | None): The definition.
+    """
+
+    concept_id: str
+    canonical_name: str
+    aliases: list[str]
+    types: list[str]
+    definition: str | None
+
+
+class KnowledgeBase:
+    """A view of a terminology: `kb.cui_to_entity["C0011849"].definition`. Nothing is copied.
+
+    terminology (Terminology): The terminology.
+    """
+
+    def __init__(self, terminology: Terminology) -> None:
+        self.cui_to_entity = Entities(terminology)
+        self.alias_to_cuis = Aliases(terminology)
+
+
+class Entities(Mapping[str, Entity]):
+    """Concepts by id.
+
+    terminology (Terminology): The terminology.
+    """
+
+    def __init__(self, terminology: Terminology) -> None:
+        self._terminology = terminology
+
+    def __getitem__(self, concept_id: str) -> Entity:
+        concept = self._terminology[concept_id]
+        aliases = [name for name in concept.names if name != concept.canonical_name]
+        return Entity(concept.id, concept.canonical_name, aliases, list(concept.types), concept.definition)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._terminology.concepts["id"])
+
+    def __len__(self) -> int:
+        return len(self._terminology)
+
+
+class Aliases(Mapping[str, set[str]]):
+    """The ids of the concepts that have a name. Each look-up reads all names.
+
+    terminology (Terminology): The terminology.
+    """
+
+    def __init__(self, terminology: Terminology) -> None:
+        self._terminology = terminology
+
+    def __getitem__(self, name: str) -> set[str]:
+        names = self._terminology.names.filter(pl.col("name") == name)
+        if names.is_empty():
+            raise KeyError(name)
+        return set(self._terminology.concepts["id"].gather(names["concept"]).to_list())
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._terminology.names["name"].unique(maintain_order=True))
+
+    def __len__(self) -> int:
+        return self._terminology.names["name"].n_unique()
