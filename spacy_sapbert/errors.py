@@ -256,6 +256,11 @@ class Errors(metaclass=WithCodes):
         "group of `doc.spans`, or keep 'longest'."
     )
 
+    E463 = (
+        "There is no component '{name}' in {path}. Give the folder that `nlp.to_disk` has written, and the name of the "
+        "linker in that pipeline."
+    )
+
     # E5xx and E6xx: saved pipelines, terminologies and training data, lists of checksums
     E501 = (
         "Can't read '{path}': {reason}. The file is damaged; write it again (save the pipeline, or run the command "

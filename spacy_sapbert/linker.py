@@ -141,6 +141,19 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], ConceptPipe):
         found = find_candidates([query for queries in asked for query in queries], settings, snapshot)
         return [choose_candidates(queries, found, settings) for queries in asked]
 
+    def link_spans(self, spans: Iterable[Span]) -> list[list[Candidate]]:
+        """Find the candidates of spans, whose labels and whose documents' abbreviations count. Nothing is written.
+
+        spans (Iterable[Span]): Any spans, of one document or of several.
+        RETURNS (list[list[Candidate]]): The candidates of each, best first; none where its label is not to be linked.
+        RAISES (ValueError): If the linker has not been initialized.
+        """
+        snapshot = self.get_snapshot()
+        make = QueryMaker(self._settings, snapshot.retriever)
+        asked = [make.from_spans(span.doc, [span])[0][0] or [] for span in spans]
+        found = find_candidates([query for queries in asked for query in queries], self._settings, snapshot)
+        return [choose_candidates(queries, found, self._settings) for queries in asked]
+
     def set_annotations(self, docs: Iterable[Doc], links: Sequence[DocLinks]) -> None:
         """Write candidates and ids to the documents.
 
