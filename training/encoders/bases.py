@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -28,12 +29,14 @@ class Base:
     package (str | None): The Python package that contains it, if any.
     pooling (str | None): See `EncoderSettings`; None for the pooling of the encoder's files.
     lower_case (bool | None): Lower-case the text before tokenisation.
+    shape (Sequence[int] | None): Tokens of the vocabulary, layers and width; None if it is not known.
     """
 
     name: str | None
     package: str | None = None
     pooling: Pooling | None = None
     lower_case: bool | None = None
+    shape: Sequence[int] | None = None
 
 
 def read_bases(path: str | Path = BASES_FILE) -> dict[str, Base]:
@@ -91,7 +94,7 @@ def load_base(name: str, choice: EncoderChoice, kind: str | None = None, precisi
     RETURNS (EncoderShim): The encoder.
     RAISES (FileNotFoundError): As `find_base`.
     RAISES (OSError): If there is no such encoder.
-    RAISES (ValueError): If it is of another kind.
+    RAISES (ValueError): If it is of another kind, or of another architecture than its name says.
     """
     base = find_base(name)
     assert base.name is not None
@@ -107,7 +110,21 @@ def load_base(name: str, choice: EncoderChoice, kind: str | None = None, precisi
         kind,
     )
     encoder.load(base.name)
+    _check_shape(name, encoder)
     return encoder
+
+
+def _check_shape(name: str, encoder: EncoderShim) -> None:
+    """Refuse weights of another architecture than their name says, such as those of another model in its folder."""
+    bases = read_bases()
+    by_hub_name = {base.name: base for base in bases.values() if base.name}
+    known = bases.get(Path(name).name or SMALL, by_hub_name.get(name))
+    if known is None or known.shape is None or encoder.content.kind != "transformer":
+        return
+    config = encoder.source.transformer.config
+    found = [config.vocab_size, config.num_hidden_layers, config.hidden_size]
+    if found != list(known.shape):
+        raise ValueError(Errors.E612.format(name=name, base=Path(name).name, found=found, expected=list(known.shape)))
 
 
 def _find_in_package(package: str) -> str:

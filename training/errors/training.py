@@ -39,6 +39,10 @@ class TrainingErrors:
         "{path} has format {found}, and this version reads format {expected}. It was written by another version: write "
         "it again with {commands} of `python -m training`, in the same way as before."
     )
+    E612 = (
+        "The weights of '{name}' are not those of {base}: vocabulary, layers and width are {found}, and have to be "
+        "{expected}. Another model is probably in its folder. Put the right files there, or rename the folder."
+    )
 
     # E62x: training
     E620 = "Unknown {what} '{value}'. Choose one of: {allowed}."

