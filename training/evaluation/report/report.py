@@ -21,6 +21,7 @@ from ..folder import (
     read_evaluation,
 )
 from .comparisons import make_comparison_table
+from .corpus_counts import make_counts_section
 from .document import Column, Picture, Section, Table
 from .error_tables import make_error_section
 from .findings import Finding, read_findings
@@ -54,6 +55,7 @@ def make_report(folder: str | Path, *, peers: str | Path | None = None) -> None:
         make_summary_section(evaluation, corpora, folder),
         _show_accuracy(evaluation, corpora, findings),
         make_error_section(evaluation, corpora, findings),
+        make_counts_section(evaluation, corpora),
         _show_figures(folder),
         _show_case_studies(folder),
         make_probe_section(probes, evaluation.systems),

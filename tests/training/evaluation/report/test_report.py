@@ -11,6 +11,7 @@ from scipy.stats import ttest_1samp, ttest_rel
 
 from training.data.task import LinkingTask
 from training.evaluation.folder import Evaluation, SystemInfo, read_evaluation
+from training.evaluation.report.corpus_counts import read_counts
 from training.evaluation.report.flat_tables import make_flat_table
 from training.evaluation.report.measured import gather_measurements, name_corpora
 from training.evaluation.report.report import make_report
@@ -150,6 +151,13 @@ def run(tmp_path):
     (tmp_path / "peers.json").write_text('{"peers": [{"tool": "a_b", "mentions per second": 1234.56}], "other": 1}')
     make_report(folder, peers=tmp_path / "peers.json")
     return folder
+
+
+def test_sizes_of_corpora_stand_beside_the_published_ones(run):
+    markdown = (run / "report.md").read_text()
+    rows = [line for line in markdown.splitlines() if line.startswith("| NCBI disease") and "73,024" in line]
+    assert len(rows) == 2 and all("| 71,923 | 4 | 960 |" in row for row in rows)
+    assert read_counts()["askapatient"].test == 866.2
 
 
 def read_table(markdown, title):
@@ -292,7 +300,7 @@ def test_optional_parts_may_be_missing(tmp_path):
     make_report(folder)
     headings = [line for line in (folder / "report.md").read_text().splitlines() if line.startswith("## ")]
     standing = ["## The papers, table by table", "## Published figures"]
-    assert headings == ["## Systems by corpora", "## Accuracy", "## The run", *standing]
+    assert headings == ["## Systems by corpora", "## Accuracy", "## Sizes of the corpora", "## The run", *standing]
     assert sorted(path.name for path in folder.iterdir()) == ["figures", "metrics.json", "report.html", "report.md"]
 
 
