@@ -261,6 +261,22 @@ class Errors(metaclass=WithCodes):
         "linker in that pipeline."
     )
 
+    # E49x: the service
+    E490 = "The request has more than {limit:,} bytes. Send fewer texts at once; `--max-body` sets the limit."
+    E491 = (
+        "The pipeline has no `sapbert_linker` with concepts, so there is nothing to serve. It has: {found}. Serve a "
+        "pipeline that was saved after `linker.initialize`."
+    )
+    E492 = "The request can't be used: {place}: {reason}. The address /docs shows what each request looks like."
+    E493 = "The pipeline failed with {kind}. The service's log has the details."
+    E494 = "Corrections are not kept here: start the service with `--gold FILE`."
+    E495 = (
+        "The request has {n} texts, the longest of {longest:,} characters. Allowed are {limits}; `--max-texts` and "
+        "`--max-characters` set the limits."
+    )
+    E496 = "Too many requests wait. Try again in a second; `--queue-size` sets how many may wait."
+    E497 = "The document of INCEpTION can't be used: {reason}. Check the recommender's layer and feature there."
+
     # E5xx and E6xx: saved pipelines, terminologies and training data, lists of checksums
     E501 = (
         "Can't read '{path}': {reason}. The file is damaged; write it again (save the pipeline, or run the command "

@@ -1,0 +1,95 @@
+"""From linked documents and concepts to plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from spacy.tokens import Doc, Span
+
+from ..annotations import NIL
+from ..candidates import Candidate
+from ..concept_pages import NO_PAGE
+from ..linker import SapbertLinker
+from ..semantic_types import find_types, name_type
+from .requests import Choice
+
+
+def describe_doc(doc: Doc, choice: Choice) -> dict[str, Any]:
+    """Describe the entities of a document.
+
+    doc (Doc): The document.
+    choice (Choice): What of the candidates to give.
+    RETURNS (dict[str, Any]): Its entities, with offsets in code points and, if asked for, in UTF-16 units.
+    """
+    units = _count_units(doc.text) if choice.utf16 else None
+    return {"entities": [_describe_ent(ent, choice, units) for ent in doc.ents]}
+
+
+def _describe_ent(ent: Span, choice: Choice, units: Sequence[int] | None) -> dict[str, Any]:
+    candidates = choose(ent._.kb_candidates or [], choice)
+    chosen = ent.kb_id_ if not choice.is_narrower or any(c["id"] == ent.kb_id_ for c in candidates) else ""
+    described: dict[str, Any] = {
+        "start": ent.start_char if units is None else units[ent.start_char],
+        "end": ent.end_char if units is None else units[ent.end_char],
+        "text": ent.text,
+        "label": ent.label_,
+        "id": chosen or (candidates[0]["id"] if candidates and ent.kb_id_ != NIL else None),
+        "candidates": candidates,
+    }
+    if (probability := ent._.kb_probability) is not None:
+        described["probability"] = probability
+    return described
+
+
+def choose(candidates: Sequence[Candidate], choice: Choice) -> list[dict[str, Any]]:
+    """Choose among candidates.
+
+    candidates (Sequence[Candidate]): The candidates, best first.
+    choice (Choice): What of them to give.
+    RETURNS (list[dict[str, Any]]): Those that fit.
+    """
+    kept = [dict(candidate) for candidate in candidates if _fits(candidate, choice)]
+    return kept[: choice.k]
+
+
+def _fits(candidate: Candidate, choice: Choice) -> bool:
+    if choice.threshold is not None and candidate["score"] < choice.threshold:
+        return False
+    return choice.types is None or not find_types(choice.types, candidate["types"]).isdisjoint(candidate["types"])
+
+
+def _count_units(text: str) -> list[int]:
+    """Count the UTF-16 units before each character: those of other planes have two."""
+    units = [0]
+    for character in text:
+        units.append(units[-1] + (2 if ord(character) > 0xFFFF else 1))
+    return units
+
+
+def describe_concept(linker: SapbertLinker, concept_id: str) -> dict[str, Any] | None:
+    """Describe a concept.
+
+    linker (SapbertLinker): The linker.
+    concept_id (str): The concept's id.
+    RETURNS (dict[str, Any] | None): Names, types, definition, codes, parents; None if there is no such concept.
+    """
+    terminology = linker.terminology
+    concept = terminology.get(concept_id)
+    if concept is None:
+        return None
+    parents = [terminology.get(parent) for parent in concept.parents]
+    page = linker.kb_url_template.format(concept.id)
+    return {
+        "id": concept.id,
+        "canonical_name": concept.canonical_name,
+        "names": list(concept.names),
+        "types": [{"id": type_, "name": name_type(type_)} for type_ in concept.types],
+        "definition": concept.definition,
+        "codes": list(concept.codes),
+        "parents": [
+            {"id": id_, "canonical_name": id_ if parent is None else parent.canonical_name}
+            for id_, parent in zip(concept.parents, parents, strict=True)
+        ],
+        "page": None if page == NO_PAGE else page,
+    }

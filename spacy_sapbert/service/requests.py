@@ -1,0 +1,72 @@
+"""What clients may ask for."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ..annotations import NIL
+
+
+class Request(BaseModel):
+    """Base of all requests: unknown keys are refused, and nothing is converted."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class Choice(Request):
+    """What of the candidates to give.
+
+    k (int | None): Candidates of a mention; at most as many as the linker proposes.
+    threshold (float | None): Cosine that a candidate needs.
+    types (list[str] | None): Semantic types, of which a candidate needs one; by identifier or name.
+    utf16 (bool): Give offsets in UTF-16 units, as Java and JavaScript count, and not in code points.
+    """
+
+    k: Annotated[int, Field(ge=1)] | None = None
+    threshold: Annotated[float, Field(ge=-1, le=1)] | None = None
+    types: list[str] | None = None
+    utf16: bool = False
+
+    @property
+    def is_narrower(self) -> bool:
+        """Whether it may leave out the chosen concept."""
+        return self.threshold is not None or self.types is not None
+
+
+class LinkRequest(Choice):
+    """Texts whose mentions to find and link, or mentions to look up; one of both.
+
+    texts (list[str] | None): Texts.
+    mentions (list[str] | None): Mentions, which are looked up without a document.
+    """
+
+    texts: list[str] | None = None
+    mentions: list[str] | None = None
+
+
+class GoldSpan(Request):
+    """A corrected mention.
+
+    start (int): Its start in the text, in code points.
+    end (int): Its end.
+    label (str): Its label.
+    kb_id (str): The concept's id, or "NIL".
+    """
+
+    start: int = Field(ge=0)
+    end: int = Field(ge=1)
+    label: str = Field(min_length=1)
+    kb_id: str = Field(default=NIL, min_length=1)
+
+
+class GoldRequest(Request):
+    """A text with corrected mentions, in the form of Prodigy.
+
+    text (str): The text.
+    spans (list[GoldSpan]): The mentions.
+    """
+
+    text: str
+    spans: list[GoldSpan]

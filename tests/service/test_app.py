@@ -1,0 +1,197 @@
+"""The service: what it answers, what it refuses, and that no request is lost."""
+
+import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import spacy
+from fastapi.testclient import TestClient
+
+from spacy_sapbert.service.app import make_app
+from spacy_sapbert.service.settings import ServiceSettings
+
+TEXT = "😀 A heart attack, then insomnia."
+
+
+@pytest.fixture
+def serve(make_nlp):
+    """Return a function that starts a service."""
+    clients = []
+
+    def start(nlp=None, **settings):
+        client = TestClient(make_app(nlp or make_nlp(), ServiceSettings(**settings)), raise_server_exceptions=False)
+        clients.append(client.__enter__())
+        return client
+
+    yield start
+    for client in clients:
+        client.__exit__(None, None, None)
+
+
+def test_texts_are_linked_as_the_pipeline_links_them(serve, make_nlp):
+    answer = serve().post("/link", json={"texts": [TEXT, ""]}).json()
+    doc = make_nlp()(TEXT)
+    found, none = answer["results"]
+    assert answer["offsets"] == "code points" and none == {"entities": []}
+    for ent, entity in zip(doc.ents, found["entities"], strict=True):
+        assert TEXT[entity["start"] : entity["end"]] == entity["text"] == ent.text
+        assert (entity["label"], entity["id"]) == (ent.label_, ent.kb_id_)
+        assert entity["candidates"] == ent._.kb_candidates
+
+
+def test_offsets_can_be_those_of_javascript(serve):
+    (result,) = serve().post("/link", json={"texts": [TEXT], "utf16": True}).json()["results"]
+    units = TEXT.encode("utf-16-le")
+    for entity in result["entities"]:
+        assert units[2 * entity["start"] : 2 * entity["end"]].decode("utf-16-le") == entity["text"]
+
+
+def test_mentions_are_looked_up(serve, make_nlp):
+    client = serve()
+    answer = client.post("/link", json={"mentions": ["cold", "?"], "types": ["Disease or Syndrome"], "k": 2}).json()
+    expected = make_nlp().get_pipe("sapbert_linker").find(["cold"], k=2, types=["T047"])[0]
+    assert answer["results"] == [{"mention": "cold", "candidates": expected[:2]}, {"mention": "?", "candidates": []}]
+    refused = client.post("/link", json={"mentions": ["cold"], "types": ["nonsense"]})
+    assert refused.status_code == 422 and "E430" in refused.json()["error"]
+
+
+def test_candidates_can_be_narrowed(serve):
+    client = serve()
+    (result,) = client.post("/link", json={"texts": ["a cold"], "k": 1, "types": ["T070"]}).json()["results"]
+    assert [c["id"] for c in result["entities"][0]["candidates"]] == ["C0009264"]
+    assert result["entities"][0]["id"] == "C0009264"
+    (result,) = client.post("/link", json={"texts": ["xyzzy"], "threshold": 1.0}).json()["results"]
+    assert result["entities"][0]["candidates"] == [] and result["entities"][0]["id"] is None
+
+
+def test_concepts_types_and_health_are_described(serve):
+    client = serve()
+    concept = client.get("/concept/C0020538").json()
+    assert concept["canonical_name"] == "Hypertensive disease" and concept["names"][-1] == "high blood pressure"
+    assert concept["types"] == [{"id": "T047", "name": "Disease or Syndrome"}] and "MSH:D006973" in concept["codes"]
+    assert client.get("/concept/C9999999").status_code == 404
+    assert [row["id"] for row in client.get("/types").json()] == ["T047", "T070", "T184"]
+    health = client.get("/health").json()
+    assert health["status"] == "ok" and health["concepts"] == 6
+
+
+@pytest.mark.parametrize(
+    "body, code",
+    [
+        (b'{"texts": ["a"', "E492"),
+        (b"\xff\xfe", "E492"),
+        (b'{"texts": "a"}', "E492"),
+        (b'{"texts": [1]}', "E492"),
+        (b'{"texts": ["a"], "mentions": ["a"]}', "E492"),
+        (b"{}", "E492"),
+        (b'{"texts": ["a"], "k": 0}', "E492"),
+        (b'{"texts": ["a"], "unknown": 1}', "E492"),
+        (b'{"texts": ["a", "b", "c", "d"]}', "E495"),
+        (b'{"texts": ["aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"]}', "E495"),
+    ],
+)
+def test_bad_requests_are_refused_with_a_reason(serve, body, code):
+    client = serve(max_texts=3, max_characters=50)
+    refused = client.post("/link", content=body, headers={"Content-Type": "application/json"})
+    assert refused.status_code == 422 and code in refused.json()["error"]
+    assert client.post("/link", json={"texts": ["a cold"]}).status_code == 200
+
+
+def test_large_bodies_are_refused_whether_they_say_so_or_not(serve):
+    client = serve(max_body=1000)
+    large = json.dumps({"texts": ["a" * 2000]}).encode()
+    assert client.post("/link", content=large).status_code == 413
+    streamed = client.post("/link", content=(large[i : i + 100] for i in range(0, len(large), 100)))
+    assert streamed.status_code == 413 and "E490" in streamed.json()["error"]
+    assert client.post("/link", json={"texts": ["a cold"]}).status_code == 200
+
+
+@pytest.fixture
+def slow_nlp(make_nlp):
+    """A pipeline that waits at the text "wait" until it is let go, and fails at "fail"."""
+    nlp, gate = make_nlp(), threading.Event()
+
+    @spacy.Language.component("test_gate")
+    def wait(doc):
+        if doc.text == "wait":
+            gate.wait(30)
+        if doc.text == "fail":
+            raise RuntimeError("the patient's name")
+        return doc
+
+    nlp.add_pipe("test_gate", last=True)
+    return nlp, gate
+
+
+def test_a_full_queue_is_said_and_nothing_is_lost(serve, slow_nlp):
+    nlp, gate = slow_nlp
+    client = serve(nlp, queue_size=2, batch_size=1)
+    with ThreadPoolExecutor(8) as pool:
+        answers = [pool.submit(client.post, "/link", json={"texts": ["wait"]}) for _ in range(8)]
+        while sum(answer.done() for answer in answers) < 5:
+            pass
+        gate.set()
+        codes = sorted(answer.result().status_code for answer in answers)
+    assert codes[0] == 200 and set(codes) == {200, 503} and codes.count(200) <= 3
+    refused = next(answer.result() for answer in answers if answer.result().status_code == 503)
+    assert refused.headers["Retry-After"] == "1" and "E496" in refused.json()["error"]
+
+
+def test_a_failure_concerns_its_own_request_only(serve, slow_nlp):
+    nlp, gate = slow_nlp
+    client = serve(nlp)
+    with ThreadPoolExecutor(8) as pool:
+        first = pool.submit(client.post, "/link", json={"texts": ["wait"]})
+        texts = ["a cold", "fail", "insomnia"] * 4
+        answers = [pool.submit(client.post, "/link", json={"texts": [text]}) for text in texts]
+        gate.set()
+        results = [(text, answer.result()) for text, answer in zip(texts, answers, strict=True)]
+    assert first.result().status_code == 200
+    for text, answer in results:
+        assert answer.status_code == (500 if text == "fail" else 200)
+        if text == "fail":
+            assert "E493" in answer.json()["error"] and "patient" not in answer.text
+        else:
+            assert answer.json()["results"][0]["entities"][0]["text"] in text
+
+
+def test_many_clients_get_their_own_answers(serve):
+    client = serve(queue_size=200)
+    texts = [("a cold", "heart attack and insomnia", "high blood pressure")[i % 3] + f" {i}" for i in range(90)]
+    with ThreadPoolExecutor(16) as pool:
+        answers = list(pool.map(lambda text: client.post("/link", json={"texts": [text]}).json(), texts))
+    for text, answer in zip(texts, answers, strict=True):
+        assert all(text[e["start"] : e["end"]] == e["text"] for e in answer["results"][0]["entities"])
+        assert len(answer["results"][0]["entities"]) == (2 if "insomnia" in text else 1)
+
+
+def test_corrections_are_kept_as_lines_of_prodigy(serve, tmp_path):
+    spans = [{"start": 4, "end": 16, "label": "DISORDER", "kb_id": "C0027051"}]
+    path = tmp_path / "gold.jsonl"
+    client = serve(gold=str(path))
+    for _ in range(2):
+        assert client.post("/gold", json={"text": TEXT, "spans": spans}).json() == {"kept": 1}
+    rows = [json.loads(line) for line in path.read_text(encoding="utf8").splitlines()]
+    assert rows == [{"text": TEXT, "spans": spans, "answer": "accept"}] * 2
+    outside = client.post("/gold", json={"text": "a", "spans": spans})
+    assert outside.status_code == 422 and len(path.read_text(encoding="utf8").splitlines()) == 2
+    assert "E494" in serve().post("/gold", json={"text": TEXT, "spans": spans}).json()["error"]
+
+
+def test_the_page_and_its_files_are_served(serve):
+    client = serve()
+    page = client.get("/").text
+    assert "page/page.js" in page and "http" not in page.replace("http-equiv", "")
+    for name in ("page.js", "style.css"):
+        assert client.get(f"/page/{name}").status_code == 200
+    # Whatever comes from a text goes into the page as text.
+    script = client.get("/page/page.js").text
+    assert "innerHTML" not in script and "insertAdjacentHTML" not in script
+
+
+def test_a_pipeline_without_concepts_is_refused():
+    nlp = spacy.blank("en")
+    nlp.add_pipe("sapbert_linker")
+    with pytest.raises(ValueError, match="E491.*sapbert_linker"):
+        make_app(nlp)
