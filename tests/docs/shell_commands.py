@@ -6,6 +6,7 @@ import configparser
 import re
 import shlex
 import subprocess
+from importlib import import_module
 from typing import Any
 
 import srsly
@@ -144,6 +145,13 @@ def parse_arguments(module: str, words: list[str]) -> None:
                 assert setting in config.get(section, {}), f"{path.name} has no setting {word}"
 
 
+# Commands of the plugin, and where their functions are.
+OWN_COMMANDS = {
+    "spacy_sapbert.diff_releases": "spacy_sapbert.diff_releases",
+    "spacy_sapbert.service": "spacy_sapbert.service.__main__",
+}
+
+
 def get_application(module: str) -> Any:
     """Get the command line of a module.
 
@@ -155,8 +163,8 @@ def get_application(module: str) -> Any:
     elif module == "training":
         from training.cli import app
     else:
-        assert module == "spacy_sapbert.diff_releases", f"tests can't check this command: {module}"
-        from spacy_sapbert.diff_releases import main
+        assert module in OWN_COMMANDS, f"tests can't check this command: {module}"
+        main = import_module(OWN_COMMANDS[module]).main
 
         app = typer.Typer()
         app.command()(main)

@@ -72,7 +72,8 @@ function choose(place) {
   const nil = make("button", { type: "button", textContent: "No concept is right (NIL)", onclick: () => correct(place, null) });
   const certain = entity.probability === undefined ? null : make("p", { className: "hint", textContent: `Probability of the choice: ${entity.probability.toFixed(2)}` });
   const none = entity.candidates.length ? null : make("p", { className: "hint", textContent: "No candidate." });
-  byId("details").replaceChildren(make("h2", { textContent: entity.text }), make("small", { textContent: entity.label }), certain, none, list, nil);
+  const parts = [make("h2", { textContent: entity.text }), make("small", { textContent: entity.label }), certain, none, list, nil];
+  byId("details").replaceChildren(...parts.filter((part) => part !== null));
 }
 
 function showCandidate(candidate, isChosen, place) {
@@ -131,7 +132,7 @@ async function correct(place, id) {
   });
   state.gold.set(state.text, { text: state.text, spans });
   const count = [...state.gold.values()].reduce((sum, row) => sum + row.spans.length, 0);
-  byId("corrections").textContent = `${count} mentions confirmed or corrected.`;
+  byId("corrections").textContent = `Confirmed or corrected: ${count}`;
   byId("download").disabled = false;
   try {
     await ask("gold", state.gold.get(state.text));
@@ -160,6 +161,7 @@ ask("health").then((health) => {
   byId("pipeline").textContent = `${health.pipeline}: ${health.concepts.toLocaleString("en")} concepts, ${health.components.join(" → ")}`;
 }).catch((error) => say(error.message, true));
 ask("types").then((types) => {
+  byId("types").parentElement.hidden = types.length === 0;
   byId("types").append(...types.map((type) => make("option", { value: type.id, textContent: type.name })));
 }).catch((error) => say(error.message, true));
 link();

