@@ -247,6 +247,23 @@ class Errors(metaclass=WithCodes):
     )
     E454 = "The loss of the reranker '{name}' is {loss}. Lower {what}."
 
+    # E47x: exchange formats
+    E470 = (
+        "{place}: {reason}. The form is {form}. The file is probably damaged or of another kind, or the "
+        "format cannot hold this. Correct it, or have such records left out and counted with errors = 'skip' "
+        "(--errors skip)."
+    )
+    E471 = (
+        "The URI of the code system '{source}' is not known, and FHIR asks for one. Give it as `systems` (--system "
+        "{source}=URI), or choose among the known sources: {known}."
+    )
+
+    E472 = (
+        "{path} is there already, and not empty. Files of another conversion among the new ones would be taken for "
+        "theirs. Give another path, or delete it."
+    )
+    E473 = "There is no format '{name}' to {direction}. There are: {known}."
+
     # E5xx and E6xx: saved pipelines, terminologies and training data, lists of checksums
     E501 = (
         "Can't read '{path}': {reason}. The file is damaged; write it again (save the pipeline, or run the command "

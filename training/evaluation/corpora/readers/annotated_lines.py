@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from spacy_sapbert.exchange.fields import plain_text, split_ids
 from spacy_sapbert.terminology.readers.lines import invalid_utf8
 
 from ....data.mentions import FORM as UNIFORM_FORM
 from ....data.mentions import Mention, parse_mention
 from .inputs import InputFile
 from .parts import find_parts
-from .records import CorpusParts, locate, plain_text, split_ids
+from .records import CorpusParts, locate
 from .report import ReadingReport
 
 LINES = r"(?P<part>.+)\.jsonl"

@@ -6,11 +6,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from spacy_sapbert.exchange.fields import ANY_ID_SEPARATOR, plain_text, split_ids
+
 from ....data.mentions import Mention
 from ....errors import Errors
 from .inputs import InputFile
 from .parts import PART_NAMES, find_parts, match_files
-from .records import ID_SEPARATOR, CorpusParts, locate, plain_text, split_ids
+from .records import CorpusParts, locate
 from .report import ReadingReport
 
 FORM = "PMID|t|title, PMID|a|abstract, then lines of PMID, start, end, mention, type and ids with tabs between them"
@@ -124,7 +126,7 @@ def _make_mention(doc_id: str, text: str, fields: list[str], place: str) -> Ment
         type=fields[4].strip(),
         raw_id=raw_id,
         # Where the counts differ, nobody can tell which part has which id.
-        parts=parts if len(parts) == len(ID_SEPARATOR.split(raw_id)) and all(parts) else [],
+        parts=parts if len(parts) == len(ANY_ID_SEPARATOR.split(raw_id)) and all(parts) else [],
         place=place,
     )
     return locate(mention, text, int(fields[1]), int(fields[2]))
