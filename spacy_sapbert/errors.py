@@ -263,6 +263,10 @@ class Errors(metaclass=WithCodes):
         "theirs. Give another path, or delete it."
     )
     E473 = "There is no format '{name}' to {direction}. There are: {known}."
+    E474 = (
+        "{path} is not Athena's CONCEPT.csv, because it has no column {missing}. Its columns are: {found}. Give the "
+        "file as it is in the download, with tabs between columns."
+    )
 
     # E5xx and E6xx: saved pipelines, terminologies and training data, lists of checksums
     E501 = (

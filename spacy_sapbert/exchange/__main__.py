@@ -1,5 +1,6 @@
 """Convert linked documents, and annotations to documents: `python -m spacy_sapbert.exchange --help`."""
 
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -9,10 +10,11 @@ from wasabi import msg
 from ..terminology import Terminology
 from ..types import OnMalformed
 from .codes_of import CodeFinder
-from .converting import export_concepts, export_docs, import_docs, parse_pairs
+from .converting import export_concepts, export_docs, export_notes, import_docs, parse_pairs
 from .documents import InsideTokens
 from .fhir import CodeableConcepts
 from .formats import FORMATS
+from .omop import NoteNlp
 from .report import ExchangeReport
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
@@ -82,6 +84,29 @@ def fhir_command(
     systems, versions = parse_pairs(system or (), "--system"), parse_pairs(version or (), "--version")
     concepts = CodeableConcepts(codes, report, sources=source or (), systems=systems, versions=versions)
     _show(output, export_concepts(docs, output, concepts, report, spans_keys=spans_key or ()))
+
+
+@app.command("to-omop")
+def omop_command(
+    docs: DocsArgument,
+    output: Annotated[Path, typer.Argument(help="The file to write, .csv")],
+    concepts: Annotated[Path, typer.Option(help="Athena's CONCEPT.csv")],
+    terminology: TerminologyOption = None,
+    source: Annotated[list[str] | None, typer.Option(help="A source to look in first; repeat it")] = None,
+    id_source: IdSourceOption = None,
+    vocabulary: Annotated[list[str] | None, typer.Option(help="Athena's name of a source: SOURCE=NAME")] = None,
+    first_id: Annotated[int, typer.Option(help="The note_nlp_id of the first row")] = 1,
+    nlp_date: Annotated[datetime | None, typer.Option(formats=["%Y-%m-%d"], help="Today if not given")] = None,
+    spans_key: SpansOption = None,
+    errors: ErrorsOption = "raise",
+) -> None:
+    """Write a row of OMOP's table NOTE_NLP (CDM 5.4) for each mention. Documents are named by their note_id."""
+    report = ExchangeReport(cast(OnMalformed, errors))
+    codes = CodeFinder(Terminology.from_disk(terminology) if terminology else None, id_source)
+    names, day = parse_pairs(vocabulary or (), "--vocabulary"), nlp_date.date() if nlp_date else None
+    notes = NoteNlp(codes, report, vocabularies=names, sources=source or (), nlp_date=day)
+    data = export_notes(docs, output, notes, report, concepts, spans_keys=spans_key or (), first_id=first_id)
+    _show(output, data)
 
 
 def _show(output: Path, data: dict[str, Any]) -> None:

@@ -15,6 +15,7 @@ from .docbin import read_docs, write_docs
 from .documents import OVERLAPPING, InsideTokens, annotate, list_spans, make_doc, name_docs
 from .fhir import CodeableConcepts, write_lines
 from .formats import FORMATS, find_reader, find_writer
+from .omop import NO_CONCEPT, NoteNlp, write_note_nlp
 from .report import ExchangeReport
 
 REPORT = ".report.json"
@@ -110,6 +111,34 @@ def export_concepts(
         "mentions with a code": sum("coding" in row["codeableConcept"] for row in rows),
         "codes": sum(len(row["codeableConcept"].get("coding", ())) for row in rows),
     }
+    return write_report(output, counts, report)
+
+
+def export_notes(
+    docs: Path,
+    output: Path,
+    notes: NoteNlp,
+    report: ExchangeReport,
+    concepts: Path,
+    *,
+    spans_keys: Sequence[str] = (),
+    first_id: int = 1,
+) -> dict[str, Any]:
+    """Write a row of OMOP's table NOTE_NLP for each mention.
+
+    docs (Path): The documents, .spacy.
+    output (Path): The file to write, .csv.
+    notes (NoteNlp): Makes the rows.
+    report (ExchangeReport): The report that `notes` counts in.
+    concepts (Path): Athena's CONCEPT.csv.
+    spans_keys (Sequence[str]): Span groups with further mentions.
+    first_id (int): The note_nlp_id of the first row.
+    RETURNS (dict[str, Any]): The counts, which are written beside the output as well.
+    """
+    rows = list(notes.list_rows(read_docs(docs, report), concepts, spans_keys, first_id))
+    output.parent.mkdir(parents=True, exist_ok=True)
+    write_note_nlp(output, rows)
+    counts = {"rows": len(rows), "rows with a concept": sum(row["note_nlp_concept_id"] != NO_CONCEPT for row in rows)}
     return write_report(output, counts, report)
 
 
