@@ -267,6 +267,10 @@ class Errors(metaclass=WithCodes):
         "{path} is not Athena's CONCEPT.csv, because it has no column {missing}. Its columns are: {found}. Give the "
         "file as it is in the download, with tabs between columns."
     )
+    E475 = (
+        "{path} has no column {missing}. Its columns are: {found}. Name them in the first line, with commas between "
+        "them in a .csv and tabs in a .tsv."
+    )
 
     # E5xx and E6xx: saved pipelines, terminologies and training data, lists of checksums
     E501 = (

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from .documents import AnnotatedText, Annotation
 from .fields import ID_SEPARATOR, find_fault_of_id, plain_text, read_kb_id, write_ids
-from .inputs import read_text
+from .inputs import read_lines, read_text
 from .report import ExchangeReport
 
 FORM = "T1, tab, type start end, tab, mention; and N1, tab, Reference T1 id, tab, name"
@@ -18,7 +18,6 @@ SPANS = re.compile(r"(\S+) (\d+ \d+(?:;\d+ \d+)*)")
 REFERENCE = re.compile(r"\S+ (T\S+) (\S+)")
 # Brat's own parser asks for the name of a resource before each id.
 RESOURCE = re.compile(r"[^:\s]+:\S+")
-BOM = "\ufeff"
 
 
 @dataclass
@@ -111,11 +110,10 @@ def read_brat(folder: Path, report: ExchangeReport, prefix: str = "") -> Iterato
             report.refuse(str(folder / name), "a text without annotations, or the other way", FORM)
             continue
         # Brat counts a byte order mark as a character, like any other.
-        text, written = read_text(txt, report), read_text(ann, report)
-        if text is None or written is None:
+        text = read_text(txt, report)
+        if text is None:
             continue
-        lines = enumerate((line.removesuffix("\r") for line in written.removeprefix(BOM).split("\n")), 1)
-        mentions = parse_brat(text, lines, ann.relative_to(folder).as_posix(), report)
+        mentions = parse_brat(text, read_lines(ann, report), ann.relative_to(folder).as_posix(), report)
         made = [_make_annotation(text, mention, prefix, report) for mention in mentions]
         yield AnnotatedText(name.as_posix(), text, [annotation for annotation in made if annotation])
 

@@ -18,6 +18,8 @@ from .report import ExchangeReport
 
 # The document's id in `Doc.user_data`, and the span group of mentions that overlap an entity.
 DOC_ID, OVERLAPPING = "doc_id", "overlapping"
+# The label of mentions without one: spaCy drops entities that have none.
+LABEL = "MENTION"
 # What is done with a mention that begins or ends inside of a token: spaCy has no such spans.
 InsideTokens = Literal["leave_out", "expand"]
 
@@ -31,6 +33,7 @@ class Annotation:
     label (str): Its label.
     kb_id (str): Its ids with "|" between them; "NIL" for no concept, and "" where nobody has said which concept it is.
     place (str): The file and line, for messages.
+    candidate (Candidate | None): What the linker says of the concept.
     """
 
     start: int
@@ -38,6 +41,7 @@ class Annotation:
     label: str = ""
     kb_id: str = ""
     place: str = field(default="", compare=False)
+    candidate: Candidate | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -92,7 +96,10 @@ def annotate(doc_id: str, doc: Doc, spans_keys: Sequence[str] = ()) -> Annotated
     RETURNS (AnnotatedText): They.
     """
     spans = list_spans(doc, spans_keys)
-    annotations = [Annotation(span.start_char, span.end_char, span.label_, span.kb_id_) for span in spans]
+    annotations = [
+        Annotation(span.start_char, span.end_char, span.label_, span.kb_id_, candidate=find_candidate(span))
+        for span in spans
+    ]
     return AnnotatedText(doc_id, doc.text, annotations)
 
 
@@ -155,8 +162,12 @@ def _make_span(
     if not 0 <= start < end <= len(document.text):
         report.leave_out("mentions outside of their text", place)
         return None
+    if not annotation.label:
+        report.note_odd(f"mentions without a label, which get {LABEL!r}", place)
     mode = "strict" if inside_tokens == "leave_out" else "expand"
-    span: Span | None = doc.char_span(start, end, label=annotation.label, kb_id=annotation.kb_id, alignment_mode=mode)
+    span: Span | None = doc.char_span(
+        start, end, label=annotation.label or LABEL, kb_id=annotation.kb_id, alignment_mode=mode
+    )
     if span is None:
         report.leave_out("mentions that begin or end inside of a token", place)
     elif (span.start_char, span.end_char) != (start, end):

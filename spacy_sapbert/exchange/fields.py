@@ -61,6 +61,21 @@ def write_ids(kb_id: str, prefix: str = "") -> list[str]:
     return [id_ if id_ == NIL else prefix + id_ for id_ in kb_id.split(ID_SEPARATOR) if id_]
 
 
+def find_misfit(text: str, start: int, end: int, mention: str) -> str | None:
+    """Tell why a mention is not where its offsets say. Spaces may differ: some corpora have others than their texts.
+
+    text (str): The document's text.
+    start (int): The start of the mention.
+    end (int): Its end.
+    mention (str): The mention as written beside its offsets.
+    RETURNS (str | None): The reason, or None.
+    """
+    found = text[max(start, 0) : end]
+    if start < 0 or found.split() != mention.split():
+        return f"the text from {start} to {end} is {found!r:.80}, but the mention is {mention!r:.80}"
+    return None
+
+
 def find_fault_of_id(kb_id: str) -> str | None:
     """Tell why ids cannot be written, if they would be read back as others.
 

@@ -7,8 +7,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import Errors
+from .bioc import read_bioc, write_bioc
 from .brat import read_brat, write_brat
 from .documents import AnnotatedText
+from .mention_tables import read_csv, read_tsv, write_csv, write_tsv
+from .pubtator import read_pubtator, write_pubtator
 from .report import ExchangeReport
 
 Reader = Callable[[Path, ExchangeReport, str], Iterator[AnnotatedText]]
@@ -29,7 +32,11 @@ class Format(NamedTuple):
 
 
 FORMATS = {
+    "bioc": Format(read_bioc, write_bioc),
     "brat": Format(read_brat, write_brat, is_folder=True),
+    "csv": Format(read_csv, write_csv, is_folder=True),
+    "pubtator": Format(read_pubtator, write_pubtator),
+    "tsv": Format(read_tsv, write_tsv, is_folder=True),
 }
 
 

@@ -1,8 +1,11 @@
-"""Read the files of other tools: text in UTF-8."""
+"""Read the files of other tools: text in UTF-8, its lines, and JSON."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from ..errors import Errors
 from .report import ExchangeReport
@@ -23,3 +26,46 @@ def read_text(path: Path, report: ExchangeReport) -> str | None:
     except UnicodeDecodeError as error:
         report.refuse(str(path), f"byte {error.start + 1} is not UTF-8", "text in UTF-8")
         return None
+
+
+def read_lines(path: Path, report: ExchangeReport) -> Iterator[tuple[int, str]]:
+    r"""Iterate over the lines of a text file. Each ends at \n or \r\n.
+
+    path (Path): The file. A byte order mark at its start is no text.
+    report (ExchangeReport): Gets the file if it is not UTF-8.
+    YIELDS (tuple[int, str]): The line's number, from 1, and its text.
+    RAISES (FileNotFoundError): If there is no such file.
+    """
+    text = read_text(path, report) or ""
+    yield from enumerate((line.removesuffix("\r") for line in text.removeprefix("\ufeff").split("\n")), 1)
+
+
+def read_json(path: Path, report: ExchangeReport, form: str) -> Any:
+    """Read a file of JSON.
+
+    path (Path): The file.
+    report (ExchangeReport): Gets the file if it is not JSON, or not UTF-8.
+    form (str): What the file should be, for the message.
+    RETURNS (Any): The data; None if the file is refused and errors are skipped.
+    RAISES (FileNotFoundError): If there is no such file.
+    """
+    text = read_text(path, report)
+    return None if text is None else parse_json(text, str(path), report, form)
+
+
+def parse_json(text: str, place: str, report: ExchangeReport, form: str) -> Any:
+    """Read JSON. Half a character, which JSON can spell ("\\ud83d") and no file can hold, is refused.
+
+    text (str): The text.
+    place (str): The file and line, for messages.
+    report (ExchangeReport): Gets the text if it is not JSON.
+    form (str): What it should be, for the message.
+    RETURNS (Any): The data; None if it is refused and errors are skipped.
+    """
+    try:
+        data = json.loads(text)
+        json.dumps(data, ensure_ascii=False).encode("utf8")
+    except (ValueError, RecursionError) as error:
+        report.refuse(place, f"no valid JSON ({error!s:.120})", form)
+        return None
+    return data

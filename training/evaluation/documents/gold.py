@@ -8,14 +8,13 @@ from dataclasses import replace
 from spacy.tokens import Doc, Span
 
 from spacy_sapbert.annotations import NIL
-from spacy_sapbert.exchange.documents import DOC_ID, OVERLAPPING, AnnotatedText, Annotation, make_doc
+from spacy_sapbert.exchange.documents import DOC_ID, LABEL, OVERLAPPING, AnnotatedText, Annotation, make_doc
 from spacy_sapbert.exchange.fields import ID_SEPARATOR
 
 from ...data.mentions import Mention
 from ..corpora.readers.records import CorpusParts
 from ..corpora.readers.report import ReadingReport
 
-LABEL = "MENTION"
 # Between a document's name and the number of a piece of it.
 PIECE = "#"
 
