@@ -6,11 +6,10 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import quote
 
 from .documents import AnnotatedText, Annotation
 from .fields import ID_SEPARATOR, find_fault_of_id, plain_text, read_kb_id, write_ids
-from .inputs import read_lines, read_text
+from .inputs import name_file, read_lines, read_text
 from .report import ExchangeReport
 
 FORM = "T1, tab, type start end, tab, mention; and N1, tab, Reference T1 id, tab, name"
@@ -136,9 +135,7 @@ def write_brat(documents: Iterable[AnnotatedText], folder: Path, report: Exchang
     prefix (str): What is put before each id, such as "UMLS:". Brat shows ids only that have a resource before a colon.
     """
     for document in documents:
-        name = quote(document.doc_id, safe=" #()+,;=@[]")
-        if name != document.doc_id:
-            report.note_odd("documents whose names are no file names, with % for other characters", document.doc_id)
+        name = name_file(document.doc_id, report)
         (folder / f"{name}.txt").write_bytes(document.text.encode("utf8"))
         lines = list(_make_lines(document, prefix, report))
         (folder / f"{name}.ann").write_bytes("".join(f"{line}\n" for line in lines).encode("utf8"))

@@ -10,7 +10,9 @@ from ..errors import Errors
 from .bioc import read_bioc, write_bioc
 from .brat import read_brat, write_brat
 from .documents import AnnotatedText
+from .inception import read_inception, write_inception
 from .mention_tables import read_csv, read_tsv, write_csv, write_tsv
+from .prodigy import read_prodigy
 from .pubtator import read_pubtator, write_pubtator
 from .report import ExchangeReport
 
@@ -35,6 +37,8 @@ FORMATS = {
     "bioc": Format(read_bioc, write_bioc),
     "brat": Format(read_brat, write_brat, is_folder=True),
     "csv": Format(read_csv, write_csv, is_folder=True),
+    "inception": Format(read_inception, write_inception, is_folder=True),
+    "prodigy": Format(read_prodigy, None),
     "pubtator": Format(read_pubtator, write_pubtator),
     "tsv": Format(read_tsv, write_tsv, is_folder=True),
 }

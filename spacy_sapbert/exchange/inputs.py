@@ -1,4 +1,4 @@
-"""Read the files of other tools: text in UTF-8, its lines, and JSON."""
+"""Files of other tools: their names, text in UTF-8, its lines, and JSON."""
 
 from __future__ import annotations
 
@@ -6,9 +6,23 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from ..errors import Errors
 from .report import ExchangeReport
+
+
+def name_file(name: str, report: ExchangeReport) -> str:
+    """Make a file's name of a document's.
+
+    name (str): The document's name.
+    report (ExchangeReport): Counts names that a file cannot have.
+    RETURNS (str): The name, with "%" and numbers for characters that files cannot have in their names everywhere.
+    """
+    written = quote(name, safe=" #()+,;=@[]")
+    if written != name:
+        report.note_odd("documents whose names are no file names, with % for other characters", name)
+    return written
 
 
 def read_text(path: Path, report: ExchangeReport) -> str | None:
