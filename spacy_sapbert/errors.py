@@ -1,12 +1,13 @@
 """The catalogue of errors, and that of warnings: each says what happened, why that is likely, and what to do."""
 
 from .messages import MISSING_FILE, WRONG_LENGTH, WithCodes
+from .outside_messages import OutsideErrors
 from .warning_messages import Warnings
 
 __all__ = ["Errors", "Warnings"]
 
 
-class Errors(metaclass=WithCodes):
+class Errors(OutsideErrors, metaclass=WithCodes):
     """Messages for situations in which going on would give a wrong answer or none."""
 
     # E1xx: terminologies
@@ -255,27 +256,10 @@ class Errors(metaclass=WithCodes):
         "With matches = 'all', names may overlap, which entities can't. Set `spans_key` as well, to write them to a "
         "group of `doc.spans`, or keep 'longest'."
     )
-
     E463 = (
         "There is no component '{name}' in {path}. Give the folder that `nlp.to_disk` has written, and the name of the "
         "linker in that pipeline."
     )
-
-    # E49x: the service
-    E490 = "The request has more than {limit:,} bytes. Send fewer texts at once; `--max-body` sets the limit."
-    E491 = (
-        "The pipeline has no `sapbert_linker` with concepts, so there is nothing to serve. It has: {found}. Serve a "
-        "pipeline that was saved after `linker.initialize`."
-    )
-    E492 = "The request can't be used: {place}: {reason}. The address /docs shows what each request looks like."
-    E493 = "The pipeline failed with {kind}. The service's log has the details."
-    E494 = "Corrections are not kept here: start the service with `--gold FILE`."
-    E495 = (
-        "The request has {n} texts, the longest of {longest:,} characters. Allowed are {limits}; `--max-texts` and "
-        "`--max-characters` set the limits."
-    )
-    E496 = "Too many requests wait. Try again in a second; `--queue-size` sets how many may wait."
-    E497 = "The document of INCEpTION can't be used: {reason}. Check the recommender's layer and feature there."
 
     # E5xx and E6xx: saved pipelines, terminologies and training data, lists of checksums
     E501 = (

@@ -12,6 +12,7 @@ from pathlib import Path, PureWindowsPath
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any, BinaryIO, TypeVar, cast
+from uuid import uuid4
 
 import numpy as np
 import srsly
@@ -210,6 +211,22 @@ def unpack_with(read: Callable[[Path], T], data: bytes) -> T:
     with TemporaryDirectory() as folder:
         unpack_folder(data, Path(folder))
         return read(Path(folder))
+
+
+@contextmanager
+def write_whole(path: Path) -> Iterator[Path]:
+    """Write a file atomically.
+
+    path (Path): The file.
+    YIELDS (Path): The temporary file. On success, it is moved into place; after an error, it is removed.
+    """
+    # Another run may write there at the same time.
+    temporary = path.with_name(f"{path.name}.{uuid4().hex}.part")
+    try:
+        yield temporary
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -6,15 +6,15 @@ import json
 import platform
 import re
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 from typing_extensions import Self
+
+from spacy_sapbert.files import write_whole
 
 from ..errors import Errors, Warnings
 
@@ -206,22 +206,6 @@ def write_text(path: Path, text: str) -> None:
     """
     with write_whole(path) as temporary:
         temporary.write_text(text, encoding="utf8")
-
-
-@contextmanager
-def write_whole(path: Path) -> Iterator[Path]:
-    """Write a file atomically.
-
-    path (Path): The file.
-    YIELDS (Path): The temporary file. On success, it is moved into place; after an error, it is removed.
-    """
-    # Another run may write there at the same time.
-    temporary = path.with_name(f"{path.name}.{uuid4().hex}.part")
-    try:
-        yield temporary
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def list_versions(*packages: str) -> dict[str, str]:

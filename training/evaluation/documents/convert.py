@@ -11,6 +11,9 @@ import spacy
 from spacy.tokens import Doc
 
 import spacy_sapbert
+from spacy_sapbert.annotations import NIL
+from spacy_sapbert.exchange.docbin import write_docs
+from spacy_sapbert.exchange.fields import split_ids
 from spacy_sapbert.files import fill_folder
 from spacy_sapbert.terminology import Terminology
 
@@ -20,9 +23,9 @@ from ...errors import Errors
 from ..corpora.readers.annotated_lines import ID_KEY
 from ..corpora.readers.formats import find_reader
 from ..corpora.readers.inputs import InputFile, open_input
-from ..corpora.readers.records import CorpusParts, split_ids
+from ..corpora.readers.records import CorpusParts
 from ..corpora.readers.report import OnErrors, ReadingReport
-from .gold import NIL, list_gold_spans, make_gold_docs, write_docs
+from .gold import list_gold_spans, make_gold_docs
 from .ids import KnownIds
 from .splitting import split_documents
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from pathlib import Path
 
-from spacy.tokens import Doc, DocBin, Span, SpanGroup
+from spacy.tokens import Doc, Span
+
+from spacy_sapbert.annotations import NIL
+from spacy_sapbert.exchange.documents import DOC_ID, LABEL, OVERLAPPING, AnnotatedText, Annotation, make_doc
+from spacy_sapbert.exchange.fields import ID_SEPARATOR
 
 from ...data.mentions import Mention
-from ...data.run_folder import write_whole
-from ..corpora.readers.docbin import DOC_ID, OVERLAPPING
 from ..corpora.readers.records import CorpusParts
 from ..corpora.readers.report import ReadingReport
 
-NIL, ID_SEPARATOR, LABEL = "NIL", "|", "MENTION"
 # Between a document's name and the number of a piece of it.
 PIECE = "#"
 
@@ -29,7 +29,7 @@ def name_document(doc: Doc) -> str:
 
 
 def make_gold_docs(
-    corpus: CorpusParts, part: str, make_doc: Callable[[str], Doc], report: ReadingReport
+    corpus: CorpusParts, part: str, tokenize: Callable[[str], Doc], report: ReadingReport
 ) -> Iterator[Doc]:
     """Make the documents of a part of a corpus.
 
@@ -39,7 +39,7 @@ def make_gold_docs(
 
     corpus (CorpusParts): The corpus. Where it has no whole texts, each mention is a document, with the text around it.
     part (str): The part.
-    make_doc (Callable[[str], Doc]): The tokenizer.
+    tokenize (Callable[[str], Doc]): The tokenizer.
     report (ReadingReport): Counts extended and overlapping mentions, and those that are left out.
     YIELDS (Doc): The documents, with their names in `user_data`.
     """
@@ -49,9 +49,9 @@ def make_gold_docs(
         if mention.doc_id in texts:
             mentions[mention.doc_id].append(mention)
         else:
-            yield _make_doc(*_stand_alone(mention, f"{part}-{number}", number), make_doc, report)
+            yield _make_doc(*_stand_alone(mention, f"{part}-{number}", number), tokenize, report)
     for doc_id, text in texts.items():
-        yield _make_doc(doc_id, text, mentions[doc_id], make_doc, report)
+        yield _make_doc(doc_id, text, mentions[doc_id], tokenize, report)
 
 
 def _stand_alone(mention: Mention, name: str, number: int) -> tuple[str, str, list[Mention]]:
@@ -65,52 +65,17 @@ def _stand_alone(mention: Mention, name: str, number: int) -> tuple[str, str, li
 
 
 def _make_doc(
-    doc_id: str, text: str, mentions: list[Mention], make_doc: Callable[[str], Doc], report: ReadingReport
+    doc_id: str, text: str, mentions: list[Mention], tokenize: Callable[[str], Doc], report: ReadingReport
 ) -> Doc:
-    doc = make_doc(text)
-    doc.user_data[DOC_ID] = doc_id
-    spans: list[Span] = []
+    annotations = []
     for mention in mentions:
-        place = f"{mention.place or f'document {doc_id}'}: {mention.text!r:.60}"
+        place = mention.place or f"document {doc_id}"
         if mention.start is None or mention.end is None:
-            report.leave_out("mentions in several pieces", place)
+            report.leave_out("mentions in several pieces", f"{place}: {mention.text!r:.60}")
             continue
-        span = doc.char_span(
-            mention.start,
-            mention.end,
-            label=mention.type or LABEL,
-            kb_id=ID_SEPARATOR.join(mention.ids) or NIL,
-            alignment_mode="expand",
-        )
-        if span is None:
-            report.leave_out("mentions outside of their text", place)
-            continue
-        if (span.start_char, span.end_char) != (mention.start, mention.end):
-            report.note_odd("mentions extended to whole tokens", place)
-        spans.append(span)
-    ents, others = split_overlapping(spans)
-    for span in others:
-        report.note_odd("mentions that overlap a longer one", f"document {doc_id}: {span.text!r:.60}")
-    doc.ents = ents
-    if others:
-        doc.spans[OVERLAPPING] = SpanGroup(doc, name=OVERLAPPING, spans=others)
-    return doc
-
-
-def split_overlapping(spans: Iterable[Span]) -> tuple[list[Span], list[Span]]:
-    """Choose spans that do not overlap: the longest first, the first of equal ones.
-
-    spans (Iterable[Span]): The spans of a document.
-    RETURNS (tuple[list[Span], list[Span]]): The chosen ones and the others, in the order of the text.
-    """
-    chosen: list[Span] = []
-    others: list[Span] = []
-    taken: set[int] = set()
-    for span in sorted(spans, key=lambda span: (span.start - span.end, span.start)):
-        is_free = taken.isdisjoint(range(span.start, span.end))
-        (chosen if is_free else others).append(span)
-        taken.update(range(span.start, span.end) if is_free else ())
-    return sorted(chosen, key=lambda span: span.start), sorted(others, key=lambda span: span.start)
+        kb_id = ID_SEPARATOR.join(mention.ids) or NIL
+        annotations.append(Annotation(mention.start, mention.end, mention.type or LABEL, kb_id, place))
+    return make_doc(AnnotatedText(doc_id, text, annotations), tokenize, report, inside_tokens="expand")
 
 
 def list_gold_spans(doc: Doc) -> list[Span]:
@@ -121,14 +86,3 @@ def list_gold_spans(doc: Doc) -> list[Span]:
     """
     overlapping: Iterable[Span] = doc.spans[OVERLAPPING] if OVERLAPPING in doc.spans else ()
     return [span for span in (*doc.ents, *overlapping) if span.kb_id_]
-
-
-def write_docs(path: Path, docs: Iterable[Doc]) -> None:
-    """Write documents with their names, for `spacy train`.
-
-    path (Path): The file, .spacy; its folder is made if missing.
-    docs (Iterable[Doc]): The documents.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with write_whole(path) as temporary:
-        temporary.write_bytes(DocBin(docs=docs, store_user_data=True).to_bytes())

@@ -8,9 +8,13 @@ from typing import Any, NamedTuple
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 
+from spacy_sapbert.annotations import NIL
+from spacy_sapbert.exchange.documents import split_overlapping
+from spacy_sapbert.exchange.fields import ID_SEPARATOR
+
 from ...errors import Errors
 from ..corpora.readers.records import cut_window
-from .gold import ID_SEPARATOR, NIL, list_gold_spans, name_document, split_overlapping
+from .gold import list_gold_spans, name_document
 
 ENTS = "doc.ents"
 CANDIDATES, SCISPACY_CANDIDATES = "kb_candidates", "kb_ents"

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
-from spacy_sapbert.terminology.readers.lines import invalid_utf8
+from spacy_sapbert.exchange.fields import plain_text, split_ids
+from spacy_sapbert.exchange.prodigy import ID_KEY, parse_prodigy, parse_spans
 
 from ....data.mentions import FORM as UNIFORM_FORM
 from ....data.mentions import Mention, parse_mention
 from .inputs import InputFile
 from .parts import find_parts
-from .records import CorpusParts, locate, plain_text, split_ids
+from .records import CorpusParts, locate
 from .report import ReadingReport
 
 LINES = r"(?P<part>.+)\.jsonl"
-PRODIGY_FORM = '{"text": "a head cold", "spans": [{"start": 2, "end": 11, "label": "DISEASE", "kb_id": "C0009443"}]}'
-ID_KEY = "kb_id"
-REJECTED = ("reject", "ignore")
 
 
 def read_uniform(files: list[InputFile], report: ReadingReport) -> CorpusParts:
@@ -54,55 +49,14 @@ def read_prodigy(files: list[InputFile], report: ReadingReport, *, id_key: str =
     for part, file in find_parts(files, LINES, report).items():
         texts = corpus.texts.setdefault(part, {})
         mentions = corpus.mentions.setdefault(part, [])
-        for place, number, record in _read_records(file, report):
-            if record.get("answer") in REJECTED:
-                report.leave_out("examples that were rejected or ignored", place)
-                continue
-            doc_id = _name_document(record, part, number, texts)
+        for doc_id, place, record in parse_prodigy(file.lines(report), file.label, part, report):
             texts[doc_id] = record["text"]
-            for span in record.get("spans") or []:
-                mentions += _read_span(span, record["text"], doc_id, id_key, place, report)
+            for span, written in parse_spans(record, id_key, place, report):
+                if not written:
+                    report.leave_out(f"spans without {id_key!r} (NIL has to be written)", place)
+                    continue
+                ids = split_ids(written, keep_prefixes=True)
+                mention = Mention("", ids, doc_id, type=span.label, raw_id=written, place=place)
+                mentions.append(locate(mention, plain_text(record["text"]), span.start, span.end))
         corpus.documents[part] = len(texts)
     return corpus
-
-
-def _read_records(file: InputFile, report: ReadingReport) -> Iterator[tuple[str, int, dict[str, Any]]]:
-    for number, line in file.lines(report):
-        if not line.strip():
-            continue
-        place = f"{file.label}, line {number}"
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            report.refuse(place, f"no valid JSON ({error})", PRODIGY_FORM)
-            continue
-        text = record.get("text") if isinstance(record, dict) else None
-        if not isinstance(text, str) or not text.strip() or invalid_utf8(text):
-            report.refuse(place, "'text' has to be text", PRODIGY_FORM)
-        elif not isinstance(record.get("spans") or [], list):
-            report.refuse(place, "'spans' has to be a list", PRODIGY_FORM)
-        else:
-            yield place, number, record
-
-
-def _name_document(record: dict[str, Any], part: str, number: int, known: dict[str, str]) -> str:
-    """Name a text by its document. Texts of one document have a number behind its name, after "#"."""
-    meta = record.get("meta")
-    given = record.get("doc_id") or (meta.get("doc_id") if isinstance(meta, dict) else None)
-    name = str(given) if given else f"{part}-{number}"
-    return f"{name}#{number}" if name in known else name
-
-
-def _read_span(span: Any, text: str, doc_id: str, id_key: str, place: str, report: ReadingReport) -> list[Mention]:
-    values = span if isinstance(span, dict) else {}
-    start, end, raw = values.get("start"), values.get("end"), values.get(id_key)
-    if type(start) is not int or type(end) is not int or not text[max(start, 0) : end].strip() or end > len(text):
-        report.refuse(place, f"a span without a place in the text: {span!r:.80}", PRODIGY_FORM)
-        return []
-    written = "|".join(map(str, raw)) if isinstance(raw, list) else str(raw or "")
-    if not written:
-        report.leave_out(f"spans without {id_key!r} (NIL has to be written)", place)
-        return []
-    ids = split_ids(written, keep_prefixes=True)
-    mention = Mention("", ids, doc_id, type=str(values.get("label") or ""), raw_id=written, place=place)
-    return [locate(mention, plain_text(text), start, end)]

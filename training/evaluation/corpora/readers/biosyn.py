@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from pathlib import PurePosixPath
 
+from spacy_sapbert.exchange.fields import plain_text, split_ids
+
 from ....data.mentions import Mention
 from ....errors import Errors
 from .inputs import InputFile
 from .parts import match_files
-from .records import CorpusParts, plain_text, split_ids
+from .records import CorpusParts
 from .report import ReadingReport
 from .vocabulary import DICTIONARY
 

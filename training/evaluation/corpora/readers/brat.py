@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
+
+from spacy_sapbert.exchange.brat import FORM, BratMention, parse_brat
+from spacy_sapbert.exchange.fields import plain_text, split_ids
 
 from ....data.mentions import Mention
 from ....errors import Errors
 from .inputs import InputFile
 from .parts import PART_NAMES, match_files
-from .records import CorpusParts, locate, plain_text, split_ids
+from .records import CorpusParts, locate
 from .report import ReadingReport
 
 BRAT = r"(?:(?P<part>.+)/)?(?P<doc>[^/]+)\.(?P<kind>txt|ann)"
-FORM = "T1, tab, type start end, tab, mention; and N1, tab, Reference T1 id, tab, name"
-SPANS = re.compile(r"(\S+) (\d+ \d+(?:;\d+ \d+)*)")
-REFERENCE = re.compile(r"\S+ (T\S+) (\S+)")
 WITHOUT_FOLDER = "documents"
 
 
@@ -47,45 +46,20 @@ def read_brat(files: list[InputFile], report: ReadingReport) -> CorpusParts:
 
 
 def _read_document(doc_id: str, text: str, file: InputFile, report: ReadingReport) -> list[Mention]:
-    mentions: dict[str, Mention] = {}
-    ids: dict[str, list[str]] = {}
-    for number, line in file.lines(report):
-        place = f"{file.label}, line {number}"
-        fields = line.split("\t")
-        spans = SPANS.fullmatch(fields[1]) if line.startswith("T") and len(fields) == 3 else None
-        reference = REFERENCE.match(fields[1]) if line.startswith("N") and len(fields) > 1 else None
-        if spans and fields[0] not in mentions:
-            made = _make_mention(doc_id, text, spans[1], spans[2], fields[2])
-            if isinstance(made, str):
-                report.refuse(place, made, FORM)
-            else:
-                mentions[fields[0]] = replace(made, place=place)
-        elif reference:
-            ids.setdefault(reference[1], []).append(reference[2])
-        elif line.startswith(("T", "N")):
-            report.refuse(place, f"an unknown line, or a second {fields[0]}: {line!r:.60}", FORM)
-        elif line.strip():
-            report.leave_out("annotations that are neither mentions nor normalizations", place)
-    for name, mention in mentions.items():
-        if name not in ids:
+    mentions = []
+    for mention in parse_brat(text, file.lines(report), file.label, report):
+        if mention.ids:
+            mentions.append(_make_mention(doc_id, text, mention))
+        else:
             report.leave_out("mentions that no line normalizes (NIL has to be written)", mention.place)
-    return [_identify(mention, ids[name]) for name, mention in mentions.items() if name in ids]
+    return mentions
 
 
-def _make_mention(doc_id: str, text: str, kind: str, spans: str, written: str) -> Mention | str:
-    places = [(int(start), int(end)) for start, end in (span.split(" ") for span in spans.split(";"))]
-    found = " ".join(text[start:end] for start, end in places)
-    if not written.strip():
-        return "an empty mention"
-    if found.split() != written.split():
-        return f"the text at {places} is {found!r:.80}, but the mention is {written!r:.80}"
-    between = "".join(text[end:start] for (_, end), (start, _) in zip(places, places[1:], strict=False))
-    if between.strip():
-        return Mention(" ".join(written.split()), [], doc_id, type=kind, fragments=[list(span) for span in places])
-    # A mention that goes over a line end has a piece for each line.
-    return locate(Mention(written, [], doc_id, type=kind), plain_text(text), places[0][0], places[-1][1])
-
-
-def _identify(mention: Mention, written: list[str]) -> Mention:
-    raw_id = "|".join(written)
-    return replace(mention, ids=split_ids(raw_id, keep_prefixes=True), raw_id=raw_id)
+def _make_mention(doc_id: str, text: str, found: BratMention) -> Mention:
+    raw_id = "|".join(found.ids)
+    ids = split_ids(raw_id, keep_prefixes=True)
+    mention = Mention(found.text, ids, doc_id, type=found.type, raw_id=raw_id, place=found.place)
+    if found.is_in_pieces(text):
+        fragments = [list(place) for place in found.places]
+        return replace(mention, text=" ".join(found.text.split()), fragments=fragments)
+    return locate(mention, plain_text(text), found.places[0][0], found.places[-1][1])

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import chain
 
-import spacy
-from spacy.tokens import Doc, DocBin, Span
+from spacy.tokens import Doc, Span
+
+from spacy_sapbert.exchange.docbin import parse_docs
+from spacy_sapbert.exchange.documents import DOC_ID, OVERLAPPING
+from spacy_sapbert.exchange.fields import plain_text, split_ids
 
 from ....data.mentions import Mention
 from .inputs import InputFile
 from .parts import find_parts
-from .records import CorpusParts, locate, plain_text, split_ids
+from .records import CorpusParts, locate
 from .report import ReadingReport
 
 DOCBIN = r"(?P<part>.+)\.spacy"
-FORM = "documents with entities and their ids in kb_id_, saved by DocBin.to_disk"
-# The document's id in `Doc.user_data`, and the span group of mentions that overlap an entity.
-DOC_ID, OVERLAPPING = "doc_id", "overlapping"
 
 
 def read_docbin(files: list[InputFile], report: ReadingReport) -> CorpusParts:
@@ -31,28 +31,13 @@ def read_docbin(files: list[InputFile], report: ReadingReport) -> CorpusParts:
     for part, file in find_parts(files, DOCBIN, report).items():
         texts = corpus.texts.setdefault(part, {})
         mentions = corpus.mentions.setdefault(part, [])
-        for number, doc in enumerate(read_docs(file, report), 1):
+        for number, doc in enumerate(parse_docs(file.read(), file.label, report), 1):
             doc_id = str(doc.user_data.get(DOC_ID) or f"{part}-{number}")
             doc_id = f"{doc_id}#{number}" if doc_id in texts else doc_id
             texts[doc_id] = doc.text
             mentions += _read_spans(doc, doc_id, f"{file.label}, document {doc_id}", report)
         corpus.documents[part] = len(texts)
     return corpus
-
-
-def read_docs(file: InputFile, report: ReadingReport) -> Iterable[Doc]:
-    """Read the documents of a file.
-
-    file (InputFile): The file.
-    report (ReadingReport): Gets the file if it is damaged.
-    RETURNS (Iterable[Doc]): The documents, with a vocabulary of their own.
-    """
-    try:
-        return list(DocBin().from_bytes(file.read()).get_docs(spacy.blank("xx").vocab))
-    # Whatever zlib, msgpack and NumPy raise for bytes of another kind.
-    except Exception as error:
-        report.refuse(file.label, f"no documents of spaCy ({error!r:.120})", FORM)
-        return []
 
 
 def _read_spans(doc: Doc, doc_id: str, place: str, report: ReadingReport) -> list[Mention]:

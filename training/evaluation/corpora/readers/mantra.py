@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from spacy_sapbert.exchange.fields import split_ids
+
 from ....data.mentions import Mention
-from .records import CorpusParts, locate, split_ids
+from .records import CorpusParts, locate
 from .report import ReadingReport
 
 DISCONTINUOUS, ANNOTATIONS = "_discontinuous", "_annotations"

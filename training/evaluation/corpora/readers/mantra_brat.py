@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from spacy_sapbert.exchange.fields import plain_text
+
 from ....data.mentions import Mention
 from ....errors import Errors
 from .inputs import InputFile
 from .mantra import add_mentions, make_mention
 from .parts import match_files
-from .records import CorpusParts, plain_text
+from .records import CorpusParts
 from .report import ReadingReport
 
 BRAT = r"(?:.*/)?(?P<language>English|German|French|Spanish|Dutch)/(?P<set>[^/]+)/(?P<doc>[^/]+)\.(?P<kind>txt|ann)"

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from xml.parsers import expat
 
+from spacy_sapbert.exchange.fields import plain_text
+
 from ....data.mentions import Mention
 from .inputs import InputFile
 from .mantra import add_mentions, make_mention
 from .parts import match_files
-from .records import CorpusParts, plain_text
+from .records import CorpusParts
 from .report import ReadingReport
 
 XML = r"(?:.*/)?(?P<set>[A-Za-z]+)_GSC_(?P<language>[a-z]{2})_man\.xml"

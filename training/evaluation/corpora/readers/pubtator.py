@@ -2,116 +2,50 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+
+from spacy_sapbert.exchange.fields import ANY_ID_SEPARATOR, plain_text, split_ids
+from spacy_sapbert.exchange.pubtator import (
+    FORM,
+    RELATION_FIELDS,
+    PubTatorDocument,
+    find_fault,
+    list_mention_lines,
+    parse_pubtator,
+)
 
 from ....data.mentions import Mention
 from ....errors import Errors
 from .inputs import InputFile
 from .parts import PART_NAMES, find_parts, match_files
-from .records import ID_SEPARATOR, CorpusParts, locate, plain_text, split_ids
+from .records import CorpusParts, locate
 from .report import ReadingReport
 
-FORM = "PMID|t|title, PMID|a|abstract, then lines of PMID, start, end, mention, type and ids with tabs between them"
-TEXT_LINE = re.compile(r"([^|\t]+)\|([ta])\|(.*)")
 MEDMENTIONS = r"(?:.*/)?corpus_pubtator(?:_pmids_(?P<part>trng|train|dev|test))?\.txt"
-RELATION_FIELDS = 4
 
 
-@dataclass
-class Document:
-    """A document as it stands in the file.
-
-    doc_id (str): Its PMID.
-    place (str): The file and line of its start.
-    title (str | None): Its title.
-    abstract (str | None): Its abstract.
-    lines (list[tuple[int, list[str]]]): The numbers and fields of the lines below.
-    """
-
-    doc_id: str
-    place: str
-    title: str | None = None
-    abstract: str | None = None
-    lines: list[tuple[int, list[str]]] = field(default_factory=list)
-
-    @property
-    def text(self) -> str:
-        """The text that offsets refer to: title, one character, abstract."""
-        return plain_text(" ".join(part for part in (self.title, self.abstract) if part is not None))
-
-
-def read_documents(file: InputFile, report: ReadingReport) -> Iterator[Document]:
-    """Read the documents of a file. Empty lines end them, and so does another PMID.
-
-    file (InputFile): The file.
-    report (ReadingReport): Gets malformed records.
-    YIELDS (Document): The documents in their order.
-    """
-    document: Document | None = None
-    for number, line in file.lines(report):
-        place = f"{file.label}, line {number}"
-        found = TEXT_LINE.fullmatch(line)
-        fields = line.split("\t")
-        doc_id = found[1].strip() if found else fields[0].strip()
-        if document and (not line.strip() or (found and doc_id != document.doc_id)):
-            yield document
-            document = None
-        if not line.strip():
-            continue
-        if found:
-            document = document or Document(doc_id, place)
-            kind = "title" if found[2] == "t" else "abstract"
-            if getattr(document, kind) is not None or document.lines:
-                report.refuse(f"{place}, document {doc_id}", f"a second {kind}, or one below mentions", FORM)
-                continue
-            setattr(document, kind, found[3])
-        elif document is None or doc_id != document.doc_id:
-            report.refuse(f"{place}, document {doc_id:.40}", "a line that belongs to no title above it", FORM)
-        else:
-            document.lines.append((number, fields))
-    if document:
-        yield document
-
-
-def read_mentions(document: Document, file: InputFile, types: Sequence[str], report: ReadingReport) -> list[Mention]:
+def read_mentions(
+    document: PubTatorDocument, file: InputFile, types: Sequence[str], report: ReadingReport
+) -> list[Mention]:
     """Read the mentions of a document.
 
-    document (Document): The document.
+    document (PubTatorDocument): The document.
     file (InputFile): The file, for messages.
     types (Sequence[str]): The types of mentions to keep; empty for all.
     report (ReadingReport): Gets the records that are excluded.
     RETURNS (list[Mention]): The mentions in their order.
     """
     text, mentions = document.text, []
-    for number, fields in document.lines:
-        place = f"{file.label}, line {number}, document {document.doc_id}"
-        if len(fields) == RELATION_FIELDS:
-            report.leave_out("relations", place)
-        elif len(fields) not in (5, 6, 7):
-            report.refuse(place, f"{len(fields)} fields between tabs", FORM)
-        elif types and fields[4].strip() not in types:
+    for place, fields in list_mention_lines(document, file.label, report):
+        if types and fields[4].strip() not in types:
             report.leave_out("mentions of other types", place)
-        elif reason := _find_fault(text, fields):
+        elif reason := find_fault(text, fields):
             report.refuse(place, reason, FORM)
         else:
             mentions.append(_make_mention(document.doc_id, text, fields, place))
             if mentions[-1].text != plain_text(fields[3]):
                 report.note_odd("mentions with other spaces than their text, which is taken", place)
     return mentions
-
-
-def _find_fault(text: str, fields: list[str]) -> str | None:
-    if not (fields[1].strip().isdecimal() and fields[2].strip().isdecimal()):
-        return f"the offsets {fields[1]!r:.20} and {fields[2]!r:.20} are not both numbers"
-    start, end = int(fields[1]), int(fields[2])
-    if not fields[3].strip():
-        return "an empty mention"
-    # Spaces may differ: NCBI-disease has a mention with two at its end that the text does not have.
-    if text[start:end].split() != fields[3].split():
-        return f"the text from {start} to {end} is {text[start:end]!r:.80}, but the mention is {fields[3]!r:.80}"
-    return None
 
 
 def _make_mention(doc_id: str, text: str, fields: list[str], place: str) -> Mention:
@@ -124,7 +58,7 @@ def _make_mention(doc_id: str, text: str, fields: list[str], place: str) -> Ment
         type=fields[4].strip(),
         raw_id=raw_id,
         # Where the counts differ, nobody can tell which part has which id.
-        parts=parts if len(parts) == len(ID_SEPARATOR.split(raw_id)) and all(parts) else [],
+        parts=parts if len(parts) == len(ANY_ID_SEPARATOR.split(raw_id)) and all(parts) else [],
         place=place,
     )
     return locate(mention, text, int(fields[1]), int(fields[2]))
@@ -144,7 +78,7 @@ def read_pubtator(
     parts = find_parts(files, pattern, report)
     collector = _Collector(parts, types, report)
     for part, file in parts.items():
-        for document in read_documents(file, report):
+        for document in parse_pubtator(file.lines(report), file.label, report):
             collector.add(part, document, file)
     return collector.corpus
 
@@ -164,7 +98,7 @@ def read_medmentions(files: list[InputFile], report: ReadingReport) -> CorpusPar
         raise ValueError(Errors.E703.format(pattern=MEDMENTIONS, found=", ".join(file.label for _, file in matched)))
     part_of = _read_lists(lists, report)
     collector = _Collector((part for part, _ in lists), (), report)
-    for document in read_documents(texts[0], report):
+    for document in parse_pubtator(texts[0].lines(report), texts[0].label, report):
         if document.doc_id in part_of:
             collector.add(part_of[document.doc_id], document, texts[0])
         else:
@@ -196,7 +130,7 @@ class _Collector:
         self._types = types
         self._report = report
 
-    def add(self, part: str, document: Document, file: InputFile) -> None:
+    def add(self, part: str, document: PubTatorDocument, file: InputFile) -> None:
         place = f"{document.place}, document {document.doc_id}"
         parts = self.seen.setdefault(document.doc_id, set())
         if part in parts:

@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field, replace
 
 from ....data.mentions import Mention
 
 WINDOW = 100
-# Prefixes of ids in NCBI-disease, BC5CDR, CTD and MedMentions that their dictionaries lack.
-PREFIX = re.compile(r"^(?:MESH|OMIM|UMLS):", re.IGNORECASE)
-# White space as well: ids are written to files with tabs between fields.
-ID_SEPARATOR = re.compile(r"[|+,;\s]")
-# Signs of NIL in corpora.
-NIL = frozenset({"", "-1", "-", "nil", "none", "null", "cui-less", "cuiless", "concept_less"})
-BREAK = re.compile(r"[\t\r\n\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 
 
 @dataclass
@@ -35,27 +27,6 @@ class CorpusParts:
     dictionaries: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
     texts: dict[str, dict[str, str]] = field(default_factory=dict)
     releases: dict[str, str] = field(default_factory=dict)
-
-
-def split_ids(raw: str, *, keep_prefixes: bool = False) -> list[str]:
-    """Split a field of ids, without signs of NIL.
-
-    raw (str): Ids with "|", "+", ",", ";" or a space between them.
-    keep_prefixes (bool): Keep prefixes such as "MESH:".
-    RETURNS (list[str]): Distinct ids, none for NIL.
-    """
-    parts = ID_SEPARATOR.split(raw)
-    ids = (part.strip() if keep_prefixes else PREFIX.sub("", part.strip()).strip() for part in parts)
-    return list(dict.fromkeys(part for part in ids if part.lower() not in NIL))
-
-
-def plain_text(text: str) -> str:
-    """Replace each tab and line end by a space, so that offsets stay as they are.
-
-    text (str): The text.
-    RETURNS (str): Text of one line, equally long.
-    """
-    return BREAK.sub(" ", text)
 
 
 def trim_span(text: str, start: int, end: int) -> tuple[int, int]:

@@ -6,10 +6,12 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from spacy_sapbert.exchange.fields import plain_text
+
 from ....errors import Errors
 from .inputs import InputFile
 from .parts import match_files
-from .records import CorpusParts, plain_text
+from .records import CorpusParts
 from .report import ReadingReport
 from .vocabulary import DICTIONARY
 

@@ -6,10 +6,12 @@ import csv
 import re
 from collections.abc import Iterator
 
+from spacy_sapbert.exchange.fields import plain_text, split_ids
+
 from ....data.mentions import Mention
 from .inputs import InputFile
 from .parts import check_folds, find_parts
-from .records import CorpusParts, locate, plain_text, split_ids
+from .records import CorpusParts, locate
 from .report import ReadingReport
 from .vocabulary import DICTIONARY
 

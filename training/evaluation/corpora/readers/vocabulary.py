@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from spacy_sapbert.exchange.fields import plain_text, split_ids
+
 from ....errors import Errors
 from .inputs import InputFile
 from .parts import match_files
-from .records import CorpusParts, plain_text, split_ids
+from .records import CorpusParts
 from .report import ReadingReport
 
 DICTIONARY = "dictionary"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 
+from spacy_sapbert.exchange.fields import plain_text, split_ids
+
 from ....data.mentions import Mention
 from .inputs import InputFile
 from .parts import find_parts
-from .records import CorpusParts, locate, plain_text, split_ids
+from .records import CorpusParts, locate
 from .report import ReadingReport
 
 XLBEL = r"(?:.*/)?(?P<part>[a-z]{2})_1k_test_query(?:_with_context)?\.txt"

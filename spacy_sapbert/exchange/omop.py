@@ -1,0 +1,206 @@
+"""OMOP: a row of the table NOTE_NLP (CDM 5.4) for each mention, with concepts of Athena's CONCEPT.csv."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import date
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import polars as pl
+from spacy.tokens import Doc, Span
+
+from .. import __version__
+from ..errors import Errors
+from ..files import write_whole
+from ..terminology.codes import Key
+from .code_systems import normalize_source
+from .codes_of import Code, CodeFinder
+from .documents import list_spans, name_docs
+from .fields import plain_text
+from .report import ExchangeReport
+
+# The columns in their order, and the most characters that a text may have.
+COLUMNS: dict[str, int | None] = {
+    "note_nlp_id": None,
+    "note_id": None,
+    "section_concept_id": None,
+    "snippet": 250,
+    "offset": 50,
+    "lexical_variant": 250,
+    "note_nlp_concept_id": None,
+    "note_nlp_source_concept_id": None,
+    "nlp_system": 250,
+    "nlp_date": None,
+    "nlp_datetime": None,
+    "term_exists": 1,
+    "term_temporal": 50,
+    "term_modifiers": 2000,
+}
+# How Athena names vocabularies, by the source as in `CODE_SYSTEMS`.
+VOCABULARIES = {
+    "ATC": "ATC",
+    "CPT": "CPT4",
+    "CVX": "CVX",
+    "ICD-O": "ICDO3",
+    "ICD10": "ICD10",
+    "ICD10CM": "ICD10CM",
+    "ICD10PCS": "ICD10PCS",
+    "ICD9CM": "ICD9CM",
+    "LNC": "LOINC",
+    "MDR": "MedDRA",
+    "MSH": "MeSH",
+    "NCI": "NCIt",
+    "RXNORM": "RxNorm",
+    "SNOMEDCT_US": "SNOMED",
+}
+CONCEPT_COLUMNS = ("concept_id", "vocabulary_id", "concept_code", "standard_concept")
+FORM = "documents named by the note_id of their note, a whole number"
+# The id of "No matching concept".
+NO_CONCEPT = 0
+WINDOW = 100
+
+
+class OmopConcept(NamedTuple):
+    """A concept of OMOP.
+
+    concept_id (int): Its id.
+    is_standard (bool): Whether it is a standard concept.
+    """
+
+    concept_id: int
+    is_standard: bool
+
+
+def read_concepts(path: Path, wanted: Iterable[Key]) -> dict[Key, OmopConcept]:
+    """Read the concepts of codes.
+
+    path (Path): CONCEPT.csv as Athena hands it out, with tabs between columns.
+    wanted (Iterable[Key]): Athena's vocabularies and the codes in them.
+    RETURNS (dict[Key, OmopConcept]): By vocabulary and code, those that the file has.
+    RAISES (FileNotFoundError): If there is no such file.
+    RAISES (ValueError): If it is another file.
+    """
+    if not path.is_file():
+        raise FileNotFoundError(Errors.E102.format(file=path, cwd=Path.cwd()))
+    table = pl.scan_csv(path, separator="\t", quote_char=None, infer_schema=False)
+    found = table.collect_schema().names()
+    missing = [column for column in CONCEPT_COLUMNS if column not in found]
+    if missing:
+        raise ValueError(Errors.E474.format(path=path, missing=", ".join(missing), found=", ".join(found)[:200]))
+    keys = pl.LazyFrame(list(set(wanted)), {"vocabulary_id": pl.String(), "concept_code": pl.String()}, orient="row")
+    rows = table.select(CONCEPT_COLUMNS).join(keys, on=["vocabulary_id", "concept_code"], how="semi").collect()
+    return {
+        (vocabulary, code): OmopConcept(int(id_), standard == "S")
+        for id_, vocabulary, code, standard in rows.iter_rows()
+    }
+
+
+class NoteNlp:
+    """Make rows of NOTE_NLP.
+
+    codes (CodeFinder): Finds the codes of mentions.
+    report (ExchangeReport): Names and counts mentions that get the concept 0.
+    vocabularies (Mapping[str, str]): Athena's vocabularies of further sources, by source.
+    sources (Sequence[str]): The sources to look in, in this order; empty for all.
+    nlp_date (date | None): The date of the processing; None for today.
+    """
+
+    def __init__(
+        self,
+        codes: CodeFinder,
+        report: ExchangeReport,
+        *,
+        vocabularies: Mapping[str, str] | None = None,
+        sources: Sequence[str] = (),
+        nlp_date: date | None = None,
+    ) -> None:
+        added = {normalize_source(source): name for source, name in (vocabularies or {}).items()}
+        self._codes, self._report = codes, report
+        self._vocabularies = {**VOCABULARIES, **added}
+        self._sources = [normalize_source(source) for source in sources]
+        self._date = nlp_date or date.today()
+
+    def list_rows(
+        self, docs: Iterable[Doc], concepts: Path, spans_keys: Sequence[str] = (), first_id: int = 1
+    ) -> Iterator[dict[str, Any]]:
+        """List the rows of documents.
+
+        docs (Iterable[Doc]): The documents, named by the note_id of their note.
+        concepts (Path): Athena's CONCEPT.csv.
+        spans_keys (Sequence[str]): Span groups with further mentions.
+        first_id (int): The note_nlp_id of the first row.
+        YIELDS (dict[str, Any]): A row for each mention, with the columns of `COLUMNS`.
+        RAISES (ValueError): If a document is not named by a whole number, unless errors are skipped.
+        """
+        notes: list[tuple[int, Span]] = []
+        for name, doc in name_docs(docs, self._report):
+            if name.isascii() and name.isdecimal():
+                notes += [(int(name), span) for span in list_spans(doc, spans_keys)]
+            else:
+                self._report.refuse(f"document {name}", "its name is no whole number", FORM)
+        found = [self._list_keys(span) for _, span in notes]
+        known = read_concepts(concepts, (key for keys in found for key in keys))
+        for number, ((note_id, span), keys) in enumerate(zip(notes, found, strict=True), first_id):
+            yield self._make_row(number, note_id, span, keys, known)
+
+    def _list_keys(self, span: Span) -> list[Key]:
+        codes = [code for found in self._codes.find(span).values() for code in found]
+        if self._sources:
+            codes = [code for source in self._sources for code in codes if code.source == source]
+        return [(self._vocabularies[code.source], code.code) for code in codes if code.source in self._vocabularies]
+
+    def _make_row(
+        self, number: int, note_id: int, span: Span, keys: list[Key], known: Mapping[Key, OmopConcept]
+    ) -> dict[str, Any]:
+        concepts = [known[key] for key in keys if key in known]
+        standard = next((concept.concept_id for concept in concepts if concept.is_standard), NO_CONCEPT)
+        reason = "" if standard else self._explain(span, keys, concepts)
+        place = f"note {note_id}, {span.start_char}: {span.text!r:.60}"
+        if reason:
+            self._report.note_odd(f"mentions with the concept 0: {reason}", place)
+        row: dict[str, Any] = dict.fromkeys(COLUMNS, "")
+        row |= {
+            "note_nlp_id": number,
+            "note_id": note_id,
+            "section_concept_id": NO_CONCEPT,
+            "snippet": _cut_snippet(span),
+            "offset": str(span.start_char),
+            "lexical_variant": plain_text(span.text)[: COLUMNS["lexical_variant"]],
+            "note_nlp_concept_id": standard,
+            "note_nlp_source_concept_id": concepts[0].concept_id if concepts else NO_CONCEPT,
+            "nlp_system": f"spacy-sapbert {__version__}",
+            "nlp_date": self._date.isoformat(),
+            "term_modifiers": f"unmapped={reason}" if reason else "",
+        }
+        if len(row["lexical_variant"]) < len(span.text):
+            self._report.note_odd("mentions that are too long for their column, and were cut", place)
+        return row
+
+    def _explain(self, span: Span, keys: list[Key], concepts: list[OmopConcept]) -> str:
+        codes: list[Code] = [code for found in self._codes.find(span).values() for code in found]
+        if not codes:
+            return "the mention has no concept"
+        if not keys:
+            return "the concept has no code in a vocabulary of Athena"
+        return "its codes are not standard concepts" if concepts else "CONCEPT.csv has none of its codes"
+
+
+def _cut_snippet(span: Span) -> str:
+    """Cut out the text around a mention, so that it fits into its column."""
+    text, start = span.doc.text, max(0, span.start_char - WINDOW)
+    width = COLUMNS["snippet"] or 0
+    return plain_text(text[start : min(len(text), span.end_char + WINDOW)])[:width]
+
+
+def write_note_nlp(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write rows of NOTE_NLP, with commas between columns and their names in the first line. The file appears whole.
+
+    path (Path): The file.
+    rows (Iterable[Mapping[str, Any]]): The rows.
+    """
+    with write_whole(path) as temporary, temporary.open("w", encoding="utf8", newline="") as file:
+        writer = csv.DictWriter(file, list(COLUMNS), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)

@@ -1,0 +1,45 @@
+"""The errors of exchange formats and of the service: each says what happened, why that is likely, and what to do."""
+
+
+class OutsideErrors:
+    """Messages for what comes from outside, or goes there."""
+
+    # E47x: exchange formats
+    E470 = (
+        "{place}: {reason}. The form is {form}. The file is probably damaged or of another kind, or the "
+        "format cannot hold this. Correct it, or have such records left out and counted with errors = 'skip' "
+        "(--errors skip)."
+    )
+    E471 = (
+        "The URI of the code system '{source}' is not known, and FHIR asks for one. Give it as `systems` (--system "
+        "{source}=URI), or choose among the known sources: {known}."
+    )
+    E472 = (
+        "{path} is there already, and not empty. Files of another conversion among the new ones would be taken for "
+        "theirs. Give another path, or delete it."
+    )
+    E473 = "There is no format '{name}' to {direction}. There are: {known}."
+    E474 = (
+        "{path} is not Athena's CONCEPT.csv, because it has no column {missing}. Its columns are: {found}. Give the "
+        "file as it is in the download, with tabs between columns."
+    )
+    E475 = (
+        "{path} has no column {missing}. Its columns are: {found}. Name them in the first line, with commas between "
+        "them in a .csv and tabs in a .tsv."
+    )
+
+    # E49x: the service
+    E490 = "The request has more than {limit:,} bytes. Send fewer texts at once; `--max-body` sets the limit."
+    E491 = (
+        "The pipeline has no `sapbert_linker` with concepts, so there is nothing to serve. It has: {found}. Serve a "
+        "pipeline that was saved after `linker.initialize`."
+    )
+    E492 = "The request can't be used: {place}: {reason}. The address /docs shows what each request looks like."
+    E493 = "The pipeline failed with {kind}. The service's log has the details."
+    E494 = "Corrections are not kept here: start the service with `--gold FILE`."
+    E495 = (
+        "The request has {n} texts, the longest of {longest:,} characters. Allowed are {limits}; `--max-texts` and "
+        "`--max-characters` set the limits."
+    )
+    E496 = "Too many requests wait. Try again in a second; `--queue-size` sets how many may wait."
+    E497 = "The document of INCEpTION can't be used: {reason}. Check the recommender's layer and feature there."

@@ -1,0 +1,34 @@
+"""Texts with annotations for property tests, and tokenizers that can hold any of them."""
+
+import spacy
+from hypothesis import strategies as st
+from spacy.tokens import Doc
+
+from spacy_sapbert.exchange.documents import AnnotatedText, Annotation
+
+VOCAB = spacy.blank("en").vocab
+# Letters, white space of all kinds, a character beyond the basic plane, and what formats use as separators.
+CHARACTERS = "abé \n\t\r\u2028\x85\ufeff😀𝔸|:;,#\"'\\<&"
+LABELS = ("DISEASE", "Sign")
+IDS = ("", "NIL", "C0009443", "HP:0001649", "C1|MESH:D2")
+
+
+def tokenize(text):
+    """Make a document with a token for each character, so that any span is one of tokens."""
+    return Doc(VOCAB, words=list(text), spaces=[False] * len(text))
+
+
+@st.composite
+def annotated_texts(draw, characters=CHARACTERS, ids=IDS, labels=LABELS, n_annotations=5):
+    text = draw(st.text(st.sampled_from(characters), min_size=0, max_size=30))
+    annotations = []
+    for _ in range(draw(st.integers(0, n_annotations)) if text else 0):
+        start = draw(st.integers(0, len(text) - 1))
+        end = draw(st.integers(start + 1, len(text)))
+        annotations.append(Annotation(start, end, draw(st.sampled_from(labels)), draw(st.sampled_from(ids))))
+    name = draw(st.sampled_from(["a", "b 1", "c#2"]))
+    return AnnotatedText(name, text, list(dict.fromkeys(annotations)))
+
+
+def count_refused(report):
+    return report.left_out.get("malformed", {"count": 0})["count"]

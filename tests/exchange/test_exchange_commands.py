@@ -1,0 +1,124 @@
+"""The commands of `python -m spacy_sapbert.exchange`: files appear whole, and their reports beside them."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+import spacy
+from spacy.tokens import Doc, DocBin, Span
+from typer.testing import CliRunner
+
+from spacy_sapbert.exchange.__main__ import app
+from spacy_sapbert.exchange.documents import DOC_ID, OVERLAPPING
+from spacy_sapbert.exchange.formats import FORMATS
+
+nlp = spacy.blank("en")
+TEXT = "She had a head cold😀 and\nfever."
+
+
+@pytest.fixture
+def docs(tmp_path):
+    first, second = nlp.make_doc(TEXT), nlp.make_doc("No fever")
+    first.user_data[DOC_ID] = second.user_data[DOC_ID] = "note"
+    first.ents = [first.char_span(10, 19, "DISEASE", kb_id="C0009443"), first.char_span(25, 30, "SIGN", kb_id="NIL")]
+    first.spans["more"] = [Span(first, 3, 4, "PART", kb_id="C0000001|C0000002")]
+    path = tmp_path / "docs.spacy"
+    DocBin(docs=[first, second], store_user_data=True).to_disk(path)
+    return path
+
+
+def run(*arguments):
+    result = CliRunner().invoke(app, list(map(str, arguments)))
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def list_mentions(doc):
+    spans = [*doc.ents, *doc.spans.get(OVERLAPPING, ())]
+    return [(span.start_char, span.end_char, span.label_, span.kb_id_) for span in spans]
+
+
+@pytest.mark.parametrize("name", [name for name, format_ in FORMATS.items() if format_.read and format_.write])
+def test_documents_go_out_and_come_back(tmp_path, docs, name):
+    out, back = tmp_path / "out", tmp_path / "new" / "back.spacy"
+    printed = run("to", name, docs, out, "--spans-key", "more", "--prefix", "UMLS:", "--errors", "skip")
+    assert "documents with the name of another one" in printed
+    report = json.loads((tmp_path / "out.report.json").read_text(encoding="utf8"))
+    assert report["counts"] == {"documents": 2, "mentions": 3} and not report["left_out"]
+    run("from", name, out, back, "--prefix", "UMLS:")
+    found = list(DocBin().from_disk(back).get_docs(nlp.vocab))
+    # A PubTator document ends where its text does, but has no line breaks.
+    assert [doc.text.replace("\n", " ") for doc in found] == [TEXT.replace("\n", " "), "No fever"]
+    assert [doc.user_data[DOC_ID] for doc in found] == ["note", "note#2"]
+    assert list_mentions(found[0]) == [
+        (10, 19, "DISEASE", "C0009443"),
+        (25, 30, "SIGN", "NIL"),
+        (10, 14, "PART", "C0000001|C0000002"),
+    ]
+    data = json.loads((tmp_path / "new" / "back.spacy.report.json").read_text(encoding="utf8"))
+    assert data["counts"] == {
+        "documents": 2,
+        "mentions": 3,
+        "mentions without an id": 0,
+        "mentions in the span group 'overlapping'": 1,
+    }
+    assert not list(tmp_path.glob("**/*.part"))
+
+
+def test_fhir_is_written_as_lines(tmp_path, docs):
+    out = tmp_path / "out.jsonl"
+    run("to-fhir", docs, out, "--source", "UMLS", "--source", "MSH", "--version", "UMLS=2025AB", "--spans-key", "more")
+    rows = [json.loads(line) for line in out.read_text(encoding="utf8").splitlines()]
+    assert [row["codeableConcept"].get("coding", [{}])[0].get("code") for row in rows] == ["C0009443", None, "C0000001"]
+    report = json.loads((tmp_path / "out.jsonl.report.json").read_text(encoding="utf8"))
+    assert report["left_out"]["concepts without a code in MSH"]["count"] == 3
+    with pytest.raises(ValueError, match="E404.*--version is 'UMLS'.*SOURCE=VALUE"):
+        run("to-fhir", docs, out, "--version", "UMLS")
+
+
+def test_mentions_inside_of_tokens_are_counted_or_expanded(tmp_path):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.txt").write_text("headcold", encoding="utf8")
+    (tmp_path / "in" / "a.ann").write_text("T1\tD 4 8\tcold\nN1\tReference T1 X:1\tcold\n", encoding="utf8")
+    out = tmp_path / "a.spacy"
+    assert "mentions that begin or end inside of a token" in run("from", "brat", tmp_path / "in", out)
+    assert [list(doc.ents) for doc in DocBin().from_disk(out).get_docs(nlp.vocab)] == [[]]
+    run("from", "brat", tmp_path / "in", out, "--inside-tokens", "expand")
+    [doc] = DocBin().from_disk(out).get_docs(nlp.vocab)
+    assert [(ent.text, ent.kb_id_) for ent in doc.ents] == [("headcold", "X:1")]
+    with pytest.raises(ValueError, match="E404.*inside_tokens.*leave_out or expand"):
+        run("from", "brat", tmp_path / "in", out, "--inside-tokens", "shift")
+
+
+def test_what_is_refused(tmp_path, docs):
+    run("to", "brat", docs, tmp_path / "out")
+    with pytest.raises(FileExistsError, match="E472"):
+        run("to", "brat", docs, tmp_path / "out")
+    with pytest.raises(ValueError, match="E473.*'word' to write.*brat"):
+        run("to", "word", docs, tmp_path / "other")
+    with pytest.raises(ValueError, match="E473.*'word' to read.*brat"):
+        run("from", "word", tmp_path / "out", tmp_path / "other")
+    with pytest.raises(FileNotFoundError, match="E102"):
+        run("from", "brat", tmp_path / "nothing", tmp_path / "other")
+    with pytest.raises(FileNotFoundError, match="E102"):
+        run("to", "brat", tmp_path / "nothing.spacy", tmp_path / "other")
+    (tmp_path / "bad.spacy").write_bytes(b"no")
+    with pytest.raises(ValueError, match="E470.*no documents of spaCy"):
+        run("to", "brat", tmp_path / "bad.spacy", tmp_path / "other")
+
+
+def test_a_document_that_cannot_be_written_leaves_nothing_behind(tmp_path):
+    doc = Doc(nlp.vocab, ["a"])
+    doc.ents = [Span(doc, 0, 1, "two words", kb_id="C1")]
+    DocBin(docs=[doc]).to_disk(tmp_path / "docs.spacy")
+    with pytest.raises(ValueError, match="E470.*two words"):
+        run("to", "brat", tmp_path / "docs.spacy", tmp_path / "out")
+    assert not list((tmp_path / "out").iterdir()) and not (tmp_path / "out.report.json").exists()
+
+
+def test_nothing_of_this_is_imported_when_spacy_starts():
+    code = "import sys, spacy; spacy.blank('en'); print([m for m in sys.modules if 'spacy_sapbert.exchange' in m])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -1,0 +1,129 @@
+"""FHIR: CodeableConcepts that R4B and R5 accept, and what is missing in them by name and number."""
+
+import json
+
+import pytest
+import spacy
+from annotated_texts import annotated_texts, tokenize
+from fhir.resources.codeableconcept import CodeableConcept
+from fhir.resources.R4B.codeableconcept import CodeableConcept as CodeableConceptR4B
+from hypothesis import given
+from spacy.tokens import Span
+
+from spacy_sapbert.annotations import register_extensions
+from spacy_sapbert.exchange.code_systems import CODE_SYSTEMS
+from spacy_sapbert.exchange.codes_of import CodeFinder
+from spacy_sapbert.exchange.documents import make_doc
+from spacy_sapbert.exchange.fhir import CodeableConcepts, write_lines
+from spacy_sapbert.exchange.report import ExchangeReport
+from spacy_sapbert.terminology import TerminologyBuilder
+
+nlp = spacy.blank("en")
+UMLS = "http://www.nlm.nih.gov/research/umls"
+
+
+@pytest.fixture(scope="module")
+def terminology():
+    builder = TerminologyBuilder()
+    codes = ["MSH:D003139", "SNOMEDCT_US:82272006", "ICD10CM:J00", "SNOMEDCT_US:1", "FOO:1", "OMIM:100"]
+    builder.add_concept("C0009443", canonical_name="Common Cold", codes=codes)
+    builder.add_name("C0009443", "Cold", source="SNOMEDCT_US|MSH")
+    builder.add_name("C0009443", "Cold, Common", source="MSH", preferred=True)
+    builder.add_concept("HP:0001649", canonical_name="Tachycardia", codes=["UMLS:C0039231"])
+    builder.add_name("HP:0001649", "Tachycardia", source="hp")
+    return builder.build()
+
+
+def make(kb_id, finder, **options):
+    doc = nlp("a head cold")
+    doc.ents = [Span(doc, 1, 3, "DISEASE", kb_id=kb_id)]
+    report = ExchangeReport()
+    [row] = CodeableConcepts(finder, report, **options).list_rows([doc])
+    for model in (CodeableConcept, CodeableConceptR4B):
+        model.model_validate(row["codeableConcept"])
+    assert (row["start"], row["end"], row["codeableConcept"]["text"]) == (2, 11, "head cold")
+    counts = {kind: entry["count"] for kind, entry in (report.left_out | report.odd).items()}
+    return row["codeableConcept"].get("coding", []), counts
+
+
+def test_all_codes_of_a_concept(terminology):
+    codings, counts = make("C0009443", CodeFinder(terminology), versions={"MESH": "2025"})
+    assert codings == [
+        {"system": UMLS, "code": "C0009443", "display": "Common Cold"},
+        {"system": "https://www.nlm.nih.gov/mesh", "code": "D003139", "version": "2025", "display": "Cold, Common"},
+        # SNOMED CT has two codes here, and nobody knows which of them is called "Cold".
+        {"system": "http://snomed.info/sct", "code": "82272006"},
+        {"system": "http://hl7.org/fhir/sid/icd-10-cm", "code": "J00"},
+        {"system": "http://snomed.info/sct", "code": "1"},
+        {"system": "https://www.omim.org", "code": "100"},
+    ]
+    assert counts == {"codes of FOO, whose URI is not known": 1}
+
+
+def test_wanted_sources_in_their_order_and_what_is_missing(terminology):
+    codings, counts = make(
+        "C0009443", CodeFinder(terminology), sources=["icd10cm", "LNC", "foo"], systems={"FOO": "urn:x"}
+    )
+    assert [(coding["system"], coding["code"]) for coding in codings] == [
+        ("http://hl7.org/fhir/sid/icd-10-cm", "J00"),
+        ("urn:x", "1"),
+    ]
+    assert counts == {"concepts without a code in LNC": 1}
+
+
+def test_codes_keep_the_prefix_that_their_system_has(terminology):
+    codings, _ = make("HP:0001649", CodeFinder(terminology))
+    assert codings == [
+        {"system": "http://human-phenotype-ontology.org", "code": "HP:0001649", "display": "Tachycardia"},
+        {"system": UMLS, "code": "C0039231"},
+    ]
+
+
+def test_ids_without_a_terminology():
+    assert make("MESH:D003139|MONDO:0000001", CodeFinder())[0] == [
+        {"system": "https://www.nlm.nih.gov/mesh", "code": "D003139"},
+        {"system": "http://purl.obolibrary.org/obo/mondo.owl", "code": "MONDO:0000001"},
+    ]
+    assert make("D003139", CodeFinder(id_source="MESH"))[0] == [
+        {"system": "https://www.nlm.nih.gov/mesh", "code": "D003139"}
+    ]
+    assert make("D003139", CodeFinder()) == ([], {"ids whose source is not known": 1})
+    assert make("LOCAL:1", CodeFinder()) == ([], {"codes of LOCAL, whose URI is not known": 1})
+    assert make("NIL", CodeFinder()) == make("", CodeFinder()) == ([], {"mentions without a concept": 1})
+    assert make("MESH:D  1", CodeFinder()) == ([], {"codes that are none in FHIR": 1})
+
+
+def test_codes_of_an_output_source(terminology):
+    register_extensions()
+    doc = nlp("cold")
+    doc.ents = [Span(doc, 0, 1, "DISEASE", kb_id="82272006")]
+    names = {"name": "Cold", "canonical_name": "Common Cold", "types": [], "mention": "cold"}
+    doc.ents[0]._.kb_candidates = [{"id": "82272006", "concept_id": "C0009443", "score": 1.0, **names}]
+    concepts = CodeableConcepts(CodeFinder(terminology), ExchangeReport(), sources=["SNOMEDCT_US", "UMLS"])
+    assert [coding["code"] for coding in concepts.make(doc.ents[0], "d")["coding"]] == ["82272006", "1", "C0009443"]
+
+
+def test_unknown_sources_are_refused(terminology):
+    for options in ({"sources": ["FOO"]}, {"versions": {"FOO": "1"}}):
+        with pytest.raises(ValueError, match="E471.*'FOO'.*known sources: ATC, CPT"):
+            CodeableConcepts(CodeFinder(terminology), ExchangeReport(), **options)
+
+
+def test_system_uris_are_distinct():
+    assert len({system.uri for system in CODE_SYSTEMS.values()}) == len(CODE_SYSTEMS)
+
+
+@given(annotated_texts(characters="ab \n\t\x00\x1f😀\u2028", ids=("", "NIL", "C0009443", "MESH:D\x01", "C1|X:2")))
+def test_any_mention_gives_what_fhir_accepts(tmp_path_factory, document):
+    doc = make_doc(document, tokenize, ExchangeReport())
+    report = ExchangeReport()
+    rows = list(CodeableConcepts(CodeFinder(), report).list_rows([doc]))
+    path = tmp_path_factory.mktemp("fhir") / "out.jsonl"
+    write_lines(path, rows)
+    # Only \n ends a line: texts have other line breaks in them.
+    assert [json.loads(line) for line in path.read_bytes().split(b"\n")[:-1]] == rows
+    for row in rows:
+        CodeableConcept.model_validate(row["codeableConcept"])
+        assert 0 <= row["start"] < row["end"] <= len(document.text)
+    left_out = report.left_out.get("mentions of white space, which are no text in FHIR", {"count": 0})["count"]
+    assert len(rows) == len(document.annotations) - left_out

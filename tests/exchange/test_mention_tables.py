@@ -1,0 +1,93 @@
+"""Tables of mentions: documents come back as they went out, and candidates have columns."""
+
+import csv
+
+import pytest
+import spacy
+from annotated_texts import annotated_texts, count_refused, tokenize
+from hypothesis import given
+from hypothesis import strategies as st
+from spacy.tokens import Span
+
+from spacy_sapbert.annotations import register_extensions
+from spacy_sapbert.exchange.documents import AnnotatedText, Annotation, annotate, make_doc
+from spacy_sapbert.exchange.mention_tables import read_csv, read_tsv, write_csv, write_tsv
+from spacy_sapbert.exchange.report import ExchangeReport
+
+WAYS = [(write_csv, read_csv), (write_tsv, read_tsv)]
+
+
+@given(
+    st.sampled_from(WAYS),
+    st.lists(
+        annotated_texts(labels=("a,b", 'x\t"'), ids=("", "NIL", "C1|C2", "a b;c")),
+        max_size=3,
+        unique_by=lambda doc: doc.doc_id,
+    ),
+)
+def test_documents_come_back_from_tables(tmp_path_factory, ways, documents):
+    write, read = ways
+    folder = tmp_path_factory.mktemp("tables")
+    going = [annotate(doc.doc_id, make_doc(doc, tokenize, ExchangeReport())) for doc in documents]
+    write(going, folder, ExchangeReport())
+    assert list(read(folder, ExchangeReport())) == going
+    assert [set(doc.annotations) for doc in going] == [set(doc.annotations) for doc in documents]
+
+
+def test_long_mentions_come_back(tmp_path):
+    document = AnnotatedText("a", "x" * 200_000, [Annotation(0, 200_000, "D", "C1")])
+    limit = csv.field_size_limit()
+    write_csv([document], tmp_path, ExchangeReport())
+    assert list(read_csv(tmp_path, ExchangeReport())) == [document]
+    assert csv.field_size_limit() == limit
+
+
+def test_candidates_have_columns(tmp_path):
+    register_extensions()
+    doc = spacy.blank("en").make_doc("a cold")
+    doc.ents = [Span(doc, 1, 2, "D", kb_id="C1")]
+    candidate = {"id": "C1", "concept_id": "C1", "name": "cold, common", "canonical_name": "Common Cold", "types": []}
+    doc.ents[0]._.kb_candidates = [{**candidate, "score": 0.5, "mention": "cold", "probability": 0.25}]
+    write_csv([annotate("n", doc)], tmp_path, ExchangeReport(), "UMLS:")
+    with (tmp_path / "mentions.csv").open(encoding="utf8", newline="") as file:
+        [row] = csv.DictReader(file)
+    assert list(row.values()) == ["n", "2", "6", "D", "UMLS:C1", "cold", "cold, common", "Common Cold", "0.5", "0.25"]
+    [found] = read_csv(tmp_path, ExchangeReport(), "UMLS:")
+    assert found.annotations == [Annotation(2, 6, "D", "C1")]
+
+
+@pytest.mark.parametrize(
+    ("rows", "fault"),
+    [
+        ("b,0,1,D,C1,a", "no such document as 'b'"),
+        ("a,0,x,D,C1,a", "offsets that are no numbers"),
+        ("a,0,1,D,C1,b", "the text from 0 to 1 is 'a'"),
+        ("a,0", "offsets that are no numbers"),
+    ],
+)
+def test_faults_of_tables_are_refused_or_counted(tmp_path, rows, fault):
+    (tmp_path / "texts.jsonl").write_text('{"document": "a", "text": "ab"}\n', encoding="utf8")
+    (tmp_path / "mentions.csv").write_text(f"document,start,end,label,id,mention\n{rows}\n", encoding="utf8")
+    with pytest.raises(ValueError, match=f"E470.*row 2.*{fault}"):
+        list(read_csv(tmp_path, ExchangeReport()))
+    report = ExchangeReport("skip")
+    list(read_csv(tmp_path, report))
+    assert count_refused(report) == 1
+
+
+def test_a_table_that_is_cut_within_a_row_is_refused(tmp_path):
+    (tmp_path / "texts.jsonl").write_text('{"document": "a", "text": "ab"}\n', encoding="utf8")
+    (tmp_path / "mentions.csv").write_bytes(b"document,start,end,label,id,mention\na,0,1,D\r,C1,a\n")
+    with pytest.raises(ValueError, match="E470.*mentions.csv: new-line character"):
+        list(read_csv(tmp_path, ExchangeReport()))
+
+
+def test_missing_columns_and_null_characters_are_refused(tmp_path):
+    (tmp_path / "texts.jsonl").write_text('{"document": "a", "text": "ab"}\n[]\n', encoding="utf8")
+    (tmp_path / "mentions.csv").write_text("document,start\n", encoding="utf8")
+    with pytest.raises(ValueError, match="E475.*no column end, label, id, mention"):
+        list(read_csv(tmp_path, ExchangeReport("skip")))
+    with pytest.raises(ValueError, match="E470.*no document with a text"):
+        list(read_csv(tmp_path, ExchangeReport()))
+    with pytest.raises(ValueError, match="E470.*a null character"):
+        write_csv([AnnotatedText("a", "a\0", [Annotation(0, 2, "D")])], tmp_path, ExchangeReport())

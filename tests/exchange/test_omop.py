@@ -1,0 +1,139 @@
+"""OMOP: rows of NOTE_NLP with the columns and types of CDM 5.4, and concept 0 with its reason."""
+
+import csv
+import datetime
+
+import pytest
+import spacy
+from annotated_texts import annotated_texts, tokenize
+from hypothesis import given
+from spacy.tokens import DocBin, Span
+from typer.testing import CliRunner
+
+from spacy_sapbert.exchange.__main__ import app
+from spacy_sapbert.exchange.codes_of import CodeFinder
+from spacy_sapbert.exchange.documents import DOC_ID, make_doc
+from spacy_sapbert.exchange.omop import COLUMNS, NoteNlp, write_note_nlp
+from spacy_sapbert.exchange.report import ExchangeReport
+from spacy_sapbert.terminology import TerminologyBuilder
+
+nlp = spacy.blank("en")
+HEADER = "concept_id\tconcept_name\tdomain_id\tvocabulary_id\tconcept_class_id\tstandard_concept\tconcept_code\n"
+# Athena quotes nothing: a quotation mark is part of a name.
+CONCEPTS = (
+    '260427\tThe "common" cold\tCondition\tSNOMED\tDisorder\tS\t82272006\n'
+    "45571668\tAcute nasopharyngitis\tCondition\tICD10CM\t3-char\t\tJ00\n"
+    "1\tOther\tCondition\tICD10CM\t3-char\t\t82272006\n"
+)
+
+
+@pytest.fixture
+def concepts(tmp_path):
+    path = tmp_path / "CONCEPT.csv"
+    path.write_text(HEADER + CONCEPTS, encoding="utf8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def terminology():
+    builder = TerminologyBuilder()
+    codes = {"C0000001": ["ICD10CM:J00", "SNOMEDCT_US:82272006"], "C0000002": ["ICD10CM:J00"], "C0000003": ["MSH:D1"]}
+    for id_, written in {**codes, "C0000004": []}.items():
+        builder.add_concept(id_, canonical_name=id_, codes=written)
+        builder.add_name(id_, f"name {id_}")
+    return builder.build()
+
+
+def make_note(name, *ids):
+    doc = nlp.make_doc(" ".join("mention" for _ in ids))
+    doc.user_data[DOC_ID] = name
+    doc.ents = [Span(doc, i, i + 1, "D", kb_id=id_) for i, id_ in enumerate(ids)]
+    return doc
+
+
+def check_types(row):
+    """Check a row as it is written, by the types of CDM 5.4."""
+    assert list(row) == list(COLUMNS)
+    for column in ("note_nlp_id", "note_id", "section_concept_id", "note_nlp_concept_id", "note_nlp_source_concept_id"):
+        assert 0 <= int(row[column]) < 2**31
+    assert datetime.date.fromisoformat(row["nlp_date"]) and row["lexical_variant"]
+    for column, width in COLUMNS.items():
+        assert width is None or len(row[column]) <= width
+
+
+def read(path):
+    with path.open(encoding="utf8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_rows_and_reasons(tmp_path, concepts, terminology):
+    doc = make_note("7", "C0000001", "C0000002", "C0000003", "C0000004", "NIL")
+    report = ExchangeReport()
+    notes = NoteNlp(CodeFinder(terminology), report, nlp_date=datetime.date(2025, 1, 2))
+    write_note_nlp(tmp_path / "out.csv", notes.list_rows([doc], concepts, first_id=10))
+    rows = read(tmp_path / "out.csv")
+    for row in rows:
+        check_types(row)
+    found = [(row["note_nlp_concept_id"], row["note_nlp_source_concept_id"], row["term_modifiers"]) for row in rows]
+    assert found == [
+        ("260427", "45571668", ""),
+        ("0", "45571668", "unmapped=its codes are not standard concepts"),
+        ("0", "0", "unmapped=CONCEPT.csv has none of its codes"),
+        ("0", "0", "unmapped=the concept has no code in a vocabulary of Athena"),
+        ("0", "0", "unmapped=the mention has no concept"),
+    ]
+    assert [(row["note_nlp_id"], row["note_id"], row["offset"], row["nlp_date"]) for row in rows[:2]] == [
+        ("10", "7", "0", "2025-01-02"),
+        ("11", "7", "8", "2025-01-02"),
+    ]
+    assert len(report.odd) == 4 and {entry["count"] for entry in report.odd.values()} == {1}
+    [first, *_] = NoteNlp(CodeFinder(terminology), report, sources=["SNOMEDCT_US"]).list_rows([doc], concepts)
+    assert first["note_nlp_source_concept_id"] == 260427
+
+
+def test_sources_of_ones_own_have_a_vocabulary(concepts):
+    notes = NoteNlp(CodeFinder(), ExchangeReport(), vocabularies={"local": "SNOMED"})
+    [row] = notes.list_rows([make_note("1", "LOCAL:82272006")], concepts)
+    assert row["note_nlp_concept_id"] == 260427
+
+
+def test_what_is_refused(tmp_path, concepts):
+    notes = NoteNlp(CodeFinder(), ExchangeReport())
+    with pytest.raises(ValueError, match="E470.*document note-a.*no whole number"):
+        list(notes.list_rows([make_note("note-a", "C1")], concepts))
+    with pytest.raises(FileNotFoundError, match="E102"):
+        list(notes.list_rows([make_note("1", "C1")], tmp_path / "none.csv"))
+    concepts.write_text("concept_id,vocabulary_id\n1,SNOMED\n", encoding="utf8")
+    with pytest.raises(ValueError, match="E474.*no column concept_id, vocabulary_id"):
+        list(notes.list_rows([make_note("1", "C1")], concepts))
+
+
+def test_the_command_writes_the_table(tmp_path, concepts, terminology):
+    terminology.to_disk(tmp_path / "terminology")
+    DocBin(docs=[make_note("7", "C0000001"), make_note("x", "NIL")], store_user_data=True).to_disk(tmp_path / "d.spacy")
+    arguments = ["to-omop", "d.spacy", "out.csv", "--concepts", "CONCEPT.csv", "--terminology", "terminology"]
+    arguments = [str(tmp_path / name) if (tmp_path / name).exists() else name for name in arguments]
+    arguments[2] = str(tmp_path / "out.csv")
+    options = ["--nlp-date", "2025-01-02", "--errors", "skip"]
+    result = CliRunner().invoke(app, [*arguments, *options], catch_exceptions=False)
+    assert result.exit_code == 0 and "1 malformed" in result.output
+    [row] = read(tmp_path / "out.csv")
+    check_types(row)
+    assert row["note_nlp_concept_id"] == "260427"
+
+
+@given(annotated_texts(characters="a\"',; \n\t\r😀"))
+def test_any_mention_gives_a_row(tmp_path_factory, document):
+    folder = tmp_path_factory.mktemp("omop")
+    (folder / "CONCEPT.csv").write_text(HEADER + CONCEPTS, encoding="utf8")
+    doc = make_doc(document, tokenize, ExchangeReport())
+    doc.user_data[DOC_ID] = "3"
+    notes = NoteNlp(CodeFinder(), ExchangeReport())
+    write_note_nlp(folder / "out.csv", notes.list_rows([doc], folder / "CONCEPT.csv"))
+    rows = read(folder / "out.csv")
+    assert len(rows) == len(document.annotations)
+    for row in rows:
+        check_types(row)
+        # Of equal length, because line ends become spaces.
+        mention = document.text[int(row["offset"]) :][: len(row["lexical_variant"])]
+        assert row["lexical_variant"].split() == mention.split()
