@@ -118,7 +118,7 @@ def _check_shape(name: str, encoder: EncoderShim) -> None:
     """Refuse weights of another architecture than their name says, such as those of another model in its folder."""
     bases = read_bases()
     by_hub_name = {base.name: base for base in bases.values() if base.name}
-    known = bases.get(Path(name).name or SMALL, by_hub_name.get(name))
+    known = bases.get(Path(name).name, by_hub_name.get(name))
     if known is None or known.shape is None or encoder.content.kind != "transformer":
         return
     config = encoder.source.transformer.config
