@@ -6,18 +6,14 @@ class OutsideErrors:
 
     # E47x: exchange formats
     E470 = (
-        "{place}: {reason}. The form is {form}. The file is probably damaged or of another kind, or the "
-        "format cannot hold this. Correct it, or have such records left out and counted with errors = 'skip' "
-        "(--errors skip)."
+        "{place}: {reason}. The form is {form}. The file is probably damaged or of another kind, or the format cannot "
+        "hold this. Correct it, or set errors = 'skip' (--errors skip) to have such records left out and counted."
     )
     E471 = (
         "The URI of the code system '{source}' is not known, and FHIR asks for one. Give it as `systems` (--system "
         "{source}=URI), or choose among the known sources: {known}."
     )
-    E472 = (
-        "{path} is there already, and not empty. Files of another conversion among the new ones would be taken for "
-        "theirs. Give another path, or delete it."
-    )
+    E472 = "{path} is there already, and not empty: old files would be taken for new ones. Choose another, or clear it."
     E473 = "There is no format '{name}' to {direction}. There are: {known}."
     E474 = (
         "{path} is not Athena's CONCEPT.csv, because it has no column {missing}. Its columns are: {found}. Give the "

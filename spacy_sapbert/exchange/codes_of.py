@@ -90,8 +90,11 @@ class CodeFinder:
         found = self._locate(concept_id)
         if found is None:
             return []
-        written = [concept_id, *found[0].codes(concept_id)]
-        return list(dict.fromkeys(key for key in map(split_code, written) if key is not None))
+        own = split_code(concept_id)
+        source = own[0] if own else self._id_source
+        keys = (key for key in map(split_code, found[0].codes(concept_id)) if key is not None)
+        # Of the concept's own source, other ids are those that were merged into it, and are no longer in use.
+        return list(dict.fromkeys([*([own] if own else []), *(key for key in keys if key[0] != source)]))
 
     def _name_sources(self, concept_id: str) -> dict[str, str]:
         """Find what each source calls a concept: the first name that it prefers, or else the first."""

@@ -14,6 +14,7 @@ from spacy.tokens import Doc, Span, SpanGroup
 from ..annotations import NIL, read_attribute
 from ..candidates import Candidate
 from ..linker_settings import ATTRIBUTE
+from .fields import trim_span
 from .report import ExchangeReport
 
 # The document's id in `Doc.user_data`, and the span group of mentions that overlap an entity.
@@ -168,6 +169,13 @@ def _make_span(
     span: Span | None = doc.char_span(
         start, end, label=annotation.label or LABEL, kb_id=annotation.kb_id, alignment_mode=mode
     )
+    trimmed = trim_span(document.text, start, end)
+    if span is None and trimmed != (start, end) and trimmed[0] < trimmed[1]:
+        # Spaces between tokens are in no token; annotators often mark one too many.
+        span = doc.char_span(*trimmed, label=annotation.label or LABEL, kb_id=annotation.kb_id)
+        if span is not None:
+            report.note_odd("mentions with white space at their ends, which is left off", place)
+            return span
     if span is None:
         report.leave_out("mentions that begin or end inside of a token", place)
     elif (span.start_char, span.end_char) != (start, end):

@@ -38,6 +38,18 @@ def plain_text(text: str) -> str:
     return BREAK.sub(" ", text)
 
 
+def trim_span(text: str, start: int, end: int) -> tuple[int, int]:
+    """Take the spaces off the ends of a span.
+
+    text (str): The document's text.
+    start (int): The start of the span.
+    end (int): Its end.
+    RETURNS (tuple[int, int]): Start and end; equal if there is nothing but spaces.
+    """
+    span = text[start:end]
+    return start + len(span) - len(span.lstrip()), max(start, end - (len(span) - len(span.rstrip())))
+
+
 def read_kb_id(written: str, prefix: str = "") -> str:
     """Make the `kb_id_` of a field of ids.
 

@@ -129,7 +129,7 @@ def parse_arguments(module: str, words: list[str]) -> None:
     """
     command: Any = get_application(module)
     context = typer.Context(command, info_name=module)
-    if hasattr(command, "commands"):
+    while hasattr(command, "commands"):
         name, command, words = command.resolve_command(context, list(words))
     if "--help" in words:
         return
@@ -162,6 +162,8 @@ def get_application(module: str) -> Any:
         from spacy.cli import app
     elif module == "training":
         from training.cli import app
+    elif module == "spacy_sapbert.exchange":
+        from spacy_sapbert.exchange.__main__ import app
     else:
         assert module in OWN_COMMANDS, f"tests can't check this command: {module}"
         main = import_module(OWN_COMMANDS[module]).main

@@ -47,6 +47,17 @@ def test_overlaps_and_places_are_counted_and_never_shifted():
     assert count(report)["mentions extended to whole tokens"] == 1
 
 
+def test_white_space_at_the_ends_of_mentions_is_left_off_and_counted():
+    report = ExchangeReport()
+    notes = [Annotation(1, 7, "D", "C1"), Annotation(6, 7, "D", "C1"), Annotation(0, 5, "D", "C1")]
+    doc = make_doc(AnnotatedText("a", "a head cold", notes), nlp.make_doc, report)
+    assert [(ent.start_char, ent.end_char) for ent in doc.ents] == [(2, 6)]
+    assert count(report) == {
+        "mentions that begin or end inside of a token": 2,
+        "mentions with white space at their ends, which is left off": 1,
+    }
+
+
 def test_span_groups_go_out_once_and_names_are_distinct():
     doc = make_doc(AnnotatedText("a", "cold", [Annotation(0, 4, "D", "C1")]), tokenize, ExchangeReport())
     doc.spans["sc"] = [*doc.ents, doc.char_span(0, 2, "E", kb_id="C2")]

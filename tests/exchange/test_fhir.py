@@ -29,7 +29,7 @@ def terminology():
     builder.add_concept("C0009443", canonical_name="Common Cold", codes=codes)
     builder.add_name("C0009443", "Cold", source="SNOMEDCT_US|MSH")
     builder.add_name("C0009443", "Cold, Common", source="MSH", preferred=True)
-    builder.add_concept("HP:0001649", canonical_name="Tachycardia", codes=["UMLS:C0039231"])
+    builder.add_concept("HP:0001649", canonical_name="Tachycardia", codes=["HP:0001673", "UMLS:C0039231"])
     builder.add_name("HP:0001649", "Tachycardia", source="hp")
     return builder.build()
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from spacy_sapbert.exchange.fields import trim_span
+
 from ....data.mentions import Mention
 
 WINDOW = 100
@@ -27,18 +29,6 @@ class CorpusParts:
     dictionaries: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
     texts: dict[str, dict[str, str]] = field(default_factory=dict)
     releases: dict[str, str] = field(default_factory=dict)
-
-
-def trim_span(text: str, start: int, end: int) -> tuple[int, int]:
-    """Take the spaces off the ends of a span.
-
-    text (str): The document's text.
-    start (int): The start of the span.
-    end (int): Its end.
-    RETURNS (tuple[int, int]): Start and end; equal if there is nothing but spaces.
-    """
-    span = text[start:end]
-    return start + len(span) - len(span.lstrip()), max(start, end - (len(span) - len(span.rstrip())))
 
 
 def cut_window(text: str, start: int, end: int, size: int = WINDOW) -> tuple[str, int]:
