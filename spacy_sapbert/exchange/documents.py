@@ -165,21 +165,27 @@ def _make_span(
         return None
     if not annotation.label:
         report.note_odd(f"mentions without a label, which get {LABEL!r}", place)
-    mode = "strict" if inside_tokens == "leave_out" else "expand"
-    span: Span | None = doc.char_span(
-        start, end, label=annotation.label or LABEL, kb_id=annotation.kb_id, alignment_mode=mode
-    )
-    trimmed = trim_span(document.text, start, end)
-    if span is None and trimmed != (start, end) and trimmed[0] < trimmed[1]:
+    span = _cut_span(doc, annotation, start, end, "strict")
+    if span is None:
         # Spaces between tokens are in no token; annotators often mark one too many.
-        span = doc.char_span(*trimmed, label=annotation.label or LABEL, kb_id=annotation.kb_id)
+        start, end = trim_span(document.text, start, end)
+        span = _cut_span(doc, annotation, start, end, "strict")
         if span is not None:
             report.note_odd("mentions with white space at their ends, which is left off", place)
-            return span
+    if span is None and inside_tokens == "expand":
+        span = _cut_span(doc, annotation, start, end, "expand")
+        if span is not None:
+            report.note_odd("mentions extended to whole tokens", place)
     if span is None:
         report.leave_out("mentions that begin or end inside of a token", place)
-    elif (span.start_char, span.end_char) != (start, end):
-        report.note_odd("mentions extended to whole tokens", place)
+    return span
+
+
+def _cut_span(doc: Doc, annotation: Annotation, start: int, end: int, mode: str) -> Span | None:
+    if start >= end:
+        return None
+    label, kb_id = annotation.label or LABEL, annotation.kb_id
+    span: Span | None = doc.char_span(start, end, label=label, kb_id=kb_id, alignment_mode=mode)
     return span
 
 

@@ -56,6 +56,9 @@ def test_white_space_at_the_ends_of_mentions_is_left_off_and_counted():
         "mentions that begin or end inside of a token": 2,
         "mentions with white space at their ends, which is left off": 1,
     }
+    # Expanding begins at the mention, not at the token that the space before it belongs to.
+    doc = make_doc(AnnotatedText("a", "a head cold", notes[:1]), nlp.make_doc, report, inside_tokens="expand")
+    assert [(ent.start_char, ent.end_char) for ent in doc.ents] == [(2, 6)]
 
 
 def test_span_groups_go_out_once_and_names_are_distinct():
