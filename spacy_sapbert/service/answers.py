@@ -28,18 +28,26 @@ def describe_doc(doc: Doc, choice: Choice) -> dict[str, Any]:
 
 def _describe_ent(ent: Span, choice: Choice, units: Sequence[int] | None) -> dict[str, Any]:
     candidates = choose(ent._.kb_candidates or [], choice)
-    chosen = ent.kb_id_ if not choice.is_narrower or any(c["id"] == ent.kb_id_ for c in candidates) else ""
     described: dict[str, Any] = {
         "start": ent.start_char if units is None else units[ent.start_char],
         "end": ent.end_char if units is None else units[ent.end_char],
         "text": ent.text,
         "label": ent.label_,
-        "id": chosen or (candidates[0]["id"] if candidates and ent.kb_id_ != NIL else None),
+        "id": _choose_id(ent.kb_id_, candidates, choice),
         "candidates": candidates,
     }
     if (probability := ent._.kb_probability) is not None:
         described["probability"] = probability
     return described
+
+
+def _choose_id(chosen: str, candidates: Sequence[dict[str, Any]], choice: Choice) -> str | None:
+    """Keep the pipeline's choice, NIL included; only where the request excludes it, the next candidate takes its place."""
+    if chosen in ("", NIL):
+        return None
+    if not choice.is_narrower or any(candidate["id"] == chosen for candidate in candidates):
+        return chosen
+    return candidates[0]["id"] if candidates else None
 
 
 def choose(candidates: Sequence[Candidate], choice: Choice) -> list[dict[str, Any]]:

@@ -65,6 +65,21 @@ def test_candidates_can_be_narrowed(serve):
     assert result["entities"][0]["candidates"] == [] and result["entities"][0]["id"] is None
 
 
+def test_what_the_pipeline_decides_to_be_no_concept_stays_none(serve, make_nlp):
+    nlp = make_nlp()
+
+    @spacy.Language.component("test_decide_nil")
+    def decide(doc):
+        for ent in doc.ents:
+            for token in ent:
+                token.ent_kb_id_ = ""
+        return doc
+
+    nlp.add_pipe("test_decide_nil", last=True)
+    (result,) = serve(nlp).post("/link", json={"texts": ["a cold"]}).json()["results"]
+    assert result["entities"][0]["id"] is None and result["entities"][0]["candidates"]
+
+
 def test_concepts_types_and_health_are_described(serve):
     client = serve()
     concept = client.get("/concept/C0020538").json()
