@@ -42,7 +42,7 @@ def _describe_ent(ent: Span, choice: Choice, units: Sequence[int] | None) -> dic
 
 
 def _choose_id(chosen: str, candidates: Sequence[dict[str, Any]], choice: Choice) -> str | None:
-    """Keep the pipeline's choice, NIL included; only where the request excludes it, the next candidate takes its place."""
+    """Keep the choice of the pipeline, NIL included. Where the request excludes it, the next candidate is chosen."""
     if chosen in ("", NIL):
         return None
     if not choice.is_narrower or any(candidate["id"] == chosen for candidate in candidates):
