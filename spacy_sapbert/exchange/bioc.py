@@ -25,7 +25,7 @@ FAULTS = (KeyError, TypeError, ValueError, AttributeError, IndexError)
 def read_bioc(path: Path, report: ExchangeReport, prefix: str = "") -> Iterator[AnnotatedText]:
     """Read the documents of a collection.
 
-    path (Path): The file: a collection, or a single document.
+    path (Path): The file: a collection, an export of PubTator 3, or a single document.
     report (ExchangeReport): Gets malformed records, and mentions in several pieces.
     prefix (str): What stands before each id in the file only, such as "MESH:".
     YIELDS (AnnotatedText): The documents. Their text is that of all passages, with spaces in the gaps between them.
@@ -33,7 +33,9 @@ def read_bioc(path: Path, report: ExchangeReport, prefix: str = "") -> Iterator[
     data = read_json(path, report, FORM)
     if data is None:
         return
-    documents = data.get("documents", [data]) if isinstance(data, dict) else None
+    # PubTator 3 has a key of its own.
+    lists = [data[key] for key in ("documents", "PubTator3") if key in data] if isinstance(data, dict) else [None]
+    documents = lists[0] if lists else [data]
     if not isinstance(documents, list):
         report.refuse(str(path), "no collection of documents", FORM)
         return

@@ -43,6 +43,14 @@ def test_passages_and_sentences_make_one_text(tmp_path):
     assert found.annotations == [Annotation(5, 8, "Part", "D1|D2"), Annotation(15, 20, "Sign")]
 
 
+def test_exports_of_pubtator_3_and_single_documents_are_read(tmp_path):
+    document = {"id": 7, "passages": [{"offset": 0, "text": "toe", "annotations": [note("toe", 0, 3, identifier="-")]}]}
+    for data in ({"PubTator3": [document]}, document):
+        (tmp_path / "in.json").write_text(json.dumps(data), encoding="utf8")
+        [found] = read_bioc(tmp_path / "in.json", ExchangeReport())
+        assert (found.doc_id, found.annotations) == ("7", [Annotation(0, 3, "", "NIL")])
+
+
 def test_units_of_utf_16_are_converted_and_pieces_counted(tmp_path):
     pieces = {"text": "Sore it", "infons": {}, "locations": [{"offset": 3, "length": 4}, {"offset": 8, "length": 2}]}
     report = ExchangeReport()
