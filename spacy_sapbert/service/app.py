@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import queue
 import threading
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -23,6 +22,7 @@ from ..errors import Errors
 from ..linker import SapbertLinker
 from ..semantic_types import name_type
 from .answers import choose, describe_concept, describe_doc
+from .gold import keep_gold
 from .inception import InceptionRequest, predict
 from .limits import BodyLimit
 from .requests import GoldRequest, LinkRequest
@@ -151,9 +151,8 @@ def _add_gold(app: FastAPI, settings: ServiceSettings) -> None:
             raise HTTPException(409, Errors.E494)
         if any(not span.start < span.end <= len(request.text) for span in request.spans):
             raise HTTPException(422, Errors.E492.format(place="spans", reason="a span lies outside of the text"))
-        line = json.dumps({**request.model_dump(), "answer": "accept"}, ensure_ascii=False)
-        with lock, Path(settings.gold).open("a", encoding="utf8") as file:
-            file.write(line + "\n")
+        with lock:
+            keep_gold(Path(settings.gold), request)
         return {"kept": len(request.spans)}
 
 

@@ -21,4 +21,4 @@ class ServiceSettings(Settings):
     batch_size: int = Field(default=32, ge=1)
     """Requests that are linked at once."""
     gold: str | None = None
-    """A file that corrections of the page are appended to, as Prodigy's JSON lines; null to keep none."""
+    """A file that keeps corrections of the page, as Prodigy's JSON lines; null to keep none."""
