@@ -15,13 +15,12 @@ def keep_gold(path: Path, request: GoldRequest) -> None:
     path (Path): The file, which appears whole. Lines of other origin stay as they are.
     request (GoldRequest): The text and its mentions.
     """
-    lines = path.read_text(encoding="utf8").splitlines() if path.is_file() else []
-    kept = [line for line in lines if _read_text(line) != request.text]
-    row = {**request.model_dump(), "answer": "accept"}
-    with write_whole(path) as temporary:
-        temporary.write_text(
-            "".join(f"{line}\n" for line in [*kept, json.dumps(row, ensure_ascii=False)]), encoding="utf8"
-        )
+    # Not `splitlines`, which also splits at separators that JSON leaves inside of strings.
+    lines = path.read_text(encoding="utf8").split("\n") if path.is_file() else []
+    kept = [line for line in lines if line and _read_text(line) != request.text]
+    kept.append(json.dumps({**request.model_dump(), "answer": "accept"}, ensure_ascii=False))
+    with write_whole(path) as temporary, temporary.open("w", encoding="utf8", newline="\n") as file:
+        file.writelines(f"{line}\n" for line in kept)
 
 
 def _read_text(line: str) -> str | None:
