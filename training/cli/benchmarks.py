@@ -38,8 +38,12 @@ def evaluate(
     releases: Annotated[
         str, typer.Option(help="CORPUS=RELEASE, with commas between: of dictionaries that do not say it: UMLS 2017AA")
     ] = "",
+    sources: Annotated[
+        str,
+        typer.Option(help="SAB of the terminology's names to search in place of the listed ones, or all"),
+    ] = "",
     cache: Annotated[str, typer.Option(help="A folder for vectors of strings; empty for none")] = "",
-    only: Annotated[str, typer.Option(help="Systems to measure and report on; empty for all")] = "",
+    only: Annotated[str, typer.Option(help="Systems or groups to measure and report on; empty for all")] = "",
     max_names: Annotated[int, MAX_NAMES_OPTION] = 0,
 ) -> None:
     """Measure systems on all available corpora, under each of their protocols."""
@@ -53,16 +57,18 @@ def evaluate(
     from ..evaluation.tasks import make_tasks
 
     specifications = read_systems(systems)
-    chosen = parse_list(only) or list(specifications)
-    unknown = [name for name in chosen if name not in specifications]
-    if unknown:
+    wanted = parse_list(only) or []
+    known = {key for name, system in specifications.items() for key in (name, system.group)}
+    if unknown := [name for name in wanted if name not in known]:
         raise ValueError(Errors.E620.format(what="system", value=", ".join(unknown), allowed=", ".join(specifications)))
+    chosen = [name for name, system in specifications.items() if not wanted or {name, system.group} & set(wanted)]
     found, lacking = read_corpora(
         corpora,
         benchmarks or NOWHERE,
         terminology=terminology or None,
         dictionaries=parse_named(dictionaries, "--dictionaries", "CORPUS=PATH"),
         releases=parse_named(releases, "--releases", "CORPUS=RELEASE"),
+        sources=parse_files(sources),
     )
     files = parse_files(held_out)
     twice = [stem for stem, n in Counter(Path(file).stem for file in files).items() if n > 1]

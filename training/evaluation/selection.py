@@ -18,7 +18,8 @@ from ..data.task import LinkingTask
 from ..data.task_samples import limit_names, sample_mentions
 from ..encoders.bases import SMALL, find_encoder
 from ..errors import Errors
-from .corpora.listing import Corpus, read_task
+from .corpora.corpus import Corpus
+from .corpora.listing import read_task
 from .documents.dictionary import limit_dictionary
 from .documents.gold import list_gold_spans
 from .documents.pipelines import make_pipeline

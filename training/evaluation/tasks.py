@@ -8,7 +8,8 @@ from pathlib import Path
 
 from ..data.task import LinkingTask
 from ..errors import Errors
-from .corpora.listing import SPELLINGS, Corpus, read_seen, read_task
+from .corpora.corpus import Corpus
+from .corpora.listing import SPELLINGS, read_seen, read_task
 from .folder import TaskInfo
 from .linking.protocols import get_protocol, process_mentions
 

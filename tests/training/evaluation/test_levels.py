@@ -14,7 +14,8 @@ from spacy_sapbert.terminology import TerminologyBuilder
 from training.cli import app
 from training.data.headlines import label_headlines, list_headlines
 from training.data.task import LinkingTask
-from training.evaluation.corpora.listing import Corpus, read_corpora, read_task
+from training.evaluation.corpora.corpus import Corpus
+from training.evaluation.corpora.listing import read_corpora, read_task
 from training.evaluation.corpora.readers import convert_corpus
 from training.evaluation.folder import Evaluation, Row, SystemInfo, TaskInfo, read_evaluation
 from training.evaluation.measure import ResultStore, measure_encoder, measure_linking

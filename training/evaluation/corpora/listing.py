@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,76 +22,17 @@ from ...data.task_samples import limit_names
 from ...errors import Errors
 from ..linking.cleaning import NCBI_SPELLING
 from ..linking.protocols import get_protocol, make_task
+from .corpus import Corpus
 from .finding import fill_fold, find_files, find_folds, find_mentions, join_patterns, list_names
-from .releases import Release, settle_release
+from .releases import settle_release
 
 # In place of a dictionary of the corpus: the names of the given terminology.
 TERMINOLOGY = "terminology"
+# In place of sources.
+ALL = "all"
 # Protocols that count ranks of names for all corpora, as in the papers.
 ROW_PROTOCOLS = ("published", "processed")
 SPELLINGS: dict[str, Mapping[str, str]] = {"": {}, "ncbi_disease": NCBI_SPELLING}
-
-
-@dataclass(frozen=True)
-class Corpus:
-    """The files of a corpus, and the settings to measure it with.
-
-    mentions (list[Path]): Files of mentions in JSONL, one for each fold.
-    dictionary (Path): A table of ids and names, with tabs between them; an id "A|B" is one concept with two equal ids.
-        Or the folder of a terminology.
-    sources (list[str]): The sources to keep, of the dictionary's third column or of the terminology's names; empty for
-        all.
-    languages (list[str]): The languages to keep of a terminology's names; empty for all.
-    ids (str): A pattern that the ids of a terminology's concepts have to fit; empty for all.
-    codes (str): The source whose codes are the ids of a terminology's concepts; empty for the concepts' own ids.
-    seen (list[Path]): Files of mentions that a system may learn from.
-    folds (list[int]): The numbers of the folds, one for each file of mentions; empty if they are not listed.
-    seen_by_fold (list[list[Path]]): Of each fold, the files that a system for this fold may learn from. A file that is
-        missing is there as its pattern.
-    spelling (str): The corrections, one of `SPELLINGS`, for protocols that clean mentions.
-    protocols (list[str]): The protocols to measure it under.
-    published (str): The protocol of published figures; empty if no figures can be compared.
-    searched (str): The release that published figures search, such as "UMLS 2017AA"; empty if the dictionary is that
-        of the corpus itself.
-    release (Release): The release of the dictionary.
-    literature (str): The corpus under which figures are published; empty for its own name.
-    ranks (list[int]): The ranks that are published.
-    level (str): What tables show: "concept", "row" or "answer", see `LinkingTask`; empty for ranks of names under a
-        protocol that counts them as published, else of concepts.
-    documents (str): A pattern that the ids of the mentions' documents have to fit; empty for all.
-    title (str): Its name in reports.
-    names_from (str): A description of the dictionary.
-    note (str): A remark on its figures, for reports.
-    obtain (str): The place to get it.
-    """
-
-    mentions: list[Path]
-    dictionary: Path
-    sources: list[str] = field(default_factory=list)
-    languages: list[str] = field(default_factory=list)
-    ids: str = ""
-    codes: str = ""
-    seen: list[Path] = field(default_factory=list)
-    folds: list[int] = field(default_factory=list)
-    seen_by_fold: list[list[Path]] = field(default_factory=list)
-    spelling: str = ""
-    protocols: list[str] = field(default_factory=lambda: ["strict"])
-    published: str = ""
-    searched: str = ""
-    release: Release = field(default_factory=Release)
-    literature: str = ""
-    ranks: list[int] = field(default_factory=lambda: [1, 5])
-    level: str = ""
-    documents: str = ""
-    title: str = ""
-    names_from: str = ""
-    note: str = ""
-    obtain: str = ""
-
-    @property
-    def has_published_names(self) -> bool:
-        """Whether published figures search this dictionary."""
-        return not self.searched or self.release.is_that_of(self.searched)
 
 
 def read_corpora(
@@ -101,6 +42,7 @@ def read_corpora(
     terminology: str | Path | None = None,
     dictionaries: Mapping[str, str] | None = None,
     releases: Mapping[str, str] | None = None,
+    sources: Sequence[str] = (),
 ) -> tuple[dict[str, Corpus], dict[str, tuple[Corpus, str]]]:
     """Read the list of corpora, and look for their files.
 
@@ -112,6 +54,8 @@ def read_corpora(
     terminology (str | Path | None): The names for corpora without a dictionary: a terminology's folder, or a table.
     dictionaries (Mapping[str, str] | None): By corpus, a table or a terminology's folder in place of the dictionary.
     releases (Mapping[str, str] | None): By corpus, the release of its dictionary, where its files do not say it.
+    sources (Sequence[str]): The sources of the given terminology's names to search, in place of those that are listed,
+        or "all". No published figure searches them.
     RETURNS (tuple[dict, dict]): The corpora by name, and the others with what is missing.
     RAISES (OSError): If there is no such config file, or a dictionary that is given is not there.
     RAISES (ValueError): If a section is malformed, a corpus unknown, or a dictionary of another release than said.
@@ -125,7 +69,8 @@ def read_corpora(
     _check_names("--releases", releases, sections)
     for name, section in sections.items():
         try:
-            corpus, reason = _find_corpus(section, Path(folder), terminology, dictionaries.get(name, ""))
+            chosen = _choose_sources(section, sources)
+            corpus, reason = _find_corpus(chosen, Path(folder), terminology, dictionaries.get(name, ""))
         except (TypeError, ValueError, KeyError, re.error) as error:
             raise ValueError(Errors.E751.format(path=path, section=f"corpora.{name}", reason=error)) from error
         if reason:
@@ -140,6 +85,14 @@ def _check_names(option: str, given: Mapping[str, str], sections: Mapping[str, A
     for name in given:
         if name not in known:
             raise ValueError(Errors.E756.format(given=name, option=option, known=", ".join(known) or "none"))
+
+
+def _choose_sources(section: dict[str, Any], sources: Sequence[str]) -> dict[str, Any]:
+    if not sources or section["dictionary"] != TERMINOLOGY:
+        return section
+    kept = [] if ALL in sources else list(sources)
+    names_from = f"the names of {', '.join(kept) or 'all sources'} in the terminology"
+    return {**section, "sources": kept, "published": "", "searched": "", "names_from": names_from}
 
 
 def _settle(name: str, corpus: Corpus, said: str) -> Corpus:
