@@ -65,6 +65,7 @@ def read_sweep(
     overrides: dict[str, Any] | None = None,
     *,
     seeds: Sequence[int] | None = None,
+    run_config: str | Path | None = None,
 ) -> Sweep:
     """Read the config of a sweep.
 
@@ -74,6 +75,7 @@ def read_sweep(
     output (str | Path): The folder for all runs.
     overrides (dict[str, Any] | None): Settings of all runs, by "section.name".
     seeds (Sequence[int] | None): Seeds in place of those of the config.
+    run_config (str | Path | None): The config of a run in place of `config` and `settings`, which go together.
     RETURNS (Sweep): The settings of all runs, checked.
     RAISES (FileNotFoundError): If there is no such file.
     RAISES (ValueError): If a setting is unknown or invalid, or two variants are equal.
@@ -82,7 +84,10 @@ def read_sweep(
     config = read_config(path)
     if set(config) != SECTIONS or not config["variants"]:
         raise ValueError(Errors.E676.format(path=path, sections=", ".join(config) or "none"))
-    section = _read_section(path, {**config["sweep"], **({"seeds": list(seeds)} if seeds else {})})
+    replaced: dict[str, Any] = {"seeds": list(seeds)} if seeds else {}
+    if run_config:
+        replaced |= {"config": str(Path(run_config).absolute()), "settings": {}}
+    section = _read_section(path, {**config["sweep"], **replaced})
     values = read_config(path.parent / section.config)
     _check_changes("the command line", overrides or {}, path)
     variants: dict[str, dict[int, Any]] = {}

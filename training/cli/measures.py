@@ -172,12 +172,21 @@ def sweep(
     ] = "",
     max_triples: Annotated[int, typer.Option(help="Triples of a relation at most; 0 for all")] = 0,
     seeds: Annotated[str, typer.Option(help="Seeds in place of the config's, with commas between")] = "",
+    run_config: Annotated[
+        str, typer.Option(help="The config of the runs in place of the sweep's and of its `settings`, such as sapbert")
+    ] = "",
 ) -> None:
     """Compare settings: many runs, and a table of their scores. Settings of all runs are given as for `train`."""
     from ..sweep import run_sweep
     from ..sweep_settings import read_sweep
 
-    runs = read_sweep(config, output, read_overrides(context.args), seeds=parse_seeds(seeds))
+    runs = read_sweep(
+        config,
+        output,
+        read_overrides(context.args),
+        seeds=parse_seeds(seeds),
+        run_config=find_config("configs")(run_config) if run_config else None,
+    )
     tasks = read_relation_tasks(relations, relation_terminology, unseen, max_triples)
     is_linking = bool(held_out or benchmarks or not tasks)
     names, others = read_tasks(held_out, benchmarks, corpora, max_names, terminology) if is_linking else ({}, {})
