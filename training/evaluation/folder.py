@@ -74,6 +74,7 @@ class SystemInfo(Schema):
     kind (str): Its kind.
     description (str): A description for reports.
     published (str): The system of the literature to compare with; empty for none.
+    published_pooling (str): The pooling of its figures, as the literature's table has it; empty for any.
     group (str): Systems of one group differ only in their seed, and are averaged.
     seed (int | None): The seed of its training.
     fingerprint (str): The encoder's fingerprint; empty if it has none.
@@ -83,6 +84,7 @@ class SystemInfo(Schema):
     kind: str = ""
     description: str = ""
     published: str = ""
+    published_pooling: str = ""
     group: str = ""
     seed: int | None = None
     fingerprint: str = ""

@@ -16,6 +16,7 @@ class Measurement:
     system (str): The id of the first run.
     title (str): The name of the system.
     published (str): The system of the literature to compare with; empty for none.
+    published_pooling (str): The pooling of its figures, as the literature's table has it; empty for any.
     similarity (str): The similarity, such as "cosine".
     search (str): The search, such as "exact".
     rows (dict[int | str, Row]): Results by seed, or by system if it has none.
@@ -24,6 +25,7 @@ class Measurement:
     system: str
     title: str
     published: str
+    published_pooling: str
     similarity: str
     search: str
     rows: dict[int | str, Row]
@@ -52,7 +54,7 @@ def gather_measurements(evaluation: Evaluation, task: str) -> list[Measurement]:
             continue
         system = evaluation.systems[row.system]
         search = row.search.get("similarity") or "", row.search.get("search") or ""
-        first = Measurement(row.system, system.title, system.published, *search, {})
+        first = Measurement(row.system, system.title, system.published, system.published_pooling, *search, {})
         measurement = gathered.setdefault((system.group or row.system, *search), first)
         run = row.system if system.seed is None else system.seed
         if run in measurement.rows:

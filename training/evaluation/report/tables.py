@@ -70,7 +70,8 @@ def find_published(measurement: Measurement, task: TaskInfo) -> dict[str, Publis
         return {}
     corpus = f"{task.corpus}_{REFINED}" if is_refined else task.corpus
     metrics = [metric for metric in map(_find_cited, list_metrics(task.level, task.ranks)) if metric in METRICS]
-    found = {metric: published_value(measurement.published, corpus, metric) for metric in metrics}
+    name, pooling = measurement.published, measurement.published_pooling
+    found = {metric: published_value(name, corpus, metric, pooling=pooling) for metric in metrics}
     return {metric: figure for metric, figure in found.items() if figure}
 
 

@@ -22,8 +22,6 @@ from .sparse import SparseEncoder, score_sparse
 ENCODER_FOLDER = "encoder"
 BIOSYN_FILE = "biosyn.json"
 FORMAT_VERSION = 1
-# Stands for the name of a corpus in the path of a model.
-CORPUS = "{corpus}"
 
 
 class BioSynSystem(System):
@@ -82,17 +80,17 @@ class BioSynSystem(System):
         return search_blocks(take_queries, len(queries), len(names), k)
 
 
-class BioSynModels(System):
-    """The model of BioSyn that was trained for the corpus of a task.
+class BioSynModel(System):
+    """A model of BioSyn, which is loaded when it is asked.
 
-    model (str): The output folder of the training, in which "{corpus}" stands for the name of the corpus.
+    model (str): The output folder of the training.
     cache (str | Path | None): A folder for vectors of strings; None keeps them in memory.
     """
 
     def __init__(self, model: str, cache: str | Path | None = None) -> None:
         self.model = model
         self.cache = cache
-        self._loaded: dict[str, BioSynSystem] = {}
+        self._loaded: BioSynSystem | None = None
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -100,23 +98,19 @@ class BioSynModels(System):
         return {"kind": "biosyn", "model": hash_file(Path(self.model) / BIOSYN_FILE)}
 
     def bind(self, task: CorpusTask) -> System:
-        """Choose the model of the task's corpus. See `System.bind`."""
-        folder = self.model.replace(CORPUS, task.name.rpartition(".")[0])
-        if not (Path(folder) / BIOSYN_FILE).is_file():
-            raise FileNotFoundError(Errors.E752.format(path=folder, system="BioSyn"))
-        bound = BioSynModels(folder, self.cache)
-        bound._loaded = self._loaded
-        return bound
+        """Check that the model is there. See `System.bind`."""
+        if not (Path(self.model) / BIOSYN_FILE).is_file():
+            raise FileNotFoundError(Errors.E752.format(path=self.model, system="BioSyn"))
+        return self
 
     def release(self) -> None:
-        """Forget all loaded models. See `System.release`."""
-        self._loaded.clear()
+        """Forget the model. See `System.release`."""
+        self._loaded = None
 
     def search(self, names: Sequence[str], queries: Sequence[str], k: int) -> tuple[np.ndarray, np.ndarray]:
         """Search with the model. See `Searcher.search`."""
-        if self.model not in self._loaded:
-            self._loaded[self.model] = BioSynSystem.from_disk(self.model, cache=self.cache)
-        return self._loaded[self.model].search(names, queries, k)
+        self._loaded = self._loaded or BioSynSystem.from_disk(self.model, cache=self.cache)
+        return self._loaded.search(names, queries, k)
 
 
 def _read(path: Path) -> dict[str, Any]:

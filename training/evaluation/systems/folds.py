@@ -13,13 +13,14 @@ from spacy_sapbert.files import hash_file
 
 from ...data.task import LinkingTask
 from ...errors import Errors
+from ..corpora.corpus import Corpus
 from ..corpora.finding import FOLD
-from ..corpora.listing import Corpus, read_corpus_mentions
+from ..corpora.listing import read_corpus_mentions
 from ..linking.accuracy import Found, find
 from ..linking.searcher import Searcher
 from ..tasks import CorpusTask
 from .base import System
-from .biosyn import CORPUS
+from .by_corpus import CORPUS
 from .training_mentions import TrainingMentions, read_training_mentions
 
 
@@ -51,7 +52,7 @@ class FoldSystems(System):
                 Errors.E754.format(path=self.path, corpus=task.name, reason=f"no {', no '.join(lacking)}")
             )
         name = task.name.rpartition(".")[0]
-        paths = [name_model(self.path, name, fold) for fold in corpus.folds]
+        paths = [name_fold_model(self.path, name, fold) for fold in corpus.folds]
         for path in paths:
             if not Path(path).exists():
                 raise FileNotFoundError(Errors.E752.format(path=path, system="with a model for each fold"))
@@ -119,7 +120,7 @@ class BoundFoldSystems(System):
         return Found(rows, scores)
 
 
-def name_model(path: str, corpus: str, fold: int) -> str:
+def name_fold_model(path: str, corpus: str, fold: int) -> str:
     """Name the model of a fold.
 
     path (str): The path of the models, with "{fold}" and "{corpus}" for the number and the corpus; without, all folds
@@ -137,7 +138,7 @@ def check_folds(path: str, name: str, corpus: Corpus, *, needs_record: bool = Fa
     The parts of a fold repeat mentions. So a model has learned from its test part if it was trained on a file of
     another fold or of the test part, or on a mention of the test part that the fold's own other parts do not have.
 
-    path (str): As for `name_model`.
+    path (str): As for `name_fold_model`.
     name (str): The name of the corpus.
     corpus (Corpus): The corpus; one without `seen_by_fold` is not looked at.
     needs_record (bool): Refuse models of which nothing says what mentions they were trained on.
@@ -146,7 +147,7 @@ def check_folds(path: str, name: str, corpus: Corpus, *, needs_record: bool = Fa
     """
     if not any(corpus.seen_by_fold):
         return
-    models = [name_model(path, name, fold) for fold in corpus.folds]
+    models = [name_fold_model(path, name, fold) for fold in corpus.folds]
     learned_by = {
         model: read_training_mentions(model) if Path(model).exists() else [] for model in dict.fromkeys(models)
     }

@@ -18,7 +18,8 @@ from ..embeddings import Embeddings
 from ..folder import SystemInfo
 from .backoff import DictionaryBackoff
 from .base import LazySystem, System
-from .biosyn import BioSynModels
+from .biosyn import BioSynModel
+from .by_corpus import CORPUS, CorpusSystems
 from .encoder import EncoderSystem
 from .exact import ExactMatch
 from .folds import FoldSystems
@@ -30,6 +31,8 @@ from .word_vectors import WordVectorFile
 CHOICES = ("pooling", "max_length", "lower_case", "pad_to_length", "attention_mask")
 # The option that is the path of a trained model. With "{fold}" in it, there is one model for each fold.
 MODELS = {"encoder": "encoder", "linker": "encoder", "biosyn": "model"}
+# What stands for the seed in that path.
+SEED = "{seed}"
 # The options of each kind of system, with their defaults.
 KINDS: dict[str, dict[str, Any]] = {
     "exact": {"lower_case": True},
@@ -51,6 +54,7 @@ class SystemSpecification:
     title (str): Its name in reports.
     description (str): A description for reports.
     published (str): The system of the literature to compare with; empty for none.
+    published_pooling (str): The pooling of its figures, as the literature's table has it; empty for any.
     group (str): Systems of one group differ only in their seed, and are averaged; its own name if it is alone.
     seed (int | None): The seed of its training.
     tasks (list[str]): Patterns of the tasks that it is measured on, such as "ncbi_disease.*".
@@ -62,6 +66,7 @@ class SystemSpecification:
     title: str = ""
     description: str = ""
     published: str = ""
+    published_pooling: str = ""
     group: str = ""
     seed: int | None = None
     tasks: list[str] = field(default_factory=lambda: ["*"])
@@ -94,7 +99,8 @@ def read_systems(path: str | Path) -> dict[str, SystemSpecification]:
     """Read which systems to compare.
 
     path (str | Path): A config file with a section [systems.<name>] for each: `kind`, and the other fields of
-        `SystemSpecification` and the options of its kind.
+        `SystemSpecification` and the options of its kind. With `seeds` in place of `group` and `seed`, it stands for a
+        system of each seed, whose number replaces "{seed}" in the path of its model: <name>_0, <name>_1.
     RETURNS (dict[str, SystemSpecification]): The systems by name, in the order of the file.
     RAISES (OSError): If there is no such file.
     RAISES (ValueError): If a section is malformed.
@@ -104,35 +110,57 @@ def read_systems(path: str | Path) -> dict[str, SystemSpecification]:
     sections = Config().from_disk(path).get("systems", {})
     if not sections:
         raise ValueError(Errors.E751.format(path=path, section="systems", reason="it is missing or empty"))
-    systems = {}
+    systems: dict[str, SystemSpecification] = {}
     for name, section in sections.items():
         try:
-            systems[name] = _read_section(name, section)
+            read = _read_section(name, section)
+            if twice := sorted(set(read) & set(systems)):
+                raise ValueError(f"another section stands for the system {twice[0]} as well")
+            systems.update(read)
         except (TypeError, ValueError, KeyError) as error:
             raise ValueError(Errors.E751.format(path=path, section=f"systems.{name}", reason=error)) from error
+    _check_together(systems, path)
+    return systems
+
+
+def _check_together(systems: Mapping[str, SystemSpecification], path: str | Path) -> None:
     titles: dict[str, str] = {}
     for name, system in systems.items():
         if titles.setdefault(system.title, system.group) != system.group:
             reason = f"another system is called {system.title!r} as well"
             raise ValueError(Errors.E751.format(path=path, section=f"systems.{name}", reason=reason))
-        over = system.options.get("over")
+        over = str(system.options.get("over"))
         if system.kind == "backoff" and (over not in systems or systems[over].kind == "backoff"):
             reason = f"over = {over!r} is no other system of the file"
             raise ValueError(Errors.E751.format(path=path, section=f"systems.{name}", reason=reason))
-        if system.kind == "backoff" and FOLD in systems[system.options["over"]].model:
+        if system.kind == "backoff" and FOLD in systems[over].model:
             reason = f"over = {over!r} has a model for each fold, and folds have no training part in common"
             raise ValueError(Errors.E751.format(path=path, section=f"systems.{name}", reason=reason))
-    return systems
 
 
-def _read_section(name: str, section: dict[str, Any]) -> SystemSpecification:
+def _read_section(name: str, section: dict[str, Any]) -> dict[str, SystemSpecification]:
     kind = section["kind"]
     if kind not in KINDS:
         raise ValueError(Errors.E620.format(what="kind", value=kind, allowed=", ".join(KINDS)))
     options = {key: section.get(key, default) for key, default in KINDS[kind].items()}
     values = {key: value for key, value in section.items() if key not in options}
-    values = {"title": name, "group": name, **values}
-    return SystemSpecification(name=name, options=options, **values)
+    seeds = values.pop("seeds", None)
+    system = SystemSpecification(name=name, options=options, **{"title": name, "group": name, **values})
+    if seeds is None:
+        return {name: system}
+    if not (isinstance(seeds, list) and seeds and all(type(seed) is int for seed in seeds)):
+        raise ValueError(f"seeds = {seeds!r} is no list of whole numbers")
+    if len(set(seeds)) < len(seeds) or SEED not in system.model or {"group", "seed"} & set(values):
+        raise ValueError(f"`seeds` are distinct, need {SEED} in the path of a model, and replace `group` and `seed`")
+    return {
+        f"{name}_{seed}": replace(
+            system,
+            name=f"{name}_{seed}",
+            seed=seed,
+            options={**options, MODELS[kind]: system.model.replace(SEED, str(seed))},
+        )
+        for seed in seeds
+    }
 
 
 def make_systems(
@@ -154,13 +182,15 @@ def make_systems(
 
 def _make_system(specification: SystemSpecification, systems: Mapping[str, System], cache: str | Path | None) -> System:
     options = specification.options
+
+    def make(path: str) -> System:
+        own = {**options, MODELS[specification.kind]: path}
+        return _make_system(replace(specification, options=own), systems, cache)
+
     if FOLD in specification.model:
-
-        def make(path: str) -> System:
-            own = {**options, MODELS[specification.kind]: path}
-            return _make_system(replace(specification, options=own), systems, cache)
-
         return FoldSystems(specification.model, make)
+    if CORPUS in specification.model:
+        return CorpusSystems(specification.model, make)
     match specification.kind:
         case "exact":
             return ExactMatch(lower_case=options["lower_case"])
@@ -171,7 +201,7 @@ def _make_system(specification: SystemSpecification, systems: Mapping[str, Syste
         case "linker":
             return LazySystem(lambda: LinkerSystem(find_base(options["encoder"]).name or ""))
         case "biosyn":
-            return BioSynModels(options["model"], cache)
+            return BioSynModel(options["model"], cache)
         case "word_vectors":
             return WordVectorFile(options["vectors"])
         case _:
