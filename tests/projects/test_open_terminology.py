@@ -78,7 +78,7 @@ def folder(tmp_path):
 def run_all(folder: Path) -> None:
     run("read", PROJECT / "configs" / "ontologies.json", folder / "assets", folder / "terminologies")
     run("merge", folder / "terminologies", folder / "terminology")
-    run("write", folder / "terminology", folder / "rrf")
+    run("write", folder / "terminologies", folder / "terminology", folder / "rrf")
 
 
 def test_ontologies_become_one_release(folder, capsys):
@@ -107,6 +107,17 @@ def test_ontologies_become_one_release(folder, capsys):
     assert "3 concepts and 6 names" in attribution and "**MONDO**" in attribution and "CC0 1.0" in attribution
     printed = capsys.readouterr().out
     assert "UBERON is left out" in printed and "parents are of ontologies that were not read" in printed
+
+
+def test_relations_are_between_concepts_of_the_release(folder):
+    with (folder / "assets" / "doid.obo").open("a") as file:
+        file.write("\n[Term]\nid: DOID:7\nname: infarct of the heart\nrelationship: part_of DOID:5844 ! joined\n")
+        file.write("relationship: located_in UBERON:0000948\nrelationship: caused_by MESH:D1\n")
+    run_all(folder)
+    rows = [line.split("|") for line in (folder / "rrf" / "MRREL.RRF").read_text().splitlines()]
+    related = [(row[4], row[7], row[0], row[10]) for row in rows if row[3] == "RO"]
+    # DOID:5844 has no concept of its own; MESH:D1 is a code of one concept.
+    assert related == [("DOID:7", "part_of", "C0027051", "DOID"), ("DOID:7", "caused_by", "MONDO:0000009", "DOID")]
 
 
 def test_same_ontologies_give_the_same_release(folder):

@@ -8,7 +8,8 @@ import srsly
 import typer
 from wasabi import msg, table
 
-from spacy_sapbert.terminology import Terminology, read_obo
+from spacy_sapbert.files import hash_file
+from spacy_sapbert.terminology import Terminology, read_obo, read_obo_relations
 from spacy_sapbert.terminology.summary import summarize
 
 
@@ -17,7 +18,7 @@ def main(ontologies: Path, assets: Path, output: Path) -> None:
 
     ontologies (Path): Which there are, in the order of precedence, JSON.
     assets (Path): The folder of their files.
-    output (Path): The folder for a terminology of each, and report.json.
+    output (Path): The folder for a terminology of each, its relations (<source>_relations.jsonl), and report.json.
     """
     report: dict[str, Any] = {"read": {}, "missing": {}}
     rows = []
@@ -29,16 +30,22 @@ def main(ontologies: Path, assets: Path, output: Path) -> None:
             continue
         terminology = add_source(read(path, ontology), ontology)
         terminology.to_disk(output / source)
+        relations = list(read_obo_relations(path))
+        relations_file = output / f"{source}_relations.jsonl"
+        srsly.write_jsonl(relations_file, relations)
         if ontology["id_prefix"]:
             msg.info(f"{source}: {summarize(terminology)}")
         facts = terminology.report
         # All that the merged terminology depends on, so that `merge` runs again when an ontology has changed.
-        report["read"][source] = {**facts["sources"][source], "fingerprint": terminology.fingerprint}
+        hashes = {"fingerprint": terminology.fingerprint, "relations": hash_file(relations_file)}
+        report["read"][source] = {**facts["sources"][source], **hashes}
         version = facts["source_version"] or "unknown"
         malformed = facts["dropped"]["malformed"]
-        rows.append((source, version, f"{len(terminology):,}", f"{terminology.n_names:,}", f"{malformed:,}"))
+        counts = len(terminology), terminology.n_names, len(relations), malformed
+        rows.append((source, version, *(f"{count:,}" for count in counts)))
     if rows:
-        print(table(rows, header=("Source", "Version", "Concepts", "Names", "Malformed terms"), divider=True))
+        header = ("Source", "Version", "Concepts", "Names", "Relations", "Malformed terms")
+        print(table(rows, header=header, divider=True))
     for source, reason in report["missing"].items():
         msg.warn(f"{source} is left out: {reason}")
     if not rows:

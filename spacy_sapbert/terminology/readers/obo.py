@@ -56,7 +56,7 @@ def read_obo(path: Path, settings: OboSettings) -> Terminology:
     """
     file = SourceFile(path)
     malformed = MalformedLog(file.path, settings.errors)
-    stanzas = _stanzas(file)
+    stanzas = split_stanzas(file)
     start, lines = next(stanzas)
     refuse_other_formats(file.path, lines)
     header = _parse_header(start, lines, malformed)
@@ -161,8 +161,12 @@ class _Reading:
             add_name(synonym.text, term_type=term_type)
 
 
-def _stanzas(file: SourceFile) -> Iterator[tuple[int, list[str]]]:
-    """Split a file into its header and its stanzas, each with the number of its first line."""
+def split_stanzas(file: SourceFile) -> Iterator[tuple[int, list[str]]]:
+    """Split a file into its header and its stanzas.
+
+    file (SourceFile): The file.
+    YIELDS (tuple[int, list[str]]): The number of the first line, and the lines.
+    """
     start = 1
     lines: list[str] = []
     for number, text in file.lines():

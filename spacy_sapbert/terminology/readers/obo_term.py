@@ -25,6 +25,8 @@ class OboTerm:
     xrefs: list[str] = field(default_factory=list)
     alt_ids: list[str] = field(default_factory=list)
     parents: list[str] = field(default_factory=list)
+    relations: list[tuple[str, str]] = field(default_factory=list)
+    """Labels and the other terms, of the lines "relationship"."""
 
 
 def parse_term(lines: list[str]) -> OboTerm:
@@ -58,6 +60,8 @@ def parse_term(lines: list[str]) -> OboTerm:
             term.alt_ids.append(_plain(clause.alt_id))
         elif tag == "is_a":
             term.parents.append(_plain(clause.term))
+        elif tag == "relationship":
+            term.relations.append((_plain(clause.typedef), _plain(clause.term)))
         elif tag == "is_obsolete":
             term.obsolete = clause.obsolete
     for tag, count in seen.items():

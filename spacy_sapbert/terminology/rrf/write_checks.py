@@ -13,7 +13,7 @@ from .atoms import NOT_IN_ID, WHITE_SPACE
 from .concepts import NO_SOURCE
 
 # A pipe ends a field and a line end ends a row; the format cannot escape either.
-_BREAKS = r"[|\n\r]"
+BREAKS = r"[|\n\r]"
 _TEXTS = {"concepts": ("canonical_name", "definition", "codes"), "names": ("name", "term_type")}
 
 
@@ -34,7 +34,7 @@ def replace_unwritable(
     for what, columns in _TEXTS.items():
         for column in columns:
             frame = frames[what]
-            n = sum(1 for _ in _find(frame, column, _BREAKS))
+            n = sum(1 for _ in _find(frame, column, BREAKS))
             if n:
                 counts[column] = n
                 is_list = isinstance(frame.schema[column], pl.List)
@@ -59,7 +59,7 @@ def check_writable(concepts: pl.DataFrame, names: pl.DataFrame) -> None:
             if column in ("concept", "preferred"):
                 continue
             # In the column of sources, a pipe separates several.
-            broken = next(_find(frame, column, r"[\n\r]" if column == "source" else _BREAKS), None)
+            broken = next(_find(frame, column, r"[\n\r]" if column == "source" else BREAKS), None)
             if broken is not None:
                 row, value = broken
                 owner = ids[row] if what == "concepts" else ids[names["concept"][row]]

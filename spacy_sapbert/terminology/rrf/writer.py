@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip as gzip_format
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,6 +18,7 @@ from .columns import COLUMNS, DESCRIPTIONS, describe_columns
 from .concepts import CANONICAL_NAME, NO_SOURCE, XREF
 from .write_atoms import Atoms, make_atoms, number
 from .write_checks import check_writable, replace_unwritable
+from .write_relations import Relation, make_relations
 
 # Files that describe the others are never gzipped.
 _PLAIN = ("MRSAB", "MRFILES", "MRCOLS")
@@ -29,6 +30,7 @@ def write_rrf(
     *,
     gzip: bool = False,
     unwritable: Literal["raise", "replace"] = "raise",
+    relations: Iterable[Relation] = (),
 ) -> dict[str, Any]:
     """Write MRCONSO, MRSTY, MRDEF, MRREL, MRSAT and MRSAB, and MRFILES and MRCOLS that describe them.
 
@@ -49,7 +51,9 @@ def write_rrf(
     gzip (bool): Whether to gzip all files but MRSAB, MRFILES and MRCOLS.
     unwritable (Literal["raise", "replace"]): Whether to "raise" an error for texts with a "|" or a line end, or to
         "replace" these characters by "/" and a space, and count the texts.
-    RETURNS (dict[str, Any]): The number of rows of each file, `dangling_parents`, and `replaced`: counts by column.
+    relations (Iterable[Relation]): Relations of the terminology's concepts to write beside their parents.
+    RETURNS (dict[str, Any]): The number of rows of each file, `dangling_parents` and `dangling_relations`, whose
+        concepts are not in the terminology, and `replaced`: counts by column.
     RAISES (ValueError): If a value cannot be written. Nothing is written then.
     """
     if unwritable not in ("raise", "replace"):
@@ -63,7 +67,7 @@ def write_rrf(
         concepts, names, replaced = replace_unwritable(concepts, names)
     check_writable(concepts, names)
     report = terminology.report
-    tables, dangling = _make_tables(concepts, make_atoms(concepts, names), report)
+    tables, dangling = _make_tables(concepts, make_atoms(concepts, names), relations, report)
     folder = Path(folder)
     with fill_folder(folder, last="MRFILES.RRF") as temporary:
         sizes = {name: _write(temporary, name, frame, gzip) for name, frame in tables.items()}
@@ -74,24 +78,24 @@ def write_rrf(
         other = f"{name}.RRF" if gzip and name not in _PLAIN else f"{name}.RRF.gz"
         (folder / other).unlink(missing_ok=True)
     rows = {name: frame.height for name, frame in tables.items()}
-    return {"rows": rows, "dangling_parents": dangling, "replaced": replaced}
+    return {"rows": rows, **dangling, "replaced": replaced}
 
 
 def _make_tables(
-    concepts: pl.DataFrame, atoms: Atoms, report: Mapping[str, Any]
-) -> tuple[dict[str, pl.DataFrame], int]:
-    """Make the tables of all files but MRFILES and MRCOLS, and count the parents outside the terminology."""
+    concepts: pl.DataFrame, atoms: Atoms, relations: Iterable[Relation], report: Mapping[str, Any]
+) -> tuple[dict[str, pl.DataFrame], dict[str, int]]:
+    """Make the tables of all files but MRFILES and MRCOLS, and count what is outside the terminology."""
     sources, types = list_sources(report), report.get("semantic_types") or {}
     levels = {sab: str(source.restriction_level or 0) for sab, source in sources.items()}
     first = atoms.table.unique("concept", keep="first", maintain_order=True).select("concept", "AUI", "SAB")
     concepts = concepts.rename({"id": "CUI", "definition": "DEF"}).with_row_index("concept")
     concepts = concepts.join(first, on="concept", how="left", maintain_order="left")
-    relations, dangling = _make_relations(concepts)
+    rows, dangling = make_relations(concepts, relations)
     tables = {
         "MRCONSO": atoms.table.with_columns(SRL=_look_up("SAB", levels, pl.lit("0"))),
         "MRSTY": _explode(concepts, "types", "TUI").with_columns(STY=_look_up("TUI", types, pl.col("TUI"))),
         "MRDEF": concepts.filter(pl.col("DEF").is_not_null()),
-        "MRREL": relations,
+        "MRREL": rows,
         "MRSAT": _make_attributes(concepts, atoms),
         "MRSAB": _make_sources(atoms.table, sources),
     }
@@ -100,17 +104,6 @@ def _make_tables(
         tables[name] = tables[name].with_columns(ATUI=number("AT", pl.int_range(used + 1, used + 1 + pl.len())))
         used += tables[name].height
     return {name: _complete(name, frame) for name, frame in tables.items()}, dangling
-
-
-def _make_relations(concepts: pl.DataFrame) -> tuple[pl.DataFrame, int]:
-    """Make the rows that begin with the child, then those that begin with the parent."""
-    pairs = _explode(concepts, "parents", "parent")
-    known = pairs.filter(pl.col("parent").is_in(concepts["CUI"].implode()))
-    common = {"STYPE1": pl.lit("CUI"), "STYPE2": pl.lit("CUI"), "SL": pl.col("SAB")}
-    up = known.select("SAB", CUI1="CUI", CUI2="parent", REL=pl.lit("PAR"), RELA=pl.lit("inverse_isa"))
-    down = known.select("SAB", CUI1="parent", CUI2="CUI", REL=pl.lit("CHD"), RELA=pl.lit("isa"))
-    both = pl.concat([up, down]).with_columns(**common, RUI=number("R", pl.int_range(1, pl.len() + 1)))
-    return both, pairs.height - known.height
 
 
 def _make_attributes(concepts: pl.DataFrame, atoms: Atoms) -> pl.DataFrame:

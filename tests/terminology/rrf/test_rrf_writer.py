@@ -61,6 +61,7 @@ def test_files_have_the_form_of_umls(terminology, tmp_path):
     assert report == {
         "rows": {"MRCONSO": 8, "MRSTY": 2, "MRDEF": 1, "MRREL": 2, "MRSAT": 4, "MRSAB": 3},
         "dangling_parents": 1,
+        "dangling_relations": 0,
         "replaced": {},
     }
     atoms = rows(tmp_path, "MRCONSO")

@@ -1,0 +1,98 @@
+"""Relations of an ontology: which lines are read, and how they stand in MRREL."""
+
+import pytest
+from rrf_files import rrf_line
+
+from spacy_sapbert.terminology import (
+    Relation,
+    TerminologyBuilder,
+    read_obo,
+    read_obo_relations,
+    read_rrf,
+    write_rrf,
+)
+from training.data.triple_data import read_triples
+from training.data.triples import write_triples
+
+ONTOLOGY = """\
+format-version: 1.2
+ontology: toy
+
+[Term]
+id: T:1
+name: toe
+relationship: part_of T:2 {source="x"} ! foot
+relationship: RO:0002202 T:3
+is_a: T:3
+
+[Term]
+id: T:2
+name: foot
+relationship: part_of U:9
+
+[Term]
+id: T:4
+name: gone
+relationship: part_of T:2
+is_obsolete: true
+
+[Term]
+id: T:5
+relationship: part_of T:2
+
+[Typedef]
+id: part_of
+name: part of
+
+[Term]
+id: T:3
+name: part
+"""
+
+
+@pytest.mark.filterwarnings("ignore:.*W101")
+def test_relations_are_read(tmp_path):
+    (tmp_path / "toy.obo").write_text(ONTOLOGY)
+    assert list(read_obo_relations(tmp_path / "toy.obo")) == [
+        ("T:1", "part_of", "T:2"),
+        ("T:1", "RO:0002202", "T:3"),
+        ("T:2", "part_of", "U:9"),
+    ]
+    # Those of terms that `read_obo` leaves out are left out.
+    kept = read_obo(tmp_path / "toy.obo", errors="skip").concepts["id"].to_list()
+    assert {relation.head for relation in read_obo_relations(tmp_path / "toy.obo")} <= set(kept)
+
+
+def build():
+    builder = TerminologyBuilder()
+    for id_, parents in (("C1", ["C3"]), ("C2", []), ("C3", [])):
+        builder.add_name(id_, f"name of {id_}", source="TOY", language="ENG")
+        builder.add_concept(id_, parents=parents)
+    return builder.build()
+
+
+@pytest.mark.filterwarnings("ignore:.*W104")
+def test_relations_become_triples(tmp_path):
+    relations = [
+        Relation("C1", "part_of", "C2", "TOY"),
+        Relation("C1", "part_of", "C2", "TOY"),
+        Relation("C2", "part_of", "C2", "TOY"),
+        Relation("C2", "part_of", "C9", "TOY"),
+        Relation("C9", "part_of", "C1", "TOY"),
+    ]
+    report = write_rrf(build(), tmp_path / "rrf", relations=iter(relations))
+    assert report["dangling_relations"] == 2 and report["rows"]["MRREL"] == 3
+    lines = (tmp_path / "rrf" / "MRREL.RRF").read_text().splitlines()
+    fields = {"CUI1": "C2", "STYPE1": "CUI", "REL": "RO", "CUI2": "C1", "STYPE2": "CUI", "RELA": "part_of"}
+    assert lines[2] == rrf_line("MRREL", **fields, RUI="R00000003", SAB="TOY", SL="TOY")
+    terminology = read_rrf(tmp_path / "rrf", tradenames="off")
+    assert terminology["C1"].parents == ("C3",)
+    write_triples(tmp_path / "rrf", terminology, tmp_path / "triples")
+    assert ("C1", "RO part_of", "C2") in read_triples(tmp_path / "triples").decode().rows()
+
+
+@pytest.mark.parametrize("label, source", [("", "TOY"), ("part|of", "TOY"), ("part_of", ""), ("part_of", "A\nB")])
+def test_relations_that_cannot_be_written_are_refused(tmp_path, label, source):
+    with pytest.raises(ValueError, match="E141.*1 relations"):
+        write_rrf(build(), tmp_path / "rrf", relations=[Relation("C1", label, "C2", source)])
+    assert not (tmp_path / "rrf").exists()
