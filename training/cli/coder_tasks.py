@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spacy_sapbert.terminology import Terminology
+from spacy_sapbert.types import Pooling
 
 from ..errors import Errors
 from .application import encoding_command, parse_files, parse_seeds
 
 if TYPE_CHECKING:
+    from ..encoders.choice import EncoderChoice
     from ..evaluation.measure import ProbeTask, Results
     from ..evaluation.systems.base import System
 
@@ -26,6 +28,11 @@ ENCODERS = typer.Argument(help="Folders or hub names, with commas between; empty
 TERMINOLOGY = typer.Argument(help="A folder of `preprocess`")
 RESULTS = typer.Argument(help="A folder for the figures; its results are reused")
 VECTORS = typer.Option(help="Files of vectors by CUI, with commas between")
+# The poolings of the published comparisons, which are over 32 positions, padding among them and attended to.
+PUBLISHED_POOLING: dict[str, Pooling] = {"mean": "mean_all_tok", "pooler": "pooler"}
+POOLING = typer.Option(
+    help="mean or pooler: encoders as CODER's authors measured them, with padding to 32 tokens; empty for their own"
+)
 WORD_VECTORS = typer.Option(
     help="spaCy pipelines, or files of word2vec's form, text or binary (.bin), with commas between"
 )
@@ -38,6 +45,7 @@ def mcsm(
     output: Annotated[Path, RESULTS],
     vectors: Annotated[str, VECTORS] = "",
     word_vectors: Annotated[str, WORD_VECTORS] = "",
+    published_pooling: Annotated[str, POOLING] = "",
     source: Annotated[str, typer.Option(help="SAB of which concepts need a name; empty for all")] = "",
     all_types: Annotated[
         bool, typer.Option("--all-types", help="Search among concepts of all types, not of the six alone")
@@ -49,7 +57,7 @@ def mcsm(
     from ..evaluation.probes.mcsm import SEMANTIC_TYPES, McsmTask
 
     task = McsmTask(Terminology.from_disk(terminology), source, all_types, max_concepts, seed)
-    systems = _list_systems(encoders, vectors, word_vectors)
+    systems = _list_systems(encoders, vectors, word_vectors, published_pooling)
     typer.echo(_line("", [*SEMANTIC_TYPES.values(), "mean", "known"]))
     for name, of_tasks in measure_probe(systems, {"mcsm": task}, output / "mcsm.json").items():
         result = of_tasks["mcsm"].figures
@@ -70,6 +78,7 @@ def relations(
     output: Annotated[Path, RESULTS],
     vectors: Annotated[str, VECTORS] = "",
     word_vectors: Annotated[str, WORD_VECTORS] = "",
+    published_pooling: Annotated[str, POOLING] = "",
     fine_tune: Annotated[bool, typer.Option("--fine-tune", help="Train the encoder as well")] = False,
     epochs: Annotated[int, typer.Option(help="Epochs over all triples")] = 50,
     seeds: Annotated[str, typer.Option(help="One training for each, with commas between")] = "72",
@@ -108,7 +117,7 @@ def relations(
     data = read_relations(triples, concepts, choice, seen=Terminology.from_disk(unseen) if unseen else None)
     typer.echo(data.describe())
     task = RelationTask(data, concepts, bool(unseen), settings, fine_tune)
-    systems = _list_systems(encoders, vectors, word_vectors)
+    systems = _list_systems(encoders, vectors, word_vectors, published_pooling)
     typer.echo(_line("", ["accuracy", "sd", "macro F1", "of all", "majority"]))
     for name, of_tasks in measure_probe(systems, {"relations": task}, output / "relations.json").items():
         result = of_tasks["relations"].figures
@@ -123,12 +132,13 @@ def word_similarity(
     output: Annotated[Path, RESULTS],
     vectors: Annotated[str, VECTORS] = "",
     word_vectors: Annotated[str, WORD_VECTORS] = "",
+    published_pooling: Annotated[str, POOLING] = "",
 ) -> None:
     """Measure whether cosines order pairs of terms as physicians do (MayoSRS, UMNSRS)."""
     from ..evaluation.probes.word_similarity import WordSimilarityTask, read_rated_pairs
 
     tasks = {Path(file).stem: WordSimilarityTask(read_rated_pairs(file)) for file in parse_files(pairs)}
-    systems = _list_systems(encoders, vectors, word_vectors)
+    systems = _list_systems(encoders, vectors, word_vectors, published_pooling)
     typer.echo(_line("", ["set", "rating", "Spearman", "of all", "known", "pairs"]))
     for name, of_tasks in measure_probe(systems, tasks, output / "word_similarity.json").items():
         for result in (measured.figures for measured in of_tasks.values()):
@@ -156,17 +166,18 @@ def measure_probe(systems: Mapping[str, System], tasks: Mapping[str, ProbeTask],
     return results
 
 
-def _list_systems(encoders: str, vectors: str, word_vectors: str) -> dict[str, System]:
+def _list_systems(encoders: str, vectors: str, word_vectors: str, published_pooling: str) -> dict[str, System]:
     """List what is to be compared. Each is loaded when it is measured."""
     from ..encoders.bases import SMALL, load_base
-    from ..encoders.choice import EncoderChoice
     from ..evaluation.systems.base import LazySystem
     from ..evaluation.systems.concept_vectors import ConceptVectors
     from ..evaluation.systems.encoder import EncoderSystem
     from ..evaluation.systems.word_vectors import WordVectorSystem
 
+    choice = _choose_pooling(published_pooling)
+
     def load_encoder(name: str) -> System:
-        return EncoderSystem(load_base(name, EncoderChoice(max_length=MAX_LENGTH)))
+        return EncoderSystem(load_base(name, choice))
 
     def load_words(name: str) -> System:
         return WordVectorSystem.from_file(name) if Path(name).is_file() else WordVectorSystem(name)
@@ -178,6 +189,18 @@ def _list_systems(encoders: str, vectors: str, word_vectors: str) -> dict[str, S
     if not makers:
         raise ValueError(Errors.E778)
     return {name: LazySystem(make) for name, make in makers.items()}
+
+
+def _choose_pooling(published: str) -> EncoderChoice:
+    from ..encoders.choice import EncoderChoice
+
+    if not published:
+        return EncoderChoice(max_length=MAX_LENGTH)
+    if published not in PUBLISHED_POOLING:
+        allowed = ", ".join(PUBLISHED_POOLING)
+        raise ValueError(Errors.E404.format(name="published_pooling", where="", value=published, allowed=allowed))
+    pooling = PUBLISHED_POOLING[published]
+    return EncoderChoice(pooling=pooling, max_length=MAX_LENGTH, pad_to_length=MAX_LENGTH, attention_mask=False)
 
 
 def _line(label: str, cells: list[Any]) -> str:

@@ -9,6 +9,8 @@ from typer.testing import CliRunner
 
 from spacy_sapbert.terminology import TerminologyBuilder
 from training.cli import app
+from training.encoders.bases import load_base
+from training.encoders.choice import EncoderChoice
 from training.evaluation.probes import mcsm as module
 from training.evaluation.probes.mcsm import SEMANTIC_TYPES, discounts, measure_mcsm
 from training.evaluation.systems.concept_vectors import ConceptVectors
@@ -155,3 +157,18 @@ def test_the_command_keeps_results(tmp_path, encoder_folder, monkeypatch):
     assert "E778" in str(nothing.exception)
     next((tmp_path / "out" / "results").iterdir()).write_text("[]")
     assert "E747" in str(CliRunner().invoke(app, arguments).exception)
+
+
+@pytest.mark.parametrize("published, pooling", [("mean", "mean_all_tok"), ("pooler", "pooler")])
+def test_encoders_are_measured_as_in_the_published_comparison(published, pooling, tmp_path, encoder_folder):
+    terminology = build(80)
+    terminology.to_disk(tmp_path / "names")
+    arguments = ["mcsm", str(encoder_folder), str(tmp_path / "names"), str(tmp_path / "out")]
+    result = CliRunner().invoke(app, [*arguments, "--published-pooling", published])
+    assert not result.exit_code, result.exception
+    (kept,) = srsly.read_json(tmp_path / "out" / "mcsm.json")["results"]
+    padded = EncoderChoice(pooling=pooling, max_length=32, pad_to_length=32, attention_mask=False)
+    system = EncoderSystem(load_base(str(encoder_folder), padded))
+    assert kept["figures"]["mean"] == pytest.approx(measure_mcsm(system, terminology)["mean"])
+    refused = CliRunner().invoke(app, [*arguments, "--published-pooling", "max"])
+    assert "E404" in str(refused.exception) and "mean, pooler" in str(refused.exception)
