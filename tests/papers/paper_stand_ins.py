@@ -1,0 +1,180 @@
+"""A copy of the checkout in which the commands of the papers' tables run within seconds: tiny encoders with random
+weights in place of the published ones, made-up releases and corpora of the same form, and runs of two steps."""
+
+import gzip
+import json
+import random
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+from conftest import make_encoder_folder
+from rrf_files import atom, rrf_line, write_release
+from thinc.api import Config
+
+ROOT = Path(__file__).parents[2]
+WORDS = (
+    "acute chronic severe mild left upper heart liver kidney lung skin bone pain failure lesion rash fever cyst".split()
+)
+LANGUAGES = {"ENG": "", "GER": "deutsch", "FRE": "francais", "SPA": "espanol", "DUT": "nederlands"}
+# Those of the six semantic types of MCSM, and two others.
+TYPES = "T047 T121 T191 T033 T037 T184 T060 T061".split()
+SOURCES = "SNOMEDCT_US MSH MDR ICD9CM ICD10CM".split()
+N_CONCEPTS = 900
+# Names on the hub that configs have outside of training/encoders/bases.cfg.
+OTHER_HUB_NAMES = {
+    "google-bert/bert-base-multilingual-cased": "mbert",
+    "bert-base-cased": "bert",
+    "cambridgeltl/SapBERT-from-PubMedBERT-fulltext": "pubmedbert",
+    "GanjinZero/coder_eng": "pubmedbert",
+    "GanjinZero/coder_all": "mbert",
+}
+
+
+def copy_checkout(folder: Path) -> Path:
+    """Copy the files that git tracks, without weights, and make all runs short."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    for name in filter(None, listed.split("\0")):
+        if not name.startswith(("tests/", "docs/")) and not name.endswith(".safetensors") and (ROOT / name).is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, folder / name)
+    replace_encoders(folder)
+    shorten_runs(folder)
+    return folder
+
+
+def replace_encoders(checkout: Path) -> None:
+    """Put a tiny encoder in the place of each base, whose shape is what it has, and of the open encoder."""
+    path = checkout / "training" / "encoders" / "bases.cfg"
+    bases, hub_names = Config().from_disk(path), dict(OTHER_HUB_NAMES)
+    for seed, (name, base) in enumerate(bases.items()):
+        folder = make_encoder_folder(checkout / "stand_ins" / name, seed=seed)
+        sizes = json.loads((folder / "config.json").read_text())
+        hub_names[base["name"]] = name
+        # That of no name is a folder of its own.
+        own = str(folder) if base["name"] or base["package"] else None
+        shape = [sizes["vocab_size"], sizes["num_hidden_layers"], sizes["hidden_size"]]
+        base |= {"name": own, "package": None, "shape": shape}
+    bases.to_disk(path)
+    for path in (*checkout.glob("training/configs/*.cfg"), *checkout.glob("projects/*/configs/*.cfg")):
+        lines = path.read_text()
+        for hub_name, name in hub_names.items():
+            lines = lines.replace(f'= "{hub_name}"', f'= "{checkout / "stand_ins" / name}"')
+        path.write_text(lines)
+    shutil.copytree(checkout / "stand_ins" / "umlsbert", checkout / "projects" / "sapbert" / "umlsbert")
+    # Named on the command line.
+    shutil.copytree(checkout / "stand_ins" / "pubmedbert", checkout / "GanjinZero" / "coder_eng")
+    shutil.rmtree(checkout / "projects" / "open_encoder" / "model")
+    make_encoder_folder(checkout / "projects" / "open_encoder" / "model", seed=99)
+
+
+def shorten_runs(checkout: Path) -> None:
+    """Train for two steps, and a few more where runs of a sweep differ by their steps."""
+    for path in checkout.glob("training/configs/*.cfg"):
+        text = re.sub(r"^max_steps = .*$", "max_steps = 2", path.read_text(), flags=re.M)
+        text = re.sub(r"^max_minutes = .*$", "max_minutes = 0.0", text, flags=re.M)
+        text = re.sub(r"^warmup_steps = .*$", "warmup_steps = 0", text, flags=re.M)
+        path.write_text(re.sub(r"^epochs = .*$", "epochs = 1", text, flags=re.M))
+    for path in checkout.glob("training/sweeps/*.cfg"):
+        text = path.read_text()
+        steps = sorted({int(n) for n in re.findall(r'"batch.max_steps": (\d+)', text)})
+        for fewer, n in enumerate(steps, 2):
+            text = re.sub(rf'"batch.max_steps": {n}\b', f'"batch.max_steps": {fewer}', text)
+        path.write_text(text)
+
+
+def list_names() -> list[list[str]]:
+    """List five English names of each concept."""
+    generator = random.Random(0)
+    return [
+        [f"{' '.join(generator.sample(WORDS, 2 + n % 2))} {number}" for n in range(5)] for number in range(N_CONCEPTS)
+    ]
+
+
+def write_metathesaurus(folder: Path) -> None:
+    """Write a release like that of UMLS: names in five languages and of five sources, types, definitions, relations."""
+    generator = random.Random(1)
+    cuis = ["C0004604", *(f"C{number:07d}" for number in range(1_000_000, 1_000_000 + N_CONCEPTS - 1))]
+    atoms, types, relations = [], [], []
+    for cui, names in zip(cuis, list_names(), strict=True):
+        types.append(rrf_line("MRSTY", CUI=cui, TUI=(tui := generator.choice(TYPES)), STY=f"Type {tui}"))
+        for language, word in LANGUAGES.items():
+            for source, name in zip(generator.sample(SOURCES, 5), names, strict=True):
+                source = source if cui != "C0004604" else "ICD9CM"
+                number = len(atoms)
+                ids = {"AUI": f"A{number}", "SUI": f"S{number}", "LUI": f"L{number}", "CODE": f"{source}{number}"}
+                atoms.append(atom(cui, f"{word} {name}".strip(), LAT=language, SAB=source, **ids))
+    for tail, head in zip(cuis[:300], generator.sample(cuis, 300), strict=True):
+        label = generator.choice(["may_treat", "finding_site_of", "causes"])
+        relations.append(rrf_line("MRREL", CUI1=tail, REL="RO", RELA=label, CUI2=head))
+    sources = [rrf_line("MRSAB", RSAB=source, VSAB=f"{source}_2020", SON=source, SRL="0") for source in SOURCES]
+    write_release(folder, MRCONSO=atoms, MRSTY=types, MRREL=relations, MRSAB=sources)
+
+
+def write_ontologies(folder: Path) -> None:
+    """Write two ontologies of the project `open_terminology`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    names, generator = list_names(), random.Random(2)
+    for prefix, half in (("MONDO", names[: N_CONCEPTS // 2]), ("HP", names[N_CONCEPTS // 2 :])):
+        lines = ["format-version: 1.2", f"ontology: {prefix.lower()}", ""]
+        for number, (first, *others) in enumerate(half, 1):
+            lines += ["[Term]", f"id: {prefix}:{number:07d}", f"name: {first}"]
+            lines += [f'synonym: "{other}" EXACT []' for other in others]
+            lines += [f"xref: UMLS:C{int(prefix == 'HP')}{number:06d}"]
+            lines += [f"is_a: {prefix}:{number // 2:07d}"] if number > 1 else []
+            for label in ("part_of", "located_in") if number > 2 else ():
+                lines.append(f"relationship: {label} {prefix}:{generator.randrange(1, number):07d}")
+            lines += [""]
+        (folder / f"{prefix.lower()}.obo").write_text("\n".join(lines))
+
+
+def write_corpora(folder: Path, ids: Sequence[str]) -> None:
+    """Write corpora in the form of `convert-corpora`; ids are those of the first concepts of `list_names`."""
+    concepts = dict(zip(ids, list_names(), strict=False))
+    for name in ("ncbi_disease", "bc5cdr_disease", "bc5cdr_chemical", "medmentions", "cometa", "cometa_zeroshot"):
+        _write_corpus(folder / name, ("train", "dev", "test"), concepts)
+    for name in ("ncbi_disease_biosyn", "bc5cdr_disease_biosyn"):
+        _write_corpus(folder / name, ("train", "dev", "traindev", "test"), concepts)
+        for part in ("train", "test"):
+            shutil.copy(folder / name / "dictionary.tsv.gz", folder / name / f"dictionary_{part}.tsv.gz")
+    for name, folds, parts in (
+        ("askapatient", range(10), ("train", "validation", "test")),
+        ("psytar", range(1, 6), ("train", "test")),
+        ("cadec", range(1, 6), ("train", "test")),
+    ):
+        _write_corpus(folder / name, [f"fold{fold}.{part}" for fold in folds for part in parts], concepts)
+    _write_corpus(folder / "mantra", [f"{code}_annotations" for code in ("de", "es", "fr", "nl", "en")], concepts)
+
+
+def _write_corpus(folder: Path, parts: Sequence[str], concepts: dict[str, list[str]]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    with gzip.open(folder / "dictionary.tsv.gz", "wt") as file:
+        file.writelines(f"{id_}\t{name}\topen\n" for id_, names in concepts.items() for name in names[:2])
+    for number, part in enumerate(parts):
+        with gzip.open(folder / f"{part}.jsonl.gz", "wt") as file:
+            # Each part has mentions of its own, so that none has been trained on.
+            for row, (id_, names) in enumerate(list(concepts.items())[number::40]):
+                document = f"{('Medline', 'EMEA', 'Patents')[row % 3]}.{row}"
+                file.write(json.dumps({"mention": names[2], "ids": [id_], "doc_id": document}) + "\n")
+
+
+def write_cometa(folder: Path) -> None:
+    """Write the original files of a split of COMETA."""
+    header = "ID\tTerm\tGeneral SNOMED Label\tGeneral SNOMED ID\tSpecific SNOMED Label\tSpecific SNOMED ID\tExample\n"
+    folder.mkdir(parents=True, exist_ok=True)
+    for part in ("train", "dev", "test"):
+        (folder / f"{part}.csv").write_text(header + "1\tpain 1\tPain\t12\tPain\t34\tI have pain 1.\n")
+
+
+def write_vectors(folder: Path, ids: Iterable[str]) -> None:
+    """Write vectors of concepts (CSV), and of words in the binary form of word2vec."""
+    generator = np.random.default_rng(0)
+    rows = [",".join([id_, *(f"{x:.4f}" for x in generator.normal(size=8))]) for id_ in ids]
+    (folder / "cui2vec.csv").write_text("\n".join(["," + ",".join(f"V{n}" for n in range(8)), *rows]) + "\n")
+    with (folder / "GoogleNews-vectors-negative300.bin").open("wb") as file:
+        file.write(f"{len(WORDS)} 8\n".encode())
+        for word in WORDS:
+            file.write(f"{word} ".encode() + generator.normal(size=8).astype("<f4").tobytes() + b"\n")
