@@ -16,7 +16,7 @@ class OutsideErrors:
     E472 = "{path} is there already, and not empty: old files would be taken for new ones. Choose another, or clear it."
     E473 = "There is no format '{name}' to {direction}. There are: {known}."
     E474 = (
-        "{path} is not Athena's CONCEPT.csv, because it has no column {missing}. Its columns are: {found}. Give the "
+        "{path} is not Athena's {wanted}, because it has no column {missing}. Its columns are: {found}. Give the "
         "file as it is in the download, with tabs between columns."
     )
     E475 = (

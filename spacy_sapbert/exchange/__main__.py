@@ -9,6 +9,7 @@ from wasabi import msg
 
 from ..terminology import Terminology
 from ..types import OnMalformed
+from .athena import AthenaTables
 from .codes_of import CodeFinder
 from .converting import export_concepts, export_docs, export_notes, import_docs, parse_pairs
 from .documents import InsideTokens
@@ -91,6 +92,9 @@ def omop_command(
     docs: DocsArgument,
     output: Annotated[Path, typer.Argument(help="The file to write, .csv")],
     concepts: Annotated[Path, typer.Option(help="Athena's CONCEPT.csv")],
+    relationships: Annotated[
+        Path | None, typer.Option(help="Athena's CONCEPT_RELATIONSHIP.csv, to map codes to standard concepts")
+    ] = None,
     terminology: TerminologyOption = None,
     source: Annotated[list[str] | None, typer.Option(help="A source to look in first; repeat it")] = None,
     id_source: IdSourceOption = None,
@@ -100,12 +104,13 @@ def omop_command(
     spans_key: SpansOption = None,
     errors: ErrorsOption = "raise",
 ) -> None:
-    """Write a row of OMOP's table NOTE_NLP (CDM 5.4) for each mention. Documents are named by their note_id."""
+    """Write rows of OMOP's table NOTE_NLP (CDM 5.4) for mentions. Documents are named by their note_id."""
     report = ExchangeReport(cast(OnMalformed, errors))
     codes = CodeFinder(Terminology.from_disk(terminology) if terminology else None, id_source)
     names, day = parse_pairs(vocabulary or (), "--vocabulary"), nlp_date.date() if nlp_date else None
     notes = NoteNlp(codes, report, vocabularies=names, sources=source or (), nlp_date=day)
-    data = export_notes(docs, output, notes, report, concepts, spans_keys=spans_key or (), first_id=first_id)
+    athena = AthenaTables(concepts, relationships)
+    data = export_notes(docs, output, notes, report, athena, spans_keys=spans_key or (), first_id=first_id)
     _show(output, data)
 
 

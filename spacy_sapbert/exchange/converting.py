@@ -11,6 +11,7 @@ import spacy
 
 from ..errors import Errors
 from ..files import fill_folder, write_whole
+from .athena import AthenaTables
 from .docbin import read_docs, write_docs
 from .documents import OVERLAPPING, InsideTokens, annotate, list_spans, make_doc, name_docs
 from .fhir import CodeableConcepts, write_lines
@@ -119,23 +120,23 @@ def export_notes(
     output: Path,
     notes: NoteNlp,
     report: ExchangeReport,
-    concepts: Path,
+    athena: AthenaTables,
     *,
     spans_keys: Sequence[str] = (),
     first_id: int = 1,
 ) -> dict[str, Any]:
-    """Write a row of OMOP's table NOTE_NLP for each mention.
+    """Write rows of OMOP's table NOTE_NLP for mentions.
 
     docs (Path): The documents, .spacy.
     output (Path): The file to write, .csv.
     notes (NoteNlp): Makes the rows.
     report (ExchangeReport): The report that `notes` counts in.
-    concepts (Path): Athena's CONCEPT.csv.
+    athena (AthenaTables): The concepts.
     spans_keys (Sequence[str]): Span groups with further mentions.
     first_id (int): The note_nlp_id of the first row.
     RETURNS (dict[str, Any]): The counts, which are written beside the output as well.
     """
-    rows = list(notes.list_rows(read_docs(docs, report), concepts, spans_keys, first_id))
+    rows = list(notes.list_rows(read_docs(docs, report), athena, spans_keys, first_id))
     output.parent.mkdir(parents=True, exist_ok=True)
     write_note_nlp(output, rows)
     counts = {"rows": len(rows), "rows with a concept": sum(row["note_nlp_concept_id"] != NO_CONCEPT for row in rows)}

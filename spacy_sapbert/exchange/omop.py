@@ -1,4 +1,4 @@
-"""OMOP: a row of the table NOTE_NLP (CDM 5.4) for each mention, with concepts of Athena's CONCEPT.csv."""
+"""OMOP: rows of the table NOTE_NLP (CDM 5.4) for mentions, with the concepts of Athena's tables."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ import csv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import polars as pl
 from spacy.tokens import Doc, Span
 
 from .. import __version__
-from ..errors import Errors
 from ..files import write_whole
 from ..terminology.codes import Key
+from .athena import AthenaTables, OmopConcept
 from .code_systems import normalize_source
 from .codes_of import Code, CodeFinder
 from .documents import list_spans, name_docs
@@ -55,46 +54,10 @@ VOCABULARIES = {
     "RXNORM": "RxNorm",
     "SNOMEDCT_US": "SNOMED",
 }
-CONCEPT_COLUMNS = ("concept_id", "vocabulary_id", "concept_code", "standard_concept")
 FORM = "documents named by the note_id of their note, a whole number"
 # The id of "No matching concept".
 NO_CONCEPT = 0
 WINDOW = 100
-
-
-class OmopConcept(NamedTuple):
-    """A concept of OMOP.
-
-    concept_id (int): Its id.
-    is_standard (bool): Whether it is a standard concept.
-    """
-
-    concept_id: int
-    is_standard: bool
-
-
-def read_concepts(path: Path, wanted: Iterable[Key]) -> dict[Key, OmopConcept]:
-    """Read the concepts of codes.
-
-    path (Path): CONCEPT.csv as Athena hands it out, with tabs between columns.
-    wanted (Iterable[Key]): Athena's vocabularies and the codes in them.
-    RETURNS (dict[Key, OmopConcept]): By vocabulary and code, those that the file has.
-    RAISES (FileNotFoundError): If there is no such file.
-    RAISES (ValueError): If it is another file.
-    """
-    if not path.is_file():
-        raise FileNotFoundError(Errors.E102.format(file=path, cwd=Path.cwd()))
-    table = pl.scan_csv(path, separator="\t", quote_char=None, infer_schema=False)
-    found = table.collect_schema().names()
-    missing = [column for column in CONCEPT_COLUMNS if column not in found]
-    if missing:
-        raise ValueError(Errors.E474.format(path=path, missing=", ".join(missing), found=", ".join(found)[:200]))
-    keys = pl.LazyFrame(list(set(wanted)), {"vocabulary_id": pl.String(), "concept_code": pl.String()}, orient="row")
-    rows = table.select(CONCEPT_COLUMNS).join(keys, on=["vocabulary_id", "concept_code"], how="semi").collect()
-    return {
-        (vocabulary, code): OmopConcept(int(id_), standard == "S")
-        for id_, vocabulary, code, standard in rows.iter_rows()
-    }
 
 
 class NoteNlp:
@@ -123,16 +86,19 @@ class NoteNlp:
         self._date = nlp_date or date.today()
 
     def list_rows(
-        self, docs: Iterable[Doc], concepts: Path, spans_keys: Sequence[str] = (), first_id: int = 1
+        self, docs: Iterable[Doc], athena: AthenaTables, spans_keys: Sequence[str] = (), first_id: int = 1
     ) -> Iterator[dict[str, Any]]:
-        """List the rows of documents.
+        """List the rows of documents: one for each mention, and more for a code that maps to several standard concepts,
+        as OMOP's conventions have it.
 
         docs (Iterable[Doc]): The documents, named by the note_id of their note.
-        concepts (Path): Athena's CONCEPT.csv.
+        athena (AthenaTables): The concepts.
         spans_keys (Sequence[str]): Span groups with further mentions.
         first_id (int): The note_nlp_id of the first row.
-        YIELDS (dict[str, Any]): A row for each mention, with the columns of `COLUMNS`.
-        RAISES (ValueError): If a document is not named by a whole number, unless errors are skipped.
+        YIELDS (dict[str, Any]): A row, with the columns of `COLUMNS`.
+        RAISES (OSError): If one of Athena's files is not there.
+        RAISES (ValueError): If a document is not named by a whole number, unless errors are skipped, or one of Athena's
+            files is another one.
         """
         notes: list[tuple[int, Span]] = []
         for name, doc in name_docs(docs, self._report):
@@ -141,9 +107,19 @@ class NoteNlp:
             else:
                 self._report.refuse(f"document {name}", "its name is no whole number", FORM)
         found = [self._list_keys(span) for _, span in notes]
-        known = read_concepts(concepts, (key for keys in found for key in keys))
-        for number, ((note_id, span), keys) in enumerate(zip(notes, found, strict=True), first_id):
-            yield self._make_row(number, note_id, span, keys, known)
+        known = athena.find(key for keys in found for key in keys)
+        number = first_id
+        for (note_id, span), keys in zip(notes, found, strict=True):
+            concepts = [known[key] for key in keys if key in known]
+            # A code that is standard is nearer to the concept than what another code maps to.
+            in_order = sorted(concepts, key=lambda concept: concept.standard != (concept.concept_id,))
+            standard = next((concept.standard for concept in in_order if concept.standard), ())
+            reason = "" if standard else self._explain(span, keys, concepts)
+            source = concepts[0].concept_id if concepts else NO_CONCEPT
+            row = self._make_row(note_id, span, source, reason)
+            for concept_id in standard or (NO_CONCEPT,):
+                yield {**row, "note_nlp_id": number, "note_nlp_concept_id": concept_id}
+                number += 1
 
     def _list_keys(self, span: Span) -> list[Key]:
         codes = [code for found in self._codes.find(span).values() for code in found]
@@ -151,25 +127,18 @@ class NoteNlp:
             codes = [code for source in self._sources for code in codes if code.source == source]
         return [(self._vocabularies[code.source], code.code) for code in codes if code.source in self._vocabularies]
 
-    def _make_row(
-        self, number: int, note_id: int, span: Span, keys: list[Key], known: Mapping[Key, OmopConcept]
-    ) -> dict[str, Any]:
-        concepts = [known[key] for key in keys if key in known]
-        standard = next((concept.concept_id for concept in concepts if concept.is_standard), NO_CONCEPT)
-        reason = "" if standard else self._explain(span, keys, concepts)
+    def _make_row(self, note_id: int, span: Span, source_concept: int, reason: str) -> dict[str, Any]:
         place = f"note {note_id}, {span.start_char}: {span.text!r:.60}"
         if reason:
             self._report.note_odd(f"mentions with the concept 0: {reason}", place)
         row: dict[str, Any] = dict.fromkeys(COLUMNS, "")
         row |= {
-            "note_nlp_id": number,
             "note_id": note_id,
             "section_concept_id": NO_CONCEPT,
             "snippet": _cut_snippet(span),
             "offset": str(span.start_char),
             "lexical_variant": plain_text(span.text)[: COLUMNS["lexical_variant"]],
-            "note_nlp_concept_id": standard,
-            "note_nlp_source_concept_id": concepts[0].concept_id if concepts else NO_CONCEPT,
+            "note_nlp_source_concept_id": source_concept,
             "nlp_system": f"spacy-sapbert {__version__}",
             "nlp_date": self._date.isoformat(),
             "term_modifiers": f"unmapped={reason}" if reason else "",
@@ -184,7 +153,7 @@ class NoteNlp:
             return "the mention has no concept"
         if not keys:
             return "the concept has no code in a vocabulary of Athena"
-        return "its codes are not standard concepts" if concepts else "CONCEPT.csv has none of its codes"
+        return "its codes stand for no standard concept" if concepts else "CONCEPT.csv has none of its codes"
 
 
 def _cut_snippet(span: Span) -> str:

@@ -11,6 +11,7 @@ from spacy.tokens import DocBin, Span
 from typer.testing import CliRunner
 
 from spacy_sapbert.exchange.__main__ import app
+from spacy_sapbert.exchange.athena import AthenaTables
 from spacy_sapbert.exchange.codes_of import CodeFinder
 from spacy_sapbert.exchange.documents import DOC_ID, make_doc
 from spacy_sapbert.exchange.omop import COLUMNS, NoteNlp, write_note_nlp
@@ -70,14 +71,14 @@ def test_rows_and_reasons(tmp_path, concepts, terminology):
     doc = make_note("7", "C0000001", "C0000002", "C0000003", "C0000004", "NIL")
     report = ExchangeReport()
     notes = NoteNlp(CodeFinder(terminology), report, nlp_date=datetime.date(2025, 1, 2))
-    write_note_nlp(tmp_path / "out.csv", notes.list_rows([doc], concepts, first_id=10))
+    write_note_nlp(tmp_path / "out.csv", notes.list_rows([doc], AthenaTables(concepts), first_id=10))
     rows = read(tmp_path / "out.csv")
     for row in rows:
         check_types(row)
     found = [(row["note_nlp_concept_id"], row["note_nlp_source_concept_id"], row["term_modifiers"]) for row in rows]
     assert found == [
         ("260427", "45571668", ""),
-        ("0", "45571668", "unmapped=its codes are not standard concepts"),
+        ("0", "45571668", "unmapped=its codes stand for no standard concept"),
         ("0", "0", "unmapped=CONCEPT.csv has none of its codes"),
         ("0", "0", "unmapped=the concept has no code in a vocabulary of Athena"),
         ("0", "0", "unmapped=the mention has no concept"),
@@ -87,25 +88,73 @@ def test_rows_and_reasons(tmp_path, concepts, terminology):
         ("11", "7", "8", "2025-01-02"),
     ]
     assert len(report.odd) == 4 and {entry["count"] for entry in report.odd.values()} == {1}
-    [first, *_] = NoteNlp(CodeFinder(terminology), report, sources=["SNOMEDCT_US"]).list_rows([doc], concepts)
+    [first, *_] = NoteNlp(CodeFinder(terminology), report, sources=["SNOMEDCT_US"]).list_rows(
+        [doc], AthenaTables(concepts)
+    )
     assert first["note_nlp_source_concept_id"] == 260427
+
+
+RELATIONSHIPS = "concept_id_1\tconcept_id_2\trelationship_id\tvalid_start_date\tvalid_end_date\tinvalid_reason\n"
+
+
+def test_codes_map_to_standard_concepts(tmp_path, concepts, terminology):
+    concepts.write_text(
+        HEADER + CONCEPTS + "2\tB\tCondition\tSNOMED\tDisorder\tS\t2\n3\tD\tCondition\tMeSH\tMain\t\tD1\n"
+    )
+    relations = [
+        ("45571668", "260427", "Maps to", ""),
+        ("45571668", "2", "Maps to", ""),
+        ("45571668", "2", "Maps to", ""),
+        ("45571668", "1", "Maps to", ""),  # No standard concept.
+        ("45571668", "99", "Maps to", ""),  # None of the concepts.
+        ("3", "2", "Maps to", "D"),
+        ("3", "2", "Is a", ""),
+        ("260427", "2", "Maps to", ""),  # It is one itself.
+    ]
+    path = tmp_path / "CONCEPT_RELATIONSHIP.csv"
+    path.write_text(
+        RELATIONSHIPS + "".join(f"{a}\t{b}\t{kind}\t20200101\t20991231\t{no}\n" for a, b, kind, no in relations)
+    )
+    report = ExchangeReport()
+    doc = make_note("7", "C0000001", "C0000002", "C0000003")
+    notes = NoteNlp(CodeFinder(terminology), report)
+    write_note_nlp(tmp_path / "out.csv", notes.list_rows([doc], AthenaTables(concepts, path)))
+    rows = read(tmp_path / "out.csv")
+    for row in rows:
+        check_types(row)
+    kept = ("note_nlp_id", "offset", "note_nlp_concept_id", "note_nlp_source_concept_id", "term_modifiers")
+    assert [tuple(row[column] for column in kept) for row in rows] == [
+        # Another of its codes is standard.
+        ("1", "0", "260427", "45571668", ""),
+        ("2", "8", "2", "45571668", ""),
+        ("3", "8", "260427", "45571668", ""),
+        ("4", "16", "0", "3", "unmapped=its codes stand for no standard concept"),
+    ]
+    assert len(report.odd) == 1
+    [row] = NoteNlp(CodeFinder(terminology), report, sources=["SNOMEDCT_US"]).list_rows(
+        [make_note("1", "C0000001")], AthenaTables(concepts, path)
+    )
+    assert row["note_nlp_concept_id"] == 260427
+    path.write_text("concept_id_1\tconcept_id_2\n")
+    with pytest.raises(ValueError, match="E474.*CONCEPT_RELATIONSHIP.csv.*no column relationship_id, invalid_reason"):
+        list(notes.list_rows([doc], AthenaTables(concepts, path)))
 
 
 def test_sources_of_ones_own_have_a_vocabulary(concepts):
     notes = NoteNlp(CodeFinder(), ExchangeReport(), vocabularies={"local": "SNOMED"})
-    [row] = notes.list_rows([make_note("1", "LOCAL:82272006")], concepts)
+    [row] = notes.list_rows([make_note("1", "LOCAL:82272006")], AthenaTables(concepts))
     assert row["note_nlp_concept_id"] == 260427
 
 
 def test_what_is_refused(tmp_path, concepts):
     notes = NoteNlp(CodeFinder(), ExchangeReport())
     with pytest.raises(ValueError, match="E470.*document note-a.*no whole number"):
-        list(notes.list_rows([make_note("note-a", "C1")], concepts))
+        list(notes.list_rows([make_note("note-a", "C1")], AthenaTables(concepts)))
     with pytest.raises(FileNotFoundError, match="E102"):
-        list(notes.list_rows([make_note("1", "C1")], tmp_path / "none.csv"))
+        list(notes.list_rows([make_note("1", "C1")], AthenaTables(tmp_path / "none.csv")))
     concepts.write_text("concept_id,vocabulary_id\n1,SNOMED\n", encoding="utf8")
     with pytest.raises(ValueError, match="E474.*no column concept_id, vocabulary_id"):
-        list(notes.list_rows([make_note("1", "C1")], concepts))
+        list(notes.list_rows([make_note("1", "C1")], AthenaTables(concepts)))
 
 
 def test_the_command_writes_the_table(tmp_path, concepts, terminology):
@@ -114,7 +163,8 @@ def test_the_command_writes_the_table(tmp_path, concepts, terminology):
     arguments = ["to-omop", "d.spacy", "out.csv", "--concepts", "CONCEPT.csv", "--terminology", "terminology"]
     arguments = [str(tmp_path / name) if (tmp_path / name).exists() else name for name in arguments]
     arguments[2] = str(tmp_path / "out.csv")
-    options = ["--nlp-date", "2025-01-02", "--errors", "skip"]
+    (tmp_path / "relationships.csv").write_text(RELATIONSHIPS)
+    options = ["--nlp-date", "2025-01-02", "--errors", "skip", "--relationships", str(tmp_path / "relationships.csv")]
     result = CliRunner().invoke(app, [*arguments, *options], catch_exceptions=False)
     assert result.exit_code == 0 and "1 malformed" in result.output
     [row] = read(tmp_path / "out.csv")
@@ -129,7 +179,7 @@ def test_any_mention_gives_a_row(tmp_path_factory, document):
     doc = make_doc(document, tokenize, ExchangeReport())
     doc.user_data[DOC_ID] = "3"
     notes = NoteNlp(CodeFinder(), ExchangeReport())
-    write_note_nlp(folder / "out.csv", notes.list_rows([doc], folder / "CONCEPT.csv"))
+    write_note_nlp(folder / "out.csv", notes.list_rows([doc], AthenaTables(folder / "CONCEPT.csv")))
     rows = read(folder / "out.csv")
     assert len(rows) == len(document.annotations)
     for row in rows:
