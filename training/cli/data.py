@@ -143,7 +143,7 @@ def pairs(
 @app.command()
 def finetuning_pairs(
     mentions: Annotated[str, typer.Argument(help="JSONL of training parts; several with commas between them")],
-    dictionary: Annotated[str, typer.Argument(help="Lines of an id, a tab and a name")],
+    dictionary: Annotated[str, typer.Argument(help="Lines of an id, a tab and a name, or a terminology's folder")],
     output: Path,
     cased: Annotated[bool, CASED_OPTION] = False,
     distinct: Annotated[

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from random import Random
 from typing import Any
 
+import polars as pl
+
+from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.readers.lines import SourceFile
 
 from ..errors import Errors, Warnings
@@ -30,7 +33,7 @@ class Dictionary:
 
     concepts (dict[str, str]): The concept of each id. Equal ids share one concept, named by all of them joined by "|".
     names (dict[str, list[str]]): The distinct names of each concept, sorted.
-    source (dict[str, Any]): Name and SHA-256 of the file.
+    source (dict[str, Any]): Name and SHA-256 of the file; of a terminology, its name and fingerprint.
     """
 
     concepts: dict[str, str]
@@ -39,19 +42,19 @@ class Dictionary:
 
 
 def read_dictionary(path: str | Path, *, lower_case: bool = True) -> Dictionary:
-    """Read lines of an id, a tab and a name.
+    """Read lines of an id, a tab and a name, or the names of a terminology.
 
     Ids joined by "|" are either equal, or ids of different concepts that share this name. They count as equal if none
     of them occurs in the dictionary without the others. Chains are not followed: shared names would join everything.
 
-    path (str | Path): The file, gzipped or not.
+    path (str | Path): The file, gzipped or not, or the folder of a terminology.
     lower_case (bool): Lower-case names.
     RETURNS (Dictionary): Concepts and names.
     RAISES (ValueError): If a line is malformed.
     """
-    file = SourceFile(path)
     rows: dict[str, dict[str, None]] = {}
-    for joined, name, _ in read_dictionary_rows(file):
+    read, describe = _open_dictionary(Path(path))
+    for joined, name in read:
         rows.setdefault(joined, {})[name.lower() if lower_case else name] = None
     ids = {text: list(dict.fromkeys(part.strip() for part in text.split(EQUAL_IDS))) for text in rows}
     concepts = _join_equal(ids)
@@ -59,7 +62,18 @@ def read_dictionary(path: str | Path, *, lower_case: bool = True) -> Dictionary:
     for text, found in rows.items():
         for concept in {concepts[part] for part in ids[text]}:
             names.setdefault(concept, set()).update(found)
-    return Dictionary(concepts, {concept: sorted(found) for concept, found in names.items()}, file.describe())
+    return Dictionary(concepts, {concept: sorted(found) for concept, found in names.items()}, describe())
+
+
+def _open_dictionary(path: Path) -> tuple[Iterable[tuple[str, str]], Callable[[], dict[str, Any]]]:
+    """Open a file or a terminology: ids and names, and what describes them once they are read."""
+    if path.is_dir():
+        terminology = Terminology.from_disk(path)
+        of_names = terminology.concepts["id"].gather(terminology.names["concept"])
+        source = {"name": path.name, "fingerprint": terminology.fingerprint}
+        return zip(of_names, terminology.names["name"].cast(pl.String), strict=True), lambda: source
+    file = SourceFile(path)
+    return ((joined, name) for joined, name, _ in read_dictionary_rows(file)), file.describe
 
 
 def _join_equal(ids: dict[str, list[str]]) -> dict[str, str]:
@@ -88,7 +102,7 @@ def write_finetuning_pairs(
     repeated pairs, as in the paper: frequent mentions weigh more, and the paper's numbers of epochs include them.
 
     mentions (str | Path | Sequence[str | Path]): JSONL files of training parts, gzipped or not.
-    dictionary (str | Path): The file of ids and names, gzipped or not.
+    dictionary (str | Path): The file of ids and names, gzipped or not, or the folder of a terminology.
     path (str | Path): The folder.
     lower_case (bool): Lower-case mentions and names, as SapBERT was trained.
     distinct (bool): Write equal pairs once.

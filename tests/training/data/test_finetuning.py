@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from spacy_sapbert.terminology import TerminologyBuilder
 from spacy_sapbert.terminology.readers.lines import SourceFile
 from training.cli import app
 from training.data.corpus_files import read_dictionary_rows
@@ -40,6 +41,20 @@ def write(path, mentions, dictionary=DICTIONARY):
 
 def read(path):
     return [row for chunk in read_pairs(path) for row in chunk.iter_rows()]
+
+
+def test_a_terminology_is_a_dictionary(tmp_path):
+    builder = TerminologyBuilder()
+    for id_, name in [("C1", "Fever"), ("C1", "Pyrexia"), ("C2", "Heart attack"), ("C2", "MI"), ("C3", "mi")]:
+        builder.add_name(id_, name)
+    builder.build().to_disk(tmp_path / "terminology")
+    rows = "C1\tFever\nC1\tPyrexia\nC2\tHeart attack\nC2\tMI\nC3\tmi\n"
+    mentions, table = write(tmp_path, [{"mention": "hot", "ids": ["C1", "C3"]}, {"mention": "mi", "ids": ["C2"]}], rows)
+    data = write_finetuning_pairs(mentions, tmp_path / "terminology", tmp_path / "one")
+    same = write_finetuning_pairs(mentions, table, tmp_path / "two")
+    assert read(tmp_path / "one") == read(tmp_path / "two") and data["counts"] == same["counts"]
+    fingerprint = builder.build().fingerprint
+    assert data["sources"]["dictionary"] == {"name": "terminology", "fingerprint": fingerprint}
 
 
 @pytest.mark.filterwarnings("ignore:.W650")
