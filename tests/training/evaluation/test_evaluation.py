@@ -209,6 +209,43 @@ def test_names_of_a_terminology_can_be_the_dictionary(corpus, tmp_path):
         read_task(replace(whole, sources=["ICD"]))
 
 
+def test_sources_in_place_of_those_that_are_listed(corpus, tmp_path):
+    builder = TerminologyBuilder()
+    for concept, name, source in [("C1", "heart", "MSH"), ("C2", "liver", "HPO"), ("C3", "cold", "MONDO")]:
+        builder.add_name(concept, name, source=source, language="ENG")
+    builder.build().to_disk(tmp_path / "terminology")
+    config = """[corpora]
+
+[corpora.a]
+mentions = "0.jsonl"
+dictionary = "terminology"
+sources = ["MSH"]
+published = "published"
+searched = "UMLS 2020AA"
+
+[corpora.b]
+mentions = "0.jsonl"
+dictionary = "names.tsv"
+"""
+    (tmp_path / "corpora.cfg").write_text(config)
+
+    def read(*sources):
+        return read_corpora(tmp_path / "corpora.cfg", tmp_path, terminology=tmp_path / "terminology", sources=sources)[
+            0
+        ]
+
+    assert read_task(read()["a"]).names == ["heart"] and read()["a"].published
+    chosen = read("HPO", "MONDO")
+    assert sorted(read_task(chosen["a"]).names) == ["cold", "liver"]
+    # The published figures search other names.
+    assert not chosen["a"].published and not chosen["a"].searched
+    assert chosen["a"].names_from == "the names of HPO, MONDO in the terminology"
+    assert sorted(read_task(read("all")["a"]).names) == ["cold", "heart", "liver"]
+    assert chosen["b"] == read()["b"]
+    with pytest.raises(ValueError, match="E672.*RXNORM"):
+        read_task(read("RXNORM")["a"])
+
+
 @pytest.mark.parametrize(
     "line, reason",
     [

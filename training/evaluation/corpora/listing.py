@@ -69,8 +69,9 @@ def read_corpora(
     _check_names("--releases", releases, sections)
     for name, section in sections.items():
         try:
-            chosen = _choose_sources(section, sources)
-            corpus, reason = _find_corpus(chosen, Path(folder), terminology, dictionaries.get(name, ""))
+            own = dictionaries.get(name, "")
+            chosen = section if own else _choose_sources(section, sources)
+            corpus, reason = _find_corpus(chosen, Path(folder), terminology, own)
         except (TypeError, ValueError, KeyError, re.error) as error:
             raise ValueError(Errors.E751.format(path=path, section=f"corpora.{name}", reason=error)) from error
         if reason:

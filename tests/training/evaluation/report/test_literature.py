@@ -1,12 +1,15 @@
 """Published figures: what is listed is what is printed, and nothing else gets in."""
 
 from collections import Counter
+from pathlib import Path
 
 import pytest
+from thinc.api import Config
 
 from training.evaluation.report.literature import COLUMNS, LITERATURE, published_value, read_literature, read_sources
 from training.evaluation.report.literature_tables import make_literature_section
 
+ROOT = Path(__file__).parents[4]
 # Typed from the tables, apart from the file.
 SAMPLE = [
     ("BERT", "askapatient", "acc_at_5", "", 43.3),
@@ -83,6 +86,18 @@ def test_tables_hold_all_figures():
     printed = [part for table in tables for row in table.rows for cell in row[3:] for part in cell.split("/")]
     assert sum(part != "–" for part in printed) == len(read_literature())
     assert {column.kind for table in tables for column in table.columns[3:]} == {"published"}
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "projects").glob("*/configs/*.cfg")), ids=lambda path: path.stem)
+def test_systems_of_projects_name_published_figures(path):
+    sections = Config().from_disk(path).get("systems", {})
+    printed = {(figure.system, pooling) for figure in read_literature() for pooling in ("", figure.pooling)}
+    named = {
+        (system["published"], system.get("published_pooling", ""))
+        for system in sections.values()
+        if "published" in system
+    }
+    assert named <= printed
 
 
 def test_unknown_figures():

@@ -207,6 +207,24 @@ def test_published_figures_stand_beside_no_other_protocol():
     assert "published" not in [column.kind for column in [*strict.columns, *in_house.columns]]
 
 
+@pytest.mark.parametrize(
+    "pooling, printed",
+    [
+        ("", "52.45/66.04 (SapBERT; Yuan et al., 2022, Table 1)"),
+        ("[CLS], pooler", "44.22/58.62 (SapBERT; Yuan et al., 2022, Table 9)"),
+    ],
+)
+def test_published_figures_are_those_of_the_pooling(pooling, printed):
+    metrics = make_metrics()
+    info = metrics["tasks"]["ncbi_disease.published"]
+    metrics["tasks"]["ncbi_disease.published"] = {**info, "corpus": "psytar", "ranks": [1, 3]}
+    for system in metrics["systems"].values():
+        system |= {"published": "SapBERT", "published_pooling": pooling} if system["title"] == "Our SapBERT" else {}
+    table = make_accuracy_table(read(metrics), ["ncbi_disease.published"])
+    place = [column.kind for column in table.columns].index("published")
+    assert [row[place] for row in table.rows if row[0].startswith("Our SapBERT")] == [printed]
+
+
 def test_figures_are_those_of_the_level_of_the_task(run):
     rows = {row["System"]: row for row in read_table((run / "report.md").read_text(), "In-house \\| notes: accuracy")}
     assert rows["Our SapBERT"]["published: acc@3"] == "75.0"
