@@ -7,7 +7,7 @@ BIN = $(VENV)/bin
 PYTEST = -m pytest --numprocesses logical --dist loadfile
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: environment demo test corpus-test wheel wheel-test installed-test lint docs platforms performance gpu clean
+.PHONY: environment demo test corpus-test papers-test wheel wheel-test installed-test lint docs platforms performance gpu clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python -m spacy project run demo
@@ -20,6 +20,10 @@ test: $(VENV)/.training $(VENV)/.test
 corpus-test: $(VENV)/.training $(VENV)/.test $(VENV)/.corpus
 	$(BIN)/python -m pytest tests/projects/test_corpus_project.py tests/projects/test_corpus_ways.py \
 	    tests/projects/test_corpus_faults.py --slow
+
+# Every command of the papers' tables, on stand-ins: a quarter of an hour, and so no part of continuous integration.
+papers-test: $(VENV)/.training $(VENV)/.test $(VENV)/.demo
+	$(BIN)/python -m pytest tests/papers --slow
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -24,6 +24,8 @@ LANGUAGES = {"ENG": "", "GER": "deutsch", "FRE": "francais", "SPA": "espanol", "
 TYPES = "T047 T121 T191 T033 T037 T184 T060 T061".split()
 SOURCES = "SNOMEDCT_US MSH MDR ICD9CM ICD10CM".split()
 N_CONCEPTS = 900
+# Of AskAPatient, in place of ten.
+FOLDS = range(2)
 # Names on the hub that configs have outside of training/encoders/bases.cfg.
 OTHER_HUB_NAMES = {
     "google-bert/bert-base-multilingual-cased": "mbert",
@@ -43,6 +45,10 @@ def copy_checkout(folder: Path) -> Path:
             shutil.copy2(ROOT / name, folder / name)
     replace_encoders(folder)
     shorten_runs(folder)
+    path = folder / "training" / "evaluation" / "corpora" / "corpora.cfg"
+    ten, fewer = "folds = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]", f"folds = {list(FOLDS)}"
+    assert ten in path.read_text()
+    path.write_text(path.read_text().replace(ten, fewer))
     return folder
 
 
@@ -65,6 +71,8 @@ def replace_encoders(checkout: Path) -> None:
             lines = lines.replace(f'= "{hub_name}"', f'= "{checkout / "stand_ins" / name}"')
         path.write_text(lines)
     shutil.copytree(checkout / "stand_ins" / "umlsbert", checkout / "projects" / "sapbert" / "umlsbert")
+    # A folder, because it is not on the hub.
+    shutil.copytree(checkout / "stand_ins" / "clinicalbert", checkout / "projects/coder/assets/clinicalbert_huang")
     # Named on the command line.
     shutil.copytree(checkout / "stand_ins" / "pubmedbert", checkout / "GanjinZero" / "coder_eng")
     shutil.rmtree(checkout / "projects" / "open_encoder" / "model")
@@ -141,7 +149,7 @@ def write_corpora(folder: Path, ids: Sequence[str]) -> None:
         for part in ("train", "test"):
             shutil.copy(folder / name / "dictionary.tsv.gz", folder / name / f"dictionary_{part}.tsv.gz")
     for name, folds, parts in (
-        ("askapatient", range(10), ("train", "validation", "test")),
+        ("askapatient", FOLDS, ("train", "validation", "test")),
         ("psytar", range(1, 6), ("train", "test")),
         ("cadec", range(1, 6), ("train", "test")),
     ):
@@ -169,12 +177,18 @@ def write_cometa(folder: Path) -> None:
         (folder / f"{part}.csv").write_text(header + "1\tpain 1\tPain\t12\tPain\t34\tI have pain 1.\n")
 
 
-def write_vectors(folder: Path, ids: Iterable[str]) -> None:
-    """Write vectors of concepts (CSV), and of words in the binary form of word2vec."""
+def write_vectors(path: Path) -> None:
+    """Write vectors of words in the binary form of word2vec."""
     generator = np.random.default_rng(0)
-    rows = [",".join([id_, *(f"{x:.4f}" for x in generator.normal(size=8))]) for id_ in ids]
-    (folder / "cui2vec.csv").write_text("\n".join(["," + ",".join(f"V{n}" for n in range(8)), *rows]) + "\n")
-    with (folder / "GoogleNews-vectors-negative300.bin").open("wb") as file:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("wb") as file:
         file.write(f"{len(WORDS)} 8\n".encode())
         for word in WORDS:
             file.write(f"{word} ".encode() + generator.normal(size=8).astype("<f4").tobytes() + b"\n")
+
+
+def write_concept_vectors(path: Path, ids: Iterable[str]) -> None:
+    """Write vectors of concepts (CSV), in the form of cui2vec."""
+    generator = np.random.default_rng(0)
+    rows = [",".join([id_, *(f"{x:.4f}" for x in generator.normal(size=8))]) for id_ in ids]
+    path.write_text("\n".join(["," + ",".join(f"V{n}" for n in range(8)), *rows]) + "\n")

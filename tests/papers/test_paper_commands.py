@@ -8,16 +8,21 @@ from pathlib import Path
 
 import pytest
 from paper_stand_ins import (
+    FOLDS,
     N_CONCEPTS,
     copy_checkout,
     write_cometa,
+    write_concept_vectors,
     write_corpora,
     write_metathesaurus,
     write_ontologies,
     write_vectors,
 )
+from thinc.api import Config
 
 from spacy_sapbert.terminology import Terminology
+from training.evaluation.folder import Evaluation
+from training.evaluation.report.literature import read_literature
 from training.evaluation.report.papers import read_papers
 
 pytestmark = pytest.mark.slow
@@ -41,6 +46,12 @@ FIRST_WITH_DATA = [
     "python -m spacy project run all projects/coder --vars.config coder",
 ]
 LICENSED = "UMLS_2017AA"
+CODER_SYSTEMS = "projects/coder/configs/coder_paper.cfg"
+# Tables of systems by corpora, which two evaluations fill.
+CELLS = {"sapbert": ["1", "2", "6"], "coder": ["1", "2", "5", "9"]}
+# Systems that the papers only cite.
+CITED = ["Supervised state of the art", "BTM", "GB (Google and Bing)"]
+CORPORA = "projects/benchmarks/output/corpora"
 
 
 class World:
@@ -53,9 +64,9 @@ class World:
         self.folder = folder
         self._done: set[str] = set()
 
-    def run(self, command: str) -> None:
+    def run(self, command: str, *, again: bool = False) -> None:
         """Run a command in the copy, unless it has run."""
-        if command in self._done:
+        if command in self._done and not again:
             return
         environment = {
             **os.environ,
@@ -96,7 +107,11 @@ def with_data(tmp_path_factory):
     write_corpora(benchmarks / "output" / "corpora", ids)
     (benchmarks / LICENSED).symlink_to(world.folder / DATA / "output" / "english" / "terminology")
     write_cometa(world.folder / "COMETA" / "splits" / "stratified_general")
-    write_vectors(world.folder, ids)
+    write_concept_vectors(world.folder / "cui2vec.csv", ids)
+    write_vectors(world.folder / "GoogleNews-vectors-negative300.bin")
+    for system in Config().from_disk(world.folder / CODER_SYSTEMS)["systems"].values():
+        if "vectors" in system:
+            write_vectors(benchmarks / system["vectors"])
     return world
 
 
@@ -108,3 +123,46 @@ def test_commands_run_with_open_data(here, command):
 @pytest.mark.parametrize("command", WITH_DATA)
 def test_commands_run_with_stand_ins(with_data, command):
     with_data.run(command)
+
+
+def list_repeated():
+    """List the commands of fine-tuning and BioSyn for the other corpora, see docs/reproduce.md."""
+    tune = next(command for command in WITH_DATA if "run finetuning" in command)
+    corpora = {name: (f"{name}/train", f"{name}/dictionary") for name in ("ncbi_disease", "medmentions")}
+    supervised = {name: (f"{name}/train", f"{name}/dictionary") for name in ("bc5cdr_chemical", "cometa")}
+    supervised |= {f"askapatient-{n}": (f"askapatient/fold{n}.train", "askapatient/dictionary") for n in FOLDS}
+    processed = {"bc5cdr_disease_biosyn": ("bc5cdr_disease_biosyn/traindev", "bc5cdr_disease_biosyn/dictionary_train")}
+    commands = []
+    for name, (mentions, dictionary) in (corpora | supervised).items():
+        command = tune.replace("bc5cdr_disease/train", mentions).replace("bc5cdr_disease/dictionary", dictionary)
+        commands.append(command.replace("finetuned/bc5cdr_disease", f"finetuned/{name}"))
+    for command in (command for command in WITH_DATA if "train biosyn" in command):
+        for name, (mentions, dictionary) in (supervised | processed).items():
+            files = f"--paths.mentions {CORPORA}/{mentions}.jsonl.gz --paths.dictionary {CORPORA}/{dictionary}.tsv.gz"
+            commands.append(f"{command.replace('ncbi_disease_biosyn', name)} {files}")
+    return commands
+
+
+def test_one_evaluation_fills_the_cells(with_data):
+    """Beside each published figure of an encoder or of BioSyn on a corpus stands a measured one."""
+    for command in [*WITH_DATA, *list_repeated()]:
+        with_data.run(command)
+    systems = "configs/sapbert_paper.cfg --vars.report"
+    with_data.run(next(command for command in WITH_DATA if systems in command), again=True)
+    measured = set()
+    for report in ("benchmarks/output/sapbert_paper", "coder/output/coder_paper", "benchmarks/output/mantra"):
+        evaluation = Evaluation.model_validate_json(
+            (with_data.folder / "projects" / report / "metrics.json").read_text()
+        )
+        for row in evaluation.rows:
+            system, task = evaluation.systems[row.system], evaluation.tasks[row.task]
+            measured |= {(system.published, task.corpus, system.published_pooling)}
+    wanted = {
+        (figure.system, figure.corpus, figure.pooling)
+        for figure in read_literature()
+        if figure.table in CELLS.get(figure.source, ())
+        and figure.metric in ("acc_at_1", "f1")
+        and figure.system not in CITED
+    }
+    assert len(wanted) > 150
+    assert not sorted(cell for cell in wanted if not measured & {cell, (*cell[:2], "")})
