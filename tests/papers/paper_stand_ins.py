@@ -169,12 +169,17 @@ def _write_corpus(folder: Path, parts: Sequence[str], concepts: dict[str, list[s
                 file.write(json.dumps({"mention": names[2], "ids": [id_], "doc_id": document}) + "\n")
 
 
-def write_cometa(folder: Path) -> None:
-    """Write the original files of a split of COMETA."""
+def write_cometa(folder: Path, ids: Sequence[str]) -> None:
+    """Write the original files of a split of COMETA; ids as for `write_corpora`."""
     header = "ID\tTerm\tGeneral SNOMED Label\tGeneral SNOMED ID\tSpecific SNOMED Label\tSpecific SNOMED ID\tExample\n"
     folder.mkdir(parents=True, exist_ok=True)
-    for part in ("train", "dev", "test"):
-        (folder / f"{part}.csv").write_text(header + "1\tpain 1\tPain\t12\tPain\t34\tI have pain 1.\n")
+    concepts = list(zip(ids, list_names(), strict=False))
+    for number, part in enumerate(("train", "dev", "test")):
+        rows = [
+            f"{row}\t{names[2]}\t{names[0]}\t{id_}\t{names[0]}\t{id_}\tI have {names[2]}.\n"
+            for row, (id_, names) in enumerate(concepts[number::40])
+        ]
+        (folder / f"{part}.csv").write_text(header + "".join(rows))
 
 
 def write_vectors(path: Path) -> None:

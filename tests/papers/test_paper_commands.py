@@ -106,7 +106,7 @@ def with_data(tmp_path_factory):
     benchmarks = world.folder / "projects" / "benchmarks"
     write_corpora(benchmarks / "output" / "corpora", ids)
     (benchmarks / LICENSED).symlink_to(world.folder / DATA / "output" / "english" / "terminology")
-    write_cometa(world.folder / "COMETA" / "splits" / "stratified_general")
+    write_cometa(world.folder / "COMETA" / "splits" / "stratified_general", ids)
     write_concept_vectors(world.folder / "cui2vec.csv", ids)
     write_vectors(world.folder / "GoogleNews-vectors-negative300.bin")
     for system in Config().from_disk(world.folder / CODER_SYSTEMS)["systems"].values():

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -26,6 +27,7 @@ def read_tasks(
     max_names: int,
     terminology: str = "",
     encoders: str = "",
+    runs: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> tuple[dict[str, LinkingTask], dict[str, LinkingTask]]:
     """Read the linking tasks, and print their sizes.
 
@@ -35,22 +37,26 @@ def read_tasks(
     max_names (int): Names of a corpus's dictionary to search about at most; 0 for all.
     terminology (str): The names for corpora without a dictionary: a folder, or a table; empty for none.
     encoders (str): The encoders that are going to be measured, separated by commas.
+    runs (Mapping[str, Mapping[str, Any]] | None): The runs that are going to be trained and measured: by folder, their
+        settings in [paths].
     RETURNS (tuple[dict, dict]): Held-out names and corpora, by name.
-    RAISES (ValueError): If there is nothing to measure on, two tasks have one name, or an encoder has learned from the
-        test part of a fold.
+    RAISES (ValueError): If there is nothing to measure on, two tasks have one name, or an encoder has learned, or a run
+        would learn, from the test part of a fold.
     """
     from ..data.splits import read_held_out
     from ..evaluation.corpora.listing import read_corpora, read_task
-    from ..evaluation.systems.folds import check_folds
+    from ..evaluation.systems.folds import check_folds, check_planned_run
 
     files = parse_files(held_out)
     found, missing = read_corpora(corpora_file, benchmarks, terminology=terminology or None) if benchmarks else ({}, {})
     twice = [name for name, n in Counter([*(Path(file).stem for file in files), *found]).items() if n > 1]
     if twice:
         raise ValueError(Errors.E745.format(name=twice[0]))
-    for encoder in parse_files(encoders):
-        for name, corpus in found.items():
+    for name, corpus in found.items():
+        for encoder in parse_files(encoders):
             check_folds(encoder, name, corpus)
+        for run, paths in (runs or {}).items():
+            check_planned_run(run, paths, name, corpus)
     names = {Path(file).stem: read_held_out(file) for file in files}
     corpora = {name: read_task(corpus, max_names=max_names) for name, corpus in found.items()}
     if not names and not corpora:
@@ -180,7 +186,7 @@ def sweep(
     from ..sweep import run_sweep
     from ..sweep_settings import read_sweep
 
-    runs = read_sweep(
+    variants = read_sweep(
         config,
         output,
         read_overrides(context.args),
@@ -189,5 +195,10 @@ def sweep(
     )
     tasks = read_relation_tasks(relations, relation_terminology, unseen, max_triples)
     is_linking = bool(held_out or benchmarks or not tasks)
-    names, others = read_tasks(held_out, benchmarks, corpora, max_names, terminology) if is_linking else ({}, {})
-    typer.echo(run_sweep(runs, output, held_out=names, corpora=others, relations=tasks))
+    # The first seed of a variant stands for all.
+    firsts = [next(iter(seeds.values())).to_dict()["paths"] for seeds in variants.variants.values()]
+    planned = {paths["output"]: paths for paths in firsts}
+    names, others = (
+        read_tasks(held_out, benchmarks, corpora, max_names, terminology, runs=planned) if is_linking else ({}, {})
+    )
+    typer.echo(run_sweep(variants, output, held_out=names, corpora=others, relations=tasks))

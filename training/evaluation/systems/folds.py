@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -21,7 +21,7 @@ from ..linking.searcher import Searcher
 from ..tasks import CorpusTask
 from .base import System
 from .by_corpus import CORPUS
-from .training_mentions import TrainingMentions, read_training_mentions
+from .training_mentions import TrainingMentions, read_planned_mentions, read_training_mentions
 
 
 class FoldSystems(System):
@@ -151,18 +151,35 @@ def check_folds(path: str, name: str, corpus: Corpus, *, needs_record: bool = Fa
     learned_by = {
         model: read_training_mentions(model) if Path(model).exists() else [] for model in dict.fromkeys(models)
     }
-    for number, (fold, model) in enumerate(zip(corpus.folds, models, strict=True)):
+    for number, model in enumerate(models):
         learned = learned_by[model]
-        for mentions in learned:
-            reason = _find_leak(mentions, corpus, number)
-            if reason:
-                raise ValueError(
-                    Errors.E759.format(path=model, run=mentions.run, fold=fold, corpus=name, reason=reason)
-                )
+        _refuse_leaks(model, learned, name, corpus, number)
         is_known = any(_is_known(mentions, corpus, number) for mentions in learned)
         if needs_record and not is_known:
             reason = f"nothing says which mentions {model} was trained on"
             raise FileNotFoundError(Errors.E754.format(path=path, corpus=name, reason=reason))
+
+
+def check_planned_run(run: str, paths: Mapping[str, Any], name: str, corpus: Corpus) -> None:
+    """Refuse a run that is going to learn from the test part of a fold that it is measured on.
+
+    run (str): The folder of the run.
+    paths (Mapping[str, Any]): The run's settings in [paths].
+    name (str): The name of the corpus.
+    corpus (Corpus): The corpus; one without `seen_by_fold` is not looked at.
+    RAISES (ValueError): If it is.
+    """
+    if any(corpus.seen_by_fold):
+        learned = read_planned_mentions(Path(run), paths)
+        for number in range(len(corpus.folds)):
+            _refuse_leaks(run, learned, name, corpus, number)
+
+
+def _refuse_leaks(model: str, learned: Iterable[TrainingMentions], name: str, corpus: Corpus, number: int) -> None:
+    for mentions in learned:
+        if reason := _find_leak(mentions, corpus, number):
+            fold = corpus.folds[number]
+            raise ValueError(Errors.E759.format(path=model, run=mentions.run, fold=fold, corpus=name, reason=reason))
 
 
 def _find_leak(learned: TrainingMentions, corpus: Corpus, number: int) -> str:

@@ -39,6 +39,26 @@ def read_training_mentions(model: str | Path) -> list[TrainingMentions]:
     return [found for run, description in _list_runs(Path(model)) if (found := _read_run(run, description))]
 
 
+def read_planned_mentions(run: Path, paths: Mapping[str, Any]) -> list[TrainingMentions]:
+    """Read what a run that has not started is going to learn from, and what the model that it starts from has.
+
+    run (Path): The folder of the run.
+    paths (Mapping[str, Any]): The run's settings in [paths].
+    RETURNS (list[TrainingMentions]): As of `read_training_mentions`.
+    RAISES (OSError): If a file of mentions is missing.
+    """
+    pairs, listed = Path(str(paths.get("pairs") or "")), str(paths.get("mentions") or "")
+    files = [Path(name.strip()) for name in listed.split(",") if name.strip()]
+    own = None
+    if files:
+        hashes = {hash_file(file): file.name for file in files}
+        own = TrainingMentions(run, hashes, _read_files(listed, run, hashes))
+    elif (pairs / FOLDER.manifest).is_file():
+        own = _read_pairs(run, pairs, None)
+    base = str(paths.get("encoder") or "")
+    return [*([own] if own else []), *(read_training_mentions(base) if base else [])]
+
+
 def _list_runs(model: Path) -> Iterator[tuple[Path, RunDescription]]:
     """Go from a model's run to that of its base, and so on."""
     known: set[Path] = set()
@@ -66,14 +86,17 @@ def _read_run(run: Path, description: RunDescription) -> TrainingMentions | None
     if recorded:
         return TrainingMentions(run, _name(recorded), _read_files(paths.get("mentions", ""), run, _name(recorded)))
     pairs = _resolve(str(paths.get("pairs") or ""), run)
-    if pairs is None:
-        return None
+    return _read_pairs(run, pairs, description.data.get("sha256")) if pairs else None
+
+
+def _read_pairs(run: Path, pairs: Path, learned: Any) -> TrainingMentions | None:
+    """Read the mentions of pairs, of which `learned` is the hash when the run began, or None before it does."""
     try:
         # The tables of names, which may be large, are not looked at unless mentions are among them.
         manifest = read_manifest(pairs / FOLDER.manifest, FOLDER.version, check_files=False)
         recorded = manifest.get("sources", {}).get("mentions")
         # Pairs that were made again are not those that the run has learned from.
-        if not recorded or manifest["sha256"] != description.data.get("sha256"):
+        if not recorded or (learned is not None and manifest["sha256"] != learned):
             return None
         data = read_pair_data(pairs)
     except (OSError, ValueError, AttributeError):

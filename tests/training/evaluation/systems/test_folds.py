@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 from dataclasses import asdict
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,6 +26,7 @@ from training.evaluation.systems.folds import check_folds
 from training.evaluation.systems.specification import read_systems
 from training.evaluation.tasks import make_tasks
 
+CONFIGS = Path(__file__).parents[4] / "training" / "configs"
 NAMES = ["Heart attack", "Cold", "Liver failure", "Pain"]
 # Test parts. A mention of each is in the training part of its own fold as well, and other folds train on all of it.
 TESTS = [["cold", "acute heart"], ["cold", "acute liver", "chronic pain"], ["pain", "acute pain", "b12"]]
@@ -214,6 +216,25 @@ def test_encoders_side_by_side_are_refused_as_well(suite):
     arguments = ["measure", encoder, str(suite / "out"), "--benchmarks", str(suite)]
     result = CliRunner().invoke(app, [*arguments, "--corpora", str(suite / "corpora.cfg")])
     assert "E759" in str(result.exception) and "fold 0 of toy" in str(result.exception)
+
+
+@pytest.mark.parametrize("by_base", [False, True])
+def test_sweeps_refuse_runs_before_they_train(suite, by_base):
+    """A sweep's runs would learn from fold 0, or start from an encoder that has, and be asked for all folds."""
+    trained, started = (suite / "runs" / "toy-0" / name for name in ("pairs", "encoder"))
+    make_encoder_folder(suite / "plain")
+    write_finetuning_pairs(
+        [write_mentions(suite / "toy" / "mine.jsonl", ["fever"])], suite / "toy" / "names.tsv", suite / "mine"
+    )
+    pairs, encoder = (suite / "mine", started) if by_base else (trained, suite / "plain")
+    config = f'[sweep]\nconfig = "{CONFIGS}/finetune.cfg"\nseeds = [0]\n\n[variants]\na = {{}}\n'
+    (suite / "sweep.cfg").write_text(config)
+    files = ["--benchmarks", str(suite), "--corpora", str(suite / "corpora.cfg")]
+    paths = ["--paths.pairs", str(pairs), "--paths.encoder", str(encoder)]
+    result = CliRunner().invoke(app, ["sweep", str(suite / "sweep.cfg"), str(suite / "out"), *files, *paths])
+    message = str(result.exception)
+    assert "E759" in message and "fold 1 of toy" in message and "on fold0.train.jsonl" in message
+    assert ("toy-0" if by_base else "out/a") in message and not (suite / "out").exists()
 
 
 @pytest.mark.parametrize("leak", LEAKS)
