@@ -23,6 +23,10 @@ class OutsideErrors:
         "{path} has no column {missing}. Its columns are: {found}. Name them in the first line, with commas between "
         "them in a .csv and tabs in a .tsv."
     )
+    E476 = (
+        "{path} cannot be read as a table of Athena: {reason}. It is perhaps cut off, in another encoding than UTF-8, "
+        "or was saved by another program. Take the file as it is in the download."
+    )
 
     # E49x: the service
     E490 = "The request has more than {limit:,} bytes. Send fewer texts at once; `--max-body` sets the limit."

@@ -20,6 +20,8 @@ COLUMNS = {
 }
 STANDARD = "S"
 MAPS_TO = "Maps to"
+# What stands for no reason, in Athena's files and in exports of databases.
+VALID = ("", "NULL", "\\N")
 
 
 class OmopConcept(NamedTuple):
@@ -47,43 +49,50 @@ class AthenaTables:
         """Find the concepts of codes.
 
         wanted (Iterable[Key]): Athena's vocabularies and the codes in them.
-        RETURNS (dict[Key, OmopConcept]): By vocabulary and code, those that CONCEPT.csv has.
+        RETURNS (dict[Key, OmopConcept]): By vocabulary and code, those that CONCEPT.csv has. If it has a code twice,
+            the concept that is standard counts, or else one that maps to standard ones.
         RAISES (FileNotFoundError): If a file is not there.
-        RAISES (ValueError): If it is another file.
+        RAISES (ValueError): If it is another file, or cannot be read.
         """
-        table = _scan(self._concepts, CONCEPT)
         keys = pl.LazyFrame(
             list(set(wanted)), {"vocabulary_id": pl.String(), "concept_code": pl.String()}, orient="row"
         )
-        rows = table.join(keys, on=["vocabulary_id", "concept_code"], how="semi").collect(engine="streaming")
-        others = rows.filter(pl.col("standard_concept").ne_missing(STANDARD))
-        mapped = self._map(others["concept_id"])
-        return {
-            (vocabulary, code): OmopConcept(
-                int(id_), (int(id_),) if standard == STANDARD else tuple(sorted(mapped.get(id_, ())))
-            )
-            for id_, vocabulary, code, standard in rows.iter_rows()
-        }
+        joined = _scan(self._concepts, CONCEPT).join(keys, on=["vocabulary_id", "concept_code"], how="semi")
+        rows = _collect(joined, self._concepts, ["concept_id"])
+        mapped = self._map(rows.filter(pl.col("standard_concept").ne_missing(STANDARD))["concept_id"])
+        found: dict[Key, OmopConcept] = {}
+        for id_, vocabulary, code, standard in rows.sort("concept_id").iter_rows():
+            concept = OmopConcept(id_, (id_,) if standard == STANDARD else tuple(sorted(mapped.get(id_, ()))))
+            known = found.get((vocabulary, code))
+            if known is None or _rank(concept) > _rank(known):
+                found[vocabulary, code] = concept
+        return found
 
-    def _map(self, ids: pl.Series) -> dict[str, list[int]]:
+    def _map(self, ids: pl.Series) -> dict[int, list[int]]:
         """Map concepts to standard ones, by valid relations of the kind "Maps to"."""
         if self._relationships is None:
             return {}
-        is_mapping = (pl.col("relationship_id") == MAPS_TO) & (pl.col("invalid_reason").fill_null("") == "")
-        pairs = (
-            _scan(self._relationships, CONCEPT_RELATIONSHIP)
-            .filter(is_mapping & pl.col("concept_id_1").is_in(ids.implode()))
-            .select("concept_id_1", "concept_id_2")
-            .unique()
-            .collect(engine="streaming")
-        )
+        is_valid = pl.col("invalid_reason").fill_null("").str.strip_chars().is_in(VALID)
+        is_mapping = (pl.col("relationship_id") == MAPS_TO) & is_valid
+        wanted = pl.col("concept_id_1").is_in(ids.cast(pl.String).implode())
+        columns = ["concept_id_1", "concept_id_2"]
+        scanned = _scan(self._relationships, CONCEPT_RELATIONSHIP).filter(is_mapping & wanted).select(columns)
+        pairs = _collect(scanned.unique(), self._relationships, columns)
         # A file of another release can name concepts that are no longer standard.
+        targets = pairs.select(concept_id=pl.col("concept_id_2").cast(pl.String)).unique().lazy()
         standard = _scan(self._concepts, CONCEPT).filter(pl.col("standard_concept") == STANDARD)
-        targets = pairs.lazy().join(standard, left_on="concept_id_2", right_on="concept_id", how="semi")
-        mapped: dict[str, list[int]] = defaultdict(list)
-        for source, target in targets.collect(engine="streaming").iter_rows():
-            mapped[source].append(int(target))
+        kept = set(
+            _collect(standard.join(targets, on="concept_id", how="semi"), self._concepts, ["concept_id"])["concept_id"]
+        )
+        mapped: dict[int, list[int]] = defaultdict(list)
+        for source, target in pairs.iter_rows():
+            if target in kept:
+                mapped[source].append(target)
         return mapped
+
+
+def _rank(concept: OmopConcept) -> int:
+    return 2 if concept.standard == (concept.concept_id,) else len(concept.standard[:1])
 
 
 def _scan(path: Path, name: str) -> pl.LazyFrame:
@@ -91,7 +100,25 @@ def _scan(path: Path, name: str) -> pl.LazyFrame:
     if not path.is_file():
         raise FileNotFoundError(Errors.E102.format(file=path, cwd=Path.cwd()))
     table = pl.scan_csv(path, separator="\t", quote_char=None, infer_schema=False)
-    found = table.collect_schema().names()
+    try:
+        found = table.collect_schema().names()
+    except (pl.exceptions.NoDataError, pl.exceptions.ComputeError) as error:
+        raise ValueError(Errors.E476.format(path=path, reason=error)) from error
     if missing := ", ".join(column for column in COLUMNS[name] if column not in found):
         raise ValueError(Errors.E474.format(path=path, wanted=name, missing=missing, found=", ".join(found)[:200]))
     return table.select(COLUMNS[name])
+
+
+def _collect(table: pl.LazyFrame, path: Path, ids: list[str]) -> pl.DataFrame:
+    """Read rows, and make numbers of ids."""
+    try:
+        rows = table.collect(engine="streaming")
+    except pl.exceptions.ComputeError as error:
+        raise ValueError(Errors.E476.format(path=path, reason=error)) from error
+    numbers = rows.with_columns(pl.col(ids).str.strip_chars().cast(pl.Int64, strict=False))
+    for column in ids:
+        odd = rows.filter(numbers[column].is_null())
+        if odd.height:
+            reason = f"{odd[column][0]!r} is no {column}, a whole number, in the row {odd.row(0)}"
+            raise ValueError(Errors.E476.format(path=path, reason=reason))
+    return numbers

@@ -140,6 +140,33 @@ def test_codes_map_to_standard_concepts(tmp_path, concepts, terminology):
         list(notes.list_rows([doc], AthenaTables(concepts, path)))
 
 
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_code_that_stands_twice_is_the_concept_that_helps(tmp_path, concepts, turned):
+    rows = ["20\tA\tCondition\tICD10CM\t3-char\tS\tJ00\n", "21\tB\tCondition\tICD10CM\t3-char\t\tJ00\n"]
+    rows += ["30\tC\tCondition\tICD10CM\t3-char\t\tJ01\n", "31\tD\tCondition\tICD10CM\t3-char\t\tJ01\n"]
+    concepts.write_text(HEADER + "".join(reversed(rows) if turned else rows))
+    path = tmp_path / "CONCEPT_RELATIONSHIP.csv"
+    # NULL as databases write it.
+    path.write_text(RELATIONSHIPS + "31\t20\tMaps to\t20200101\t20991231\tNULL\n")
+    keys = [("ICD10CM", "J00"), ("ICD10CM", "J01"), ("ICD10CM", "J02")]
+    assert AthenaTables(concepts, path).find(keys) == {keys[0]: (20, (20,)), keys[1]: (31, (20,))}
+
+
+@pytest.mark.parametrize(
+    "content, reason",
+    [
+        (b"", "empty"),
+        (HEADER.encode() + b"abc\tA\tCondition\tICD10CM\t3-char\tS\tJ00\n", "'abc' is no concept_id.*'J00'"),
+        (HEADER.encode() + b"\tA\tCondition\tICD10CM\t3-char\tS\tJ00\n", "None is no concept_id.*'J00'"),
+        (HEADER.encode() + b"1\tA\xe9\tCondition\tICD10CM\t3-char\tS\tJ00\xe9\n", "utf-?8"),
+    ],
+)
+def test_tables_that_cannot_be_read_are_named(concepts, content, reason):
+    concepts.write_bytes(content)
+    with pytest.raises(ValueError, match=rf"(?is)E476.*CONCEPT\.csv.*{reason}"):
+        AthenaTables(concepts).find([("ICD10CM", "J00")])
+
+
 def test_sources_of_ones_own_have_a_vocabulary(concepts):
     notes = NoteNlp(CodeFinder(), ExchangeReport(), vocabularies={"local": "SNOMED"})
     [row] = notes.list_rows([make_note("1", "LOCAL:82272006")], AthenaTables(concepts))
