@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from .merging import merge as merge
     from .readers.jsonl import read_jsonl as read_jsonl
     from .readers.obo import read_obo as read_obo
-    from .readers.obo_relations import read_obo_relations as read_obo_relations
+    from .readers.obo import read_obo_relations as read_obo_relations
     from .readers.saved import read_saved as read_saved
     from .readers.table import read_table as read_table
     from .rrf.reader import read_rrf as read_rrf
@@ -31,7 +31,7 @@ _MODULES = {
     "merge": "merging",
     "read_jsonl": "readers.jsonl",
     "read_obo": "readers.obo",
-    "read_obo_relations": "readers.obo_relations",
+    "read_obo_relations": "readers.obo",
     "read_rrf": "rrf.reader",
     "read_saved": "readers.saved",
     "read_table": "readers.table",

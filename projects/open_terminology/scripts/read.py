@@ -30,7 +30,7 @@ def main(ontologies: Path, assets: Path, output: Path) -> None:
             continue
         terminology = add_source(read(path, ontology), ontology)
         terminology.to_disk(output / source)
-        relations = list(read_obo_relations(path))
+        relations = read_obo_relations(path)
         relations_file = output / f"{source}_relations.jsonl"
         srsly.write_jsonl(relations_file, relations)
         if ontology["id_prefix"]:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import BeforeValidator
 
@@ -56,13 +56,7 @@ def read_obo(path: Path, settings: OboSettings) -> Terminology:
     """
     file = SourceFile(path)
     malformed = MalformedLog(file.path, settings.errors)
-    stanzas = split_stanzas(file)
-    start, lines = next(stanzas)
-    refuse_other_formats(file.path, lines)
-    header = _parse_header(start, lines, malformed)
-    reading = _Reading(settings, header.get("ontology", "").removesuffix(".obo"))
-    for start, lines in stanzas:
-        reading.read_stanza(start, lines, malformed)
+    reading, header = _read_terms(file, settings, malformed)
     more = reading.add_terms(malformed)
     return finish(
         reading.builder,
@@ -78,6 +72,40 @@ def read_obo(path: Path, settings: OboSettings) -> Terminology:
 make_obo_reader = make_factory("make_obo_reader", read_obo, OboSettings)
 
 
+class TermRelation(NamedTuple):
+    """A relation of two terms.
+
+    head (str): The id of the term that has the relation, as `read_obo` gives it.
+    label (str): The relation, such as "part_of".
+    tail (str): The id of the other term.
+    """
+
+    head: str
+    label: str
+    tail: str
+
+
+def read_obo_relations(path: str | Path, *, id_prefix: str | None = None) -> list[TermRelation]:
+    """Read the lines "relationship" of an OBO file's terms. Lines "is_a" are not among them: `read_obo` keeps these as
+    parents. Terms that are obsolete, malformed or defined twice are left out, as `read_obo` leaves them out and counts.
+
+    path (str | Path): The file, gzipped or not.
+    id_prefix (str | None): As for `read_obo`, so that the ids are the same.
+    RETURNS (list[TermRelation]): The relations in the order of the file.
+    RAISES (ValueError): If the file is in another format, such as OWL, or no term has a cross-reference with the
+        prefix.
+    RAISES (FileNotFoundError): If the file does not exist.
+    """
+    file = SourceFile(Path(path))
+    reading, _ = _read_terms(file, OboSettings(id_prefix=id_prefix), MalformedLog(file.path, "skip"))
+    _, concepts, _ = reading.choose_ids(file.path)
+    return [
+        TermRelation(concepts.get(term.id, term.id), label, concepts.get(tail, tail))
+        for term in reading.terms
+        for label, tail in term.relations
+    ]
+
+
 class _Reading:
     """The state of reading one file."""
 
@@ -90,7 +118,7 @@ class _Reading:
         self.dropped = Counter(obsolete_terms=0, synonyms_of_other_scopes=0)
         self._first_lines: dict[str, int] = {}
         # Terms are added last, when the cross-references of all of them are known.
-        self._terms: list[OboTerm] = []
+        self.terms: list[OboTerm] = []
 
     def read_stanza(self, start: int, lines: list[str], malformed: MalformedLog) -> None:
         """Read one stanza, and keep it if it is a term and not obsolete."""
@@ -113,23 +141,26 @@ class _Reading:
                 self.dropped["obsolete_terms"] += 1
                 return
             check_id(term.id)
-            self._terms.append(term)
+            self.terms.append(term)
         except SyntaxError as error:
             malformed.add(start + (error.lineno or 1) - 1, f"not valid OBO ({error.msg})")
         except ValueError as error:
             malformed.add(start, error)
 
+    def choose_ids(self, path: Path) -> tuple[dict[str, str], dict[str, str], dict[str, Any]]:
+        """Choose the cross-references that become ids, by term; the ids that they give; and entries of the report."""
+        if not self.settings.id_prefix:
+            return {}, {}, {}
+        prefix = self.settings.id_prefix.removesuffix(":")
+        self._check_prefix(prefix, path)
+        xrefs, counts, examples = choose_ids(self.terms, prefix)
+        concept_ids = {term_id: xref.partition(":")[2] for term_id, xref in xrefs.items()}
+        return xrefs, concept_ids, {"id_prefix": self.settings.id_prefix, "ids": counts, "id_examples": examples}
+
     def add_terms(self, malformed: MalformedLog) -> dict[str, Any]:
         """Add the terms to the builder, and return entries of the report about their ids."""
-        xrefs: dict[str, str] = {}
-        report: dict[str, Any] = {}
-        if self.settings.id_prefix:
-            prefix = self.settings.id_prefix.removesuffix(":")
-            self._check_prefix(prefix, malformed.path)
-            xrefs, counts, examples = choose_ids(self._terms, prefix)
-            report = {"id_prefix": self.settings.id_prefix, "ids": counts, "id_examples": examples}
-        concept_ids = {term_id: xref.partition(":")[2] for term_id, xref in xrefs.items()}
-        for term in self._terms:
+        xrefs, concept_ids, report = self.choose_ids(malformed.path)
+        for term in self.terms:
             try:
                 self._add_term(term, xrefs.get(term.id), concept_ids)
             except ValueError as error:
@@ -137,7 +168,7 @@ class _Reading:
         return report
 
     def _check_prefix(self, prefix: str, path: Path) -> None:
-        prefixes = Counter(xref.split(":", 1)[0] for term in self._terms for xref in term.xrefs)
+        prefixes = Counter(xref.split(":", 1)[0] for term in self.terms for xref in term.xrefs)
         if not prefixes[prefix]:
             found = ", ".join(name for name, _ in prefixes.most_common(10)) or "none"
             raise ValueError(Errors.E116.format(file=path, prefix=self.settings.id_prefix, found=found))
@@ -161,12 +192,20 @@ class _Reading:
             add_name(synonym.text, term_type=term_type)
 
 
-def split_stanzas(file: SourceFile) -> Iterator[tuple[int, list[str]]]:
-    """Split a file into its header and its stanzas.
+def _read_terms(file: SourceFile, settings: OboSettings, malformed: MalformedLog) -> tuple[_Reading, dict[str, str]]:
+    """Read the terms of a file, and the tags of its header."""
+    stanzas = _stanzas(file)
+    start, lines = next(stanzas)
+    refuse_other_formats(file.path, lines)
+    header = _parse_header(start, lines, malformed)
+    reading = _Reading(settings, header.get("ontology", "").removesuffix(".obo"))
+    for start, lines in stanzas:
+        reading.read_stanza(start, lines, malformed)
+    return reading, header
 
-    file (SourceFile): The file.
-    YIELDS (tuple[int, list[str]]): The number of the first line, and the lines.
-    """
+
+def _stanzas(file: SourceFile) -> Iterator[tuple[int, list[str]]]:
+    """Split a file into its header and its stanzas, each with the number of its first line."""
     start = 1
     lines: list[str] = []
     for number, text in file.lines():

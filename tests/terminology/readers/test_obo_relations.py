@@ -63,6 +63,29 @@ def test_relations_are_read(tmp_path):
     assert {relation.head for relation in read_obo_relations(tmp_path / "toy.obo")} <= set(kept)
 
 
+def test_ids_are_those_of_the_terminology(tmp_path):
+    path = tmp_path / "toy.obo"
+    lines = ["format-version: 1.2", ""]
+    for number, more in ((1, "relationship: part_of T:2"), (2, ""), (2, "relationship: part_of T:1"), (3, "")):
+        lines += [
+            "[Term]",
+            f"id: T:{number}",
+            f"name: n {number}",
+            f"xref: UMLS:C000000{number}",
+            *filter(None, [more]),
+            "",
+        ]
+    path.write_text("\n".join(lines))
+    with pytest.warns(UserWarning, match="W101"):
+        concepts = read_obo(path, id_prefix="UMLS", errors="skip").concepts["id"].to_list()
+    relations = read_obo_relations(path, id_prefix="UMLS")
+    # The second definition of a term counts no more than in `read_obo`.
+    assert relations == [("C0000001", "part_of", "C0000002")] and {"C0000001", "C0000002"} <= set(concepts)
+    path.write_text('<?xml version="1.0"?>\n<rdf:RDF>\n')
+    with pytest.raises(ValueError, match="E113"):
+        read_obo_relations(path)
+
+
 def build():
     builder = TerminologyBuilder()
     for id_, parents in (("C1", ["C3"]), ("C2", []), ("C3", [])):
@@ -91,8 +114,25 @@ def test_relations_become_triples(tmp_path):
     assert ("C1", "RO part_of", "C2") in read_triples(tmp_path / "triples").decode().rows()
 
 
-@pytest.mark.parametrize("label, source", [("", "TOY"), ("part|of", "TOY"), ("part_of", ""), ("part_of", "A\nB")])
-def test_relations_that_cannot_be_written_are_refused(tmp_path, label, source):
-    with pytest.raises(ValueError, match="E141.*1 relations"):
-        write_rrf(build(), tmp_path / "rrf", relations=[Relation("C1", label, "C2", source)])
+@pytest.mark.parametrize(
+    "relation, reason",
+    [
+        (Relation("C1", "", "C2", "TOY"), "with text in each"),
+        (Relation("C1", " ", "C2", "TOY"), "with text in each"),
+        (Relation("C1", None, "C2", "TOY"), "with text in each"),
+        (Relation("C1", "part_of", "C2", ""), "with text in each"),
+        (("C1", "part_of", "C2"), "a head, a label, a tail and a source"),
+        ({"head": "C1", "label": "part_of", "tail": "C2", "source": "TOY"}, "a head, a label, a tail and a source"),
+        (Relation("C1", "part|of", "C2", "TOY"), "line end"),
+        (Relation("C1", "part_of", "C2", "A\nB"), "line end"),
+        # They would be read as parents and as names of each other.
+        (Relation("C1", "isa", "C2", "TOY"), "parents or shared names"),
+        (Relation("C1", "inverse_isa", "C2", "TOY"), "parents or shared names"),
+        (Relation("C1", "tradename_of", "C2", "TOY"), "parents or shared names"),
+        (Relation("C1", "has_tradename", "C2", "TOY"), "parents or shared names"),
+    ],
+)
+def test_relations_that_cannot_be_written_are_refused(tmp_path, relation, reason):
+    with pytest.raises(ValueError, match=f"E141.*1 relations.*{reason}"):
+        write_rrf(build(), tmp_path / "rrf", relations=[relation])
     assert not (tmp_path / "rrf").exists()
