@@ -92,8 +92,8 @@ def load_base(name: str, choice: EncoderChoice, kind: str | None = None, precisi
     kind (str | None): The only kind to load: training starts from a "transformer". None for all kinds.
     precision (str): "fp32", "bf16" or "auto".
     RETURNS (EncoderShim): The encoder.
-    RAISES (FileNotFoundError): As `find_base`.
-    RAISES (OSError): If there is no such encoder.
+    RAISES (FileNotFoundError): As `find_base`, or if it is no folder and cannot be fetched.
+    RAISES (OSError): If its folder is damaged.
     RAISES (ValueError): If it is of another kind, or of another architecture than its name says.
     """
     base = find_base(name)
@@ -109,7 +109,13 @@ def load_base(name: str, choice: EncoderChoice, kind: str | None = None, precisi
         precision,
         kind,
     )
-    encoder.load(base.name)
+    try:
+        encoder.load(base.name)
+    except OSError as error:
+        if Path(base.name).is_dir():
+            raise
+        # Without a network, an encoder of the hub is as one that is not there.
+        raise FileNotFoundError(str(error)) from error
     _check_shape(name, encoder)
     return encoder
 

@@ -130,3 +130,18 @@ def test_lower_case_stays_with_the_trained_encoder(table, tmp_path):
         )
     )
     assert load_base(str(tmp_path / "run" / "encoder"), EncoderChoice()).settings.lower_case is True
+
+
+def test_an_encoder_that_cannot_be_fetched_is_missing(tmp_path, monkeypatch):
+    """So `evaluate` lists it, and goes on. A damaged folder is an error."""
+
+    def fail(*_):
+        raise OSError("[E210] no network")
+
+    monkeypatch.setattr(bases.EncoderShim, "load", fail)
+    with pytest.raises(FileNotFoundError, match="E210"):
+        load_base("nobody/no-such-encoder", EncoderChoice())
+    (tmp_path / "damaged").mkdir()
+    with pytest.raises(OSError, match="E210") as caught:
+        load_base(str(tmp_path / "damaged"), EncoderChoice())
+    assert not isinstance(caught.value, FileNotFoundError)
