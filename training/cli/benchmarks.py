@@ -52,11 +52,14 @@ def evaluate(
     from ..evaluation.corpora.listing import read_corpora
     from ..evaluation.evaluate import evaluate as evaluate_systems
     from ..evaluation.folder import HTML_FILE, Missing
+    from ..evaluation.report.literature import check_published
     from ..evaluation.report.report import make_report
     from ..evaluation.systems.specification import read_systems
     from ..evaluation.tasks import make_tasks
 
     specifications = read_systems(systems)
+    for specification in specifications.values():
+        check_published(specification.published, specification.published_pooling)
     wanted = parse_list(only) or []
     known = {key for name, system in specifications.items() for key in (name, system.group)}
     if unknown := [name for name in wanted if name not in known]:
@@ -89,6 +92,7 @@ def evaluate(
         "corpora": hash_file(corpora),
         "held_out": [hash_file(Path(file)) for file in files],
         "only": chosen,
+        "sources": parse_files(sources),
         "max_names": max_names,
     }
     evaluation = evaluate_systems(

@@ -220,8 +220,7 @@ def test_sources_in_place_of_those_that_are_listed(corpus, tmp_path):
 mentions = "0.jsonl"
 dictionary = "terminology"
 sources = ["MSH"]
-published = "published"
-searched = "UMLS 2020AA"
+published = "strict"
 
 [corpora.b]
 mentions = "0.jsonl"
@@ -234,11 +233,11 @@ dictionary = "names.tsv"
             0
         ]
 
-    assert read_task(read()["a"]).names == ["heart"] and read()["a"].published
+    assert read_task(read()["a"]).names == ["heart"] and read()["a"].has_published_names
     chosen = read("HPO", "MONDO")
     assert sorted(read_task(chosen["a"]).names) == ["cold", "liver"]
     # The published figures search other names.
-    assert not chosen["a"].published and not chosen["a"].searched
+    assert not chosen["a"].has_published_names and read_task(chosen["a"]).level == read_task(read()["a"]).level
     assert chosen["a"].names_from == "the names of HPO, MONDO in the terminology"
     assert sorted(read_task(read("all")["a"]).names) == ["cold", "heart", "liver"]
     assert chosen["b"] == read()["b"]

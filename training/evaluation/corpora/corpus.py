@@ -29,6 +29,7 @@ class Corpus:
     published (str): The protocol of published figures; empty if no figures can be compared.
     searched (str): The release that published figures search, such as "UMLS 2017AA"; empty if the dictionary is that
         of the corpus itself.
+    other_sources (bool): Whether `sources` are others than those that published figures search.
     release (Release): The release of the dictionary.
     literature (str): The corpus under which figures are published; empty for its own name.
     ranks (list[int]): The ranks that are published.
@@ -54,6 +55,7 @@ class Corpus:
     protocols: list[str] = field(default_factory=lambda: ["strict"])
     published: str = ""
     searched: str = ""
+    other_sources: bool = False
     release: Release = field(default_factory=Release)
     literature: str = ""
     ranks: list[int] = field(default_factory=lambda: [1, 5])
@@ -67,4 +69,4 @@ class Corpus:
     @property
     def has_published_names(self) -> bool:
         """Whether published figures search this dictionary."""
-        return not self.searched or self.release.is_that_of(self.searched)
+        return not self.other_sources and (not self.searched or self.release.is_that_of(self.searched))

@@ -93,7 +93,7 @@ def _choose_sources(section: dict[str, Any], sources: Sequence[str]) -> dict[str
         return section
     kept = [] if ALL in sources else list(sources)
     names_from = f"the names of {', '.join(kept) or 'all sources'} in the terminology"
-    return {**section, "sources": kept, "published": "", "searched": "", "names_from": names_from}
+    return {**section, "sources": kept, "searched": "", "other_sources": True, "names_from": names_from}
 
 
 def _settle(name: str, corpus: Corpus, said: str) -> Corpus:

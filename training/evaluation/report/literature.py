@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from dataclasses import dataclass, fields
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 
@@ -129,6 +130,24 @@ def published_value(system: str, corpus: str, metric: str, *, pooling: str = "")
         raise ValueError(Errors.E620.format(what="metric", value=metric, allowed=", ".join(METRICS)))
     found = _by_key().get((system, corpus, metric), [])
     return next((figure for figure in found if pooling in ("", figure.pooling)), None)
+
+
+def check_published(system: str, pooling: str = "") -> None:
+    """Refuse names that no published figure has: nothing would stand beside the measured ones.
+
+    system (str): The system, as the literature's table has it; empty for none.
+    pooling (str): How tokens become one vector; empty for any.
+    RAISES (ValueError): If there is no figure of this system and this pooling.
+    """
+    poolings: dict[str, set[str]] = {"": {""}}
+    for figure in read_literature():
+        poolings.setdefault(figure.system, {""}).add(figure.pooling)
+    if system not in poolings:
+        near = get_close_matches(system, poolings) or sorted(poolings)[1:]
+        raise ValueError(Errors.E620.format(what="published system", value=system, allowed=", ".join(near)))
+    if pooling not in poolings[system]:
+        allowed = ", ".join(map(repr, sorted(poolings[system])))
+        raise ValueError(Errors.E620.format(what="published_pooling", value=pooling, allowed=allowed))
 
 
 @cache

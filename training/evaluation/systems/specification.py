@@ -146,6 +146,8 @@ def _read_section(name: str, section: dict[str, Any]) -> dict[str, SystemSpecifi
     values = {key: value for key, value in section.items() if key not in options}
     seeds = values.pop("seeds", None)
     system = SystemSpecification(name=name, options=options, **{"title": name, "group": name, **values})
+    if seeds is None and SEED in system.model:
+        raise ValueError(f"{SEED} in the path of a model needs `seeds`, a list of whole numbers")
     if seeds is None:
         return {name: system}
     if not (isinstance(seeds, list) and seeds and all(type(seed) is int for seed in seeds)):

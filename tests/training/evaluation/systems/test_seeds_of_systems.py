@@ -31,6 +31,8 @@ def test_models_of_seeds_may_be_of_corpora_too(tmp_path):
 @pytest.mark.parametrize(
     "lines, reason",
     [
+        (['encoder = "a-{seed}"'], "needs `seeds`"),
+        (['encoder = "a-{seed}"', "seed = 3"], "needs `seeds`"),
         (['encoder = "a-{seed}"', "seeds = 3"], "seeds = 3 is no list of whole numbers"),
         (['encoder = "a-{seed}"', "seeds = []"], "no list of whole numbers"),
         (['encoder = "a-{seed}"', 'seeds = ["0"]'], "no list of whole numbers"),
