@@ -102,8 +102,8 @@ def list_names() -> list[list[str]]:
     ]
 
 
-def write_metathesaurus(folder: Path) -> None:
-    """Write a release like that of UMLS: names in five languages and of five sources, types, definitions, relations."""
+def write_metathesaurus(folder: Path, version: str) -> None:
+    """Write a release like that of UMLS: names in five languages and of five sources, types and relations."""
     generator = random.Random(1)
     cuis = ["C0004604", *(f"C{number:07d}" for number in range(1_000_000, 1_000_000 + N_CONCEPTS - 1))]
     atoms, types, relations = [], [], []
@@ -119,7 +119,8 @@ def write_metathesaurus(folder: Path) -> None:
         label = generator.choice(["may_treat", "finding_site_of", "causes"])
         relations.append(rrf_line("MRREL", CUI1=tail, REL="RO", RELA=label, CUI2=head))
     sources = [rrf_line("MRSAB", RSAB=source, VSAB=f"{source}_2020", SON=source, SRL="0") for source in SOURCES]
-    write_release(folder, MRCONSO=atoms, MRSTY=types, MRREL=relations, MRSAB=sources)
+    release = rrf_line("MRDOC", DOCKEY="RELEASE", VALUE="umls.release.name", TYPE="release_info", EXPL=version)
+    write_release(folder, MRCONSO=atoms, MRSTY=types, MRREL=relations, MRSAB=sources, MRDOC=[release])
 
 
 def write_ontologies(folder: Path) -> None:
