@@ -15,6 +15,15 @@ from conftest import make_encoder_folder
 from rrf_files import atom, rrf_line, write_release
 from thinc.api import Config
 
+from training.evaluation.corpora.readers.snomed import (
+    COLUMNS,
+    CONCEPTS,
+    DESCRIPTIONS,
+    FULLY_SPECIFIED,
+    MODULES,
+    SYNONYM,
+)
+
 ROOT = Path(__file__).parents[2]
 WORDS = (
     "acute chronic severe mild left upper heart liver kidney lung skin bone pain failure lesion rash fever cyst".split()
@@ -24,6 +33,12 @@ LANGUAGES = {"ENG": "", "GER": "deutsch", "FRE": "francais", "SPA": "espanol", "
 TYPES = "T047 T121 T191 T033 T037 T184 T060 T061".split()
 SOURCES = "SNOMEDCT_US MSH MDR ICD9CM ICD10CM".split()
 N_CONCEPTS = 900
+# The first is that of a table of CODER.
+CUIS = ["C0004604", *(f"C{number:07d}" for number in range(1_000_000, 1_000_000 + N_CONCEPTS - 1))]
+SNOMED_IDS = [str(number) for number in range(1_000_001, 1_000_001 + N_CONCEPTS)]
+# The day of the releases that published figures search.
+SNOMED_DATE = "20190731"
+CTD_DATE = "Mon Nov 04 10:00:00 EST 2019"
 # Of AskAPatient, in place of ten.
 FOLDS = range(2)
 # Names on the hub that configs have outside of training/encoders/bases.cfg.
@@ -105,9 +120,8 @@ def list_names() -> list[list[str]]:
 def write_metathesaurus(folder: Path, version: str) -> None:
     """Write a release like that of UMLS: names in five languages and of five sources, types and relations."""
     generator = random.Random(1)
-    cuis = ["C0004604", *(f"C{number:07d}" for number in range(1_000_000, 1_000_000 + N_CONCEPTS - 1))]
     atoms, types, relations = [], [], []
-    for cui, names in zip(cuis, list_names(), strict=True):
+    for cui, names in zip(CUIS, list_names(), strict=True):
         types.append(rrf_line("MRSTY", CUI=cui, TUI=(tui := generator.choice(TYPES)), STY=f"Type {tui}"))
         for language, word in LANGUAGES.items():
             for source, name in zip(generator.sample(SOURCES, 5), names, strict=True):
@@ -115,7 +129,7 @@ def write_metathesaurus(folder: Path, version: str) -> None:
                 number = len(atoms)
                 ids = {"AUI": f"A{number}", "SUI": f"S{number}", "LUI": f"L{number}", "CODE": f"{source}{number}"}
                 atoms.append(atom(cui, f"{word} {name}".strip(), LAT=language, SAB=source, **ids))
-    for tail, head in zip(cuis[:300], generator.sample(cuis, 300), strict=True):
+    for tail, head in zip(CUIS[:300], generator.sample(CUIS, 300), strict=True):
         label = generator.choice(["may_treat", "finding_site_of", "causes"])
         relations.append(rrf_line("MRREL", CUI1=tail, REL="RO", RELA=label, CUI2=head))
     sources = [rrf_line("MRSAB", RSAB=source, VSAB=f"{source}_2020", SON=source, SRL="0") for source in SOURCES]
@@ -143,8 +157,10 @@ def write_ontologies(folder: Path) -> None:
 def write_corpora(folder: Path, ids: Sequence[str]) -> None:
     """Write corpora in the form of `convert-corpora`; ids are those of the first concepts of `list_names`."""
     concepts = dict(zip(ids, list_names(), strict=False))
-    for name in ("ncbi_disease", "bc5cdr_disease", "bc5cdr_chemical", "medmentions", "cometa", "cometa_zeroshot"):
+    for name in ("ncbi_disease", "bc5cdr_disease", "bc5cdr_chemical", "medmentions"):
         _write_corpus(folder / name, ("train", "dev", "test"), concepts)
+    for name in ("cometa", "cometa_zeroshot"):
+        _write_corpus(folder / name, ("train", "dev", "test"), dict(zip(SNOMED_IDS, list_names(), strict=True)))
     for name in ("ncbi_disease_biosyn", "bc5cdr_disease_biosyn"):
         _write_corpus(folder / name, ("train", "dev", "traindev", "test"), concepts)
         for part in ("train", "test"):
@@ -170,17 +186,39 @@ def _write_corpus(folder: Path, parts: Sequence[str], concepts: dict[str, list[s
                 file.write(json.dumps({"mention": names[2], "ids": [id_], "doc_id": document}) + "\n")
 
 
-def write_cometa(folder: Path, ids: Sequence[str]) -> None:
-    """Write the original files of a split of COMETA; ids as for `write_corpora`."""
+def write_cometa(folder: Path) -> None:
+    """Write the original files of a split of COMETA."""
     header = "ID\tTerm\tGeneral SNOMED Label\tGeneral SNOMED ID\tSpecific SNOMED Label\tSpecific SNOMED ID\tExample\n"
     folder.mkdir(parents=True, exist_ok=True)
-    concepts = list(zip(ids, list_names(), strict=False))
+    concepts = list(zip(SNOMED_IDS, list_names(), strict=True))
     for number, part in enumerate(("train", "dev", "test")):
         rows = [
             f"{row}\t{names[2]}\t{names[0]}\t{id_}\t{names[0]}\t{id_}\tI have {names[2]}.\n"
             for row, (id_, names) in enumerate(concepts[number::40])
         ]
         (folder / f"{part}.csv").write_text(header + "".join(rows))
+
+
+def write_snomed(folder: Path) -> None:
+    """Write a snapshot of SNOMED CT in RF2: two names of each concept."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tables: dict[str, list[tuple[str, ...]]] = {CONCEPTS: [COLUMNS[CONCEPTS]], DESCRIPTIONS: [COLUMNS[DESCRIPTIONS]]}
+    for number, (id_, names) in enumerate(zip(SNOMED_IDS, list_names(), strict=True)):
+        tables[CONCEPTS].append((id_, SNOMED_DATE, "1", MODULES[0], "900000000000074008"))
+        for place, (kind, name) in enumerate(zip((FULLY_SPECIFIED, SYNONYM), names, strict=False)):
+            start = (f"{number}{place}", SNOMED_DATE, "1", MODULES[0])
+            tables[DESCRIPTIONS].append((*start, id_, "en", kind, name, "900000000000448009"))
+    for name, part in ((CONCEPTS, ""), (DESCRIPTIONS, "-en")):
+        lines = ("\t".join(row) + "\r\n" for row in tables[name])
+        (folder / f"{name}{part}_INT_{SNOMED_DATE}.txt").write_text("".join(lines), newline="")
+
+
+def write_ctd(folder: Path, ids: Sequence[str]) -> None:
+    """Write CTD's chemicals; ids as for `write_corpora`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = [f"# Report created: {CTD_DATE}", "# ChemicalName\tChemicalID\tSynonyms"]
+    lines += [f"{names[0]}\t{id_}\t{names[1]}" for id_, names in zip(ids, list_names(), strict=False)]
+    (folder / "CTD_chemicals.tsv").write_text("\n".join(lines) + "\n")
 
 
 def write_vectors(path: Path) -> None:

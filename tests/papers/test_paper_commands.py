@@ -8,15 +8,17 @@ from pathlib import Path
 
 import pytest
 from paper_stand_ins import (
+    CUIS,
     FOLDS,
-    N_CONCEPTS,
     ROOT,
     copy_checkout,
     write_cometa,
     write_concept_vectors,
     write_corpora,
+    write_ctd,
     write_metathesaurus,
     write_ontologies,
+    write_snomed,
     write_vectors,
 )
 from thinc.api import Config
@@ -48,7 +50,6 @@ CODER_SYSTEMS = "projects/coder/configs/coder_paper.cfg"
 CELLS = {"sapbert": ["1", "2", "6"], "coder": ["1", "2", "5", "9"]}
 # Systems that the papers only cite.
 CITED = ["Supervised state of the art", "BTM", "GB (Google and Bing)"]
-CORPORA = "projects/benchmarks/output/corpora"
 
 
 class World:
@@ -95,7 +96,7 @@ def list_data_commands(folder):
     """List the commands of docs/reproduce.md that read releases."""
     block = (ROOT / "docs" / "reproduce.md").read_text().split("## Data")[1].split("```")[1]
     lines = block.removeprefix("bash").replace("\\\n", " ").splitlines()
-    return [line.replace("/data/", f"{folder}/") for line in lines if "/data/" in line]
+    return [line.partition("  #")[0].replace("/data/", f"{folder}/") for line in lines if "/data/" in line]
 
 
 @pytest.fixture(scope="module")
@@ -105,17 +106,18 @@ def with_data(tmp_path_factory):
     for version in RELEASES:
         write_metathesaurus(world.folder / version / "META", version)
     reading = list_data_commands(world.folder)
-    assert len(reading) == 4
+    assert len(reading) == 6
+    write_snomed(world.folder / "SNOMEDCT")
+    write_ctd(world.folder / "CTD", CUIS)
     for command in reading:
         world.run(command)
     for command in FIRST_WITH_DATA:
         world.run(command)
-    ids = world.read_names().concepts["id"].to_list()
-    assert len(ids) == N_CONCEPTS
+    assert world.read_names().concepts["id"].to_list() == CUIS
     benchmarks = world.folder / "projects" / "benchmarks"
-    write_corpora(benchmarks / "output" / "corpora", ids)
-    write_cometa(world.folder / "COMETA" / "splits" / "stratified_general", ids)
-    write_concept_vectors(world.folder / "cui2vec.csv", ids)
+    write_corpora(benchmarks / "output" / "corpora", CUIS)
+    write_cometa(world.folder / "COMETA" / "splits" / "stratified_general")
+    write_concept_vectors(world.folder / "cui2vec.csv", CUIS)
     write_vectors(world.folder / "GoogleNews-vectors-negative300.bin")
     for system in Config().from_disk(world.folder / CODER_SYSTEMS)["systems"].values():
         if "vectors" in system:
@@ -134,21 +136,34 @@ def test_commands_run_with_stand_ins(with_data, command):
 
 
 def list_repeated():
-    """List the commands of fine-tuning and BioSyn for the other corpora, see docs/reproduce.md."""
-    tune = next(command for command in WITH_DATA if "run finetuning" in command)
-    corpora = {name: (f"{name}/train", f"{name}/dictionary") for name in ("ncbi_disease", "medmentions")}
-    supervised = {name: (f"{name}/train", f"{name}/dictionary") for name in ("bc5cdr_chemical", "cometa")}
-    supervised |= {f"askapatient-{n}": (f"askapatient/fold{n}.train", "askapatient/dictionary") for n in FOLDS}
-    processed = {"bc5cdr_disease_biosyn": ("bc5cdr_disease_biosyn/traindev", "bc5cdr_disease_biosyn/dictionary_train")}
-    commands = []
-    for name, (mentions, dictionary) in (corpora | supervised).items():
-        command = tune.replace("bc5cdr_disease/train", mentions).replace("bc5cdr_disease/dictionary", dictionary)
-        commands.append(command.replace("finetuned/bc5cdr_disease", f"finetuned/{name}"))
-    for command in (command for command in WITH_DATA if "train biosyn" in command):
-        for name, (mentions, dictionary) in (supervised | processed).items():
-            files = f"--paths.mentions {CORPORA}/{mentions}.jsonl.gz --paths.dictionary {CORPORA}/{dictionary}.tsv.gz"
-            commands.append(f"{command.replace('ncbi_disease_biosyn', name)} {files}")
-    return commands
+    """List the commands of fine-tuning and BioSyn for other corpora than the matrix names, see docs/reproduce.md."""
+    # Training mentions and dictionaries, below projects/benchmarks/output.
+    files = {
+        "ncbi_disease": ("corpora/ncbi_disease/train", "corpora/ncbi_disease/dictionary.tsv.gz"),
+        "medmentions": ("corpora/medmentions/train", "umls_2017AA"),
+        "bc5cdr_chemical": ("corpora/bc5cdr_chemical/train", "ctd/dictionary.tsv.gz"),
+        "cometa": ("corpora/cometa/train", "snomed/dictionary.tsv.gz"),
+    }
+    for fold in FOLDS:
+        folder = "corpora/askapatient"
+        files[f"askapatient-{fold}"] = f"{folder}/fold{fold}.train", f"{folder}/dictionary.tsv.gz"
+    tuned = [
+        "python -m spacy project run finetuning projects/sapbert --vars.trained_encoder output/sapbert/encoder "
+        f"--vars.finetuning_output output/finetuned/{name} "
+        f"--vars.mentions ../benchmarks/output/{mentions}.jsonl.gz --vars.dictionary ../benchmarks/output/{dictionary}"
+        for name, (mentions, dictionary) in files.items()
+    ]
+    del files["ncbi_disease"], files["medmentions"]
+    folder = "corpora/bc5cdr_disease_biosyn"
+    files["bc5cdr_disease_biosyn"] = f"{folder}/traindev", f"{folder}/dictionary_train.tsv.gz"
+    output, biosyn = "projects/benchmarks/output", []
+    for base, encoder in {"biobert": "biobert", "sapbert": "projects/sapbert/output/sapbert/encoder"}.items():
+        biosyn += [
+            f"python -m training train biosyn --paths.encoder {encoder} --paths.output {output}/biosyn/{name}/{base} "
+            f"--paths.mentions {output}/{mentions}.jsonl.gz --paths.dictionary {output}/{dictionary}"
+            for name, (mentions, dictionary) in files.items()
+        ]
+    return [*tuned, *biosyn]
 
 
 def test_one_evaluation_fills_the_cells(with_data):
