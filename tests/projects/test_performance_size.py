@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import threading
 
 import numpy as np
 import polars as pl
@@ -18,10 +19,14 @@ LAST = ("failure", "carcinoma", "atrophy", "abscess")
 
 @pytest.fixture
 def scripts(monkeypatch, capsys):
+    # In one process, what shards print at the same time would be read by another.
+    alone = threading.Lock()
+
     def run_here(name, *arguments, cwd=None):
-        capsys.readouterr()
-        importlib.import_module(name.removesuffix(".py")).main(*arguments)
-        return json.loads(capsys.readouterr().out.splitlines()[-1])
+        with alone:
+            capsys.readouterr()
+            importlib.import_module(name.removesuffix(".py")).main(*arguments)
+            return json.loads(capsys.readouterr().out.splitlines()[-1])
 
     with import_scripts("performance"):
         import run
