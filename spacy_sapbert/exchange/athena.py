@@ -34,6 +34,11 @@ class OmopConcept(NamedTuple):
     concept_id: int
     standard: tuple[int, ...]
 
+    @property
+    def is_standard(self) -> bool:
+        """Whether it is a standard concept itself."""
+        return self.standard == (self.concept_id,)
+
 
 class AthenaTables:
     """Tables as Athena hands them out, with tabs between columns. They are read when concepts are asked for.
@@ -92,7 +97,7 @@ class AthenaTables:
 
 
 def _rank(concept: OmopConcept) -> int:
-    return 2 if concept.standard == (concept.concept_id,) else len(concept.standard[:1])
+    return 2 if concept.is_standard else len(concept.standard[:1])
 
 
 def _scan(path: Path, name: str) -> pl.LazyFrame:

@@ -112,7 +112,7 @@ class NoteNlp:
         for (note_id, span), keys in zip(notes, found, strict=True):
             concepts = [known[key] for key in keys if key in known]
             # A code that is standard is nearer to the concept than what another code maps to.
-            in_order = sorted(concepts, key=lambda concept: concept.standard != (concept.concept_id,))
+            in_order = sorted(concepts, key=lambda concept: not concept.is_standard)
             standard = next((concept.standard for concept in in_order if concept.standard), ())
             reason = "" if standard else self._explain(span, keys, concepts)
             source = concepts[0].concept_id if concepts else NO_CONCEPT

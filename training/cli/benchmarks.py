@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,6 +16,10 @@ from .application import app, encoding_command, parse_files, parse_list, parse_n
 from .coder_tasks import mcsm, relations
 from .figures import ENCODER_OPTION, SEED_OPTION, load_vectors
 from .measures import BENCHMARKS_OPTION, CORPORA, CORPORA_OPTION, HELD_OUT_OPTION, MAX_NAMES_OPTION, TERMINOLOGY_OPTION
+
+if TYPE_CHECKING:
+    from ..evaluation.folder import Evaluation
+    from ..evaluation.systems.specification import SystemSpecification
 
 # The folder of corpora if none is given: it does not exist, so that all corpora are listed as missing.
 NOWHERE = "no-folder-of-corpora"
@@ -47,24 +51,14 @@ def evaluate(
     max_names: Annotated[int, MAX_NAMES_OPTION] = 0,
 ) -> None:
     """Measure systems on all available corpora, under each of their protocols."""
-    from ..data.headlines import format_figures, list_metrics
     from ..data.splits import read_held_out
     from ..evaluation.corpora.listing import read_corpora
     from ..evaluation.evaluate import evaluate as evaluate_systems
     from ..evaluation.folder import HTML_FILE, Missing
-    from ..evaluation.report.literature import check_published
     from ..evaluation.report.report import make_report
-    from ..evaluation.systems.specification import read_systems
     from ..evaluation.tasks import make_tasks
 
-    specifications = read_systems(systems)
-    for specification in specifications.values():
-        check_published(specification.published, specification.published_pooling)
-    wanted = parse_list(only) or []
-    known = {key for name, system in specifications.items() for key in (name, system.group)}
-    if unknown := [name for name in wanted if name not in known]:
-        raise ValueError(Errors.E620.format(what="system", value=", ".join(unknown), allowed=", ".join(specifications)))
-    chosen = [name for name, system in specifications.items() if not wanted or {name, system.group} & set(wanted)]
+    specifications, chosen = _read_systems(systems, parse_list(only) or [])
     found, lacking = read_corpora(
         corpora,
         benchmarks or NOWHERE,
@@ -98,14 +92,35 @@ def evaluate(
     evaluation = evaluate_systems(
         specifications, tasks, output, only=chosen, cache=cache or None, missing=missing, settings=settings
     )
+    _show(evaluation)
+    make_report(output)
+    typer.echo(f"The report is {output / HTML_FILE}.")
+
+
+def _read_systems(path: Path, wanted: list[str]) -> tuple[dict[str, SystemSpecification], list[str]]:
+    """Read all systems, and list those that are wanted by their names or groups; without any, all."""
+    from ..evaluation.report.literature import check_published
+    from ..evaluation.systems.specification import read_systems
+
+    specifications = read_systems(path)
+    for specification in specifications.values():
+        check_published(specification.published, specification.published_pooling)
+    known = {key for name, system in specifications.items() for key in (name, system.group)}
+    if unknown := [name for name in wanted if name not in known]:
+        raise ValueError(Errors.E620.format(what="system", value=", ".join(unknown), allowed=", ".join(specifications)))
+    chosen = [name for name, system in specifications.items() if not wanted or {name, system.group} & set(wanted)]
+    return specifications, chosen
+
+
+def _show(evaluation: Evaluation) -> None:
+    from ..data.headlines import format_figures, list_metrics
+
     for row in evaluation.rows:
         info = evaluation.tasks[row.task]
         shares = {name: row.figures[name] for name in list_metrics(info.level, info.ranks)}
         typer.echo(f"{row.system} on {row.task}: {format_figures(shares)}.")
     for entry in evaluation.missing:
         typer.echo(f"Not measured: {entry.name}: {entry.reason}")
-    make_report(output)
-    typer.echo(f"The report is {output / HTML_FILE}.")
 
 
 @encoding_command(name="coder-tasks")

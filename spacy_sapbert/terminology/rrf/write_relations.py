@@ -8,11 +8,12 @@ from typing import NamedTuple
 import polars as pl
 
 from ...errors import Errors
+from .relations import HAS_TRADENAME, TRADENAME_OF
 from .write_atoms import number
 from .write_checks import BREAKS
 
 # `read_rrf` makes parents and names of these. Parents are written by themselves.
-TAKEN = ("isa", "inverse_isa", "tradename_of", "has_tradename")
+TAKEN = ("isa", "inverse_isa", TRADENAME_OF, HAS_TRADENAME)
 
 
 class Relation(NamedTuple):

@@ -140,8 +140,8 @@ def check_published(system: str, pooling: str = "") -> None:
     RAISES (ValueError): If there is no figure of this system and this pooling.
     """
     poolings: dict[str, set[str]] = {"": {""}}
-    for figure in read_literature():
-        poolings.setdefault(figure.system, {""}).add(figure.pooling)
+    for (name, _, _), figures in _by_key().items():
+        poolings.setdefault(name, {""}).update(figure.pooling for figure in figures)
     if system not in poolings:
         near = get_close_matches(system, poolings) or sorted(poolings)[1:]
         raise ValueError(Errors.E620.format(what="published system", value=system, allowed=", ".join(near)))
