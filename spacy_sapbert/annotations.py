@@ -35,6 +35,8 @@ class Link(TypedDict):
     label: str
     attribute: str
     candidates: NotRequired[list[Candidate]]
+    # The id that was chosen, where it is not the best candidate's: NIL, or none.
+    kb_id: NotRequired[str]
     # Written by rerankers: how probable the chosen concept is, or NIL where none was chosen, and whose candidates
     # were reranked.
     probability: NotRequired[float]

@@ -81,7 +81,8 @@ def find_candidates(
 
 
 def find_hits(queries: Iterable[Query], settings: LinkerSettings, snapshot: Snapshot) -> dict[Query, Hits]:
-    """Find the concepts of queries in the index. Each distinct string is encoded once.
+    """Find the concepts of queries: those that have the string as a name, then the nearest ones in the index. Each
+    distinct string is encoded once.
 
     queries (Iterable[Query]): Distinct queries.
     settings (LinkerSettings): The linker's settings.
@@ -101,7 +102,19 @@ def find_hits(queries: Iterable[Query], settings: LinkerSettings, snapshot: Snap
         if known:
             hits = snapshot.retriever.search(known, np.stack([vectors[text] for text in known]), settings.k, allowed)
             found.update(zip((Query(text, allowed) for text in known), hits, strict=True))
+        for text, named in zip(texts, snapshot.retriever.find_named(texts, allowed), strict=True):
+            if named:
+                query = Query(text, allowed)
+                found[query] = _put_first(named, found[query], snapshot.retriever, allowed.coded_in)
     return found
+
+
+def _put_first(named: Iterable[Hit], nearest: Iterable[Hit], retriever: Retriever, coded_in: str | None) -> Hits:
+    """Put the concepts that have the mention as a name before the nearest ones, each id once."""
+    first: dict[int | str, Hit] = {}
+    for hit in (*named, *nearest):
+        first.setdefault(hit.concept if coded_in is None else retriever.get_id(hit.concept, coded_in), hit)
+    return Hits.of(first.values())
 
 
 def encode_texts(texts: list[str], snapshot: Snapshot, batch_size: int) -> dict[str, np.ndarray]:
@@ -190,7 +203,7 @@ class CandidateMaker:
 def choose_candidates(
     queries: Sequence[Query], found: Mapping[Query, list[Candidate]], settings: LinkerSettings
 ) -> list[Candidate]:
-    """Combine what was found for the forms of a mention and apply the threshold.
+    """Combine what was found for the forms of a mention.
 
     queries (Sequence[Query]): The queries of the mention.
     found (Mapping[Query, list[Candidate]]): What `find_candidates` returned.
@@ -200,14 +213,8 @@ def choose_candidates(
     candidates: list[Candidate] = []
     for query in queries:
         candidates = merge_candidates(candidates, found[query], settings.k)
-    # Rounded, because the cosine of equal vectors can be a little less than 1.
-    threshold = round(settings.threshold, 6)
     # Copies, because the cached ones serve other mentions too.
-    return [
-        {**candidate, "types": [*candidate["types"]]}
-        for candidate in candidates
-        if round(candidate["score"], 6) >= threshold
-    ]
+    return [{**candidate, "types": [*candidate["types"]]} for candidate in candidates]
 
 
 def merge_candidates(first: Sequence[Candidate], second: Sequence[Candidate], k: int) -> list[Candidate]:

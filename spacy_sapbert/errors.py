@@ -229,6 +229,10 @@ class Errors(OutsideErrors, metaclass=WithCodes):
         "stands before its first colon, compared exactly. The terminology has codes in {n} sources: {examples}."
     )
     E432 = "`find` takes a list of strings to look up, not {found}. Pass [text] for a single one."
+    E434 = (
+        "`below` asks for the descendants of concepts, but none of the terminology's {n} concepts has a parent there. "
+        "Read it from a source with a hierarchy (OBO, or RRF with MRREL), or use `ids`."
+    )
     E440 = (
         "{found}, but the names to add have to be a Terminology, or a list of pairs of the concept's id and the name, "
         'as in [("C0009443", "head cold")]. A Terminology can have types, definitions and several languages.'

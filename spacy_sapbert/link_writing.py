@@ -57,18 +57,25 @@ class Writing(NamedTuple):
     replaces: frozenset[str] = frozenset()
 
 
-def write_links(docs: Iterable[Doc], links: Sequence[DocLinks], settings: LinkerSettings, name: str) -> None:
+def write_links(
+    docs: Iterable[Doc], links: Sequence[DocLinks], settings: LinkerSettings, name: str, threshold: float
+) -> None:
     """Write what a linker found. The best candidate is the one that it chooses.
 
     docs (Iterable[Doc]): The documents.
     links (Sequence[DocLinks]): The candidates found in each.
     settings (LinkerSettings): The linker's settings.
     name (str): The linker's name.
+    threshold (float): Score that the best candidate needs to be chosen.
     """
     nil = NIL if settings.set_nil else ""
 
     def decide(candidates: list[Candidate] | None) -> Decision | None:
-        return None if candidates is None else Decision(candidates, candidates[0]["id"] if candidates else nil)
+        if candidates is None:
+            return None
+        # Rounded, because the cosine of equal vectors can be a little less than 1.
+        is_chosen = candidates and round(candidates[0]["score"], 6) >= round(threshold, 6)
+        return Decision(candidates, candidates[0]["id"] if is_chosen else nil)
 
     decisions = [DocDecisions(*(list(map(decide, group)) for group in found)) for found in links]
     writing = Writing(name, settings.attribute, settings.set_kb_id, settings.overwrite, settings.spans_key)
@@ -116,7 +123,7 @@ def _is_own(span: Span, writing: Writing) -> bool:
 
 def _get_id(span: Span, link: Link) -> str:
     found = read_link(span, link)
-    return found[0]["id"] if found else NIL
+    return link.get("kb_id", found[0]["id"] if found else NIL)
 
 
 def _link_span(span: Span, decision: Decision | None, writing: Writing, entity: str | None) -> Span:
@@ -145,6 +152,8 @@ def _store(span: Span, decision: Decision, writing: Writing, *, sets_id: bool, s
     show = show or any("candidates" not in link for link in links if (link["linker"], link["label"]) == (name, label))
     kept: list[Link] = [link for link in links if (link["linker"], link["label"]) != (name, label)]
     new: Link = {"linker": name, "label": label, "attribute": attribute}
+    if decision.candidates and decision.kb_id != decision.candidates[0]["id"]:
+        new["kb_id"] = decision.kb_id
     if decision.probability is not None:
         new["probability"] = decision.probability
         new["reranks"] = sorted(writing.replaces - {name})

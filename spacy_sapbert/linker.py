@@ -16,6 +16,7 @@ from .annotations import get_candidates, register_extensions
 from .candidates import Candidate, DocLinks, choose_candidates, find_candidates
 from .concept_pages import ConceptPages
 from .concept_pipe import ConceptPipe
+from .encoder.bundled import find_threshold
 from .link_writing import write_links
 from .linked_docs import note_linker
 from .linker_settings import ATTRIBUTE, LinkerSettings
@@ -119,6 +120,7 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], ConceptPipe):
         sources: Sequence[str] | None = None,
         languages: Sequence[str] | None = None,
         ids: Sequence[str] | None = None,
+        below: Sequence[str] | None = None,
     ) -> list[list[Candidate]]:
         """Find the candidates of strings, without documents. What is given replaces the linker's setting for this call.
         As strings have no label, `label_types` does not apply.
@@ -129,10 +131,11 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], ConceptPipe):
         sources (Sequence[str] | None): Sources whose names to find.
         languages (Sequence[str] | None): Languages whose names to find.
         ids (Sequence[str] | None): Ids of the concepts to find.
+        below (Sequence[str] | None): Ids of concepts, to find these and their descendants.
         RETURNS (list[list[Candidate]]): The candidates of each string, best first.
         RAISES (ValueError): If the linker has not been initialized, or an argument has no meaning.
         """
-        given = {"k": k, "types": types, "sources": sources, "languages": languages, "ids": ids}
+        given = {"k": k, "types": types, "sources": sources, "languages": languages, "ids": ids, "below": below}
         changes = {key: value for key, value in given.items() if value is not None}
         settings = self._settings.changed("`find`", **changes, label_types={})
         texts = check_texts(texts)
@@ -161,7 +164,7 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], ConceptPipe):
         links (Sequence[DocLinks]): What `predict` returned for them.
         """
         docs = list(docs)
-        write_links(docs, links, self._settings, self.name)
+        write_links(docs, links, self._settings, self.name, self._get_threshold())
         note_linker(docs, self)
 
     def get_candidates(self, span: Span) -> list[Candidate]:
@@ -202,11 +205,16 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], ConceptPipe):
             settings = self._settings.changed(set_kb_id=True)
             for batch in util.minibatch(examples, size=128):  # type: ignore[no-untyped-call]
                 docs = [eg.predicted for eg in batch]
-                write_links(docs, self.predict(docs), settings, self.name)
+                write_links(docs, self.predict(docs), settings, self.name, self._get_threshold())
         scores: dict[str, Any] = self.scorer(examples, **{"linker": self.name, "is_id": self._is_id, **kwargs})
         if self._settings.attribute == ATTRIBUTE:
             return scores
         return {re.sub("^nel_", f"nel_{self._settings.attribute}_", key): score for key, score in scores.items()}
+
+    def _get_threshold(self) -> float:
+        if self._settings.threshold is not None:
+            return self._settings.threshold
+        return find_threshold(self.encoder.fingerprint) if self.is_ready else 0.0
 
     def _is_id(self, text: str) -> bool:
         return self.is_ready and text in self.terminology

@@ -45,8 +45,9 @@ class LinkerSettings(Settings):
 
     k: int = Field(default=5, ge=1)
     """Concepts proposed for a mention; more where the last ones tie."""
-    threshold: float = Field(default=0.0, ge=-1, le=1)
-    """Cosine that a candidate needs. Correct SapBERT links mostly lie above 0.7; measure on your own data."""
+    threshold: float | None = Field(default=None, ge=-1, le=1)
+    """Score that the best candidate needs for `ent.kb_id_`; the candidates are shown all the same. Null for the
+    threshold of the bundled encoder, and for none with any other encoder."""
     set_nil: bool = False
     """Set `ent.kb_id_` to "NIL" where no candidate is left, instead of leaving it empty."""
     set_kb_id: bool = True
@@ -71,6 +72,9 @@ class LinkerSettings(Settings):
     """Languages whose names may match; null for all."""
     ids: Strings | None = None
     """Ids of the concepts to link to; null for all."""
+    below: Strings | None = None
+    """Ids of concepts, to link to these and their descendants only, as ["HP:0000118"] for HPO's phenotypes; null for
+    all."""
     label_types: dict[str, Strings] = {}
     """For entity labels: the semantic types of the concepts to link to, in addition to `types`."""
     output_source: str | None = Field(default=None, min_length=1)

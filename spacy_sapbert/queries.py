@@ -44,6 +44,16 @@ class DocQueries(NamedTuple):
     spans: list[list[Query] | None]
 
 
+def make_filter(settings: LinkerSettings) -> ConceptFilter:
+    """Make the filter of a linker, for mentions of any label.
+
+    settings (LinkerSettings): The settings.
+    RETURNS (ConceptFilter): The filter. A concept without a code in the output source could not be written.
+    """
+    allowed = settings.types, settings.sources, settings.languages, settings.ids
+    return ConceptFilter(*allowed, coded_in=settings.output_source, below=settings.below)
+
+
 class QueryMaker:
     """Make queries by the settings of a linker.
 
@@ -54,10 +64,7 @@ class QueryMaker:
 
     def __init__(self, settings: LinkerSettings, retriever: Retriever) -> None:
         self._settings = settings
-        # A concept without a code in the output source could not be written.
-        allowed = ConceptFilter(
-            settings.types, settings.sources, settings.languages, settings.ids, coded_in=settings.output_source
-        )
+        allowed = make_filter(settings)
         # Reuse the retriever's own filter where it has an equal one, because comparing long lists of ids takes time.
         self._filter = allowed if allowed.is_open else retriever.allow(allowed).filter
         self._by_label = {

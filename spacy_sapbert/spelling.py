@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from .normalization import normalize_writing
+from .normalization import normalize_name, normalize_writing
 
 # Words whose normal form is cached.
 CACHED = 1 << 16
@@ -88,7 +88,10 @@ def normal_words(text: str, before: str = "") -> tuple[str, ...]:
     before (str): The word before it, by which "i", "v" and "x" are numerals or not.
     RETURNS (tuple[str, ...]): The words, in their order; without punctuation.
     """
-    words = _WORD.findall(normalize_writing(text).lower())
+    if not text.isascii():
+        # Before the writing, which knows composed letters only.
+        text = normalize_writing(normalize_name(text))
+    words = _WORD.findall(text.casefold())
     normal = map(_normalize, words)
     if NUMERALS_AFTER_WORDS.isdisjoint(words):
         return tuple(normal)

@@ -73,6 +73,10 @@ class Warnings(metaclass=WithCodes):
         "No threshold of the reranker '{name}' gives a precision of {wanted} on these documents. The one with the "
         "highest precision, {found:.3f}, was chosen. More annotated documents help."
     )
+    W460 = (
+        "The matcher '{name}' stands behind the linker '{linker}', which therefore does not link what it finds. Put it "
+        'before the linker: `nlp.add_pipe("terminology_matcher", before="{linker}")`.'
+    )
     W450 = (
         "`{attr}` is already registered by another library (scispaCy, for one), so it does not show what {what}. Read "
         "that from {instead}, or use one of the two components only."

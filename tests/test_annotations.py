@@ -39,7 +39,7 @@ def found(*concepts):
 def write(doc, name, *concepts, **settings):
     """Write links of all entities by hand: a linker of this name that finds these concepts."""
     links = DocLinks(ents=[found(*concepts) for _ in doc.ents], spans=[])
-    write_links([doc], [links], LinkerSettings(**settings), name)
+    write_links([doc], [links], LinkerSettings(**settings), name, threshold=0.0)
 
 
 @pytest.mark.parametrize("entity, spans", [("DISEASE", ["WEATHER"]), ("WEATHER", ["DISEASE"]), (None, [*COLDS])])
@@ -196,7 +196,7 @@ def test_linkers_that_share_nothing_say_nothing():
         warnings.simplefilter("error")
         write(doc, "first", "C7")
         write(doc, "first", "C8")
-        write_links([doc], [DocLinks([None], [found("C3")])], LinkerSettings(spans_key="sc"), "second")
+        write_links([doc], [DocLinks([None], [found("C3")])], LinkerSettings(spans_key="sc"), "second", threshold=0.0)
         write(doc, "third", "C4", attribute="third", overwrite=False)
     assert doc.ents[0].kb_id_ == doc[1:2]._.kb_candidates[0]["id"] == "C8"
     assert doc.spans["sc"][0].kb_id_ == doc.spans["sc"][0]._.kb_candidates[0]["id"] == "C3"

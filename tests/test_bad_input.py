@@ -292,7 +292,7 @@ def test_numbers_and_lists_of_numpy_are_accepted(make_nlp):
         ("k", "3"),
         ("k", 2.5),
         ("k", True),
-        ("threshold", None),
+        ("threshold", "0.5"),
         ("skip_labels", None),
         ("set_nil", "yes"),
         ("kb_url", "{}{}"),

@@ -105,10 +105,12 @@ def test_the_best_candidates_do_not_depend_on_k(make_nlp):
         assert nlp("xyzzy").ents[0]._.kb_candidates == everything[:k]
 
 
-def test_threshold_removes_the_candidates_below_it_and_no_other(make_nlp):
-    everything = make_nlp()("heart attack").ents[0]._.kb_candidates
-    threshold = everything[2]["score"]
-    assert make_nlp(threshold=threshold)("heart attack").ents[0]._.kb_candidates == everything[:3]
+def test_below_the_threshold_there_is_no_id_and_the_candidates_stay(make_nlp):
+    everything = make_nlp()("xyzzy").ents[0]._.kb_candidates
+    best = everything[0]["score"]
+    for threshold, expected in ((best, everything[0]["id"]), (best + 0.001, "")):
+        (ent,) = make_nlp(threshold=threshold)("xyzzy").ents
+        assert (ent.kb_id_, ent._.kb_candidates) == (expected, everything)
 
 
 def test_a_threshold_of_one_keeps_exact_matches(make_nlp):
@@ -122,7 +124,7 @@ def test_no_candidate_leaves_the_id_empty_unless_set_nil(make_nlp):
     assert best_ids(make_nlp(threshold=0.9999)("Xyzzy .")) == [""]
     doc = make_nlp(threshold=0.9999, set_nil=True)("Xyzzy and cold .")
     assert best_ids(doc) == ["NIL", "C0009264"]
-    assert doc.ents[0]._.kb_candidates == []
+    assert len(doc.ents[0]._.kb_candidates) == 5
 
 
 @pytest.mark.parametrize("overwrite, expected", [(True, ["C0009264", ""]), (False, ["MINE", "OURS"])])
@@ -317,7 +319,7 @@ def test_settings_can_be_changed_at_run_time(make_nlp):
     linker.k = 5
     assert len(nlp("heart attack").ents[0]._.kb_candidates) == 5
     linker.threshold = 0.9999
-    assert len(nlp("heart attack").ents[0]._.kb_candidates) == 1
+    assert best_ids(nlp("xyzzy")) == [""]
     linker.skip_labels = ["DISORDER"]
     assert best_ids(nlp("heart attack")) == [""]
 

@@ -26,6 +26,7 @@ FILES = [
     "candidates.py",
     "annotations.py",
     "link_writing.py",
+    "encoder/bundled.py",
     "linked_docs.py",
     "retrieval/cache.py",
     "encoder/shim.py",
@@ -34,6 +35,8 @@ FILES = [
     "retrieval/retriever.py",
     "retrieval/collecting.py",
     "retrieval/hits.py",
+    "retrieval/name_table.py",
+    "retrieval/words.py",
     "index/exact.py",
     "index/nearest.py",
 ]

@@ -86,8 +86,8 @@ def rank(
     places = [forms.index(query.text) for query in queries] or [0]
     listed = Listed(concepts, names, np.repeat(places, [len(of) for of in hits]), cosines, cosines[:, np.newaxis])
     if len(hits) > 1:
-        listed = _merge(listed, forms, settings.k, table)
-    return listed.take(listed.cosines.round(6) >= round(settings.threshold, 6))
+        return _merge(listed, forms, settings.k, table)
+    return listed
 
 
 def _merge(listed: Listed, forms: list[str], k: int, table: ConceptTable) -> Listed:

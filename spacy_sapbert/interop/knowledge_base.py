@@ -57,7 +57,7 @@ class LinkerKnowledgeBase(KnowledgeBase):  # type: ignore[misc]  # spaCy's class
 
     def _hold(self, linker: SapbertLinker, settings: KnowledgeBaseSettings) -> None:
         self.linker, self.settings = linker, settings
-        linker.k, linker.threshold = settings.k, settings.threshold
+        linker.k = settings.k
         self.__dict__.pop("_preferred_rows", None)
 
     def is_empty(self) -> bool:
@@ -131,6 +131,7 @@ class LinkerKnowledgeBase(KnowledgeBase):  # type: ignore[misc]  # spaCy's class
         unpack_with(self.from_disk, bytes_data)
 
     def _convert(self, found: list[LinkerCandidate]) -> list[Candidate]:
+        found = [candidate for candidate in found if candidate["score"] >= self.settings.threshold]
         if not found:
             return []
         scores = np.array([candidate["score"] for candidate in found]) / self.settings.temperature

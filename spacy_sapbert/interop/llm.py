@@ -21,10 +21,11 @@ class CandidateSelector:
 
     linker (SapbertLinker): The linker.
     n_names (int): Names in a description, beside the canonical one.
+    threshold (float): Score that a candidate needs.
     """
 
-    def __init__(self, linker: SapbertLinker, n_names: int) -> None:
-        self._linker, self._n_names = linker, n_names
+    def __init__(self, linker: SapbertLinker, n_names: int, threshold: float = 0.0) -> None:
+        self._linker, self._n_names, self._threshold = linker, n_names, threshold
 
     def __call__(self, mentions: Iterable[Span]) -> list[list[Any]]:
         """Find the candidates of mentions.
@@ -34,7 +35,10 @@ class CandidateSelector:
         """
         from spacy_llm.tasks.entity_linker.ty import Entity
 
-        found = self._linker.link_spans(mentions)
+        found = [
+            [candidate for candidate in candidates if candidate["score"] >= self._threshold]
+            for candidates in self._linker.link_spans(mentions)
+        ]
         ids = [[candidate["concept_id"] for candidate in candidates] or [NIL] for candidates in found]
         return [[Entity(id=id_, description=self.get_entity_description(id_)) for id_ in row] for row in ids]
 
@@ -70,5 +74,5 @@ def make_candidate_selector(
     from .knowledge_base import load_linker
 
     loaded = load_linker(path, linker)
-    loaded.k, loaded.threshold = top_n, threshold
-    return CandidateSelector(loaded, n_names)
+    loaded.k = top_n
+    return CandidateSelector(loaded, n_names, threshold)

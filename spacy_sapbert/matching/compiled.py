@@ -1,4 +1,4 @@
-"""A table of names, with the settings of a matcher applied to it."""
+"""The names of a linker, with the settings of a matcher applied to them."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from ..abbreviations.algorithm import get_bounds
 from ..abbreviations.component import abbreviations_by_start
 from ..retrieval.cache import LRUCache
 from ..retrieval.filters import ConceptFilter, FilterTable
+from ..retrieval.name_table import Matches, NameTable
+from ..retrieval.words import INVISIBLE, own_case_forms, read_words
 from .settings import MatcherSettings
-from .table import Matches, NameTable
-from .words import own_case_forms, read_words
 
 if TYPE_CHECKING:
     from ..terminology.table import Terminology
 
 # Entries whose label and forms are remembered.
 KEPT_ENTRIES = 1 << 16
+NO_FILTER = ConceptFilter()
 
 
 class Found(NamedTuple):
@@ -36,27 +37,37 @@ class Found(NamedTuple):
 
 
 class CompiledMatcher:
-    """Find names in documents, by the settings of a matcher.
+    """Find names in documents, by the settings of a matcher. Names that the linker may not link to are not looked for.
 
     table (NameTable): The names.
     terminology (Terminology): The terminology that it was made of.
     settings (MatcherSettings): The settings.
+    linker_filter (ConceptFilter): What the linker may link to.
     RAISES (ValueError): If a filter holds what occurs nowhere in the terminology.
     """
 
-    def __init__(self, table: NameTable, terminology: Terminology, settings: MatcherSettings) -> None:
-        self.table, self.terminology, self.settings = table, terminology, settings
+    def __init__(
+        self,
+        table: NameTable,
+        terminology: Terminology,
+        settings: MatcherSettings,
+        linker_filter: ConceptFilter = NO_FILTER,
+    ) -> None:
+        self.settings, self._table, self._terminology = settings, table, terminology
         # Single columns, because getting one from its table takes longer than reading a value.
         self._name_column, self._types = terminology.names["name"], terminology.concepts["types"]
         filters = FilterTable(terminology)
-        allowed = ConceptFilter(settings.types, settings.sources, settings.languages, settings.ids)
         # All values, so that a misspelled type does not mean a label that no name gets.
         filters.check(ConceptFilter(types={type_ for types in settings.label_types.values() for type_ in types}))
         self._label_types = {label: filters.find_types(types) for label, types in settings.label_types.items()}
-        self._names = np.ones(terminology.n_names, dtype=bool) if allowed.is_open else filters.match(allowed)
-        self._is_wanted = table.mark(self._names)
-        skipped = [table.find_whole(name) for name in settings.skip_names]
-        self._is_wanted[[entry for entry in skipped if entry >= 0]] = False
+        own = ConceptFilter(settings.types, settings.sources, settings.languages, settings.ids, below=settings.below)
+        self._names = np.ones(terminology.n_names, dtype=bool)
+        for allowed in (own, linker_filter):
+            if not allowed.is_open:
+                self._names &= filters.match(allowed)
+        self._is_wanted = self._table.mark(self._names)
+        skipped = self._table.find_whole(settings.skip_names)
+        self._is_wanted[skipped[skipped >= 0]] = False
         self._labels: LRUCache[str] = LRUCache(KEPT_ENTRIES)
         self._forms: LRUCache[frozenset[str]] = LRUCache(KEPT_ENTRIES)
 
@@ -67,33 +78,40 @@ class CompiledMatcher:
         RETURNS (list[Found]): The names, which may overlap; the same place once.
         """
         text = doc.text
-        starts, ends = get_bounds(doc) if len(doc) else ([], [])
-        first, last = ({place: token for token, place in enumerate(places)} for places in (starts, ends))
+        first, last = _read_bounds(doc)
         found: dict[tuple[int, int], Found] = {}
         for start, end, entry in self._find_wanted(text):
             if start in first and end in last and self._is_plausible(doc, text[start:end], entry):
                 place = first[start], last[end] + 1
                 found[place] = Found(*place, self._get_label(entry))
         if self.settings.abbreviations:
-            for short_start, (short_end, long_form) in abbreviations_by_start(doc).items():
-                entry = self.table.find_whole(long_form)
+            defined = abbreviations_by_start(doc)
+            entries = self._table.find_whole(long_form for _, long_form in defined.values()).tolist()
+            for (start, (end, _)), entry in zip(defined.items(), entries, strict=True):
                 if entry >= 0 and self._is_wanted[entry]:
-                    found[short_start, short_end] = Found(short_start, short_end, self._get_label(entry))
+                    found[start, end] = Found(start, end, self._get_label(entry))
         return list(found.values())
 
     def _find_wanted(self, text: str) -> list[tuple[int, int, int]]:
-        starts, ends, entries = self.table.find(read_words(text))
+        starts, ends, entries = self._table.find(read_words(text))
         is_kept = self._is_wanted[entries] & (ends - starts >= self.settings.min_length)
         kept = Matches(starts[is_kept], ends[is_kept], entries[is_kept])
         return list(zip(*(column.tolist() for column in kept), strict=True))
 
     def _is_plausible(self, doc: Doc, text: str, entry: int) -> bool:
-        """Leave out what is more probably an ordinary word or a number."""
+        """Leave out what is more probably an ordinary word, a number, or a short form of something else."""
+        if self._is_short_form(text):
+            return False
         if len(text) <= self.settings.own_case_length and self._get_forms(entry).isdisjoint(own_case_forms(text)):
             return False
         if not any(map(str.isalpha, text)):
             return False
         return text.isupper() or not (self.settings.skip_stop_words and doc.vocab[text.lower()].is_stop)
+
+    def _is_short_form(self, text: str) -> bool:
+        """Where a document defines a short form, its long form decides."""
+        form = "".join(filter(str.isalnum, text.removesuffix("s")))
+        return len(form) <= self.settings.define_length and sum(map(str.isupper, form)) > 1
 
     def _get_forms(self, entry: int) -> frozenset[str]:
         """Return the forms of an entry's names in which they match in their own case."""
@@ -112,12 +130,24 @@ class CompiledMatcher:
         return label
 
     def _choose_label(self, entry: int) -> str:
-        concepts = self.terminology.name_concept[self._wanted_rows(entry)].tolist()
+        concepts = self._terminology.name_concept[self._wanted_rows(entry)].tolist()
         found = {type_ for concept in concepts for type_ in self._types[concept].to_list()}
         fitting = (label for label, wanted in self._label_types.items() if not found.isdisjoint(wanted))
         return next(fitting, self.settings.label)
 
     def _wanted_rows(self, entry: int) -> list[int]:
-        rows = self.table.rows_of(entry)
+        rows = self._table.rows_of(entry)
         wanted: list[int] = rows[self._names[rows]].tolist()
         return wanted
+
+
+def _read_bounds(doc: Doc) -> tuple[dict[int, int], dict[int, int]]:
+    """Get the token that starts, and the one that ends, at each place, with or without invisible characters."""
+    starts, ends = get_bounds(doc) if len(doc) else ([], [])
+    first, last = ({place: token for token, place in enumerate(places)} for places in (starts, ends))
+    for found in INVISIBLE.finditer(doc.text):
+        if found.start() in first:
+            first.setdefault(found.end(), first[found.start()])
+        if found.end() in last:
+            last.setdefault(found.start(), last[found.end()])
+    return first, last

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spacy import util
@@ -11,31 +11,26 @@ from spacy.language import Language
 from spacy.pipeline import Pipe
 from spacy.tokens import Doc, Span
 from spacy.training import Example
-from typing_extensions import Self
 
-from ..errors import Errors
-from ..files import pack_with, unpack_with
+from ..errors import Errors, Warnings
 from ..settings import with_settings
 from ..settings_attributes import SettingsAttributes
 from .settings import MatcherSettings
 
 if TYPE_CHECKING:
-    from ..linker import SapbertLinker
-    from ..terminology.table import Terminology
     from .compiled import CompiledMatcher
-    from .table import NameTable
 
 
 class TerminologyMatcher(SettingsAttributes[MatcherSettings], Pipe):
     """Find the names of a linker's terminology in texts, for pipelines without an entity recogniser.
 
-    Sets `doc.ents`, or a group of `doc.spans`. It holds hashes of the names, not the names.
+    Sets `doc.ents`, or a group of `doc.spans`. The linker has the names, so there is nothing to save.
     """
 
     settings_class = MatcherSettings
     kind = "matcher"
-    # Both are replaced as a whole. A table of another terminology than the linker's is not used.
-    _table: NameTable | None = None
+    # Both are replaced when the linker or a setting has changed.
+    _used: tuple[Any, ...] = ()
     _compiled: CompiledMatcher | None = None
 
     @with_settings(MatcherSettings)
@@ -83,7 +78,7 @@ class TerminologyMatcher(SettingsAttributes[MatcherSettings], Pipe):
         RETURNS (list[Span]): In the order of the text; overlapping ones only with matches = "all".
         RAISES (ValueError): If the pipeline has no linker of the name that is set, or it has no concepts yet.
         """
-        spans = [Span(doc, *found) for found in self._compile(self._get_terminology()).find(doc)]
+        spans = [Span(doc, *found) for found in self._compile().find(doc)]
         if self._settings.matches == "longest":
             return util.filter_spans(spans)
         return sorted(spans)
@@ -111,76 +106,22 @@ class TerminologyMatcher(SettingsAttributes[MatcherSettings], Pipe):
         """
         return {} if self.scorer is None else self.scorer(examples, **kwargs)
 
-    def to_disk(self, path: str | Path, *, exclude: Iterable[str] = util.SimpleFrozenList()) -> None:
-        """Save the table of hashes to a folder. Without concepts there is nothing to save.
-
-        path (str | Path): The folder.
-        exclude (Iterable[str]): Not used.
-        """
-        linker = self._find_linker()
-        if linker is not None and linker.is_ready:
-            self._get_table(linker.terminology).to_disk(Path(path))
-        elif self._table is not None:
-            self._table.to_disk(Path(path))
-
-    def from_disk(self, path: str | Path, *, exclude: Iterable[str] = util.SimpleFrozenList()) -> Self:
-        """Load from a folder. If the linker has another terminology, the table is made anew for the first document.
-
-        path (str | Path): What `to_disk` has written; without a folder, the matcher has no table.
-        exclude (Iterable[str]): Not used.
-        RETURNS (TerminologyMatcher): The component itself.
-        RAISES (OSError): If a file is missing or damaged.
-        """
-        from .table import NameTable
-
-        self._table = NameTable.from_disk(Path(path)) if Path(path).is_dir() and any(Path(path).iterdir()) else None
-        self._compiled = None
-        return self
-
-    def to_bytes(self, *, exclude: Iterable[str] = util.SimpleFrozenList()) -> bytes:
-        """Serialise the table of hashes.
-
-        exclude (Iterable[str]): Not used.
-        RETURNS (bytes): The serialised matcher.
-        """
-        return pack_with(self.to_disk)
-
-    def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = util.SimpleFrozenList()) -> Self:
-        """Load from bytes, as `from_disk` loads from a folder.
-
-        bytes_data (bytes): What `to_bytes` returned.
-        exclude (Iterable[str]): Not used.
-        RETURNS (TerminologyMatcher): The component itself.
-        RAISES (ValueError): If the bytes are damaged.
-        """
-        return unpack_with(self.from_disk, bytes_data)
-
-    def _find_linker(self) -> SapbertLinker | None:
+    def _compile(self) -> CompiledMatcher:
         from ..concept_pipe import ConceptPipe
-
-        found = dict(self._nlp.components).get(self._settings.linker)
-        return found if isinstance(found, ConceptPipe) else None
-
-    def _get_terminology(self) -> Terminology:
-        linker = self._find_linker()
-        if linker is None:
-            reason = f"the pipeline has no linker '{self._settings.linker}'"
-            found = ", ".join(self._nlp.component_names)
-            raise ValueError(Errors.E460.format(name=self.name, reason=reason, found=found))
-        return linker.terminology
-
-    def _get_table(self, terminology: Terminology) -> NameTable:
-        """Return the table of the linker's terminology, which is made anew after the terminology was edited."""
-        from .table import NameTable
-
-        if self._table is None or self._table.fingerprint != terminology.fingerprint:
-            self._table = NameTable.build(terminology)
-        return self._table
-
-    def _compile(self, terminology: Terminology) -> CompiledMatcher:
+        from ..queries import make_filter
         from .compiled import CompiledMatcher
 
-        compiled = self._compiled
-        if compiled is None or compiled.terminology is not terminology or compiled.settings is not self._settings:
-            compiled = self._compiled = CompiledMatcher(self._get_table(terminology), terminology, self._settings)
+        names = self._nlp.component_names
+        linker = dict(self._nlp.components).get(self._settings.linker)
+        if not isinstance(linker, ConceptPipe):
+            reason = f"the pipeline has no linker '{self._settings.linker}'"
+            raise ValueError(Errors.E460.format(name=self.name, reason=reason, found=", ".join(names)))
+        retriever, compiled = linker.retriever, self._compiled
+        used = (retriever, self._settings, linker.settings)
+        if compiled is None or used != self._used:
+            if self.name in names and names.index(self._settings.linker) < names.index(self.name):
+                warnings.warn(Warnings.W460.format(name=self.name, linker=self._settings.linker), stacklevel=2)
+            allowed = make_filter(linker.settings)
+            compiled = CompiledMatcher(retriever.table, retriever.terminology, self._settings, allowed)
+            self._compiled, self._used = compiled, used
         return compiled

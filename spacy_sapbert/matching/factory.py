@@ -28,7 +28,7 @@ DEFAULT_CONFIG = {**MatcherSettings().to_dict(), "scorer": {"@scorers": "spacy.e
 def make_matcher(nlp: Language, name: str, scorer: Callable[..., Any] | None, **settings: Any) -> TerminologyMatcher:
     """Create the matcher for a pipeline.
 
-    nlp (Language): The pipeline, which needs a linker as well, before or behind the matcher.
+    nlp (Language): The pipeline, which needs a linker as well, behind the matcher.
     name (str): The name of the component in the pipeline.
     scorer (Callable | None): The scoring function.
     **settings (Any): Those of `MatcherSettings`.

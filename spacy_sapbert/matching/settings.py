@@ -34,12 +34,17 @@ class MatcherSettings(Settings):
     """Languages whose names to look for; null for all."""
     ids: Strings | None = None
     """Ids of the concepts whose names to look for; null for all."""
+    below: Strings | None = None
+    """Ids of concepts, to look for their names and those of their descendants only; null for all."""
     skip_names: Strings = ()
     """Names not to look for."""
     min_length: int = Field(default=2, ge=1)
     """Characters that a name has at least."""
     own_case_length: int = Field(default=5, ge=0)
     """Names of up to so many characters match in their own case only: "ALL", and not "all"."""
+    define_length: int = Field(default=3, ge=0)
+    """Short forms of up to so many letters ("RA", "CP") match only where the document defines them, because many are
+    ambiguous; 0 to match all. Needs `schwartz_hearst` before the matcher."""
     skip_stop_words: bool = True
     """Leave out single words that are stop words of the language, unless they are written in capitals."""
     abbreviations: bool = True

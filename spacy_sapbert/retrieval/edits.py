@@ -54,7 +54,7 @@ def with_names(retriever: Retriever, encoder: EncoderShim, added: Terminology, *
     is_sayable = groups.row_of_name >= 0
     row_of_name[new[is_sayable]] = index_rows[groups.row_of_name[is_sayable]]
     make_altered = partial(encode_altered_names, edit.terminology.names["name"], encoder, batch_size=batch_size)
-    return _make_retriever(edit.terminology, index, keys, row_of_name, make_altered)
+    return _make_retriever(retriever, edit, index, keys, row_of_name, make_altered)
 
 
 def without_concepts(retriever: Retriever, ids: Iterable[str]) -> Retriever:
@@ -67,7 +67,7 @@ def without_concepts(retriever: Retriever, ids: Iterable[str]) -> Retriever:
     RAISES (ValueError): If no concept with an index row would be left.
     """
     edit = remove_concepts(retriever.terminology, ids)
-    return _make_retriever(edit.terminology, retriever.index, retriever.keys, _carry_over(retriever, edit))
+    return _make_retriever(retriever, edit, retriever.index, retriever.keys, _carry_over(retriever, edit))
 
 
 def with_configured_index(
@@ -91,7 +91,8 @@ def with_configured_index(
     index.build(
         present.vectors, fingerprint=present.fingerprint, make_altered=make_altered if encoder.is_loaded else None
     )
-    return Retriever(retriever.terminology, index, retriever.offsets, retriever.name_rows, retriever.keys)
+    rows = retriever.offsets, retriever.name_rows, retriever.keys
+    return Retriever(retriever.terminology, index, *rows, retriever.table)
 
 
 def _carry_over(retriever: Retriever, edit: Edit) -> np.ndarray:
@@ -103,7 +104,8 @@ def _carry_over(retriever: Retriever, edit: Edit) -> np.ndarray:
 
 
 def _make_retriever(
-    terminology: Terminology,
+    present: Retriever,
+    edit: Edit,
     index: ExactIndex,
     keys: np.ndarray,
     row_of_name: np.ndarray,
@@ -113,9 +115,10 @@ def _make_retriever(
     is_used = np.zeros(len(index), dtype=bool)
     is_used[row_of_name[row_of_name >= 0]] = True
     if not is_used.any():
-        raise ValueError(Errors.E410.format(n=terminology.n_names))
+        raise ValueError(Errors.E410.format(n=edit.terminology.n_names))
     used = np.flatnonzero(is_used)
     if index.is_worn(len(index) - len(used)):
         index, keys = index.rearranged(used, make_altered), keys[used]
         row_of_name = np.where(row_of_name < 0, -1, (np.cumsum(is_used) - 1)[row_of_name])
-    return Retriever(terminology, index, *make_row_table(row_of_name, len(index)), keys)
+    table = present.table.edited(edit.terminology.names["name"], edit.name_rows)
+    return Retriever(edit.terminology, index, *make_row_table(row_of_name, len(index)), keys, table)

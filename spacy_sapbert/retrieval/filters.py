@@ -37,6 +37,7 @@ class ConceptFilter:
         to a mention's label.
     coded_in (str | None): The source in which the concept needs a code. Of concepts that share their first code there,
         only the nearest is found.
+    below (Collection[str] | None): Ids of concepts: the concept is one of them, or has one among its ancestors.
     """
 
     types: Collection[str] | None = None
@@ -45,6 +46,7 @@ class ConceptFilter:
     ids: Collection[str] | None = None
     label_types: Collection[str] | None = None
     coded_in: str | None = None
+    below: Collection[str] | None = None
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -145,7 +147,9 @@ class FilterTable:
             if wanted is not None:
                 concepts &= _any_in_list(self._types.match(self.find_types(wanted)), self._type_offsets)
         if allowed.ids is not None:
-            concepts &= self._match_ids(allowed.ids)
+            concepts &= self._match_ids(allowed.ids, "ids")
+        if allowed.below is not None:
+            concepts &= self._match_below(allowed.below)
         if allowed.coded_in is not None:
             concepts &= self._match_codes(allowed.coded_in)
         names: np.ndarray = concepts[self._terminology.name_concept]
@@ -171,7 +175,27 @@ class FilterTable:
     def _languages(self) -> _Column:
         return _Column(_to_arrow(self._terminology.names["language"]))
 
-    def _match_ids(self, wanted: Collection[str]) -> np.ndarray:
+    @cached_property
+    def _parents(self) -> tuple[np.ndarray, np.ndarray]:
+        """The rows of all parents, -1 for those that the terminology lacks, and where each concept's start."""
+        import pyarrow.compute as pc
+
+        lists = _to_arrow(self._terminology.concepts["parents"])
+        found = pc.index_in(lists.flatten(), value_set=_to_arrow(self._terminology.concepts["id"]))
+        return pc.fill_null(found, -1).to_numpy(zero_copy_only=False), _list_offsets(lists)
+
+    def _match_below(self, wanted: Collection[str]) -> np.ndarray:
+        matched = self._match_ids(wanted, "below")
+        parents, offsets = self._parents
+        if not (parents >= 0).any():
+            raise ValueError(Errors.E434.format(n=len(self._terminology)))
+        n_matched = 0
+        while n_matched < matched.sum():
+            n_matched = matched.sum()
+            matched |= _any_in_list((parents >= 0) & matched[parents], offsets)
+        return matched
+
+    def _match_ids(self, wanted: Collection[str], key: str) -> np.ndarray:
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -184,7 +208,7 @@ class FilterTable:
         matched: np.ndarray = found.to_numpy(zero_copy_only=False)
         if matched.sum() < len(wanted):
             known = [ids[row] for row in range(min(EXAMPLES, len(ids)))]
-            _check_known("ids", "ids", {id_ for id_ in wanted if id_ not in self._terminology}, known, total=len(ids))
+            _check_known(key, "ids", {id_ for id_ in wanted if id_ not in self._terminology}, known, total=len(ids))
         return matched
 
     def _match_codes(self, source: str) -> np.ndarray:

@@ -16,10 +16,12 @@ from .cache import LRUCache
 from .collecting import Collector, Found, IdNumbers, Names
 from .filter_cost import get_effort, grow_while_cheap
 from .filters import Allowed, ConceptFilter, FilterTable
-from .hits import Hits
+from .hits import Hit, Hits
+from .name_table import NameTable
 from .ties import TieBreaker
 from .token_rows import encode_groups, group_by_tokens, make_row_table, warn_of_unsayable
 from .vector_store import VectorStore
+from .words import OWN_CASE_LENGTH, own_case_forms
 
 if TYPE_CHECKING:
     from ..encoder.shim import EncoderShim
@@ -56,6 +58,7 @@ class Retriever:
         were removed has none.
     name_rows (ndarray): Rows of the terminology's names, grouped by index row; int64.
     keys (ndarray): The key of each index row's tokens, as `TokenGroups` has them.
+    table (NameTable | None): Which names are written like a text; None to make it when it is first needed.
     """
 
     def __init__(
@@ -65,6 +68,7 @@ class Retriever:
         offsets: np.ndarray,
         name_rows: np.ndarray,
         keys: np.ndarray,
+        table: NameTable | None = None,
     ) -> None:
         self.terminology = terminology
         self.index = index
@@ -76,9 +80,10 @@ class Retriever:
         self.concept_columns = [terminology.concepts[column] for column in ("id", "canonical_name", "types")]
         self.names = terminology.names["name"]
         self.filters = FilterTable(terminology)
-        preferred = terminology.names["preferred"].to_numpy()
-        names = Names(self.offsets, self.name_rows, terminology.name_concept, self.names, preferred)
-        self._collector = Collector(names, TieBreaker(terminology))
+        self._preferred = terminology.names["preferred"].to_numpy()
+        names = Names(self.offsets, self.name_rows, terminology.name_concept, self.names, self._preferred)
+        self._table, self._ties = table, TieBreaker(terminology)
+        self._collector = Collector(names, self._ties)
         self._allowed: LRUCache[Allowed] = LRUCache(KEPT_FILTERS)
         self._subsets: LRUCache[Subset] = LRUCache(KEPT_SUBSETS)
 
@@ -113,7 +118,18 @@ class Retriever:
         vectors = encode_groups(groups, encoder, batch_size=batch_size, store=store, dtype=dtype)
         make_altered = partial(encode_altered_names, terminology.names["name"], encoder, batch_size=batch_size)
         index.build(vectors, fingerprint=encoder.fingerprint, make_altered=make_altered)
-        return cls(terminology, index, *make_row_table(groups.row_of_name, len(index)), groups.keys)
+        rows = make_row_table(groups.row_of_name, len(index))
+        return cls(terminology, index, *rows, groups.keys, NameTable.build(terminology.names["name"]))
+
+    @property
+    def table(self) -> NameTable:
+        """Return which names are written like a text. Folders of 0.1.0 lack it.
+
+        RETURNS (NameTable): The table.
+        """
+        if self._table is None:
+            self._table = NameTable.build(self.names)
+        return self._table
 
     @property
     def row_of_name(self) -> np.ndarray:
@@ -147,6 +163,35 @@ class Retriever:
         """
         concept_id: str = self.concept_columns[0][concept]
         return concept_id if coded_in is None else self.terminology.codes(concept_id, coded_in)[0]
+
+    def find_named(self, texts: Sequence[str], allowed: ConceptFilter | None = None) -> list[list[Hit]]:
+        """Find the concepts that have each mention as a name, written like it or in another form: another case, number
+        or spelling, with or without hyphens, with Greek letters or Roman numerals.
+
+        texts (Sequence[str]): The mentions.
+        allowed (ConceptFilter | None): The concepts and names that may be found; None for all.
+        RETURNS (list[list[Hit]]): For each mention its concepts with the score 1, in the order of `TieBreaker`.
+        RAISES (ValueError): If the filter has a value that the terminology lacks.
+        """
+        is_allowed = None if allowed is None or allowed.is_open else self.allow(allowed).names
+        entries = self.table.find_whole(texts).tolist()
+        return [
+            [] if entry < 0 else self._name(text, entry, is_allowed) for text, entry in zip(texts, entries, strict=True)
+        ]
+
+    def _name(self, text: str, entry: int, is_allowed: np.ndarray | None) -> list[Hit]:
+        rows = self.table.rows_of(entry)
+        named: list[int] = (rows if is_allowed is None else rows[is_allowed[rows]]).tolist()
+        if len(text) <= OWN_CASE_LENGTH:
+            forms = own_case_forms(text)
+            named = [row for row in named if not forms.isdisjoint(own_case_forms(self.names[row]))]
+        small = text.lower()
+        best: dict[int, int] = {}
+        # Names written like the mention come first, then preferred ones.
+        for row in sorted(named, key=lambda row: (self.names[row].lower() != small, not self._preferred[row])):
+            best.setdefault(int(self.terminology.name_concept[row]), row)
+        hits = [Hit(concept, row, 1.0) for concept, row in best.items()]
+        return self._ties.order(text, hits) if len(hits) > 1 else hits
 
     def search(
         self, texts: Sequence[str], vectors: np.ndarray, k: int, allowed: ConceptFilter | None = None
@@ -209,7 +254,7 @@ class Retriever:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A copy can apply its filters itself.
-        return Retriever, (self.terminology, self.index, self.offsets, self.name_rows, self.keys)
+        return Retriever, (self.terminology, self.index, self.offsets, self.name_rows, self.keys, self._table)
 
 
 def get_first_fetch(k: int) -> int:

@@ -11,10 +11,13 @@ from ..errors import Errors
 from ..files import fill_folder, hash_file, pack_with, read_manifest, save_array, unpack_with, write_manifest
 from ..index import INDEX_FILE, read_index
 from ..terminology.table import Terminology
+from .name_table import NameTable
 from .retriever import Retriever
 
 RETRIEVER_FILE = "retriever.json"
 ARRAYS = ("offsets", "name_rows", "keys")
+# Folders of 0.1.0 lack these: the table is made when it is first needed.
+TABLE_ARRAYS = tuple(f"writing_{name}" for name in NameTable._fields)
 FORMAT_VERSION = 2
 
 
@@ -25,9 +28,10 @@ def write_retriever(retriever: Retriever, path: str | Path) -> None:
     path (str | Path): The folder; other files in it are left alone.
     """
     with fill_folder(Path(path), last=RETRIEVER_FILE) as folder:
-        for name in ARRAYS:
+        arrays = {name: getattr(retriever, name) for name in ARRAYS}
+        for name, array in {**arrays, **dict(zip(TABLE_ARRAYS, retriever.table, strict=True))}.items():
             with (folder / f"{name}.npy").open("wb") as file:
-                save_array(file, getattr(retriever, name))
+                save_array(file, array)
         retriever.index.to_disk(folder / "index")
         data = {
             "terminology": retriever.terminology.fingerprint,
@@ -48,15 +52,19 @@ def read_retriever(path: str | Path, terminology: Terminology, *, memory_map: bo
     RAISES (ValueError): If the folder belongs to another terminology, or its index to another retriever.
     """
     path = Path(path)
-    data = read_manifest(path / RETRIEVER_FILE, FORMAT_VERSION, used=[f"{name}.npy" for name in ARRAYS])
+    used = [*(f"{name}.npy" for name in ARRAYS), "writing_*.npy"]
+    data = read_manifest(path / RETRIEVER_FILE, FORMAT_VERSION, used=used)
     if data["terminology"] != terminology.fingerprint:
         raise ValueError(Errors.E412.format(path=path, saved_with="the terminology beside it"))
-    arrays = [np.load(path / f"{name}.npy", mmap_mode="r" if memory_map else None) for name in ARRAYS]
+    has_table = f"{TABLE_ARRAYS[0]}.npy" in data["files"]
+    names = [*ARRAYS, *(TABLE_ARRAYS if has_table else ())]
+    arrays = [np.asarray(np.load(path / f"{name}.npy", mmap_mode="r" if memory_map else None)) for name in names]
     index = read_index(path / "index", memory_map=memory_map)
     # The index has its own manifest, so an undamaged index copied from another pipeline passes that check.
     if hash_file(path / "index" / INDEX_FILE) != data["index"]:
         raise ValueError(Errors.E412.format(path=path / "index", saved_with="this pipeline"))
-    return Retriever(terminology, index, *arrays)
+    offsets, name_rows, keys, *table = arrays
+    return Retriever(terminology, index, offsets, name_rows, keys, NameTable(*table) if has_table else None)
 
 
 def pack_retriever(retriever: Retriever) -> bytes:

@@ -98,12 +98,45 @@ def short_names(make_matching):
 
 
 def test_short_names_match_in_their_own_case(short_names):
+    matcher = short_names.get_pipe("terminology_matcher")
+    matcher.define_length = 0
     doc = short_names("All have gout, who had ALL. The WHO says: 12 ECGs, ecg; however, RENAL FAILURE. Gout.")
     assert [ent.text for ent in doc.ents] == ["gout", "ALL", "WHO", "ECGs", "RENAL FAILURE", "Gout"]
-    matcher = short_names.get_pipe("terminology_matcher")
     matcher.own_case_length = 0
     matcher.skip_stop_words = False
     assert [ent.text for ent in short_names("All 12, who had ecg.").ents] == ["All", "who", "ecg"]
+
+
+def test_short_forms_match_only_where_the_document_defines_them(make_matching):
+    builder = TerminologyBuilder()
+    for number, name in enumerate(["RA", "Rheumatoid arthritis", "CP", "Gut", "DMD", "COPD"]):
+        builder.add_name(f"C{number:07d}", name)
+    nlp = make_matching(define_length=3)
+    nlp.get_pipe("sapbert_linker").initialize(terminology=builder.build())
+    doc = nlp("No CP, DMDs. Gut, COPD. Rheumatoid arthritis (RA). RA.")
+    assert [ent.text for ent in doc.ents] == ["Gut", "COPD", "Rheumatoid arthritis", "RA", "RA"]
+    assert {ent.kb_id_ for ent in doc.ents if ent.text == "RA"} == {"C0000001"}
+    assert not nlp("Saturation 98 % on RA (room air). RA, CP.").ents
+    nlp.get_pipe("terminology_matcher").define_length = 0
+    assert [ent.text for ent in nlp("On RA, no CP.").ents] == ["RA", "CP"]
+
+
+def test_names_that_the_linker_may_not_link_to_are_not_looked_for(make_matching):
+    nlp = make_matching()
+    linker, matcher = nlp.get_pipe("sapbert_linker"), nlp.get_pipe("terminology_matcher")
+    everything = [text for text, _ in read_ents(nlp(TEXT))]
+    linker.types = ["T184"]
+    fewer = [text for text, _ in read_ents(nlp(TEXT))]
+    assert fewer and set(fewer) < set(everything)
+    linker.types, matcher.types = None, ["T184"]
+    assert [text for text, _ in read_ents(nlp(TEXT))] == fewer
+
+
+def test_a_matcher_behind_its_linker_says_so(make_matching):
+    nlp = make_matching()
+    nlp.add_pipe("terminology_matcher", name="late", last=True)
+    with pytest.warns(UserWarning, match=r"W460.*'late' stands behind the linker 'sapbert_linker'.*before="):
+        nlp("A cold.")
 
 
 def test_an_edited_terminology_is_matched_anew(short_names):
@@ -139,14 +172,13 @@ def test_a_saved_pipeline_finds_the_same(make_matching, tmp_path):
     expected = read_ents(nlp(TEXT))
     nlp.to_disk(tmp_path / "pipeline")
     loaded = spacy.load(tmp_path / "pipeline")
-    assert loaded.get_pipe("terminology_matcher")._table is not None
     assert read_ents(loaded(TEXT)) == expected
     copied = spacy.blank("en").from_config(nlp.config).from_bytes(nlp.to_bytes())
     assert read_ents(copied(TEXT)) == expected
     assert read_ents(pickle.loads(pickle.dumps(loaded))(TEXT)) == expected
 
 
-def test_a_table_of_another_terminology_is_not_used(make_matching, terminology, tmp_path):
+def test_a_loaded_linker_can_be_edited(make_matching, terminology, tmp_path):
     nlp = make_matching()
     nlp.to_disk(tmp_path / "pipeline")
     loaded = spacy.load(tmp_path / "pipeline")

@@ -17,6 +17,7 @@ concepts = st.tuples(
     st.lists(st.sampled_from(TYPES), max_size=3),
     st.lists(st.sampled_from(CODES), max_size=3),
     st.lists(st.tuples(st.sampled_from(SOURCES), st.sampled_from(LANGUAGES)), min_size=1, max_size=4),
+    st.sets(st.sampled_from(["C0", "C1", "C2", "C3", "C4", "GONE"]), max_size=2),
 )
 wanted = {
     "types": st.none() | st.sets(st.sampled_from(TYPES)),
@@ -24,21 +25,34 @@ wanted = {
     "sources": st.none() | st.sets(st.sampled_from(["A", "B", "AB"])),
     "languages": st.none() | st.sets(st.sampled_from(LANGUAGES)),
     "ids": st.none() | st.sets(st.sampled_from(["C0", "C1", "C2"])),
+    "below": st.none() | st.sets(st.sampled_from(["C0", "C1", "C2"])),
     "coded_in": st.none() | st.sampled_from(["A", "B", "AB"]),
 }
 
 
 def build(rows):
     builder = TerminologyBuilder()
-    for i, (types, codes, names) in enumerate(rows):
-        builder.add_concept(f"C{i}", types=types, codes=codes)
+    for i, (types, codes, names, *parents) in enumerate(rows):
+        parents = sorted(set().union(*parents) - {f"C{i}"})
+        builder.add_concept(f"C{i}", types=types, codes=codes, parents=parents)
         for j, (source, language) in enumerate(names):
             builder.add_name(f"C{i}", f"name {i} {j}", source=source, language=language)
     return builder.build()
 
 
 # Holds each value somewhere, so that no filter asks for what is unknown.
-EVERYTHING = (TYPES, CODES, [(source, language) for source in SOURCES for language in LANGUAGES])
+EVERYTHING = (TYPES, CODES, [(source, language) for source in SOURCES for language in LANGUAGES], {"C0", "C1"})
+
+
+def list_above(terminology, concept_id):
+    """A concept and all its ancestors. There may be circles, and parents that the terminology lacks."""
+    seen, pending = set(), [concept_id]
+    while pending:
+        current = pending.pop()
+        if current not in seen and current in terminology:
+            seen.add(current)
+            pending += terminology[current].parents
+    return seen
 
 
 def naive_match(terminology: Terminology, allowed: ConceptFilter):
@@ -50,6 +64,7 @@ def naive_match(terminology: Terminology, allowed: ConceptFilter):
             (allowed.types is None or any(kind in allowed.types for kind in concept.types))
             and (allowed.label_types is None or any(kind in allowed.label_types for kind in concept.types))
             and (allowed.ids is None or concept.id in allowed.ids)
+            and (allowed.below is None or not allowed.below.isdisjoint(list_above(terminology, concept.id)))
             and (allowed.coded_in is None or has_code)
             and (allowed.sources is None or any(source in allowed.sources for source in name["source"].split("|")))
             and (allowed.languages is None or name["language"] in allowed.languages)

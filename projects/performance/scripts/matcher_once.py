@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import spacy
 import srsly
 import typer
@@ -16,7 +17,7 @@ from spacy.tokens import Doc
 from spacy_sapbert.abbreviations.algorithm import get_bounds
 from spacy_sapbert.matching.compiled import CompiledMatcher
 from spacy_sapbert.matching.settings import MatcherSettings
-from spacy_sapbert.matching.table import NameTable
+from spacy_sapbert.retrieval.name_table import NameTable
 from spacy_sapbert.terminology import Terminology
 
 # Gives the number of matches in a document.
@@ -32,7 +33,7 @@ def make_matcher(terminology: Terminology, table: Path) -> Count:
     table (Path): Where to save its table.
     RETURNS (Callable): Counts the matches in a document.
     """
-    NameTable.build(terminology).to_disk(table)
+    np.savez(table, **NameTable.build(terminology.names["name"])._asdict())
     return load_matcher(terminology, table)
 
 
@@ -43,8 +44,8 @@ def load_matcher(terminology: Terminology, table: Path) -> Count:
     table (Path): The saved table.
     RETURNS (Callable): Counts the matches in a document.
     """
-    settings = MatcherSettings(matches="all", spans_key="names")
-    matcher = CompiledMatcher(NameTable.from_disk(table), terminology, settings)
+    settings = MatcherSettings(matches="all", spans_key="names", define_length=0)
+    matcher = CompiledMatcher(NameTable(**np.load(table)), terminology, settings)
     return lambda doc: len(matcher.find(doc))
 
 
@@ -110,7 +111,7 @@ def main(way: str, terminology_path: Path, texts_path: Path) -> None:
     terminology = Terminology.from_disk(terminology_path)
     texts: list[str] = list(srsly.read_jsonl(texts_path))
     before, begin = get_memory(), time.perf_counter()
-    count = WAYS[way](terminology, texts_path.with_name("matcher_table"))
+    count = WAYS[way](terminology, texts_path.with_name("matcher_table.npz"))
     built = time.perf_counter()
     for text in texts[:50]:
         count(NLP.make_doc(text))

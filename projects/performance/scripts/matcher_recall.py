@@ -10,7 +10,7 @@ import spacy
 
 from spacy_sapbert.matching.compiled import CompiledMatcher
 from spacy_sapbert.matching.settings import MatcherSettings
-from spacy_sapbert.matching.table import NameTable
+from spacy_sapbert.retrieval.name_table import NameTable
 from spacy_sapbert.terminology.readers.lines import SourceFile
 from training.data.mentions import Mention, read_mentions
 from training.evaluation.documents.dictionary import make_dictionary_terminology
@@ -27,8 +27,8 @@ def measure_recall(mentions_path: Path) -> dict[str, Any]:
     """
     terminology = make_dictionary_terminology(mentions_path.with_name(DICTIONARY))
     names = set(terminology.names["name"].str.to_lowercase().to_list())
-    settings = MatcherSettings(matches="all", spans_key="names")
-    matcher = CompiledMatcher(NameTable.build(terminology), terminology, settings)
+    settings = MatcherSettings(matches="all", spans_key="names", define_length=0)
+    matcher = CompiledMatcher(NameTable.build(terminology.names["name"]), terminology, settings)
     nlp = spacy.blank("en")
     total = found = longest = 0
     missed: list[str] = []

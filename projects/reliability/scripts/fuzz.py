@@ -47,7 +47,7 @@ def compare_strings(linker: SapbertLinker, naive: NaiveLinker, strings: Sequence
             check.fail(f"find under {allowed} ended with {error!r}: {texts!r}")
             continue
         for text, candidates in zip(texts, found, strict=True):
-            if difference := find_difference(candidates, naive.find(text, allowed), k, linker.threshold):
+            if difference := find_difference(candidates, naive.find(text, allowed), k):
                 check.fail(f"{text!r:.80} under {allowed}: {difference}")
         check.count("strings", len(texts))
     if linker.terminology.fingerprint != before:
@@ -158,8 +158,9 @@ def compare_doc(doc: Doc, links: Any, linker: SapbertLinker, naive: NaiveLinker,
                     check.fail(f"{where}: linked in spite of its label")
                 continue
             expected = unite(naive.find(form, {"label_types": LABEL_TYPES[span.label_]}) for form in list_forms(span))
-            difference = find_difference(candidates or [], expected, linker.k, linker.threshold)
-            best = candidates[0]["id"] if candidates else ""
+            difference = find_difference(candidates or [], expected, linker.k)
+            # This encoder has no threshold.
+            best = candidates[0]["id"] if candidates and candidates[0]["score"] >= 0 else ""
             if difference or span.kb_id_ != best:
                 check.fail(f"{where}: {difference or f'{span.kb_id_!r} is not {best!r}'}")
             elif linker.get_candidates(span) != candidates:

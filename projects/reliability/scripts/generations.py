@@ -112,6 +112,6 @@ class Generations:
                     first, second = encoder.encode([probe, candidate["name"]])
                     assert first is not None and second is not None
                     expected[candidate["id"]] = float(first @ second)
-            if difference := find_difference(candidates, expected, k, 0.0):
+            if difference := find_difference(candidates, expected, k):
                 return f"{probe!r}: {difference}"
         return ""

@@ -86,19 +86,18 @@ class LinkerMachine(RuleBasedStateMachine):
         known = min(self.naive.concepts)
         self._refuse(KeyError, lambda: self.linker.remove_concepts([known, "UNKNOWN"]))
 
-    @rule(data=st.data(), texts=texts, k=st.integers(1, 15), threshold=st.sampled_from([-1.0, 0.0, 0.7, 0.99]))
-    def find(self, data: st.DataObject, texts: list[str], k: int, threshold: float) -> None:
+    @rule(data=st.data(), texts=texts, k=st.integers(1, 15))
+    def find(self, data: st.DataObject, texts: list[str], k: int) -> None:
         """Find strings under filters for what the terminology has."""
         settings = self._draw_filters(data)
-        self.linker.threshold = threshold
         self.linker.output_source = settings.get("output_source")
         try:
             given = {key: value for key, value in settings.items() if key != "output_source"}
             found = self.linker.find(texts, k=k, **given)
         finally:
-            self.linker.threshold, self.linker.output_source = 0.0, None
+            self.linker.output_source = None
         for text, candidates in zip(texts, found, strict=True):
-            difference = find_difference(candidates, self.naive.find(text, settings), k, threshold)
+            difference = find_difference(candidates, self.naive.find(text, settings), k)
             assert not difference, f"{text!r} under {settings}: {difference}"
         self._note("searches")
 
@@ -117,7 +116,7 @@ class LinkerMachine(RuleBasedStateMachine):
         finally:
             self.linker.label_types = {}
         expected = self.naive.find(text, allowed)
-        difference = find_difference(doc.ents[0]._.kb_candidates, expected, self.linker.k, 0.0)
+        difference = find_difference(doc.ents[0]._.kb_candidates, expected, self.linker.k)
         assert not difference, f"entity {text!r} with {allowed}: {difference}"
         self._note("searches")
 
@@ -184,7 +183,7 @@ class LinkerMachine(RuleBasedStateMachine):
         assert ids == sorted(self.naive.concepts), f"concepts {set(ids) ^ set(self.naive.concepts)}"
         expected = sum(len(concept.names) for concept in self.naive.concepts.values())
         assert self._count_names() == expected, f"{self._count_names()} names, not {expected}"
-        difference = find_difference(self.linker.find(["cold"])[0], self.naive.find("cold", {}), self.linker.k, 0.0)
+        difference = find_difference(self.linker.find(["cold"])[0], self.naive.find("cold", {}), self.linker.k)
         assert not difference, f"'cold': {difference}"
         self._note("steps")
 

@@ -9,15 +9,22 @@ from typing import NamedTuple
 import numpy as np
 from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub lacks it
 
-from ..normalization import normalize_writing
+from ..normalization import normalize_name, normalize_writing
 from ..spelling import CACHED, NUMERALS_AFTER_WORDS, normal_words
 
-_WORD = re.compile(r"[^\W_]+(?:['’]s(?![^\W_]))?")
+# Marks behind the letters of decomposed text, and invisible format characters: both belong to the word around them.
+_MARKS = "\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f"
+_INVISIBLE = "\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff"
+_WORD = re.compile(rf"[^\W_]+(?:[{_MARKS}{_INVISIBLE}]+[^\W_]*)*(?:['’]s(?![^\W_]))?")
+# Where spaCy finds no punctuation behind such characters, it is in the word's token.
+INVISIBLE = re.compile(rf"[{_INVISIBLE}]+[^\w\s]*")
 # What names are written with or without. Anything else between two words has to be in the name as well.
-_WEAK_GAP = re.compile(r"[\s'’\-‐‑‒–—−]*")
+_WEAK_GAP = re.compile(r"[\s'\-]*")
 _BLANK_LINE = re.compile(r"\n\s*\n")
 # Where a word has several parts, or there is punctuation: no name starts or ends here.
 INSIDE = -1
+# Names and mentions of up to so many characters are compared in their own case: "ALL" is not "all".
+OWN_CASE_LENGTH = 5
 
 
 class Words(NamedTuple):
@@ -36,12 +43,25 @@ class Words(NamedTuple):
 def read_words(text: str) -> Words:
     """Split a text into words and hash their normal forms.
 
-    Case, number, possessive and British spelling make no difference, nor do hyphens between words. Other punctuation
-    counts: "asthma, bronchitis" is not "asthma bronchitis".
+    Case, number, possessive and British spelling make no difference, nor do hyphens between words, decomposed letters
+    and invisible characters. Other punctuation counts: "asthma, bronchitis" is not "asthma bronchitis".
 
     text (str): A document or a name.
     RETURNS (Words): The words.
     """
+    return Words(*(np.array(rows, dtype=kind) for rows, kind in zip(_split(text), ("u8", "i8", "i8"), strict=True)))
+
+
+def read_hashes(text: str) -> list[int]:
+    """Hash the words of a text, and the punctuation between them, as `read_words` does.
+
+    text (str): A name or a mention.
+    RETURNS (list[int]): The hashes; two strings with the same ones are written alike.
+    """
+    return _split(text)[0]
+
+
+def _split(text: str) -> tuple[list[int], list[int], list[int]]:
     hashes: list[int] = []
     starts: list[int] = []
     ends: list[int] = []
@@ -63,7 +83,7 @@ def read_words(text: str) -> Words:
         starts += [start, *inside] if parts else ()
         ends += [*inside, stop] if parts else ()
         end, before = stop, word
-    return Words(*(np.array(rows, dtype=kind) for rows, kind in ((hashes, "u8"), (starts, "i8"), (ends, "i8"))))
+    return hashes, starts, ends
 
 
 @lru_cache(CACHED)
@@ -76,6 +96,7 @@ def _hash_gap(gap: str) -> int:
     """Hash the punctuation between two words; 0 if there is none that counts."""
     if _BLANK_LINE.search(gap):
         return int(hash_string("\n\n"))
+    gap = normalize_writing(normalize_name(gap))
     return 0 if _WEAK_GAP.fullmatch(gap) else int(hash_string("".join(gap.split())))
 
 

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ..files import fill_folder, read_manifest, save_array, write_manifest
 from ..progress import show_progress
-from .words import INSIDE, Words, read_words
+from .words import INSIDE, Words, read_hashes
 
 if TYPE_CHECKING:
-    from ..terminology.table import Terminology
+    import polars as pl
 
-TABLE_FILE = "matcher.json"
-ARRAYS = ("keys", "is_prefix", "offsets", "name_rows")
-FORMAT_VERSION = 1
 # The key of words a, b, c is (a * MULTIPLIER + b) * MULTIPLIER + c, modulo 2^64. Any large odd number does.
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+MODULO = 1 << 64
 # Names read between two steps of the progress bar.
 CHUNK = 8192
 
@@ -37,9 +33,8 @@ class Matches(NamedTuple):
     entries: np.ndarray
 
 
-@dataclass(frozen=True)
-class NameTable:
-    """The keys of all names and of all their beginnings, sorted.
+class NameTable(NamedTuple):
+    """The keys of all names and of all their beginnings, sorted: which names are written like a text.
 
     With keys of 64 bits and a million of them, one of 2e13 words of text is taken for a name that it is not.
 
@@ -48,32 +43,36 @@ class NameTable:
     offsets (ndarray): Where the names with these words start in `name_rows`; shape (keys + 1,). Beginnings that are no
         names have none.
     name_rows (ndarray): Rows of the terminology's names.
-    fingerprint (str): That of the terminology.
     """
 
     keys: np.ndarray
     is_prefix: np.ndarray
     offsets: np.ndarray
     name_rows: np.ndarray
-    fingerprint: str
 
     @classmethod
-    def build(cls, terminology: Terminology) -> NameTable:
-        """Make the table of a terminology.
+    def build(cls, names: pl.Series) -> NameTable:
+        """Make the table of a terminology's names.
 
-        terminology (Terminology): Concepts and names.
+        names (Series): The names.
         RETURNS (NameTable): The table.
         """
-        names = terminology.names["name"]
-        parts, lengths = [np.empty(0, dtype=np.uint64)], np.zeros(len(names), dtype=np.int64)
-        with show_progress(total=len(names), description="Reading names for the matcher", unit="names") as progress:
-            for start in range(0, len(names), CHUNK):
-                chunk = [read_words(name).hashes for name in names[start : start + CHUNK].to_list()]
-                lengths[start : start + len(chunk)] = [len(hashes) for hashes in chunk]
-                parts.append(np.concatenate(chunk))
-                progress.update(len(chunk))
-        hashes = np.concatenate(parts)
-        return cls(*_make_arrays(hashes, lengths), terminology.fingerprint)
+        return cls(*_arrange(*_list_keys(names, np.arange(len(names)))))
+
+    def edited(self, names: pl.Series, moved: np.ndarray) -> NameTable:
+        """Make the table of an edited terminology. Only new names are read.
+
+        names (Series): The names of the edited terminology.
+        moved (ndarray): The row of each old name there, or -1 for names that were removed.
+        RETURNS (NameTable): It finds what a table built of these names finds.
+        """
+        rows = moved[self.name_rows]
+        keys = np.repeat(self.keys, self.offsets[1:] - self.offsets[:-1])
+        is_new = np.ones(len(names), dtype=bool)
+        is_new[rows[rows >= 0]] = False
+        new = np.flatnonzero(is_new)
+        old = keys[rows >= 0], rows[rows >= 0], self.keys[self.is_prefix]
+        return NameTable(*_arrange(*map(np.concatenate, zip(old, _list_keys(names.gather(new), new), strict=True))))
 
     def find(self, words: Words) -> Matches:
         """Find all names in a text, in the order of their numbers of words.
@@ -99,19 +98,17 @@ class NameTable:
             length += 1
         return Matches(*map(np.concatenate, zip(*found, strict=True)))
 
-    def find_whole(self, text: str) -> int:
-        """Find the entry of a text as a whole.
+    def find_whole(self, texts: Iterable[str]) -> np.ndarray:
+        """Find the entries of texts as wholes.
 
-        text (str): The text.
-        RETURNS (int): The entry of the names that are written like it; -1 if there are none.
+        texts (Iterable[str]): The texts.
+        RETURNS (ndarray): For each the entry of the names that are written like it, -1 if there are none; int64.
         """
-        key = np.uint64(0)
-        hashes = read_words(text).hashes
-        for word in hashes:
-            with np.errstate(over="ignore"):
-                key = key * MULTIPLIER + word
-        entry = int(self.look_up(np.array([key]))[0])
-        return entry if len(hashes) and entry >= 0 and self.offsets[entry + 1] > self.offsets[entry] else -1
+        keys = np.array([_combine(read_hashes(text)) for text in texts], dtype=np.uint64)
+        entries = self.look_up(keys)
+        # A text without words has the key 0.
+        is_name = (entries >= 0) & (keys > 0) & (self.offsets[entries + 1] > self.offsets[entries])
+        return np.where(is_name, entries, -1)
 
     def look_up(self, keys: np.ndarray) -> np.ndarray:
         """Look keys up.
@@ -142,50 +139,48 @@ class NameTable:
         marked: np.ndarray = before[self.offsets[1:]] > before[self.offsets[:-1]]
         return marked
 
-    def to_disk(self, path: Path) -> None:
-        """Save to a folder, completely or not at all.
 
-        path (Path): The folder.
-        """
-        with fill_folder(path, last=TABLE_FILE) as folder:
-            for name in ARRAYS:
-                with (folder / f"{name}.npy").open("wb") as file:
-                    save_array(file, getattr(self, name))
-            write_manifest(folder / TABLE_FILE, FORMAT_VERSION, {"terminology": self.fingerprint})
-
-    @classmethod
-    def from_disk(cls, path: Path) -> NameTable:
-        """Load from a folder.
-
-        path (Path): What `to_disk` has written.
-        RETURNS (NameTable): The table.
-        RAISES (OSError): If a file is missing or damaged.
-        """
-        data = read_manifest(path / TABLE_FILE, FORMAT_VERSION, used=[f"{name}.npy" for name in ARRAYS])
-        keys, is_prefix, offsets, name_rows = (np.load(path / f"{name}.npy") for name in ARRAYS)
-        return cls(keys, is_prefix, offsets, name_rows, data["terminology"])
+def _combine(hashes: Iterable[int]) -> int:
+    key = 0
+    for word in hashes:
+        key = (key * int(MULTIPLIER) + word) % MODULO
+    return key
 
 
-def _make_arrays(hashes: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Make the arrays of a table from the words of all names, one after the other."""
+def _list_keys(names: pl.Series, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """List the keys of names that have words, their rows, and the keys of their beginnings."""
+    parts, lengths = [np.empty(0, dtype=np.uint64)], np.zeros(len(names), dtype=np.int64)
+    with show_progress(total=len(names), description="Reading the writing of names", unit="names") as progress:
+        for start in range(0, len(names), CHUNK):
+            chunk = [read_hashes(name) for name in names[start : start + CHUNK].to_list()]
+            lengths[start : start + len(chunk)] = [len(hashes) for hashes in chunk]
+            parts.append(np.array([word for hashes in chunk for word in hashes], dtype=np.uint64))
+            progress.update(len(chunk))
+    hashes = np.concatenate(parts)
     starts = np.cumsum(lengths) - lengths
-    rows = np.flatnonzero(lengths)
-    keys = np.zeros(len(rows), dtype=np.uint64)
-    of_prefixes, of_names, name_rows = [keys[:0]], [keys[:0]], [rows[:0]]
+    going_on = np.flatnonzero(lengths)
+    keys = np.zeros(len(going_on), dtype=np.uint64)
+    of_prefixes, of_names, name_rows = [keys[:0]], [keys[:0]], [going_on[:0]]
     length = 0
-    while len(rows):
-        keys = keys * MULTIPLIER + hashes[starts[rows] + length]
+    while len(going_on):
+        keys = keys * MULTIPLIER + hashes[starts[going_on] + length]
         length += 1
-        is_whole = lengths[rows] == length
+        is_whole = lengths[going_on] == length
         of_names.append(keys[is_whole])
-        name_rows.append(rows[is_whole])
-        rows, keys = rows[~is_whole], keys[~is_whole]
+        name_rows.append(rows[going_on[is_whole]])
+        going_on, keys = going_on[~is_whole], keys[~is_whole]
         of_prefixes.append(keys)
-    whole, prefixes = np.concatenate(of_names), np.concatenate(of_prefixes)
+    return np.concatenate(of_names), np.concatenate(name_rows), np.concatenate(of_prefixes)
+
+
+def _arrange(
+    whole: np.ndarray, rows: np.ndarray, prefixes: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Make the arrays of a table from keys of names, the names' rows, and keys of beginnings."""
     distinct = np.unique(np.concatenate([whole, prefixes]))
     is_prefix = np.zeros(len(distinct), dtype=bool)
     is_prefix[np.searchsorted(distinct, prefixes)] = True
     entries = np.searchsorted(distinct, whole)
-    order = np.lexsort((np.concatenate(name_rows), entries))
+    order = np.lexsort((rows, entries))
     offsets = np.concatenate([[0], np.cumsum(np.bincount(entries, minlength=len(distinct)))])
-    return distinct, is_prefix, offsets.astype(np.uint32), np.concatenate(name_rows)[order].astype(np.uint32)
+    return distinct, is_prefix, offsets.astype(np.uint32), rows[order].astype(np.uint32)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_sapbert.matching.words import INSIDE, own_case_forms, read_words
+from spacy_sapbert.retrieval.words import INSIDE, own_case_forms, read_words
 from spacy_sapbert.spelling import normal_words
 
 EQUAL = [
@@ -15,6 +15,13 @@ EQUAL = [
     ("TNFα", "TNF alpha"),
     ("x-ray", "X ray"),
     ("Diabetes mellitus, type 2", "diabetes mellitus, type II"),
+    ("Me\u0301nie\u0300re disease", "Ménière disease"),
+    ("Guillain-Barre\u0301", "guillain barré"),
+    ("hyper\xadtension", "hypertension"),
+    ("\ufeffas\u200bthma\u2060", "asthma"),
+    ("renal \u200bfailure", "renal failure"),
+    ("ＭＡＳＳ", "Maß"),
+    ("Ｈａｎｄ－ｆｏｏｔ", "hand foot"),
 ]
 DIFFERENT = [
     ("asthma, bronchitis", "asthma bronchitis"),
