@@ -88,7 +88,7 @@ def has_context(docs: Iterable[Doc], attributes: Mapping[str, Sequence[str]] = A
     RETURNS (bool): Whether one has.
     """
     stored = {name.partition("=")[0] for names in attributes.values() for name in names}
-    return any(_GRAPH in doc.user_data or not stored.isdisjoint(list_attributes(doc)) for doc in docs)
+    return any(_GRAPH in get_user_data(doc[:]) or not stored.isdisjoint(list_attributes(doc)) for doc in docs)
 
 
 def list_attributes(doc: Doc) -> Iterator[str]:
@@ -97,7 +97,7 @@ def list_attributes(doc: Doc) -> Iterator[str]:
     doc (Doc): The document.
     YIELDS (str): The name of an attribute, once for each span that has it.
     """
-    for key in doc.user_data:
+    for key in get_user_data(doc[:]):
         # Those of tokens have no end, those of the document no start.
         if isinstance(key, tuple) and len(key) == 4 and key[0] == "._." and key[3] is not None:
             yield key[1]

@@ -28,8 +28,8 @@ class OutsideErrors:
         "or was saved by another program. Take the file as it is in the download."
     )
     E477 = (
-        "The attribute {name} of a mention is {value!r:.80}, neither true nor false. Say which of its values counts, as "
-        "in --negated {name}=VALUE."
+        "The attribute {name} of a mention is {value!r:.80}, neither true nor false. Say which of its values counts, "
+        "as in --negated {name}=VALUE."
     )
 
     # E49x: the service
