@@ -6,7 +6,7 @@ extension has to be registered. What has its default value is stored nowhere.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from spacy.tokens import Doc, Span
@@ -45,6 +45,8 @@ ATTRIBUTES: Mapping[str, Sequence[str]] = {
     "historical": ("is_historical",),
     "hypothetical": ("is_hypothetical",),
 }
+# Reads the context of a mention, as `read_context` does.
+ContextReader = Callable[[Span], Context | None]
 # ConText leaves this in each document, even if it has nothing to say of any mention.
 _GRAPH = ("._.", "context_graph", None, None)
 
