@@ -45,8 +45,8 @@ ATTRIBUTES: Mapping[str, Sequence[str]] = {
     "historical": ("is_historical",),
     "hypothetical": ("is_hypothetical",),
 }
-# Reads the context of a mention, as `read_context` does.
-ContextReader = Callable[[Span], Context | None]
+# Reads the contexts of a document's mentions, as `read_contexts` does.
+ContextReader = Callable[[Sequence[Span]], "list[Context | None]"]
 # ConText leaves this in each document, even if it has nothing to say of any mention.
 _GRAPH = ("._.", "context_graph", None, None)
 
@@ -72,6 +72,21 @@ def read_context(
     if not found and not (has_context([span.doc], attributes) if is_known is None else is_known):
         return None
     return Context(**found)
+
+
+def read_contexts(
+    spans: Sequence[Span], attributes: Mapping[str, Sequence[str]] = ATTRIBUTES, *, is_known: bool | None = None
+) -> list[Context | None]:
+    """Read what is said of the mentions of one document.
+
+    spans (Sequence[Span]): The mentions.
+    attributes (Mapping[str, Sequence[str]]): As for `read_context`.
+    is_known (bool | None): As for `read_context`.
+    RETURNS (list[Context | None]): As for `read_context`, for each mention.
+    """
+    if is_known is None:
+        is_known = has_context([span.doc for span in spans[:1]], attributes)
+    return [read_context(span, attributes, is_known=is_known) for span in spans]
 
 
 def _is_true(value: Any, name: str, wanted: str) -> bool:

@@ -12,7 +12,7 @@ from typing import Any, get_args
 import spacy
 from spacy.tokens import Doc
 
-from ..context import ATTRIBUTES, ContextReader, has_context, list_attributes, read_context
+from ..context import ATTRIBUTES, ContextReader, has_context, list_attributes, read_contexts
 from ..errors import Errors
 from ..files import fill_folder, write_whole
 from .athena import AthenaTables
@@ -49,7 +49,7 @@ def export_docs(
     report (ExchangeReport): Gets what the format cannot hold.
     prefix (str): What is put before each id, such as "UMLS:".
     spans_keys (Sequence[str]): Span groups with further mentions.
-    attributes (Mapping[str, Sequence[str]]): What says whether a mention is negated, and such; see `read_context`.
+    attributes (Mapping[str, Sequence[str]]): What says whether a mention is negated, and such; see `read_contexts`.
     escape_formulas (bool): Put an apostrophe before cells of a table that look like a formula.
     RETURNS (dict[str, Any]): The counts, which are written beside the output as well.
     RAISES (ValueError): If there is no such format, or if it cannot hold a document and errors are not skipped.
@@ -202,7 +202,7 @@ def _make_reader(docs: Sequence[Doc], attributes: Mapping[str, Sequence[str]], r
     for word, names in attributes.items():
         for name in {name.partition("=")[0] for name in names if name not in ATTRIBUTES[word]} - stored:
             report.note_odd("attributes that no mention has: they are misspelt, or true of none", name)
-    return partial(read_context, attributes=attributes, is_known=has_context(docs, attributes))
+    return partial(read_contexts, attributes=attributes, is_known=has_context(docs, attributes))
 
 
 def write_report(output: Path, counts: dict[str, int], report: ExchangeReport) -> dict[str, Any]:

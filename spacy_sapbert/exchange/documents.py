@@ -13,7 +13,7 @@ from spacy.tokens import Doc, Span, SpanGroup
 
 from ..annotations import NIL, read_attribute
 from ..candidates import Candidate
-from ..context import Context, ContextReader, read_context, write_context
+from ..context import Context, ContextReader, read_contexts, write_context
 from ..linker_settings import ATTRIBUTE
 from .fields import number_name, trim_span
 from .report import ExchangeReport
@@ -91,20 +91,20 @@ def list_spans(doc: Doc, spans_keys: Sequence[str] = ()) -> list[Span]:
 
 
 def annotate(
-    doc_id: str, doc: Doc, spans_keys: Sequence[str] = (), read: ContextReader = read_context
+    doc_id: str, doc: Doc, spans_keys: Sequence[str] = (), read: ContextReader = read_contexts
 ) -> AnnotatedText:
     """Take text and mentions out of a document.
 
     doc_id (str): The document's name.
     doc (Doc): The document.
     spans_keys (Sequence[str]): Span groups with further mentions.
-    read (ContextReader): Reads the context of a mention.
+    read (ContextReader): Reads the contexts of mentions.
     RETURNS (AnnotatedText): They.
     """
-    annotations = []
-    for span in list_spans(doc, spans_keys):
+    spans, annotations = list_spans(doc, spans_keys), []
+    for span, context in zip(spans, read(spans), strict=True):
         place = span.start_char, span.end_char, span.label_, span.kb_id_
-        annotations.append(Annotation(*place, candidate=find_candidate(span), context=read(span)))
+        annotations.append(Annotation(*place, candidate=find_candidate(span), context=context))
     return AnnotatedText(doc_id, doc.text, annotations)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from spacy.tokens import Doc, Span
 
-from ..context import Context, ContextReader, read_context
+from ..context import Context, ContextReader, read_contexts
 from ..errors import Errors
 from ..files import write_whole
 from .code_systems import CODE_SYSTEMS, CodeSystem, normalize_source
@@ -112,18 +112,19 @@ class CodeableConcepts:
         return CONTROL.sub(" ", text)
 
     def list_rows(
-        self, docs: Iterable[Doc], spans_keys: Sequence[str] = (), read: ContextReader = read_context
+        self, docs: Iterable[Doc], spans_keys: Sequence[str] = (), read: ContextReader = read_contexts
     ) -> Iterator[dict[str, Any]]:
         """List the CodeableConcepts of documents.
 
         docs (Iterable[Doc]): The documents.
         spans_keys (Sequence[str]): Span groups with further mentions.
-        read (ContextReader): Reads the context of a mention.
+        read (ContextReader): Reads the contexts of mentions.
         YIELDS (dict[str, Any]): For each mention, `document`, `start` and `end` in code points, `label`, `context`,
             `resource`, `verificationStatus` if it is negated or uncertain, and `codeableConcept`.
         """
         for name, doc in name_docs(docs, self._report):
-            for span in list_spans(doc, spans_keys):
+            spans = list_spans(doc, spans_keys)
+            for span, context in zip(spans, read(spans), strict=True):
                 if not CONTROL.sub(" ", span.text).strip():
                     self._report.leave_out("mentions of white space, which are no text in FHIR", f"document {name}")
                     continue
@@ -132,7 +133,7 @@ class CodeableConcepts:
                     "start": span.start_char,
                     "end": span.end_char,
                     "label": span.label_,
-                    **describe_context(read(span)),
+                    **describe_context(context),
                     "codeableConcept": self.make(span, f"document {name}"),
                 }
 

@@ -11,7 +11,7 @@ from typing import Any
 from spacy.tokens import Doc, Span
 
 from .. import __version__
-from ..context import Context, ContextReader, read_context
+from ..context import Context, ContextReader, read_contexts
 from ..files import write_whole
 from ..terminology.codes import Key
 from .athena import AthenaTables, OmopConcept
@@ -92,7 +92,7 @@ class NoteNlp:
         athena: AthenaTables,
         spans_keys: Sequence[str] = (),
         first_id: int = 1,
-        read: ContextReader = read_context,
+        read: ContextReader = read_contexts,
     ) -> Iterator[dict[str, Any]]:
         """List the rows of documents: one for each mention, and more for a code that maps to several standard concepts,
         as OMOP's conventions have it.
@@ -101,21 +101,23 @@ class NoteNlp:
         athena (AthenaTables): The concepts.
         spans_keys (Sequence[str]): Span groups with further mentions.
         first_id (int): The note_nlp_id of the first row.
-        read (ContextReader): Reads the context of a mention.
+        read (ContextReader): Reads the contexts of mentions.
         YIELDS (dict[str, Any]): A row, with the columns of `COLUMNS`.
         RAISES (OSError): If one of Athena's files is not there.
         RAISES (ValueError): If a document is not named by a whole number, unless errors are skipped, or one of Athena's
             files is another one.
         """
         notes: list[tuple[int, Span]] = []
+        contexts: list[Context | None] = []
         for name, doc in name_docs(docs, self._report):
             if name.isascii() and name.isdecimal():
-                notes += [(int(name), span) for span in list_spans(doc, spans_keys)]
+                spans = list_spans(doc, spans_keys)
+                notes += [(int(name), span) for span in spans]
+                contexts += read(spans)
             else:
                 self._report.refuse(f"document {name}", "its name is no whole number", FORM)
         found = [self._list_keys(span) for _, span in notes]
         known = athena.find(key for keys in found for key in keys)
-        contexts = [read(span) for _, span in notes]
         # Who finds the past anywhere tells it from the present.
         has_past = any(context is not None and context.historical for context in contexts)
         number = first_id
