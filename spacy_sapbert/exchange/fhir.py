@@ -153,7 +153,8 @@ def describe_context(context: Context | None) -> dict[str, Any]:
         is_history = not (context.hypothetical or context.negated or context.uncertain)
         return {**described, "resource": "FamilyMemberHistory" if is_history else None}
     if context.negated or context.uncertain:
-        code = "refuted" if context.negated else "unconfirmed"
+        # What is perhaps not so is not refuted.
+        code = "unconfirmed" if context.uncertain else "refuted"
         described["verificationStatus"] = {"coding": [{"system": VERIFICATION, "code": code, "display": code.title()}]}
     return described
 

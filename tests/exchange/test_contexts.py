@@ -16,7 +16,7 @@ from spacy_sapbert.context import Context, read_context, write_context
 from spacy_sapbert.exchange.__main__ import app
 from spacy_sapbert.exchange.codes_of import CodeFinder
 from spacy_sapbert.exchange.documents import DOC_ID
-from spacy_sapbert.exchange.fhir import VERIFICATION, CodeableConcepts
+from spacy_sapbert.exchange.fhir import VERIFICATION, CodeableConcepts, describe_context
 from spacy_sapbert.exchange.formats import FORMATS
 from spacy_sapbert.exchange.report import ExchangeReport
 
@@ -106,6 +106,12 @@ def test_fhir_accepts_what_any_context_gives():
             condition = [{"code": row["codeableConcept"]}]
             relative = {"text": "mother"}
             FamilyMemberHistory(patient=patient, status="partial", relationship=relative, condition=condition)
+
+
+def test_what_is_perhaps_not_so_is_not_refuted():
+    described = describe_context(Context(negated=True, uncertain=True))
+    assert [coding["code"] for coding in described["verificationStatus"]["coding"]] == ["unconfirmed"]
+    assert described["context"] == ["negated", "uncertain"]
 
 
 def test_omop_says_whether_the_term_exists_and_when(tmp_path):
