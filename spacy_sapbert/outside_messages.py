@@ -27,6 +27,10 @@ class OutsideErrors:
         "{path} cannot be read as a table of Athena: {reason}. It is perhaps cut off, in another encoding than UTF-8, "
         "or was saved by another program. Take the file as it is in the download."
     )
+    E477 = (
+        "The attribute {name} of a mention is {value!r:.80}, neither true nor false. Say which of its values counts, "
+        "as in --negated {name}=VALUE."
+    )
 
     # E49x: the service
     E490 = "The request has more than {limit:,} bytes. Send fewer texts at once; `--max-body` sets the limit."

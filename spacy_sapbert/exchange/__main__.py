@@ -1,5 +1,6 @@
 """Convert linked documents, and annotations to documents: `python -m spacy_sapbert.exchange --help`."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -7,6 +8,7 @@ from typing import Annotated, Any, cast
 import typer
 from wasabi import msg
 
+from ..context import ATTRIBUTES, Context
 from ..terminology import Terminology
 from ..types import OnMalformed
 from .athena import AthenaTables
@@ -34,6 +36,18 @@ TerminologyOption = Annotated[
 IdSourceOption = Annotated[str | None, typer.Option(help="The source of ids without a prefix, such as MSH")]
 
 
+def _option(word: str) -> Any:
+    known = " and ".join(ATTRIBUTES[word])
+    return typer.Option(help=f"An attribute of spans, NAME or NAME=VALUE, for {word} mentions; repeat it. Else {known}")
+
+
+NegatedOption = Annotated[list[str] | None, _option("negated")]
+UncertainOption = Annotated[list[str] | None, _option("uncertain")]
+FamilyOption = Annotated[list[str] | None, _option("family")]
+HistoricalOption = Annotated[list[str] | None, _option("historical")]
+HypotheticalOption = Annotated[list[str] | None, _option("hypothetical")]
+
+
 @app.command("to")
 def export_command(
     format: Annotated[str, typer.Argument(help=WRITTEN)],
@@ -41,11 +55,22 @@ def export_command(
     output: Annotated[Path, typer.Argument(help="The file or the folder to write")],
     prefix: PrefixOption = "",
     spans_key: SpansOption = None,
+    negated: NegatedOption = None,
+    uncertain: UncertainOption = None,
+    family: FamilyOption = None,
+    historical: HistoricalOption = None,
+    hypothetical: HypotheticalOption = None,
+    escape_formulas: Annotated[
+        bool,
+        typer.Option("--escape-formulas", help="csv, tsv: put an apostrophe before what looks like a formula"),
+    ] = False,
     errors: ErrorsOption = "raise",
 ) -> None:
     """Write linked documents in another format."""
+    attributes = _choose_attributes(negated, uncertain, family, historical, hypothetical)
     report = ExchangeReport(cast(OnMalformed, errors))
-    _show(output, export_docs(format, docs, output, report, prefix=prefix, spans_keys=spans_key or ()))
+    options: dict[str, Any] = {"attributes": attributes, "escape_formulas": escape_formulas}
+    _show(output, export_docs(format, docs, output, report, prefix=prefix, spans_keys=spans_key or (), **options))
 
 
 @app.command("from")
@@ -78,13 +103,19 @@ def fhir_command(
         list[str] | None, typer.Option(help="The version of a source: SOURCE=VERSION; repeat it")
     ] = None,
     spans_key: SpansOption = None,
+    negated: NegatedOption = None,
+    uncertain: UncertainOption = None,
+    family: FamilyOption = None,
+    historical: HistoricalOption = None,
+    hypothetical: HypotheticalOption = None,
 ) -> None:
-    """Write a CodeableConcept of FHIR for each mention."""
+    """Write a CodeableConcept of FHIR for each mention, and what its context means for the record."""
+    attributes = _choose_attributes(negated, uncertain, family, historical, hypothetical)
     report = ExchangeReport()
     codes = CodeFinder(Terminology.from_disk(terminology) if terminology else None, id_source)
     systems, versions = parse_pairs(system or (), "--system"), parse_pairs(version or (), "--version")
     concepts = CodeableConcepts(codes, report, sources=source or (), systems=systems, versions=versions)
-    _show(output, export_concepts(docs, output, concepts, report, spans_keys=spans_key or ()))
+    _show(output, export_concepts(docs, output, concepts, report, spans_keys=spans_key or (), attributes=attributes))
 
 
 @app.command("to-omop")
@@ -102,16 +133,26 @@ def omop_command(
     first_id: Annotated[int, typer.Option(help="The note_nlp_id of the first row")] = 1,
     nlp_date: Annotated[datetime | None, typer.Option(formats=["%Y-%m-%d"], help="Today if not given")] = None,
     spans_key: SpansOption = None,
+    negated: NegatedOption = None,
+    uncertain: UncertainOption = None,
+    family: FamilyOption = None,
+    historical: HistoricalOption = None,
+    hypothetical: HypotheticalOption = None,
     errors: ErrorsOption = "raise",
 ) -> None:
     """Write rows of OMOP's table NOTE_NLP (CDM 5.4) for mentions. Documents are named by their note_id."""
+    attributes = _choose_attributes(negated, uncertain, family, historical, hypothetical)
     report = ExchangeReport(cast(OnMalformed, errors))
     codes = CodeFinder(Terminology.from_disk(terminology) if terminology else None, id_source)
     names, day = parse_pairs(vocabulary or (), "--vocabulary"), nlp_date.date() if nlp_date else None
     notes = NoteNlp(codes, report, vocabularies=names, sources=source or (), nlp_date=day)
     athena = AthenaTables(concepts, relationships)
-    data = export_notes(docs, output, notes, report, athena, spans_keys=spans_key or (), first_id=first_id)
-    _show(output, data)
+    options: dict[str, Any] = {"spans_keys": spans_key or (), "first_id": first_id, "attributes": attributes}
+    _show(output, export_notes(docs, output, notes, report, athena, **options))
+
+
+def _choose_attributes(*given: list[str] | None) -> dict[str, Sequence[str]]:
+    return {word: names or ATTRIBUTES[word] for word, names in zip(Context._fields, given, strict=True)}
 
 
 def _show(output: Path, data: dict[str, Any]) -> None:

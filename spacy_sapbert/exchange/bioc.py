@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from .documents import AnnotatedText, Annotation
-from .fields import ID_SEPARATOR, find_fault_of_id, find_misfit, read_kb_id, write_ids
+from .fields import ID_SEPARATOR, find_fault_of_id, find_misfit, read_flags, read_kb_id, write_flags, write_ids
 from .inputs import read_json
 from .offsets import decode_mentions
 from .report import ExchangeReport
@@ -75,7 +75,8 @@ def _read_document(document: dict[str, Any], place: str, report: ExchangeReport,
             continue
         infons = annotation.get("infons", {})
         kb_id = read_kb_id(str(infons.get(IDS) or ""), prefix)
-        annotations.append(Annotation(start, end, str(infons.get(LABEL) or ""), kb_id, place))
+        label = str(infons.get(LABEL) or "")
+        annotations.append(Annotation(start, end, label, kb_id, place, context=read_flags(infons)))
     return AnnotatedText(str(document["id"]), text, annotations)
 
 
@@ -108,10 +109,12 @@ def _make_document(document: AnnotatedText, prefix: str, report: ExchangeReport)
             report.refuse(f"document {document.doc_id}: {mention!r:.60}", fault, FORM)
             continue
         ids = ID_SEPARATOR.join(write_ids(annotation.kb_id, prefix))
+        infons: dict[str, str] = {LABEL: annotation.label, **({IDS: ids} if ids else {})}
+        infons |= {word: flag for word, flag in write_flags(annotation.context).items() if flag}
         annotations.append(
             {
                 "id": str(number),
-                "infons": {LABEL: annotation.label, **({IDS: ids} if ids else {})},
+                "infons": infons,
                 "text": mention,
                 "locations": [{"offset": annotation.start, "length": annotation.end - annotation.start}],
             }

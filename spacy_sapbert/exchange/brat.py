@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ..context import Context
 from .documents import AnnotatedText, Annotation
 from .fields import ID_SEPARATOR, find_fault_of_id, plain_text, read_kb_id, write_ids
 from .inputs import name_file, read_lines, read_text
@@ -16,6 +17,8 @@ FORM = "T1, tab, type start end, tab, mention; and N1, tab, Reference T1 id, tab
 SPANS = re.compile(r"(\S+) (\d+ \d+(?:;\d+ \d+)*)")
 REFERENCE = re.compile(r"\S+ (T\S+) (\S+)")
 # Brat's own parser asks for the name of a resource before each id.
+# The attributes of mentions that stand for the fields of a context: A1, tab, Negated T1.
+ATTRIBUTE = re.compile(rf"A\S*\t({'|'.join(word.title() for word in Context._fields)}) (T\S+)")
 RESOURCE = re.compile(r"[^:\s]+:\S+")
 
 
@@ -27,6 +30,7 @@ class BratMention:
     places (list[tuple[int, int]]): Starts and ends of its pieces, in code points.
     text (str): The pieces with spaces between them.
     ids (list[str]): The ids of its normalizations, as written.
+    words (list[str]): What its attributes say of its context.
     place (str): The file and line.
     """
 
@@ -35,6 +39,7 @@ class BratMention:
     text: str
     place: str
     ids: list[str] = field(default_factory=list)
+    words: list[str] = field(default_factory=list)
 
     def is_in_pieces(self, text: str) -> bool:
         """Tell whether there is more than white space between the pieces. Brat has a piece for each line.
@@ -57,6 +62,7 @@ def parse_brat(text: str, lines: Iterable[tuple[int, str]], label: str, report: 
     """
     mentions: dict[str, BratMention] = {}
     ids: dict[str, list[str]] = {}
+    words: dict[str, list[str]] = {}
     for number, line in lines:
         place = f"{label}, line {number}"
         fields = line.split("\t")
@@ -72,14 +78,17 @@ def parse_brat(text: str, lines: Iterable[tuple[int, str]], label: str, report: 
                 mentions[fields[0]] = mention
         elif reference:
             ids.setdefault(reference[1], []).append(reference[2])
+        elif attribute := ATTRIBUTE.fullmatch(line):
+            words.setdefault(attribute[2], []).append(attribute[1].lower())
         elif line.startswith(("T", "N")):
             report.refuse(place, f"an unknown line, or a second {fields[0]}: {line!r:.60}", FORM)
         elif line.strip():
             report.leave_out("annotations that are neither mentions nor normalizations", place)
     for name, mention in mentions.items():
-        mention.ids = ids.pop(name, [])
-    for name in ids:
-        report.leave_out("normalizations of no mention", f"{label}: {name}")
+        mention.ids, mention.words = ids.pop(name, []), words.pop(name, [])
+    for kind, of_none in (("normalizations", ids), ("attributes", words)):
+        for name in of_none:
+            report.leave_out(f"{kind} of no mention", f"{label}: {name}")
     return list(mentions.values())
 
 
@@ -122,7 +131,9 @@ def _make_annotation(text: str, mention: BratMention, prefix: str, report: Excha
         report.leave_out("mentions in several pieces", f"{mention.place}: {mention.text!r:.60}")
         return None
     kb_id = read_kb_id(ID_SEPARATOR.join(mention.ids), prefix)
-    return Annotation(mention.places[0][0], mention.places[-1][1], mention.type, kb_id, mention.place)
+    context = Context(**dict.fromkeys(mention.words, True)) if mention.words else None
+    start, end = mention.places[0][0], mention.places[-1][1]
+    return Annotation(start, end, mention.type, kb_id, mention.place, context=context)
 
 
 def write_brat(documents: Iterable[AnnotatedText], folder: Path, report: ExchangeReport, prefix: str = "") -> None:
@@ -134,15 +145,16 @@ def write_brat(documents: Iterable[AnnotatedText], folder: Path, report: Exchang
         a line break, because brat has a piece for each line.
     prefix (str): What is put before each id, such as "UMLS:". Brat shows ids only that have a resource before a colon.
     """
+    taken: set[str] = set()
     for document in documents:
-        name = name_file(document.doc_id, report)
+        name = name_file(document.doc_id, taken, report)
         (folder / f"{name}.txt").write_bytes(document.text.encode("utf8"))
         lines = list(_make_lines(document, prefix, report))
         (folder / f"{name}.ann").write_bytes("".join(f"{line}\n" for line in lines).encode("utf8"))
 
 
 def _make_lines(document: AnnotatedText, prefix: str, report: ExchangeReport) -> Iterator[str]:
-    n_mentions = n_references = 0
+    n_mentions = n_references = n_attributes = 0
     for annotation in document.annotations:
         mention = document.text[annotation.start : annotation.end]
         place = f"document {document.doc_id}: {mention!r:.60}"
@@ -158,6 +170,9 @@ def _make_lines(document: AnnotatedText, prefix: str, report: ExchangeReport) ->
             if not RESOURCE.fullmatch(id_):
                 report.note_odd("ids without a resource and a colon, which brat does not show", f"{place}: {id_}")
             yield f"N{n_references}\tReference T{n_mentions} {id_}\t{written}"
+        for word in annotation.context.words if annotation.context else ():
+            n_attributes += 1
+            yield f"A{n_attributes}\t{word.title()} T{n_mentions}"
 
 
 def _find_unwritable(annotation: Annotation, mention: str) -> str | None:

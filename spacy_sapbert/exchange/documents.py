@@ -13,8 +13,9 @@ from spacy.tokens import Doc, Span, SpanGroup
 
 from ..annotations import NIL, read_attribute
 from ..candidates import Candidate
+from ..context import Context, ContextReader, read_contexts, write_context
 from ..linker_settings import ATTRIBUTE
-from .fields import trim_span
+from .fields import number_name, trim_span
 from .report import ExchangeReport
 
 # The document's id in `Doc.user_data`, and the span group of mentions that overlap an entity.
@@ -35,6 +36,7 @@ class Annotation:
     kb_id (str): Its ids with "|" between them; "NIL" for no concept, and "" where nobody has said which concept it is.
     place (str): The file and line, for messages.
     candidate (Candidate | None): What the linker says of the concept.
+    context (Context | None): Whether it is negated, and such; None where nobody has said.
     """
 
     start: int
@@ -43,6 +45,7 @@ class Annotation:
     kb_id: str = ""
     place: str = field(default="", compare=False)
     candidate: Candidate | None = field(default=None, compare=False)
+    context: Context | None = None
 
 
 @dataclass(frozen=True)
@@ -68,11 +71,10 @@ def name_docs(docs: Iterable[Doc], report: ExchangeReport) -> Iterator[tuple[str
     """
     known: set[str] = set()
     for number, doc in enumerate(docs, 1):
-        name = given = str(doc.user_data.get(DOC_ID) or f"document-{number}")
-        if name in known:
-            name = f"{given}#{number}"
+        given = str(doc.user_data.get(DOC_ID) or f"document-{number}")
+        name = number_name(given, known, number)
+        if name != given:
             report.note_odd("documents with the name of another one, which get a number", f"document {name}")
-        known.add(name)
         yield name, doc
 
 
@@ -88,19 +90,21 @@ def list_spans(doc: Doc, spans_keys: Sequence[str] = ()) -> list[Span]:
     return list({(span.start_char, span.end_char, span.label_, span.kb_id_): span for span in spans}.values())
 
 
-def annotate(doc_id: str, doc: Doc, spans_keys: Sequence[str] = ()) -> AnnotatedText:
+def annotate(
+    doc_id: str, doc: Doc, spans_keys: Sequence[str] = (), read: ContextReader = read_contexts
+) -> AnnotatedText:
     """Take text and mentions out of a document.
 
     doc_id (str): The document's name.
     doc (Doc): The document.
     spans_keys (Sequence[str]): Span groups with further mentions.
+    read (ContextReader): Reads the contexts of mentions.
     RETURNS (AnnotatedText): They.
     """
-    spans = list_spans(doc, spans_keys)
-    annotations = [
-        Annotation(span.start_char, span.end_char, span.label_, span.kb_id_, candidate=find_candidate(span))
-        for span in spans
-    ]
+    spans, annotations = list_spans(doc, spans_keys), []
+    for span, context in zip(spans, read(spans), strict=True):
+        place = span.start_char, span.end_char, span.label_, span.kb_id_
+        annotations.append(Annotation(*place, candidate=find_candidate(span), context=context))
     return AnnotatedText(doc_id, doc.text, annotations)
 
 
@@ -186,6 +190,8 @@ def _cut_span(doc: Doc, annotation: Annotation, start: int, end: int, mode: str)
         return None
     label, kb_id = annotation.label or LABEL, annotation.kb_id
     span: Span | None = doc.char_span(start, end, label=label, kb_id=kb_id, alignment_mode=mode)
+    if span is not None and annotation.context is not None:
+        write_context(span, annotation.context)
     return span
 
 

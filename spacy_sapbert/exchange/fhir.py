@@ -10,6 +10,7 @@ from typing import Any
 
 from spacy.tokens import Doc, Span
 
+from ..context import Context, ContextReader, read_contexts
 from ..errors import Errors
 from ..files import write_whole
 from .code_systems import CODE_SYSTEMS, CodeSystem, normalize_source
@@ -19,6 +20,8 @@ from .report import ExchangeReport
 
 # What FHIR allows in a code, and the characters that it allows in no string.
 CODE = re.compile(r"[^\s]+( [^\s]+)*")
+# How certain it is that the patient has a condition: the values of Condition.verificationStatus.
+VERIFICATION = "http://terminology.hl7.org/CodeSystem/condition-ver-status"
 CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 
 
@@ -108,16 +111,20 @@ class CodeableConcepts:
             self._report.note_odd("texts with control characters, which become spaces", f"{place}: {text!r:.60}")
         return CONTROL.sub(" ", text)
 
-    def list_rows(self, docs: Iterable[Doc], spans_keys: Sequence[str] = ()) -> Iterator[dict[str, Any]]:
+    def list_rows(
+        self, docs: Iterable[Doc], spans_keys: Sequence[str] = (), read: ContextReader = read_contexts
+    ) -> Iterator[dict[str, Any]]:
         """List the CodeableConcepts of documents.
 
         docs (Iterable[Doc]): The documents.
         spans_keys (Sequence[str]): Span groups with further mentions.
-        YIELDS (dict[str, Any]): For each mention, `document`, `start` and `end` in code points, `label` and
-            `codeableConcept`.
+        read (ContextReader): Reads the contexts of mentions.
+        YIELDS (dict[str, Any]): For each mention, `document`, `start` and `end` in code points, `label`, `context`,
+            `resource`, `verificationStatus` if it is negated or uncertain, and `codeableConcept`.
         """
         for name, doc in name_docs(docs, self._report):
-            for span in list_spans(doc, spans_keys):
+            spans = list_spans(doc, spans_keys)
+            for span, context in zip(spans, read(spans), strict=True):
                 if not CONTROL.sub(" ", span.text).strip():
                     self._report.leave_out("mentions of white space, which are no text in FHIR", f"document {name}")
                     continue
@@ -126,8 +133,30 @@ class CodeableConcepts:
                     "start": span.start_char,
                     "end": span.end_char,
                     "label": span.label_,
+                    **describe_context(context),
                     "codeableConcept": self.make(span, f"document {name}"),
                 }
+
+
+def describe_context(context: Context | None) -> dict[str, Any]:
+    """Say what a mention means for the patient's record.
+
+    context (Context | None): The mention's context.
+    RETURNS (dict[str, Any]): `context` as a list of words, null where nobody has said; `resource`: "Condition" for the
+        patient, "FamilyMemberHistory" for a relative, null for what is neither; and a Condition's `verificationStatus`.
+    """
+    if context is None:
+        return {"context": None, "resource": "Condition"}
+    described: dict[str, Any] = {"context": context.words, "resource": "Condition"}
+    if context.hypothetical or context.family:
+        # FamilyMemberHistory has no way to say that a relative does not have a condition, or perhaps.
+        is_history = not (context.hypothetical or context.negated or context.uncertain)
+        return {**described, "resource": "FamilyMemberHistory" if is_history else None}
+    if context.negated or context.uncertain:
+        # What is perhaps not so is not refuted.
+        code = "unconfirmed" if context.uncertain else "refuted"
+        described["verificationStatus"] = {"coding": [{"system": VERIFICATION, "code": code, "display": code.title()}]}
+    return described
 
 
 def write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from ..annotations import NIL
+from ..context import Context
 
 # Between several ids of one mention in `kb_id_`.
 ID_SEPARATOR = "|"
@@ -27,6 +30,44 @@ def split_ids(raw: str, *, keep_prefixes: bool = False) -> list[str]:
     parts = ANY_ID_SEPARATOR.split(raw)
     ids = (part.strip() if keep_prefixes else PREFIX.sub("", part.strip()).strip() for part in parts)
     return list(dict.fromkeys(part for part in ids if part.lower() not in NIL_SIGNS))
+
+
+def number_name(name: str, taken: set[str], number: int = 2) -> str:
+    """Number a name until no other is the same, and take it.
+
+    name (str): The name.
+    taken (set[str]): The names that are taken; gets this one.
+    number (int): The first number to try, if the name is taken.
+    RETURNS (str): The name, with "#" and a number behind it if it was taken.
+    """
+    free = name
+    while free in taken:
+        free, number = f"{name}#{number}", number + 1
+    taken.add(free)
+    return free
+
+
+def write_flags(context: Context | None) -> dict[str, str]:
+    """Make text of a context.
+
+    context (Context | None): The context.
+    RETURNS (dict[str, str]): "true" or "false" for each of its fields; "" where nobody has said.
+    """
+    if context is None:
+        return dict.fromkeys(Context._fields, "")
+    return {word: str(is_true).lower() for word, is_true in context._asdict().items()}
+
+
+def read_flags(values: Mapping[str, Any]) -> Context | None:
+    """Make a context of text.
+
+    values (Mapping[str, Any]): The values, of which those of the fields of a context are read.
+    RETURNS (Context | None): The context; None if no value is true or false.
+    """
+    flags = {word: str(values.get(word, "")).lower() for word in Context._fields}
+    if not {"true", "false"} & set(flags.values()):
+        return None
+    return Context(**{word: flag == "true" for word, flag in flags.items()})
 
 
 def plain_text(text: str) -> str:

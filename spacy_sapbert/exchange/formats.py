@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,20 +27,22 @@ class Format(NamedTuple):
     read (Reader | None): Reads it.
     write (Writer | None): Writes it.
     is_folder (bool): Whether it is a folder, not a file.
+    has_context (bool): Whether it can say that a mention is negated, and such.
     """
 
     read: Reader | None
     write: Writer | None
     is_folder: bool = False
+    has_context: bool = True
 
 
 FORMATS = {
     "bioc": Format(read_bioc, write_bioc),
     "brat": Format(read_brat, write_brat, is_folder=True),
     "csv": Format(read_csv, write_csv, is_folder=True),
-    "inception": Format(read_inception, write_inception, is_folder=True),
+    "inception": Format(read_inception, write_inception, is_folder=True, has_context=False),
     "prodigy": Format(read_prodigy, None),
-    "pubtator": Format(read_pubtator, write_pubtator),
+    "pubtator": Format(read_pubtator, write_pubtator, has_context=False),
     "tsv": Format(read_tsv, write_tsv, is_folder=True),
 }
 
@@ -57,14 +60,20 @@ def find_reader(name: str) -> Reader:
     return known[name]
 
 
-def find_writer(name: str) -> Writer:
+def find_writer(name: str, *, escape_formulas: bool = False) -> Writer:
     """Find the writer of a format.
 
     name (str): The format.
+    escape_formulas (bool): Put an apostrophe before cells that programs for tables take for a formula.
     RETURNS (Writer): Its writer.
-    RAISES (ValueError): If there is none.
+    RAISES (ValueError): If there is none, or it writes no cells.
     """
-    known = {name: format_.write for name, format_ in FORMATS.items() if format_.write}
+    known: dict[str, Writer] = {name: format_.write for name, format_ in FORMATS.items() if format_.write}
+    direction = "write"
+    if escape_formulas:
+        tables = {"csv": write_csv, "tsv": write_tsv}
+        known = {name: partial(write, escape_formulas=True) for name, write in tables.items()}
+        direction = "write with formulas escaped"
     if name not in known:
-        raise ValueError(Errors.E473.format(name=name, direction="write", known=", ".join(known)))
+        raise ValueError(Errors.E473.format(name=name, direction=direction, known=", ".join(known)))
     return known[name]

@@ -91,10 +91,11 @@ def write_inception(documents: Iterable[AnnotatedText], folder: Path, report: Ex
     report (ExchangeReport): Gets ids that would be read back as others.
     prefix (str): What is put before each id, such as "http://purl.obolibrary.org/obo/".
     """
+    taken: set[str] = set()
     for document in documents:
         data = _make_cas(document, report, prefix)
         text = json.dumps(data, ensure_ascii=False, indent=1)
-        (folder / f"{name_file(document.doc_id, report)}.json").write_text(text, encoding="utf8", newline="\n")
+        (folder / f"{name_file(document.doc_id, taken, report)}.json").write_text(text, encoding="utf8", newline="\n")
 
 
 def _make_cas(document: AnnotatedText, report: ExchangeReport, prefix: str) -> dict[str, Any]:

@@ -9,20 +9,26 @@ from typing import Any
 from urllib.parse import quote
 
 from ..errors import Errors
+from .fields import number_name
 from .report import ExchangeReport
 
 
-def name_file(name: str, report: ExchangeReport) -> str:
+def name_file(name: str, taken: set[str], report: ExchangeReport) -> str:
     """Make a file's name of a document's.
 
     name (str): The document's name.
+    taken (set[str]): The names of the folder's other files in small letters; gets this one.
     report (ExchangeReport): Counts names that a file cannot have.
-    RETURNS (str): The name, with "%" and numbers for characters that files cannot have in their names everywhere.
+    RETURNS (str): The name, with "%" and numbers for characters that files cannot have in their names everywhere, and
+            "#" and a number if another differs in capitals only.
     """
     written = quote(name, safe=" #()+,;=@[]")
     if written != name:
         report.note_odd("documents whose names are no file names, with % for other characters", name)
-    return written
+    number = number_name(written.lower(), taken)[len(written) :]
+    if number:
+        report.note_odd("documents whose names differ in capitals only, which get a number", name)
+    return written + number
 
 
 def read_text(path: Path, report: ExchangeReport) -> str | None:

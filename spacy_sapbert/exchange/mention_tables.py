@@ -8,21 +8,33 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
+from ..context import Context
 from ..errors import Errors
 from .documents import AnnotatedText, Annotation
-from .fields import ID_SEPARATOR, write_ids
+from .fields import ID_SEPARATOR, read_flags, write_flags, write_ids
 from .inputs import parse_json, read_lines, read_text
 from .report import ExchangeReport
 
 TEXTS = "texts.jsonl"
-COLUMNS = ("document", "start", "end", "label", "id", "mention", "name", "canonical_name", "score", "probability")
-READ = COLUMNS[:6]
+READ = ("document", "start", "end", "label", "id", "mention")
+OF_CANDIDATE = ("name", "canonical_name", "score", "probability")
+COLUMNS = (*READ, *OF_CANDIDATE, *Context._fields)
+# Programs for tables take a cell that begins with one of these for a formula. With the mark before it, it is text.
+FORMULA, MARK = tuple("=+-@\t\r'"), "'"
+# A column that says that cells have the mark: it is in each row.
+MARKED = "escaped"
 FORM = f"a table with the columns {', '.join(READ)}"
 TEXT_FORM = '{"document": "1", "text": "a cold"}'
 
 
 def write_table(
-    documents: Iterable[AnnotatedText], folder: Path, report: ExchangeReport, prefix: str = "", *, ending: str
+    documents: Iterable[AnnotatedText],
+    folder: Path,
+    report: ExchangeReport,
+    prefix: str = "",
+    *,
+    ending: str,
+    escape_formulas: bool = False,
 ) -> None:
     """Write a table of mentions, and the texts as lines of JSON.
 
@@ -31,13 +43,14 @@ def write_table(
     report (ExchangeReport): Gets mentions with a null character, which a table cannot hold.
     prefix (str): What is put before each id, such as "UMLS:".
     ending (str): "csv" or "tsv".
+    escape_formulas (bool): Put an apostrophe before cells that programs for tables take for a formula.
     """
     table = (folder / f"mentions.{ending}").open("w", encoding="utf8", newline="")
     texts = (folder / TEXTS).open("w", encoding="utf8", newline="\n")
     with table, texts:
         # Texts in quotation marks: a carriage return in a mention would otherwise end its row.
         writer = csv.writer(table, delimiter=_DELIMITERS[ending], lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
-        writer.writerow(COLUMNS)
+        writer.writerow([*COLUMNS, MARKED] if escape_formulas else COLUMNS)
         for document in documents:
             texts.write(json.dumps({"document": document.doc_id, "text": document.text}, ensure_ascii=False) + "\n")
             for annotation in document.annotations:
@@ -47,12 +60,17 @@ def write_table(
                 if any("\0" in str(value) for value in values):
                     report.refuse(f"document {document.doc_id}: {mention!r:.60}", "a null character", FORM)
                 else:
-                    writer.writerow([*values, *_describe(annotation)])
+                    cells = [*values, *_describe(annotation), *write_flags(annotation.context).values()]
+                    writer.writerow([*map(_escape, cells), MARK] if escape_formulas else cells)
 
 
 def _describe(annotation: Annotation) -> list[object]:
     candidate = annotation.candidate
-    return [candidate.get(column, "") for column in COLUMNS[6:]] if candidate else [""] * len(COLUMNS[6:])
+    return [candidate.get(column, "") for column in OF_CANDIDATE] if candidate else [""] * len(OF_CANDIDATE)
+
+
+def _escape(cell: object) -> object:
+    return MARK + cell if isinstance(cell, str) and cell.startswith(FORMULA) else cell
 
 
 def read_table(folder: Path, report: ExchangeReport, prefix: str = "", *, ending: str) -> Iterator[AnnotatedText]:
@@ -64,7 +82,7 @@ def read_table(folder: Path, report: ExchangeReport, prefix: str = "", *, ending
     ending (str): "csv" or "tsv".
     YIELDS (AnnotatedText): The documents in the order of the texts.
     """
-    texts = dict(_read_texts(folder / TEXTS, report))
+    texts = _read_texts(folder / TEXTS, report)
     annotations: dict[str, list[Annotation]] = {name: [] for name in texts}
     for name, annotation in _read_rows(folder / f"mentions.{ending}", texts, report, prefix):
         annotations[name].append(annotation)
@@ -72,7 +90,8 @@ def read_table(folder: Path, report: ExchangeReport, prefix: str = "", *, ending
         yield AnnotatedText(name, text, annotations[name])
 
 
-def _read_texts(path: Path, report: ExchangeReport) -> Iterator[tuple[str, str]]:
+def _read_texts(path: Path, report: ExchangeReport) -> dict[str, str]:
+    texts: dict[str, str] = {}
     for number, line in read_lines(path, report):
         place = f"{path.name}, line {number}"
         if not line.strip():
@@ -80,8 +99,11 @@ def _read_texts(path: Path, report: ExchangeReport) -> Iterator[tuple[str, str]]
         row = parse_json(line, place, report, TEXT_FORM)
         if not isinstance(row, dict) or not isinstance(row.get("text"), str) or "document" not in row:
             report.refuse(place, "no document with a text", TEXT_FORM)
+        elif (name := str(row["document"])) in texts:
+            report.refuse(place, f"a second document {name!r:.80}, so that its mentions could be of either", TEXT_FORM)
         else:
-            yield str(row["document"]), row["text"]
+            texts[name] = row["text"]
+    return texts
 
 
 def _read_rows(
@@ -101,13 +123,17 @@ def _read_rows(
     missing = [column for column in READ if column not in header]
     if missing:
         raise ValueError(Errors.E475.format(path=path, missing=", ".join(missing), found=", ".join(header)[:200]))
-    places = [header.index(column) for column in READ]
+    is_marked = MARKED in header
     for number, row in enumerate(rows[1:], 2):
         place = f"{path.name}, row {number}"
         if not any(row):
             continue
-        name, start, end, label, ids, mention = (row[i] if i < len(row) else "" for i in places)
-        text = texts.get(name)
+        # A short row has no values at its end.
+        cells = dict.fromkeys(header, "") | dict(zip(header, row, strict=False))
+        if is_marked:
+            cells = {column: cell.removeprefix(MARK) for column, cell in cells.items()}
+        name, start, end, label, ids, mention = (cells[column] for column in READ)
+        text, flags = texts.get(name), [cells.get(word, "").lower() for word in Context._fields]
         if text is None or not (start.isdecimal() and end.isdecimal()):
             report.refuse(place, f"no such document as {name!r:.40}, or offsets that are no numbers", FORM)
         elif text[int(start) : int(end)] != mention:
@@ -115,9 +141,11 @@ def _read_rows(
             report.refuse(
                 place, f"the text from {start} to {end} is {found!r:.80}, but the mention is {mention!r:.80}", FORM
             )
+        elif not {"", "true", "false"}.issuperset(flags):
+            report.refuse(place, f"{', '.join(Context._fields)} are {flags!r:.80}, not all true or false", FORM)
         else:
             kb_id = ID_SEPARATOR.join(id_.removeprefix(prefix) for id_ in ids.split(ID_SEPARATOR))
-            yield name, Annotation(int(start), int(end), label, kb_id, place)
+            yield name, Annotation(int(start), int(end), label, kb_id, place, context=read_flags(cells))
 
 
 _DELIMITERS = {"csv": ",", "tsv": "\t"}

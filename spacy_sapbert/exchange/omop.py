@@ -11,6 +11,7 @@ from typing import Any
 from spacy.tokens import Doc, Span
 
 from .. import __version__
+from ..context import Context, ContextReader, read_contexts
 from ..files import write_whole
 from ..terminology.codes import Key
 from .athena import AthenaTables, OmopConcept
@@ -86,7 +87,12 @@ class NoteNlp:
         self._date = nlp_date or date.today()
 
     def list_rows(
-        self, docs: Iterable[Doc], athena: AthenaTables, spans_keys: Sequence[str] = (), first_id: int = 1
+        self,
+        docs: Iterable[Doc],
+        athena: AthenaTables,
+        spans_keys: Sequence[str] = (),
+        first_id: int = 1,
+        read: ContextReader = read_contexts,
     ) -> Iterator[dict[str, Any]]:
         """List the rows of documents: one for each mention, and more for a code that maps to several standard concepts,
         as OMOP's conventions have it.
@@ -95,28 +101,34 @@ class NoteNlp:
         athena (AthenaTables): The concepts.
         spans_keys (Sequence[str]): Span groups with further mentions.
         first_id (int): The note_nlp_id of the first row.
+        read (ContextReader): Reads the contexts of mentions.
         YIELDS (dict[str, Any]): A row, with the columns of `COLUMNS`.
         RAISES (OSError): If one of Athena's files is not there.
         RAISES (ValueError): If a document is not named by a whole number, unless errors are skipped, or one of Athena's
             files is another one.
         """
         notes: list[tuple[int, Span]] = []
+        contexts: list[Context | None] = []
         for name, doc in name_docs(docs, self._report):
             if name.isascii() and name.isdecimal():
-                notes += [(int(name), span) for span in list_spans(doc, spans_keys)]
+                spans = list_spans(doc, spans_keys)
+                notes += [(int(name), span) for span in spans]
+                contexts += read(spans)
             else:
                 self._report.refuse(f"document {name}", "its name is no whole number", FORM)
         found = [self._list_keys(span) for _, span in notes]
         known = athena.find(key for keys in found for key in keys)
+        # Who finds the past anywhere tells it from the present.
+        has_past = any(context is not None and context.historical for context in contexts)
         number = first_id
-        for (note_id, span), keys in zip(notes, found, strict=True):
+        for (note_id, span), keys, context in zip(notes, found, contexts, strict=True):
             concepts = [known[key] for key in keys if key in known]
             # A code that is standard is nearer to the concept than what another code maps to.
             in_order = sorted(concepts, key=lambda concept: not concept.is_standard)
             standard = next((concept.standard for concept in in_order if concept.standard), ())
             reason = "" if standard else self._explain(span, keys, concepts)
             source = concepts[0].concept_id if concepts else NO_CONCEPT
-            row = self._make_row(note_id, span, source, reason)
+            row = self._make_row(note_id, span, source, reason) | _describe(context, reason, has_past)
             for concept_id in standard or (NO_CONCEPT,):
                 yield {**row, "note_nlp_id": number, "note_nlp_concept_id": concept_id}
                 number += 1
@@ -141,7 +153,6 @@ class NoteNlp:
             "note_nlp_source_concept_id": source_concept,
             "nlp_system": f"spacy-sapbert {__version__}",
             "nlp_date": self._date.isoformat(),
-            "term_modifiers": f"unmapped={reason}" if reason else "",
         }
         if len(row["lexical_variant"]) < len(span.text):
             self._report.note_odd("mentions that are too long for their column, and were cut", place)
@@ -154,6 +165,19 @@ class NoteNlp:
         if not keys:
             return "the concept has no code in a vocabulary of Athena"
         return "its codes stand for no standard concept" if concepts else "CONCEPT.csv has none of its codes"
+
+
+def _describe(context: Context | None, reason: str, has_past: bool) -> dict[str, str]:
+    """Fill the columns of a term. By OMOP's convention it exists if the patient has it, or had it."""
+    modifiers = [f"unmapped={reason}"] if reason else []
+    if context is None:
+        return {"term_modifiers": ";".join(modifiers)}
+    said = ["subject=family member" if word == "family" else f"{word}=true" for word in context.words]
+    return {
+        "term_exists": "N" if context.negated or context.family or context.hypothetical else "Y",
+        "term_temporal": "past" if context.historical else "present" if has_past else "",
+        "term_modifiers": ";".join([*said, *modifiers]),
+    }
 
 
 def _cut_snippet(span: Span) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from .documents import AnnotatedText, Annotation
-from .fields import ID_SEPARATOR, read_kb_id
+from .fields import ID_SEPARATOR, number_name, read_kb_id
 from .inputs import parse_json, read_lines
 from .report import ExchangeReport
 
@@ -42,10 +42,7 @@ def parse_prodigy(
         elif record.get("answer") in REJECTED:
             report.leave_out("examples that were rejected or ignored", place)
         else:
-            name = _find_name(record) or f"{part}-{number}"
-            name = f"{name}#{number}" if name in known else name
-            known.add(name)
-            yield name, place, record
+            yield number_name(_find_name(record) or f"{part}-{number}", known, number), place, record
 
 
 def _find_name(record: dict[str, Any]) -> str:
@@ -73,7 +70,7 @@ def parse_spans(
             report.refuse(place, f"a span without a place in the text: {span!r:.80}", FORM)
             continue
         written = ID_SEPARATOR.join(map(str, raw)) if isinstance(raw, list) else str(raw or "")
-        yield Annotation(start, end, str(values.get("label") or ""), place=place), written
+        yield Annotation(start, end, str(values.get("label") or ""), place), written
 
 
 def read_prodigy(

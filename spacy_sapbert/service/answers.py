@@ -10,6 +10,7 @@ from spacy.tokens import Doc, Span
 from ..annotations import NIL
 from ..candidates import Candidate
 from ..concept_pages import NO_PAGE
+from ..context import read_context
 from ..linker import SapbertLinker
 from ..semantic_types import find_types, name_type
 from .requests import Choice
@@ -38,6 +39,8 @@ def _describe_ent(ent: Span, choice: Choice, units: Sequence[int] | None) -> dic
     }
     if (probability := ent._.kb_probability) is not None:
         described["probability"] = probability
+    if (context := read_context(ent, is_known=False)) is not None and context.words:
+        described["context"] = context.words
     return described
 
 

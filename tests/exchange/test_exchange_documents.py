@@ -1,8 +1,15 @@
 """What comes back as documents: labels, overlaps, mentions inside of tokens and outside of texts."""
 
+import json
+
+import pytest
 import spacy
 from annotated_texts import tokenize
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from spacy_sapbert.exchange.converting import import_docs
+from spacy_sapbert.exchange.docbin import read_docs
 from spacy_sapbert.exchange.documents import (
     DOC_ID,
     OVERLAPPING,
@@ -12,6 +19,8 @@ from spacy_sapbert.exchange.documents import (
     make_doc,
     name_docs,
 )
+from spacy_sapbert.exchange.formats import FORMATS
+from spacy_sapbert.exchange.prodigy import read_prodigy
 from spacy_sapbert.exchange.report import ExchangeReport
 
 nlp = spacy.blank("en")
@@ -69,3 +78,62 @@ def test_span_groups_go_out_once_and_names_are_distinct():
     report = ExchangeReport()
     assert [name for name, _ in name_docs([doc, doc, nlp.make_doc("b")], report)] == ["a", "a#2", "document-3"]
     assert count(report) == {"documents with the name of another one, which get a number": 1}
+
+
+# Names that are numbered already, differ in capitals only, or are no file names.
+NAMES = st.one_of(
+    st.sampled_from(["a", "A", "a#2", "a#3", "A#3", "a#2#2", "b/1", "b%2F1", "document-2", ""]),
+    st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=9),
+)
+
+
+def make_named(names):
+    docs = [nlp.make_doc(f"text {number}") for number in range(len(names))]
+    for doc, name in zip(docs, names, strict=True):
+        doc.user_data[DOC_ID] = name
+    return docs
+
+
+def test_a_name_with_a_number_that_is_taken_gets_another():
+    assert [name for name, _ in name_docs(make_named(["a#3", "a", "a"]), ExchangeReport())] == ["a#3", "a", "a#4"]
+
+
+@settings(deadline=None)
+@given(st.lists(NAMES, min_size=1, max_size=6))
+def test_all_documents_have_a_name_of_their_own_and_come_back(tmp_path_factory, names):
+    folder = tmp_path_factory.mktemp("names")
+    docs = [annotate(name, doc) for name, doc in name_docs(make_named(names), ExchangeReport())]
+    assert len({doc.doc_id for doc in docs}) == len(names)
+    for name, (read, write, is_folder, _) in FORMATS.items():
+        if read and write:
+            report, output = ExchangeReport("skip"), folder / name
+            if is_folder:
+                output.mkdir()
+            write(docs, output, report, "")
+            # A file system may take capitals for small letters.
+            files = [path.name.lower() for path in folder.glob(f"{name}/*")]
+            assert len(set(files)) == len(files)
+            back = list(read(output, ExchangeReport(), ""))
+            n_refused = count(report).get("malformed", 0)
+            assert len(back) == len(names) - n_refused and (name == "pubtator" or not n_refused)
+            assert len({doc.doc_id for doc in back}) == len({doc.text for doc in back}) == len(back)
+            assert {doc.text for doc in back} <= {doc.text for doc in docs}
+
+
+@given(st.lists(NAMES, max_size=6))
+def test_examples_of_prodigy_have_names_of_their_own(tmp_path_factory, names):
+    path = tmp_path_factory.mktemp("prodigy") / "a.jsonl"
+    path.write_text("".join(json.dumps({"text": "a", "doc_id": name}) + "\n" for name in names), encoding="utf8")
+    found = [document.doc_id for document in read_prodigy(path, ExchangeReport())]
+    assert len(found) == len(set(found)) == len(names)
+
+
+def test_texts_above_the_limit_of_spacy_are_refused_or_counted(tmp_path):
+    records = [{"text": "a cold"}, {"text": "x" * (nlp.max_length + 1), "doc_id": "long"}, {"text": "b"}]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf8")
+    with pytest.raises(ValueError, match="E470.*a.jsonl, document long: 1,000,001 characters.*at most 1,000,000"):
+        import_docs("prodigy", tmp_path / "a.jsonl", tmp_path / "a.spacy", ExchangeReport())
+    report = ExchangeReport("skip")
+    import_docs("prodigy", tmp_path / "a.jsonl", tmp_path / "a.spacy", report)
+    assert [doc.text for doc in read_docs(tmp_path / "a.spacy", report)] == ["a cold", "b"]
+    assert count(report) == {"malformed": 1}

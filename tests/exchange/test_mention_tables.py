@@ -11,6 +11,7 @@ from spacy.tokens import Span
 
 from spacy_sapbert.annotations import register_extensions
 from spacy_sapbert.exchange.documents import AnnotatedText, Annotation, annotate, make_doc
+from spacy_sapbert.exchange.formats import find_writer
 from spacy_sapbert.exchange.mention_tables import read_csv, read_tsv, write_csv, write_tsv
 from spacy_sapbert.exchange.report import ExchangeReport
 
@@ -51,7 +52,8 @@ def test_candidates_have_columns(tmp_path):
     write_csv([annotate("n", doc)], tmp_path, ExchangeReport(), "UMLS:")
     with (tmp_path / "mentions.csv").open(encoding="utf8", newline="") as file:
         [row] = csv.DictReader(file)
-    assert list(row.values()) == ["n", "2", "6", "D", "UMLS:C1", "cold", "cold, common", "Common Cold", "0.5", "0.25"]
+    of_mention, of_candidate = ["n", "2", "6", "D", "UMLS:C1", "cold"], ["cold, common", "Common Cold", "0.5", "0.25"]
+    assert list(row.values()) == [*of_mention, *of_candidate, *[""] * 5]
     [found] = read_csv(tmp_path, ExchangeReport(), "UMLS:")
     assert found.annotations == [Annotation(2, 6, "D", "C1")]
 
@@ -91,3 +93,33 @@ def test_missing_columns_and_null_characters_are_refused(tmp_path):
         list(read_csv(tmp_path, ExchangeReport()))
     with pytest.raises(ValueError, match="E470.*a null character"):
         write_csv([AnnotatedText("a", "a\0", [Annotation(0, 2, "D")])], tmp_path, ExchangeReport())
+
+
+def test_a_second_text_of_one_document_is_refused(tmp_path):
+    (tmp_path / "texts.jsonl").write_text('{"document": 1, "text": "ab"}\n{"document": "1", "text": "b"}\n')
+    (tmp_path / "mentions.csv").write_text("document,start,end,label,id,mention\n1,0,2,D,C1,ab\n", encoding="utf8")
+    with pytest.raises(ValueError, match="E470.*texts.jsonl, line 2: a second document '1'"):
+        list(read_csv(tmp_path, ExchangeReport()))
+    report = ExchangeReport("skip")
+    [found] = read_csv(tmp_path, report)
+    assert (found.text, found.annotations) == ("ab", [Annotation(0, 2, "D", "C1")]) and count_refused(report) == 1
+
+
+@given(
+    st.sampled_from([("csv", read_csv), ("tsv", read_tsv)]),
+    annotated_texts(characters="=+-@\t\r\n'\"a,", labels=("=D", "'-D", "D"), ids=("", "@C1", "'C1", "''C1|-C2")),
+)
+def test_formulas_are_escaped_and_come_back(tmp_path_factory, way, document):
+    name, read = way
+    folder = tmp_path_factory.mktemp("formulas")
+    going = annotate("=1+1", make_doc(document, tokenize, ExchangeReport()))
+    find_writer(name, escape_formulas=True)([going], folder, ExchangeReport(), "+")
+    with (folder / f"mentions.{name}").open(encoding="utf8", newline="") as file:
+        cells = [cell for row in csv.reader(file, delimiter="\t" if name == "tsv" else ",") for cell in row]
+    assert not [cell for cell in cells if cell.startswith(("=", "+", "-", "@", "\t", "\r"))]
+    assert list(read(folder, ExchangeReport(), "+")) == [going]
+
+
+def test_only_tables_have_formulas():
+    with pytest.raises(ValueError, match="E473.*'brat' to write with formulas escaped.*csv, tsv"):
+        find_writer("brat", escape_formulas=True)

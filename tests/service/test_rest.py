@@ -8,6 +8,7 @@ import pytest
 import spacy
 from fastapi.testclient import TestClient
 
+from spacy_sapbert.context import Context, write_context
 from spacy_sapbert.service.app import make_app
 from spacy_sapbert.service.settings import ServiceSettings
 
@@ -217,3 +218,20 @@ def test_a_pipeline_without_concepts_is_refused():
     nlp.add_pipe("sapbert_linker")
     with pytest.raises(ValueError, match="E491.*sapbert_linker"):
         make_app(nlp)
+
+
+def test_mentions_that_are_no_findings_are_marked(serve, make_nlp):
+    nlp = make_nlp()
+
+    @spacy.Language.component("test_deny")
+    def deny(doc):
+        write_context(doc.ents[0], Context(negated=True, family=True))
+        write_context(doc.ents[1], Context())
+        return doc
+
+    nlp.add_pipe("test_deny", last=True)
+    client = serve(nlp)
+    (result,) = client.post("/link", json={"texts": [TEXT]}).json()["results"]
+    assert [entity.get("context") for entity in result["entities"]] == [["negated", "family"], None]
+    # The page strikes them out, and shows the words.
+    assert "entity.context" in client.get("/page/page.js").text and ".no-finding" in client.get("/page/style.css").text

@@ -53,8 +53,9 @@ function showText() {
   state.entities.forEach((entity, place) => {
     parts.push(state.text.slice(end, entity.start));
     const id = getId(place);
-    const button = make("button", { type: "button", onclick: () => choose(place) }, entity.text, make("small", { textContent: id || "NIL" }));
+    const button = make("button", { type: "button", onclick: () => choose(place) }, entity.text, make("small", { textContent: [id || "NIL", ...(entity.context || [])].join(" · ") }));
     button.className = state.corrected.has(place) ? "corrected" : id ? "" : "unlinked";
+    if (entity.context) button.classList.add("no-finding");
     button.setAttribute("aria-pressed", String(place === state.chosen));
     parts.push(button);
     end = entity.end;

@@ -1,0 +1,130 @@
+"""The context of a mention: what negspacy, medspaCy's ConText or another component says of it.
+
+Documents are often read where that component is not installed, so values are read where spaCy stores them, and no
+extension has to be registered. What has its default value is stored nowhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from spacy.tokens import Doc, Span
+
+from .annotations import get_user_data, make_key
+from .errors import Errors
+
+
+class Context(NamedTuple):
+    """What is said of a mention. Nothing of it is true of a finding that the patient has now.
+
+    negated (bool): It is denied: "no fever".
+    uncertain (bool): It is possible: "probable pneumonia".
+    family (bool): A relative has it: "mother had breast cancer".
+    historical (bool): It is of the past: "history of stroke".
+    hypothetical (bool): It is only thought of: "return if you develop chest pain".
+    """
+
+    negated: bool = False
+    uncertain: bool = False
+    family: bool = False
+    historical: bool = False
+    hypothetical: bool = False
+
+    @property
+    def words(self) -> list[str]:
+        """What is true of the mention, such as ["negated", "family"]."""
+        return [word for word, is_true in zip(self._fields, self, strict=True) if is_true]
+
+
+# The attributes of spans that negspacy and medspaCy's ConText set. "NAME=VALUE" is an attribute with several values.
+ATTRIBUTES: Mapping[str, Sequence[str]] = {
+    "negated": ("negex", "is_negated"),
+    "uncertain": ("is_uncertain",),
+    "family": ("is_family",),
+    "historical": ("is_historical",),
+    "hypothetical": ("is_hypothetical",),
+}
+# Reads the contexts of a document's mentions, as `read_contexts` does.
+ContextReader = Callable[[Sequence[Span]], "list[Context | None]"]
+# ConText leaves this in each document, even if it has nothing to say of any mention.
+_GRAPH = ("._.", "context_graph", None, None)
+
+
+def read_context(
+    span: Span, attributes: Mapping[str, Sequence[str]] = ATTRIBUTES, *, is_known: bool | None = None
+) -> Context | None:
+    """Read what is said of a mention.
+
+    span (Span): The mention, with the boundaries that it had for the component.
+    attributes (Mapping[str, Sequence[str]]): The attributes to read for each field of `Context`.
+    is_known (bool | None): Whether such a component has run; None to look for what it leaves in the document.
+    RETURNS (Context | None): The context; None if no component has said anything about any mention of the document.
+    RAISES (ValueError): If an attribute is neither true nor false, and the value that counts is not given.
+    """
+    data = get_user_data(span)
+    found: dict[str, bool] = {}
+    for word, names in attributes.items():
+        for name, _, wanted in (name.partition("=") for name in names):
+            key = make_key(span, name)
+            if key in data:
+                found[word] = found.get(word, False) or _is_true(data[key], name, wanted)
+    if not found and not (has_context([span.doc], attributes) if is_known is None else is_known):
+        return None
+    return Context(**found)
+
+
+def read_contexts(
+    spans: Sequence[Span], attributes: Mapping[str, Sequence[str]] = ATTRIBUTES, *, is_known: bool | None = None
+) -> list[Context | None]:
+    """Read what is said of the mentions of one document.
+
+    spans (Sequence[Span]): The mentions.
+    attributes (Mapping[str, Sequence[str]]): As for `read_context`.
+    is_known (bool | None): As for `read_context`.
+    RETURNS (list[Context | None]): As for `read_context`, for each mention.
+    """
+    if is_known is None:
+        is_known = has_context([span.doc for span in spans[:1]], attributes)
+    return [read_context(span, attributes, is_known=is_known) for span in spans]
+
+
+def _is_true(value: Any, name: str, wanted: str) -> bool:
+    if wanted:
+        return str(value) == wanted
+    if value not in (None, False, True):
+        raise ValueError(Errors.E477.format(name=name, value=value))
+    return bool(value)
+
+
+def has_context(docs: Iterable[Doc], attributes: Mapping[str, Sequence[str]] = ATTRIBUTES) -> bool:
+    """Tell whether a component has said something about any mention.
+
+    docs (Iterable[Doc]): The documents.
+    attributes (Mapping[str, Sequence[str]]): As for `read_context`.
+    RETURNS (bool): Whether one has.
+    """
+    stored = {name.partition("=")[0] for names in attributes.values() for name in names}
+    return any(_GRAPH in get_user_data(doc[:]) or not stored.isdisjoint(list_attributes(doc)) for doc in docs)
+
+
+def list_attributes(doc: Doc) -> Iterator[str]:
+    """List the attributes that are stored for spans of a document.
+
+    doc (Doc): The document.
+    YIELDS (str): The name of an attribute, once for each span that has it.
+    """
+    for key in get_user_data(doc[:]):
+        # Those of tokens have no end, those of the document no start.
+        if isinstance(key, tuple) and len(key) == 4 and key[0] == "._." and key[3] is not None:
+            yield key[1]
+
+
+def write_context(span: Span, context: Context) -> None:
+    """Store the context of a mention, under the names that ConText has for it.
+
+    span (Span): The mention.
+    context (Context): Its context. What is not true is stored for negation only, which shows that somebody has looked.
+    """
+    for word in {"negated", *context.words}:
+        get_user_data(span)[make_key(span, f"is_{word}")] = getattr(context, word)

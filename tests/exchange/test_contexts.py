@@ -1,0 +1,204 @@
+"""Negated mentions, and those of relatives, the past and mere possibility: no export makes findings of them."""
+
+import csv
+import json
+from itertools import product
+
+import pytest
+import spacy
+from fhir.resources.condition import Condition
+from fhir.resources.R4B.condition import Condition as ConditionR4B
+from fhir.resources.R4B.familymemberhistory import FamilyMemberHistory
+from spacy.tokens import DocBin, Span
+from typer.testing import CliRunner
+
+from spacy_sapbert.context import Context, read_context, write_context
+from spacy_sapbert.exchange.__main__ import app
+from spacy_sapbert.exchange.codes_of import CodeFinder
+from spacy_sapbert.exchange.documents import DOC_ID
+from spacy_sapbert.exchange.fhir import VERIFICATION, CodeableConcepts, describe_context
+from spacy_sapbert.exchange.formats import FORMATS
+from spacy_sapbert.exchange.report import ExchangeReport
+
+nlp = spacy.blank("en")
+HEADER = "concept_id\tconcept_name\tdomain_id\tvocabulary_id\tconcept_class_id\tstandard_concept\tconcept_code\n"
+TEXT = "Fever, no cough, perhaps measles; mother had asthma and no stroke; past mumps; return if vertigo."
+CONTEXTS = {
+    "Fever": Context(),
+    "cough": Context(negated=True),
+    "measles": Context(uncertain=True),
+    "asthma": Context(family=True, historical=True),
+    "stroke": Context(family=True, negated=True),
+    "mumps": Context(historical=True),
+    "vertigo": Context(hypothetical=True),
+}
+
+
+def make_note(contexts, name="1"):
+    doc = nlp.make_doc(TEXT)
+    doc.user_data[DOC_ID] = name
+    tokens = [token for token in doc if token.text in CONTEXTS]
+    doc.ents = [Span(doc, token.i, token.i + 1, "D", kb_id="C0009443") for token in tokens]
+    for ent in doc.ents:
+        if contexts:
+            write_context(ent, contexts[ent.text])
+    return doc
+
+
+def save(path, *docs):
+    DocBin(docs=docs, store_user_data=True).to_disk(path)
+    return path
+
+
+def run(*arguments):
+    result = CliRunner().invoke(app, list(map(str, arguments)), catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return " ".join(result.output.split())
+
+
+def export(tmp_path, command, *docs, options=()):
+    """Return the rows, the report, and what is printed."""
+    output = tmp_path / command
+    concepts = []
+    if command == "to-omop":
+        (tmp_path / "CONCEPT.csv").write_text(HEADER + "1\tCold\tCondition\tSNOMED\tDisorder\tS\t1\n", encoding="utf8")
+        concepts = ["--concepts", tmp_path / "CONCEPT.csv"]
+    printed = run(command, save(tmp_path / "docs.spacy", *docs), output, *concepts, *options)
+    with output.open(encoding="utf8", newline="") as file:
+        rows = list(map(json.loads, file)) if command == "to-fhir" else list(csv.DictReader(file))
+    return rows, json.loads((tmp_path / f"{command}.report.json").read_text(encoding="utf8")), printed
+
+
+def test_fhir_says_what_a_mention_means_for_the_record(tmp_path):
+    rows, report, printed = export(tmp_path, "to-fhir", make_note(CONTEXTS))
+    verified = {row["codeableConcept"]["text"]: row.pop("verificationStatus", None) for row in rows}
+    assert [(row["codeableConcept"]["text"], row["context"], row["resource"]) for row in rows] == [
+        ("Fever", [], "Condition"),
+        ("cough", ["negated"], "Condition"),
+        ("measles", ["uncertain"], "Condition"),
+        ("asthma", ["family", "historical"], "FamilyMemberHistory"),
+        ("stroke", ["negated", "family"], None),
+        ("mumps", ["historical"], "Condition"),
+        ("vertigo", ["hypothetical"], None),
+    ]
+    codes = {text: status and [coding["code"] for coding in status["coding"]] for text, status in verified.items()}
+    assert codes == {**dict.fromkeys(CONTEXTS), "cough": ["refuted"], "measles": ["unconfirmed"]}
+    assert verified["cough"]["coding"][0]["system"] == VERIFICATION
+    assert report["counts"]["negated mentions"] == 2 and report["counts"]["hypothetical mentions"] == 1
+    assert "negspacy" not in printed and not report["odd"]
+
+
+def test_fhir_accepts_what_any_context_gives():
+    patient = {"reference": "Patient/1"}
+    for flags in product([False, True], repeat=5):
+        doc = nlp.make_doc("cold")
+        doc.ents = [Span(doc, 0, 1, "D", kb_id="C0009443")]
+        write_context(doc.ents[0], Context(*flags))
+        [row] = CodeableConcepts(CodeFinder(), ExchangeReport()).list_rows([doc])
+        status = {key: row[key] for key in ("verificationStatus",) if key in row}
+        assert not status or row["resource"] == "Condition"
+        if row["resource"] == "Condition":
+            assert not row["context"] or set(row["context"]) <= {"negated", "uncertain", "historical"}
+            ConditionR4B(subject=patient, code=row["codeableConcept"], **status)
+            clinical = {"coding": [{"system": "http://terminology.hl7.org/CodeSystem/condition-clinical"}]}
+            Condition(subject=patient, code=row["codeableConcept"], clinicalStatus=clinical, **status)
+        elif row["resource"] == "FamilyMemberHistory":
+            condition = [{"code": row["codeableConcept"]}]
+            relative = {"text": "mother"}
+            FamilyMemberHistory(patient=patient, status="partial", relationship=relative, condition=condition)
+
+
+def test_what_is_perhaps_not_so_is_not_refuted():
+    described = describe_context(Context(negated=True, uncertain=True))
+    assert [coding["code"] for coding in described["verificationStatus"]["coding"]] == ["unconfirmed"]
+    assert described["context"] == ["negated", "uncertain"]
+
+
+def test_omop_says_whether_the_term_exists_and_when(tmp_path):
+    rows, report, printed = export(tmp_path, "to-omop", make_note(CONTEXTS), make_note(None, "2"))
+    reason = "unmapped=the concept has no code in a vocabulary of Athena"
+    found = [(row["lexical_variant"], row["term_exists"], row["term_temporal"], row["term_modifiers"]) for row in rows]
+    assert found[:7] == [
+        ("Fever", "Y", "present", reason),
+        ("cough", "N", "present", f"negated=true;{reason}"),
+        ("measles", "Y", "present", f"uncertain=true;{reason}"),
+        ("asthma", "N", "past", f"subject=family member;historical=true;{reason}"),
+        ("stroke", "N", "present", f"negated=true;subject=family member;{reason}"),
+        ("mumps", "Y", "past", f"historical=true;{reason}"),
+        ("vertigo", "N", "present", f"hypothetical=true;{reason}"),
+    ]
+    # What has run over one document of a file has run over the others.
+    assert {row[1:] for row in found[7:]} == {("Y", "present", reason)}
+    assert report["counts"]["rows whose term does not exist"] == 4 and "negspacy" not in printed
+
+
+def test_time_is_not_known_where_only_negation_is(tmp_path):
+    only = {name: Context(negated=name == "cough") for name in CONTEXTS}
+    rows, _, _ = export(tmp_path, "to-omop", make_note(only))
+    assert [row["term_exists"] for row in rows] == ["Y", "N", "Y", "Y", "Y", "Y", "Y"]
+    assert {row["term_temporal"] for row in rows} == {""}
+
+
+@pytest.mark.parametrize("command", ["to-fhir", "to-omop"])
+def test_documents_that_say_nothing_of_negation_are_named_once(tmp_path, command):
+    rows, report, printed = export(tmp_path, command, make_note(None), make_note(None, "2"))
+    assert printed.count("add negspacy or medspaCy's ConText") == 1
+    [entry] = [entry for kind, entry in report["odd"].items() if "add negspacy" in kind]
+    assert entry["count"] == len(rows) == 14
+    assert all(row["context"] is None if command == "to-fhir" else not row["term_exists"] for row in rows)
+
+
+@pytest.mark.parametrize("command", ["to-fhir", "to-omop"])
+def test_attributes_of_ones_own_are_named_on_the_command_line(tmp_path, command):
+    doc = make_note(None)
+    for ent, value in zip(doc.ents, ["present", "absent", "possible", "family"], strict=False):
+        doc.user_data["._.", "assertion", ent.start_char, ent.end_char] = value
+    words = {"negated": "absent", "uncertain": "possible", "family": "family"}
+    options = [part for word, value in words.items() for part in (f"--{word}", f"assertion={value}")]
+    rows, report, _ = export(tmp_path, command, doc, options=[*options, "--historical", "is_pats"])
+    if command == "to-fhir":
+        assert [row["context"] for row in rows] == [[], ["negated"], ["uncertain"], ["family"], [], [], []]
+    else:
+        assert [row["term_exists"] for row in rows] == ["Y", "N", "Y", "N", "Y", "Y", "Y"]
+    misspelt = report["odd"]["attributes that no mention has: they are misspelt, or true of none"]
+    assert misspelt == {"count": 1, "first": ["is_pats"]}
+    with pytest.raises(ValueError, match="E477.*assertion.*'present'"):
+        export(tmp_path, command, doc, options=["--negated", "assertion"])
+
+
+@pytest.mark.parametrize("name", [name for name, format_ in FORMATS.items() if format_.read and format_.write])
+def test_contexts_come_back_or_are_counted(tmp_path, name):
+    printed = run("to", name, save(tmp_path / "docs.spacy", make_note(CONTEXTS)), tmp_path / "out")
+    run("from", name, tmp_path / "out", tmp_path / "back.spacy")
+    [doc] = DocBin().from_disk(tmp_path / "back.spacy").get_docs(nlp.vocab)
+    found = {ent.text: read_context(ent) for ent in doc.ents}
+    if FORMATS[name].has_context:
+        assert found == CONTEXTS
+    else:
+        assert found == dict.fromkeys(CONTEXTS)
+        for word, n in {"negated": 2, "uncertain": 1, "family": 2, "historical": 2, "hypothetical": 1}.items():
+            assert f"Odd: {n} {word} mentions, which {name} cannot mark as such" in printed
+
+
+def test_attributes_of_brat(tmp_path):
+    run("to", "brat", save(tmp_path / "docs.spacy", make_note(CONTEXTS)), tmp_path / "out")
+    path = tmp_path / "out" / "1.ann"
+    lines = path.read_text(encoding="utf8").splitlines()
+    assert "A1\tNegated T2" in lines and "A3\tFamily T4" in lines and "A4\tHistorical T4" in lines
+    path.write_text("\n".join([*lines, "A9\tNegated T99", "A10\tSeverity T1 high", "A11\tNegated T1 no"]))
+    printed = run("from", "brat", tmp_path / "out", tmp_path / "back.spacy")
+    assert "Left out: 1 attributes of no mention" in printed
+    assert "Left out: 2 annotations that are neither mentions nor normalizations" in printed
+
+
+def test_flags_of_tables_are_true_or_false(tmp_path):
+    (tmp_path / "texts.jsonl").write_text('{"document": "a", "text": "ab"}\n', encoding="utf8")
+    head, row = "document,start,end,label,id,mention,negated", "a,0,2,D,C1,ab,"
+    for written, negated in (("TRUE", True), ("false", False)):
+        (tmp_path / "mentions.csv").write_text(f"{head}\n{row}{written}\n", encoding="utf8")
+        run("from", "csv", tmp_path, tmp_path / "back.spacy")
+        [doc] = DocBin().from_disk(tmp_path / "back.spacy").get_docs(nlp.vocab)
+        assert read_context(doc.ents[0]) == Context(negated=negated)
+    (tmp_path / "mentions.csv").write_text(f"{head}\n{row}yes\n", encoding="utf8")
+    with pytest.raises(ValueError, match="E470.*row 2.*'yes'.*not all true or false"):
+        run("from", "csv", tmp_path, tmp_path / "back.spacy")
