@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .index.exact import ExactIndex
     from .retrieval.retriever import Retriever
     from .saving import LinkerParts
+    from .terminology.edits import Edit
     from .terminology.table import Terminology
 
 
@@ -180,11 +181,30 @@ class ConceptPipe(TrainablePipe):  # type: ignore[misc]  # spaCy's class is comp
         RAISES (ValueError): If the linker has no concepts, none would be left, or none would be left of a type, source,
             language, id or output source that a setting of the linker names.
         """
-        from .retrieval.edits import without_concepts
+        from .terminology.edits import remove_concepts
+
+        return self._remove(partial(remove_concepts, ids=ids))
+
+    def remove_names(self, names: Iterable[tuple[str, str]]) -> int:
+        """Remove names, by which the next search finds nothing. If anything fails, the linker stays as it was.
+
+        names (Iterable[tuple[str, str]]): Pairs of a concept's id and a name, written as in the terminology.
+        RETURNS (int): How many names were removed: one in several languages counts for each.
+        RAISES (KeyError): If there is no such concept, or it has no such name.
+        RAISES (ValueError): If the linker has no concepts, a concept would be left without names, or none would be
+            left of a source or language that a setting of the linker names.
+        RAISES (TypeError): If something is not a pair of strings.
+        """
+        from .terminology.edits import remove_names
+
+        return self._remove(partial(remove_names, names=names))
+
+    def _remove(self, remove: Callable[[Terminology], Edit]) -> int:
+        from .retrieval.edits import with_removed
 
         with self._edits:
             present = self.retriever
-            edited = without_concepts(present, ids)
+            edited = with_removed(present, remove(present.terminology))
             self._check_settings(present, edited)
             self.set_retriever(edited)
         return present.terminology.n_names - edited.terminology.n_names
@@ -200,7 +220,7 @@ class ConceptPipe(TrainablePipe):  # type: ignore[misc]  # spaCy's class is comp
         except ValueError as error:
             n = len(present.terminology) - len(edited.terminology)
             reason = f"a setting of the linker '{self.name}' asks for them. Change the setting first. {error}"
-            raise ValueError(Errors.E150.format(n=n, reason=reason)) from error
+            raise ValueError(Errors.E150.format(what=f"{n} concepts" if n else "names", reason=reason)) from error
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = util.SimpleFrozenList()) -> None:
         """Save encoder, terminology and index to a folder, completely or not at all, as they are at this moment.

@@ -93,7 +93,9 @@ class Errors(OutsideErrors, metaclass=WithCodes):
         "languages and sources as they are given."
     )
     E142 = "There is nothing to merge: no terminology was given. Pass one or more."
-    E150 = "Can't remove these {n} concepts: {reason}"
+    E150 = "Can't remove these {what}: {reason}"
+    E151 = "The concept '{id}' has no name {name!r} to remove. It has: {names}. Names are matched exactly."
+    E152 = "The concept '{id}' would be left without names. Use `remove_concepts` to remove it altogether."
     E127 = "{path} is a folder, and this reader reads one file. Give the path of the file in it."
     E129 = MISSING_FILE + " Copy the file there, or set errors = 'skip' to go on without it."
 
@@ -234,8 +236,8 @@ class Errors(OutsideErrors, metaclass=WithCodes):
         "Read it from a source with a hierarchy (OBO, or RRF with MRREL), or use `ids`."
     )
     E440 = (
-        "{found}, but the names to add have to be a Terminology, or a list of pairs of the concept's id and the name, "
-        'as in [("C0009443", "head cold")]. A Terminology can have types, definitions and several languages.'
+        "{found}, but names have to be a list of pairs of the concept's id and the name, as in "
+        '[("C0009443", "head cold")]. `add_names` takes a Terminology as well, with types, definitions and languages.'
     )
     E441 = "`{function}` takes a list of {what}, but {found}. Pass a list for a single one as well."
     E442 = "{what} is {path!r}, {reason}. Give the path of a folder, which is made if it is missing."
@@ -249,6 +251,10 @@ class Errors(OutsideErrors, metaclass=WithCodes):
         "A document has reached the reranker '{name}' without having been linked by '{linker}' in this process. Put "
         "this linker before it, enabled, by this name (setting `linkers`). In `spacy train`, list it, and what it "
         "needs, in [training] annotating_components."
+    )
+    E452 = (
+        "The network of the reranker '{name}' gives scores that are not finite: its weights are damaged, or training "
+        "has diverged. Load a saved pipeline again, or train it with a lower learn_rate."
     )
     E454 = "The loss of the reranker '{name}' is {loss}. Lower {what}."
 

@@ -73,6 +73,10 @@ class Warnings(metaclass=WithCodes):
         "No threshold of the reranker '{name}' gives a precision of {wanted} on these documents. The one with the "
         "highest precision, {found:.3f}, was chosen. More annotated documents help."
     )
+    W454 = (
+        "All {n} decisions of the reranker '{name}' on these documents are {what}, so nothing tells its probabilities "
+        "apart, and they stay as they are. Calibrate on more documents, which it was not trained with."
+    )
     W460 = (
         "The matcher '{name}' stands behind the linker '{linker}', which therefore does not link what it finds. Put it "
         'before the linker: `nlp.add_pipe("terminology_matcher", before="{linker}")`.'

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
 from spacy import util
 from spacy.language import Language
 from spacy.tokens import Doc
@@ -126,9 +127,12 @@ class DecidingPipe(LearnedPipe):
         context (Context): The linkers.
         mentions (Sequence[Mention]): The mentions.
         RETURNS (Scored): Their candidates with probabilities.
+        RAISES (ValueError): If the network's weights are damaged.
         """
         proposals, given = build_input(context, mentions)
         logits = self.model.predict(given)
+        if not np.isfinite(logits).all():
+            raise ValueError(Errors.E452.format(name=self.name))
         if self.second_stage is not None:
             first = FirstScored(self.name, context.table, mentions, proposals, given.lists, logits)
             logits = self.second_stage.correct(first)

@@ -208,6 +208,9 @@ class SapbertReranker(SettingsAttributes[RerankerSettings], DecidingPipe):
         """
         judged = self._judge(examples, nlp)
         before = calibration_error(self.learned.concept.apply(judged.best), judged.is_right)
+        if judged.is_right.min() == judged.is_right.max():
+            what = "right" if judged.is_right[0] else "wrong"
+            warnings.warn(Warnings.W454.format(name=self.name, n=len(judged.best), what=what), stacklevel=2)
         concept, nil = fit_curve(judged.best, judged.is_right), fit_curve(judged.nil, judged.is_nil)
         self._replace(replace(self.learned, concept=concept, nil=nil, threshold=None))
         probabilities = concept.apply(judged.best)

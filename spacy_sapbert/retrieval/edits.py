@@ -6,7 +6,7 @@ thread is not disturbed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ import numpy as np
 from ..errors import Errors
 from ..index import is_as_configured
 from ..progress import say
-from ..terminology.edits import Edit, add_terminology, remove_concepts
+from ..terminology.edits import Edit, add_terminology
 from .altered_names import encode_altered_names
 from .keys import find_keys
 from .retriever import Retriever
@@ -57,16 +57,14 @@ def with_names(retriever: Retriever, encoder: EncoderShim, added: Terminology, *
     return _make_retriever(retriever, edit, index, keys, row_of_name, make_altered)
 
 
-def without_concepts(retriever: Retriever, ids: Iterable[str]) -> Retriever:
-    """Make a retriever without some concepts.
+def with_removed(retriever: Retriever, edit: Edit) -> Retriever:
+    """Make a retriever for a terminology from which concepts or names were removed.
 
     retriever (Retriever): The present one, which stays as it is.
-    ids (Iterable[str]): The ids of the concepts.
+    edit (Edit): What `remove_concepts` or `remove_names` made of its terminology.
     RETURNS (Retriever): The new one.
-    RAISES (KeyError): If there is no concept with one of the ids.
     RAISES (ValueError): If no concept with an index row would be left.
     """
-    edit = remove_concepts(retriever.terminology, ids)
     return _make_retriever(retriever, edit, retriever.index, retriever.keys, _carry_over(retriever, edit))
 
 

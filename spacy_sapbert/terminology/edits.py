@@ -1,8 +1,8 @@
-"""Add concepts and names to a terminology, or remove concepts. The result is a new terminology."""
+"""Add concepts and names to a terminology, or remove them. The result is a new terminology."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +29,21 @@ class Edit(NamedTuple):
     name_rows: np.ndarray
 
 
+def check_pairs(names: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    """Check pairs of a concept's id and a name.
+
+    names (Iterable[tuple[str, str]]): The pairs.
+    YIELDS (tuple[str, str]): The next one.
+    RAISES (TypeError): If an item is not a pair of strings.
+    """
+    if not isinstance(names, Iterable):
+        raise TypeError(Errors.E440.format(found=f"{names!r:.80} was given"))
+    for item, pair in enumerate(names):
+        if not isinstance(pair, tuple | list) or len(pair) != 2 or not all(isinstance(text, str) for text in pair):
+            raise TypeError(Errors.E440.format(found=f"Item {item} is {pair!r:.80}"))
+        yield pair[0], pair[1]
+
+
 def collect_names(
     names: Iterable[tuple[str, str]], *, language: str = "ENG", source: str = "", term_type: str = ""
 ) -> Terminology:
@@ -44,10 +59,7 @@ def collect_names(
     """
     builder = TerminologyBuilder()
     n_empty = n_names = 0
-    for item, pair in enumerate(names):
-        if not isinstance(pair, tuple | list) or len(pair) != 2 or not all(isinstance(text, str) for text in pair):
-            raise TypeError(Errors.E440.format(found=f"Item {item} is {pair!r:.80}"))
-        concept_id, name = pair
+    for concept_id, name in check_pairs(names):
         builder.add_name(concept_id, name, language=language, source=source, term_type=term_type)
         n_names += 1
         n_empty += not normalize_name(name)
@@ -106,7 +118,7 @@ def remove_concepts(terminology: Terminology, ids: Iterable[str]) -> Edit:
     is_kept[[terminology.row(concept_id) for concept_id in ids]] = False
     if not is_kept.any():
         reason = "nothing would be left to link to. Use `nlp.remove_pipe`, or `initialize` with another terminology."
-        raise ValueError(Errors.E150.format(n=len(terminology), reason=reason))
+        raise ValueError(Errors.E150.format(what=f"{len(terminology)} concepts", reason=reason))
     new_rows = (np.cumsum(is_kept) - 1).astype(np.uint32)
     name_is_kept = is_kept[terminology.name_concept]
     names = terminology.names.filter(pl.Series(name_is_kept))
@@ -117,6 +129,45 @@ def remove_concepts(terminology: Terminology, ids: Iterable[str]) -> Edit:
         "names_removed": int((~name_is_kept).sum()),
     }
     return _make_edit(terminology, terminology.concepts.filter(pl.Series(is_kept)), names, name_rows, counts)
+
+
+def remove_names(terminology: Terminology, names: Iterable[tuple[str, str]]) -> Edit:
+    """Remove names of concepts, in all languages. A concept whose canonical name goes gets its first preferred name, or
+    else its first one, as canonical name.
+
+    terminology (Terminology): The terminology.
+    names (Iterable[tuple[str, str]]): Pairs of a concept's id and a name, written as in the terminology.
+    RETURNS (Edit): The new terminology.
+    RAISES (KeyError): If there is no such concept, or it has no such name.
+    RAISES (ValueError): If a concept would be left without names.
+    RAISES (TypeError): If something is not a pair of strings.
+    """
+    strings, preferred = terminology.names["name"], terminology.names["preferred"]
+    offsets = terminology.name_offsets
+    is_kept = np.ones(terminology.n_names, dtype=bool)
+    for concept_id, name in check_pairs(names):
+        row = terminology.row(concept_id)
+        wanted = normalize_name(name)
+        found = [place for place in range(*offsets[row : row + 2].tolist()) if strings[place] == wanted]
+        if not found:
+            has = ", ".join(map(repr, terminology[concept_id].names[:10]))
+            raise KeyError(Errors.E151.format(id=concept_id, name=name, names=has))
+        is_kept[found] = False
+        if not is_kept[slice(*offsets[row : row + 2])].any():
+            raise ValueError(Errors.E152.format(id=concept_id))
+    # Concepts whose canonical name was one of the names, and is none now.
+    rows = np.unique(terminology.name_concept[~is_kept]).tolist()
+    canonical = terminology.concepts["canonical_name"].clone()
+    for row in rows:
+        places = range(*offsets[row : row + 2].tolist())
+        if canonical[row] in {strings[place] for place in places if not is_kept[place]}:
+            left = [place for place in places if is_kept[place]]
+            best = min(left, key=lambda place: (strings[place] != canonical[row], not preferred[place]))
+            canonical = canonical.scatter(row, strings[best])
+    concepts = terminology.concepts.with_columns(canonical_name=canonical)
+    counts = {"names_removed": int((~is_kept).sum())}
+    name_rows = np.where(is_kept, np.cumsum(is_kept) - 1, -1)
+    return _make_edit(terminology, concepts, terminology.names.filter(pl.Series(is_kept)), name_rows, counts)
 
 
 def _merge_concepts(old: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:

@@ -1,5 +1,6 @@
 """Probabilities, thresholds and NIL of a reranker in its pipeline."""
 
+import numpy as np
 import pytest
 from reranking import add_reranker, make_examples, train
 
@@ -119,3 +120,30 @@ def test_documents_are_decided_alike_in_batches_and_processes(trained):
             [(ent.kb_id_, round(ent._.kb_probability, 4)) for ent in doc.ents] for doc in trained.pipe(texts, **options)
         ]
         assert found == alone
+
+
+def test_documents_on_which_all_is_right_cannot_calibrate_and_that_is_said(trained):
+    reranker = get_reranker(trained)
+    before = reranker.learned.concept
+    examples = make_examples(trained, [("He had insomnia", {"insomnia": "C0917801"})])
+    with pytest.warns(UserWarning, match=r"W454.*All 1 decisions.*'sapbert_reranker'.*are right"):
+        reranker.calibrate(examples, nlp=trained)
+    assert all((old == new).all() for old, new in zip(before, reranker.learned.concept, strict=True))
+
+
+def test_a_damaged_network_is_refused(trained):
+    reranker = get_reranker(trained)
+    reranker.model.set_param("weight", np.array([np.nan], dtype=np.float32))
+    with pytest.raises(ValueError, match=r"E452.*'sapbert_reranker'.*not finite"):
+        trained("insomnia")
+    with pytest.raises(ValueError, match="E452"):
+        reranker.find(["insomnia"], nlp=trained)
+
+
+def test_a_reranker_decides_on_what_the_linker_has_left_without_an_id(trained):
+    trained.get_pipe("sapbert_linker").threshold = 1.0
+    for set_nil, overwrite in ((False, True), (True, True), (True, False)):
+        trained.get_pipe("sapbert_linker").set_nil = set_nil
+        get_reranker(trained).overwrite = overwrite
+        get_reranker(trained).nil_threshold = 0.0
+        assert trained("xyzzy").ents[0].kb_id_.startswith("C")

@@ -12,18 +12,18 @@ from spacy.tokens import Doc, Span
 
 from spacy_sapbert.encoder import EncoderShim
 from spacy_sapbert.index import ExactIndex, ScannIndex
-from spacy_sapbert.retrieval.edits import with_names, without_concepts
+from spacy_sapbert.retrieval.edits import with_names, with_removed
 from spacy_sapbert.retrieval.filters import ConceptFilter
 from spacy_sapbert.retrieval.retriever import Retriever
 from spacy_sapbert.retrieval.storage import pack_retriever, read_retriever, unpack_retriever, write_retriever
 from spacy_sapbert.terminology import Terminology, TerminologyBuilder
-from spacy_sapbert.terminology.edits import collect_names
+from spacy_sapbert.terminology.edits import collect_names, remove_concepts, remove_names
 
 WORDS = ["heart", "cold", "acute", "a", "b"]
 NAMES = [f"{first}{blank}{second}" for first in WORDS for second in WORDS for blank in (" ", "  ")] + ["Heart", "感冒"]
 PAIRS = st.tuples(st.sampled_from([f"C{i}" for i in range(12)]), st.sampled_from(NAMES))
 ADDING = st.tuples(st.just("add"), st.lists(PAIRS, min_size=1, max_size=12))
-REMOVING = st.tuples(st.just("remove"), st.lists(st.integers(0, 11), max_size=4))
+REMOVING = st.tuples(st.sampled_from(["remove", "remove names"]), st.lists(st.integers(0, 11), max_size=4))
 COPYING = st.tuples(st.sampled_from(["disk", "bytes", "pickle"]), st.none())
 
 
@@ -55,6 +55,10 @@ def build_terminology(pairs):
     return builder.build()
 
 
+def without_concepts(retriever, ids):
+    return with_removed(retriever, remove_concepts(retriever.terminology, ids))
+
+
 def copy_retriever(retriever, how, folder):
     if how == "pickle":
         return pickle.loads(pickle.dumps(retriever))
@@ -82,6 +86,7 @@ def assert_like_from_scratch(retriever, encoder):
     texts = [*NAMES[::7], "heart", "b b", "zzz"]
     for k in (1, 3, 20):
         assert described_hits(retriever, encoder, texts, k) == described_hits(scratch, encoder, texts, k)
+    assert retriever.find_named(texts) == scratch.find_named(texts)
     some = ConceptFilter(ids=frozenset(retriever.terminology.concepts["id"].to_list()[::2]))
     assert described_hits(retriever, encoder, texts, 3, some) == described_hits(scratch, encoder, texts, 3, some)
     used = np.diff(retriever.offsets) > 0
@@ -114,6 +119,14 @@ def test_any_edits_give_what_building_from_scratch_gives(encoder, tmp_path_facto
                 ids = {known[i % len(known)] for i in argument} - {"C0"}
                 pairs = [pair for pair in pairs if pair[0] not in ids]
                 retriever = without_concepts(retriever, ids)
+            elif what == "remove names":
+                known = sorted({(id_, " ".join(name.split())) for id_, name in pairs if id_ != "C0"})
+                gone = {known[i % len(known)] for i in argument if known}
+                # No concept may lose all its names.
+                left = {id_ for id_, name in known if (id_, name) not in gone}
+                gone = {(id_, name) for id_, name in gone if id_ in left}
+                pairs = [(id_, name) for id_, name in pairs if (id_, " ".join(name.split())) not in gone]
+                retriever = with_removed(retriever, remove_names(retriever.terminology, sorted(gone)))
             else:
                 retriever = copy_retriever(retriever, what, folder)
             assert before == (before[0], before[0].terminology, before[0].index, len(before[0].index))
@@ -206,6 +219,26 @@ def test_removed_concepts_are_not_found_any_more(make_nlp):
     assert link(linker, "cold") == [("C0009443", "cold")]
     assert "C0009264" not in linker.terminology
     assert link(make_nlp().get_pipe("sapbert_linker").from_bytes(linker.to_bytes()), "cold")[0][0] == "C0009443"
+
+
+def test_removed_names_find_nothing_and_their_concept_stays(make_nlp):
+    linker = make_nlp(k=1).get_pipe("sapbert_linker")
+    linker.add_names([("C1", "first"), ("C1", "second")])
+    assert linker.remove_names([("C1", "first"), ["C0009264", "cold"]]) == 2
+    assert linker.terminology["C1"].names == ("second",) and linker.terminology["C1"].canonical_name == "second"
+    assert link(linker, "cold") == [("C0009443", "cold")]
+    assert linker.terminology.report["edits"]["names_removed"] == 2
+    before = linker.terminology.fingerprint
+    for names, error in (
+        ([("C0009264", "warm")], KeyError),
+        ([("C2", "cold")], KeyError),
+        ([("C0009264", name) for name in linker.terminology["C0009264"].names], ValueError),
+        ("cold", TypeError),
+        (["cold"], TypeError),
+    ):
+        with pytest.raises(error, match="E151|E105|E152|E440"):
+            linker.remove_names(names)
+    assert linker.terminology.fingerprint == before
 
 
 def test_a_loaded_linker_can_be_edited_and_saved_over_itself(make_nlp, tmp_path):

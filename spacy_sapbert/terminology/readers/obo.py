@@ -1,5 +1,6 @@
 """Read the terms of an ontology in OBO format."""
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 from pydantic import BeforeValidator
 
 from ...errors import Errors
+from ...progress import say
 from ...settings import Settings, as_tuple
 from ...types import OnMalformed
 from ..builder import TerminologyBuilder, check_id
@@ -58,6 +60,7 @@ def read_obo(path: Path, settings: OboSettings) -> Terminology:
     malformed = MalformedLog(file.path, settings.errors)
     reading, header = _read_terms(file, settings, malformed)
     more = reading.add_terms(malformed)
+    reading.say_scopes(file.path)
     return finish(
         reading.builder,
         file,
@@ -116,6 +119,7 @@ class _Reading:
         self.builder = TerminologyBuilder()
         self.read = Counter(terms=0, other_stanzas=0)
         self.dropped = Counter(obsolete_terms=0, synonyms_of_other_scopes=0)
+        self._other_scopes: Counter[str] = Counter()
         self._first_lines: dict[str, int] = {}
         # Terms are added last, when the cross-references of all of them are known.
         self.terms: list[OboTerm] = []
@@ -167,6 +171,13 @@ class _Reading:
                 malformed.add(self._first_lines[term.id], error)
         return report
 
+    def say_scopes(self, path: Path) -> None:
+        """Say which synonyms are left out, and how to keep them."""
+        if self._other_scopes:
+            found = " and ".join(f"{n:,} of the scope {scope}" for scope, n in sorted(self._other_scopes.items()))
+            scopes = [*self.settings.synonym_scopes, *sorted(self._other_scopes)]
+            say(f"{path.name}: dropped synonyms: {found}. synonym_scopes = {json.dumps(scopes)} keeps them.")
+
     def _check_prefix(self, prefix: str, path: Path) -> None:
         prefixes = Counter(xref.split(":", 1)[0] for term in self.terms for xref in term.xrefs)
         if not prefixes[prefix]:
@@ -187,6 +198,7 @@ class _Reading:
         for synonym in term.synonyms:
             if synonym.scope not in self.scopes:
                 self.dropped["synonyms_of_other_scopes"] += 1
+                self._other_scopes[synonym.scope] += 1
                 continue
             term_type = f"{synonym.scope} {synonym.type}" if synonym.type else synonym.scope
             add_name(synonym.text, term_type=term_type)

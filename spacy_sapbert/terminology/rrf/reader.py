@@ -8,6 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from ...errors import Warnings
+from ...progress import say
 from ..columns import NAME_SCHEMA
 from ..names import unite_names
 from ..readers.settings import make_factory, takes_settings
@@ -99,6 +100,11 @@ def _read(folder: RrfFolder, settings: RrfSettings) -> Terminology:
         sources=describe_used(used, sources, counts.levels),
         version=read_version(folder),
     )
+    if dropped := counts.dropped["language"]:
+        kept = ", ".join(settings.languages or ())
+        say(
+            f"{folder.path.name}: dropped {dropped:,} names in languages other than {kept}. languages = null keeps all."
+        )
     return Terminology(concepts, names, report=make_report(folder, parts))
 
 

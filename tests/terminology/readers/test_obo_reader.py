@@ -81,6 +81,14 @@ def test_terms_by_their_own_id(path):
     assert report["kept"] == {"concepts": 3, "names": 6}
 
 
+def test_synonyms_that_are_left_out_are_said(path, capsys):
+    read_obo(path)
+    said = 'dropped synonyms: 1 of the scope BROAD. synonym_scopes = ["EXACT", "BROAD"] keeps them.'
+    assert said in capsys.readouterr().err
+    read_obo(path, synonym_scopes=["EXACT", "BROAD"])
+    assert "dropped" not in capsys.readouterr().err
+
+
 def test_a_term_with_several_cross_references_keeps_its_id(path):
     terminology = read_obo(path, id_prefix="UMLS", synonym_scopes=["EXACT", "BROAD"], source="HPO")
     assert terminology.concepts["id"].to_list() == ["C0036572", "HP:0000002", "HP:0012638"]

@@ -193,6 +193,15 @@ def test_filters_count_what_they_drop(tmp_path, options, expected, dropped):
     assert {reason: n for reason, n in terminology.report["dropped"].items() if n} == dropped
 
 
+def test_names_in_other_languages_that_are_left_out_are_said(tmp_path, capsys):
+    write_release(tmp_path, MRCONSO=[atom("C1", "Fieber", LAT="GER"), atom("C1", "fever")])
+    read_rrf(tmp_path, tradenames="off")
+    said = f"{tmp_path.name}: dropped 1 names in languages other than ENG. languages = null keeps all."
+    assert said in capsys.readouterr().err
+    read(tmp_path)
+    assert "dropped" not in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "options, message",
     [
