@@ -27,27 +27,33 @@ def describe_doc(doc: Doc, choice: Choice) -> dict[str, Any]:
 
 
 def _describe_ent(ent: Span, choice: Choice, units: Sequence[int] | None) -> dict[str, Any]:
-    candidates = choose(ent._.kb_candidates or [], choice)
+    candidates = ent._.kb_candidates or []
+    id_, probability = _decide(ent, candidates, choice)
     described: dict[str, Any] = {
         "start": ent.start_char if units is None else units[ent.start_char],
         "end": ent.end_char if units is None else units[ent.end_char],
         "text": ent.text,
         "label": ent.label_,
-        "id": _choose_id(ent.kb_id_, candidates, choice),
-        "candidates": candidates,
+        "id": id_,
+        "candidates": choose(candidates, choice),
     }
-    if (probability := ent._.kb_probability) is not None:
+    if probability is not None:
         described["probability"] = probability
     return described
 
 
-def _choose_id(chosen: str, candidates: Sequence[dict[str, Any]], choice: Choice) -> str | None:
-    """Keep the choice of the pipeline, NIL included. Where the request excludes it, the next candidate is chosen."""
+def _decide(ent: Span, candidates: Sequence[Candidate], choice: Choice) -> tuple[str | None, float | None]:
+    """Keep the choice of the pipeline, NIL included. Where the request excludes it, the next candidate is chosen.
+
+    The probability is of the concept that is named, or of NIL; None if the pipeline gives none.
+    """
+    chosen = ent.kb_id_
     if chosen in ("", NIL):
-        return None
-    if not choice.is_narrower or any(candidate["id"] == chosen for candidate in candidates):
-        return chosen
-    return candidates[0]["id"] if candidates else None
+        return None, ent._.kb_probability
+    fitting = [candidate for candidate in candidates if _fits(candidate, choice)]
+    if not choice.is_narrower or any(candidate["id"] == chosen for candidate in fitting):
+        return chosen, ent._.kb_probability
+    return (fitting[0]["id"], fitting[0].get("probability")) if fitting else (None, None)
 
 
 def choose(candidates: Sequence[Candidate], choice: Choice) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ import pytest
 import spacy
 from fastapi.testclient import TestClient
 
+from spacy_sapbert.annotations import LINKS, get_user_data, make_key
 from spacy_sapbert.service.app import make_app
 from spacy_sapbert.service.settings import ServiceSettings
 
@@ -63,6 +64,42 @@ def test_candidates_can_be_narrowed(serve):
     assert result["entities"][0]["id"] == "C0009264"
     (result,) = client.post("/link", json={"texts": ["xyzzy"], "threshold": 1.0}).json()["results"]
     assert result["entities"][0]["candidates"] == [] and result["entities"][0]["id"] is None
+
+
+@pytest.fixture
+def sure_nlp(make_nlp):
+    """A pipeline that is nearly sure of its choice, as a reranker is."""
+    nlp = make_nlp()
+
+    @spacy.Language.component("test_sure")
+    def decide(doc):
+        for ent in doc.ents:
+            shares = [0.99, *[0.01] * (len(ent._.kb_candidates) - 1)]
+            rows = zip(ent._.kb_candidates, shares, strict=True)
+            ent._.kb_candidates = [{**candidate, "probability": share} for candidate, share in rows]
+            links = get_user_data(ent)[make_key(ent, LINKS)]
+            get_user_data(ent)[make_key(ent, LINKS)] = [{**link, "probability": 0.99} for link in links]
+        return doc
+
+    nlp.add_pipe("test_sure", last=True)
+    return nlp
+
+
+def test_a_probability_is_of_the_concept_that_is_named(serve, sure_nlp):
+    client = serve(sure_nlp)
+
+    def ask(**choice):
+        (result,) = client.post("/link", json={"texts": ["a cold"], **choice}).json()["results"]
+        return result["entities"][0]
+
+    whole = ask()
+    first, second = whole["candidates"][:2]
+    assert (whole["id"], whole["probability"]) == (first["id"], 0.99)
+    (other,) = {*second["types"]} - {*first["types"]}
+    narrower = ask(types=[other])
+    assert (narrower["id"], narrower["probability"]) == (second["id"], 0.01)
+    none = ask(types=["T184"])
+    assert none["id"] is None and "probability" not in none
 
 
 def test_what_the_pipeline_decides_to_be_no_concept_stays_none(serve, make_nlp):
