@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from ..annotations import NIL
+
+
+def _check_text(text: str) -> str:
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise ValueError("it has half of a character (a lone surrogate)")
+    return text
+
+
+Text = Annotated[str, AfterValidator(_check_text)]
 
 
 class Request(BaseModel):
@@ -24,9 +33,9 @@ class Choice(Request):
     utf16 (bool): Give offsets in UTF-16 units, as Java and JavaScript count, and not in code points.
     """
 
-    k: Annotated[int, Field(ge=1)] | None = None
+    k: Annotated[int, Field(ge=1, le=1000)] | None = None
     threshold: Annotated[float, Field(ge=-1, le=1)] | None = None
-    types: list[str] | None = None
+    types: list[Text] | None = None
     utf16: bool = False
 
     @property
@@ -42,8 +51,8 @@ class LinkRequest(Choice):
     mentions (list[str] | None): Mentions, which are looked up without a document.
     """
 
-    texts: list[str] | None = None
-    mentions: list[str] | None = None
+    texts: list[Text] | None = None
+    mentions: list[Text] | None = None
 
 
 class GoldSpan(Request):
@@ -57,8 +66,8 @@ class GoldSpan(Request):
 
     start: int = Field(ge=0)
     end: int = Field(ge=1)
-    label: str = Field(min_length=1)
-    kb_id: str = Field(default=NIL, min_length=1)
+    label: Text = Field(min_length=1)
+    kb_id: Text = Field(default=NIL, min_length=1)
 
 
 class GoldRequest(Request):
@@ -68,5 +77,5 @@ class GoldRequest(Request):
     spans (list[GoldSpan]): The mentions.
     """
 
-    text: str
+    text: Text
     spans: list[GoldSpan]

@@ -1,7 +1,10 @@
 """The service: what it answers, what it refuses, and that no request is lost."""
 
 import json
+import sys
 import threading
+import time
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -9,10 +12,13 @@ import spacy
 from fastapi.testclient import TestClient
 
 from spacy_sapbert.annotations import LINKS, get_user_data, make_key
+from spacy_sapbert.service.__main__ import main
 from spacy_sapbert.service.app import make_app
 from spacy_sapbert.service.settings import ServiceSettings
+from spacy_sapbert.service.worker import Late, Worker
 
 TEXT = "😀 A heart attack, then insomnia."
+JSON = {"Content-Type": "application/json"}
 
 
 @pytest.fixture
@@ -21,7 +27,8 @@ def serve(make_nlp):
     clients = []
 
     def start(nlp=None, **settings):
-        client = TestClient(make_app(nlp or make_nlp(), ServiceSettings(**settings)), raise_server_exceptions=False)
+        app = make_app(nlp or make_nlp(), ServiceSettings(**settings))
+        client = TestClient(app, "http://localhost:8000", raise_server_exceptions=False)
         clients.append(client.__enter__())
         return client
 
@@ -141,20 +148,161 @@ def test_concepts_types_and_health_are_described(serve):
         (b'{"texts": ["a"], "unknown": 1}', "E492"),
         (b'{"texts": ["a", "b", "c", "d"]}', "E495"),
         (b'{"texts": ["aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"]}', "E495"),
+        (b'{"texts": ["a ((((((((((((((((((((("]}', "E498"),
+        (b'{"texts": ["a"], "types": ["nonsense"]}', "E430"),
+        (b'{"texts": ["a \\ud800"]}', "E492"),
+        (b'{"mentions": ["\\udfff"]}', "E492"),
+        (b'{"\\ud800": 1}', "E492"),
+        (b"[" * 100_000, "E492"),
+        (b'{"texts": ' + b"[" * 100_000, "E492"),
+        (b'{"texts": ["a"], "k": ' + b"9" * 100 + b"}", "E492"),
+        (b'{"texts": ["a"], "k": ' + b"9" * 5000 + b"}", "E492"),
+        (b'{"texts": ["a"], "threshold": NaN}', "E492"),
     ],
 )
 def test_bad_requests_are_refused_with_a_reason(serve, body, code):
-    client = serve(max_texts=3, max_characters=50)
-    refused = client.post("/link", content=body, headers={"Content-Type": "application/json"})
-    assert refused.status_code == 422 and code in refused.json()["error"]
-    assert client.post("/link", json={"texts": ["a cold"]}).status_code == 200
+    client = serve(max_texts=3, max_characters=50, max_run=20)
+    refused = client.post("/link", content=body, headers=JSON)
+    assert refused.status_code == 422 and code in refused.json()["error"] and len(refused.json()) == 1
+    assert client.post("/link", json={"texts": ["a cold", "患者发热，咳嗽三天。" * 5]}).status_code == 200
+
+
+def test_every_error_has_the_same_form(serve):
+    client = serve()
+    asked = [client.get("/nothing"), client.get("/link"), client.get("/page/nothing"), client.get("/concept/nothing")]
+    assert [(answer.status_code, [*answer.json()]) for answer in asked] == [
+        (404, ["error"]),
+        (405, ["error"]),
+        (404, ["error"]),
+        (404, ["error"]),
+    ]
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:8000", "127.0.0.1:8000", "[::1]:8000", "nlp.example.org"])
+def test_requests_are_addressed_to_a_name_of_this_machine(serve, host):
+    client = serve(hosts=["NLP.example.org"])
+    assert client.get("/health", headers={"Host": host}).status_code == 200
+    own = client.post("/link", json={"texts": ["a cold"]}, headers={"Host": host, "Origin": f"http://{host}"})
+    assert own.status_code == 200
+
+
+@pytest.mark.parametrize("host", ["evil.example", "localhost.evil.example", "evil.example:8000", "", "[", "10.0.0.1"])
+def test_other_names_are_refused(serve, host):
+    for settings in ({}, {"hosts": ["nlp.example.org"]}):
+        refused = serve(**settings).get("/concept/C0020538", headers={"Host": host})
+        assert refused.status_code == 400 and "E480" in refused.json()["error"]
+
+
+@pytest.mark.parametrize(
+    "headers, status",
+    [
+        ({}, 415),
+        ({"Content-Type": "text/plain"}, 415),
+        ({"Content-Type": "application/x-www-form-urlencoded"}, 415),
+        ({"Content-Type": "text/plain; application/json"}, 415),
+        ({**JSON, "Origin": "https://evil.example"}, 403),
+        ({**JSON, "Origin": "null"}, 403),
+        ({"Content-Type": "Application/JSON; charset=utf-8"}, 200),
+    ],
+)
+def test_pages_of_other_sites_cannot_send(serve, tmp_path, headers, status):
+    path = tmp_path / "gold.jsonl"
+    body = json.dumps({"text": "a cold", "spans": [{"start": 2, "end": 6, "label": "A"}]}).encode()
+    answer = serve(gold=str(path)).post("/gold", content=body, headers=headers)
+    assert answer.status_code == status and path.exists() == (status == 200)
+    trained = serve().post("/inception/train", content=b"{}", headers=headers)
+    assert trained.status_code == (204 if status == 200 else status)
+
+
+def test_a_request_that_takes_too_long_is_answered_and_others_go_on(serve, slow_nlp):
+    nlp, gate = slow_nlp
+    client = serve(nlp, max_seconds=0.5, batch_size=1)
+    with ThreadPoolExecutor(3) as pool:
+        late = pool.submit(client.post, "/link", json={"texts": ["wait"]})
+        assert late.result().status_code == 504 and "E499" in late.result().json()["error"]
+        assert client.post("/link", json={"texts": ["a cold"]}).status_code == 504
+        gate.set()
+        assert client.post("/link", json={"texts": ["a cold"]}).status_code == 200
+
+
+def test_further_texts_of_a_late_request_are_not_begun(make_nlp):
+    nlp, begun = make_nlp(), []
+
+    def tokenize(text, tokenizer=nlp.tokenizer):
+        begun.append(text)
+        time.sleep(0.2)
+        return tokenizer(text)
+
+    nlp.tokenizer = tokenize
+    worker = Worker(nlp, queue_size=8, batch_size=8, max_seconds=0.1)
+    late = worker.link(["a cold", "insomnia", "a cold"], len)
+    with pytest.raises(Late):
+        late.result(30)
+    worker.close()
+    assert begun == ["a cold"]
+
+
+def test_neither_log_nor_answer_quotes_a_text(make_nlp, monkeypatch, capfd, caplog):
+    nlp, answers = make_nlp(), []
+
+    @spacy.Language.component("test_talks")
+    def talk(doc):
+        warnings.warn(f"[W999] strange: {doc.text}", UserWarning, stacklevel=1)
+        if "fails" in doc.text:
+            raise RuntimeError(doc.text)
+        return doc
+
+    nlp.add_pipe("test_talks", last=True)
+
+    def run(app, **settings):
+        with TestClient(app, "http://localhost") as client:
+            for body in ({"texts": ["Jane Doe"]}, {"texts": ["Jane Doe fails"]}, {"texts": [{"Jane Doe": 1}]}):
+                answers.append(client.post("/link", json=body))
+            answers.append(client.post("/gold", json={"text": "Jane Doe", "spans": [{"start": "Jane Doe"}]}))
+            document = {"xmi": "Jane Doe", "documentId": 1}
+            body = {"metadata": {"layer": "A", "feature": "b"}, "document": document, "typeSystem": "Jane Doe"}
+            answers.append(client.post("/inception/predict", json=body))
+
+    monkeypatch.setattr("uvicorn.run", run)
+    monkeypatch.setattr(spacy, "load", lambda model: nlp)
+    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        main("any")
+    assert [answer.status_code for answer in answers] == [200, 500, 422, 422, 422]
+    out, err = capfd.readouterr()
+    assert "[W999]" in caplog.text and "RuntimeError" in caplog.text and "in talk" in caplog.text
+    assert "Doe" not in out + err + caplog.text
+
+
+def test_another_address_than_loopback_needs_names(make_nlp, monkeypatch):
+    monkeypatch.setattr("uvicorn.run", lambda app, **settings: None)
+    monkeypatch.setattr(spacy, "load", lambda model: make_nlp())
+    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
+    with pytest.warns(UserWarning, match=r"W490.*0\.0\.0\.0.*--hosts"):
+        main("any", host="0.0.0.0")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        main("any", host="0.0.0.0", hosts=["nlp.example.org"])
+
+
+def test_a_missing_extra_is_said_in_one_line(serve, monkeypatch):
+    client = serve()
+    monkeypatch.setitem(sys.modules, "cassis", None)
+    body = {"metadata": {"layer": "A", "feature": "b"}, "document": {"xmi": "<a/>"}, "typeSystem": "<a/>"}
+    refused = client.post("/inception/predict", json=body)
+    assert refused.status_code == 501 and "'.[service]'" in refused.json()["error"]
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    with pytest.raises(SystemExit, match=r"E483.*uvicorn.*'\.\[service\]'") as stopped:
+        main("any")
+    assert "\n" not in str(stopped.value)
 
 
 def test_large_bodies_are_refused_whether_they_say_so_or_not(serve):
     client = serve(max_body=1000)
     large = json.dumps({"texts": ["a" * 2000]}).encode()
-    assert client.post("/link", content=large).status_code == 413
-    streamed = client.post("/link", content=(large[i : i + 100] for i in range(0, len(large), 100)))
+    assert client.post("/link", content=large, headers=JSON).status_code == 413
+    streamed = client.post("/link", content=(large[i : i + 100] for i in range(0, len(large), 100)), headers=JSON)
     assert streamed.status_code == 413 and "E490" in streamed.json()["error"]
     assert client.post("/link", json={"texts": ["a cold"]}).status_code == 200
 
@@ -164,7 +312,10 @@ def slow_nlp(make_nlp):
     """A pipeline that waits at the text "wait" until it is let go, and fails at "fail"."""
     nlp, gate = make_nlp(), threading.Event()
 
-    @spacy.Language.component("test_gate")
+    # A name of its own, because spaCy keeps the first function of a name.
+    name = f"test_gate_{id(gate)}"
+
+    @spacy.Language.component(name)
     def wait(doc):
         if doc.text == "wait":
             gate.wait(30)
@@ -172,7 +323,7 @@ def slow_nlp(make_nlp):
             raise RuntimeError("the patient's name")
         return doc
 
-    nlp.add_pipe("test_gate", last=True)
+    nlp.add_pipe(name, last=True)
     return nlp, gate
 
 
