@@ -26,6 +26,18 @@ def describe_doc(doc: Doc, choice: Choice) -> dict[str, Any]:
     return {"entities": [_describe_ent(ent, choice, units) for ent in doc.ents]}
 
 
+def describe_gold(text: str, spans: Sequence[dict[str, Any]], choice: Choice) -> list[dict[str, Any]]:
+    """Describe corrections of a text.
+
+    text (str): The text.
+    spans (Sequence[dict[str, Any]]): The corrections, with offsets in code points.
+    choice (Choice): The form of offsets.
+    RETURNS (list[dict[str, Any]]): The corrections with such offsets.
+    """
+    units = _count_units(text) if choice.utf16 else range(len(text) + 1)
+    return [{**span, "start": units[span["start"]], "end": units[span["end"]]} for span in spans]
+
+
 def _describe_ent(ent: Span, choice: Choice, units: Sequence[int] | None) -> dict[str, Any]:
     candidates = ent._.kb_candidates or []
     id_, probability = _decide(ent, candidates, choice)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import queue
-import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -16,6 +15,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, JSONResponse
 from fastapi.staticfiles import StaticFiles
+from filelock import Timeout
 from spacy.language import Language
 from starlette.exceptions import HTTPException
 
@@ -23,8 +23,8 @@ from .. import __version__
 from ..errors import Errors
 from ..linker import SapbertLinker
 from ..semantic_types import name_type
-from .answers import choose, describe_concept, describe_doc
-from .gold import keep_gold
+from .answers import choose, describe_concept, describe_doc, describe_gold
+from .gold import find_gold, keep_gold
 from .inception import InceptionRequest, predict
 from .limits import BodyLimit, Door, check_texts
 from .requests import GoldRequest, LinkRequest
@@ -125,11 +125,15 @@ def _add_linking(app: FastAPI, worker: Worker, linker: SapbertLinker, settings: 
             # Refuses types that the terminology lacks.
             await asyncio.to_thread(linker.find, (), types=request.types)
             results = await wait(lambda: worker.link(texts, lambda docs: [describe_doc(doc, request) for doc in docs]))
+            if request.gold and settings.gold is not None:
+                kept = await asyncio.to_thread(find_gold, Path(settings.gold), texts)
+                rows = zip(results, texts, kept, strict=True)
+                results = [{**result, "gold": describe_gold(text, spans, request)} for result, text, spans in rows]
         else:
             mentions = request.mentions or []
             found = await wait(lambda: worker.ask(lambda _: linker.find(mentions, k=request.k, types=request.types)))
-            rows = zip(mentions, found, strict=True)
-            results = [{"mention": text, "candidates": choose(row, request)} for text, row in rows]
+            pairs = zip(mentions, found, strict=True)
+            results = [{"mention": text, "candidates": choose(row, request)} for text, row in pairs]
         return {"results": results, "offsets": "utf-16" if request.utf16 else "code points"}
 
     @app.get("/concept/{concept_id:path}")
@@ -159,17 +163,14 @@ def _add_linking(app: FastAPI, worker: Worker, linker: SapbertLinker, settings: 
 
 
 def _add_gold(app: FastAPI, settings: ServiceSettings) -> None:
-    lock = threading.Lock()
-
     @app.post("/gold")
     def keep(request: GoldRequest) -> dict[str, Any]:
         if settings.gold is None:
             raise HTTPException(409, Errors.E494)
-        if any(not span.start < span.end <= len(request.text) for span in request.spans):
-            raise HTTPException(422, Errors.E492.format(place="spans", reason="a span lies outside of the text"))
-        with lock:
-            keep_gold(Path(settings.gold), request)
-        return {"kept": len(request.spans)}
+        try:
+            return {"kept": keep_gold(Path(settings.gold), request, timeout=settings.max_seconds)}
+        except Timeout:
+            raise HTTPException(504, Errors.E499.format(seconds=settings.max_seconds)) from None
 
 
 def _check(request: LinkRequest, settings: ServiceSettings) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from typing_extensions import Self
 
 from ..annotations import NIL
 
@@ -49,23 +50,32 @@ class LinkRequest(Choice):
 
     texts (list[str] | None): Texts.
     mentions (list[str] | None): Mentions, which are looked up without a document.
+    gold (bool): Give the corrections that are kept of each text as well.
     """
 
     texts: list[Text] | None = None
     mentions: list[Text] | None = None
+    gold: bool = False
 
 
-class GoldSpan(Request):
-    """A corrected mention.
+class GoldPlace(Request):
+    """The place of a mention.
 
     start (int): Its start in the text, in code points.
     end (int): Its end.
-    label (str): Its label.
-    kb_id (str): The concept's id, or "NIL".
     """
 
     start: int = Field(ge=0)
     end: int = Field(ge=1)
+
+
+class GoldSpan(GoldPlace):
+    """A corrected mention.
+
+    label (str): Its label.
+    kb_id (str): The concept's id, or "NIL".
+    """
+
     label: Text = Field(min_length=1)
     kb_id: Text = Field(default=NIL, min_length=1)
 
@@ -74,8 +84,16 @@ class GoldRequest(Request):
     """A text with corrected mentions, in the form of Prodigy.
 
     text (str): The text.
-    spans (list[GoldSpan]): The mentions.
+    spans (list[GoldSpan]): The mentions to keep.
+    withdrawn (list[GoldPlace]): Mentions that are kept of the text, to be so no longer.
     """
 
     text: Text
-    spans: list[GoldSpan]
+    spans: list[GoldSpan] = []
+    withdrawn: list[GoldPlace] = []
+
+    @model_validator(mode="after")
+    def _check_places(self) -> Self:
+        if any(not place.start < place.end <= len(self.text) for place in (*self.spans, *self.withdrawn)):
+            raise ValueError("a span lies outside of the text")
+        return self

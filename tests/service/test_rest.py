@@ -1,6 +1,8 @@
 """The service: what it answers, what it refuses, and that no request is lost."""
 
 import json
+import re
+import subprocess
 import sys
 import threading
 import time
@@ -10,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import spacy
 from fastapi.testclient import TestClient
+from filelock import FileLock
 
 from spacy_sapbert.annotations import LINKS, get_user_data, make_key
 from spacy_sapbert.service.__main__ import main
@@ -369,24 +372,115 @@ def test_many_clients_get_their_own_answers(serve):
         assert len(answer["results"][0]["entities"]) == (2 if "insomnia" in text else 1)
 
 
+def make_span(start, end, id_="NIL"):
+    return {"start": start, "end": end, "label": "DISORDER", "kb_id": id_}
+
+
+def read_gold(path):
+    return [json.loads(line) for line in path.read_text(encoding="utf8").removesuffix("\n").split("\n")]
+
+
 def test_corrections_are_kept_as_lines_of_prodigy(serve, tmp_path):
-    spans = [{"start": 4, "end": 16, "label": "DISORDER", "kb_id": "C0027051"}]
+    spans = [make_span(4, 16, "C0027051")]
     path = tmp_path / "gold.jsonl"
     client = serve(gold=str(path))
-    path.write_text('{"text": "of another tool"}\nno JSON\n', encoding="utf8")
-    other = {"text": "a cold\u2028", "spans": [{"start": 2, "end": 6, "label": "DISORDER", "kb_id": "NIL"}]}
+    others = [
+        b'{"text": "of another tool"}\r',
+        b"no JSON \xff",
+        json.dumps({"text": TEXT, "spans": [], "answer": "accept", "_input_hash": 1}).encode(),
+        json.dumps({"text": TEXT, "spans": [], "answer": "reject"}).encode(),
+    ]
+    path.write_bytes(b"\n".join(others))
+    other = {"text": "a cold\u2028", "spans": [make_span(2, 6)]}
     for row in ({"text": TEXT, "spans": []}, other, {"text": TEXT, "spans": spans}):
         assert client.post("/gold", json=row).json() == {"kept": len(row["spans"])}
-    first, second, *rows = path.read_text(encoding="utf8").removesuffix("\n").split("\n")
-    assert (first, second) == ('{"text": "of another tool"}', "no JSON")
+    *before, first, second, end = path.read_bytes().split(b"\n")
+    assert before == others and end == b""
     # A text that is corrected again has one line.
-    assert list(map(json.loads, rows)) == [
+    assert [json.loads(first), json.loads(second)] == [
         {**other, "answer": "accept"},
         {"text": TEXT, "spans": spans, "answer": "accept"},
     ]
-    outside = client.post("/gold", json={"text": "a", "spans": spans})
-    assert outside.status_code == 422 and path.read_text(encoding="utf8").count("\n") == 4
+    for row in ({"text": "a", "spans": spans}, {"text": "a", "withdrawn": [{"start": 1, "end": 1}]}):
+        outside = client.post("/gold", json=row)
+        assert outside.status_code == 422 and path.read_bytes().count(b"\n") == 6
     assert "E494" in serve().post("/gold", json={"text": TEXT, "spans": spans}).json()["error"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["gold.jsonl"]
+
+
+def test_corrections_of_one_text_are_merged(serve, tmp_path):
+    path = tmp_path / "gold.jsonl"
+    one, other = serve(gold=str(path)), serve(gold=str(path))
+    attack, insomnia = make_span(4, 16, "C0027051"), make_span(23, 31)
+    assert one.post("/gold", json={"text": TEXT, "spans": [insomnia]}).json() == {"kept": 1}
+    assert other.post("/gold", json={"text": TEXT, "spans": [attack]}).json() == {"kept": 2}
+    assert read_gold(path) == [{"text": TEXT, "spans": [attack, insomnia], "answer": "accept"}]
+    # The newer of two that contradict each other counts.
+    wider, changed = make_span(10, 21), {**insomnia, "kb_id": "C0917801"}
+    assert one.post("/gold", json={"text": TEXT, "spans": [wider, changed]}).json() == {"kept": 2}
+    assert read_gold(path) == [{"text": TEXT, "spans": [wider, changed], "answer": "accept"}]
+    withdrawn = [{"start": 10, "end": 21}]
+    assert other.post("/gold", json={"text": TEXT, "withdrawn": withdrawn}).json() == {"kept": 1}
+    assert read_gold(path)[0]["spans"] == [changed]
+    one.post("/gold", json={"text": TEXT, "withdrawn": [{"start": 23, "end": 31}]})
+    assert path.read_bytes() == b""
+
+
+def test_a_text_comes_back_with_its_corrections(serve, tmp_path):
+    path = tmp_path / "gold.jsonl"
+    span = make_span(4, 16, "C0027051")
+    serve(gold=str(path)).post("/gold", json={"text": TEXT, "spans": [span]})
+    client = serve(gold=str(path))
+
+    def ask(**choice):
+        return [result.get("gold") for result in client.post("/link", json=choice).json()["results"]]
+
+    assert ask(texts=[TEXT, "a cold"], gold=True) == [[span], []]
+    assert ask(texts=[TEXT], gold=True, utf16=True, threshold=1.0) == [[{**span, "start": 5, "end": 17}]]
+    assert ask(texts=[TEXT]) == [None]
+    (result,) = serve().post("/link", json={"texts": [TEXT], "gold": True}).json()["results"]
+    assert "gold" not in result
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from spacy_sapbert.service.gold import keep_gold
+from spacy_sapbert.service.requests import GoldRequest, GoldSpan
+for number in range(int(sys.argv[2]), 60, 3):
+    span = GoldSpan(start=number, end=number + 1, label="A")
+    keep_gold(Path(sys.argv[1]), GoldRequest(text="a" * 60, spans=[span]))
+"""
+
+
+def test_processes_that_write_at_once_lose_nothing(tmp_path):
+    path = tmp_path / "gold.jsonl"
+    processes = [subprocess.Popen([sys.executable, "-c", WRITER, str(path), str(first)]) for first in range(3)]
+    assert [process.wait(300) for process in processes] == [0, 0, 0]
+    (row,) = read_gold(path)
+    assert [span["start"] for span in row["spans"]] == list(range(60))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs permissions and links of POSIX")
+def test_the_file_of_corrections_keeps_its_permissions_and_its_place(serve, tmp_path):
+    path, link = tmp_path / "shared" / "gold.jsonl", tmp_path / "link.jsonl"
+    path.parent.mkdir()
+    path.touch()
+    path.chmod(0o640)
+    link.symlink_to(path)
+    client = serve(gold=str(link))
+    for mode in (0o640, 0o660, 0o600):
+        path.chmod(mode)
+        client.post("/gold", json={"text": TEXT, "spans": [make_span(4, 16)]})
+        assert path.stat().st_mode & 0o777 == mode
+    assert link.is_symlink() and len(read_gold(path)) == 1
+
+
+def test_a_file_of_corrections_that_others_hold_is_not_waited_for_without_end(serve, tmp_path):
+    client = serve(gold=str(tmp_path / "gold.jsonl"), max_seconds=0.2)
+    with FileLock(tmp_path / ".gold.jsonl.lock"):
+        late = client.post("/gold", json={"text": TEXT, "spans": [make_span(4, 16)]})
+    assert late.status_code == 504 and "E499" in late.json()["error"]
 
 
 def test_the_page_and_its_files_are_served(serve):
@@ -398,6 +492,8 @@ def test_the_page_and_its_files_are_served(serve):
     # Whatever comes from a text goes into the page as text.
     script = client.get("/page/page.js").text
     assert "innerHTML" not in script and "insertAdjacentHTML" not in script
+    # Nothing of a text stays in the browser.
+    assert not {"localStorage", "sessionStorage", "indexedDB", "cookie"}.intersection(re.findall(r"\w+", script))
 
 
 def test_a_pipeline_without_concepts_is_refused():
