@@ -81,7 +81,8 @@ def _add_errors(app: FastAPI) -> None:
     async def explain(request: Request, error: RequestValidationError) -> JSONResponse:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"] if part != "body")
-        return JSONResponse({"error": Errors.E492.format(place=place or "the body", reason=first["msg"])}, 422)
+        reason = first["msg"].removeprefix("Value error, ")
+        return JSONResponse({"error": Errors.E492.format(place=place or "the body", reason=reason)}, 422)
 
     @app.exception_handler(HTTPException)
     async def tell(request: Request, error: HTTPException) -> JSONResponse:
@@ -122,8 +123,9 @@ def _add_linking(app: FastAPI, worker: Worker, linker: SapbertLinker, settings: 
         _check(request, settings)
         if request.texts is not None:
             texts = request.texts
-            # Refuses types that the terminology lacks.
-            await asyncio.to_thread(linker.find, (), types=request.types)
+            if request.types is not None:
+                # Refuses types that the terminology lacks.
+                await asyncio.to_thread(linker.find, (), types=request.types)
             results = await wait(lambda: worker.link(texts, lambda docs: [describe_doc(doc, request) for doc in docs]))
             if request.gold and settings.gold is not None:
                 kept = await asyncio.to_thread(find_gold, Path(settings.gold), texts)

@@ -18,7 +18,7 @@ Span = dict[str, Any]
 def keep_gold(path: Path, request: GoldRequest, *, timeout: float = -1) -> int:
     """Merge corrections of a text with those that are kept of it. A new span replaces those that it overlaps.
 
-    path (Path): The file, which appears whole, with the permissions that it had. Lines of other origin stay as they are.
+    path (Path): The file, which appears whole with the permissions that it had. Lines of other origin stay as they are.
     request (GoldRequest): The text, its mentions, and those to withdraw.
     timeout (float): Seconds to wait for others that write to the file; negative to wait for as long as it takes.
     RETURNS (int): Spans that are kept of the text now.

@@ -5,9 +5,9 @@ import re
 import subprocess
 import sys
 import threading
-import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pytest
 import spacy
@@ -220,24 +220,25 @@ def test_pages_of_other_sites_cannot_send(serve, tmp_path, headers, status):
 def test_a_request_that_takes_too_long_is_answered_and_others_go_on(serve, slow_nlp):
     nlp, gate = slow_nlp
     client = serve(nlp, max_seconds=0.5, batch_size=1)
-    with ThreadPoolExecutor(3) as pool:
+    with ThreadPoolExecutor(1) as pool:
         late = pool.submit(client.post, "/link", json={"texts": ["wait"]})
         assert late.result().status_code == 504 and "E499" in late.result().json()["error"]
         assert client.post("/link", json={"texts": ["a cold"]}).status_code == 504
         gate.set()
-        assert client.post("/link", json={"texts": ["a cold"]}).status_code == 200
+        assert any(client.post("/link", json={"texts": ["a cold"]}).status_code == 200 for _ in range(100))
 
 
-def test_further_texts_of_a_late_request_are_not_begun(make_nlp):
+def test_further_texts_of_a_late_request_are_not_begun(make_nlp, monkeypatch):
     nlp, begun = make_nlp(), []
 
     def tokenize(text, tokenizer=nlp.tokenizer):
         begun.append(text)
-        time.sleep(0.2)
         return tokenizer(text)
 
     nlp.tokenizer = tokenize
-    worker = Worker(nlp, queue_size=8, batch_size=8, max_seconds=0.1)
+    # Each text takes a second.
+    monkeypatch.setattr("spacy_sapbert.service.worker.time", SimpleNamespace(monotonic=lambda: float(len(begun))))
+    worker = Worker(nlp, queue_size=8, batch_size=8, max_seconds=0.5)
     late = worker.link(["a cold", "insomnia", "a cold"], len)
     with pytest.raises(Late):
         late.result(30)

@@ -107,8 +107,8 @@ def _link(job: Job, output: str, blocks: Sequence[Block], actors: int) -> Iterat
     try:
         from on_ray import link_with_ray
     except ImportError as error:
-        reason = "Actors need Ray, which is not installed: pip install 'spacy-sapbert[corpus]'. Without it, leave out"
-        raise CorpusError(f"{reason} `--actors` and RAY_ADDRESS.") from error
+        reason = "Actors need Ray, which is not installed. In the checkout: pip install -c constraints.txt '.[corpus]'."
+        raise CorpusError(f"{reason} Without it, leave out `--actors` and RAY_ADDRESS.") from error
     return link_with_ray(job, output, blocks, actors)
 
 
