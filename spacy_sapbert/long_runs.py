@@ -1,7 +1,7 @@
 """Texts that spaCy's tokenizer would take minutes for.
 
 It splits what stands between white space piece by piece, and looks at the whole rest after each piece: 100,000 opening
-brackets take a quarter of an hour.
+brackets take many minutes.
 """
 
 from __future__ import annotations
