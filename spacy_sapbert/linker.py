@@ -86,6 +86,16 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], ConceptPipe):
         return KnowledgeBase(self.terminology)
 
     @property
+    def min_score(self) -> float:
+        """Return the score that a mention's best candidate needs for an id.
+
+        RETURNS (float): The setting `threshold`, or else that of the encoder.
+        """
+        if self._settings.threshold is not None:
+            return self._settings.threshold
+        return find_threshold(self.encoder.fingerprint) if self.is_ready else 0.0
+
+    @property
     def is_trainable(self) -> bool:
         """Tell spaCy that there is nothing to train inside of a pipeline.
 
@@ -164,7 +174,7 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], ConceptPipe):
         links (Sequence[DocLinks]): What `predict` returned for them.
         """
         docs = list(docs)
-        write_links(docs, links, self._settings, self.name, self._get_threshold())
+        write_links(docs, links, self._settings, self.name, self.min_score)
         note_linker(docs, self)
 
     def get_candidates(self, span: Span) -> list[Candidate]:
@@ -205,16 +215,11 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], ConceptPipe):
             settings = self._settings.changed(set_kb_id=True)
             for batch in util.minibatch(examples, size=128):  # type: ignore[no-untyped-call]
                 docs = [eg.predicted for eg in batch]
-                write_links(docs, self.predict(docs), settings, self.name, self._get_threshold())
+                write_links(docs, self.predict(docs), settings, self.name, self.min_score)
         scores: dict[str, Any] = self.scorer(examples, **{"linker": self.name, "is_id": self._is_id, **kwargs})
         if self._settings.attribute == ATTRIBUTE:
             return scores
         return {re.sub("^nel_", f"nel_{self._settings.attribute}_", key): score for key, score in scores.items()}
-
-    def _get_threshold(self) -> float:
-        if self._settings.threshold is not None:
-            return self._settings.threshold
-        return find_threshold(self.encoder.fingerprint) if self.is_ready else 0.0
 
     def _is_id(self, text: str) -> bool:
         return self.is_ready and text in self.terminology

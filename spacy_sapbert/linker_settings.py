@@ -16,8 +16,8 @@ TAKEN = frozenset({"get", "has", "set", "kb_ents"})
 
 
 def _check_template(url: str) -> str:
-    if url.count("{}") != 1 or "{" in url.replace("{}", ""):
-        raise ValueError("an address with one {} where the concept's id goes")
+    if url.count("{}") != 1 or "{" in url.replace("{}", "") or not url.startswith(("http://", "https://")):
+        raise ValueError("an address that starts with http:// or https://, with one {} where the concept's id goes")
     return url
 
 

@@ -163,6 +163,8 @@ def test_another_encoder_at_initialize_encodes_the_same_names_again(make_nlp, ot
         {"batch_size": 0},
         {"cache_size": -1},
         {"kb_url": "https://example.org"},
+        {"kb_url": "javascript:alert('{}')"},
+        {"kb_url": "//example.org/{}"},
     ],
     ids=str,
 )

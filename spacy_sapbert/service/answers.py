@@ -16,41 +16,64 @@ from ..semantic_types import find_types, name_type
 from .requests import Choice
 
 
-def describe_doc(doc: Doc, choice: Choice) -> dict[str, Any]:
+def describe_doc(doc: Doc, choice: Choice, min_score: float) -> dict[str, Any]:
     """Describe the entities of a document.
 
     doc (Doc): The document.
     choice (Choice): What of the candidates to give.
+    min_score (float): The score that a candidate needs to be chosen in place of an excluded one.
     RETURNS (dict[str, Any]): Its entities, with offsets in code points and, if asked for, in UTF-16 units.
     """
     units = _count_units(doc.text) if choice.utf16 else None
-    return {"entities": [_describe_ent(ent, choice, units) for ent in doc.ents]}
+    return {"entities": [_describe_ent(ent, choice, min_score, units) for ent in doc.ents]}
 
 
-def _describe_ent(ent: Span, choice: Choice, units: Sequence[int] | None) -> dict[str, Any]:
-    candidates = choose(ent._.kb_candidates or [], choice)
+def describe_gold(text: str, spans: Sequence[dict[str, Any]], choice: Choice) -> list[dict[str, Any]]:
+    """Describe corrections of a text.
+
+    text (str): The text.
+    spans (Sequence[dict[str, Any]]): The corrections, with offsets in code points.
+    choice (Choice): The form of offsets.
+    RETURNS (list[dict[str, Any]]): The corrections with such offsets.
+    """
+    units = _count_units(text) if choice.utf16 else range(len(text) + 1)
+    return [{**span, "start": units[span["start"]], "end": units[span["end"]]} for span in spans]
+
+
+def _describe_ent(ent: Span, choice: Choice, min_score: float, units: Sequence[int] | None) -> dict[str, Any]:
+    candidates = ent._.kb_candidates or []
+    id_, probability = _decide(ent, candidates, choice, min_score)
     described: dict[str, Any] = {
         "start": ent.start_char if units is None else units[ent.start_char],
         "end": ent.end_char if units is None else units[ent.end_char],
         "text": ent.text,
         "label": ent.label_,
-        "id": _choose_id(ent.kb_id_, candidates, choice),
-        "candidates": candidates,
+        "id": id_,
+        "candidates": choose(candidates, choice),
     }
-    if (probability := ent._.kb_probability) is not None:
+    if probability is not None:
         described["probability"] = probability
     if (context := read_context(ent, is_known=False)) is not None and context.words:
         described["context"] = context.words
     return described
 
 
-def _choose_id(chosen: str, candidates: Sequence[dict[str, Any]], choice: Choice) -> str | None:
-    """Keep the choice of the pipeline, NIL included. Where the request excludes it, the next candidate is chosen."""
+def _decide(
+    ent: Span, candidates: Sequence[Candidate], choice: Choice, min_score: float
+) -> tuple[str | None, float | None]:
+    """Keep the choice of the pipeline, NIL included. Where the request excludes it, the next candidate is chosen.
+
+    The probability is of the concept that is named, or of NIL; None if the pipeline gives none.
+    """
+    chosen = ent.kb_id_
     if chosen in ("", NIL):
-        return None
-    if not choice.is_narrower or any(candidate["id"] == chosen for candidate in candidates):
-        return chosen
-    return candidates[0]["id"] if candidates else None
+        return None, ent._.kb_probability
+    fitting = [candidate for candidate in candidates if _fits(candidate, choice)]
+    if not choice.is_narrower or any(candidate["id"] == chosen for candidate in fitting):
+        return chosen, ent._.kb_probability
+    if not fitting or fitting[0]["score"] < min_score:
+        return None, None
+    return fitting[0]["id"], fitting[0].get("probability")
 
 
 def choose(candidates: Sequence[Candidate], choice: Choice) -> list[dict[str, Any]]:

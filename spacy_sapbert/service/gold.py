@@ -3,29 +3,78 @@
 from __future__ import annotations
 
 import json
+import shutil
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from ..files import write_whole
+from ..replacing import lock_folder
 from .requests import GoldRequest
 
+Span = dict[str, Any]
 
-def keep_gold(path: Path, request: GoldRequest) -> None:
-    """Keep the corrections of a text, in place of earlier ones of the same text.
 
-    path (Path): The file, which appears whole. Lines of other origin stay as they are.
-    request (GoldRequest): The text and its mentions.
+def keep_gold(path: Path, request: GoldRequest, *, timeout: float = -1) -> int:
+    """Merge corrections of a text with those that are kept of it. A new span replaces those that it overlaps.
+
+    path (Path): The file, which appears whole with the permissions that it had. Lines of other origin stay as they are.
+    request (GoldRequest): The text, its mentions, and those to withdraw.
+    timeout (float): Seconds to wait for others that write to the file; negative to wait for as long as it takes.
+    RETURNS (int): Spans that are kept of the text now.
+    RAISES (filelock.Timeout): If others write to the file for longer.
     """
-    # Not `splitlines`, which also splits at separators that JSON leaves inside of strings.
-    lines = path.read_text(encoding="utf8").split("\n") if path.is_file() else []
-    kept = [line for line in lines if line and _read_text(line) != request.text]
-    kept.append(json.dumps({**request.model_dump(), "answer": "accept"}, ensure_ascii=False))
-    with write_whole(path) as temporary, temporary.open("w", encoding="utf8", newline="\n") as file:
-        file.writelines(f"{line}\n" for line in kept)
+    # Of a link, the file that it leads to is replaced, and not the link.
+    path = path.resolve()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with lock_folder(path.parent, f".{path.name}.lock", timeout=timeout):
+        lines, spans = _read_lines(path), find_gold(path, [request.text])[0]
+        for place in request.withdrawn:
+            spans = [span for span in spans if (span["start"], span["end"]) != (place.start, place.end)]
+        spans = _merge(spans, (span.model_dump() for span in request.spans))
+        kept = [line for line in lines if _read_row(line).get("text") != request.text]
+        if spans:
+            row = {"text": request.text, "spans": spans, "answer": "accept"}
+            kept.append(json.dumps(row, ensure_ascii=False).encode())
+        with write_whole(path) as temporary:
+            temporary.touch()
+            if path.exists():
+                shutil.copymode(path, temporary)
+            temporary.write_bytes(b"".join(line + b"\n" for line in kept))
+    return len(spans)
 
 
-def _read_text(line: str) -> str | None:
+def find_gold(path: Path, texts: Sequence[str]) -> list[list[Span]]:
+    """Find the corrections that are kept of texts.
+
+    path (Path): The file, which may be missing.
+    texts (Sequence[str]): The texts.
+    RETURNS (list[list[dict[str, Any]]]): The spans of each text, in its order.
+    """
+    found: dict[str, list[Span]] = {text: [] for text in texts}
+    for line in _read_lines(path):
+        row = _read_row(line)
+        if row and row["text"] in found:
+            found[row["text"]] = _merge(found[row["text"]], row["spans"])
+    return [found[text] for text in texts]
+
+
+def _merge(spans: list[Span], new: Iterable[Span]) -> list[Span]:
+    for span in new:
+        spans = [other for other in spans if other["end"] <= span["start"] or span["end"] <= other["start"]] + [span]
+    return sorted(spans, key=lambda span: span["start"])
+
+
+def _read_lines(path: Path) -> list[bytes]:
+    return [line for line in path.read_bytes().split(b"\n") if line] if path.is_file() else []
+
+
+def _read_row(line: bytes) -> dict[str, Any]:
+    """Read a line that this service has written; empty for others, such as those of Prodigy, which have more keys."""
     try:
         row = json.loads(line)
-    except ValueError:
-        return None
-    return row.get("text") if isinstance(row, dict) else None
+        if set(row) == {"text", "spans", "answer"} and row["answer"] == "accept":
+            return GoldRequest.model_validate({"text": row["text"], "spans": row["spans"]}).model_dump()
+    except (ValueError, TypeError, RecursionError):
+        pass
+    return {}

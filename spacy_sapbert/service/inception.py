@@ -6,14 +6,20 @@ system, and goes back with annotations that have `inception_internal_predicted` 
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 from spacy.language import Language
 
 from ..errors import Errors
+from .limits import check_texts
+from .requests import Text
+from .settings import ServiceSettings
 
 PREDICTED = "inception_internal_predicted"
+_ENCODING = re.compile(r"encoding\s*=\s*[\"']([^\"']*)")
+_DECLARED = re.compile(r"<!\s*(DOCTYPE|ENTITY)", re.IGNORECASE)
 
 
 class Metadata(BaseModel):
@@ -25,8 +31,8 @@ class Metadata(BaseModel):
 
     model_config = ConfigDict(extra="ignore", strict=True)
 
-    layer: str
-    feature: str
+    layer: Text
+    feature: Text
 
 
 class Document(BaseModel):
@@ -37,7 +43,7 @@ class Document(BaseModel):
 
     model_config = ConfigDict(extra="ignore", strict=True)
 
-    xmi: str
+    xmi: Text
 
 
 class InceptionRequest(BaseModel):
@@ -52,16 +58,17 @@ class InceptionRequest(BaseModel):
 
     metadata: Metadata
     document: Document
-    typeSystem: str  # noqa: N815, the protocol's name
+    typeSystem: Text  # noqa: N815, the protocol's name
 
 
-def predict(nlp: Language, request: InceptionRequest) -> str:
+def predict(nlp: Language, request: InceptionRequest, settings: ServiceSettings | None = None) -> str:
     """Predict the concepts of a document.
 
     nlp (Language): The pipeline.
     request (InceptionRequest): The request.
+    settings (ServiceSettings | None): The limits of a text; None for the defaults.
     RETURNS (str): The CAS in XMI, with an annotation for each linked entity.
-    RAISES (ValueError): If the XML is malformed, or has no such type or feature.
+    RAISES (ValueError): If the XML is malformed, has no such type or feature, or its text exceeds a limit.
     """
     from cassis import load_cas_from_xmi, load_typesystem
 
@@ -76,8 +83,10 @@ def predict(nlp: Language, request: InceptionRequest) -> str:
     missing = {request.metadata.feature, PREDICTED} - features
     if missing:
         raise ValueError(Errors.E497.format(reason=f"'{layer.name}' has no feature {', '.join(sorted(missing))}"))
+    text = cas.sofa_string or ""
+    check_texts([text], settings or ServiceSettings())
     # cassis counts in code points, and converts to the UTF-16 units of XMI when it reads and writes.
-    for ent in nlp(cas.sofa_string or "").ents:
+    for ent in nlp(text).ents:
         if ent.kb_id_:
             values: dict[str, Any] = {request.metadata.feature: ent.kb_id_, PREDICTED: True}
             values |= _describe(ent._.kb_candidates, ent.kb_id_, request.metadata.feature, features)
@@ -98,5 +107,10 @@ def _describe(candidates: Any, id_: str, feature: str, features: set[str]) -> di
 def _refuse_declarations(request: InceptionRequest) -> None:
     """Refuse entities, which could expand without end or read files. A CAS needs none."""
     for xml in (request.typeSystem, request.document.xmi):
-        if "<!DOCTYPE" in xml or "<!ENTITY" in xml:
+        # The parser gets the text as UTF-8. Should it read another encoding, such as UTF-7 because the text says so or
+        # UTF-16 because of its zeros, then it would find declarations that the text does not show.
+        head = xml.partition("?>")[0] if xml.lstrip("\ufeff").startswith("<?xml") else ""
+        if "\0" in xml or not {"utf-8", "utf8"}.issuperset(name.lower() for name in _ENCODING.findall(head)):
+            raise ValueError(Errors.E497.format(reason="its encoding is not UTF-8"))
+        if _DECLARED.search(xml):
             raise ValueError(Errors.E497.format(reason="it declares a document type or entities"))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from functools import partial
 from typing import Any, NamedTuple
@@ -16,17 +17,23 @@ from spacy.tokens import Doc
 Task = Callable[[Language], Any]
 
 
+class Late(Exception):
+    """A request takes longer than it may."""
+
+
 class Job(NamedTuple):
     """A request that waits.
 
     texts (list[str] | None): Texts for the pipeline; None for a request that is something else.
     answer (Callable): Makes the answer: of the documents, or of the pipeline.
     future (Future): Gets the answer.
+    end (float): When nobody waits for it any longer, by the monotonic clock.
     """
 
     texts: list[str] | None
     answer: Callable[[Any], Any]
     future: Future[Any]
+    end: float
 
 
 class Worker:
@@ -35,11 +42,12 @@ class Worker:
     nlp (Language): The pipeline.
     queue_size (int): Requests that may wait.
     batch_size (int): Requests that are taken from the queue at once.
+    max_seconds (float): Seconds from a request's arrival after which no further text of it is begun.
     """
 
-    def __init__(self, nlp: Language, *, queue_size: int, batch_size: int) -> None:
+    def __init__(self, nlp: Language, *, queue_size: int, batch_size: int, max_seconds: float) -> None:
         self.nlp = nlp
-        self._batch_size = batch_size
+        self._batch_size, self._max_seconds = batch_size, max_seconds
         self._jobs: queue.Queue[Job | None] = queue.Queue(queue_size)
         self._thread = threading.Thread(target=self._run, name="pipeline", daemon=True)
         self._thread.start()
@@ -78,7 +86,7 @@ class Worker:
 
     def _put(self, texts: list[str] | None, answer: Callable[[Any], Any]) -> Future[Any]:
         future: Future[Any] = Future()
-        self._jobs.put_nowait(Job(texts, answer, future))
+        self._jobs.put_nowait(Job(texts, answer, future, time.monotonic() + self._max_seconds))
         return future
 
     def _run(self) -> None:
@@ -96,9 +104,8 @@ class Worker:
                     _settle(job, partial(job.answer, self.nlp))
 
     def _link(self, jobs: Sequence[Job]) -> None:
-        texts = [text for job in jobs for text in job.texts or ()]
         try:
-            docs = iter(list(self.nlp.pipe(texts)))
+            docs = iter(list(self.nlp.pipe(text for job in jobs for text in _read_texts(job))))
         except Exception:  # whatever a component raises concerns one of the texts: the others get their answers
             for job in jobs:
                 _settle(job, partial(self._link_alone, job))
@@ -108,7 +115,15 @@ class Worker:
             _settle(job, partial(job.answer, own))
 
     def _link_alone(self, job: Job) -> Any:
-        return job.answer(list(self.nlp.pipe(job.texts or ())))
+        return job.answer(list(self.nlp.pipe(_read_texts(job))))
+
+
+def _read_texts(job: Job) -> Iterator[str]:
+    """Give the texts as the tokenizer asks for them. One that it has begun can't be stopped."""
+    for text in job.texts or ():
+        if time.monotonic() > job.end:
+            raise Late
+        yield text
 
 
 def _settle(job: Job, make: Callable[[], Any]) -> None:

@@ -279,6 +279,7 @@ def test_bad_documents_are_named_and_the_others_linked(pipeline, tmp_path):
     rows = [
         {"id": 1, "text": TEXTS[0]},
         {"id": "long", "text": "cold " * 2_000_000},
+        {"id": "brackets", "text": "(" * 900},
         {"id": "none"},
         {"id": "number", "text": 7},
         {"id": "half \ud800", "text": "half \ud800"},
@@ -292,9 +293,10 @@ def test_bad_documents_are_named_and_the_others_linked(pipeline, tmp_path):
         file.write(b'{"text": "cut\n\n["list"]\n\xff\n{"id": "after", "text": "insomnia"}\n')
     assert link_corpus(make_job(pipeline), tmp_path / "in", tmp_path / "out") == []
     errors = read_errors(tmp_path / "out")
-    named = {"long", "none", "number", "half ?", "outside", "unplaced", "words"}
-    assert set(errors) == named | {f"a.jsonl:{number}" for number in (10, 11, 12)}
+    named = {"long", "brackets", "none", "number", "half ?", "outside", "unplaced", "words"}
+    assert set(errors) == named | {f"a.jsonl:{number}" for number in (11, 12, 13)}
     assert "10,000,000 characters" in errors["long"]
+    assert "900 characters without white space" in errors["brackets"]
     assert "no text" in errors["none"]
     assert "from 2 to 9" in errors["outside"]
     assert {row["document"] for row in read_mentions(tmp_path / "out")} == {"1", "last", "after"}

@@ -131,7 +131,7 @@ def test_outputs_are_ignored_by_git(folder):
     made += [
         value
         for name, value in config.get("vars", {}).items()
-        if name.endswith(("output", "run", "report")) and not value.startswith("../")
+        if name.endswith(("output", "run", "report")) and isinstance(value, str) and not value.startswith("../")
     ]
     assert find_tracked(folder / path for path in made) == []
     assert (folder / ".gitignore").is_file()

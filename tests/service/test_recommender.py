@@ -4,6 +4,7 @@ import pytest
 from cassis import Cas, TypeSystem, load_cas_from_xmi
 
 from spacy_sapbert.service.inception import InceptionRequest, predict
+from spacy_sapbert.service.settings import ServiceSettings
 
 LAYER = "custom.Concept"
 TEXT = "😀 A heart attack & then <insomnia>."
@@ -68,7 +69,51 @@ def test_wrong_layers_and_documents_are_refused(make_nlp):
     broken = request.model_copy(update={"typeSystem": "<a>"})
     with pytest.raises(ValueError, match="E497"):
         predict(nlp, broken)
-    entity = '<!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/passwd">]>'
-    request.document.xmi = entity + request.document.xmi
-    with pytest.raises(ValueError, match="E497.*document type"):
-        predict(nlp, request)
+
+
+ENTITY = '<!DOCTYPE a [<!ENTITY b "expanded">]>'
+DECLARATION = '<?xml version="1.0" encoding="%s"?>'
+
+
+def escape_utf7(xml):
+    return xml.replace("<", "+ADw-").replace(">", "+AD4-").replace("!", "+ACE-")
+
+
+@pytest.mark.parametrize("part", ["document", "types"])
+@pytest.mark.parametrize(
+    "disguise",
+    [
+        lambda body: ENTITY + body,
+        lambda body: '<?xml version="1.0"?>\n' + ENTITY.lower() + body,
+        lambda body: DECLARATION % "UTF-7" + escape_utf7(ENTITY) + body,
+        lambda body: "\ufeff" + DECLARATION % "utf-7" + escape_utf7(ENTITY) + body,
+        lambda body: "<?xml version='1.0'\nencoding = 'JAVA' ?>" + ENTITY.replace("<", "\\u003c") + body,
+        # What UTF-16 and UTF-32 look like when they are read as UTF-8.
+        lambda body: "".join(f"{character}\0" for character in DECLARATION % "UTF-16" + ENTITY + body),
+        lambda body: "".join(f"\0{character}" for character in '<?xml version="1.0"?>' + ENTITY + body),
+        lambda body: "".join(f"{character}\0\0\0" for character in ENTITY + body),
+    ],
+)
+def test_entities_are_refused_however_they_are_written(make_nlp, part, disguise):
+    request = make_request(make_types())
+    whole = request.document.xmi if part == "document" else request.typeSystem
+    xml = disguise(whole.partition("?>")[2].strip())
+    if part == "document":
+        request.document.xmi = xml
+    else:
+        request.typeSystem = xml
+    with pytest.raises(ValueError, match="E497.*(document type|encoding)"):
+        predict(make_nlp(), request)
+
+
+@pytest.mark.parametrize(
+    "text, limits, code",
+    [
+        ("a cold " * 20, {"max_characters": 100}, "E495"),
+        ("a cold " + "(" * 200, {"max_run": 100}, "E498"),
+        ("(" * 600, {}, "E498"),
+    ],
+)
+def test_texts_of_documents_have_the_limits_of_other_texts(make_nlp, text, limits, code):
+    with pytest.raises(ValueError, match=code):
+        predict(make_nlp(), make_request(make_types(), text), ServiceSettings(**limits))

@@ -23,8 +23,10 @@ def main(pipeline: str, output: Path, browser: str = "chromium") -> None:
     from playwright.sync_api import sync_playwright
 
     output.mkdir(parents=True, exist_ok=True)
-    with serve(pipeline) as address, sync_playwright() as playwright:
-        for name, (width, height) in SIZES.items():
+    for name, (width, height) in SIZES.items():
+        gold = output / f"{name}.jsonl"
+        gold.unlink(missing_ok=True)
+        with serve(pipeline, "--gold", str(gold)) as address, sync_playwright() as playwright:
             opened = playwright.chromium.launch(executable_path=browser, args=OPTIONS)
             page = opened.new_page(viewport={"width": width, "height": height})
             use(page, address)
@@ -33,7 +35,7 @@ def main(pipeline: str, output: Path, browser: str = "chromium") -> None:
 
 
 def use(page: Any, address: str) -> None:
-    """Choose a mention, look at a candidate's concept, and correct the choice.
+    """Choose a mention, confirm it, look at a candidate's concept, and see that the confirmation stays.
 
     page (Page): The page of the browser.
     address (str): The service.
@@ -44,10 +46,19 @@ def use(page: Any, address: str) -> None:
     mentions = page.locator("#linked button")
     mentions.nth(2).click()
     page.get_by_role("button", name="Confirm").click()
-    page.wait_for_selector("#linked button.corrected")
+    mentions.nth(1).click()
+    page.get_by_role("button", name="No concept is right").click()
+    page.get_by_text("Kept by the service.").wait_for()
+    page.get_by_role("button", name="Withdraw").click()
+    page.get_by_text("Withdrawn.").wait_for()
+    for change in (lambda: page.locator("#k").fill("3"), page.reload):
+        change()
+        page.get_by_text(" mentions.").wait_for()
+        page.wait_for_selector("#linked button.corrected")
+        assert page.inner_text("#corrections").endswith(": 1"), page.inner_text("#corrections")
+    mentions.nth(2).click()
     page.get_by_role("button", name="Details").first.click()
     page.wait_for_selector("aside dd")
-    assert page.inner_text("#corrections").endswith(": 1"), page.inner_text("#corrections")
 
 
 if __name__ == "__main__":

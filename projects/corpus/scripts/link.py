@@ -15,6 +15,7 @@ from linking import LinkingSettings
 from wasabi import msg
 from work import Result, find_pipeline, hash_pipeline, link_in_process
 
+from spacy_sapbert.long_runs import MAX_RUN
 from spacy_sapbert.progress import show_progress
 
 SHOWN = 5
@@ -30,6 +31,9 @@ def main(
     max_length: Annotated[
         int, typer.Option(help="Characters of a document; longer ones are errors", min=1)
     ] = 1_000_000,
+    max_run: Annotated[
+        int, typer.Option(help="Characters without white space; documents with longer runs are errors", min=1)
+    ] = MAX_RUN,
     text: Annotated[str, typer.Option(help="The column of texts")] = Columns.text,
     document: Annotated[str, typer.Option(help="The column of documents' ids")] = Columns.document,
     entities: Annotated[str, typer.Option(help="The column of given entities")] = Columns.entities,
@@ -40,7 +44,8 @@ def main(
     try:
         folder = find_pipeline(pipeline)
         columns = Columns(text, document, entities)
-        job = Job(str(folder), hash_pipeline(folder), columns, LinkingSettings(max_length, attribute), block)
+        linking = LinkingSettings(max_length, attribute, max_run=max_run)
+        job = Job(str(folder), hash_pipeline(folder), columns, linking, block)
         link = link_distinct if distinct else link_corpus
         unread = link(job, corpus, output, actors)
     except CorpusError as error:
@@ -102,8 +107,8 @@ def _link(job: Job, output: str, blocks: Sequence[Block], actors: int) -> Iterat
     try:
         from on_ray import link_with_ray
     except ImportError as error:
-        reason = "Actors need Ray, which is not installed: pip install 'spacy-sapbert[corpus]'. Without it, leave out"
-        raise CorpusError(f"{reason} `--actors` and RAY_ADDRESS.") from error
+        reason = "Actors need Ray, which is not installed. In the checkout: pip install -c constraints.txt '.[corpus]'."
+        raise CorpusError(f"{reason} Without it, leave out `--actors` and RAY_ADDRESS.") from error
     return link_with_ray(job, output, blocks, actors)
 
 

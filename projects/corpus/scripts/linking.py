@@ -19,6 +19,7 @@ from spacy.tokens import Doc, Span
 from spacy_sapbert.annotations import get_probability
 from spacy_sapbert.decision.learned_pipe import LearnedPipe
 from spacy_sapbert.linker import SapbertLinker
+from spacy_sapbert.long_runs import MAX_RUN, measure_run
 
 Entity = tuple[int, int, str]
 # Words that stay in a pipeline's vocabulary.
@@ -32,11 +33,14 @@ class LinkingSettings:
     max_length (int): Characters of a document at most; a longer one is an error.
     attribute (str): The extension attribute of spans with the candidates: the linker's setting of this name.
     part (str): The components to run: "all", "find" (all but linkers) or "link" (linkers only).
+    max_run (int): Characters without white space at most, because spaCy's tokenizer takes minutes for long runs; a
+        document with a longer run is an error.
     """
 
     max_length: int = 1_000_000
     attribute: str = "kb_candidates"
     part: Literal["all", "find", "link"] = "all"
+    max_run: int = MAX_RUN
 
 
 class LinkedBlock(NamedTuple):
@@ -133,6 +137,8 @@ def _list_rows(documents: pa.Table, settings: LinkingSettings, errors: dict[int,
             error = "it has no text"
         elif error is None and len(text) > settings.max_length:
             error = f"it has {len(text):,} characters, more than max_length = {settings.max_length:,}"
+        elif error is None and (run := measure_run(text)) > settings.max_run:
+            error = f"it has {run:,} characters without white space, more than max_run = {settings.max_run:,}"
         elif error is None and entities is not None:
             asked = sorted({_read_entity(entity) for entity in entities})
             error = _check_entities(asked, len(text))
