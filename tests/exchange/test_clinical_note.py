@@ -61,6 +61,7 @@ def describe_note(ontology, folder):
     for name in ("sentencizer", "schwartz_hearst", "terminology_matcher", "sapbert_linker", "negex"):
         nlp.add_pipe(name)
     nlp.add_pipe("clinical_note_context")
+    nlp.get_pipe("sapbert_linker").below = ["HP:0000118"]
     nlp.get_pipe("sapbert_linker").initialize(terminology=terminology)
     doc = nlp((FOLDER / "note.txt").read_text(encoding="utf8"))
     doc.user_data[DOC_ID] = "1"
