@@ -16,9 +16,9 @@ from .report import ExchangeReport
 FORM = "T1, tab, type start end, tab, mention; and N1, tab, Reference T1 id, tab, name"
 SPANS = re.compile(r"(\S+) (\d+ \d+(?:;\d+ \d+)*)")
 REFERENCE = re.compile(r"\S+ (T\S+) (\S+)")
-# Brat's own parser asks for the name of a resource before each id.
 # The attributes of mentions that stand for the fields of a context: A1, tab, Negated T1.
 ATTRIBUTE = re.compile(rf"A\S*\t({'|'.join(word.title() for word in Context._fields)}) (T\S+)")
+# Brat's own parser asks for the name of a resource before each id.
 RESOURCE = re.compile(r"[^:\s]+:\S+")
 
 
