@@ -57,7 +57,8 @@ wheel: $(VENV)/.demo $(VENV)/.dev
 
 docs: $(VENV)/.training $(VENV)/.docs
 	$(BIN)/python docs/tables.py --check
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	# Not --quiet: it hides warnings from `strict` as well.
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
 # Whether the dependencies resolve on macOS and Windows: no part of continuous integration, because releases change it.
 platforms: $(VENV)/.dev
