@@ -186,7 +186,9 @@ def test_files_that_a_page_names_exist(page):
         assert made or path.exists(), f"{page.name} names {path}, which is not there"
 
 
-@pytest.mark.parametrize("page", [*PAGES, *ROOT.glob("projects/*/README.md")], ids=lambda page: f"{page.parent.name}/{page.name}")
+@pytest.mark.parametrize(
+    "page", [*PAGES, *ROOT.glob("projects/*/README.md")], ids=lambda page: f"{page.parent.name}/{page.name}"
+)
 def test_headings_that_a_page_links_to_exist(page):
     # Those of the site fail its build as well; READMEs are no part of it.
     for path, anchor in re.findall(r"\]\(([^)#:\s]*)#([^)\s]+)\)", page.read_text(encoding="utf8")):
