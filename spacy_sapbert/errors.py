@@ -153,7 +153,7 @@ class Errors(OutsideErrors, metaclass=WithCodes):
     E218 = "Can't make a static encoder: {reason}. Give a tokenizer and one row of finite numbers for each of its ids."
     E219 = (
         "The encoder is a transformer with an adapter, but the package `adapters` can't be imported: {reason}\nInstall "
-        "it with `pip install 'spacy-sapbert[adapters]'`."
+        "it with `pip install -c constraints.txt '.[adapters]'` in the folder of the checkout."
     )
     E220 = (
         "The name encoder has no weights yet. Call the linker's `initialize(terminology=..., encoder=...)`, build the "

@@ -12,6 +12,8 @@ from .errors import Errors
 
 # What the catalogue of errors puts before each message.
 CODE = re.compile(r"\[E\d{3}\] ")
+# If a module of these is missing, that is a fault of the code.
+OWN = ("spacy_sapbert", "training")
 
 
 def main() -> None:
@@ -24,6 +26,8 @@ def main() -> None:
         if isinstance(error, OSError) and error.errno is not None:
             # Of the system: no rights, no space, a file where a folder should be.
             message = Errors.E746.format(file=error.filename or "A file", reason=error.strerror)
+        if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] not in OWN:
+            message = Errors.E763.format(name=error.name)
         if not isinstance(message, str) or not CODE.match(message):
             raise
         typer.echo(message, err=True)

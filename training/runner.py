@@ -18,6 +18,7 @@ from .data.run_folder import RunDescription, RunReport, list_versions, write_jso
 from .data.run_lock import lock_run
 from .data.splits import check_held_out, read_held_out
 from .data.task import LinkingTask
+from .data.task_samples import limit_names
 from .encoders.bases import load_base
 from .encoders.card import write_card
 from .encoders.export import write_encoder_folder
@@ -64,6 +65,8 @@ def _train(settings: TrainingSettings, accelerator: Accelerator) -> RunReport | 
     task = read_held_out(settings.paths.held_out) if settings.paths.held_out else None
     if task is not None:
         check_held_out(task, method.learned.concepts, method.find_source(settings).path)
+        if settings.run.held_out_names:
+            task = limit_names(task, settings.run.held_out_names)
     with show_phase("Tokenising names and making the model"):
         method.model = method.build().to(accelerator.device)
     description = describe_run(method)

@@ -3,6 +3,8 @@
 import importlib
 import importlib.util
 import re
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -185,6 +187,52 @@ def test_files_that_a_page_names_exist(page):
     for path in [*(page.parent / link for link in linked), *(ROOT / name for name in named)]:
         made = any(f"/{folder}" in f"{path}/" for folder in MADE)
         assert made or path.exists(), f"{page.name} names {path}, which is not there"
+
+
+@pytest.mark.parametrize(
+    "page", [*PAGES, *ROOT.glob("projects/*/README.md")], ids=lambda page: f"{page.parent.name}/{page.name}"
+)
+def test_headings_that_a_page_links_to_exist(page):
+    # Those of the site fail its build as well; READMEs are no part of it.
+    for path, anchor in re.findall(r"\]\(([^)#:\s]*)#([^)\s]+)\)", page.read_text(encoding="utf8")):
+        target = page.parent / path if path else page
+        if target.suffix == ".md":
+            headings = re.findall(r"^#+ (.+)$", target.read_text(encoding="utf8"), re.MULTILINE)
+            known = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+            assert anchor in known, f"{page}: {path}#{anchor}"
+
+
+@pytest.fixture
+def site(tmp_path):
+    """Return a function that builds the site as `make docs` does, of pages that can be changed before."""
+    pytest.importorskip("mkdocs")
+    shutil.copytree(ROOT / "docs", tmp_path / "docs")
+    shutil.copy(ROOT / "mkdocs.yml", tmp_path)
+    (tmp_path / "spacy_sapbert").symlink_to(ROOT / "spacy_sapbert")
+    (options,) = re.findall(r"/mkdocs build(.*)", (ROOT / "Makefile").read_text(encoding="utf8"))
+
+    def build():
+        command = [sys.executable, "-m", "mkdocs", "build", *options.split()]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+
+    return tmp_path, build
+
+
+def test_a_link_to_a_missing_heading_fails_the_build(site):
+    folder, build = site
+    with (folder / "docs" / "install.md").open("a", encoding="utf8") as page:
+        page.write("\nSee [nothing](linker.md#nothing).\n")
+    done = build()
+    assert done.returncode == 1 and "linker.md#nothing" in done.stdout + done.stderr
+
+
+def test_the_site_can_be_searched_from_disk_and_fetches_nothing(site):
+    folder, build = site
+    assert build().returncode == 0
+    assert (folder / "site" / "search" / "search_index.js").is_file()
+    fetched = r"<(?:script|img|iframe)\b[^>]*src=\"?(?:https?:)?//|<link\b[^>]*href=\"?(?:https?:)?//"
+    for page in (folder / "site").glob("*.html"):
+        assert not re.search(fetched, page.read_text(encoding="utf8")), page.name
 
 
 def test_the_reference_names_what_is_there():

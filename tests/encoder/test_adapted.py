@@ -189,5 +189,5 @@ def test_files_that_the_manifest_does_not_list_are_refused(folder):
 
 def test_without_the_library_the_extra_is_named(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "adapters", None)
-    with pytest.raises(ImportError, match=r"E219.*\n.*spacy-sapbert\[adapters\]"):
+    with pytest.raises(ImportError, match=r"E219.*\n.*'\.\[adapters\]'"):
         read_encoder(folder)

@@ -16,7 +16,7 @@ from training.data.pairs import read_pairs
 ROOT = Path(__file__).resolve().parents[2]
 MODULE = "training"
 CONFIGS = {
-    "sapbert": ROOT / "training/configs/quick.cfg",
+    "sapbert": ROOT / "training/configs/cpu.cfg",
     "coder": ROOT / "training/configs/coder_cpu.cfg",
     "coder_plusplus": ROOT / "training/configs/coder_plusplus_cpu.cfg",
     "biosyn": ROOT / "training/configs/biosyn.cfg",

@@ -40,6 +40,7 @@ def train_sapbert(workspace: Workspace) -> dict[str, Any]:
     corpus, found = workspace.corpus, {}
     settings = {**FIXED, "paths.pairs": corpus / "pairs", "paths.held_out": corpus / "split/held_out.json"}
     settings |= {"batch.pairs": 24, "batch.epochs": 5, "run.evaluation_steps": 25, "run.checkpoint_steps": 20}
+    settings |= {"run.base_share": 0.0}
     for name, variant in SAPBERT_VARIANTS.items():
         steps = FEW_STEPS if variant else STEPS
         found[name] = train(workspace, "sapbert", name, {**settings, "batch.max_steps": steps, **variant})

@@ -2,10 +2,12 @@
 
 import json
 import runpy
+import shutil
 from pathlib import Path
 
 import pytest
 import srsly
+from weasel.cli.run import project_run
 from weasel.util import load_project_config
 
 from spacy_sapbert.terminology import Terminology, read_rrf
@@ -160,6 +162,19 @@ def test_without_any_ontology_it_stops(tmp_path, capsys):
     with pytest.raises(SystemExit) as error:
         run("read", tmp_path / "ontologies.json", tmp_path, tmp_path / "out")
     assert error.value.code == 1 and "no ontology to read" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("is_given", [False, True])
+def test_the_release_is_made_unless_another_one_is_given(tmp_path, is_given):
+    project = tmp_path / "open_terminology"
+    shutil.copytree(PROJECT, project, ignore=shutil.ignore_patterns("output", "assets", "project.lock"))
+    (project / "assets").mkdir()
+    for name, text in FILES.items():
+        (project / "assets" / name).write_text(text)
+    # As other projects see it, in place of the default of this one.
+    rrf = tmp_path / "META" if is_given else "../open_terminology/output/rrf"
+    project_run(project, "release", overrides={"vars.rrf": str(rrf)})
+    assert (project / "output" / "rrf" / "MRFILES.RRF").is_file() != is_given
 
 
 def test_project_and_its_table_of_ontologies_agree():

@@ -78,6 +78,20 @@ def test_every_variable_is_used(folder):
         assert f"${{vars.{name}}}" in text, name
 
 
+@pytest.mark.parametrize("folder", [folder for folder in ALL if folder.name not in ("app", "corpus")])
+def test_values_may_have_spaces_and_apostrophes(folder):
+    def split_all(**changed):
+        config = load_project_config(folder, overrides={f"vars.{name}": value for name, value in changed.items()})
+        return [shlex.split(line) for command in config["commands"] for line in command.get("script", [])]
+
+    text, value = (folder / "project.yml").read_text(encoding="utf8"), "o'brien x"
+    # Numbers and choices stand without quotes.
+    bare = set(re.findall(r"[\s-]\$\{vars\.(\w+)\}", text))
+    for name in set(load_project_config(folder).get("vars", {})) - bare:
+        # A single word changes in a place: the value stays within it.
+        assert list(map(len, split_all(**{name: value}))) == list(map(len, split_all())), name
+
+
 @by_folder
 def test_every_command_is_helped_and_every_name_means_one_thing(folder):
     config = load_project_config(folder)

@@ -2,10 +2,12 @@
 
 import subprocess
 import sys
+from importlib import import_module
 
 import pytest
 from typer.testing import CliRunner
 
+from training.__main__ import main
 from training.cli import app
 from training.cli.application import TRAINING, find_config
 
@@ -13,6 +15,21 @@ from training.cli.application import TRAINING, find_config
 def test_the_commands_run_from_any_folder(tmp_path):
     done = subprocess.run([sys.executable, "-m", "training", "--help"], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0 and "Commands" in done.stdout
+
+
+@pytest.mark.parametrize("missing", ["accelerate", "sklearn.cluster"])
+def test_a_missing_package_is_named_with_what_to_install(monkeypatch, capsys, missing):
+    def load_app(_):
+        # As for a package that is not there.
+        monkeypatch.setitem(sys.modules, missing, None)
+        import_module(missing)
+
+    monkeypatch.setattr("training.__main__.load_app", load_app)
+    with pytest.raises(SystemExit) as ended:
+        main()
+    (line,) = capsys.readouterr().err.splitlines()
+    assert ended.value.code == 1 and missing in line
+    assert line.endswith("pip install -c constraints.txt -e '.[training]'.")
 
 
 @pytest.mark.parametrize(

@@ -220,6 +220,17 @@ def test_training_learns_and_exports_what_it_measured(make, terminology, tmp_pat
     assert f"{report.data['pairs']:,} pairs" in (folder / "README.md").read_text()
 
 
+def test_held_out_names_can_be_searched_among_few(make, terminology, tmp_path):
+    rest, task = split_terminology(terminology, held_out=2, dictionary=30, seed=1)
+    write_pairs(rest, tmp_path / "pairs")
+    task.to_disk(tmp_path / "held_out.json")
+    paths = {"pairs": str(tmp_path / "pairs"), "held_out": str(tmp_path / "held_out.json")}
+    report = train(make(paths=paths, batch={"max_steps": 1}, run={"held_out_names": 12, "evaluation_steps": 1}))
+    (_, during) = [entry["evaluation"] for entry in RunFolder(tmp_path / "run").read_metrics() if "evaluation" in entry]
+    assert during["queries"] == 2 and 12 <= during["names"] < len(task.names)
+    assert report.held_out["before"]["names"] == report.held_out["after"]["names"] == during["names"]
+
+
 def test_bottleneck_adapters_have_the_published_numbers_of_weights():
     def count(**settings):
         # Of the shape of BERT-base where adapters are, and small elsewhere.

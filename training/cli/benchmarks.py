@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from functools import partial
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spacy_sapbert.files import hash_file
+from spacy_sapbert.progress import say
 
 from ..errors import Errors
 from .application import app, encoding_command, parse_files, parse_list, parse_named
@@ -18,7 +20,7 @@ from .figures import ENCODER_OPTION, SEED_OPTION, load_vectors
 from .measures import BENCHMARKS_OPTION, CORPORA, CORPORA_OPTION, HELD_OUT_OPTION, MAX_NAMES_OPTION, TERMINOLOGY_OPTION
 
 if TYPE_CHECKING:
-    from ..evaluation.folder import Evaluation
+    from ..evaluation.folder import Row, TaskInfo
     from ..evaluation.systems.specification import SystemSpecification
 
 # The folder of corpora if none is given: it does not exist, so that all corpora are listed as missing.
@@ -90,9 +92,10 @@ def evaluate(
         "max_names": max_names,
     }
     evaluation = evaluate_systems(
-        specifications, tasks, output, only=chosen, cache=cache or None, missing=missing, settings=settings
+        specifications, tasks, output, only=chosen, cache=cache or None, missing=missing, settings=settings, show=_show
     )
-    _show(evaluation)
+    for entry in evaluation.missing:
+        typer.echo(f"Not measured: {entry.name}: {entry.reason}")
     make_report(output)
     typer.echo(f"The report is {output / HTML_FILE}.")
 
@@ -112,15 +115,11 @@ def _read_systems(path: Path, wanted: list[str]) -> tuple[dict[str, SystemSpecif
     return specifications, chosen
 
 
-def _show(evaluation: Evaluation) -> None:
+def _show(row: Row, task: TaskInfo) -> None:
     from ..data.headlines import format_figures, list_metrics
 
-    for row in evaluation.rows:
-        info = evaluation.tasks[row.task]
-        shares = {name: row.figures[name] for name in list_metrics(info.level, info.ranks)}
-        typer.echo(f"{row.system} on {row.task}: {format_figures(shares)}.")
-    for entry in evaluation.missing:
-        typer.echo(f"Not measured: {entry.name}: {entry.reason}")
+    shares = {name: row.figures[name] for name in list_metrics(task.level, task.ranks)}
+    say(f"{row.system} on {row.task}: {format_figures(shares)}.", stream=sys.stdout)
 
 
 @encoding_command(name="coder-tasks")

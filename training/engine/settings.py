@@ -73,7 +73,9 @@ class BatchSettings(Section):
 class RunSettings(Section):
     """The method, and settings of the run."""
 
-    may_change = frozenset({"checkpoint_steps", "evaluation_steps", "patience", "base_share", "tensorboard"})
+    may_change = frozenset(
+        {"checkpoint_steps", "evaluation_steps", "held_out_names", "patience", "base_share", "tensorboard"}
+    )
 
     method: str
     """The method: sapbert, coder, coder_plusplus, biosyn or static."""
@@ -86,6 +88,8 @@ class RunSettings(Section):
     """Steps between checkpoints."""
     evaluation_steps: int = Field(default=0, ge=0)
     """Steps between evaluations on held-out names; 0 for the end only."""
+    held_out_names: int = Field(default=0, ge=0)
+    """Names to search about at most when held-out names are measured; 0 for all."""
     patience: int = Field(default=0, ge=0)
     """Stop after this number of evaluations without improvement; 0 for never."""
     base_share: float = Field(default=0.0, ge=0, lt=1)

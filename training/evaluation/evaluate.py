@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..data.run_folder import list_versions, write_text
-from .folder import METRICS_FILE, SEEN_ENDING, TASKS_FOLDER, Evaluation, Missing, Row, SystemInfo, write_schema
+from .folder import (
+    METRICS_FILE,
+    SEEN_ENDING,
+    TASKS_FOLDER,
+    Evaluation,
+    Missing,
+    Result,
+    Row,
+    SystemInfo,
+    TaskInfo,
+    write_schema,
+)
 from .measure import MEASUREMENT, ResultStore, measure
 from .systems.folds import check_folds
 from .systems.specification import SystemSpecification, make_systems
@@ -25,6 +36,7 @@ def evaluate(
     cache: str | Path | None = None,
     missing: Collection[Missing] = (),
     settings: dict[str, Any] | None = None,
+    show: Callable[[Row, TaskInfo], None] | None = None,
 ) -> Evaluation:
     """Measure systems on tasks, and write predictions, tasks and `metrics.json`.
 
@@ -35,6 +47,7 @@ def evaluate(
     cache (str | Path | None): A folder for vectors of strings.
     missing (Collection[Missing]): Corpora that are missing, for the report.
     settings (dict[str, Any] | None): The caller's settings, for the report.
+    show (Callable | None): Called with each result and its task, as soon as it is there.
     RETURNS (Evaluation): The content of `metrics.json`.
     RAISES (ValueError): If a model has learned from the test part of a fold.
     """
@@ -48,24 +61,29 @@ def evaluate(
     store = ResultStore(output, with_predictions=True)
     rows: list[Row] = []
     lacking: list[Missing] = list(missing)
+    infos = {name: task.describe() for name, task in tasks.items()}
     described: dict[str, SystemInfo] = {}
+
+    def add(name: str, task_name: str, result: Result) -> None:
+        rows.append(Row(system=name, task=task_name, **result.model_dump()))
+        described[name] = specifications[name].describe(result.identity)
+        if show:
+            show(rows[-1], infos[task_name])
+
     for name, system in make_systems(specifications, cache).items():
         specification = specifications[name]
         if name not in chosen:
             continue
         failed: list[Missing] = []
         wanted = {task: tasks[task] for task in tasks if specification.is_for(task)}
-        results = measure({name: system}, wanted, store, missing=failed)[name]
-        for task_name, result in results.items():
-            rows.append(Row(system=name, task=task_name, **result.model_dump()))
-            described[name] = specification.describe(result.identity)
+        measure({name: system}, wanted, store, missing=failed, show=add)
         lacking += [entry.model_copy(update={"title": specification.title}) for entry in failed]
     evaluation = Evaluation(
         settings={"measurement": MEASUREMENT, **(settings or {})},
         versions=list_versions(),
         seconds=round(time.perf_counter() - begin, 1),
         systems=described,
-        tasks={name: task.describe() for name, task in tasks.items()},
+        tasks=infos,
         missing=lacking,
         rows=rows,
     )

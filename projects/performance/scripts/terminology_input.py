@@ -23,7 +23,8 @@ def find_package_file(package: str, path: str) -> Path:
     for place in (spec.submodule_search_locations if spec else None) or ():
         if (Path(place) / path).exists():
             return Path(place) / path
-    raise FileNotFoundError(f"No '{path}' in the package '{package}'. Install it: pip install 'spacy-sapbert[demo]'")
+    install = "in the folder of the checkout: pip install -c constraints.txt -e '.[demo]'"
+    raise FileNotFoundError(f"No '{path}' in the package '{package}'. Install it, {install}")
 
 
 def read_names(path: Path) -> Terminology:

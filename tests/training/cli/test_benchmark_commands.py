@@ -110,6 +110,19 @@ def test_metrics_that_are_damaged_are_not_reported(folder):
     assert "E781" in run("report", folder / "out", fails=True)
 
 
+def test_a_result_is_shown_before_the_next_system_is_measured(folder, monkeypatch):
+    def fail(*_):
+        raise RuntimeError("no memory")
+
+    run("convert-corpora", folder / "assets", folder / "corpora", "--originals", folder / "originals.cfg")
+    monkeypatch.setattr("training.evaluation.systems.encoder.EncoderSystem.search", fail)
+    where = ["--benchmarks", folder / "corpora", "--terminology", folder / "terminology"]
+    command = ["evaluate", folder / "systems.cfg", folder / "out", "--corpora", folder / "corpora.cfg", *where]
+    result = CliRunner().invoke(app, [str(argument) for argument in command])
+    assert str(result.exception) == "no memory"
+    assert "exact on small.strict: acc@1" in result.stdout
+
+
 def test_unknown_systems_are_refused(folder):
     error = run("evaluate", folder / "systems.cfg", folder / "out", "--only", "exact,other", fails=True)
     assert "E620" in error and "'other'" in error

@@ -4,8 +4,9 @@ import pytest
 from typer.testing import CliRunner
 
 from training.cli import app
+from training.cli.application import TRAINING
 from training.engine.settings import describe_difference
-from training.methods.registry import METHODS, make_settings
+from training.methods.registry import METHODS, make_settings, read_settings
 
 PATHS = {
     "sapbert": {"pairs": "a"},
@@ -19,6 +20,7 @@ BESIDE = {
     "batch.max_minutes": 5.0,
     "run.checkpoint_steps": 7,
     "run.evaluation_steps": 7,
+    "run.held_out_names": 7,
     "run.base_share": 0.5,
     "run.tensorboard": True,
     "paths.encoder": "other",
@@ -75,6 +77,13 @@ def test_each_method_has_its_own_defaults():
     assert runs["biosyn"].optimizer.learning_rate == 1e-5 and runs["coder"].batch.max_steps == 100_000
     for method, run in runs.items():
         assert make_settings(run.to_dict()) == run and isinstance(run, METHODS[method].Settings)
+
+
+def test_the_first_run_depends_on_no_clock_and_no_processor():
+    # Minutes and bf16 differ between machines, and so do the random numbers of dropout.
+    run = read_settings(TRAINING / "configs" / "quick.cfg")
+    assert run.batch.max_steps and not run.batch.max_minutes
+    assert (run.run.precision, run.batch.dropout) == ("fp32", 0.0)
 
 
 @pytest.mark.parametrize("method", METHODS)
