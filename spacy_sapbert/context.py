@@ -16,20 +16,18 @@ from .errors import Errors
 
 
 class Context(NamedTuple):
-    """What is said of a mention. Nothing of it is true of a finding that the patient has now.
-
-    negated (bool): It is denied: "no fever".
-    uncertain (bool): It is possible: "probable pneumonia".
-    family (bool): A relative has it: "mother had breast cancer".
-    historical (bool): It is of the past: "history of stroke".
-    hypothetical (bool): It is only thought of: "return if you develop chest pain".
-    """
+    """What is said of a mention. Nothing of it is true of a finding that the patient has now."""
 
     negated: bool = False
+    """It is denied: "no fever"."""
     uncertain: bool = False
+    """It is possible: "probable pneumonia"."""
     family: bool = False
+    """A relative has it: "mother had breast cancer"."""
     historical: bool = False
+    """It is of the past: "history of stroke"."""
     hypothetical: bool = False
+    """It is only thought of: "return if you develop chest pain"."""
 
     @property
     def words(self) -> list[str]:
