@@ -6,13 +6,16 @@ It is for features and look-ups, not for display: where several forms are possib
 from __future__ import annotations
 
 import re
+import unicodedata
 from functools import lru_cache
 
 from .normalization import normalize_name, normalize_writing
 
 # Words whose normal form is cached.
 CACHED = 1 << 16
-_WORD = re.compile(r"[^\W_]+(?:'s(?![^\W_]))?")
+# Vowel signs, tones and accents that stand behind their letters. For Python's `re`, they are no part of words.
+MARKS = "".join(filter(lambda character: unicodedata.category(character)[0] == "M", map(chr, range(0x300, 0x10000))))
+_WORD = re.compile(rf"[^\W_]+(?:[{MARKS}]+[^\W_]*)*(?:'s(?![^\W_]))?")
 
 # Words that end like plurals and are none.
 _SINGULAR = frozenset(
@@ -26,6 +29,7 @@ _PLURALS = {
     **{"cortices": "cortex", "indices": "index", "appendices": "appendix", "varices": "varix", "matrices": "matrix"},
     **{"feet": "foot", "teeth": "tooth", "children": "child", "women": "woman", "men": "man", "abuses": "abuse"},
     **{"fungi": "fungus", "emboli": "embolus", "thrombi": "thrombus", "nuclei": "nucleus", "bronchi": "bronchus"},
+    **{"phalanges": "phalanx", "larynges": "larynx", "pharynges": "pharynx"},
     **{"foci": "focus", "calculi": "calculus", "bacilli": "bacillus", "cocci": "coccus", "nevi": "nevus"},
 }
 # Endings of plurals and of their singulars; the first that fits counts.
@@ -34,6 +38,8 @@ _ENDINGS = (
     ("mata", "ma"),
     ("brae", "bra"),
     ("ulae", "ula"),
+    ("llae", "lla"),
+    ("iae", "ia"),
     ("oses", "osis"),
     ("stases", "stasis"),
     ("theses", "thesis"),

@@ -163,5 +163,15 @@ def _show(output: Path, data: dict[str, Any]) -> None:
             msg.warn(f"{heading}: {entry['count']:,} {kind}", f"such as {entry['first'][0]}")
 
 
+def main() -> None:
+    """Run a command. What the user can mend is one sentence, without the way that the error took."""
+    try:
+        app()
+    except (OSError, ValueError) as error:
+        if not str(error).startswith("[E"):
+            raise
+        msg.fail(str(error), exits=1)
+
+
 if __name__ == "__main__":
-    app()
+    main()

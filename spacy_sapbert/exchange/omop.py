@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
@@ -55,10 +56,12 @@ VOCABULARIES = {
     "RXNORM": "RxNorm",
     "SNOMEDCT_US": "SNOMED",
 }
-FORM = "documents named by the note_id of their note, a whole number"
+FORM = "documents named by the note_id of their note, a whole number without zeros before it"
 # The id of "No matching concept".
 NO_CONCEPT = 0
 WINDOW = 100
+# What a database takes as an integer.
+NOTE_ID, LARGEST_ID = re.compile("0|[1-9][0-9]{0,18}"), (1 << 63) - 1
 
 
 class NoteNlp:
@@ -110,7 +113,8 @@ class NoteNlp:
         notes: list[tuple[int, Span]] = []
         contexts: list[Context | None] = []
         for name, doc in name_docs(docs, self._report):
-            if name.isascii() and name.isdecimal():
+            # Not "017", which would become the note 17 as well.
+            if NOTE_ID.fullmatch(name) and int(name) <= LARGEST_ID:
                 spans = list_spans(doc, spans_keys)
                 notes += [(int(name), span) for span in spans]
                 contexts += read(spans)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 # Entries whose label and forms are remembered.
 KEPT_ENTRIES = 1 << 16
 NO_FILTER = ConceptFilter()
+# Before a name, these stand for something else: "non-Hodgkin lymphoma".
+_OPPOSITE = re.compile(r"\b(?:non|anti)[\s\-‐‑–]*$", re.IGNORECASE)
 
 
 class Found(NamedTuple):
@@ -81,13 +84,15 @@ class CompiledMatcher:
         first, last = _read_bounds(doc)
         found: dict[tuple[int, int], Found] = {}
         for start, end, entry in self._find_wanted(text):
-            if start in first and end in last and self._is_plausible(doc, text[start:end], entry):
+            is_whole = start in first and end in last and not _OPPOSITE.search(text, max(start - 6, 0), start)
+            if is_whole and self._is_plausible(doc, text[start:end], entry):
                 place = first[start], last[end] + 1
                 found[place] = Found(*place, self._get_label(entry))
         if self.settings.abbreviations:
             defined = abbreviations_by_start(doc)
             entries = self._table.find_whole(long_form for _, long_form in defined.values()).tolist()
             for (start, (end, _)), entry in zip(defined.items(), entries, strict=True):
+                found.pop((start, end), None)
                 if entry >= 0 and self._is_wanted[entry]:
                     found[start, end] = Found(start, end, self._get_label(entry))
         return list(found.values())
@@ -109,9 +114,8 @@ class CompiledMatcher:
         return text.isupper() or not (self.settings.skip_stop_words and doc.vocab[text.lower()].is_stop)
 
     def _is_short_form(self, text: str) -> bool:
-        """Where a document defines a short form, its long form decides."""
-        form = "".join(filter(str.isalnum, text.removesuffix("s")))
-        return len(form) <= self.settings.define_length and sum(map(str.isupper, form)) > 1
+        form = text.removesuffix("s")
+        return form.isalpha() and len(form) <= self.settings.define_length and sum(map(str.isupper, form)) > 1
 
     def _get_forms(self, entry: int) -> frozenset[str]:
         """Return the forms of an entry's names in which they match in their own case."""

@@ -122,6 +122,9 @@ class TerminologyMatcher(SettingsAttributes[MatcherSettings], Pipe):
             if self.name in names and names.index(self._settings.linker) < names.index(self.name):
                 warnings.warn(Warnings.W460.format(name=self.name, linker=self._settings.linker), stacklevel=2)
             allowed = make_filter(linker.settings)
-            compiled = CompiledMatcher(retriever.table, retriever.terminology, self._settings, allowed)
+            try:
+                compiled = CompiledMatcher(retriever.table, retriever.terminology, self._settings, allowed)
+            except ValueError as error:
+                raise ValueError(Errors.E460.format(name=self.name, reason=error, found=", ".join(names))) from error
             self._compiled, self._used = compiled, used
         return compiled

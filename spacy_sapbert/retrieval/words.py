@@ -10,12 +10,15 @@ import numpy as np
 from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub lacks it
 
 from ..normalization import normalize_name, normalize_writing
-from ..spelling import CACHED, NUMERALS_AFTER_WORDS, normal_words
+from ..spelling import CACHED, MARKS, NUMERALS_AFTER_WORDS, normal_words
 
-# Marks behind the letters of decomposed text, and invisible format characters: both belong to the word around them.
-_MARKS = "\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f"
+# Invisible format characters belong to the word around them, as marks do.
 _INVISIBLE = "\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff"
-_WORD = re.compile(rf"[^\W_]+(?:[{_MARKS}{_INVISIBLE}]+[^\W_]*)*(?:['’]s(?![^\W_]))?")
+_WORD = rf"[^\W_]+(?:[{MARKS}{_INVISIBLE}]+[^\W_]*)*(?:['’´′＇][sSｓＳ](?![^\W_]))?"
+# Signs that make another name: "ER+" and "ER-", "(+)-catechin", "<140", "-5", and the prime of "4'-hydroxy". A dash is
+# one before a digit, in brackets, and behind a capital or a digit where no word goes on.
+_SIGN = r"[+<>≤≥±]|[-−–](?:(?<=[A-Z0-9].)(?!\w)|(?<!\w.)(?=\d)|(?<=[(\[].)(?=[)\]]))|['’′](?<=\d.)"
+_PART = re.compile(f"(?P<word>{_WORD})|{_SIGN}")
 # Where spaCy finds no punctuation behind such characters, it is in the word's token.
 INVISIBLE = re.compile(rf"[{_INVISIBLE}]+[^\w\s]*")
 # What names are written with or without. Anything else between two words has to be in the name as well.
@@ -44,7 +47,8 @@ def read_words(text: str) -> Words:
     """Split a text into words and hash their normal forms.
 
     Case, number, possessive and British spelling make no difference, nor do hyphens between words, decomposed letters
-    and invisible characters. Other punctuation counts: "asthma, bronchitis" is not "asthma bronchitis".
+    and invisible characters. Other punctuation counts, and so do signs: "asthma, bronchitis" is not "asthma
+    bronchitis", and "ER+" is not "ER".
 
     text (str): A document or a name.
     RETURNS (Words): The words.
@@ -66,7 +70,7 @@ def _split(text: str) -> tuple[list[int], list[int], list[int]]:
     starts: list[int] = []
     ends: list[int] = []
     end, before = 0, ""
-    for found in _WORD.finditer(text):
+    for found in _PART.finditer(text):
         start, stop = found.span()
         # Nearly all gaps are single spaces.
         if hashes and (start != end + 1 or text[end] != " "):
@@ -76,8 +80,13 @@ def _split(text: str) -> tuple[list[int], list[int], list[int]]:
                 starts.append(INSIDE)
                 ends.append(INSIDE)
         word = found[0]
-        is_numeral = len(word) <= 2 and word.lower() in NUMERALS_AFTER_WORDS
-        parts = _hash_word(word, before if is_numeral else "")
+        parts: tuple[int, ...] = ()
+        if found["word"] is None:
+            parts = (_hash_sign(word),)
+        else:
+            plain = word if word.isascii() else normalize_writing(word)
+            is_numeral = len(plain) <= 2 and plain.lower() in NUMERALS_AFTER_WORDS
+            parts = _hash_word(word, before if is_numeral else "")
         inside = [INSIDE] * (len(parts) - 1)
         hashes += parts
         starts += [start, *inside] if parts else ()
@@ -89,6 +98,11 @@ def _split(text: str) -> tuple[list[int], list[int], list[int]]:
 @lru_cache(CACHED)
 def _hash_word(word: str, before: str) -> tuple[int, ...]:
     return tuple(hash_string(part) for part in normal_words(word, before))
+
+
+@lru_cache(CACHED)
+def _hash_sign(sign: str) -> int:
+    return int(hash_string(normalize_writing(sign)))
 
 
 @lru_cache(CACHED)
@@ -104,11 +118,11 @@ def _hash_gap(gap: str) -> int:
 def own_case_forms(text: str) -> frozenset[str]:
     """Return the forms of a short name or mention by which both can be compared in their own case.
 
-    A capital at the start of an otherwise small word makes no difference ("Gout"), nor does a plural's "s" ("MRIs").
+    An ordinary word, of small letters but for the first, has one form for all: its normal form decides. A plural's "s"
+    makes no difference for others ("MRIs").
 
     text (str): The name or the mention.
     RETURNS (frozenset[str]): Its forms, of letters and digits alone; two are alike if they share one.
     """
     form = "".join(filter(str.isalnum, normalize_writing(text)))
-    form = form.lower() if form[1:] == form[1:].lower() else form
-    return frozenset({form, form.removesuffix("s")})
+    return frozenset({form, form.removesuffix("s")} if form[1:] != form[1:].lower() else {""})

@@ -80,7 +80,9 @@ def _add_errors(app: FastAPI) -> None:
     @app.exception_handler(RequestValidationError)
     async def explain(request: Request, error: RequestValidationError) -> JSONResponse:
         first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"] if part != "body")
+        # Of broken JSON, it is the number of a character.
+        named = () if first["type"] == "json_invalid" else first["loc"]
+        place = ".".join(str(part) for part in named if part != "body")
         reason = first["msg"].removeprefix("Value error, ")
         return JSONResponse({"error": Errors.E492.format(place=place or "the body", reason=reason)}, 422)
 
@@ -170,6 +172,7 @@ def _add_gold(app: FastAPI, settings: ServiceSettings) -> None:
     def keep(request: GoldRequest) -> dict[str, Any]:
         if settings.gold is None:
             raise HTTPException(409, Errors.E494)
+        check_texts([request.text], settings)
         try:
             return {"kept": keep_gold(Path(settings.gold), request, timeout=settings.max_seconds)}
         except Timeout:

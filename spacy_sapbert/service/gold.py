@@ -73,7 +73,9 @@ def _read_row(line: bytes) -> dict[str, Any]:
     """Read a line that this service has written; empty for others, such as those of Prodigy, which have more keys."""
     try:
         row = json.loads(line)
-        if set(row) == {"text", "spans", "answer"} and row["answer"] == "accept":
+        is_own = set(row) == {"text", "spans", "answer"} and row["answer"] == "accept"
+        # Without an id, nobody has said which concept a span is.
+        if is_own and all("kb_id" in span for span in row["spans"]):
             return GoldRequest.model_validate({"text": row["text"], "spans": row["spans"]}).model_dump()
     except (ValueError, TypeError, RecursionError):
         pass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import traceback
 from collections.abc import Awaitable, Callable, Collection, MutableMapping, Sequence
 from typing import Any
@@ -12,6 +13,7 @@ from ..errors import Errors
 from ..long_runs import measure_run
 from .settings import ServiceSettings
 
+HOST = re.compile(r"([\w.-]+|\[[\w:.]+\])(:\d+)?")
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 logger = logging.getLogger(__name__)
 Message = MutableMapping[str, Any]
@@ -111,7 +113,7 @@ class Door:
         headers: dict[bytes, str] = {name: value.decode("latin-1") for name, value in scope["headers"]}
         # A site can point its own name at this machine, and its page then reads what the service answers.
         host = headers.get(b"host", "")
-        if _read_name(f"//{host}") not in self._names:
+        if not HOST.fullmatch(host) or _read_name(f"//{host}") not in self._names:
             return 400, Errors.E480.format(found=host)
         origin = headers.get(b"origin")
         if origin is not None and _read_name(origin) not in self._names:

@@ -9,7 +9,7 @@ import spacy
 from spacy.tokens import Doc, DocBin, Span
 from typer.testing import CliRunner
 
-from spacy_sapbert.exchange.__main__ import app
+from spacy_sapbert.exchange.__main__ import app, main
 from spacy_sapbert.exchange.documents import DOC_ID, OVERLAPPING
 from spacy_sapbert.exchange.formats import FORMATS
 
@@ -34,6 +34,15 @@ def run(*arguments):
         raise result.exception
     assert result.exit_code == 0, result.output
     return result.output
+
+
+def test_what_the_user_can_mend_is_one_sentence(tmp_path, docs, capsys, monkeypatch):
+    for arguments, code in ((["to", "xls", docs, "out"], "E473"), (["from", "brat", tmp_path / "no", "out"], "E102")):
+        monkeypatch.setattr("sys.argv", ["exchange", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        printed = capsys.readouterr()
+        assert ended.value.code == 1 and code in printed.out + printed.err and "Traceback" not in printed.err
 
 
 def list_mentions(doc):

@@ -175,8 +175,9 @@ def test_sources_of_ones_own_have_a_vocabulary(concepts):
 
 def test_what_is_refused(tmp_path, concepts):
     notes = NoteNlp(CodeFinder(), ExchangeReport())
-    with pytest.raises(ValueError, match="E470.*document note-a.*no whole number"):
-        list(notes.list_rows([make_note("note-a", "C1")], AthenaTables(concepts)))
+    for name in ("note-a", "017", "9" * 19, "9" * 5000, "１８"):
+        with pytest.raises(ValueError, match=f"E470.*document {name}.*no whole number"):
+            list(notes.list_rows([make_note(name, "C1")], AthenaTables(concepts)))
     with pytest.raises(FileNotFoundError, match="E102"):
         list(notes.list_rows([make_note("1", "C1")], AthenaTables(tmp_path / "none.csv")))
     concepts.write_text("concept_id,vocabulary_id\n1,SNOMED\n", encoding="utf8")

@@ -121,6 +121,27 @@ def test_short_forms_match_only_where_the_document_defines_them(make_matching):
     assert [ent.text for ent in nlp("On RA, no CP.").ents] == ["RA", "CP"]
 
 
+def test_a_document_that_defines_a_short_form_decides_what_it_is(make_matching):
+    builder = TerminologyBuilder()
+    for number, name in enumerate(["ARDS", "CO2", "Hodgkin lymphoma", "ER+"]):
+        builder.add_name(f"C{number:07d}", name)
+    nlp = make_matching()
+    nlp.get_pipe("sapbert_linker").initialize(terminology=builder.build())
+    assert [ent.text for ent in nlp("ARDS, CO2").ents] == ["ARDS", "CO2"]
+    assert not nlp("An allergic rash or dry skin (ARDS). ARDS again.").ents
+    # The opposite is another name.
+    assert [ent.text for ent in nlp("Hodgkin lymphoma").ents] == ["Hodgkin lymphoma"]
+    for text in ("non-Hodgkin lymphoma", "Non Hodgkin lymphoma", "ER-", "ER"):
+        assert not nlp(text).ents, text
+
+
+def test_a_removal_that_a_matcher_depends_on_names_it(make_matching):
+    nlp = make_matching(ids=["C0027051"])
+    nlp.get_pipe("sapbert_linker").remove_concepts(["C0027051"])
+    with pytest.raises(ValueError, match=r"E460.*'terminology_matcher'.*E430.*C0027051"):
+        nlp("a cold")
+
+
 def test_names_that_the_linker_may_not_link_to_are_not_looked_for(make_matching):
     nlp = make_matching()
     linker, matcher = nlp.get_pipe("sapbert_linker"), nlp.get_pipe("terminology_matcher")

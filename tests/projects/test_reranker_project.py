@@ -21,6 +21,8 @@ from weasel.util import load_project_config
 from spacy_sapbert.encoder import write_static_encoder
 from training.cli import app as training_cli
 
+# A few annotations are all right, or all wrong.
+pytestmark = pytest.mark.filterwarnings("ignore:.*W454")
 PROJECT = Path(__file__).parents[2] / "projects" / "reranker"
 DICTIONARY = "D1\tcold\nD1\tchill\nD2\thead cold\nD2\tcommon cold\nD3\theart attack\nD4\tfever\n"
 # The linker takes "cold" for the temperature, and these annotations for the disease.

@@ -22,6 +22,14 @@ EQUAL = [
     ("renal \u200bfailure", "renal failure"),
     ("ＭＡＳＳ", "Maß"),
     ("Ｈａｎｄ－ｆｏｏｔ", "hand foot"),
+    ("PREHN'S SIGN", "Prehn’s sign"),
+    ("Ｐｒｅｈｎ＇ｓ ｓｉｇｎ", "Prehn sign"),
+    ("Crohn´s disease", "Crohn disease"),
+    ("factor Ⅴ", "factor V"),
+    ("Petechiae and striae", "petechia and stria"),
+    ("(−)-catechin", "(-)-catechin"),
+    ("CD34–", "CD34-"),
+    ("vitamin A- and E-deficiency", "vitamin A- and E deficiency"),
 ]
 DIFFERENT = [
     ("asthma, bronchitis", "asthma bronchitis"),
@@ -30,6 +38,15 @@ DIFFERENT = [
     ("asthma/bronchitis", "asthma bronchitis"),
     ("vitamin i", "vitamin 1"),
     ("a b", "b a"),
+    ("HER2+", "HER2-"),
+    ("ER+", "ER"),
+    ("<140 mmHg", ">140 mmHg"),
+    ("base excess -5", "base excess 5"),
+    ("(+)-catechin", "(-)-catechin"),
+    ("CD4- T cell", "CD4 T cell"),
+    ("4'-hydroxychalcone", "4-hydroxychalcone"),
+    ("ไข่", "ไข้"),
+    ("काल", "काला"),
 ]
 
 
@@ -51,7 +68,7 @@ def test_every_word_is_where_its_offsets_say(text):
     assert len(starts) == len(ends) and starts == sorted(starts) and ends == sorted(ends)
     for start, end in zip(starts, ends, strict=True):
         alone = read_words(text[start:end]).hashes
-        assert len(alone) and normal_words(text[start:end])
+        assert len(alone)
     assert len(words.hashes) == len(words.starts) == len(words.ends)
 
 
@@ -61,7 +78,9 @@ def test_words_between_spaces_are_those_of_the_normal_form(words):
     assert len(read_words(text).hashes) == len(normal_words(text))
 
 
-@pytest.mark.parametrize("one, other", [("Gout", "gout"), ("MRIs", "MRI"), ("TNF-α", "TNF alpha"), ("cysts", "Cyst")])
+@pytest.mark.parametrize(
+    "one, other", [("Gout", "gout"), ("MRIs", "MRI"), ("TNF-α", "TNF alpha"), ("cysts", "Cyst"), ("edema", "Oedema")]
+)
 def test_forms_of_a_short_name_are_alike(one, other):
     assert not own_case_forms(one).isdisjoint(own_case_forms(other))
 

@@ -190,7 +190,19 @@ def test_requests_are_addressed_to_a_name_of_this_machine(serve, host):
     assert own.status_code == 200
 
 
-@pytest.mark.parametrize("host", ["evil.example", "localhost.evil.example", "evil.example:8000", "", "[", "10.0.0.1"])
+FOREIGN = [
+    "evil.example",
+    "localhost.evil.example",
+    "evil.example:8000",
+    "",
+    "[",
+    "10.0.0.1",
+    "a:80@localhost",
+    "localhost#a",
+]
+
+
+@pytest.mark.parametrize("host", FOREIGN)
 def test_other_names_are_refused(serve, host):
     for settings in ({}, {"hosts": ["nlp.example.org"]}):
         refused = serve(**settings).get("/concept/C0020538", headers={"Host": host})
@@ -476,6 +488,22 @@ def test_the_file_of_corrections_keeps_its_permissions_and_its_place(serve, tmp_
         client.post("/gold", json={"text": TEXT, "spans": [make_span(4, 16)]})
         assert path.stat().st_mode & 0o777 == mode
     assert link.is_symlink() and len(read_gold(path)) == 1
+
+
+def test_spans_without_an_id_are_no_corrections(serve, tmp_path):
+    path = tmp_path / "gold.jsonl"
+    other = {"text": TEXT, "spans": [{"start": 23, "end": 31, "label": "SYMPTOM"}], "answer": "accept"}
+    path.write_text(json.dumps(other) + "\n", encoding="utf8")
+    client = serve(gold=str(path))
+    assert client.post("/gold", json={"text": TEXT, "spans": [make_span(4, 16)]}).json() == {"kept": 1}
+    first, second = map(json.loads, path.read_text(encoding="utf8").splitlines())
+    assert first == other and [span["start"] for span in second["spans"]] == [4]
+
+
+def test_corrections_have_the_limits_of_texts(serve, tmp_path):
+    client = serve(gold=str(tmp_path / "gold.jsonl"), max_characters=20)
+    refused = client.post("/gold", json={"text": TEXT, "spans": [make_span(4, 16)]})
+    assert refused.status_code == 422 and "E495" in refused.json()["error"]
 
 
 def test_a_file_of_corrections_that_others_hold_is_not_waited_for_without_end(serve, tmp_path):
