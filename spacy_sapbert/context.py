@@ -96,7 +96,7 @@ def _is_true(value: Any, name: str, wanted: str) -> bool:
 
 
 def has_context(docs: Iterable[Doc], attributes: Mapping[str, Sequence[str]] = ATTRIBUTES) -> bool:
-    """Tell whether a component has said something about any mention.
+    """Say if a component has said something about any mention.
 
     docs (Iterable[Doc]): The documents.
     attributes (Mapping[str, Sequence[str]]): As for `read_context`.
