@@ -109,8 +109,13 @@ def find_hits(queries: Iterable[Query], settings: LinkerSettings, snapshot: Snap
     return found
 
 
-def _put_first(named: Iterable[Hit], nearest: Iterable[Hit], retriever: Retriever, coded_in: str | None) -> Hits:
+def _put_first(named: Sequence[Hit], nearest: Hits, retriever: Retriever, coded_in: str | None) -> Hits:
     """Put the concepts that have the mention as a name before the nearest ones, each id once."""
+    concepts, names, _ = zip(*named, strict=True)
+    # Mostly they are the nearest ones, too.
+    if tuple(nearest.concepts[: len(named)].tolist()) == concepts:
+        nearest.scores[: len(named)], nearest.names[: len(named)] = 1.0, names
+        return nearest
     first: dict[int | str, Hit] = {}
     for hit in (*named, *nearest):
         first.setdefault(hit.concept if coded_in is None else retriever.get_id(hit.concept, coded_in), hit)

@@ -185,13 +185,14 @@ class Retriever:
         if len(text) <= OWN_CASE_LENGTH:
             forms = own_case_forms(text)
             named = [row for row in named if not forms.isdisjoint(own_case_forms(self.names[row]))]
+        if len(named) == 1:
+            return [Hit(int(self.terminology.name_concept[named[0]]), named[0], 1.0)]
         small = text.lower()
         best: dict[int, int] = {}
         # Names written like the mention come first, then preferred ones.
         for row in sorted(named, key=lambda row: (self.names[row].lower() != small, not self._preferred[row])):
             best.setdefault(int(self.terminology.name_concept[row]), row)
-        hits = [Hit(concept, row, 1.0) for concept, row in best.items()]
-        return self._ties.order(text, hits) if len(hits) > 1 else hits
+        return self._ties.order(text, [Hit(concept, row, 1.0) for concept, row in best.items()])
 
     def search(
         self, texts: Sequence[str], vectors: np.ndarray, k: int, allowed: ConceptFilter | None = None
