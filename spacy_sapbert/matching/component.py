@@ -29,9 +29,8 @@ class TerminologyMatcher(SettingsAttributes[MatcherSettings], Pipe):
 
     settings_class = MatcherSettings
     kind = "matcher"
-    # Both are replaced when the linker or a setting has changed.
-    _used: tuple[Any, ...] = ()
-    _compiled: CompiledMatcher | None = None
+    # What it was made of, and the matcher: replaced as a whole when the linker or a setting has changed.
+    _compiled: tuple[tuple[Any, ...], CompiledMatcher | None] = ((), None)
 
     @with_settings(MatcherSettings)
     def __init__(
@@ -116,9 +115,10 @@ class TerminologyMatcher(SettingsAttributes[MatcherSettings], Pipe):
         if not isinstance(linker, ConceptPipe):
             reason = f"the pipeline has no linker '{self._settings.linker}'"
             raise ValueError(Errors.E460.format(name=self.name, reason=reason, found=", ".join(names)))
-        retriever, compiled = linker.retriever, self._compiled
+        retriever = linker.retriever
         used = (retriever, self._settings, linker.settings)
-        if compiled is None or used != self._used:
+        known, compiled = self._compiled
+        if compiled is None or known != used:
             if self.name in names and names.index(self._settings.linker) < names.index(self.name):
                 warnings.warn(Warnings.W460.format(name=self.name, linker=self._settings.linker), stacklevel=2)
             allowed = make_filter(linker.settings)
@@ -126,5 +126,5 @@ class TerminologyMatcher(SettingsAttributes[MatcherSettings], Pipe):
                 compiled = CompiledMatcher(retriever.table, retriever.terminology, self._settings, allowed)
             except ValueError as error:
                 raise ValueError(Errors.E460.format(name=self.name, reason=error, found=", ".join(names))) from error
-            self._compiled, self._used = compiled, used
+            self._compiled = used, compiled
         return compiled
