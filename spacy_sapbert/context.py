@@ -15,7 +15,7 @@ from .annotations import get_user_data, make_key
 from .errors import Errors
 
 
-class Context(NamedTuple):
+class MentionContext(NamedTuple):
     """What is said of a mention. Nothing of it is true of a finding that the patient has now."""
 
     negated: bool = False
@@ -44,20 +44,21 @@ ATTRIBUTES: Mapping[str, Sequence[str]] = {
     "hypothetical": ("is_hypothetical",),
 }
 # Reads the contexts of a document's mentions, as `read_contexts` does.
-ContextReader = Callable[[Sequence[Span]], "list[Context | None]"]
+ContextReader = Callable[[Sequence[Span]], "list[MentionContext | None]"]
 # ConText leaves this in each document, even if it has nothing to say of any mention.
 _GRAPH = ("._.", "context_graph", None, None)
 
 
 def read_context(
     span: Span, attributes: Mapping[str, Sequence[str]] = ATTRIBUTES, *, is_known: bool | None = None
-) -> Context | None:
+) -> MentionContext | None:
     """Read what is said of a mention.
 
     span (Span): The mention, with the boundaries that it had for the component.
-    attributes (Mapping[str, Sequence[str]]): The attributes to read for each field of `Context`.
+    attributes (Mapping[str, Sequence[str]]): The attributes to read for each field of `MentionContext`.
     is_known (bool | None): Whether such a component has run; None to look for what it leaves in the document.
-    RETURNS (Context | None): The context; None if no component has said anything about any mention of the document.
+    RETURNS (MentionContext | None): The context; None if no component has said anything about any mention of the
+        document.
     RAISES (ValueError): If an attribute is neither true nor false, and the value that counts is not given.
     """
     data = get_user_data(span)
@@ -69,18 +70,18 @@ def read_context(
                 found[word] = found.get(word, False) or _is_true(data[key], name, wanted)
     if not found and not (has_context([span.doc], attributes) if is_known is None else is_known):
         return None
-    return Context(**found)
+    return MentionContext(**found)
 
 
 def read_contexts(
     spans: Sequence[Span], attributes: Mapping[str, Sequence[str]] = ATTRIBUTES, *, is_known: bool | None = None
-) -> list[Context | None]:
+) -> list[MentionContext | None]:
     """Read what is said of the mentions of one document.
 
     spans (Sequence[Span]): The mentions.
     attributes (Mapping[str, Sequence[str]]): As for `read_context`.
     is_known (bool | None): As for `read_context`.
-    RETURNS (list[Context | None]): As for `read_context`, for each mention.
+    RETURNS (list[MentionContext | None]): As for `read_context`, for each mention.
     """
     if is_known is None:
         is_known = has_context([span.doc for span in spans[:1]], attributes)
@@ -118,11 +119,12 @@ def list_attributes(doc: Doc) -> Iterator[str]:
             yield key[1]
 
 
-def write_context(span: Span, context: Context) -> None:
+def write_context(span: Span, context: MentionContext) -> None:
     """Store the context of a mention, under the names that ConText has for it.
 
     span (Span): The mention.
-    context (Context): Its context. What is not true is stored for negation only, which shows that somebody has looked.
+    context (MentionContext): Its context. What is not true is stored for negation only, to show that somebody has
+        looked.
     """
     for word in {"negated", *context.words}:
         get_user_data(span)[make_key(span, f"is_{word}")] = getattr(context, word)

@@ -8,7 +8,7 @@ import spacy
 from spacy.tokens import Doc, DocBin, Span, Token
 
 from spacy_sapbert.annotations import get_user_data, make_key
-from spacy_sapbert.context import ATTRIBUTES, Context, has_context, read_context, write_context
+from spacy_sapbert.context import ATTRIBUTES, MentionContext, has_context, read_context, write_context
 
 nlp = spacy.blank("en")
 READ = """
@@ -38,7 +38,7 @@ def test_what_negspacy_writes_is_read_in_another_process(tmp_path):
     pipeline.add_pipe("entity_ruler").add_patterns([{"label": "D", "pattern": name} for name in ("fever", "cough")])
     pipeline.add_pipe("negex")
     docs = list(pipeline.pipe(["No fever. A cough.", "A fever."]))
-    assert read_context(docs[0].ents[0]) == Context(negated=True)
+    assert read_context(docs[0].ents[0]) == MentionContext(negated=True)
     DocBin(docs=docs, store_user_data=True).to_disk(tmp_path / "docs.spacy")
     command = [sys.executable, "-c", READ, str(tmp_path / "docs.spacy")]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
@@ -51,16 +51,16 @@ def test_attributes_of_context():
     first, second = doc.ents
     assert read_context(first) is None and not has_context([doc])
     store(first, is_family=True, is_historical=True, is_uncertain=False)
-    assert read_context(first) == Context(family=True, historical=True) and has_context([make_doc("c"), doc])
+    assert read_context(first) == MentionContext(family=True, historical=True) and has_context([make_doc("c"), doc])
     assert read_context(first).words == ["family", "historical"]
-    assert read_context(second) == Context() and read_context(second, is_known=False) is None
-    assert read_context(make_doc("c").ents[0], is_known=True) == Context()
+    assert read_context(second) == MentionContext() and read_context(second, is_known=False) is None
+    assert read_context(make_doc("c").ents[0], is_known=True) == MentionContext()
 
 
 def test_context_has_looked_at_a_document_that_has_its_graph():
     doc = make_doc("a")
     doc.user_data["._.", "context_graph", None, None] = {}
-    assert read_context(doc.ents[0]) == Context()
+    assert read_context(doc.ents[0]) == MentionContext()
 
 
 def test_attributes_of_tokens_are_of_no_mention():
@@ -82,7 +82,9 @@ def test_attributes_of_ones_own():
             read_context(ent, {"negated": ["assertion"]})
 
 
-@pytest.mark.parametrize("context", [Context(), Context(negated=True), Context(family=True, hypothetical=True)])
+@pytest.mark.parametrize(
+    "context", [MentionContext(), MentionContext(negated=True), MentionContext(family=True, hypothetical=True)]
+)
 def test_what_is_written_is_read(context):
     doc = make_doc("a")
     write_context(doc.ents[0], context)

@@ -8,7 +8,7 @@ from typing import Annotated, Any, cast
 import typer
 from wasabi import msg
 
-from ..context import ATTRIBUTES, Context
+from ..context import ATTRIBUTES, MentionContext
 from ..terminology import Terminology
 from ..types import OnMalformed
 from .athena import AthenaTables
@@ -152,7 +152,7 @@ def omop_command(
 
 
 def _choose_attributes(*given: list[str] | None) -> dict[str, Sequence[str]]:
-    return {word: names or ATTRIBUTES[word] for word, names in zip(Context._fields, given, strict=True)}
+    return {word: names or ATTRIBUTES[word] for word, names in zip(MentionContext._fields, given, strict=True)}
 
 
 def _show(output: Path, data: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..context import Context
+from ..context import MentionContext
 from .documents import AnnotatedText, Annotation
 from .fields import ID_SEPARATOR, find_fault_of_id, plain_text, read_kb_id, write_ids
 from .inputs import name_file, read_lines, read_text
@@ -17,7 +17,7 @@ FORM = "T1, tab, type start end, tab, mention; and N1, tab, Reference T1 id, tab
 SPANS = re.compile(r"(\S+) (\d+ \d+(?:;\d+ \d+)*)")
 REFERENCE = re.compile(r"\S+ (T\S+) (\S+)")
 # The attributes of mentions that stand for the fields of a context: A1, tab, Negated T1.
-ATTRIBUTE = re.compile(rf"A\S*\t({'|'.join(word.title() for word in Context._fields)}) (T\S+)")
+ATTRIBUTE = re.compile(rf"A\S*\t({'|'.join(word.title() for word in MentionContext._fields)}) (T\S+)")
 # Brat's own parser asks for the name of a resource before each id.
 RESOURCE = re.compile(r"[^:\s]+:\S+")
 
@@ -131,7 +131,7 @@ def _make_annotation(text: str, mention: BratMention, prefix: str, report: Excha
         report.leave_out("mentions in several pieces", f"{mention.place}: {mention.text!r:.60}")
         return None
     kb_id = read_kb_id(ID_SEPARATOR.join(mention.ids), prefix)
-    context = Context(**dict.fromkeys(mention.words, True)) if mention.words else None
+    context = MentionContext(**dict.fromkeys(mention.words, True)) if mention.words else None
     start, end = mention.places[0][0], mention.places[-1][1]
     return Annotation(start, end, mention.type, kb_id, mention.place, context=context)
 

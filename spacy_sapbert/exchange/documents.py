@@ -13,7 +13,7 @@ from spacy.tokens import Doc, Span, SpanGroup
 
 from ..annotations import NIL, read_attribute
 from ..candidates import Candidate
-from ..context import Context, ContextReader, read_contexts, write_context
+from ..context import ContextReader, MentionContext, read_contexts, write_context
 from ..linker_settings import ATTRIBUTE
 from .fields import number_name, trim_span
 from .report import ExchangeReport
@@ -36,7 +36,7 @@ class Annotation:
     kb_id (str): Its ids with "|" between them; "NIL" for no concept, and "" where nobody has said which concept it is.
     place (str): The file and line, for messages.
     candidate (Candidate | None): What the linker says of the concept.
-    context (Context | None): Whether it is negated, and such; None where nobody has said.
+    context (MentionContext | None): Whether it is negated, and such; None where nobody has said.
     """
 
     start: int
@@ -45,7 +45,7 @@ class Annotation:
     kb_id: str = ""
     place: str = field(default="", compare=False)
     candidate: Candidate | None = field(default=None, compare=False)
-    context: Context | None = None
+    context: MentionContext | None = None
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 from spacy.tokens import Doc, Span
 
-from ..context import Context, ContextReader, read_contexts
+from ..context import ContextReader, MentionContext, read_contexts
 from ..errors import Errors
 from ..files import write_whole
 from .code_systems import CODE_SYSTEMS, CodeSystem, normalize_source
@@ -138,10 +138,10 @@ class CodeableConcepts:
                 }
 
 
-def describe_context(context: Context | None) -> dict[str, Any]:
+def describe_context(context: MentionContext | None) -> dict[str, Any]:
     """Say what a mention means for the patient's record.
 
-    context (Context | None): The mention's context.
+    context (MentionContext | None): The mention's context.
     RETURNS (dict[str, Any]): `context` as a list of words, null where nobody has said; `resource`: "Condition" for the
         patient, "FamilyMemberHistory" for a relative, null for what is neither; and a Condition's `verificationStatus`.
     """

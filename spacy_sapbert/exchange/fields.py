@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..annotations import NIL
-from ..context import Context
+from ..context import MentionContext
 
 # Between several ids of one mention in `kb_id_`.
 ID_SEPARATOR = "|"
@@ -47,27 +47,27 @@ def number_name(name: str, taken: set[str], number: int = 2) -> str:
     return free
 
 
-def write_flags(context: Context | None) -> dict[str, str]:
+def write_flags(context: MentionContext | None) -> dict[str, str]:
     """Make text of a context.
 
-    context (Context | None): The context.
+    context (MentionContext | None): The context.
     RETURNS (dict[str, str]): "true" or "false" for each of its fields; "" where nobody has said.
     """
     if context is None:
-        return dict.fromkeys(Context._fields, "")
+        return dict.fromkeys(MentionContext._fields, "")
     return {word: str(is_true).lower() for word, is_true in context._asdict().items()}
 
 
-def read_flags(values: Mapping[str, Any]) -> Context | None:
+def read_flags(values: Mapping[str, Any]) -> MentionContext | None:
     """Make a context of text.
 
     values (Mapping[str, Any]): The values, of which those of the fields of a context are read.
-    RETURNS (Context | None): The context; None if no value is true or false.
+    RETURNS (MentionContext | None): The context; None if no value is true or false.
     """
-    flags = {word: str(values.get(word, "")).lower() for word in Context._fields}
+    flags = {word: str(values.get(word, "")).lower() for word in MentionContext._fields}
     if not {"true", "false"} & set(flags.values()):
         return None
-    return Context(**{word: flag == "true" for word, flag in flags.items()})
+    return MentionContext(**{word: flag == "true" for word, flag in flags.items()})
 
 
 def plain_text(text: str) -> str:

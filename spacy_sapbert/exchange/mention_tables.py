@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
-from ..context import Context
+from ..context import MentionContext
 from ..errors import Errors
 from .documents import AnnotatedText, Annotation
 from .fields import ID_SEPARATOR, read_flags, write_flags, write_ids
@@ -18,7 +18,7 @@ from .report import ExchangeReport
 TEXTS = "texts.jsonl"
 READ = ("document", "start", "end", "label", "id", "mention")
 OF_CANDIDATE = ("name", "canonical_name", "score", "probability")
-COLUMNS = (*READ, *OF_CANDIDATE, *Context._fields)
+COLUMNS = (*READ, *OF_CANDIDATE, *MentionContext._fields)
 # Programs for tables take a cell that begins with one of these for a formula. With the mark before it, it is text.
 FORMULA, MARK = tuple("=+-@\t\r'"), "'"
 # A column that says that cells have the mark: it is in each row.
@@ -133,7 +133,7 @@ def _read_rows(
         if is_marked:
             cells = {column: cell.removeprefix(MARK) for column, cell in cells.items()}
         name, start, end, label, ids, mention = (cells[column] for column in READ)
-        text, flags = texts.get(name), [cells.get(word, "").lower() for word in Context._fields]
+        text, flags = texts.get(name), [cells.get(word, "").lower() for word in MentionContext._fields]
         if text is None or not (start.isdecimal() and end.isdecimal()):
             report.refuse(place, f"no such document as {name!r:.40}, or offsets that are no numbers", FORM)
         elif text[int(start) : int(end)] != mention:
@@ -142,7 +142,7 @@ def _read_rows(
                 place, f"the text from {start} to {end} is {found!r:.80}, but the mention is {mention!r:.80}", FORM
             )
         elif not {"", "true", "false"}.issuperset(flags):
-            report.refuse(place, f"{', '.join(Context._fields)} are {flags!r:.80}, not all true or false", FORM)
+            report.refuse(place, f"{', '.join(MentionContext._fields)} are {flags!r:.80}, not all true or false", FORM)
         else:
             kb_id = ID_SEPARATOR.join(id_.removeprefix(prefix) for id_ in ids.split(ID_SEPARATOR))
             yield name, Annotation(int(start), int(end), label, kb_id, place, context=read_flags(cells))

@@ -12,7 +12,7 @@ from typing import Any
 from spacy.tokens import Doc, Span
 
 from .. import __version__
-from ..context import Context, ContextReader, read_contexts
+from ..context import ContextReader, MentionContext, read_contexts
 from ..files import write_whole
 from ..terminology.codes import Key
 from .athena import AthenaTables, OmopConcept
@@ -111,7 +111,7 @@ class NoteNlp:
             files is another one.
         """
         notes: list[tuple[int, Span]] = []
-        contexts: list[Context | None] = []
+        contexts: list[MentionContext | None] = []
         for name, doc in name_docs(docs, self._report):
             # Not "017", which would become the note 17 as well.
             if NOTE_ID.fullmatch(name) and int(name) <= LARGEST_ID:
@@ -171,7 +171,7 @@ class NoteNlp:
         return "its codes stand for no standard concept" if concepts else "CONCEPT.csv has none of its codes"
 
 
-def _describe(context: Context | None, reason: str, has_past: bool) -> dict[str, str]:
+def _describe(context: MentionContext | None, reason: str, has_past: bool) -> dict[str, str]:
     """Fill the columns of a term. By OMOP's convention it exists if the patient has it, or had it."""
     modifiers = [f"unmapped={reason}"] if reason else []
     if context is None:

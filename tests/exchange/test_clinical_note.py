@@ -17,7 +17,7 @@ import spacy
 from spacy.language import Language
 
 from spacy_sapbert import read_obo
-from spacy_sapbert.context import Context, write_context
+from spacy_sapbert.context import MentionContext, write_context
 from spacy_sapbert.exchange.athena import AthenaTables
 from spacy_sapbert.exchange.codes_of import CodeFinder
 from spacy_sapbert.exchange.converting import export_concepts, export_notes
@@ -42,7 +42,7 @@ def add_context(doc):
         headings = re.findall(r"(?:\n\n|^)(\w[\w ]+)\n", f"{before}{ent.text}\n")
         section = SECTIONS.get(headings[-1]) if headings else None
         words = {word: True for word in (section, UNCERTAIN.search(before.rpartition("\n")[2]) and "uncertain") if word}
-        write_context(ent, Context(**words))
+        write_context(ent, MentionContext(**words))
     return doc
 
 

@@ -12,7 +12,7 @@ from fhir.resources.R4B.familymemberhistory import FamilyMemberHistory
 from spacy.tokens import DocBin, Span
 from typer.testing import CliRunner
 
-from spacy_sapbert.context import Context, read_context, write_context
+from spacy_sapbert.context import MentionContext, read_context, write_context
 from spacy_sapbert.exchange.__main__ import app
 from spacy_sapbert.exchange.codes_of import CodeFinder
 from spacy_sapbert.exchange.documents import DOC_ID
@@ -24,13 +24,13 @@ nlp = spacy.blank("en")
 HEADER = "concept_id\tconcept_name\tdomain_id\tvocabulary_id\tconcept_class_id\tstandard_concept\tconcept_code\n"
 TEXT = "Fever, no cough, perhaps measles; mother had asthma and no stroke; past mumps; return if vertigo."
 CONTEXTS = {
-    "Fever": Context(),
-    "cough": Context(negated=True),
-    "measles": Context(uncertain=True),
-    "asthma": Context(family=True, historical=True),
-    "stroke": Context(family=True, negated=True),
-    "mumps": Context(historical=True),
-    "vertigo": Context(hypothetical=True),
+    "Fever": MentionContext(),
+    "cough": MentionContext(negated=True),
+    "measles": MentionContext(uncertain=True),
+    "asthma": MentionContext(family=True, historical=True),
+    "stroke": MentionContext(family=True, negated=True),
+    "mumps": MentionContext(historical=True),
+    "vertigo": MentionContext(hypothetical=True),
 }
 
 
@@ -93,7 +93,7 @@ def test_fhir_accepts_what_any_context_gives():
     for flags in product([False, True], repeat=5):
         doc = nlp.make_doc("cold")
         doc.ents = [Span(doc, 0, 1, "D", kb_id="C0009443")]
-        write_context(doc.ents[0], Context(*flags))
+        write_context(doc.ents[0], MentionContext(*flags))
         [row] = CodeableConcepts(CodeFinder(), ExchangeReport()).list_rows([doc])
         status = {key: row[key] for key in ("verificationStatus",) if key in row}
         assert not status or row["resource"] == "Condition"
@@ -109,7 +109,7 @@ def test_fhir_accepts_what_any_context_gives():
 
 
 def test_what_is_perhaps_not_so_is_not_refuted():
-    described = describe_context(Context(negated=True, uncertain=True))
+    described = describe_context(MentionContext(negated=True, uncertain=True))
     assert [coding["code"] for coding in described["verificationStatus"]["coding"]] == ["unconfirmed"]
     assert described["context"] == ["negated", "uncertain"]
 
@@ -133,7 +133,7 @@ def test_omop_says_whether_the_term_exists_and_when(tmp_path):
 
 
 def test_time_is_not_known_where_only_negation_is(tmp_path):
-    only = {name: Context(negated=name == "cough") for name in CONTEXTS}
+    only = {name: MentionContext(negated=name == "cough") for name in CONTEXTS}
     rows, _, _ = export(tmp_path, "to-omop", make_note(only))
     assert [row["term_exists"] for row in rows] == ["Y", "N", "Y", "Y", "Y", "Y", "Y"]
     assert {row["term_temporal"] for row in rows} == {""}
@@ -198,7 +198,7 @@ def test_flags_of_tables_are_true_or_false(tmp_path):
         (tmp_path / "mentions.csv").write_text(f"{head}\n{row}{written}\n", encoding="utf8")
         run("from", "csv", tmp_path, tmp_path / "back.spacy")
         [doc] = DocBin().from_disk(tmp_path / "back.spacy").get_docs(nlp.vocab)
-        assert read_context(doc.ents[0]) == Context(negated=negated)
+        assert read_context(doc.ents[0]) == MentionContext(negated=negated)
     (tmp_path / "mentions.csv").write_text(f"{head}\n{row}yes\n", encoding="utf8")
     with pytest.raises(ValueError, match="E470.*row 2.*'yes'.*not all true or false"):
         run("from", "csv", tmp_path, tmp_path / "back.spacy")

@@ -15,7 +15,7 @@ from fastapi.testclient import TestClient
 from filelock import FileLock
 
 from spacy_sapbert.annotations import LINKS, get_user_data, make_key
-from spacy_sapbert.context import Context, write_context
+from spacy_sapbert.context import MentionContext, write_context
 from spacy_sapbert.service.__main__ import main
 from spacy_sapbert.service.app import make_app
 from spacy_sapbert.service.settings import ServiceSettings
@@ -538,8 +538,8 @@ def test_mentions_that_are_no_findings_are_marked(serve, make_nlp):
 
     @spacy.Language.component("test_deny")
     def deny(doc):
-        write_context(doc.ents[0], Context(negated=True, family=True))
-        write_context(doc.ents[1], Context())
+        write_context(doc.ents[0], MentionContext(negated=True, family=True))
+        write_context(doc.ents[1], MentionContext())
         return doc
 
     nlp.add_pipe("test_deny", last=True)
