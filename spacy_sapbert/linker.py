@@ -89,7 +89,7 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], ConceptPipe):
     def min_score(self) -> float:
         """Return the score that a mention's best candidate needs for an id.
 
-        RETURNS (float): The setting `threshold`, or else that of the encoder.
+        RETURNS (float): The setting `threshold`, or the default of the encoder.
         """
         if self._settings.threshold is not None:
             return self._settings.threshold

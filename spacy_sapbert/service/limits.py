@@ -102,7 +102,7 @@ class Door:
 
         try:
             await self._app(scope, receive, pass_on)
-        except Exception as error:  # whatever a component of the user's own raises
+        except Exception as error:  # a user's component may raise anything
             # Not the error's own text, which may quote a patient's record.
             kind, place = type(error).__name__, "".join(traceback.format_tb(error.__traceback__))
             logger.error("A request failed with %s at:\n%s", kind, place)
