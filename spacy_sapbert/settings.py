@@ -6,14 +6,11 @@ documentation are made from it.
 
 from __future__ import annotations
 
-import ast
 import difflib
 import inspect
 import json
-import textwrap
 import types
 from collections.abc import Callable, Collection, Mapping
-from itertools import pairwise
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, ValidationInfo, field_validator
@@ -50,12 +47,10 @@ Strings = Annotated[tuple[str, ...], BeforeValidator(as_tuple)]
 class Settings(BaseModel):
     """Base of all classes of settings. Values are never converted silently: "5" is no number, and true is not 1.
 
-    A setting's docstring is its help text. What a setting was called before stands in `renamed`, so that old configs
-    are refused with the new name.
+    The `description` of a setting is its help text. What a setting was called before stands in `renamed`, so that old
+    configs are refused with the new name.
     """
 
-    # Not `use_attribute_docstrings`, which searches the sources of all modules whenever a class is imported: a tenth of
-    # a second of the loading of every pipeline.
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
     renamed: ClassVar[Mapping[str, str]] = {}
 
@@ -120,7 +115,6 @@ def list_settings(settings: type[Settings]) -> list[SettingRow]:
     RETURNS (list[SettingRow]): In the order of its definition. Sections are listed by "section.name".
     """
     rows = []
-    meanings = _read_docstrings(settings)
     for name, field in settings.model_fields.items():
         section = field.annotation
         if isinstance(section, type) and issubclass(section, Settings):
@@ -128,22 +122,15 @@ def list_settings(settings: type[Settings]) -> list[SettingRow]:
             continue
         default = field.get_default(call_default_factory=True)
         text = "" if default is PydanticUndefined else json.dumps(default, ensure_ascii=False)
-        meaning = " ".join(meanings.get(name, "").split())
-        rows.append(SettingRow(name, describe_values(field.annotation, field.metadata), text, meaning))
+        allowed = describe_values(field.annotation, field.metadata)
+        rows.append(SettingRow(name, allowed, text, find_meaning(settings, name)))
     return rows
 
 
-def _read_docstrings(settings: type[Settings]) -> dict[str, str]:
-    """Read the strings below the settings of a class and of those that it extends."""
-    found = {}
-    for owner in reversed(settings.__mro__):
-        if issubclass(owner, Settings):
-            (definition,) = ast.parse(textwrap.dedent(inspect.getsource(owner))).body
-            for setting, below in pairwise(getattr(definition, "body", [])):
-                is_string = isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant)
-                if isinstance(setting, ast.AnnAssign) and is_string:
-                    found[ast.unparse(setting.target)] = str(below.value.value)
-    return found
+def find_meaning(settings: type[Settings], name: str) -> str:
+    """Find the help text of a setting. A class that only changes a default leaves it to the class that it extends."""
+    fields = (owner.model_fields.get(name) for owner in settings.__mro__ if issubclass(owner, Settings))
+    return next((field.description for field in fields if field and field.description), "")
 
 
 def format_table(settings: type[Settings]) -> str:
