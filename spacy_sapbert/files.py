@@ -115,8 +115,8 @@ def _check_files(path: Path, hashes: dict[str, str], used: Iterable[str]) -> Non
             raise FileNotFoundError(Errors.E503.format(path=file))
     # Hashing releases the interpreter's lock. Files of a linker over millions of names have gigabytes.
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
-        for file, is_hash, expected in zip(files, pool.map(hash_file, files), hashes.values(), strict=True):
-            if is_hash != expected:
+        for file, digest, expected in zip(files, pool.map(hash_file, files), hashes.values(), strict=True):
+            if digest != expected:
                 raise OSError(Errors.E504.format(path=file))
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -35,13 +34,6 @@ def check_attribute(name: str) -> str:
 
 class LinkerSettings(Settings):
     """What a linker proposes for which mentions, and how. All but `cache_size` can be changed on a loaded linker."""
-
-    # What scispaCy's linker calls them.
-    renamed: ClassVar[Mapping[str, str]] = {
-        "resolve_abbreviations": "abbreviations",
-        "max_entities_per_mention": "k",
-        "no_definition_threshold": "threshold",
-    }
 
     k: int = Field(default=5, ge=1, description="Concepts proposed for a mention; more where the last ones tie.")
     threshold: float | None = Field(
