@@ -20,7 +20,7 @@ from pathlib import Path
 
 import typer
 
-from spacy_sapbert.settings import format_table
+from spacy_sapbert.settings import Settings, list_settings
 
 DOCS = Path(__file__).resolve().parent
 # The package `training` is not installed: it is imported from the repository.
@@ -44,6 +44,16 @@ def fill_tables(text: str) -> str:
         return f"{match[1]}\n{format_paper(match[2])}\n{match[3]}"
 
     return PAPERS.sub(fill_paper, TABLE.sub(fill, text))
+
+
+def format_table(settings: type[Settings]) -> str:
+    """Write a table of settings in Markdown."""
+    lines = ["| setting | type | default | meaning |", "| --- | --- | --- | --- |"]
+    for row in list_settings(settings):
+        default = f"`{row.default}`" if row.default else "must be given"
+        cells = (f"`{row.name}`", row.allowed, default, row.meaning)
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(lines) + "\n"
 
 
 def format_paper(source: str) -> str:

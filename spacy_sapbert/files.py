@@ -1,13 +1,20 @@
-"""Files of saved pipelines: manifests with hashes, packed folders, and folders written all or nothing."""
+"""Files of saved pipelines: manifests with hashes, packed folders, and folders and files written all or nothing.
+
+A save writes its parts to `.saving-ID` inside of the folder. Renaming that to `.saved` decides the save: until then,
+the old parts count, and afterwards whoever reads the folder next can finish. The old parts are moved to `.replaced-ID`,
+the new ones into the folder, and `.saved` is renamed back. The old parts are deleted last.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
+import re
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path, PureWindowsPath
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
@@ -16,52 +23,41 @@ from uuid import uuid4
 
 import numpy as np
 import srsly
+from filelock import FileLock
 
 from .errors import Errors
-from .replacing import delete_folder, finish_replacing, lock_folder, make_saving_folder, replace_parts
 
-_CHUNK = 1 << 20
+SAVED = ".saved"
+LOCK = ".saving.lock"
+# Inside of `.saved`: the names of the parts that the save removes.
+REMOVED = ".removed.json"
+# Strict, because matching folders are deleted.
+_LEFTOVER = re.compile(r"\.(saving|replaced)-[0-9a-f]{32}")
+CHUNK = 1 << 20
 T = TypeVar("T")
 
 
 def hash_file(path: Path) -> str:
-    """Return the SHA-256 of a file, read in pieces.
-
-    path (Path): The file.
-    RETURNS (str): The digest, hexadecimal.
-    """
+    """Return the SHA-256 of a file, hexadecimal."""
     digest = hashlib.sha256()
-    with path.open("rb") as file_:
-        while chunk := file_.read(_CHUNK):
+    with path.open("rb") as file:
+        while chunk := file.read(CHUNK):
             digest.update(chunk)
     return digest.hexdigest()
 
 
 def list_files(folder: Path) -> list[str]:
-    """List the files below a folder.
-
-    folder (Path): The folder.
-    RETURNS (list[str]): Relative POSIX paths, sorted.
-    """
+    """List the files below a folder: relative POSIX paths, sorted."""
     return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
 
 
 def write_manifest(
-    path: Path,
-    version: int,
-    data: dict[str, Any],
-    *,
-    below: bool = True,
-    hashes: Mapping[str, str] | None = None,
+    path: Path, version: int, data: dict[str, Any], *, below: bool = True, hashes: Mapping[str, str] | None = None
 ) -> None:
-    """Write a manifest: data, the hashes of the files beside it, and a checksum of both.
+    """Write a manifest: data, the format's version, the hashes of the files beside it, and a checksum of all that.
 
-    path (Path): The manifest, in a folder whose other files are complete.
-    version (int): Format version of the folder.
-    data (dict[str, Any]): JSON data.
-    below (bool): List the files in folders below as well. False for folders that have manifests of their own, so that
-        nothing large is hashed twice.
-    hashes (Mapping[str, str] | None): The SHA-256 of files that were hashed while they were written.
+    Files in folders below are listed only if asked for: those with manifests of their own need not be hashed twice.
+    Files that were hashed while they were written are not hashed again.
     """
     known = hashes or {}
     names = [name for name in list_files(path.parent) if name != path.name and (below or "/" not in name)]
@@ -73,16 +69,10 @@ def write_manifest(
 
 
 def read_manifest(path: Path, version: int, *, used: Iterable[str] = (), check_files: bool = True) -> dict[str, Any]:
-    """Read a manifest and check the files that it lists. A killed save of the folder is finished before.
+    """Read a manifest and check the files that it lists, or raise an OSError that says what is wrong.
 
-    path (Path): The manifest.
-    version (int): Format version that the caller understands.
-    used (Iterable[str]): The files that the caller reads, which the manifest has to list: names, and patterns ("*.npy")
-        for those that need not be there.
-    check_files (bool): False checks the manifest only.
-    RETURNS (dict[str, Any]): The data.
-    RAISES (OSError): If the manifest or a file is missing, damaged or of another version, or if the manifest lists
-        paths outside of its folder, or not all files that the caller reads.
+    It has to list the files that the caller uses: names, and patterns ("*.npy") for those that need not be there. A
+    killed save of the folder is finished before.
     """
     finish_replacing(path.parent)
     if not path.is_file():
@@ -97,44 +87,37 @@ def read_manifest(path: Path, version: int, *, used: Iterable[str] = (), check_f
         raise OSError(Errors.E502.format(path=path, found=found, expected=version))
     if checksum != _checksum(manifest):
         raise OSError(Errors.E504.format(path=path))
-    names = _check_names(path, manifest)
-    if check_files:
-        _check_used(path, names, used)
-        _check_files(path.parent, manifest["files"])
-    return manifest
-
-
-def _check_names(path: Path, manifest: dict[str, Any]) -> set[str]:
-    """Return the names of the listed files. All have to lie in the folder of the manifest."""
     files = manifest.get("files")
     if not isinstance(files, dict):
         raise OSError(Errors.E501.format(path=path, reason="it has no list of files"))
-    for name in files:
-        # A Windows path knows both kinds of slashes, and drives, whatever the system.
-        parts = PureWindowsPath(name)
-        if not name or "\0" in name or parts.anchor or ".." in parts.parts:
-            raise OSError(Errors.E501.format(path=path, reason=f"it lists {name!r}, which is no path in its folder"))
-    return set(files)
+    for name in filter(_leads_out, files):
+        raise OSError(Errors.E501.format(path=path, reason=f"it lists {name!r}, which is no path in its folder"))
+    if check_files:
+        _check_files(path, files, used)
+    return manifest
 
 
-def _check_used(path: Path, listed: set[str], used: Iterable[str]) -> None:
+def _leads_out(name: str) -> bool:
+    # A Windows path knows both kinds of slashes, and drives, whatever the system.
+    path = PureWindowsPath(name)
+    return not name or "\0" in name or bool(path.anchor) or ".." in path.parts
+
+
+def _check_files(path: Path, hashes: dict[str, str], used: Iterable[str]) -> None:
+    folder = path.parent
     for pattern in used:
-        files = (file.relative_to(path.parent).as_posix() for file in path.parent.glob(pattern))
-        found = set(files) if "*" in pattern else {pattern}
-        for name in sorted(found - listed - {path.name}):
+        found = {file.relative_to(folder).as_posix() for file in folder.glob(pattern)} if "*" in pattern else {pattern}
+        for name in sorted(found - set(hashes) - {path.name}):
             raise OSError(Errors.E501.format(path=path, reason=f"it does not list {name!r}, which would be read"))
-
-
-def _check_files(folder: Path, hashes: dict[str, str]) -> None:
-    paths = [folder / name for name in hashes]
-    for path in paths:
-        if not path.is_file():
-            raise FileNotFoundError(Errors.E503.format(path=path))
+    files = [folder / name for name in hashes]
+    for file in files:
+        if not file.is_file():
+            raise FileNotFoundError(Errors.E503.format(path=file))
     # Hashing releases the interpreter's lock. Files of a linker over millions of names have gigabytes.
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
-        for path, found, expected in zip(paths, pool.map(hash_file, paths), hashes.values(), strict=True):
-            if found != expected:
-                raise OSError(Errors.E504.format(path=path))
+        for file, digest, expected in zip(files, pool.map(hash_file, files), hashes.values(), strict=True):
+            if digest != expected:
+                raise OSError(Errors.E504.format(path=file))
 
 
 def _checksum(manifest: dict[str, Any]) -> str:
@@ -142,35 +125,22 @@ def _checksum(manifest: dict[str, Any]) -> str:
 
 
 def save_array(file: BinaryIO, array: np.ndarray) -> None:
-    """Save an array in NumPy's format, or raise.
+    """Save an array in NumPy's format, or raise an OSError.
 
     Given a file of the system, `np.save` writes with C's buffers, and does not notice that the last few kilobytes of an
     array cannot be written because the disk is full.
-
-    file (BinaryIO): The file, open for writing.
-    array (ndarray): The array.
-    RAISES (OSError): If it cannot be written.
     """
     np.save(cast(Any, SimpleNamespace(write=file.write)), array)
 
 
 def pack_folder(folder: Path) -> bytes:
-    """Pack the files below a folder into bytes.
-
-    folder (Path): The folder.
-    RETURNS (bytes): A msgpack map from relative path to content.
-    """
+    """Pack the files below a folder into bytes: a msgpack map from relative path to content."""
     packed: bytes = srsly.msgpack_dumps({name: (folder / name).read_bytes() for name in list_files(folder)})
     return packed
 
 
 def unpack_folder(data: bytes, folder: Path) -> None:
-    """Unpack the files that `pack_folder` packed.
-
-    data (bytes): The bytes that `pack_folder` returned.
-    folder (Path): The folder to write to.
-    RAISES (ValueError): If the bytes are damaged, or hold a path that leads out of the folder.
-    """
+    """Unpack what `pack_folder` packed. Damaged bytes, and paths that lead out of the folder, are a ValueError."""
     try:
         # Not srsly.msgpack_loads, which leaves the garbage collector switched off when the bytes are damaged.
         files = srsly.msgpack.loads(data, raw=False)
@@ -178,36 +148,25 @@ def unpack_folder(data: bytes, folder: Path) -> None:
         raise ValueError(Errors.E505.format(reason=error)) from error
     if not isinstance(files, dict):
         raise ValueError(Errors.E505.format(reason=f"they hold a {type(files).__name__}, not files"))
-    root = folder.resolve()
     for name, content in files.items():
-        if not isinstance(name, str) or "\0" in name or not isinstance(content, bytes):
-            raise ValueError(Errors.E505.format(reason=f"they hold something under {name!r} that is not a file"))
-        path = (root / name).resolve()
-        if not path.is_relative_to(root):
-            raise ValueError(Errors.E505.format(reason=f"they hold the path {name!r}"))
+        if not isinstance(name, str) or _leads_out(name) or not isinstance(content, bytes):
+            raise ValueError(
+                Errors.E505.format(reason=f"they hold something under {name!r} that is no file of a folder")
+            )
+        path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
 
 
 def pack_with(write: Callable[[Path], Any]) -> bytes:
-    """Pack the folder that a function writes.
-
-    write (Callable[[Path], Any]): Writes files to a folder.
-    RETURNS (bytes): The packed folder.
-    """
+    """Pack the folder that a function writes."""
     with TemporaryDirectory() as folder:
         write(Path(folder))
         return pack_folder(Path(folder))
 
 
 def unpack_with(read: Callable[[Path], T], data: bytes) -> T:
-    """Unpack a folder for a function that reads it.
-
-    read (Callable[[Path], T]): Reads the folder, which is deleted afterwards.
-    data (bytes): What `pack_with` returned.
-    RETURNS (T): What the function returns.
-    RAISES (ValueError): If the bytes are damaged.
-    """
+    """Unpack a folder for a function that reads it. The folder is deleted afterwards."""
     with TemporaryDirectory() as folder:
         unpack_folder(data, Path(folder))
         return read(Path(folder))
@@ -215,18 +174,31 @@ def unpack_with(read: Callable[[Path], T], data: bytes) -> T:
 
 @contextmanager
 def write_whole(path: Path) -> Iterator[Path]:
-    """Write a file atomically.
-
-    path (Path): The file.
-    YIELDS (Path): The temporary file. On success, it is moved into place; after an error, it is removed.
-    """
+    """Give a temporary file to write, and move it into place when the block ends without an error."""
     # Another run may write there at the same time.
     temporary = path.with_name(f"{path.name}.{uuid4().hex}.part")
     try:
         yield temporary
+        if path.exists():
+            shutil.copymode(path, temporary)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def lock_folder(path: Path, name: str = LOCK, *, timeout: float = -1) -> Iterator[None]:
+    """Let one thread of one process at a time write to a folder, or raise a `filelock.Timeout`.
+
+    The system drops the lock of a killed process.
+    """
+    with FileLock(path / name, timeout=timeout):
+        try:
+            yield
+        finally:
+            # While it is held: whoever waits notices that the file is gone, and makes another (since filelock 3.21).
+            with suppress(OSError):
+                (path / name).unlink()
 
 
 @contextmanager
@@ -235,25 +207,83 @@ def fill_folder(path: Path, *, last: str = "", remove: Iterable[str] = ()) -> It
 
     If anything fails, the final folder stays as it was. If the process is killed, the next one that reads a manifest
     there or fills the folder again finishes the move, or drops what is incomplete. Others that fill the same folder
-    wait. Other files in the final folder stay, because they may be the user's own. Saving over a folder that is
-    memory-mapped is safe: the old files live on until the last map is closed.
+    wait. Other files in the final folder stay, because they may be the user's own. Memory maps of old files live on.
+    Parts that are symbolic links are replaced as others are; what they point to is not touched.
 
     path (Path): The final folder.
-    last (str): The file to move last: a manifest, whose hashes then reveal a crash during the move.
+    last (str): The file to move last: a manifest.
     remove (Iterable[str]): Files and folders to remove from the final folder, unless they are replaced.
-    RAISES (FileExistsError): If the path is that of a file.
-    RAISES (NotADirectoryError): If the path leads through a file.
-    YIELDS (Path): The temporary folder, inside of the final folder.
     """
     try:
         path.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError) as error:
         reason = "where a file is in the way"
         raise type(error)(Errors.E442.format(what="The folder to write to", path=str(path), reason=reason)) from error
+    # Not tempfile.mkdtemp, whose folders only their owner can read: a pipeline is there to be shared.
+    temporary, saved = path / f".saving-{uuid4().hex}", path / SAVED
     with lock_folder(path):
-        temporary = make_saving_folder(path)
+        temporary.mkdir()
         try:
             yield temporary
-            replace_parts(path, temporary, last=last, remove=remove)
+            removed = sorted(set(remove).difference(os.listdir(temporary)))
+            (temporary / REMOVED).write_text(json.dumps(removed), encoding="utf8")
+            if saved.is_dir():
+                _move_parts(path)
+            os.rename(temporary, saved)
+            _move_parts(path, last)
+        except BaseException:
+            if saved.is_dir() and not temporary.exists():
+                os.rename(saved, temporary)
+            raise
         finally:
-            delete_folder(temporary)
+            shutil.rmtree(temporary, ignore_errors=True)
+        _remove_leftovers(path)
+
+
+def finish_replacing(path: Path) -> None:
+    """Finish a save that was killed while it moved its parts, if there is one and the folder may be written."""
+    if (path / SAVED).is_dir():
+        with suppress(OSError), lock_folder(path):
+            # Another reader may have been first.
+            if (path / SAVED).is_dir():
+                _move_parts(path)
+            _remove_leftovers(path)
+
+
+def find_part(path: Path, name: str) -> Path:
+    """Find a part of a folder, even if a killed save has not moved it there yet and the folder may not be written."""
+    waiting = path / SAVED / name
+    return waiting if waiting.exists() else path / name
+
+
+def _move_parts(path: Path, last: str = "") -> None:
+    """Move old parts aside and the decided ones in. If that fails, all are put back."""
+    saved, old = path / SAVED, path / f".replaced-{uuid4().hex}"
+    gone = json.loads((saved / REMOVED).read_text(encoding="utf8"))
+    names = sorted(set(os.listdir(saved)) - {REMOVED}, key=lambda name: (name == last, name))
+    moves = [(path / name, old / name) for name in gone]
+    for name in names:
+        moves += [(path / name, old / name), (saved / name, path / name)]
+    try:
+        old.mkdir()
+        for source, target in moves:
+            if os.path.lexists(source):
+                os.replace(source, target)
+        os.rename(saved, path / f".saving-{uuid4().hex}")
+    except BaseException:
+        # Without `.saved`, everything has been moved.
+        if saved.is_dir():
+            for source, target in reversed(moves):
+                if os.path.lexists(target) and not os.path.lexists(source):
+                    os.replace(target, source)
+        with suppress(OSError):
+            old.rmdir()
+        raise
+
+
+def _remove_leftovers(path: Path) -> None:
+    """Delete old parts, and what killed saves have left, as far as that is possible: the new parts are in place."""
+    with suppress(OSError):
+        for name in os.listdir(path):
+            if _LEFTOVER.fullmatch(name):
+                shutil.rmtree(path / name, ignore_errors=True)

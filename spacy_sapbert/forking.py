@@ -18,10 +18,9 @@ _parent = os.getpid()
 
 
 def free_in_children(lock: AnyLock) -> AnyLock:
-    """Free a lock in forked processes, even if another thread held it at the fork.
+    """Free a lock in forked processes, even if another thread held it at the fork, and return it.
 
-    lock (Lock | RLock): The lock. What it protects must be usable wherever the other thread stopped.
-    RETURNS (Lock | RLock): The lock itself.
+    What it protects must be usable wherever the other thread stopped.
     """
     _locks.add(lock)
     _watch_forks()
@@ -34,10 +33,7 @@ def limit_threads() -> None:
 
 
 def is_forked() -> bool:
-    """Tell whether this process was forked after the plugin was imported, and so lacks the threads of its parent.
-
-    RETURNS (bool): Whether only functions that start no threads may be used.
-    """
+    """Tell whether this process was forked after the plugin was imported, so that it may start no threads."""
     return os.getpid() != _parent
 
 

@@ -22,8 +22,7 @@ from .linked_docs import note_linker
 from .linker_settings import ATTRIBUTE, LinkerSettings
 from .queries import Query, QueryMaker, check_texts
 from .scorer import with_gold_ents
-from .settings import with_settings
-from .settings_attributes import SettingsAttributes
+from .settings import SettingsAttributes, with_settings
 
 if TYPE_CHECKING:
     from .encoder.shim import NameEncoderModel

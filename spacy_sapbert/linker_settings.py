@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -36,54 +35,62 @@ def check_attribute(name: str) -> str:
 class LinkerSettings(Settings):
     """What a linker proposes for which mentions, and how. All but `cache_size` can be changed on a loaded linker."""
 
-    # What scispaCy's linker calls them.
-    renamed: ClassVar[Mapping[str, str]] = {
-        "resolve_abbreviations": "abbreviations",
-        "max_entities_per_mention": "k",
-        "no_definition_threshold": "threshold",
-    }
-
-    k: int = Field(default=5, ge=1)
-    """Concepts proposed for a mention; more where the last ones tie."""
-    threshold: float | None = Field(default=None, ge=-1, le=1)
-    """Score that the best candidate needs for `ent.kb_id_`; the candidates are shown all the same. Null for the
-    threshold of the bundled encoder, and for none with any other encoder."""
-    set_nil: bool = False
-    """Set `ent.kb_id_` to "NIL" where no candidate reaches the threshold, instead of leaving it empty."""
-    set_kb_id: bool = True
-    """Set `ent.kb_id_`; false for a further linker of the same mentions, which then have its candidates only."""
-    overwrite: bool = True
-    """Replace ids that are set already."""
-    link_labels: Strings | None = None
-    """Entity labels to link; null for all."""
-    skip_labels: Strings = ()
-    """Entity labels not to link."""
-    attribute: Annotated[str, AfterValidator(check_attribute)] = ATTRIBUTE
-    """Extension attribute of spans that shows the candidates; each linker of the same mentions needs its own."""
-    spans_key: str | None = None
-    """A group in `doc.spans` to link as well. Its spans may overlap."""
-    abbreviations: AbbreviationForms = "both"
-    """Forms to look up for abbreviations that the document defines."""
-    types: Strings | None = None
-    """Semantic types of the concepts to link to; null for all."""
-    sources: Strings | None = None
-    """Sources whose names may match; null for all."""
-    languages: Strings | None = None
-    """Languages whose names may match; null for all."""
-    ids: Strings | None = None
-    """Ids of the concepts to link to; null for all."""
-    below: Strings | None = None
-    """Ids of concepts, to link to these and their descendants only, as ["HP:0000118"] for HPO's phenotypes; null for
-    all."""
-    label_types: dict[str, Strings] = {}
-    """For entity labels: the semantic types of the concepts to link to, in addition to `types`."""
-    output_source: str | None = Field(default=None, min_length=1)
-    """A source whose codes become the ids, such as "MSH"; null for the concepts' own ids."""
-    batch_size: int = Field(default=256, ge=1)
-    """Strings in one forward pass of the encoder."""
-    cache_size: int = Field(default=20_000, ge=0)
-    """Distinct mentions whose candidates are remembered."""
-    use_gold_ents: bool = True
-    """Link the gold entities when scoring, as spaCy's `entity_linker` does."""
-    kb_url: Annotated[str, AfterValidator(_check_template)] | None = None
-    """Address of a concept's page with {} for its id; null to go by the form of the id (`linker.kb_url_template`)."""
+    k: int = Field(default=5, ge=1, description="Concepts proposed for a mention; more where the last ones tie.")
+    threshold: float | None = Field(
+        default=None,
+        ge=-1,
+        le=1,
+        description="Score that the best candidate needs for `ent.kb_id_`; the candidates are shown all the same. Null "
+        "for the threshold of the bundled encoder, and for none with any other encoder.",
+    )
+    set_nil: bool = Field(
+        default=False,
+        description='Set `ent.kb_id_` to "NIL" where no candidate reaches the threshold, instead of leaving it empty.',
+    )
+    set_kb_id: bool = Field(
+        default=True,
+        description="Set `ent.kb_id_`; false for a further linker of the same mentions, which then have its candidates "
+        "only.",
+    )
+    overwrite: bool = Field(default=True, description="Replace ids that are set already.")
+    link_labels: Strings | None = Field(default=None, description="Entity labels to link; null for all.")
+    skip_labels: Strings = Field(default=(), description="Entity labels not to link.")
+    attribute: Annotated[str, AfterValidator(check_attribute)] = Field(
+        default=ATTRIBUTE,
+        description="Extension attribute of spans that shows the candidates; each linker of the same mentions needs "
+        "its own.",
+    )
+    spans_key: str | None = Field(
+        default=None, description="A group in `doc.spans` to link as well. Its spans may overlap."
+    )
+    abbreviations: AbbreviationForms = Field(
+        default="both", description="Forms to look up for abbreviations that the document defines."
+    )
+    types: Strings | None = Field(default=None, description="Semantic types of the concepts to link to; null for all.")
+    sources: Strings | None = Field(default=None, description="Sources whose names may match; null for all.")
+    languages: Strings | None = Field(default=None, description="Languages whose names may match; null for all.")
+    ids: Strings | None = Field(default=None, description="Ids of the concepts to link to; null for all.")
+    below: Strings | None = Field(
+        default=None,
+        description='Ids of concepts, to link to these and their descendants only, as ["HP:0000118"] for HPO\'s '
+        "phenotypes; null for all.",
+    )
+    label_types: dict[str, Strings] = Field(
+        default={},
+        description="For entity labels: the semantic types of the concepts to link to, in addition to `types`.",
+    )
+    output_source: str | None = Field(
+        default=None,
+        min_length=1,
+        description='A source whose codes become the ids, such as "MSH"; null for the concepts\' own ids.',
+    )
+    batch_size: int = Field(default=256, ge=1, description="Strings in one forward pass of the encoder.")
+    cache_size: int = Field(default=20_000, ge=0, description="Distinct mentions whose candidates are remembered.")
+    use_gold_ents: bool = Field(
+        default=True, description="Link the gold entities when scoring, as spaCy's `entity_linker` does."
+    )
+    kb_url: Annotated[str, AfterValidator(_check_template)] | None = Field(
+        default=None,
+        description="Address of a concept's page with {} for its id; null to go by the form of the id "
+        "(`linker.kb_url_template`).",
+    )

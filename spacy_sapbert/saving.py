@@ -12,9 +12,8 @@ import srsly
 from .encoder.folder import AnySource, pack_encoder, read_encoder, unpack_encoder, write_encoder
 from .encoder.settings import ENCODER_FILE
 from .errors import Errors
-from .files import fill_folder, read_manifest, write_manifest
+from .files import fill_folder, find_part, finish_replacing, read_manifest, write_manifest
 from .index.exact import ExactIndex
-from .replacing import find_part, finish_replacing, identify_save
 from .retrieval.edits import with_configured_index
 from .retrieval.retriever import Retriever
 from .retrieval.storage import pack_retriever, read_retriever, unpack_retriever, write_retriever
@@ -58,7 +57,7 @@ def save_parts(parts: LinkerParts, path: Path) -> None:
 
 
 def load_parts(path: Path, present: Snapshot, excluded: Collection[str]) -> LinkerParts:
-    """Load a linker's parts from a folder. If it is saved again meanwhile, the new parts are loaded.
+    """Load a linker's parts from a folder.
 
     path (Path): A folder that `save_parts` wrote.
     present (Snapshot): What the linker has: the encoder's settings, which override those of the folder, and the
@@ -67,21 +66,7 @@ def load_parts(path: Path, present: Snapshot, excluded: Collection[str]) -> Link
     RETURNS (LinkerParts): The parts. The terminology is that of the retriever.
     RAISES (OSError): If a file is missing or damaged.
     """
-    while True:
-        finish_replacing(path)
-        before = identify_save(path, LINKER_FILE)
-        try:
-            parts = _read_parts(path, present, excluded)
-        except (OSError, ValueError):
-            # Parts of two saves do not fit together.
-            if identify_save(path, LINKER_FILE) == before:
-                raise
-        else:
-            if identify_save(path, LINKER_FILE) == before:
-                return parts
-
-
-def _read_parts(path: Path, present: Snapshot, excluded: Collection[str]) -> LinkerParts:
+    finish_replacing(path)
     manifest = read_manifest(find_part(path, LINKER_FILE), FORMAT_VERSION)
     names = set(manifest["parts"]).difference(excluded)
     encoder = terminology = retriever = None

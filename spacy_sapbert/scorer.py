@@ -14,10 +14,7 @@ RANKS = (1, 5)
 
 
 def make_linker_scorer() -> Callable[..., dict[str, Any]]:
-    """Create the scorer of the linker, for the registry of scorers.
-
-    RETURNS (Callable[..., dict[str, Any]]): The function `linker_score`.
-    """
+    """Return `linker_score`, for the registry of scorers."""
     return linker_score
 
 
@@ -76,11 +73,7 @@ def linker_score(
 
 
 def with_gold_ents(examples: Iterable[Example]) -> Iterator[Example]:
-    """Copy examples and predict their gold entities, without the gold ids, which would be scored.
-
-    examples (Iterable[Example]): The examples.
-    YIELDS (Example): Examples whose predicted entities have no links yet.
-    """
+    """Copy examples and predict their gold entities, without the gold ids, which would be scored."""
     for eg in examples:
         doc = eg.predicted.copy()
         aligned, _ = eg.get_aligned_ents_and_ner()
@@ -89,11 +82,7 @@ def with_gold_ents(examples: Iterable[Example]) -> Iterator[Example]:
 
 
 def iter_entities(examples: Iterable[Example]) -> Iterator[tuple[Span, Span | None]]:
-    """Yield each gold entity with the predicted one at the same character offsets, if there is one.
-
-    examples (Iterable[Example]): The examples.
-    YIELDS (tuple[Span, Span | None]): The entities.
-    """
+    """Yield each gold entity with the predicted one at the same character offsets, if there is one."""
     for eg in examples:
         by_offsets = {(ent.start_char, ent.end_char): ent for ent in eg.predicted.ents}
         for gold in eg.reference.ents:
@@ -101,12 +90,11 @@ def iter_entities(examples: Iterable[Example]) -> Iterator[tuple[Span, Span | No
 
 
 def _split_ids(gold: str, negatives: frozenset[str]) -> set[str]:
-    """Get the ids of a gold link: none if it stands for no link."""
     return {id_.strip() for id_ in gold.split(ID_SEPARATOR)} - negatives
 
 
 def _count(prf: PRFScore, gold_ids: set[str], predicted: str, negatives: frozenset[str]) -> None:
-    """Count a pair of links: a wrong id is a false positive and negative, no link in both is neither."""
+    # A wrong id is a false positive and a false negative; no link in both is neither.
     if predicted in gold_ids:
         prf.tp += 1
         return
@@ -115,6 +103,5 @@ def _count(prf: PRFScore, gold_ids: set[str], predicted: str, negatives: frozens
 
 
 def _candidate_ids(ent: Span, linker: str | None) -> list[str]:
-    """Get the distinct ids of an entity's candidates, best first."""
     candidates = read_attribute(ent) if linker is None else get_candidates(ent, linker)
     return list(dict.fromkeys(candidate["id"] for candidate in candidates))

@@ -1,46 +1,39 @@
 """Settings: type, default, bounds and meaning of each stated once.
 
-A class of settings is the only place that knows them. Checks, the defaults of configs, `--help` and the tables of the
-documentation are made from it.
+A class of settings is the only place that knows them. Checks, the defaults of configs, `--help`, the attributes of
+components and the tables of the documentation are made from it.
 """
 
 from __future__ import annotations
 
-import ast
 import difflib
 import inspect
 import json
-import textwrap
-import types
+import re
 from collections.abc import Callable, Collection, Mapping
-from itertools import pairwise
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, NamedTuple, TypeVar, cast, get_type_hints
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, ValidationInfo, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, field_validator
 from pydantic_core import PydanticUndefined
 from typing_extensions import Self
 
-from .errors import Errors
+if TYPE_CHECKING:
+    from spacy.vocab import Vocab
 
 AnyFunction = TypeVar("AnyFunction", bound=Callable[..., Any])
-# What kinds of values are called in messages and tables.
-KINDS: dict[Any, str] = {
-    bool: "true or false",
-    int: "a whole number",
-    float: "a number",
-    str: "text",
-    type(None): "null",
-}
+# Bounds of a field, as tables show them.
+BOUNDS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<", "min_length": "length ≥"}
+# What components have beside settings, apart from the attributes of their classes.
+OF_COMPONENTS = ("name", "scorer", "vocab", "model", "cfg", "error_handler")
+# Until no test looks for codes.
+CODES = {"extra_forbidden": "[E406]", "missing": "[E407]"}
 
 
-def as_tuple(value: Any) -> Any:
-    """Make a tuple of any collection but a string, for fields that hold lists.
-
-    value (Any): What was given.
-    RETURNS (Any): The tuple; anything else as it is, for the type to refuse.
-    """
-    is_list = isinstance(value, Collection) and not isinstance(value, str | bytes | Mapping)
-    return tuple(value) if is_list else value
+def as_tuple(value: Any) -> tuple[Any, ...]:
+    """Make a tuple of any collection but a string or a map, for fields that hold lists."""
+    if not isinstance(value, Collection) or isinstance(value, str | bytes | Mapping):
+        raise ValueError("a list")
+    return tuple(value)
 
 
 # Lists, sets and spaCy's frozen lists alike. A string is a collection of strings too, each a letter: it is refused.
@@ -48,20 +41,16 @@ Strings = Annotated[tuple[str, ...], BeforeValidator(as_tuple)]
 
 
 class Settings(BaseModel):
-    """Base of all classes of settings. Values are never converted silently: "5" is no number, and true is not 1.
+    """Base of all classes of settings: fields with a default, bounds and a `description`, their help text.
 
-    A setting's docstring is its help text. What a setting was called before stands in `renamed`, so that old configs
-    are refused with the new name.
+    Values are never converted silently: "5" is no number, and true is not 1.
     """
 
-    # Not `use_attribute_docstrings`, which searches the sources of all modules whenever a class is imported: a tenth of
-    # a second of the loading of every pipeline.
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
-    renamed: ClassVar[Mapping[str, str]] = {}
 
     @field_validator("*", mode="before")
     @classmethod
-    def _accept_numpy(cls, value: Any, info: ValidationInfo) -> Any:
+    def _accept_numpy(cls, value: Any) -> Any:
         # NumPy's numbers are not Python's, and come from every computation of a threshold.
         return value.item() if type(value).__module__ == "numpy" and getattr(value, "shape", None) == () else value
 
@@ -87,8 +76,7 @@ class Settings(BaseModel):
         RETURNS (Settings): The new settings, checked.
         RAISES (ValueError): If a setting is unknown or its value has no meaning.
         """
-        given = {name: getattr(self, name) for name in type(self).model_fields}
-        return self.read({**given, **values}, where)
+        return self.read({**dict(self), **values}, where)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings as plain JSON data.
@@ -99,13 +87,7 @@ class Settings(BaseModel):
 
 
 class SettingRow(NamedTuple):
-    """One setting, as tables and command lines show it.
-
-    name (str): The setting.
-    allowed (str): The values that it takes, in words.
-    default (str): As it is written in a config; empty if the setting has to be given.
-    meaning (str): Its help text, on one line.
-    """
+    """One setting, as tables and command lines show it. The default is empty if the setting has to be given."""
 
     name: str
     allowed: str
@@ -114,150 +96,73 @@ class SettingRow(NamedTuple):
 
 
 def list_settings(settings: type[Settings]) -> list[SettingRow]:
-    """List the settings of a class.
-
-    settings (type[Settings]): The class.
-    RETURNS (list[SettingRow]): In the order of its definition. Sections are listed by "section.name".
-    """
+    """List the settings of a class in the order of its definition; those of sections as "section.name"."""
     rows = []
-    meanings = _read_docstrings(settings)
+    # Without what pydantic is told in `Annotated`.
+    hints = get_type_hints(settings)
     for name, field in settings.model_fields.items():
         section = field.annotation
         if isinstance(section, type) and issubclass(section, Settings):
             rows += [row._replace(name=f"{name}.{row.name}") for row in list_settings(section)]
             continue
+        bounds = [(sign, getattr(item, key, None)) for item in field.metadata for key, sign in BOUNDS.items()]
+        given = [f"{sign} {bound}" for sign, bound in bounds if bound is not None]
         default = field.get_default(call_default_factory=True)
         text = "" if default is PydanticUndefined else json.dumps(default, ensure_ascii=False)
-        meaning = " ".join(meanings.get(name, "").split())
-        rows.append(SettingRow(name, describe_values(field.annotation, field.metadata), text, meaning))
+        # A class that only changes a default leaves the help text to the class that it extends.
+        owners = [owner for owner in settings.__mro__ if issubclass(owner, Settings) and name in owner.model_fields]
+        meaning = next(filter(None, (owner.model_fields[name].description for owner in owners)), "")
+        kind = re.sub(r"Optional\[(.*)\]$", r"\1 | None", inspect.formatannotation(hints[name]))
+        rows.append(SettingRow(name, ", ".join([kind, *given]), text, meaning))
     return rows
 
 
-def _read_docstrings(settings: type[Settings]) -> dict[str, str]:
-    """Read the strings below the settings of a class and of those that it extends."""
-    found = {}
-    for owner in reversed(settings.__mro__):
-        if issubclass(owner, Settings):
-            (definition,) = ast.parse(textwrap.dedent(inspect.getsource(owner))).body
-            for setting, below in pairwise(getattr(definition, "body", [])):
-                is_string = isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant)
-                if isinstance(setting, ast.AnnAssign) and is_string:
-                    found[ast.unparse(setting.target)] = str(below.value.value)
-    return found
-
-
-def format_table(settings: type[Settings]) -> str:
-    """Write a table of settings for the documentation.
-
-    settings (type[Settings]): The class.
-    RETURNS (str): Markdown.
-    """
-    lines = ["| setting | values | default | meaning |", "| --- | --- | --- | --- |"]
-    for row in list_settings(settings):
-        default = f"`{row.default}`" if row.default else "must be given"
-        cells = (f"`{row.name}`", row.allowed, default, row.meaning)
-        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
-    return "\n".join(lines) + "\n"
-
-
-def describe_values(annotation: Any, metadata: Collection[Any] = ()) -> str:
-    """Say in words which values a type allows.
-
-    annotation (Any): The type of a setting.
-    metadata (Collection[Any]): Its bounds, as pydantic has them in a field's `metadata`.
-    RETURNS (str): Such as "a whole number, 1 or more, or null".
-    """
-    origin, arguments = get_origin(annotation), get_args(annotation)
-    if origin is Annotated:
-        return describe_values(arguments[0], [*arguments[1:], *metadata])
-    if origin is Union or origin is types.UnionType:
-        parts = [describe_values(part, metadata if part is not type(None) else ()) for part in arguments]
-        return " or ".join(dict.fromkeys(parts))
-    if origin is Literal:
-        return ", ".join(json.dumps(value) for value in arguments)
-    if origin in (tuple, list):
-        return f"a list of {_describe_items(arguments[0])}{_describe_bounds(metadata)}"
-    if origin is dict or origin in (Mapping, dict):
-        return "a map from names to " + ("lists of strings" if get_origin(arguments[1]) else "numbers")
-    return KINDS.get(annotation, getattr(annotation, "__name__", str(annotation))) + _describe_bounds(metadata)
-
-
-def _describe_items(annotation: Any) -> str:
-    if get_origin(annotation) is Literal:
-        return f"any of {describe_values(annotation)}"
-    kind, *bounds = get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
-    numbers = {int: "whole numbers", float: "numbers"}
-    metadata = [item for bound in bounds for item in getattr(bound, "metadata", [bound])]
-    return numbers.get(kind, "strings") + _describe_bounds(metadata)
-
-
 def explain(settings: type[Settings], error: ValidationError, where: str = "") -> str:
-    """Say what is wrong with values, and what is right.
-
-    settings (type[Settings]): The class that refused them.
-    error (ValidationError): What pydantic found.
-    where (str): What the settings are of.
-    RETURNS (str): A message of the catalogue for the first problem.
-    """
-    problem = error.errors()[0]
-    cause = str(problem.get("ctx", {}).get("error", ""))
-    if cause.startswith("[E"):
+    """Say on one line what is wrong with which values."""
+    problems = error.errors()
+    first = problems[0]
+    if isinstance(first["input"], Mapping) and "error" in first.get("ctx", {}):
         # A check between settings, which knows the right message itself.
-        return cause
-    path = [part for part in problem["loc"] if isinstance(part, str)]
-    owner, names = settings, []
-    for part in path:
-        names.append(part)
-        section = owner.model_fields[part].annotation if part in owner.model_fields else None
-        if not (isinstance(section, type) and issubclass(section, Settings)):
-            break
-        owner = section
-    name, place = ".".join(names), f" of {where}" if where else ""
+        return str(first["ctx"]["error"])
+    found = "; ".join(_explain_problem(settings, dict(problem), where) for problem in problems)
+    return f"{CODES.get(first['type'], '[E404]')} spacy-sapbert: {found}"
+
+
+def _explain_problem(settings: type[Settings], problem: dict[str, Any], where: str) -> str:
+    # Without the functions and types that pydantic puts into the path.
+    *sections, name = [str(part) for part in problem["loc"] if "[" not in str(part)]
+    title = ".".join([*sections, name]) + (f" of {where}" if where else "")
     if problem["type"] == "extra_forbidden":
-        return explain_unknown(owner, names[-1], where, name=name)
+        for section in sections:
+            settings = cast(type[Settings], settings.model_fields[section].annotation)
+        known = sorted(settings.model_fields)
+        hint = "".join(f" Did you mean {close}?" for close in difflib.get_close_matches(name, known, 1))
+        return f"{title}: There is no such setting.{hint} There are: {', '.join(known)}"
     if problem["type"] == "missing":
-        return Errors.E407.format(name=name, where=place)
-    field = owner.model_fields.get(names[-1]) if names else None
-    if problem["type"] in ("value_error", "assertion_error") or field is None:
-        allowed = str(problem["msg"]).split(", ", 1)[-1]
-        if allowed.startswith("[E"):
-            return allowed
-    else:
-        allowed = describe_values(field.annotation, field.metadata)
-    return Errors.E404.format(name=name, where=place, value=problem["input"], allowed=allowed)
+        return f"{title}: It has no default, so it has to be given"
+    message = str(problem["msg"]).replace(" after validation", "")
+    if problem["type"] == "value_error":
+        message = f"Input should be {problem['ctx']['error']}"
+    shown = "" if ", not " in message else f", not {problem['input']!r:.200}"
+    return f"{title}: {message}{shown}"
 
 
-def explain_unknown(settings: type[Settings], key: str, where: str = "", *, name: str = "") -> str:
-    """Say that there is no such setting, and which one was probably meant.
-
-    settings (type[Settings]): The class.
-    key (str): The unknown setting.
-    where (str): What the settings are of.
-    name (str): The setting's name with its section, if it is in one.
-    RETURNS (str): A message of the catalogue.
-    """
-    known = sorted(settings.model_fields)
-    close = settings.renamed.get(key) or next(iter(difflib.get_close_matches(key, known, 1)), None)
-    hint = f" Did you mean {close}?" if close else ""
-    place = f" of {where}" if where else ""
-    return Errors.E406.format(name=name or key, where=place, hint=hint, known=", ".join(known))
+def explain_unknown(settings: type[Settings], key: str, where: str) -> str:
+    """Say that there is no such setting, and which one was probably meant."""
+    return f"[E406] spacy-sapbert: {_explain_problem(settings, {'loc': [key], 'type': 'extra_forbidden'}, where)}"
 
 
 def with_settings(settings: type[Settings], *, optional: bool = False) -> Callable[[AnyFunction], AnyFunction]:
     """Give a function that takes `**settings` a signature that names each of them, because spaCy checks configs by it.
 
-    settings (type[Settings]): The settings' class.
-    optional (bool): None stands for a value that is decided elsewhere, so every default is None. Such values are
-        checked by type when the config is read; otherwise the class checks them.
-    RETURNS (Callable[[Callable], Callable]): A decorator, which returns the function itself.
+    Optional settings, with None as default, are decided elsewhere. They are checked by type when the config is read.
     """
     # Defaults as plain data, because spaCy writes them to the config.
     defaults = {} if optional else settings.model_construct().to_dict()
     listed = []
     for name, field in settings.model_fields.items():
-        kind: Any = field.annotation
         default = None if optional else defaults.get(name, inspect.Parameter.empty)
-        annotation = kind | None if optional else Any
+        annotation = cast(Any, field.annotation) | None if optional else Any
         listed.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation))
 
     def decorate(function: AnyFunction) -> AnyFunction:
@@ -271,16 +176,48 @@ def with_settings(settings: type[Settings], *, optional: bool = False) -> Callab
     return decorate
 
 
-def _describe_bounds(metadata: Collection[Any]) -> str:
-    bounds: dict[str, Callable[[Any], str]] = {
-        "ge": lambda bound: f"{bound} or more",
-        "gt": lambda bound: f"more than {bound}",
-        "le": lambda bound: f"at most {bound}",
-        "lt": lambda bound: f"less than {bound}",
-        "min_length": lambda bound: "not empty",
-    }
-    given = {key: getattr(item, key) for item in metadata for key in bounds if getattr(item, key, None) is not None}
-    if "ge" in given and given["ge"] == given.get("le"):
-        return f", only {given['ge']}"
-    found = [bounds[key](bound) for key, bound in given.items()]
-    return ", " + " and ".join(found) if found else ""
+AnySettings = TypeVar("AnySettings", bound=Settings)
+
+
+class SettingsAttributes(Generic[AnySettings]):
+    """Show a component's settings as attributes: `linker.k = 10`. They are replaced as a whole when one is set."""
+
+    settings_class: ClassVar[type[Settings]]
+    # What the component is called in messages.
+    kind: ClassVar[str]
+    _settings: AnySettings
+
+    def _set_up(
+        self, vocab: Vocab, model: Any, name: str, scorer: Callable[..., Any] | None, settings: Mapping[str, Any]
+    ) -> None:
+        """Set what every component has. Constructors call this first."""
+        self._settings = cast(AnySettings, self.settings_class.read(settings, f"the {self.kind} '{name}'"))
+        self.vocab, self.model, self.name, self.scorer = vocab, model, name, scorer
+        self.cfg: dict[str, Any] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        # Python asks here for what is no ordinary attribute. `_settings` is missing while a copy is being made.
+        if name in self.settings_class.model_fields and "_settings" in self.__dict__:
+            return getattr(self._settings, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name.startswith("_") or name in OF_COMPONENTS or hasattr(type(self), name):
+            super().__setattr__(name, value)
+        elif name in self.settings_class.model_fields:
+            self._settings = self._settings.changed(f"the {self.kind} '{self.name}'", **{name: value})
+        else:
+            raise AttributeError(explain_unknown(self.settings_class, name, f"the {self.kind} '{self.name}'"))
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self.settings_class.model_fields]
+
+    @property
+    def settings(self) -> AnySettings:
+        """All settings. They are replaced as a whole when one is set."""
+        return self._settings
+
+    @property
+    def cache_size(self) -> int:
+        """How many mentions are remembered at most, which cannot be changed."""
+        return cast(int, self._settings.cache_size)  # type: ignore[attr-defined]

@@ -262,7 +262,7 @@ def test_a_model_that_is_no_name_encoder_is_refused():
 def test_settings_that_lose_their_meaning_at_run_time_are_refused(make_nlp):
     nlp = make_nlp()
     linker = nlp.get_pipe("sapbert_linker")
-    with pytest.raises(ValueError, match=r"^\[E404\].*k of the linker 'sapbert_linker' is 0"):
+    with pytest.raises(ValueError, match=r"^\[E404\].*k of the linker 'sapbert_linker': .*, not 0"):
         linker.k = 0
     assert linker.k == 5 and len(nlp("heart attack").ents[0]._.kb_candidates) == 5
 

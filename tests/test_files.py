@@ -21,6 +21,7 @@ from spacy_sapbert.files import (
     save_array,
     unpack_folder,
     write_manifest,
+    write_whole,
 )
 
 CODE = r"^\[E50\d\]"
@@ -37,7 +38,7 @@ def folder(tmp_path):
 
 
 def test_hash_is_that_of_hashlib_over_chunk_borders(tmp_path, monkeypatch):
-    monkeypatch.setattr("spacy_sapbert.files._CHUNK", 10)
+    monkeypatch.setattr("spacy_sapbert.files.CHUNK", 10)
     for size in (0, 9, 10, 11, 25):
         (tmp_path / "f").write_bytes(b"x" * size)
         assert hash_file(tmp_path / "f") == hashlib.sha256(b"x" * size).hexdigest()
@@ -254,6 +255,21 @@ def test_memory_map_survives_filling_its_folder_again(tmp_path):
 def test_manifest_is_plain_json_with_sorted_checks(folder):
     data = json.loads((folder / "m.json").read_text(encoding="utf8"))
     assert set(data) == {"value", "format", "files", "checksum"}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no such permissions")
+def test_a_file_is_written_whole_and_keeps_its_permissions(tmp_path):
+    file = tmp_path / "f"
+    for mode in (0o600, 0o664):
+        file.write_text("old")
+        file.chmod(mode)
+        with write_whole(file) as temporary:
+            temporary.write_text("new")
+        assert file.read_text() == "new" and stat.S_IMODE(file.stat().st_mode) == mode
+    with pytest.raises(RuntimeError), write_whole(file) as temporary:
+        temporary.write_text("half")
+        raise RuntimeError
+    assert file.read_text() == "new" and list_files(tmp_path) == ["f"]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a limit on the size of files")

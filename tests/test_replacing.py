@@ -7,8 +7,7 @@ from contextlib import suppress
 import pytest
 from injection import Fault, count_operations, fault_at
 
-from spacy_sapbert.files import fill_folder, read_manifest, write_manifest
-from spacy_sapbert.replacing import SAVED, find_part
+from spacy_sapbert.files import SAVED, fill_folder, find_part, read_manifest, write_manifest
 
 MANIFEST = "m.json"
 # Parts that stay, parts that come, parts that go, and a file of the user's own.

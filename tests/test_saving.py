@@ -8,7 +8,6 @@ import spacy
 import srsly
 from injection import Fault, count_operations, fault_at
 
-from spacy_sapbert import saving
 from spacy_sapbert.encoder import build_name_encoder_v1
 from spacy_sapbert.index import ExactIndex, is_as_configured, make_auto_index, make_scann_index
 from spacy_sapbert.linker import SapbertLinker
@@ -88,24 +87,10 @@ def test_a_killed_save_is_read_where_it_waits_if_the_folder_may_not_be_written(o
         n_waiting += (folder / ".saved").is_dir()
         before = read_tree(folder)
         with monkeypatch.context() as patched:
-            patched.setattr("spacy_sapbert.replacing.lock_folder", refuse)
+            patched.setattr("spacy_sapbert.files.lock_folder", refuse)
             assert load_id(folder) in ("OLD", "NEW")
         assert read_tree(folder) == before
     assert n_waiting
-
-
-@pytest.mark.parametrize("step", ["read_encoder", "read_retriever"])
-def test_a_folder_that_is_saved_again_while_it_is_loaded_gives_one_of_the_two(old, new, tmp_path, monkeypatch, step):
-    old.to_disk(tmp_path / "p")
-    read = getattr(saving, step)
-
-    def save_meanwhile(*args, **kwargs):
-        monkeypatch.setattr(saving, step, read)
-        new.to_disk(tmp_path / "p")
-        return read(*args, **kwargs)
-
-    monkeypatch.setattr(saving, step, save_meanwhile)
-    assert load_id(tmp_path / "p") == "NEW"
 
 
 @pytest.mark.parametrize("part", ["encoder", "terminology", "retriever", "linker.json"])

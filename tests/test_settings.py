@@ -1,38 +1,36 @@
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import pytest
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 from spacy.util import SimpleFrozenList
 
-from spacy_sapbert.settings import Settings, Strings, format_table, list_settings
+from spacy_sapbert.settings import Settings, Strings, list_settings
+
+
+def check_name(name):
+    if not name.isupper():
+        raise ValueError("a capital letter")
+    return name
 
 
 class Batch(Settings):
-    renamed = {"size": "pairs"}
-
-    pairs: int = Field(default=256, ge=2)
-    """Pairs in a step,
-    so half as many as names."""
-    dropout: float | None = Field(default=None, ge=0, lt=1)
-    """In place of the encoder's own."""
+    pairs: int = Field(default=256, ge=2, description="Pairs in a step, so half as many as names.")
+    dropout: float | None = Field(default=None, ge=0, lt=1, description="In place of the encoder's own.")
 
 
 class Run(Settings):
-    output: str
-    """Where the run writes."""
-    precision: Literal["fp32", "bf16"] = "fp32"
-    """Of the forward pass."""
-    labels: Strings | None = None
-    """Labels to link."""
-    types: dict[str, Strings] = {}
-    """Types by label."""
+    output: str = Field(description="Where the run writes.")
+    precision: Literal["fp32", "bf16"] = Field(default="fp32", description="Of the forward pass.")
+    labels: Strings | None = Field(default=None, description="Labels to link.")
+    types: dict[str, Strings] = Field(default={}, description="Types by label.")
+    name: Annotated[str, AfterValidator(check_name)] = "A"
     batch: Batch = Batch()
 
     @model_validator(mode="after")
     def _check(self):
         if self.labels == ():
-            raise ValueError("null, or a list that is not empty")
+            raise ValueError("Give labels that are not empty, or null.")
         return self
 
 
@@ -56,33 +54,34 @@ def test_any_collection_is_a_list(labels):
 @pytest.mark.parametrize(
     "values, message",
     [
-        ({"pairs": True}, "pairs of [batch] is True, but has to be a whole number, 2 or more"),
-        ({"pairs": "8"}, "pairs of [batch] is '8', but"),
-        ({"pairs": 1}, "pairs of [batch] is 1, but has to be a whole number, 2 or more"),
-        ({"pairs": 8.5}, "pairs of [batch] is 8.5, but"),
-        ({"dropout": 1}, "dropout of [batch] is 1, but has to be a number, 0 or more and less than 1 or null"),
-        ({"dropout": float("nan")}, "dropout of [batch] is nan, but"),
-        ({"dropuot": 0.1}, "no setting dropuot of [batch]. Did you mean dropout? There are: dropout, pairs."),
-        ({"size": 8}, "no setting size of [batch]. Did you mean pairs?"),
+        ({"pairs": True}, "pairs of [batch]: Input should be a valid integer, not True"),
+        ({"pairs": "8"}, "pairs of [batch]: Input should be a valid integer, not '8'"),
+        ({"pairs": 1}, "pairs of [batch]: Input should be greater than or equal to 2, not 1"),
+        ({"dropout": 1}, "dropout of [batch]: Input should be less than 1, not 1"),
+        ({"dropout": float("nan")}, "dropout of [batch]: Input should be a finite number, not nan"),
+        ({"dropuot": 0.1}, "dropuot of [batch]: There is no such setting. Did you mean dropout? There are: dropout, "),
+        ({"pairs": 1, "dropout": 1}, "or equal to 2, not 1; dropout of [batch]: Input should be less than 1, not 1"),
     ],
 )
 def test_what_has_no_meaning_is_refused(values, message):
-    with pytest.raises(ValueError) as caught:
+    with pytest.raises(ValueError, match="spacy-sapbert: ") as caught:
         Batch.read(values, "[batch]")
-    assert message in str(caught.value)
+    assert message in str(caught.value) and "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
     "values, message",
     [
-        ({}, "[E407] The setting output is missing"),
-        ({"output": "", "batch": {"pairs": 0}}, "batch.pairs is 0, but has to be a whole number, 2 or more"),
-        ({"output": "", "batch": {"steps": 1}}, "no setting batch.steps"),
-        ({"output": "", "precision": "fp8"}, 'precision is \'fp8\', but has to be "fp32", "bf16"'),
-        ({"output": "", "labels": "A"}, "labels is 'A', but has to be a list of strings or null"),
-        ({"output": "", "labels": [1]}, "labels is 1, but has to be a list of strings or null"),
-        ({"output": "", "labels": []}, "but has to be null, or a list that is not empty"),
-        ({"output": "", "types": {"A": "T"}}, "types is 'T', but has to be a map from names to lists of strings"),
+        ({}, "output: It has no default, so it has to be given"),
+        ({"output": "", "batch": {"pairs": 0}}, "batch.pairs: Input should be greater than or equal to 2, not 0"),
+        ({"output": "", "batch": {"pair": 1}}, "batch.pair: There is no such setting. Did you mean pairs? There are:"),
+        ({"output": "", "precision": "fp8"}, "precision: Input should be 'fp32' or 'bf16', not 'fp8'"),
+        ({"output": "", "labels": "A"}, "labels: Input should be a list, not 'A'"),
+        ({"output": "", "labels": [1]}, "labels.0: Input should be a valid string, not 1"),
+        ({"output": "", "types": {"A": "T"}}, "types.A: Input should be a list, not 'T'"),
+        ({"output": "", "name": "x"}, "name: Input should be a capital letter, not 'x'"),
+        # A check between settings has a message of its own.
+        ({"output": "", "labels": []}, "Give labels that are not empty, or null."),
     ],
 )
 def test_sections_and_lists(values, message):
@@ -94,42 +93,29 @@ def test_sections_and_lists(values, message):
 def test_changes_are_checked_and_leave_the_original():
     batch = Batch()
     assert batch.changed(pairs=4).pairs == 4 and batch.pairs == 256
-    with pytest.raises(ValueError, match="E404.*pairs of the linker is 0"):
+    with pytest.raises(ValueError, match="pairs of the linker: .*, not 0"):
         batch.changed("the linker", pairs=0)
 
 
-def test_a_table_has_every_setting_once():
+def test_every_setting_is_listed_once():
     rows = {row.name: row for row in list_settings(Run)}
-    assert list(rows) == ["output", "precision", "labels", "types", "batch.pairs", "batch.dropout"]
-    assert rows["batch.pairs"] == (
-        "batch.pairs",
-        "a whole number, 2 or more",
-        "256",
-        "Pairs in a step, so half as many as names.",
-    )
-    table = format_table(Run)
-    assert "| `output` | text | must be given | Where the run writes. |" in table
-    assert '| `precision` | "fp32", "bf16" | `"fp32"` | Of the forward pass. |' in table
+    assert list(rows) == ["output", "precision", "labels", "types", "name", "batch.pairs", "batch.dropout"]
+    meaning = "Pairs in a step, so half as many as names."
+    assert rows["batch.pairs"] == ("batch.pairs", "int, ≥ 2", "256", meaning)
+    assert rows["output"] == ("output", "str", "", "Where the run writes.")
+    assert [rows[name].allowed for name in ("labels", "name")] == ["tuple[str, ...] | None", "str"]
 
 
-def test_help_texts_are_read_when_they_are_shown(monkeypatch):
-    def read(source):
-        raise AssertionError("defining settings reads no source, because every pipeline would wait for that")
-
-    with monkeypatch.context() as patch:
-        patch.setattr("inspect.findsource", read)
-
-        class Longer(Batch):
-            more: int = 1
-            """Those of the class above are kept."""
-
-            dropout: float | None = 0.5
-            limit: int = 2
+def test_a_changed_default_keeps_the_help_text():
+    class Longer(Batch):
+        more: int = Field(default=1, description="Of its own.")
+        dropout: float | None = 0.5
+        limit: int = 2
 
     meanings = [row.meaning for row in list_settings(Longer)]
     assert meanings == [
         "Pairs in a step, so half as many as names.",
         "In place of the encoder's own.",
-        "Those of the class above are kept.",
+        "Of its own.",
         "",
     ]

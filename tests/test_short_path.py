@@ -16,7 +16,7 @@ ROOT = Path(spacy_sapbert.__file__).parent
 # In the order in which docs/architecture.md lists them.
 FILES = [
     "linker.py",
-    "settings_attributes.py",
+    "settings.py",
     "concept_pipe.py",
     "snapshot.py",
     "queries.py",

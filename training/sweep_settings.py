@@ -42,14 +42,14 @@ class Sweep:
 class SweepSection(Settings):
     """The settings of [sweep]."""
 
-    config: str
-    """The config of a run, relative to the sweep's."""
-    seeds: Annotated[list[int], Field(min_length=1)]
-    """Distinct seeds. Each variant has one run per seed."""
-    base_shares: Annotated[list[Annotated[float, Field(ge=0, lt=1)]], Field(min_length=1)] = [0.0]
-    """Distinct shares of the base encoder's weights to measure each run with."""
-    settings: dict[str, Any] = {}
-    """Settings of all runs, by "section.name"."""
+    config: str = Field(description="The config of a run, relative to the sweep's.")
+    seeds: Annotated[list[int], Field(min_length=1)] = Field(
+        description="Distinct seeds. Each variant has one run per seed."
+    )
+    base_shares: Annotated[list[Annotated[float, Field(ge=0, lt=1)]], Field(min_length=1)] = Field(
+        default=[0.0], description="Distinct shares of the base encoder's weights to measure each run with."
+    )
+    settings: dict[str, Any] = Field(default={}, description='Settings of all runs, by "section.name".')
 
     @field_validator("seeds", "base_shares")
     @classmethod

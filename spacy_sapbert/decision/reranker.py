@@ -20,8 +20,7 @@ from ..link_writing import DocDecisions, Writing, write_decisions
 from ..linked_docs import get_linkers
 from ..reliability import Threshold, calibration_error, choose_threshold
 from ..scorer import with_gold_ents
-from ..settings import with_settings
-from ..settings_attributes import SettingsAttributes
+from ..settings import SettingsAttributes, with_settings
 from .calibration import fit_curve
 from .deciding_pipe import DecidingPipe
 from .gold import GoldMention, find_gold

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import Errors
-from ..files import pack_with, read_manifest, unpack_with, write_manifest
-from ..replacing import finish_replacing
+from ..files import finish_replacing, pack_with, read_manifest, unpack_with, write_manifest
 from .sentence_transformers import find_file, find_needed, read_metadata
 from .settings import ENCODER_FILE, EncoderSettings, read_settings
 from .static import TABLE_FILE, TOKENIZER_FILE, StaticSource, check_settings, read_static

@@ -18,21 +18,34 @@ ENCODER_FILE = "name_encoder.json"
 class EncoderSettings(Settings):
     """How a string becomes a vector. Part of the saved encoder and of its fingerprint."""
 
-    pooling: Pooling = "cls"
-    """What becomes the vector: the last hidden state of the first token, before any pooler ("cls": SapBERT); the mean
-    over the real tokens ("mean"), or over the padded length ("mean_all_tok": as the published SapBERT mean-token
-    checkpoint was used); or BERT's pooler output ("pooler": released CODER code)."""
-    max_length: int = Field(default=25, ge=3, le=100_000)
-    """Tokens kept, special tokens included. 25 is SapBERT's (NAACL 2021, section 3)."""
-    lower_case: bool = False
-    """Lower-case the text before tokenisation, whatever the tokenizer does."""
-    normalize_writing: bool = False
-    """Write Greek letters out before tokenisation, and unify dashes, quotes, ligatures and compatibility forms."""
-    pad_to_length: int | None = None
-    """Pad every string to this many tokens; null pads within a batch only."""
-    attention_mask: bool = True
-    """Keep padding out of the attention. False needs `pad_to_length`; the released CODER checkpoints were trained so,
-    at 32."""
+    pooling: Pooling = Field(
+        default="cls",
+        description='What becomes the vector: the last hidden state of the first token, before any pooler ("cls": '
+        'SapBERT); the mean over the real tokens ("mean"), or over the padded length ("mean_all_tok": as the '
+        'published SapBERT mean-token checkpoint was used); or BERT\'s pooler output ("pooler": released CODER code).',
+    )
+    max_length: int = Field(
+        default=25,
+        ge=3,
+        le=100_000,
+        description="Tokens kept, special tokens included. 25 is SapBERT's (NAACL 2021, section 3).",
+    )
+    lower_case: bool = Field(
+        default=False, description="Lower-case the text before tokenisation, whatever the tokenizer does."
+    )
+    normalize_writing: bool = Field(
+        default=False,
+        description="Write Greek letters out before tokenisation, and unify dashes, quotes, ligatures and "
+        "compatibility forms.",
+    )
+    pad_to_length: int | None = Field(
+        default=None, description="Pad every string to this many tokens; null pads within a batch only."
+    )
+    attention_mask: bool = Field(
+        default=True,
+        description="Keep padding out of the attention. False needs `pad_to_length`; the released CODER checkpoints "
+        "were trained so, at 32.",
+    )
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings as plain JSON data, as encoder folders and fingerprints have them.

@@ -30,8 +30,13 @@ ADDED_LIMIT = 20_000
 class IndexSettings(Settings):
     """The accuracy of the index."""
 
-    recall_target: float = Field(default=0.995, gt=0, le=1)
-    """Share of the queries whose nearest row has to be found, both of left-out rows and of altered names."""
+    recall_target: float = Field(
+        default=0.995,
+        gt=0,
+        le=1,
+        description="Share of the queries whose nearest row has to be found, both of left-out rows and of altered "
+        "names.",
+    )
 
 
 class ApproximateIndex(ExactIndex):

@@ -33,12 +33,13 @@ TEMPERATURE = 0.03
 class KnowledgeBaseSettings(Settings):
     """Settings of the knowledge base."""
 
-    k: int = Field(default=10, ge=1)
-    """Concepts proposed for a mention."""
-    threshold: float = Field(default=0.0, ge=-1, le=1)
-    """Cosine that a candidate needs."""
-    temperature: float = Field(default=TEMPERATURE, gt=0)
-    """Prior probabilities are the softmax of cosines over this number: the smaller, the more certain."""
+    k: int = Field(default=10, ge=1, description="Concepts proposed for a mention.")
+    threshold: float = Field(default=0.0, ge=-1, le=1, description="Cosine that a candidate needs.")
+    temperature: float = Field(
+        default=TEMPERATURE,
+        gt=0,
+        description="Prior probabilities are the softmax of cosines over this number: the smaller, the more certain.",
+    )
 
 
 class LinkerKnowledgeBase(KnowledgeBase):  # type: ignore[misc]  # spaCy's class is compiled, without types

@@ -13,8 +13,7 @@ from spacy.tokens import Doc, Span
 from spacy.training import Example
 
 from ..errors import Errors, Warnings
-from ..settings import with_settings
-from ..settings_attributes import SettingsAttributes
+from ..settings import SettingsAttributes, with_settings
 from .settings import MatcherSettings
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ class TerminologyMatcher(SettingsAttributes[MatcherSettings], Pipe):
         **settings (Any): Those of `MatcherSettings`.
         RAISES (ValueError): If a setting is unknown or its value has no meaning.
         """
-        self._set_settings(name, scorer, settings)
+        self._set_up(nlp.vocab, None, name, scorer, settings)
         self._nlp = nlp
 
     @property

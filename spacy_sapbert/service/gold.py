@@ -8,8 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..files import write_whole
-from ..replacing import lock_folder
+from ..files import lock_folder, write_whole
 from .requests import GoldRequest
 
 Span = dict[str, Any]

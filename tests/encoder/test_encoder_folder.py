@@ -19,8 +19,7 @@ from transformers import AutoModel, BertConfig, BertForMaskedLM, DistilBertConfi
 
 from spacy_sapbert.encoder import EncoderShim, read_encoder, write_encoder
 from spacy_sapbert.encoder.transformer import compute_fingerprint
-from spacy_sapbert.files import list_files
-from spacy_sapbert.replacing import SAVED
+from spacy_sapbert.files import SAVED, list_files
 
 
 def encode(folder, texts=("heart attack", "cold"), **requested):

@@ -125,7 +125,7 @@ def test_an_encoder_of_an_unknown_kind_is_refused(folder):
 @pytest.mark.parametrize(
     "settings, error, message",
     [
-        ({"pooling": "mean", "max_length": 10**30}, ValueError, "E404.*max_length.*at most 100000"),
+        ({"pooling": "mean", "max_length": 10**30}, ValueError, "E404.*max_length.*less than or equal to 100000"),
         ([], OSError, "E501.*name_encoder.json.*no settings"),
         (None, OSError, "E501.*name_encoder.json.*no settings"),
     ],

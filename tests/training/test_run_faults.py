@@ -229,7 +229,7 @@ def test_two_processes_with_dropout_resume_bit_for_bit(make, tmp_path):
 @pytest.mark.parametrize(
     "section, values, message",
     [
-        ("run", {"seed": 2**32}, "E404.*run.seed.*at most 4294967295"),
+        ("run", {"seed": 2**32}, "E404.*run.seed.*less than or equal to 4294967295"),
         ("run", {"seed": -1}, "E404.*run.seed"),
         ("optimizer", {"learning_rate": float("inf")}, "E404.*learning_rate"),
         ("optimizer", {"warmup_steps": -1}, "E404.*warmup_steps"),

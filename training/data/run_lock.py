@@ -9,7 +9,7 @@ from pathlib import Path
 
 from filelock import Timeout
 
-from spacy_sapbert.replacing import lock_folder
+from spacy_sapbert.files import lock_folder
 
 from ..errors import Errors
 

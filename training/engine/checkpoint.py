@@ -9,8 +9,7 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
-from spacy_sapbert.files import fill_folder, read_manifest, write_manifest
-from spacy_sapbert.replacing import finish_replacing
+from spacy_sapbert.files import fill_folder, finish_replacing, read_manifest, write_manifest
 
 from ..errors import Errors
 from .finite import check_finite

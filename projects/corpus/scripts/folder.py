@@ -17,9 +17,8 @@ from documents import SUFFIXES, Columns, count_blocks
 from filelock import Timeout
 from linking import LinkedBlock, LinkingSettings
 
-from spacy_sapbert.files import hash_file
+from spacy_sapbert.files import hash_file, lock_folder
 from spacy_sapbert.progress import show_progress
-from spacy_sapbert.replacing import lock_folder
 
 MANIFEST, LOCK, PART = "manifest.json", ".linking.lock", ".part"
 MENTIONS_FOLDER, ERRORS_FOLDER = "mentions", "errors"

@@ -5,6 +5,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from pydantic import Field
+
 from ...settings import Settings
 from ...types import OnMalformed
 from ..builder import TerminologyBuilder
@@ -19,12 +21,11 @@ _KEYS = ("concept_id", "canonical_name", "aliases", "types", "definition")
 class JsonlSettings(Settings):
     """Settings of the reader of JSON lines."""
 
-    language: str = "ENG"
-    """The language of the names, as in UMLS."""
-    source: str = ""
-    """The source vocabulary of the names."""
-    errors: OnMalformed = "raise"
-    """Whether to "raise" an error for a malformed record, or to "skip" and count it."""
+    language: str = Field(default="ENG", description="The language of the names, as in UMLS.")
+    source: str = Field(default="", description="The source vocabulary of the names.")
+    errors: OnMalformed = Field(
+        default="raise", description='Whether to "raise" an error for a malformed record, or to "skip" and count it.'
+    )
 
 
 @takes_settings(JsonlSettings)

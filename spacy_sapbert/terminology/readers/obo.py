@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field
 
 from ...errors import Errors
 from ...progress import say
@@ -32,17 +32,22 @@ else:
 class OboSettings(Settings):
     """Settings of the reader of OBO files."""
 
-    id_prefix: str | None = None
-    """The prefix of the cross-references to use as concept ids, such as "UMLS" for CUIs. A term gets the only such
-    cross-reference that no other term has as id. Terms with none or several of these keep their own id."""
-    synonym_scopes: Scopes = ("EXACT",)
-    """The scopes of the synonyms to keep."""
-    language: str = "ENG"
-    """The language of the names, as in UMLS."""
-    source: str | None = None
-    """The source vocabulary of the names. By default the header's `ontology`, or else the prefix of the term's id."""
-    errors: OnMalformed = "raise"
-    """Whether to "raise" an error for a malformed term, or to "skip" and count it."""
+    id_prefix: str | None = Field(
+        default=None,
+        description='The prefix of the cross-references to use as concept ids, such as "UMLS" for CUIs. A term gets '
+        "the only such cross-reference that no other term has as id. Terms with none or several of these keep their "
+        "own id.",
+    )
+    synonym_scopes: Scopes = Field(default=("EXACT",), description="The scopes of the synonyms to keep.")
+    language: str = Field(default="ENG", description="The language of the names, as in UMLS.")
+    source: str | None = Field(
+        default=None,
+        description="The source vocabulary of the names. By default the header's `ontology`, or else the prefix of the "
+        "term's id.",
+    )
+    errors: OnMalformed = Field(
+        default="raise", description='Whether to "raise" an error for a malformed term, or to "skip" and count it.'
+    )
 
 
 @takes_settings(OboSettings)

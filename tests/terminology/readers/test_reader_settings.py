@@ -5,7 +5,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from spacy_sapbert.settings import format_table, list_settings
+from spacy_sapbert.settings import list_settings
 from spacy_sapbert.terminology import read_jsonl, read_obo, read_rrf, read_table
 from spacy_sapbert.terminology.readers.jsonl import JsonlSettings, make_jsonl_reader
 from spacy_sapbert.terminology.readers.obo import OboSettings, make_obo_reader
@@ -33,14 +33,13 @@ def test_signatures_have_the_settings_with_their_defaults(read, make, settings):
 @pytest.mark.parametrize("read, make, settings", READERS)
 def test_every_setting_has_a_meaning_in_the_table(read, make, settings):
     assert all(row.meaning and row.default for row in list_settings(settings))
-    assert format_table(settings).count("\n") == len(settings.model_fields) + 2
 
 
 @pytest.mark.parametrize("read, make, settings", READERS)
 def test_wrong_settings_are_refused_before_the_file_is_looked_for(read, make, settings, tmp_path):
-    with pytest.raises(ValueError, match=rf"^\[E404\].*errors of `{read.__name__}` is 'ignore'"):
+    with pytest.raises(ValueError, match=rf"^\[E404\].*errors of `{read.__name__}`: .*, not 'ignore'"):
         read(tmp_path / "none", errors="ignore")
-    with pytest.raises(ValueError, match=rf"^\[E406\].*eror of `{make.__name__}`. Did you mean errors"):
+    with pytest.raises(ValueError, match=rf"^\[E406\].*eror of `{make.__name__}`: .*Did you mean errors"):
         make(str(tmp_path / "none"), eror="skip")
     with pytest.raises(FileNotFoundError):
         make(str(tmp_path / "none"))()

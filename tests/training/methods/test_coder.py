@@ -452,7 +452,7 @@ def test_a_loss_that_is_no_number_ends_the_run(make, monkeypatch, tmp_path):
         (
             "loss",
             {"relations": "distmult"},
-            'E404.*relations.*"none", "diagonal", "full", "transe", "transe_margin"',
+            "E404.*relations.*'none', 'diagonal', 'full', 'transe' or 'transe_margin'",
         ),
         ("relations", {"start": "zero"}, "E404.*relations.start"),
         ("terms", {"alpha": 0.0}, "E404.*terms.alpha"),

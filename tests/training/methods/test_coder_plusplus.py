@@ -370,8 +370,8 @@ def test_names_with_nothing_to_learn_are_refused(make, tmp_path, names, message)
 @pytest.mark.parametrize(
     ("section", "values", "message"),
     [
-        ("batch", {"neighbours": 0}, r"E404.*batch\.neighbours is 0"),
-        ("batch", {"refresh_steps": 0}, r"E404.*batch\.refresh_steps is 0"),
+        ("batch", {"neighbours": 0}, r"E404.*batch\.neighbours: .*, not 0"),
+        ("batch", {"refresh_steps": 0}, r"E404.*batch\.refresh_steps: .*, not 0"),
         ("batch", {"triplets": 4}, "E406.*triplets"),
         ("terms", {"beta": 0.0}, r"E404.*terms\.beta"),
         ("data", {"languages": ""}, r"E404.*data\.languages"),

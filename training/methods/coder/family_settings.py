@@ -22,27 +22,27 @@ from ...engine.settings import (
 class NamePaths(PathSettings):
     """Paths of a run."""
 
-    terminology: str
-    """The folder of concepts and names."""
+    terminology: str = Field(description="The folder of concepts and names.")
 
 
 class LongerNames(EncoderChoice):
     """Settings of the encoder that override its own."""
 
-    max_length: int | None = Field(default=32, ge=1)
-    """Maximum number of tokens of a name; null: as in the encoder's folder."""
+    max_length: int | None = Field(
+        default=32, ge=1, description="Maximum number of tokens of a name; null: as in the encoder's folder."
+    )
 
 
 class NameData(Section):
     """The training names."""
 
-    languages: str = "ENG"
-    """LAT of the names, separated by commas, or "all"."""
-    lower_case: bool = True
-    """Lower-case names."""
-    clean_names: bool = False
-    """Clean names as CODER's released code does: lower case, without "NOS" and text in brackets, hyphens as spaces. Not
-    in the paper."""
+    languages: str = Field(default="ENG", description='LAT of the names, separated by commas, or "all".')
+    lower_case: bool = Field(default=True, description="Lower-case names.")
+    clean_names: bool = Field(
+        default=False,
+        description='Clean names as CODER\'s released code does: lower case, without "NOS" and text in brackets, '
+        "hyphens as spaces. Not in the paper.",
+    )
 
     @field_validator("languages")
     @classmethod
@@ -63,31 +63,36 @@ class NameData(Section):
 class SimilarityConstants(Section):
     """Constants of a Multi-Similarity loss and its miner (Yuan et al., JBI 2022, section 3)."""
 
-    alpha: float | None = Field(default=None, gt=0)
-    """Weight of positive pairs; null: as published."""
-    beta: float | None = Field(default=None, gt=0)
-    """Weight of negative pairs; null: as published."""
-    base: float | None = None
-    """The similarity that is neither good nor bad (lambda); null: as published."""
-    margin: float | None = Field(default=None, ge=0)
-    """The miner's margin (epsilon); for "transe_margin", the required extra distance of the random concept; null: as
-    published."""
+    alpha: float | None = Field(default=None, gt=0, description="Weight of positive pairs; null: as published.")
+    beta: float | None = Field(default=None, gt=0, description="Weight of negative pairs; null: as published.")
+    base: float | None = Field(
+        default=None, description="The similarity that is neither good nor bad (lambda); null: as published."
+    )
+    margin: float | None = Field(
+        default=None,
+        ge=0,
+        description='The miner\'s margin (epsilon); for "transe_margin", the required extra distance of the random '
+        "concept; null: as published.",
+    )
 
 
 class LinearOptimizer(OptimizerSettings):
     """The optimizer: AdamW. As in the released code, biases and layer normalisation do not decay."""
 
-    schedule: Schedule = "linear"
-    """"constant", or "linear" down to 0 at the last update. Warm-up and decay count updates, not batches."""
+    schedule: Schedule = Field(
+        default="linear",
+        description='"constant", or "linear" down to 0 at the last update. Warm-up and decay count updates, not '
+        "batches.",
+    )
 
 
 class UpdateBatch(BatchSettings):
     """The batches of an update, and limits of the run."""
 
-    accumulation: int = Field(default=8, ge=1)
-    """Batches per update, each with its own loss."""
-    max_steps: int = Field(default=100_000, ge=0)
-    """Maximum number of updates; 0 if only max_minutes limits the run."""
+    accumulation: int = Field(default=8, ge=1, description="Batches per update, each with its own loss.")
+    max_steps: int = Field(
+        default=100_000, ge=0, description="Maximum number of updates; 0 if only max_minutes limits the run."
+    )
 
 
 class FamilySettings(TrainingSettings):

@@ -18,44 +18,45 @@ LossName = Literal["multi_similarity", "cosine", "triplet", "nca", "lifted_struc
 class SapbertPaths(PathSettings):
     """Paths of a run."""
 
-    pairs: str
-    """The folder of pairs."""
-    terminology: str = ""
-    """With `batch.neighbours`: the folder of the terminology that the pairs were made of. Concepts that share a name,
-    or of which one is an ancestor of the other, are then no neighbours, and opposites are half of the pool. Empty to
-    group by similarity alone."""
+    pairs: str = Field(description="The folder of pairs.")
+    terminology: str = Field(
+        default="",
+        description="With `batch.neighbours`: the folder of the terminology that the pairs were made of. Concepts that "
+        "share a name, or of which one is an ancestor of the other, are then no neighbours, and opposites are half of "
+        "the pool. Empty to group by similarity alone.",
+    )
 
 
 class AdapterSettings(Section):
     """The trained weights (Liu et al., NAACL 2021, table 7)."""
 
-    kind: AdapterKind | None = None
-    """null to train all weights; "bottleneck" or "lora" to train few added weights and freeze the others."""
-    reduction: int = Field(default=16, ge=1)
-    """Bottleneck: the ratio of the hidden width to the bottleneck's."""
-    invertible: bool = True
-    """Bottleneck: add another one after the embeddings."""
-    rank: int = Field(default=8, ge=1)
-    """Rank of low-rank updates."""
-    alpha: int = Field(default=16, ge=1)
-    """Scale of low-rank updates, times the rank."""
+    kind: AdapterKind | None = Field(
+        default=None,
+        description='null to train all weights; "bottleneck" or "lora" to train few added weights and freeze the '
+        "others.",
+    )
+    reduction: int = Field(
+        default=16, ge=1, description="Bottleneck: the ratio of the hidden width to the bottleneck's."
+    )
+    invertible: bool = Field(default=True, description="Bottleneck: add another one after the embeddings.")
+    rank: int = Field(default=8, ge=1, description="Rank of low-rank updates.")
+    alpha: int = Field(default=16, ge=1, description="Scale of low-rank updates, times the rank.")
 
 
 class ObjectiveSettings(Section):
     """The loss and its pairs."""
 
-    loss: LossName = "multi_similarity"
-    """The loss."""
-    preset: Literal["paper", "released"] = "paper"
-    """Constants of the paper or of the released code."""
-    miner: Literal["sapbert", "coder", "off"] = "sapbert"
-    """The miner of pairs."""
-    constants: dict[str, float] = {}
-    """Constants of the loss that override the preset's."""
-    margin: float | None = None
-    """The miner's margin; null for its default."""
-    ignore_homonyms: bool = False
-    """Exclude homonyms, equal names of different concepts, from the negatives. The paper includes them."""
+    loss: LossName = Field(default="multi_similarity", description="The loss.")
+    preset: Literal["paper", "released"] = Field(
+        default="paper", description="Constants of the paper or of the released code."
+    )
+    miner: Literal["sapbert", "coder", "off"] = Field(default="sapbert", description="The miner of pairs.")
+    constants: dict[str, float] = Field(default={}, description="Constants of the loss that override the preset's.")
+    margin: float | None = Field(default=None, description="The miner's margin; null for its default.")
+    ignore_homonyms: bool = Field(
+        default=False,
+        description="Exclude homonyms, equal names of different concepts, from the negatives. The paper includes them.",
+    )
 
     @model_validator(mode="after")
     def _check_constants(self) -> Self:
@@ -67,20 +68,34 @@ class ObjectiveSettings(Section):
 class SapbertBatch(BatchSettings):
     """The batch of a step, and limits of the run."""
 
-    pairs: int = Field(default=256, ge=2)
-    """Pairs in a step: half the number of names."""
-    epochs: int = Field(default=1, ge=1)
-    """Epochs over all pairs."""
-    source_balance: float = Field(default=0.0, ge=0, le=1)
-    """Balance of sources: 0 draws each pair once per epoch, 1 all sources with equal probability; values between favour
-    small sources."""
-    neighbours: int = Field(default=0, ge=0)
-    """0 for random batches; otherwise, each pair is grouped with pairs of this number of concepts, which are similar to
-    its own by the base encoder."""
-    neighbour_pool: int = Field(default=0, ge=0)
-    """Draw neighbours at random from this number of the most similar concepts; 0 to take the most similar ones."""
-    altered: float = Field(default=0.0, ge=0, le=1)
-    """Share of names in other writing: misspelt, with normal words (singular, American spelling), or reordered."""
+    pairs: int = Field(default=256, ge=2, description="Pairs in a step: half the number of names.")
+    epochs: int = Field(default=1, ge=1, description="Epochs over all pairs.")
+    source_balance: float = Field(
+        default=0.0,
+        ge=0,
+        le=1,
+        description="Balance of sources: 0 draws each pair once per epoch, 1 all sources with equal probability; "
+        "values between favour small sources.",
+    )
+    neighbours: int = Field(
+        default=0,
+        ge=0,
+        description="0 for random batches; otherwise, each pair is grouped with pairs of this number of concepts, "
+        "which are similar to its own by the base encoder.",
+    )
+    neighbour_pool: int = Field(
+        default=0,
+        ge=0,
+        description="Draw neighbours at random from this number of the most similar concepts; 0 to take the most "
+        "similar ones.",
+    )
+    altered: float = Field(
+        default=0.0,
+        ge=0,
+        le=1,
+        description="Share of names in other writing: misspelt, with normal words (singular, American spelling), or "
+        "reordered.",
+    )
 
     @model_validator(mode="after")
     def _check_neighbours(self) -> Self:
