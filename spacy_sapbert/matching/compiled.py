@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from spacy.tokens import Doc
 
-from ..abbreviations.algorithm import get_bounds
-from ..abbreviations.component import abbreviations_by_start
+from ..abbreviations.component import abbreviations_by_start, get_bounds
 from ..retrieval.cache import LRUCache
 from ..retrieval.filters import ConceptFilter, FilterTable
 from ..retrieval.name_table import Matches, NameTable
