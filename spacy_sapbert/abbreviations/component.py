@@ -99,8 +99,7 @@ def register_extensions() -> None:
 
 def get_abbreviations(doc: Doc) -> list[Span]:
     """Get the short forms in a document, in the order of the text; the getter of `doc._.abbreviations`."""
-    # Another component may have assigned to the attribute, which spaCy stores in spite of the getter.
-    assigned: list[Span] | None = doc.user_data.get(("._.", "abbreviations", None, None))
+    assigned: list[Span] | None = _get_assigned(doc, "abbreviations", None, None)
     if assigned is not None:
         return assigned
     spans = (doc.char_span(start, end) for start, end, _, _ in doc._.abbreviation_offsets or ())
@@ -110,7 +109,7 @@ def get_abbreviations(doc: Doc) -> list[Span]:
 def get_long_form(span: Span) -> Span | None:
     """Get the long form if a span is exactly a known short form; the getter of `span._.long_form`."""
     place = span.start_char, span.end_char
-    assigned: Span | None = span.doc.user_data.get(("._.", "long_form", *place))
+    assigned: Span | None = _get_assigned(span.doc, "long_form", *place)
     if assigned is not None:
         return assigned
     # Rows are lists or tuples, depending on how the document was stored.
@@ -151,6 +150,12 @@ def expand_abbreviations(span: Span, abbreviations: Abbreviations) -> str | None
         pieces.append(piece + span.doc[end - 1].whitespace_)
         i = end
     return "".join(pieces).strip() if expanded else None
+
+
+def _get_assigned(doc: Doc, *key: object) -> Any:
+    """Get what another component has assigned to an attribute: spaCy stores it in spite of the getter."""
+    user_data: dict[Any, Any] = doc.user_data
+    return user_data.get(("._.", *key))
 
 
 def _iter_abbreviations(doc: Doc) -> Iterator[tuple[Span, str]]:

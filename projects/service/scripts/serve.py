@@ -188,11 +188,10 @@ class Worker:
             docs = iter(list(self.nlp.pipe(text for job in jobs for text in _read_texts(job))))
         except Exception:  # whatever a component raises concerns one of the texts: the others get their answers
             for job in jobs:
-                _settle(job, lambda job=job: self.nlp.pipe(_read_texts(job)))
+                _settle(job, self.nlp.pipe(_read_texts(job)))
             return
         for job in jobs:
-            own = [next(docs) for _ in job.texts]
-            _settle(job, lambda own=own: own)
+            _settle(job, [next(docs) for _ in job.texts])
 
 
 def _read_texts(job: Job) -> Iterator[str]:
@@ -203,9 +202,9 @@ def _read_texts(job: Job) -> Iterator[str]:
         yield text
 
 
-def _settle(job: Job, make_docs: Callable[[], Iterable[Doc]]) -> None:
+def _settle(job: Job, docs: Iterable[Doc]) -> None:
     try:
-        job.future.set_result(job.answer(list(make_docs())))
+        job.future.set_result(job.answer(list(docs)))
     except Exception as error:  # the request fails, and not the service
         job.future.set_exception(error)
 
