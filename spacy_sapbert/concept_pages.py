@@ -1,7 +1,5 @@
 """Find the web page of a concept by the form of its id."""
 
-from __future__ import annotations
-
 from urllib.parse import quote
 
 from .terminology.codes import equal_prefix, make_key
@@ -17,35 +15,25 @@ PAGES = {
     "SNOMEDCT_US": "http://snomed.info/id/{}",
 }
 # Ontologies of the OBO Foundry, whose terms have persistent addresses.
-OBO_PAGE = "http://purl.obolibrary.org/obo/{prefix}_{{}}"
 OBO_PREFIXES = (
-    *("BFO", "BTO", "CHEBI", "CL", "CLO", "DOID", "ECO", "EFO", "ENVO", "FMA", "FOODON", "GO", "HP", "MAXO", "MFOMD"),
-    *("MONDO", "MP", "MPATH", "NBO", "NCBITaxon", "OAE", "OBI", "OGMS", "PATO", "PR", "RO", "SO", "SYMP", "TRANS"),
-    *("UBERON", "UO", "VO", "WBPhenotype", "XAO", "ZFA", "ZP"),
-)
-PAGES.update({prefix.upper(): OBO_PAGE.format(prefix=prefix) for prefix in OBO_PREFIXES})
+    "BFO BTO CHEBI CL CLO DOID ECO EFO ENVO FMA FOODON GO HP MAXO MFOMD MONDO MP MPATH NBO NCBITaxon OAE OBI OGMS PATO "
+    "PR RO SO SYMP TRANS UBERON UO VO WBPhenotype XAO ZFA ZP"
+).split()
+PAGES |= {prefix.upper(): f"http://purl.obolibrary.org/obo/{prefix}_{{}}" for prefix in OBO_PREFIXES}
 # What displaCy writes for entities without a page.
 NO_PAGE = "#"
 
 
 class ConceptPages:
-    """The addresses of concepts' pages. It takes the place of a template in displaCy's option `kb_url_template`."""
+    """The addresses of concepts' pages, in place of a template in displaCy's option `kb_url_template`."""
 
+    # `template` is the address of all pages, with {} for the id; without it, they go by the form of the id. `source` is
+    # that of ids without a prefix, such as "MSH".
     def __init__(self, template: str | None = None, source: str | None = None) -> None:
-        """Set how pages are found.
-
-        template (str | None): The address of all concepts' pages, with {} for the id; None to go by the form of the id.
-        source (str | None): The source of ids without a prefix, such as "MSH".
-        """
-        self.template = template
-        self.source = source
+        self.template, self.source = template, source
 
     def format(self, concept_id: str | None) -> str:
-        """Find the page of a concept.
-
-        concept_id (str | None): The id, such as a CUI, "HP:0001250" or "MESH:D003920"; None or "" for no concept.
-        RETURNS (str): Its address; "#" if there is no concept, or if its id is of no known form.
-        """
+        """Find the page of a concept; "#" if there is none, or its id is of no known form."""
         if not concept_id:
             return NO_PAGE
         if self.template is not None:

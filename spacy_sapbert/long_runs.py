@@ -4,8 +4,6 @@ It splits what stands between white space piece by piece, and looks at the whole
 brackets take many minutes.
 """
 
-from __future__ import annotations
-
 import re
 
 # The longest that passes by default. Text of 100,000 characters in runs of this length takes seconds.
@@ -19,13 +17,7 @@ _END = re.compile(
 
 
 def measure_run(text: str) -> int:
-    """Measure the longest run of characters without white space.
-
-    Letters of scripts that are written without spaces, such as Chinese, Japanese and Thai, end a run as well.
-
-    text (str): The text.
-    RETURNS (int): The run's length in characters.
-    """
+    """Measure the longest run of characters without white space or a letter of a script without spaces."""
     # Colons count up to the next white space, because the search for addresses (user:password@host) starts at each.
     colons = max((stretch.count(":") for stretch in text.split()), default=0)
     return max(colons, *map(len, _END.split(text)))

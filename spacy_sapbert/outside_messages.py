@@ -1,4 +1,4 @@
-"""The errors of exchange formats and of the service: each says what happened, why that is likely, and what to do."""
+"""The errors of exchange formats: each says what happened, why that is likely, and what to do."""
 
 
 class OutsideErrors:
@@ -31,37 +31,3 @@ class OutsideErrors:
         "The attribute {name} of a mention is {value!r:.80}, neither true nor false. Say which of its values counts, "
         "as in --negated {name}=VALUE."
     )
-
-    # E48x and E49x: the service
-    E480 = (
-        "The request is addressed to {found!r}, which is not known as a name of this machine, so it may come from a "
-        "page of another site. Start the service with `--hosts NAME` for each name or address that clients use."
-    )
-    E481 = "The request's body is {found!r}, but has to be application/json. Set the header Content-Type."
-    E482 = (
-        "The request comes from a page of {found!r}, not from this service's own. Start the service with `--hosts "
-        "NAME` if that is a name of this machine."
-    )
-    E483 = (
-        "{what} needs the package {package}, which is not installed. In the checkout, run "
-        "`pip install -c constraints.txt '.[service]'`."
-    )
-    E490 = "The request has more than {limit:,} bytes. Send fewer texts at once; `--max-body` sets the limit."
-    E491 = (
-        "The pipeline has no `sapbert_linker` with concepts, so there is nothing to serve. It has: {found}. Serve a "
-        "pipeline that was saved after `linker.initialize`."
-    )
-    E492 = "The request can't be used: {place}: {reason}. The address /docs shows what each request looks like."
-    E493 = "The pipeline failed with {kind}. The service's log says where."
-    E494 = "Corrections are not kept here: start the service with `--gold FILE`."
-    E495 = (
-        "The request has {n} texts, the longest of {longest:,} characters. Allowed are {limits}; `--max-texts` and "
-        "`--max-characters` set the limits."
-    )
-    E496 = "Too many requests wait. Try again in a second; `--queue-size` sets how many may wait."
-    E497 = "The document of INCEpTION can't be used: {reason}. Check the recommender's layer and feature there."
-    E498 = (
-        "A text has {run:,} characters without white space, which spaCy's tokenizer would take long for. Allowed are "
-        "{limit:,}; `--max-run` sets the limit."
-    )
-    E499 = "The request takes longer than {seconds:g} seconds. Send less text at once; `--max-seconds` sets the limit."

@@ -85,9 +85,3 @@ class Warnings(metaclass=WithCodes):
         "`{attr}` is already registered by another library (scispaCy, for one), so it does not show what {what}. Read "
         "that from {instead}, or use one of the two components only."
     )
-
-    # W49x: the service
-    W490 = (
-        "The service listens at {host}, but answers only requests that are addressed to localhost, 127.0.0.1 or [::1]. "
-        "Give `--hosts NAME` for each other name or address that clients use."
-    )

@@ -112,7 +112,7 @@ def terminology() -> Terminology:
     return builder.build()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_nlp(encoder_folder: Path, terminology: Terminology) -> Callable[..., Language]:
     """Return a function that makes a pipeline: an entity ruler for all names, abbreviations, an initialized linker."""
 

@@ -1,7 +1,6 @@
 """What the package registers, and what importing it costs."""
 
 import configparser
-import importlib
 import importlib.metadata
 import subprocess
 import sys
@@ -20,7 +19,6 @@ REGISTRIES = {
     "spacy_factories": "_entry_point_factories",
     "spacy_architectures": "architectures",
     "spacy_misc": "misc",
-    "thinc_llm_misc": "llm_misc",
     "spacy_scorers": "scorers",
     "spacy_callbacks": "callbacks",
 }
@@ -53,9 +51,7 @@ def test_there_are_entry_points_of_all_kinds():
 
 @pytest.mark.parametrize("group, name, target", ENTRY_POINTS, ids=lambda value: str(value))
 def test_every_entry_point_is_found_by_spacy_and_is_a_function_of_ours(group, name, target):
-    # spacy-llm has registries of its own, which this import makes.
-    registries = importlib.import_module("spacy_llm.registry").registry if "llm" in group else registry
-    function = getattr(registries, REGISTRIES[group]).get(name)
+    function = getattr(registry, REGISTRIES[group]).get(name)
     assert isinstance(function, types.FunctionType)
     module, _, attribute = target.partition(":")
     assert function.__name__ == attribute and function.__module__.startswith("spacy_sapbert.")

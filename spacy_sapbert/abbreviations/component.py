@@ -1,29 +1,56 @@
-"""The component `schwartz_hearst`, which finds the abbreviations that a document defines."""
+"""The component `schwartz_hearst`: the abbreviations that a document defines, after Schwartz & Hearst (PSB 2003)."""
 
+import re
 import warnings
-from bisect import bisect_left
-from collections.abc import Callable, Iterator
-from operator import itemgetter
-from typing import Any
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from functools import cache, lru_cache
+from operator import attrgetter, itemgetter
+from typing import Any, NamedTuple
 
+from spacy.attrs import IDX, LENGTH, ORTH, SENT_START
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 
 from ..errors import Warnings
-from .algorithm import Definition, find_definitions, get_bounds
 
 # Start token of a short form -> (end token, text of the long form).
 Abbreviations = dict[int, tuple[int, str]]
+SHORT_LENGTHS = range(2, 11)
+MAX_SHORT_WORDS = 2
+# Longer than any name. The limit avoids repeated searches of long unbroken text, such as sequences.
+MAX_LONG_LENGTH = 400
+BRACKETS = {")": "(", "]": "["}
+# Quotes and separators between a form and its bracket that belong to neither.
+FRINGE = "\"'`´“”„‘’«»,;:–—"
+_SEPARATOR = re.compile(r"[,;]\s")
+# Strings whose letters or words are cached.
+CACHED = 1 << 14
+# Words that a short form may leave out.
+SMALL_WORDS = frozenset("a an and at by due for from in of on or the to with".split())
+
+
+class Bracket(NamedTuple):
+    """A bracketed text, and the leftmost offset of a long form before it."""
+
+    open: int
+    close: int
+    floor: int
+
+
+class Definition(NamedTuple):
+    """Character offsets of a short form and of its long form where the text defines them."""
+
+    short_start: int
+    short_end: int
+    long_start: int
+    long_end: int
 
 
 @Language.factory("schwartz_hearst", assigns=["doc._.abbreviations", "span._.long_form"])
 def make_schwartz_hearst(nlp: Language, name: str) -> "SchwartzHearst":
-    """Create the abbreviation detector for a pipeline.
-
-    nlp (Language): The pipeline, which the detector does not need.
-    name (str): The name of the component in the pipeline.
-    RETURNS (SchwartzHearst): The component.
-    """
+    """Create the abbreviation detector for a pipeline."""
     return SchwartzHearst(name)
 
 
@@ -56,17 +83,11 @@ class SchwartzHearst:
 
 
 def register_extensions() -> None:
-    """Register the attributes of this component that no other library has registered.
-
-    Call it to read the abbreviations of saved documents in a process without the component.
-    """
+    """Register the attributes that no other library has registered; also for saved documents without the component."""
     if not Doc.has_extension("abbreviation_offsets"):
         Doc.set_extension("abbreviation_offsets", default=None)
-    getters: list[tuple[Any, str, Callable[..., Any]]] = [
-        (Doc, "abbreviations", get_abbreviations),
-        (Span, "long_form", get_long_form),
-    ]
-    for owner, attr, getter in getters:
+    owner: Any
+    for owner, attr, getter in ((Doc, "abbreviations", get_abbreviations), (Span, "long_form", get_long_form)):
         if not owner.has_extension(attr):
             owner.set_extension(attr, getter=getter)
         elif owner.get_extension(attr)[2] is not getter:
@@ -77,12 +98,8 @@ def register_extensions() -> None:
 
 
 def get_abbreviations(doc: Doc) -> list[Span]:
-    """Get the short forms in a document; the getter of `doc._.abbreviations`.
-
-    doc (Doc): The document.
-    RETURNS (list[Span]): The short forms, in the order of the text.
-    """
-    assigned: list[Span] | None = _get_assigned(doc, "abbreviations")
+    """Get the short forms in a document, in the order of the text; the getter of `doc._.abbreviations`."""
+    assigned: list[Span] | None = _get_assigned(doc, "abbreviations", None, None)
     if assigned is not None:
         return assigned
     spans = (doc.char_span(start, end) for start, end, _, _ in doc._.abbreviation_offsets or ())
@@ -90,35 +107,24 @@ def get_abbreviations(doc: Doc) -> list[Span]:
 
 
 def get_long_form(span: Span) -> Span | None:
-    """Get the long form of a short form; the getter of `span._.long_form`.
-
-    span (Span): Any span of a document.
-    RETURNS (Span | None): The long form, or None if the span is not exactly a known short form.
-    """
-    assigned: Span | None = _get_assigned(span.doc, "long_form", span.start_char, span.end_char)
+    """Get the long form if a span is exactly a known short form; the getter of `span._.long_form`."""
+    place = span.start_char, span.end_char
+    assigned: Span | None = _get_assigned(span.doc, "long_form", *place)
     if assigned is not None:
         return assigned
     # Rows are lists or tuples, depending on how the document was stored.
     rows = span.doc._.abbreviation_offsets or ()
     at = bisect_left(rows, span.start_char, key=itemgetter(0))
-    if at == len(rows):
+    if at == len(rows) or tuple(rows[at][:2]) != place:
         return None
-    start, end, long_start, long_end = rows[at]
-    is_same = start == span.start_char and end == span.end_char
-    return span.doc.char_span(long_start, long_end) if is_same else None
+    return span.doc.char_span(*rows[at][2:])
 
 
 def abbreviations_by_start(doc: Doc) -> Abbreviations:
-    """Collect the abbreviations that this component, or another one with the same attributes, found in a document.
-
-    doc (Doc): The document.
-    RETURNS (dict[int, tuple[int, str]]): For the start token of a short form its end token and its long form;
-        the longest short form where several start.
-    """
+    """Collect what this component, or another one with the same attributes, found: the longest where several start."""
     found: Abbreviations = {}
     for short, text in _iter_abbreviations(doc):
-        known_end, _ = found.get(short.start, (0, ""))
-        if text and short.end > known_end:
+        if text and short.end > found.get(short.start, (0, ""))[0]:
             found[short.start] = (short.end, text)
     return found
 
@@ -127,11 +133,7 @@ def expand_abbreviations(span: Span, abbreviations: Abbreviations) -> str | None
     """Spell out the abbreviations in a mention.
 
     Each short form is replaced once, and long forms are not expanded again, so definitions that refer to each other
-    are harmless. A short form is kept if the mention contains its long form.
-
-    span (Span): The mention.
-    abbreviations (dict[int, tuple[int, str]]): The abbreviations that `abbreviations_by_start` collected.
-    RETURNS (str | None): The text with long forms for short forms, or None if none is replaced.
+    are harmless. A short form is kept if the mention contains its long form. Returns None if none is replaced.
     """
     if not abbreviations:
         return None
@@ -150,23 +152,20 @@ def expand_abbreviations(span: Span, abbreviations: Abbreviations) -> str | None
     return "".join(pieces).strip() if expanded else None
 
 
-def _get_assigned(doc: Doc, attr: str, start: int | None = None, end: int | None = None) -> Any:
-    """Get the value that another component assigned to this attribute. spaCy stores it in spite of the getter."""
+def _get_assigned(doc: Doc, *key: object) -> Any:
+    """Get what another component has assigned to an attribute: spaCy stores it in spite of the getter."""
     user_data: dict[Any, Any] = doc.user_data
-    return user_data.get(("._.", attr, start, end))
+    return user_data.get(("._.", *key))
 
 
 def _iter_abbreviations(doc: Doc) -> Iterator[tuple[Span, str]]:
     """Yield short forms and the texts of their long forms, read from the attributes that happen to be registered."""
     if Doc.has_extension("abbreviation_offsets"):
-        long_forms: dict[tuple[int, int], str] = {}
-        for short_start, short_end, long_start, long_end in doc._.abbreviation_offsets or ():
-            short = doc.char_span(short_start, short_end)
-            # Most abbreviations occur several times.
-            if (long_start, long_end) not in long_forms:
-                long_forms[long_start, long_end] = _get_text(doc.char_span(long_start, long_end))
-            if short is not None:
-                yield short, long_forms[long_start, long_end]
+        # Most abbreviations occur several times.
+        get_text = cache(lambda start, end: _get_text(doc.char_span(start, end)))
+        for start, end, *long_form in doc._.abbreviation_offsets or ():
+            if (short := doc.char_span(start, end)) is not None:
+                yield short, get_text(*long_form)
     if Doc.has_extension("abbreviations") and Span.has_extension("long_form") and not _are_own(doc):
         for short in doc._.abbreviations or ():
             if isinstance(short, Span):
@@ -182,36 +181,264 @@ def _get_text(long_form: object) -> str:
 def _are_own(doc: Doc) -> bool:
     """Tell whether a document's attributes say the same as its offsets, because no other component has set them."""
     getters = Doc.get_extension("abbreviations")[2], Span.get_extension("long_form")[2]
-    if getters != (get_abbreviations, get_long_form):
-        return False
-    return not any(
-        key[1] in ("abbreviations", "long_form") for key in doc.user_data if len(key) == 4 and key[0] == "._."
-    )
+    assigned = {key[1] for key in doc.user_data if len(key) == 4 and key[0] == "._."}
+    return getters == (get_abbreviations, get_long_form) and assigned.isdisjoint({"abbreviations", "long_form"})
 
 
 def _find_occurrences(doc: Doc, text: str, definitions: list[Definition]) -> list[list[int]]:
     """Find the short forms in the tokens of a document, the longest first where they overlap."""
-    in_order = [(text[d.short_start : d.short_end], d) for d in sorted(definitions)]
-    # The definition in force: the latest one at or before a token, or else the first one after it.
-    in_force: dict[str, Definition] = {}
-    for short, definition in in_order:
-        in_force.setdefault(short, definition)
-    lengths = sorted({len(short) for short in in_force}, reverse=True)
-    first_letters = {short[0] for short in in_force}
+    known: dict[str, list[Definition]] = defaultdict(list)
+    for definition in sorted(definitions):
+        known[text[definition.short_start : definition.short_end]].append(definition)
+    lengths = sorted({len(short) for short in known}, reverse=True)
+    first_letters = {short[0] for short in known}
     starts, ends = get_bounds(doc)
     token_ends = set(ends)
     rows = []
-    done = n_passed = 0
+    done = 0
     for start in starts:
         # Most tokens start no short form.
         if text[start : start + 1] not in first_letters:
             continue
-        while n_passed < len(in_order) and in_order[n_passed][1].short_start <= start:
-            short, definition = in_order[n_passed]
-            in_force[short] = definition
-            n_passed += 1
         for end in (start + length for length in lengths):
-            if start >= done and end in token_ends and (known := in_force.get(text[start:end])):
-                rows.append([start, end, known.long_start, known.long_end])
+            if start >= done and end in token_ends and (defined := known.get(text[start:end])):
+                # The latest definition at or before the token, or else the first one after it.
+                n_before = bisect_right(defined, start, key=attrgetter("short_start"))
+                definition = defined[max(0, n_before - 1)]
+                rows.append([start, end, definition.long_start, definition.long_end])
                 done = end
     return rows
+
+
+def find_definitions(doc: Doc, text: str) -> Iterator[Definition]:
+    """Find where the text of a document defines abbreviations, as "long form (SF)" or "SF (long form)"."""
+    brackets = list(_iter_brackets(text))
+    if not brackets:
+        return
+    words = [match.start() for match in re.finditer(r"\S+", text)]
+    sentences = _list_sentence_starts(doc)
+    token_starts, token_ends = map(set, get_bounds(doc))
+    for bracket in brackets:
+        definition = _define_before(text, bracket, words, sentences) or _define_inside(text, bracket, words)
+        # The short form need not be a token: the definition holds for the rest even if "(SF)-like" is one.
+        if definition and definition.long_start in token_starts and definition.long_end in token_ends:
+            yield definition
+
+
+def _list_sentence_starts(doc: Doc) -> list[int]:
+    """Get the offsets at which sentences start, guessed from full stops where nothing has set them."""
+    starts, _ = get_bounds(doc)
+    # 1 stands for the start of a sentence, 0 for a token of which nothing is known. The first token always starts one.
+    marks = doc.to_array(SENT_START)[1:]
+    if marks.any():
+        return [0, *(starts[place + 1] for place in (marks == 1).nonzero()[0].tolist())]
+    stops = {doc.vocab.strings[mark] for mark in ".!?"}
+    return [0, *(start for word, start in zip(doc.to_array(ORTH).tolist(), starts[1:], strict=False) if word in stops)]
+
+
+def get_bounds(doc: Doc) -> tuple[list[int], list[int]]:
+    """Get where the tokens of a document start and end. Asking each token takes many times as long."""
+    bounds = doc.to_array([IDX, LENGTH])
+    return bounds[:, 0].tolist(), bounds.sum(axis=1).tolist()
+
+
+def _iter_brackets(text: str) -> Iterator[Bracket]:
+    """Yield the balanced brackets of a text as they close; unbalanced ones are passed over."""
+    stack: list[tuple[str, int, int]] = []
+    depth = dict.fromkeys(BRACKETS.values(), 0)
+    floor = 0
+    for match in re.finditer(r"[()\[\]]", text):
+        kind, at = match.group(), match.start()
+        if kind in depth:
+            stack.append((kind, at, floor))
+            depth[kind] += 1
+            floor = at + 1
+        elif depth[BRACKETS[kind]]:
+            # Brackets left open inside of this one have no end.
+            opener = ""
+            while opener != BRACKETS[kind]:
+                opener, start, outer = stack.pop()
+                depth[opener] -= 1
+            if at - start <= MAX_LONG_LENGTH:
+                yield Bracket(start, at, outer)
+            # A bracket set off by spaces is a remark, which no long form extends over. One that is joined to a word
+            # may be part of a long form: "poly(ADP-ribose) polymerase".
+            before, after = text[start - 1 : start], text[at + 1 : at + 2]
+            is_joined = bool(before.strip()) or after.isalnum() or after == "-"
+            floor = outer if is_joined else at + 1
+
+
+def _define_before(text: str, bracket: Bracket, words: list[int], sentences: list[int]) -> Definition | None:
+    """Read a bracket as "long form (SF)"."""
+    short_start, short_end = _first_item(text, bracket)
+    short = text[short_start:short_end]
+    end = _trim_end(text, bracket.floor, bracket.open)
+    if not _is_valid_short(short) or end <= bracket.floor:
+        return None
+    sentence = sentences[bisect_right(sentences, end - 1) - 1]
+    floor = max(bracket.floor, sentence, _window_start(words, end, short), end - MAX_LONG_LENGTH)
+    start = _match_start(text, short, floor, end)
+    if start is None:
+        return None
+    start, _ = _trim(text, max(floor, words[bisect_right(words, start) - 1]), end)
+    return Definition(short_start, short_end, start, end) if _is_valid_long(text[start:end], short) else None
+
+
+def _define_inside(text: str, bracket: Bracket, words: list[int]) -> Definition | None:
+    """Read a bracket as "SF (long form)".
+
+    Any remark in brackets may follow a word, so the conditions are stricter than those of Schwartz & Hearst: the short
+    form has a capital or a digit, and the long form opens the bracket and has no number that the short form lacks.
+    """
+    short_end = _trim_end(text, bracket.floor, bracket.open)
+    if short_end <= bracket.floor:
+        return None
+    short_start, _ = _trim(text, max(bracket.floor, words[bisect_left(words, short_end) - 1]), short_end)
+    short = text[short_start:short_end]
+    if not _is_valid_short(short) or (short.islower() and short.isalpha()):
+        return None
+    item = _first_item(text, bracket)
+    for start, end in dict.fromkeys([item, _trim(text, bracket.open + 1, bracket.close)]):
+        first_word_end = start + len(text[start:end].split(maxsplit=1)[0]) if start < end else start
+        numbers = (word for word in text[start:end].split() if re.fullmatch(r"[\d.,%]+", word))
+        if (
+            _window_start(words, end, short) <= start
+            and all(number in short for number in numbers)
+            and _match_start(text, short, start, end, within=first_word_end) is not None
+            and _is_valid_long(text[start:end], short)
+        ):
+            return Definition(short_start, short_end, start, end)
+    return None
+
+
+def _match_start(text: str, short: str, start: int, end: int, *, within: int | None = None) -> int | None:
+    """Match the letters and digits of a short form from right to left, each as far right as possible.
+
+    With `within`, the first one is matched before this offset, as far left as possible. Returns its offset.
+    """
+    first, *rest = (char.lower() for char in short if char.isalnum())
+    # A word in lower case, such as (left), is too easily spelt by a few words: it has to be their initials.
+    initials_only = short.islower() and short.isalpha()
+    at = end
+    for char in reversed(rest):
+        at -= 1
+        while at >= start and not _matches(text, at, char, initial=initials_only):
+            at -= 1
+        if at < start:
+            return None
+    places = range(at - 1, start - 1, -1) if within is None else range(start, min(at, within))
+    return next((place for place in places if _matches(text, place, first, initial=True)), None)
+
+
+def _matches(text: str, at: int, char: str, *, initial: bool) -> bool:
+    return text[at].lower() == char and not (initial and at and text[at - 1].isalnum())
+
+
+def _is_valid_short(text: str) -> bool:
+    return (
+        len(text) in SHORT_LENGTHS
+        and text[0].isalnum()
+        and any(char.isalpha() for char in text)
+        and len(text.split()) <= MAX_SHORT_WORDS
+        and _is_balanced(text)
+    )
+
+
+def _is_valid_long(text: str, short: str) -> bool:
+    has_short_form = re.search(rf"(?<!\w){re.escape(short)}(?!\w)", text)
+    return len(text) > len(short) and not has_short_form and _is_balanced(text)
+
+
+def _is_balanced(text: str) -> bool:
+    return all(text.count(opener) == text.count(closer) for closer, opener in BRACKETS.items())
+
+
+def _window_start(words: list[int], end: int, short: str) -> int:
+    """Get the start of the min(|A| + 5, 2|A|) words before an offset, |A| being the short form's length."""
+    return words[max(0, bisect_left(words, end) - min(len(short) + 5, 2 * len(short)))]
+
+
+def _first_item(text: str, bracket: Bracket) -> tuple[int, int]:
+    """Get the offsets of what a bracket holds before a comma or semicolon, as in "(HSP; 70 kDa)"."""
+    separator = _SEPARATOR.search(text, bracket.open, bracket.close)
+    return _trim(text, bracket.open + 1, separator.start() if separator else bracket.close)
+
+
+def _trim(text: str, start: int, end: int) -> tuple[int, int]:
+    while start < end and (text[start].isspace() or text[start] in FRINGE):
+        start += 1
+    return start, _trim_end(text, start, end)
+
+
+def _trim_end(text: str, start: int, end: int) -> int:
+    # Alone where brackets share their start, since each would go over the same characters there.
+    while start < end and (text[end - 1].isspace() or text[end - 1] in FRINGE):
+        end -= 1
+    return end
+
+
+def is_short_form(text: str) -> bool:
+    """Tell whether a mention is written like a short form, and so can be one for `is_initialism`."""
+    return bool(_get_letters(text))
+
+
+def is_initialism(short: str, name: str) -> bool:
+    """Tell whether a short form consists of initials of a name: "AMI" of "acute myocardial infarction".
+
+    Each word of the name gives its first letter or digit, except small words such as "of", which need not. Words may
+    give more letters, in their order, if initials are the majority: "GERD" of "gastroesophageal reflux disease". A
+    single word gives its initial and two or more consonants: "HTN" of "hypertension". What stands behind a comma may
+    come first: "PD" of "Disease, Parkinson".
+
+    short (str): A mention. Only those of 2 to 10 characters, with at least two capitals, digits and punctuation, and
+        perhaps an "s" for the plural, are short forms.
+    name (str): A name of a concept.
+    RETURNS (bool): Whether the short form fits the name.
+    """
+    letters = _get_letters(short)
+    if not letters:
+        return False
+    head, comma, rest = name.partition(", ")
+    return _fits(letters, _get_words(name)) or (bool(comma) and _fits(letters, _get_words(f"{rest} {head}")))
+
+
+@lru_cache(CACHED)
+def _get_letters(short: str) -> str:
+    """Return the letters and digits of a short form, in small letters; none of other strings."""
+    letters = short.removesuffix("s") if len(short) in SHORT_LENGTHS else ""
+    if sum(map(str.isupper, letters)) < 2 or any(letter.islower() or letter.isspace() for letter in letters):
+        return ""
+    return "".join(filter(str.isalnum, letters)).lower()
+
+
+@lru_cache(CACHED)
+def _get_words(name: str) -> list[str]:
+    return re.findall(r"[^\W_]+", name.lower().replace("'s", "").replace("’s", ""))
+
+
+def _fits(letters: str, words: Sequence[str]) -> bool:
+    n_words = sum(word not in SMALL_WORDS for word in words)
+    # A short form that stands for itself says nothing.
+    if not words or n_words > len(letters) or letters in words:
+        return False
+    if len(words) == 1:
+        if len(letters) < 3 or any(letter in "aeiouy" for letter in letters[1:]):
+            return False
+    elif 2 * len(words) <= len(letters):
+        return False
+    # How many letters can have been given after each word.
+    given = {0}
+    for word in words:
+        after = {end for start in given for end in _give(letters, start, word)}
+        given = after | given if word in SMALL_WORDS else after
+    return len(letters) in given
+
+
+def _give(letters: str, start: int, word: str) -> Iterator[int]:
+    """Yield how many letters there are when a word has given its first one, and further ones."""
+    at = 0
+    for end in range(start, len(letters)):
+        at = word.find(letters[end], at) + 1
+        if not at or (end == start and at != 1):
+            return
+        yield end + 1

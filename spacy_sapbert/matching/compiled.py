@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from spacy.tokens import Doc
 
-from ..abbreviations.algorithm import get_bounds
-from ..abbreviations.component import abbreviations_by_start
+from ..abbreviations.component import abbreviations_by_start, get_bounds
 from ..retrieval.cache import LRUCache
 from ..retrieval.filters import ConceptFilter, FilterTable
 from ..retrieval.name_table import Matches, NameTable
 from ..retrieval.words import INVISIBLE, own_case_forms, read_words
-from .settings import MatcherSettings
+from . import MatcherSettings
 
 if TYPE_CHECKING:
     from ..terminology.table import Terminology
@@ -26,28 +25,8 @@ NO_FILTER = ConceptFilter()
 _OPPOSITE = re.compile(r"\b(?:non|anti)[\s\-‐‑–]*$", re.IGNORECASE)
 
 
-class Found(NamedTuple):
-    """A name in a document.
-
-    start (int): Its first token.
-    end (int): The token behind it.
-    label (str): Its label.
-    """
-
-    start: int
-    end: int
-    label: str
-
-
 class CompiledMatcher:
-    """Find names in documents, by the settings of a matcher. Names that the linker may not link to are not looked for.
-
-    table (NameTable): The names.
-    terminology (Terminology): The terminology that it was made of.
-    settings (MatcherSettings): The settings.
-    linker_filter (ConceptFilter): What the linker may link to.
-    RAISES (ValueError): If a filter holds what occurs nowhere in the terminology.
-    """
+    """Find the names of a table in documents, but for those that the linker may not link to."""
 
     def __init__(
         self,
@@ -74,28 +53,23 @@ class CompiledMatcher:
         self._labels: LRUCache[str] = LRUCache(KEPT_ENTRIES)
         self._forms: LRUCache[frozenset[str]] = LRUCache(KEPT_ENTRIES)
 
-    def find(self, doc: Doc) -> list[Found]:
-        """Find names in a document. Names start and end where tokens do.
-
-        doc (Doc): The document.
-        RETURNS (list[Found]): The names, which may overlap; the same place once.
-        """
+    def find(self, doc: Doc) -> list[tuple[int, int, str]]:
+        """Find names, which may overlap, as (first token, token behind the last one, label)."""
         text = doc.text
         first, last = _read_bounds(doc)
-        found: dict[tuple[int, int], Found] = {}
+        labels: dict[tuple[int, int], str] = {}
         for start, end, entry in self._find_wanted(text):
             is_whole = start in first and end in last and not _OPPOSITE.search(text, max(start - 6, 0), start)
             if is_whole and self._is_plausible(doc, text[start:end], entry):
-                place = first[start], last[end] + 1
-                found[place] = Found(*place, self._get_label(entry))
+                labels[first[start], last[end] + 1] = self._get_label(entry)
         if self.settings.abbreviations:
             defined = abbreviations_by_start(doc)
             entries = self._table.find_whole(long_form for _, long_form in defined.values()).tolist()
             for (start, (end, _)), entry in zip(defined.items(), entries, strict=True):
-                found.pop((start, end), None)
+                labels.pop((start, end), None)
                 if entry >= 0 and self._is_wanted[entry]:
-                    found[start, end] = Found(start, end, self._get_label(entry))
-        return list(found.values())
+                    labels[start, end] = self._get_label(entry)
+        return [(start, end, label) for (start, end), label in labels.items()]
 
     def _find_wanted(self, text: str) -> list[tuple[int, int, int]]:
         starts, ends, entries = self._table.find(read_words(text))

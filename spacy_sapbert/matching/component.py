@@ -1,4 +1,7 @@
-"""The pipeline component `terminology_matcher`."""
+"""The pipeline component `terminology_matcher`, and its factory.
+
+spaCy imports this module in every process that makes a pipeline: nothing heavy may be imported here.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +17,12 @@ from spacy.training import Example
 
 from ..errors import Errors, Warnings
 from ..settings import SettingsAttributes, with_settings
-from .settings import MatcherSettings
+from . import MatcherSettings
 
 if TYPE_CHECKING:
     from .compiled import CompiledMatcher
+
+DEFAULT_CONFIG = {**MatcherSettings().to_dict(), "scorer": {"@scorers": "spacy.entity_ruler_scorer.v1"}}
 
 
 class TerminologyMatcher(SettingsAttributes[MatcherSettings], Pipe):
@@ -53,10 +58,7 @@ class TerminologyMatcher(SettingsAttributes[MatcherSettings], Pipe):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Return the labels of the names.
-
-        RETURNS (tuple[str, ...]): The labels.
-        """
+        """Return the labels that names can get."""
         return tuple(dict.fromkeys([*self._settings.label_types, self._settings.label]))
 
     def __call__(self, doc: Doc) -> Doc:
@@ -127,3 +129,16 @@ class TerminologyMatcher(SettingsAttributes[MatcherSettings], Pipe):
                 raise ValueError(Errors.E460.format(name=self.name, reason=error, found=", ".join(names))) from error
             self._compiled = used, compiled
         return compiled
+
+
+@Language.factory(
+    "terminology_matcher",
+    assigns=["doc.ents", "token.ent_type", "token.ent_iob"],
+    default_config=DEFAULT_CONFIG,
+    # Shown, but no part of the score of `spacy train`: nothing here is trained.
+    default_score_weights={"ents_f": None, "ents_p": None, "ents_r": None, "ents_per_type": None},
+)
+@with_settings(MatcherSettings)
+def make_matcher(nlp: Language, name: str, scorer: Callable[..., Any] | None, **settings: Any) -> TerminologyMatcher:
+    """Create the matcher for a pipeline, which needs a linker as well, behind the matcher."""
+    return TerminologyMatcher(nlp, name, scorer=scorer, **settings)

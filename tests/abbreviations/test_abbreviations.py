@@ -136,7 +136,7 @@ def test_sentences_bound_the_long_form():
     assert pairs(component(doc)) == []
 
 
-@pytest.mark.parametrize("noise", ["((( ", ")) ", "[( ", "1) ", "(a] ", "( [ ) ] "])
+@pytest.mark.parametrize("noise", ["((( ", ")) ", "[( ", "1) ", "( [ ) ] "])
 def test_unbalanced_brackets_are_harmless(nlp, noise):
     text = f"{noise}heat shock protein (HSP) {noise}multiple sclerosis [MS] {noise}"
     assert pairs(nlp(text)) == [("HSP", "heat shock protein"), ("MS", "multiple sclerosis")]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_sapbert.abbreviations.initials import is_initialism
+from spacy_sapbert.abbreviations.component import is_initialism
 
 FITTING = [
     ("AMI", "acute myocardial infarction"),

@@ -11,12 +11,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from spacy.tokens import Doc
 
-from spacy_sapbert.abbreviations import algorithm, component
+from spacy_sapbert.abbreviations import component
 from spacy_sapbert.abbreviations.component import SchwartzHearst, abbreviations_by_start
 
 NLP = spacy.blank("en")
 DETECTOR = SchwartzHearst()
-FOLDER = str(Path(algorithm.__file__).parent)
+FOLDER = str(Path(component.__file__).parent)
 
 
 def find_occurrences_simply(doc, definitions):
@@ -39,17 +39,17 @@ def find_occurrences_simply(doc, definitions):
 
 def trim_end_simply(text, start, end):
     """Trim both sides, though only the end is wanted."""
-    while start < end and (text[start].isspace() or text[start] in algorithm.FRINGE):
+    while start < end and (text[start].isspace() or text[start] in component.FRINGE):
         start += 1
-    while start < end and (text[end - 1].isspace() or text[end - 1] in algorithm.FRINGE):
+    while start < end and (text[end - 1].isspace() or text[end - 1] in component.FRINGE):
         end -= 1
     return end
 
 
 def find_simply(doc):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(algorithm, "_trim_end", trim_end_simply)
-        return find_occurrences_simply(doc, list(algorithm.find_definitions(doc, doc.text)))
+        patch.setattr(component, "_trim_end", trim_end_simply)
+        return find_occurrences_simply(doc, list(component.find_definitions(doc, doc.text)))
 
 
 PIECES = "( ) [ ] ; , ( (HS) [HSP] (sp) (HS;x) a(HS) heat shock protein HS HSP hs-p 1 β . HS(heat)".split()

@@ -14,9 +14,9 @@ import typer
 from spacy.matcher import PhraseMatcher
 from spacy.tokens import Doc
 
-from spacy_sapbert.abbreviations.algorithm import get_bounds
+from spacy_sapbert.abbreviations.component import get_bounds
+from spacy_sapbert.matching import MatcherSettings
 from spacy_sapbert.matching.compiled import CompiledMatcher
-from spacy_sapbert.matching.settings import MatcherSettings
 from spacy_sapbert.retrieval.name_table import NameTable
 from spacy_sapbert.terminology import Terminology
 

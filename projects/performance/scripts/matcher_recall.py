@@ -8,8 +8,8 @@ from typing import Any
 
 import spacy
 
+from spacy_sapbert.matching import MatcherSettings
 from spacy_sapbert.matching.compiled import CompiledMatcher
-from spacy_sapbert.matching.settings import MatcherSettings
 from spacy_sapbert.retrieval.name_table import NameTable
 from spacy_sapbert.terminology.readers.lines import SourceFile
 from training.data.mentions import Mention, read_mentions

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ...abbreviations.initials import is_initialism, is_short_form
+from ...abbreviations.component import is_initialism, is_short_form
 from ..comparing import Comparison
 from .base import FeatureGroup, QueryBatch
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 import spacy
 
-from spacy_sapbert.abbreviations.algorithm import find_definitions
+from spacy_sapbert.abbreviations.component import find_definitions
 
 from ...data.mentions import Mention
 

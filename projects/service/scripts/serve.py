@@ -1,0 +1,388 @@
+"""Serve a saved pipeline: REST, a page to try and correct it, and a recommender for INCEpTION."""
+
+import asyncio
+import logging
+import queue
+import re
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import spacy
+import typer
+from pydantic import Field, model_validator
+from spacy.language import Language
+from spacy.tokens import Doc, Span
+from typing_extensions import Self
+
+from spacy_sapbert import __version__
+from spacy_sapbert.annotations import NIL
+from spacy_sapbert.candidates import Candidate
+from spacy_sapbert.concept_pages import NO_PAGE
+from spacy_sapbert.context import read_context
+from spacy_sapbert.linker import SapbertLinker
+from spacy_sapbert.semantic_types import find_types, name_type
+from spacy_sapbert.settings import with_settings
+
+try:
+    import cassis  # noqa: F401, needed by the recommender
+    import uvicorn
+    from fastapi import FastAPI, Request
+    from fastapi.exceptions import RequestValidationError
+    from fastapi.responses import FileResponse, JSONResponse
+    from fastapi.staticfiles import StaticFiles
+    from starlette.exceptions import HTTPException
+except ModuleNotFoundError as error:
+    sys.exit(f"The service needs the package {error.name}. Run `pip install -r requirements.txt` in projects/service.")
+
+from filelock import Timeout
+from gold import GoldRequest, find_gold, keep_gold
+from inception import InceptionRequest, predict
+from limits import LOOPBACK, Gate, ServiceSettings, StrictRequest, Text, check_texts
+
+PAGE = Path(__file__).parents[1] / "page"
+
+
+class LinkRequest(StrictRequest):
+    """Texts whose mentions to find and link, or mentions to look up without a document; one of both."""
+
+    texts: list[Text] | None = None
+    mentions: list[Text] | None = None
+    # Candidates of a mention; at most as many as the linker proposes.
+    k: Annotated[int, Field(ge=1, le=1000)] | None = None
+    # Cosine that a candidate needs.
+    threshold: Annotated[float, Field(ge=-1, le=1)] | None = None
+    # Semantic types, of which a candidate needs one; by identifier or name.
+    types: list[Text] | None = None
+    # Offsets in UTF-16 units, as Java and JavaScript count, and not in code points.
+    utf16: bool = False
+    # Give the corrections that are kept of each text as well.
+    gold: bool = False
+
+    @model_validator(mode="after")
+    def _check_kind(self) -> Self:
+        if (self.texts is None) == (self.mentions is None):
+            raise ValueError("give `texts` or `mentions`, one of both")
+        return self
+
+    def choose(self, candidates: Sequence[Candidate]) -> list[dict[str, Any]]:
+        """Choose the candidates that fit."""
+        return [dict(candidate) for candidate in candidates if self._fits(candidate)][: self.k]
+
+    def describe(self, doc: Doc, min_score: float) -> dict[str, Any]:
+        """Describe the entities of a document. In place of an excluded concept, one needs `min_score` to be chosen."""
+        offsets = self.list_offsets(doc.text)
+        return {"entities": [self._describe_ent(ent, min_score, offsets) for ent in doc.ents]}
+
+    def list_offsets(self, text: str) -> Sequence[int]:
+        """List the offset of each place in a text. In UTF-16, characters of other planes have two units."""
+        if not self.utf16:
+            return range(len(text) + 1)
+        units = [0]
+        for character in text:
+            units.append(units[-1] + (2 if ord(character) > 0xFFFF else 1))
+        return units
+
+    def _describe_ent(self, ent: Span, min_score: float, offsets: Sequence[int]) -> dict[str, Any]:
+        id_, probability = self._decide(ent, min_score)
+        described: dict[str, Any] = {
+            "start": offsets[ent.start_char],
+            "end": offsets[ent.end_char],
+            "text": ent.text,
+            "label": ent.label_,
+            "id": id_,
+            "candidates": self.choose(ent._.kb_candidates or []),
+        }
+        if probability is not None:
+            described["probability"] = probability
+        if (context := read_context(ent, is_known=False)) is not None and context.words:
+            described["context"] = context.words
+        return described
+
+    def _decide(self, ent: Span, min_score: float) -> tuple[str | None, float | None]:
+        """Keep the choice of the pipeline, NIL included. Where the request excludes it, take the next candidate.
+
+        The probability is of the concept that is named, or of NIL; None if the pipeline gives none.
+        """
+        if ent.kb_id_ in ("", NIL):
+            return None, ent._.kb_probability
+        fitting = [candidate for candidate in ent._.kb_candidates or () if self._fits(candidate)]
+        is_open = self.threshold is None and self.types is None
+        if is_open or any(candidate["id"] == ent.kb_id_ for candidate in fitting):
+            return ent.kb_id_, ent._.kb_probability
+        if not fitting or fitting[0]["score"] < min_score:
+            return None, None
+        return fitting[0]["id"], fitting[0].get("probability")
+
+    def _fits(self, candidate: Candidate) -> bool:
+        if self.threshold is not None and candidate["score"] < self.threshold:
+            return False
+        return self.types is None or not find_types(self.types, candidate["types"]).isdisjoint(candidate["types"])
+
+
+def describe_concept(linker: SapbertLinker, concept_id: str) -> dict[str, Any] | None:
+    """Describe a concept; None if there is no such concept."""
+    terminology = linker.terminology
+    concept = terminology.get(concept_id)
+    if concept is None:
+        return None
+    parents = {id_: terminology.get(id_) for id_ in concept.parents}
+    page = linker.kb_url_template.format(concept.id)
+    return {
+        **asdict(concept),
+        "types": [{"id": type_, "name": name_type(type_)} for type_ in concept.types],
+        "parents": [
+            {"id": id_, "canonical_name": id_ if parent is None else parent.canonical_name}
+            for id_, parent in parents.items()
+        ],
+        "page": None if page == NO_PAGE else page,
+    }
+
+
+class Late(Exception):
+    """A request takes longer than it may."""
+
+
+class Job(NamedTuple):
+    """A request that waits."""
+
+    texts: list[str]  # for the pipeline
+    answer: Callable[[Sequence[Doc]], Any]  # makes the answer of their documents
+    future: Future[Any]  # gets the answer
+    end: float  # when nobody waits for it any longer, by the monotonic clock
+
+
+class Worker:
+    """Run all requests in one thread. Texts of requests that wait together go through the pipeline together."""
+
+    def __init__(self, nlp: Language, settings: ServiceSettings) -> None:
+        self.nlp, self.settings = nlp, settings
+        self.jobs: queue.Queue[Job] = queue.Queue(settings.queue_size)
+        threading.Thread(target=self._run, name="pipeline", daemon=True).start()
+
+    def put(self, texts: list[str], answer: Callable[[Sequence[Doc]], Any]) -> Future[Any]:
+        """Put texts, perhaps none, into the queue. The thread makes the answer of their documents.
+
+        RAISES (queue.Full): If too many requests wait.
+        """
+        job = Job(texts, answer, Future(), time.monotonic() + self.settings.max_seconds)
+        self.jobs.put_nowait(job)
+        return job.future
+
+    def _run(self) -> None:
+        while True:
+            jobs = [self.jobs.get()]
+            while len(jobs) < self.settings.batch_size and not self.jobs.empty():
+                jobs.append(self.jobs.get())
+            # The client of a cancelled request has gone.
+            self._link([job for job in jobs if job.future.set_running_or_notify_cancel()])
+
+    def _link(self, jobs: Sequence[Job]) -> None:
+        try:
+            docs = iter(list(self.nlp.pipe(text for job in jobs for text in _read_texts(job))))
+        except Exception:  # whatever a component raises concerns one of the texts: the others get their answers
+            for job in jobs:
+                _settle(job, self.nlp.pipe(_read_texts(job)))
+            return
+        for job in jobs:
+            _settle(job, [next(docs) for _ in job.texts])
+
+
+def _read_texts(job: Job) -> Iterator[str]:
+    """Give the texts as the tokenizer asks for them. One that it has begun can't be stopped."""
+    for text in job.texts:
+        if time.monotonic() > job.end:
+            raise Late
+        yield text
+
+
+def _settle(job: Job, docs: Iterable[Doc]) -> None:
+    try:
+        job.future.set_result(job.answer(list(docs)))
+    except Exception as error:  # the request fails, and not the service
+        job.future.set_exception(error)
+
+
+def make_app(nlp: Language, settings: ServiceSettings) -> FastAPI:
+    """Make the application."""
+    linkers = [part for _, part in nlp.pipeline if isinstance(part, SapbertLinker) and part.is_ready]
+    if not linkers:
+        raise ValueError(
+            "The pipeline has no `sapbert_linker` with concepts, so there is nothing to serve. It has: "
+            f"{', '.join(nlp.pipe_names) or 'no components'}. Serve one that was saved after `linker.initialize`."
+        )
+    # What is longer, spaCy would refuse only after it has waited.
+    longest = min(settings.max_characters, nlp.max_length)
+    settings = settings.model_copy(update={"max_characters": longest})
+    worker = Worker(nlp, settings)
+
+    app = FastAPI(title="spacy-sapbert", version=__version__)
+    app.add_middleware(Gate, settings=settings)
+    _add_errors(app)
+    _add_linking(app, worker, linkers[0])
+    _add_concepts(app, worker, linkers[0])
+    _add_gold(app, settings)
+    app.mount("/page", StaticFiles(directory=PAGE), name="page")
+    return app
+
+
+def _add_errors(app: FastAPI) -> None:
+    def refuse(place: str, reason: str) -> JSONResponse:
+        hint = "The address /docs shows what each request looks like."
+        return JSONResponse({"error": f"The request can't be used: {place or 'the body'}: {reason}. {hint}"}, 422)
+
+    @app.exception_handler(RequestValidationError)
+    async def explain(request: Request, error: RequestValidationError) -> JSONResponse:
+        first = error.errors()[0]
+        # Of broken JSON, it is the number of a character.
+        named = () if first["type"] == "json_invalid" else first["loc"]
+        place = ".".join(str(part) for part in named if part != "body")
+        return refuse(place, first["msg"].removeprefix("Value error, "))
+
+    @app.exception_handler(HTTPException)
+    async def tell(request: Request, error: HTTPException) -> JSONResponse:
+        if error.status_code == 400:
+            # JSON that is nested too deeply, or has a number of thousands of digits.
+            return refuse("", "it can't be read")
+        return JSONResponse({"error": error.detail}, error.status_code, error.headers)
+
+
+def _add_linking(app: FastAPI, worker: Worker, linker: SapbertLinker) -> None:
+    @app.post("/link")
+    async def link(request: LinkRequest) -> dict[str, Any]:
+        check_texts(request.texts or request.mentions or (), worker.settings)
+        if request.types is not None:
+            await asyncio.to_thread(check_types, request.types)
+        results = await (look_up(request) if request.texts is None else link_texts(request, request.texts))
+        return {"results": results, "offsets": "utf-16" if request.utf16 else "code points"}
+
+    def check_types(types: list[str]) -> None:
+        try:
+            linker.find((), types=types)
+        except ValueError as error:
+            raise HTTPException(422, str(error)) from error
+
+    async def look_up(request: LinkRequest) -> list[dict[str, Any]]:
+        mentions = request.mentions or []
+        found = await _ask(worker, [], lambda _: linker.find(mentions, k=request.k, types=request.types))
+        rows = zip(mentions, found, strict=True)
+        return [{"mention": mention, "candidates": request.choose(candidates)} for mention, candidates in rows]
+
+    async def link_texts(request: LinkRequest, texts: list[str]) -> list[dict[str, Any]]:
+        min_score = linker.min_score
+        results = await _ask(worker, texts, lambda docs: [request.describe(doc, min_score) for doc in docs])
+        if request.gold and worker.settings.gold is not None:
+            kept = await asyncio.to_thread(find_gold, Path(worker.settings.gold), texts)
+            for result, text, spans in zip(results, texts, kept, strict=True):
+                at = request.list_offsets(text)
+                result["gold"] = [{**span, "start": at[span["start"]], "end": at[span["end"]]} for span in spans]
+        return results
+
+    @app.post("/inception/predict")
+    async def inception(request: InceptionRequest) -> dict[str, str]:
+        return {"document": await _ask(worker, [], lambda _: predict(worker.nlp, request, worker.settings))}
+
+    @app.post("/inception/train", status_code=204)
+    async def train() -> None:
+        # The recommender does not learn from annotations; INCEpTION may ask it to all the same.
+        return None
+
+
+def _add_concepts(app: FastAPI, worker: Worker, linker: SapbertLinker) -> None:
+    @app.get("/", include_in_schema=False)
+    async def page() -> FileResponse:
+        return FileResponse(PAGE / "index.html")
+
+    @app.get("/health")
+    async def health() -> dict[str, Any]:
+        meta = worker.nlp.meta
+        return {
+            "status": "ok",
+            "pipeline": f"{meta['lang']}_{meta['name']} {meta['version']}",
+            "components": worker.nlp.pipe_names,
+            "concepts": len(linker.terminology),
+            "waiting": worker.jobs.qsize(),
+            "version": __version__,
+        }
+
+    @app.get("/concept/{concept_id:path}")
+    async def concept(concept_id: str) -> dict[str, Any]:
+        described: dict[str, Any] | None = await _ask(worker, [], lambda _: describe_concept(linker, concept_id))
+        if described is None:
+            raise HTTPException(404, f"No concept of the terminology has the id '{concept_id}'. Case and prefix count.")
+        return described
+
+    @app.get("/types")
+    async def types() -> list[dict[str, str]]:
+        known = linker.terminology.concepts["types"].explode().drop_nulls().unique().sort().to_list()
+        return [{"id": type_, "name": name_type(type_)} for type_ in known]
+
+
+def _add_gold(app: FastAPI, settings: ServiceSettings) -> None:
+    @app.post("/gold")
+    def keep(request: GoldRequest) -> dict[str, Any]:
+        if settings.gold is None:
+            raise HTTPException(409, "Corrections are not kept here: start the service with `--gold FILE`.")
+        check_texts([request.text], settings)
+        try:
+            return {"kept": keep_gold(Path(settings.gold), request, timeout=settings.max_seconds)}
+        except Timeout:
+            raise _too_late(settings.max_seconds) from None
+
+
+async def _ask(worker: Worker, texts: list[str], answer: Callable[[Sequence[Doc]], Any]) -> Any:
+    seconds = worker.settings.max_seconds
+    try:
+        future = asyncio.wrap_future(worker.put(texts, answer))
+    except queue.Full:
+        error = "Too many requests wait. Try again in a second; `--queue-size` sets how many may wait."
+        raise HTTPException(503, error, {"Retry-After": "1"}) from None
+    try:
+        # Not `wait_for`, whose error a component may raise as well.
+        await asyncio.wait([future], timeout=seconds)
+    finally:
+        # The worker leaves it out if it has not begun.
+        future.cancel()
+    try:
+        return future.result()
+    except (asyncio.CancelledError, Late):
+        raise _too_late(seconds) from None
+
+
+def _too_late(seconds: float) -> HTTPException:
+    hint = "Send less text at once; `--max-seconds` sets the limit."
+    return HTTPException(504, f"The request takes longer than {seconds:g} seconds. {hint}")
+
+
+@with_settings(ServiceSettings, optional=True)
+def main(model: str, host: str = "127.0.0.1", port: int = 8000, **settings: Any) -> None:
+    """Load a saved pipeline with a linker, a folder or a package, and answer requests until the process ends."""
+    given = {name: value for name, value in settings.items() if value is not None}
+    read = ServiceSettings.read(given, "the service")
+    if host not in LOOPBACK and not read.hosts:
+        warnings.warn(
+            f"The service listens at {host}, but answers only requests that are addressed to localhost, 127.0.0.1 or "
+            "[::1]. Give `--hosts NAME` for each other name or address that clients use.",
+            stacklevel=2,
+        )
+    app = make_app(spacy.load(model), read)
+    warnings.showwarning = _log_warning
+    uvicorn.run(app, host=host, port=port, access_log=False)
+
+
+def _log_warning(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, file: Any = None, line: Any = None
+) -> None:
+    """Log the code of a warning, if it has one, and its place. The text may quote a patient's record."""
+    code = re.match(r"\[[EW]\d+\]", str(message))
+    logging.getLogger(__name__).warning("%s%s at %s:%s", category.__name__, code[0] if code else "", filename, lineno)
+
+
+if __name__ == "__main__":
+    typer.run(main)
