@@ -13,9 +13,10 @@ from spacy.language import Language
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
-from spacy_sapbert.encoder import make_huggingface_loader, write_static_encoder
+from spacy_sapbert.encoder.shim import make_huggingface_loader
 from spacy_sapbert.linker import SapbertLinker
 from spacy_sapbert.terminology import Terminology, TerminologyBuilder
+from training.encoders.quantisation import write_static_encoder
 
 # One thread: forked workers hang if the parent has used several, and tiny models gain nothing from them.
 torch.set_num_threads(1)

@@ -9,8 +9,8 @@ import torch
 from fake_device import SECOND, FakeDevice, pretend_gpus
 from spacy.util import load_config_from_str
 
-from spacy_sapbert.encoder import EncoderShim, build_name_encoder_v1, get_encoder
-from spacy_sapbert.encoder.device import find_fastest, list_devices, resolve_device, use_device
+from spacy_sapbert.encoder.shim import EncoderShim, build_name_encoder_v1, get_encoder
+from spacy_sapbert.encoder.transformer import find_fastest, list_devices, resolve_device, use_device
 
 TEXTS = ["heart attack", "cold", "", "common cold"]
 
@@ -37,7 +37,7 @@ def test_the_fastest_device(monkeypatch, gpus, has_mps, fastest):
 
 
 def test_auto_is_the_device_that_spacy_uses(monkeypatch):
-    monkeypatch.setattr("thinc.api.get_torch_default_device", lambda: torch.device("cuda:3"))
+    monkeypatch.setattr("spacy_sapbert.encoder.transformer.get_torch_default_device", lambda: torch.device("cuda:3"))
     assert resolve_device("auto") == torch.device("cuda:3")
     with use_device(torch.device("cpu")):
         assert resolve_device("auto") == torch.device("cpu")

@@ -19,7 +19,7 @@ from transformers import (
     XLMRobertaTokenizerFast,
 )
 
-from spacy_sapbert.encoder import write_encoder
+from spacy_sapbert.encoder.folder import write_encoder
 
 VOCABULARY = "sentencepiece.bpe.model"
 TEXTS = ["heart attack", "Heart Attack", "", "infarctus du myocarde", "心筋梗塞", "a" * 80, "😀 cold"]

@@ -17,7 +17,8 @@ from conftest import make_encoder_folder
 from safetensors.torch import load_file, save_file
 from transformers import AutoModel, BertConfig, BertForMaskedLM, DistilBertConfig, DistilBertModel
 
-from spacy_sapbert.encoder import EncoderShim, read_encoder, write_encoder
+from spacy_sapbert.encoder.folder import read_encoder, write_encoder
+from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.encoder.transformer import compute_fingerprint
 from spacy_sapbert.files import list_files
 from spacy_sapbert.replacing import SAVED

@@ -10,7 +10,8 @@ import pytest
 from conftest import make_encoder_folder
 from thinc.api import Linear
 
-from spacy_sapbert.encoder import build_name_encoder_v1, get_encoder, make_huggingface_loader, write_encoder
+from spacy_sapbert.encoder.folder import write_encoder
+from spacy_sapbert.encoder.shim import build_name_encoder_v1, get_encoder, make_huggingface_loader
 
 TEXTS = ["heart attack", "cold", "", "common cold"]
 REQUESTED = {"pooling": "mean", "max_length": 9, "precision": "fp32"}

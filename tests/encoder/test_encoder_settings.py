@@ -6,15 +6,9 @@ import numpy as np
 import pytest
 from conftest import make_encoder_folder
 
-from spacy_sapbert.encoder import (
-    EncoderSettings,
-    EncoderShim,
-    build_name_encoder_v1,
-    build_static_encoder_v1,
-    get_encoder,
-    read_encoder,
-    write_encoder,
-)
+from spacy_sapbert.encoder.folder import read_encoder, write_encoder
+from spacy_sapbert.encoder.settings import EncoderSettings
+from spacy_sapbert.encoder.shim import EncoderShim, build_name_encoder_v1, build_static_encoder_v1, get_encoder
 from spacy_sapbert.files import write_manifest
 
 

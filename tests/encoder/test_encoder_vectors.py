@@ -11,8 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from transformers import AutoModel, AutoTokenizer
 
-from spacy_sapbert.encoder import build_name_encoder_v1, get_encoder, read_encoder, write_encoder
-from spacy_sapbert.encoder.precision import resolve_precision
+from spacy_sapbert.encoder.folder import read_encoder, write_encoder
+from spacy_sapbert.encoder.shim import build_name_encoder_v1, get_encoder
+from spacy_sapbert.encoder.transformer import resolve_precision
 
 TEXTS = [
     "heart attack",

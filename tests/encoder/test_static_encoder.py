@@ -12,15 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
 
-from spacy_sapbert.encoder import (
-    EncoderShim,
-    build_static_encoder_v1,
-    get_encoder,
-    quantise,
-    read_encoder,
-    write_encoder,
-    write_static_encoder,
-)
+from spacy_sapbert.encoder.folder import read_encoder, write_encoder
+from spacy_sapbert.encoder.shim import EncoderShim, build_static_encoder_v1, get_encoder
+from training.encoders.quantisation import quantise, write_static_encoder
 
 TOKENIZER = make_tokenizer().backend_tokenizer
 SIZE = TOKENIZER.get_vocab_size()

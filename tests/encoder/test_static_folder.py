@@ -9,18 +9,16 @@ from conftest import make_tokenizer
 from safetensors.numpy import load_file, save_file
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from spacy_sapbert.encoder import (
+from spacy_sapbert.encoder.folder import read_encoder, write_encoder
+from spacy_sapbert.encoder.shim import (
     EncoderShim,
     build_name_encoder_v1,
     build_static_encoder_v1,
     get_encoder,
     make_huggingface_loader,
-    quantise,
-    read_encoder,
-    write_encoder,
-    write_static_encoder,
 )
 from spacy_sapbert.files import write_manifest
+from training.encoders.quantisation import quantise, write_static_encoder
 
 TOKENIZER = make_tokenizer().backend_tokenizer
 SIZE = TOKENIZER.get_vocab_size()
