@@ -45,11 +45,7 @@ class EncoderShim(Shim):
     """
 
     def __init__(
-        self,
-        requested: dict[str, Any],
-        precision: Precision = "auto",
-        kind: str | None = None,
-        device: str = AUTO,
+        self, requested: dict[str, Any], precision: Precision = "auto", kind: str | None = None, device: str = AUTO
     ) -> None:
         super().__init__(None)
         self.requested = requested

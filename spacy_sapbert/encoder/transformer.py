@@ -29,12 +29,8 @@ if TYPE_CHECKING:
     from transformers.tokenization_utils_fast import PreTrainedTokenizerFast
 
 FASTEST_FIRST = ("cuda", "mps", "cpu")
-
-
-class _Process:
-    """What "auto" means in this process: a device, or None for the one that spaCy uses."""
-
-    chosen: torch.device | None = None
+# What "auto" means in this process: the last of these devices or, if there is none, the device that spaCy uses.
+_chosen: list[torch.device] = []
 
 
 def list_devices() -> list[str]:
@@ -56,7 +52,7 @@ def resolve_device(name: str) -> torch.device:
     `spacy.require_gpu()`.
     """
     if check_device(name) == AUTO:
-        return get_torch_default_device() if _Process.chosen is None else _Process.chosen
+        return find_chosen() or get_torch_default_device()
     there = list_devices()
     if name not in there:
         raise ValueError(Errors.E206.format(name=name, there=", ".join(there), version=torch.__version__))
@@ -65,17 +61,17 @@ def resolve_device(name: str) -> torch.device:
 
 def find_chosen() -> torch.device | None:
     """Find the device that `use_device` has set, if any."""
-    return _Process.chosen
+    return _chosen[-1] if _chosen else None
 
 
 @contextmanager
 def use_device(device: torch.device) -> Iterator[None]:
     """Let "auto" mean a device in this process, for commands that encode."""
-    former, _Process.chosen = _Process.chosen, device
+    _chosen.append(device)
     try:
         yield
     finally:
-        _Process.chosen = former
+        _chosen.pop()
 
 
 def resolve_precision(precision: Precision, device: torch.device) -> torch.dtype:
@@ -193,16 +189,14 @@ class TransformerEncoder(NamedTuple):
         """Encode tokenised strings, sorted by length, so that few batches need padding."""
         vectors = np.empty((len(tokens), self.width), dtype=np.float32)
         order = sorted(range(len(tokens)), key=lambda row: len(tokens[row]))
-        for start in range(0, len(order), batch_size):
-            rows = order[start : start + batch_size]
-            vectors[rows] = self._forward([tokens[row] for row in rows], normalised=normalised)
-        return vectors
-
-    def _forward(self, batch: Sequence[TokenIds], *, normalised: bool) -> np.ndarray:
-        pad_id = self.source.tokenizer.pad_token_id or 0
+        settings, pad_id = self.source.settings, self.source.tokenizer.pad_token_id or 0
         with torch.inference_mode():
-            pooled = forward(self.inference, batch, self.source.settings, pad_id=pad_id, device=self.device)
-            return (normalise(pooled) if normalised else pooled).cpu().numpy()
+            for start in range(0, len(order), batch_size):
+                rows = order[start : start + batch_size]
+                batch = [tokens[row] for row in rows]
+                pooled = forward(self.inference, batch, settings, pad_id=pad_id, device=self.device)
+                vectors[rows] = (normalise(pooled) if normalised else pooled).cpu().numpy()
+        return vectors
 
 
 def compute_fingerprint(

@@ -171,10 +171,7 @@ def _has_only_pickles(folder: Path) -> bool:
 
 
 def _check_length(
-    transformer: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerFast,
-    settings: EncoderSettings,
-    name: str | Path,
+    transformer: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, settings: EncoderSettings, name: str | Path
 ) -> None:
     """Refuse lengths beyond the position embeddings, which would raise an index error in the forward pass."""
     positions = getattr(transformer.config, "max_position_embeddings", None)
