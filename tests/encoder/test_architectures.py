@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import srsly
 import torch
-from test_encoder_vectors import load, naive_vectors
+from test_transformer import load, naive_vectors
 from tokenizers import ByteLevelBPETokenizer, Tokenizer, decoders, models, pre_tokenizers, processors
 from transformers import (
     PreTrainedTokenizerFast,
