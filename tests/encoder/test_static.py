@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from conftest import make_tokenizer
+from conftest import make_static, make_tokenizer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
@@ -22,7 +22,6 @@ from spacy_sapbert.encoder.shim import (
     make_huggingface_loader,
 )
 from spacy_sapbert.files import write_manifest
-from training.encoders.quantisation import quantise, write_static_encoder
 
 TOKENIZER = make_tokenizer().backend_tokenizer
 SIZE = TOKENIZER.get_vocab_size()
@@ -81,7 +80,7 @@ def test_vectors_are_those_of_a_naive_loop(encoder):
     max_length=st.integers(3, 40),
 )
 def test_any_table_and_any_strings(texts, table, max_length):
-    source = quantise(TOKENIZER, table, max_length=max_length)
+    source = make_static(table, max_length=max_length)
     encoder = EncoderShim({})
     encoder.set_source(source)
     found = encoder.encode(texts)
@@ -123,7 +122,7 @@ def test_folder_is_read_as_it_was_written(static_folder, tmp_path, encoder):
     assert isinstance(source.rows, np.memmap) and source.kind == "static"
     write_encoder(source, tmp_path / "again")
     again = load(tmp_path / "again")
-    assert again.fingerprint == encoder.fingerprint == quantise(TOKENIZER, make_table()).fingerprint
+    assert again.fingerprint == encoder.fingerprint == make_static(make_table()).fingerprint
     assert (again.encode(TEXTS) == encoder.encode(TEXTS)).all()
     names = ["model.safetensors", "modules.json", "name_encoder.json", "tokenizer.json"]
     assert sorted(path.name for path in (tmp_path / "again").iterdir()) == names
@@ -134,15 +133,15 @@ def test_fingerprint_covers_table_tokenizer_and_settings(static_folder, encoder)
     changed[9, 3] += 1
     shorter = load(static_folder, max_length=9)
     assert len(shorter.tokenize(["x " * 60])[0]) == shorter.settings.max_length == 9
-    assert shorter.fingerprint == quantise(TOKENIZER, make_table(), max_length=9).fingerprint
-    others = [quantise(TOKENIZER, changed), quantise(TOKENIZER, 2 * make_table())]
+    assert shorter.fingerprint == make_static(make_table(), max_length=9).fingerprint
+    others = [make_static(changed), make_static(2 * make_table())]
     assert len({encoder.fingerprint, shorter.fingerprint, *(other.fingerprint for other in others)}) == 4
 
 
 def test_a_view_stays_the_same(static_folder, tmp_path, encoder):
     shim = load(static_folder)
     view = shim.fixed()
-    write_static_encoder(tmp_path / "other", TOKENIZER, make_table(seed=1))
+    write_encoder(make_static(make_table(seed=1)), tmp_path / "other")
     shim.load(tmp_path / "other")
     assert view.fingerprint == encoder.fingerprint != shim.fingerprint
     assert (view.encode(TEXTS) == encoder.encode(TEXTS)).all()
@@ -266,7 +265,7 @@ def test_a_mapped_table_stays_when_its_file_is_written_again(folder):
     before = np.array(source.rows)
     write_encoder(source, folder)
     assert read_encoder(folder).fingerprint == source.fingerprint
-    other = quantise(TOKENIZER, make_table(seed=1))
+    other = make_static(make_table(seed=1))
     write_encoder(other, folder)
     assert read_encoder(folder).fingerprint == other.fingerprint != source.fingerprint
     assert (source.rows == before).all()

@@ -98,7 +98,6 @@ for name, act in {
     "pipeline": lambda: spacy.load(pipeline),
     "hub": lambda: load("some/encoder"),
     "device": lambda: load(find_bundled(), device="cuda"),
-    "bytes": lambda: load(find_bundled()).from_bytes(Path(pipeline, "model").read_bytes()),
 }.items():
     act.__name__ = name
     report(act)
@@ -112,7 +111,6 @@ def results(encoder_folder, terminology, tmp_path_factory):
     nlp = spacy.blank("en")
     nlp.add_pipe("sapbert_linker").initialize(terminology=terminology, encoder=encoder_folder)
     nlp.to_disk(folder / "transformer")
-    nlp.get_pipe("sapbert_linker").model.to_disk(folder / "transformer" / "model")
     arguments = [str(folder), str(encoder_folder), str(folder / "transformer"), json.dumps(TEXTS)]
     done = subprocess.run([sys.executable, "-c", SCRIPT, *arguments], capture_output=True, text=True, timeout=300)
     assert not done.returncode, done.stderr
@@ -144,7 +142,6 @@ def test_a_linker_links_and_is_saved_and_loaded(results):
     [
         ("folder", "The encoder '.*'"),
         pytest.param("pipeline", "The encoder '.*sapbert_linker/encoder'", marks=waits_for_the_index),
-        ("bytes", "The encoder '.*'"),
         ("hub", "The encoder 'some/encoder', which is not a folder here,"),
         ("device", "The device 'cuda'"),
     ],
@@ -152,3 +149,12 @@ def test_a_linker_links_and_is_saved_and_loaded(results):
 def test_what_needs_them_says_so_in_one_line(results, what, subject):
     needs = r"needs torch and transformers \(.*torch.*\): pip install 'spacy-sapbert\[transformers\]'"
     assert re.fullmatch(f"ImportError: {subject} {needs}", results[what]), results[what]
+
+
+def test_bytes_of_a_transformer_say_so_as_well(encoder_folder, monkeypatch):
+    encoder = EncoderShim({})
+    encoder.load(encoder_folder)
+    data = encoder.to_bytes()
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(ImportError, match=r"^The encoder '.*' needs torch and transformers"):
+        EncoderShim({}).from_bytes(data)

@@ -4,7 +4,7 @@ import shutil
 
 import numpy as np
 import pytest
-from conftest import make_tokenizer
+from conftest import make_static, make_tokenizer
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from spacy_sapbert.encoder.folder import read_encoder
@@ -18,6 +18,7 @@ SIZE = TOKENIZER.get_vocab_size()
 def test_rows_are_close_to_the_table():
     table = np.random.default_rng(0).normal(size=(SIZE, 16)).astype(np.float32)
     source = quantise(TOKENIZER, table)
+    assert source.fingerprint == make_static(table).fingerprint
     restored = source.rows * source.scales[:, None]
     np.testing.assert_allclose(restored[5:], table[5:], atol=np.abs(table).max() / 200)
     assert not restored[:5].any()  # special tokens
