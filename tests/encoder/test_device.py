@@ -85,15 +85,6 @@ def test_the_fake_device_is_as_strict_as_a_real_one():
         assert (there @ there).cpu().numpy().tolist() == [[2, 2], [2, 2]]
 
 
-def test_weights_go_to_the_meta_device(encoder_folder):
-    encoder = load(encoder_folder)
-    with use_device(torch.device("meta")):
-        moved = load(encoder_folder)
-        unmoved = load(encoder_folder, device="cpu")
-    assert {weights.device.type for weights in moved._in_memory.inference.parameters()} == {"meta"}
-    assert (unmoved.encode(TEXTS) == encoder.encode(TEXTS)).all()
-
-
 def test_copies_keep_the_device(monkeypatch, encoder_folder):
     encoder = EncoderShim({}, "fp32", device="cpu")
     assert pickle.loads(pickle.dumps(encoder)).device_name == encoder.unloaded().device_name == "cpu"
