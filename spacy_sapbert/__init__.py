@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .annotations import get_candidates as get_candidates
-    from .encoder.loader import make_huggingface_loader as load_encoder
+    from .encoder.shim import make_huggingface_loader as load_encoder
     from .linker import SapbertLinker as SapbertLinker
     from .terminology.builder import TerminologyBuilder as TerminologyBuilder
     from .terminology.merging import merge as merge
@@ -26,7 +26,7 @@ _PLACES = {
     "Terminology": "terminology.table:Terminology",
     "TerminologyBuilder": "terminology.builder:TerminologyBuilder",
     "get_candidates": "annotations:get_candidates",
-    "load_encoder": "encoder.loader:make_huggingface_loader",
+    "load_encoder": "encoder.shim:make_huggingface_loader",
     "merge": "terminology.merging:merge",
     "read_jsonl": "terminology.readers.jsonl:read_jsonl",
     "read_obo": "terminology.readers.obo:read_obo",

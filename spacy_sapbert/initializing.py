@@ -24,9 +24,8 @@ def load_encoder(encoder: Any, present: Snapshot) -> EncoderShim:
     RAISES (ValueError): If there is no encoder: a function loaded none, or the installation lacks the bundled one.
     RAISES (TypeError): If it is something else.
     """
-    from .encoder.architecture import make_model
-    from .encoder.bundled import find_bundled
-    from .encoder.shim import get_encoder
+    from .encoder.settings import find_bundled
+    from .encoder.shim import get_encoder, make_model
 
     loaded = present.encoder
     if encoder is None and not loaded.is_loaded:

@@ -16,7 +16,7 @@ from .annotations import get_candidates, register_extensions
 from .candidates import Candidate, DocLinks, choose_candidates, find_candidates
 from .concept_pages import ConceptPages
 from .concept_pipe import ConceptPipe
-from .encoder.bundled import find_threshold
+from .encoder.settings import find_threshold
 from .link_writing import write_links
 from .linked_docs import note_linker
 from .linker_settings import ATTRIBUTE, LinkerSettings

@@ -13,7 +13,10 @@ from spacy.language import Language
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
-from spacy_sapbert.encoder import make_huggingface_loader, write_static_encoder
+from spacy_sapbert.encoder.folder import write_encoder
+from spacy_sapbert.encoder.settings import EncoderSettings
+from spacy_sapbert.encoder.shim import make_huggingface_loader
+from spacy_sapbert.encoder.static import StaticSource, make_source
 from spacy_sapbert.linker import SapbertLinker
 from spacy_sapbert.terminology import Terminology, TerminologyBuilder
 
@@ -87,6 +90,16 @@ def make_encoder_folder(path: Path, *, seed: int = 0, **config: Any) -> Path:
     return path
 
 
+def make_static(table: np.ndarray, max_length: int = 25) -> StaticSource:
+    """Make a static encoder of a table with a row for each token of `make_tokenizer`."""
+    table = np.array(table, dtype=np.float32)
+    table[:5] = 0  # special tokens
+    scales = np.abs(table).max(axis=1) / np.float32(127)
+    rows = np.rint(table / np.where(scales > 0, scales, 1)[:, None]).clip(-127, 127).astype(np.int8)
+    settings = EncoderSettings(pooling="mean", max_length=max_length)
+    return make_source(make_tokenizer().backend_tokenizer, rows, scales, settings, None)
+
+
 @pytest.fixture(scope="session")
 def encoder_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_encoder_folder(tmp_path_factory.mktemp("encoder"))
@@ -96,9 +109,7 @@ def encoder_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def static_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A static encoder with random vectors for the tokens of `make_tokenizer`."""
     path = tmp_path_factory.mktemp("static") / "encoder"
-    tokenizer = make_tokenizer().backend_tokenizer
-    table = np.random.default_rng(0).normal(size=(tokenizer.get_vocab_size(), 16))
-    write_static_encoder(path, tokenizer, table)
+    write_encoder(make_static(np.random.default_rng(0).normal(size=(len(make_tokenizer()), 16))), path)
     return path
 
 

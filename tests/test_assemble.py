@@ -11,7 +11,8 @@ from spacy.util import load_model_from_config
 from thinc.api import Config
 from typer.testing import CliRunner
 
-from spacy_sapbert.encoder import bundled, read_encoder
+from spacy_sapbert.encoder import settings as encoder_settings
+from spacy_sapbert.encoder.folder import read_encoder
 
 CONFIG = """
 [nlp]
@@ -126,14 +127,14 @@ def test_initialize_again_reads_a_changed_terminology(builder_folder):
 
 
 def test_a_config_without_encoder_gets_the_bundled_one(builder_folder, tmp_path, static_folder, monkeypatch):
-    monkeypatch.setattr(bundled, "FOLDER", static_folder)
+    monkeypatch.setattr(encoder_settings, "FOLDER", static_folder)
     config = Config().from_disk(builder_folder / "config.cfg")
     del config["initialize"]["components"]["sapbert_linker"]["encoder"]
     config.to_disk(builder_folder / "config.cfg")
     done = assemble(builder_folder / "config.cfg", tmp_path / "out")
     assert done.exit_code == 0, done.output + repr(done.exception)
     shutil.rmtree(builder_folder)
-    monkeypatch.setattr(bundled, "FOLDER", tmp_path / "gone")
+    monkeypatch.setattr(encoder_settings, "FOLDER", tmp_path / "gone")
     nlp = spacy.load(tmp_path / "out")
     assert nlp.get_pipe("sapbert_linker").encoder.fingerprint == read_encoder(static_folder).fingerprint
     assert links(nlp("A heart attack and a cold .")) == [("heart attack", "D1", 2), ("cold", "D2", 2)]
@@ -141,7 +142,7 @@ def test_a_config_without_encoder_gets_the_bundled_one(builder_folder, tmp_path,
 
 @pytest.mark.parametrize("missing", ["terminology", "encoder"])
 def test_a_config_without_terminology_or_any_encoder_is_refused(builder_folder, tmp_path, monkeypatch, missing):
-    monkeypatch.setattr(bundled, "FOLDER", tmp_path / "not installed")
+    monkeypatch.setattr(encoder_settings, "FOLDER", tmp_path / "not installed")
     config = Config().from_disk(builder_folder / "config.cfg")
     del config["initialize"]["components"]["sapbert_linker"][missing]
     nlp = load_model_from_config(config, auto_fill=True)
@@ -150,7 +151,7 @@ def test_a_config_without_terminology_or_any_encoder_is_refused(builder_folder, 
 
 
 def test_a_config_without_initialize_block_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(bundled, "FOLDER", tmp_path / "not installed")
+    monkeypatch.setattr(encoder_settings, "FOLDER", tmp_path / "not installed")
     nlp = spacy.blank("en")
     nlp.add_pipe("sapbert_linker", name="umls")
     with pytest.raises(ValueError, match="E403.*initialize.components.umls"):

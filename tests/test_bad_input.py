@@ -8,7 +8,8 @@ import spacy
 from safetensors.torch import load_file, save_file
 from spacy.tokens import Doc, Span
 
-from spacy_sapbert.encoder import build_name_encoder_v1, bundled, make_huggingface_loader
+from spacy_sapbert.encoder import settings as encoder_settings
+from spacy_sapbert.encoder.shim import build_name_encoder_v1, make_huggingface_loader
 from spacy_sapbert.index import ExactIndex
 from spacy_sapbert.linker import SapbertLinker
 
@@ -231,7 +232,7 @@ def test_an_encoder_can_be_given_by_its_folder_and_by_nothing_that_is_no_path(ma
 def test_initializing_without_terminology_or_encoder_says_what_is_missing(
     terminology, encoder_folder, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(bundled, "FOLDER", tmp_path / "not installed")
+    monkeypatch.setattr(encoder_settings, "FOLDER", tmp_path / "not installed")
     linker = spacy.blank("en").add_pipe("sapbert_linker")
     loader = make_huggingface_loader(str(encoder_folder))
     for given, missing in (({}, "encoder"), ({"terminology": terminology}, "encoder"), ({"encoder": loader}, "termin")):

@@ -18,7 +18,7 @@ SCRIPT = textwrap.dedent("""
     import os, sys
     import numpy as np
     import torch
-    from spacy_sapbert.encoder import EncoderShim
+    from spacy_sapbert.encoder.shim import EncoderShim
 
     torch.set_num_threads(4)
     shim = EncoderShim({}, "fp32")

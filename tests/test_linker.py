@@ -10,7 +10,7 @@ from spacy.tokens import Doc, Span, SpanGroup
 from spacy.tokens.underscore import Underscore
 from spacy.training import Example
 
-from spacy_sapbert.encoder import EncoderShim
+from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.linker import DocLinks
 
 DMD = "Duchenne muscular dystrophy (DMD) is severe . In DMD the heart may fail ."

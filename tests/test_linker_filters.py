@@ -4,7 +4,7 @@ import pytest
 import spacy
 from spacy.tokens import Doc, Span
 
-from spacy_sapbert.encoder import EncoderShim
+from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.retrieval.retriever import Retriever
 
 DISEASES = {"C0009443", "C0013264", "C0020538", "C0027051"}

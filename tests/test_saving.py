@@ -8,7 +8,7 @@ import spacy
 import srsly
 from injection import Fault, count_operations, fault_at
 
-from spacy_sapbert.encoder import build_name_encoder_v1
+from spacy_sapbert.encoder.shim import build_name_encoder_v1
 from spacy_sapbert.index import ExactIndex, is_as_configured, make_auto_index, make_scann_index
 from spacy_sapbert.linker import SapbertLinker
 from spacy_sapbert.terminology import TerminologyBuilder

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from spacy.tokens import Doc, DocBin, Span
 from spacy.vocab import Vocab
 
-from spacy_sapbert.encoder import build_name_encoder_v1, make_huggingface_loader
+from spacy_sapbert.encoder.shim import build_name_encoder_v1, make_huggingface_loader
 from spacy_sapbert.index import make_scann_index
 from spacy_sapbert.linker import SapbertLinker
 from spacy_sapbert.terminology import TerminologyBuilder

@@ -8,7 +8,7 @@ from spacy.tokens import Doc, Span
 from spacy.vocab import Vocab
 
 import spacy_sapbert
-from spacy_sapbert.encoder import build_name_encoder_v1
+from spacy_sapbert.encoder.shim import build_name_encoder_v1
 from spacy_sapbert.index import ExactIndex
 from spacy_sapbert.linker import SapbertLinker
 
@@ -26,12 +26,11 @@ FILES = [
     "candidates.py",
     "annotations.py",
     "link_writing.py",
-    "encoder/bundled.py",
+    "encoder/settings.py",
     "linked_docs.py",
     "retrieval/cache.py",
     "encoder/shim.py",
     "encoder/transformer.py",
-    "encoder/forward.py",
     "retrieval/retriever.py",
     "retrieval/collecting.py",
     "retrieval/hits.py",

@@ -9,8 +9,7 @@ import pytest
 import spacy
 from conftest import CONCEPTS, make_encoder_folder
 
-from spacy_sapbert.encoder import get_encoder, make_huggingface_loader
-from spacy_sapbert.encoder.shim import EncoderShim
+from spacy_sapbert.encoder.shim import EncoderShim, get_encoder, make_huggingface_loader
 from spacy_sapbert.retrieval.retriever import Retriever
 from spacy_sapbert.terminology import TerminologyBuilder, edits
 

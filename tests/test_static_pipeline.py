@@ -12,14 +12,15 @@ import spacy
 from conftest import make_encoder_folder
 from spacy.util import load_model_from_config
 
-from spacy_sapbert.encoder import bundled, read_encoder
+from spacy_sapbert.encoder import settings as encoder_settings
+from spacy_sapbert.encoder.folder import read_encoder
 
 DOCS = ["She had a heart attack .", "Trouble sleeping and a cold , high blood pressure ."]
 
 
 @pytest.fixture
 def with_bundled(static_folder, monkeypatch):
-    monkeypatch.setattr(bundled, "FOLDER", static_folder)
+    monkeypatch.setattr(encoder_settings, "FOLDER", static_folder)
 
 
 @pytest.fixture
@@ -48,7 +49,7 @@ def test_a_linker_without_an_encoder_gets_the_bundled_one(nlp, static_folder):
 
 
 def test_saved_pipelines_have_the_card_of_the_bundled_encoder(terminology, tmp_path):
-    card = (bundled.FOLDER / "README.md").read_bytes()
+    card = (encoder_settings.FOLDER / "README.md").read_bytes()
     assert b"CC" in card
     first, second = tmp_path / "first", tmp_path / "second"
     make_pipeline(terminology).to_disk(first)

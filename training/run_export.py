@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from spacy_sapbert.encoder import EncoderShim
+from spacy_sapbert.encoder.shim import EncoderShim
 
 from .data.run_folder import RunDescription, RunFolder, RunReport
 from .data.splits import check_held_out, read_held_out

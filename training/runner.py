@@ -11,7 +11,8 @@ import torch
 from accelerate import Accelerator
 from accelerate.utils import set_seed
 
-from spacy_sapbert.encoder import EncoderShim, EncoderSource
+from spacy_sapbert.encoder.settings import TRANSFORMER
+from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.progress import show_phase
 
 from .data.run_folder import RunDescription, RunReport, list_versions, write_json
@@ -58,7 +59,7 @@ def _train(settings: TrainingSettings, accelerator: Accelerator) -> RunReport | 
     with show_phase("Loading the base encoder"):
         # Names are encoded in the same precision when neighbours are searched. Encoders have no fp16.
         precision = "auto" if settings.run.precision == "fp16" else settings.run.precision
-        base = load_base(settings.paths.encoder, settings.encoder, EncoderSource.kind, precision)
+        base = load_base(settings.paths.encoder, settings.encoder, TRANSFORMER, precision)
     method = METHODS[settings.run.method](settings, base, accelerator)
     with show_phase("Reading the data"):
         method.learned = method.load()

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spacy_sapbert.encoder import ENCODER_FILE, EncoderShim, EncoderSource
 from spacy_sapbert.encoder.folder import FORMAT_VERSION as ENCODER_VERSION
+from spacy_sapbert.encoder.settings import ENCODER_FILE, TRANSFORMER
+from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.files import read_manifest
 from spacy_sapbert.progress import show_progress
 
@@ -129,7 +130,7 @@ def _load_bases(sweep: Sweep) -> dict[tuple[str, EncoderChoice], tuple[str, Enco
         run = next(iter(runs.values()))
         firsts.setdefault((run.paths.encoder, run.encoder), name)
     return {
-        key: (BASE if len(firsts) == 1 else f"{BASE}: {name}", load_base(*key, EncoderSource.kind))
+        key: (BASE if len(firsts) == 1 else f"{BASE}: {name}", load_base(*key, TRANSFORMER))
         for key, name in firsts.items()
     }
 

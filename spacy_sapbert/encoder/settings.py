@@ -1,7 +1,11 @@
-"""The settings that determine a name's vector together with the weights."""
+"""The settings that determine a name's vector together with the weights, the device, and the bundled encoder."""
 
 from __future__ import annotations
 
+import re
+from importlib import import_module
+from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from pydantic import Field, model_validator
@@ -13,6 +17,16 @@ from ..types import Pooling
 
 # The manifest of an encoder folder, with its settings.
 ENCODER_FILE = "name_encoder.json"
+# The kinds of encoders. An adapted one is a transformer with a bottleneck adapter.
+TRANSFORMER, STATIC, ADAPTED = "transformer", "static", "bottleneck"
+# The device that spaCy uses.
+AUTO = "auto"
+_DEVICE = re.compile(r"auto|cpu|cuda(:\d+)?|mps")
+# The encoder that comes with the package: data without code. A wheel that is installed is a folder.
+FOLDER = Path(str(files("spacy_sapbert"))) / "bundled" / "encoder"
+# By fingerprint, the score that a mention's best candidate needs: right ones mostly have it, and strings that are no
+# names mostly lack it. `python -m spacy project run threshold projects/static_encoder` chooses it.
+THRESHOLDS = {"3c8d5db0dd8b73da603f107760e4e753c82a1ab09c52b6c970934a84e13de464": 0.78}
 
 
 class EncoderSettings(Settings):
@@ -50,8 +64,8 @@ class EncoderSettings(Settings):
     def to_dict(self) -> dict[str, Any]:
         """Return the settings as plain JSON data, as encoder folders and fingerprints have them.
 
-        RETURNS (dict[str, Any]): Values by name. A setting that earlier versions do not know is left out where it has
-            its default, so that their folders and fingerprints stay the same.
+        RETURNS (dict[str, Any]): Values by name. `normalize_writing` is left out where it is off, as in the
+            fingerprint of the bundled encoder.
         """
         values = super().to_dict()
         if not self.normalize_writing:
@@ -75,14 +89,30 @@ class EncoderSettings(Settings):
         return self
 
 
-def read_settings(values: dict[str, Any]) -> EncoderSettings:
-    """Read the settings of an encoder folder.
+def check_device(name: str) -> str:
+    """Check the form of a device's name. The device may be on another machine: a pipeline can be made for it here."""
+    if not isinstance(name, str) or not _DEVICE.fullmatch(name):
+        allowed = "auto, cpu, cuda, mps, or a GPU by its number, such as cuda:1"
+        raise ValueError(Errors.E404.format(name="device", where="", value=name, allowed=allowed))
+    return name
 
-    values (dict[str, Any]): The settings as `to_dict` returned them.
-    RETURNS (EncoderSettings): The settings.
-    RAISES (ValueError): If a name is not a setting: the file is from a newer version.
-    """
-    unknown = sorted(set(values) - set(EncoderSettings.model_fields))
-    if unknown:
-        raise ValueError(Errors.E205.format(names=", ".join(unknown)))
-    return EncoderSettings.read(values, "the encoder")
+
+def require_transformers(what: str) -> None:
+    """Check that what computes with transformers can be imported. A static encoder needs none of it."""
+    try:
+        for package in ("torch", "transformers"):
+            import_module(package)
+    except ImportError as error:
+        raise ImportError(
+            f"{what} needs torch and transformers ({error}): pip install 'spacy-sapbert[transformers]'"
+        ) from error
+
+
+def find_bundled() -> Path | None:
+    """Find the folder of the encoder that a linker gets if it is initialized without one, if it is installed."""
+    return FOLDER if (FOLDER / ENCODER_FILE).is_file() else None
+
+
+def find_threshold(fingerprint: str) -> float:
+    """Find the score that a mention's best candidate needs by default; 0 for encoders that are not bundled."""
+    return THRESHOLDS.get(fingerprint, 0.0)

@@ -1,30 +1,30 @@
-"""The encoder's state inside a thinc model: weights, tokenizer and the thread-safe way to call them."""
+"""The architectures of name encoders: a thinc model, the state inside it, and the thread-safe way to call it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Sized
+from collections.abc import Callable, Sequence, Sized
+from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-import torch
-from spacy_transformers.data_classes import HFObjects
-from spacy_transformers.layers.hf_shim import HFShim
 from thinc.api import Model
+from thinc.shims import Shim
 from thinc.types import Floats2d
 from typing_extensions import Self
 
 from ..errors import Errors
 from ..forking import limit_threads
 from ..normalization import normalize_writing
+from ..settings import explain_unknown, with_settings
 from ..types import Precision
-from .device import AUTO, check_device, resolve_device
 from .folder import AnySource, pack_encoder, read_encoder, unpack_encoder
-from .forward import TokenIds
-from .precision import resolve_precision
-from .settings import EncoderSettings
-from .static import StaticEncoder
-from .transformer import EncoderSource, TransformerEncoder
+from .settings import AUTO, STATIC, TRANSFORMER, EncoderSettings, check_device, require_transformers
+from .static import StaticSource
+from .token_lists import TokenIds
+
+if TYPE_CHECKING:
+    from .transformer import EncoderSource, TransformerEncoder
 
 NameEncoderModel = Model[list[str], Floats2d]
 # The tokenizer's results for so many strings fit the cache of a processor, and are enough work for two threads: a third
@@ -32,107 +32,73 @@ NameEncoderModel = Model[list[str], Floats2d]
 TOKENISED_AT_ONCE = 2048
 
 
-# An encoder in memory. It is replaced as a whole, so that no search works with half of two encoders. Both kinds have
-# `source`, `backend`, `special_ids`, `width`, `dtype` and `encode`, and nothing else asks which of them it is.
-LoadedEncoder = TransformerEncoder | StaticEncoder
-
-
-class EncoderShim(HFShim):
+class EncoderShim(Shim):
     """Encode strings with the transformer or the static encoder that it holds.
-
-    The class extends HFShim, whose storage other libraries know. It replaces HFShim's prediction, which switches the
-    module between training and evaluation mode and so gives random vectors when two threads predict at once, and its
-    serialisation, which pickles tensors and tolerates missing ones.
 
     requested (dict[str, Any]): Settings that override those of the encoder's folder; None values do not.
     precision (str): "fp32", "bf16" or "auto" (bf16 where the processor computes in it). A static encoder is always
         float32.
     kind (str | None): The only kind of encoder to load, "static" or "transformer"; None for all.
-    device (str): Where to compute: "cpu", "cuda", "cuda:1", "mps", or "auto"; see `resolve_device`. A static encoder
-        computes on the CPU.
+    device (str): Where to compute: "cpu", "cuda", "cuda:1", "mps", or "auto" for the device that spaCy uses. A static
+        encoder computes on the CPU.
     RAISES (ValueError): If the device's name has no meaning.
     """
 
     def __init__(
-        self,
-        requested: dict[str, Any],
-        precision: Precision = "auto",
-        kind: str | None = None,
-        device: str = AUTO,
+        self, requested: dict[str, Any], precision: Precision = "auto", kind: str | None = None, device: str = AUTO
     ) -> None:
-        super().__init__(HFObjects(None, None, None, {}, {}), grad_scaler_config={"enabled": False})
+        super().__init__(None)
         self.requested = requested
         self.precision = precision
         self.kind = kind
         self.device_name = check_device(device)
-        self._loaded: LoadedEncoder | None = None
+        # Replaced as a whole, so that no search works with half of two encoders. Both kinds have `source`, `tokenizer`,
+        # `ignored`, `width`, `dtype` and `encode`, and nothing else asks which of them it is.
+        self._loaded: TransformerEncoder | StaticSource | None = None
 
     @property
     def is_loaded(self) -> bool:
-        """Tell whether there are weights.
-
-        RETURNS (bool): False before `load`.
-        """
+        """Whether there are weights: False before `load`."""
         return self._loaded is not None
 
     @property
     def content(self) -> AnySource:
-        """Return the encoder as read, of whichever kind.
-
-        RETURNS (EncoderSource | StaticSource): What an encoder folder holds.
-        RAISES (ValueError): If no encoder has been loaded yet.
-        """
+        """The encoder as read, of whichever kind. As all properties below, it is refused before `load`."""
         return self._in_memory.source
 
     @property
     def source(self) -> EncoderSource:
-        """Return the transformer as read, for training and for what else needs its weights.
-
-        RETURNS (EncoderSource): Weights, tokenizer, settings, fingerprint.
-        RAISES (ValueError): If no encoder has been loaded yet, or it has no transformer.
-        """
+        """The transformer as read, for training and for what else needs its weights. Static encoders are refused."""
         content = self.content
-        if not isinstance(content, EncoderSource):
-            raise ValueError(Errors.E217.format(expected=EncoderSource.kind, found=content.kind))
+        if isinstance(content, StaticSource):
+            raise ValueError(Errors.E217.format(expected=TRANSFORMER, found=content.kind))
         return content
 
     @property
-    def _in_memory(self) -> LoadedEncoder:
+    def _in_memory(self) -> TransformerEncoder | StaticSource:
         if self._loaded is None:
             raise ValueError(Errors.E220)
         return self._loaded
 
     @property
     def settings(self) -> EncoderSettings:
-        """Return the settings in force.
-
-        RETURNS (EncoderSettings): The settings.
-        """
+        """The settings in force."""
         return self.content.settings
 
     @property
     def fingerprint(self) -> str:
-        """Return the hash of everything that decides a vector.
-
-        RETURNS (str): SHA-256, hexadecimal.
-        """
+        """The hash of everything that decides a vector: SHA-256, hexadecimal."""
         return self.content.fingerprint
 
     @property
     def width(self) -> int:
-        """Return the width of the vectors.
-
-        RETURNS (int): The transformer's hidden size, or the width of the table.
-        """
+        """The width of the vectors: the transformer's hidden size, or the width of the table."""
         return self._in_memory.width
 
     @property
     def dtype(self) -> Any:
-        """Return the precision that strings are encoded in.
-
-        RETURNS (dtype): float32 or bfloat16.
-        """
-        return resolve_precision(self.precision, torch.device("cpu")) if self._loaded is None else self._loaded.dtype
+        """The precision that strings are encoded in: float32 or bfloat16, of NumPy or of torch."""
+        return self._in_memory.dtype
 
     def load(self, name: str | Path, *, revision: str | None = None) -> None:
         """Load an encoder from a folder or from the hub.
@@ -142,6 +108,7 @@ class EncoderShim(HFShim):
         RAISES (OSError): If there is no such encoder, or its files are damaged.
         RAISES (ValueError): If it is of another kind than the architecture takes, cannot give the vectors asked for, or
             there is no such device.
+        RAISES (ImportError): If it is no local static encoder, and what computes with transformers is not installed.
         """
         self.set_source(read_encoder(name, revision=revision, requested=self.requested, kind=self.kind))
 
@@ -150,28 +117,25 @@ class EncoderShim(HFShim):
 
         source (EncoderSource | StaticSource): The encoder.
         RAISES (ValueError): If it is of another kind than the architecture takes, or there is no such device.
+        RAISES (ImportError): If a device is named, and what computes with transformers is not installed.
         """
         if self.kind not in (None, source.kind):
             raise ValueError(Errors.E217.format(expected=self.kind, found=source.kind))
         limit_threads()
-        loaded = source.prepare(self.precision, resolve_device(self.device_name))
-        # For libraries that know HFShim. The encoder itself reads what it needs from one attribute.
-        self._hfmodel = source.as_hf_objects()
-        self._model = self._hfmodel.transformer
-        self._loaded = loaded
+        if self.device_name not in (AUTO, "cpu"):
+            # For a static encoder as well: whoever names a device expects to be told if there is none.
+            require_transformers(f"The device '{self.device_name}'")
+            from .transformer import resolve_device
+
+            resolve_device(self.device_name)
+        self._loaded = source.prepare(self.precision, self.device_name)
 
     def unloaded(self) -> Self:
-        """Make an encoder with the same requests and no weights.
-
-        RETURNS (EncoderShim): The new one.
-        """
+        """Make an encoder with the same requests and no weights."""
         return type(self)(dict(self.requested), self.precision, self.kind, self.device_name)
 
     def fixed(self) -> Self:
-        """Make a view of the encoder that stays the same if this one loads other weights or is moved.
-
-        RETURNS (EncoderShim): The view, which shares the weights.
-        """
+        """Make a view, which shares the weights, and stays the same if this one loads other weights or is moved."""
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
         return twin
@@ -187,7 +151,7 @@ class EncoderShim(HFShim):
             texts = [normalize_writing(text) for text in texts]
         if loaded.source.settings.lower_case:
             texts = [text.lower() for text in texts]
-        encode, blocks = loaded.backend.encode_batch_fast, range(0, len(texts), TOKENISED_AT_ONCE)
+        encode, blocks = loaded.tokenizer.encode_batch_fast, range(0, len(texts), TOKENISED_AT_ONCE)
         return [found.ids for start in blocks for found in encode(list(texts[start : start + TOKENISED_AT_ONCE]))]
 
     def is_informative(self, ids: TokenIds) -> bool:
@@ -198,8 +162,8 @@ class EncoderShim(HFShim):
         ids (Sequence[int]): Token ids.
         RETURNS (bool): False if all are special, padding or unknown tokens.
         """
-        special_ids = self._in_memory.special_ids
-        return any(token not in special_ids for token in ids)
+        ignored = self._in_memory.ignored
+        return any(token not in ignored for token in ids)
 
     def encode(self, texts: Sequence[str], *, batch_size: int = 256) -> np.ndarray:
         """Encode strings. Equal strings are encoded once.
@@ -227,46 +191,28 @@ class EncoderShim(HFShim):
         return self._in_memory.encode(tokens, batch_size, normalised=True)
 
     def encode_unscaled(self, texts: Sequence[str], *, batch_size: int = 256) -> np.ndarray:
-        """Encode strings without scaling, for measurements by inner product. Indexes need unit vectors: see `encode`.
-
-        texts (Sequence[str]): The strings.
-        batch_size (int): Strings in one forward pass.
-        RETURNS (ndarray): Shape (n, width), float32, as pooled.
-        """
+        """Encode strings as `encode` does, but without scaling, for measurements by inner product."""
         encoder = self.fixed()
         return encoder._in_memory.encode(encoder.tokenize(texts), batch_size, normalised=False)
 
     def to_device(self, device_type: str, device_id: int) -> None:
-        """Move the copy used for prediction. A static encoder stays where it is.
-
-        device_type (str): "cpu", "gpu" or "mps".
-        device_id (int): Number of the device.
-        """
+        """Move the copy used for prediction to a device that thinc names. A static encoder stays where it is."""
         name = {"gpu": f"cuda:{device_id}"}.get(device_type, device_type)
         if self._loaded is not None:
-            self._loaded = self._loaded.source.prepare(self.precision, torch.device(name))
+            self._loaded = self._loaded.source.prepare(self.precision, name)
 
     def to_bytes(self) -> bytes:
-        """Pack the encoder folder, which is empty if no encoder is loaded.
-
-        RETURNS (bytes): The packed folder.
-        """
-        return pack_encoder(None if self._loaded is None else self.content)
+        """Pack the encoder folder. Without an encoder, there are no bytes."""
+        return b"" if self._loaded is None else pack_encoder(self.content)
 
     def from_bytes(self, bytes_data: bytes) -> EncoderShim:
-        """Load an encoder that `to_bytes` packed.
-
-        bytes_data (bytes): The packed folder.
-        RETURNS (EncoderShim): The shim itself.
-        """
-        source = unpack_encoder(bytes_data)
-        if source is not None:
-            self.set_source(source)
+        """Load an encoder that `to_bytes` packed."""
+        if bytes_data:
+            self.set_source(unpack_encoder(bytes_data))
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        emptied = dict.fromkeys(("_model", "_hfmodel", "_loaded"))
-        return {**self.__dict__, **emptied, "packed": self.to_bytes()}
+        return {**self.__dict__, "_loaded": None, "packed": self.to_bytes()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         packed = state.pop("packed")
@@ -274,13 +220,59 @@ class EncoderShim(HFShim):
         self.from_bytes(packed)
 
 
-def get_encoder(model: NameEncoderModel) -> EncoderShim:
-    """Return the part of a model that holds the weights.
+@with_settings(EncoderSettings, optional=True)
+def build_name_encoder_v1(*, precision: Precision = "auto", device: str = AUTO, **requested: Any) -> NameEncoderModel:
+    """Build a model from strings to unit vectors; its weights come at `initialize` or from a saved pipeline.
 
-    model (Model[list[str], Floats2d]): A model built by `build_name_encoder_v1`.
-    RETURNS (EncoderShim): Its shim.
-    RAISES (ValueError): If it is another kind of model.
+    Registered as `spacy-sapbert.NameEncoder.v1`. Settings that are None come from the encoder folder, its
+    sentence-transformers metadata or the defaults of `EncoderSettings`. A saved pipeline keeps its settings.
     """
+    for name in set(requested).difference(EncoderSettings.model_fields):
+        raise ValueError(explain_unknown(EncoderSettings, name, "the name encoder"))
+    return make_model(EncoderShim(requested, precision, device=device))
+
+
+def build_static_encoder_v1(max_length: int | None = None, normalize_writing: bool | None = None) -> NameEncoderModel:
+    """Build a model from strings to unit vectors that takes static encoders only.
+
+    Registered as `spacy-sapbert.StaticEncoder.v1`. Settings that are None come from the encoder folder.
+    """
+    requested = {"max_length": max_length, "normalize_writing": normalize_writing}
+    return make_model(EncoderShim(requested, "fp32", STATIC))
+
+
+def make_model(encoder: EncoderShim) -> NameEncoderModel:
+    """Make a thinc model of an encoder."""
+    return Model("name_encoder", _forward, shims=[encoder])
+
+
+def _forward(
+    model: NameEncoderModel, names: list[str], is_train: bool
+) -> tuple[Floats2d, Callable[[Floats2d], list[str]]]:
+    """Encode strings. The encoder is trained outside of spaCy's loop, so there is no gradient, and no dropout."""
+
+    def backprop(d_vectors: Floats2d) -> list[str]:
+        raise NotImplementedError(Errors.E221)
+
+    return model.ops.asarray2f(cast(Floats2d, get_encoder(model).encode(names))), backprop
+
+
+def get_encoder(model: NameEncoderModel) -> EncoderShim:
+    """Return the part of a name encoder that holds the weights."""
     if not model.shims or not isinstance(model.shims[0], EncoderShim):
         raise ValueError(Errors.E222.format(name=model.name))
-    return cast(EncoderShim, model.shims[0])
+    return model.shims[0]
+
+
+def make_huggingface_loader(name: str, revision: str | None = None) -> Callable[[NameEncoderModel], None]:
+    """Configure a loader, registered as `spacy-sapbert.HuggingFaceEncoder.v1`.
+
+    name (str): A local folder or a name on the Hugging Face hub.
+    revision (str | None): Branch, tag or commit on the hub.
+    RETURNS (Callable[[Model], None]): Loads weights, tokenizer and settings into a name encoder.
+    """
+    return partial(_load, name=name, revision=revision)
+
+
+def _load(model: NameEncoderModel, *, name: str, revision: str | None) -> None:
+    get_encoder(model).load(name, revision=revision)

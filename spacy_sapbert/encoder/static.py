@@ -11,22 +11,19 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 import srsly
 from safetensors import safe_open
-from spacy_transformers.data_classes import HFObjects
+from safetensors.numpy import save_file
 from tokenizers import Tokenizer
+from typing_extensions import Self
 
 from ..errors import Errors
-from .settings import EncoderSettings
-
-if TYPE_CHECKING:
-    import torch
-
-    from ..types import Precision
-    from .forward import TokenIds
+from ..types import Precision
+from .settings import STATIC, EncoderSettings
+from .token_lists import TokenIds
 
 TABLE_FILE = "model.safetensors"
 TOKENIZER_FILE = "tokenizer.json"
@@ -41,7 +38,7 @@ MODULES = [
 
 @dataclass(frozen=True, eq=False)
 class StaticSource:
-    """A static encoder as read from a folder.
+    """A static encoder as read from a folder, which is ready to encode.
 
     tokenizer (Tokenizer): Cuts strings after `max_length` tokens, without padding and added tokens.
     rows (ndarray): Row n is the vector of token n, divided by its scale; shape (tokens, width), int8.
@@ -60,70 +57,22 @@ class StaticSource:
     fingerprint: str
     ignored: frozenset[int]
     card: bytes | None = None
-    kind: ClassVar[str] = "static"
+    kind: ClassVar[str] = STATIC
+    dtype: ClassVar[np.dtype[Any]] = np.dtype(np.float32)
 
-    def prepare(self, precision: Precision, device: torch.device) -> StaticEncoder:
-        """Prepare the encoder for use.
+    def prepare(self, precision: Precision, device: str) -> Self:
+        """Return the encoder itself: its vectors are float32, and its table stays in the memory of the processor."""
+        return self
 
-        precision (str): Not used: vectors are float32.
-        device (device): Not used: the table stays in the memory of the processor.
-        RETURNS (StaticEncoder): The encoder.
-        """
-        return StaticEncoder(self, self.tokenizer, self.ignored)
-
-    def as_hf_objects(self) -> HFObjects:
-        """Return the container that spacy-transformers uses.
-
-        RETURNS (HFObjects): Empty, because there is no transformer.
-        """
-        return HFObjects(None, None, None, {}, {})
-
-    def write_files(self, folder: Path) -> None:
-        """Write all files of the encoder folder but its manifest.
-
-        folder (Path): The folder.
-        """
-        from safetensors.numpy import save_file
-
-        table = {"rows": np.array(self.rows), "scales": np.array(self.scales)}
-        # Not written into: an encoder may have mapped the present file, perhaps this one.
-        (folder / TABLE_FILE).unlink(missing_ok=True)
-        save_file(table, folder / TABLE_FILE, metadata={"format": "np"})
-        (folder / TOKENIZER_FILE).write_text(self.tokenizer.to_str(), encoding="utf8")
-        if self.settings.normalize_writing:
-            # sentence-transformers has no such step.
-            (folder / "modules.json").unlink(missing_ok=True)
-        else:
-            srsly.write_json(folder / "modules.json", MODULES)
-
-
-class StaticEncoder(NamedTuple):
-    """A static encoder, ready to encode.
-
-    source (StaticSource): The encoder as read.
-    backend (Tokenizer): The tokenizer.
-    special_ids (frozenset[int]): Tokens that say nothing of a string.
-    """
-
-    source: StaticSource
-    backend: Tokenizer
-    special_ids: frozenset[int]
+    @property
+    def source(self) -> Self:
+        """The encoder itself, as nothing but its folder's content is needed to encode."""
+        return self
 
     @property
     def width(self) -> int:
-        """Return the width of the vectors.
-
-        RETURNS (int): The width of the table.
-        """
-        return int(self.source.rows.shape[1])
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Return the precision that strings are encoded in.
-
-        RETURNS (dtype): float32.
-        """
-        return np.dtype(np.float32)
+        """The width of the table and of the vectors."""
+        return int(self.rows.shape[1])
 
     def encode(self, tokens: Sequence[TokenIds], batch_size: int, *, normalised: bool) -> np.ndarray:
         """Encode tokenised strings.
@@ -136,7 +85,7 @@ class StaticEncoder(NamedTuple):
         RETURNS (ndarray): Shape (n, width), float32. A string without a token that counts has a vector of zeros.
         """
         # A plain view, because taking rows of a memmap lasts longer.
-        rows, scales = np.asarray(self.source.rows), self.source.scales
+        rows, scales = np.asarray(self.rows), self.scales
         vectors = np.zeros((len(tokens), self.width), dtype=np.float32)
         if not len(tokens):
             return vectors
@@ -153,16 +102,12 @@ class StaticEncoder(NamedTuple):
                 n = int(np.count_nonzero(lengths[block] > place))
                 found = ids[starts[block[:n]] + place]
                 sums[:n] += rows.take(found, axis=0).astype(np.float32) * scales[found, None]
-            vectors[block] = normalise_sums(sums) if normalised else sums
+            vectors[block] = _normalise(sums) if normalised else sums
         return vectors
 
 
-def normalise_sums(vectors: np.ndarray) -> np.ndarray:
-    """Scale vectors to unit length, however large or small their numbers are.
-
-    vectors (ndarray): Shape (n, width), float32.
-    RETURNS (ndarray): The same shape; vectors of zeros stay as they are.
-    """
+def _normalise(vectors: np.ndarray) -> np.ndarray:
+    """Scale vectors to unit length, however large or small their numbers are. Vectors of zeros stay as they are."""
     # By the largest number first: squares of large and of small numbers are no longer float32.
     largest = np.abs(vectors).max(axis=1, initial=0, keepdims=True)
     vectors = vectors / np.where(largest > 0, largest, 1)
@@ -173,87 +118,19 @@ def normalise_sums(vectors: np.ndarray) -> np.ndarray:
 def read_static(
     table: Path, tokenizer: Path, settings: EncoderSettings, fingerprint: str | None, *, memory_map: bool = True
 ) -> StaticSource:
-    """Read a static encoder.
+    """Read a static encoder. Its ValueErrors are reasons, not whole messages.
 
-    table (Path): The file of the table.
-    tokenizer (Path): The file of the tokenizer.
-    settings (EncoderSettings): The settings in force.
-    fingerprint (str | None): The fingerprint, if the settings are those of the folder; None computes it.
-    memory_map (bool): Map the table from disk instead of reading it.
-    RETURNS (StaticSource): The encoder.
-    RAISES (ValueError): If the files are damaged or do not fit together. The message is a reason, without a code.
+    The fingerprint is computed where it is None. The table is mapped from disk or read.
     """
+    for path in (table, tokenizer):
+        if not path.is_file():
+            raise FileNotFoundError(Errors.E503.format(path=path))
     rows, scales = _read_table(table, memory_map=memory_map)
     try:
         backend = Tokenizer.from_file(str(tokenizer))
     except Exception as error:  # the library raises Exception itself
         raise ValueError(f"{tokenizer.name} is no tokenizer ({error})") from error
     return make_source(backend, rows, scales, settings, fingerprint)
-
-
-def make_source(
-    tokenizer: Tokenizer, rows: np.ndarray, scales: np.ndarray, settings: EncoderSettings, fingerprint: str | None
-) -> StaticSource:
-    """Make a static encoder of its parts.
-
-    tokenizer (Tokenizer): The tokenizer, whose truncation, padding and added tokens are changed.
-    rows (ndarray): The table, int8.
-    scales (ndarray): The scale of each row, float32.
-    settings (EncoderSettings): The settings.
-    fingerprint (str | None): As for `read_static`.
-    RETURNS (StaticSource): The encoder.
-    RAISES (ValueError): If the parts do not fit together.
-    """
-    tokenizer.no_padding()
-    tokenizer.enable_truncation(settings.max_length)
-    tokenizer.post_processor = None  # it adds special tokens
-    n_tokens = tokenizer.get_vocab_size()
-    if rows.ndim != 2 or rows.dtype != np.int8 or scales.dtype != np.float32 or scales.shape != rows.shape[:1]:
-        found = f"{rows.dtype} {rows.shape} and {scales.dtype} {scales.shape}"
-        raise ValueError(f"its rows and scales are {found}, not int8 (tokens, width) and float32 (tokens,)")
-    if len(rows) != n_tokens:
-        raise ValueError(f"its table has {len(rows)} rows, but its tokenizer {n_tokens} tokens")
-    # A sum of this many rows has to be finite as well.
-    with np.errstate(over="ignore"):
-        broken = np.flatnonzero(~np.isfinite(scales * np.float32(128 * settings.max_length)))
-    if len(broken):
-        raise ValueError(f"{len(broken)} rows are not finite, the first that of {tokenizer.id_to_token(broken[0])!r}")
-    ignored = np.flatnonzero(~(rows.any(axis=1) & (scales != 0)))
-    if len(ignored) == len(rows):
-        raise ValueError("all rows of its table are zero")
-    fingerprint = fingerprint or compute_fingerprint(tokenizer, rows, scales, settings)
-    return StaticSource(tokenizer, rows, scales, settings, fingerprint, frozenset(ignored.tolist()))
-
-
-def compute_fingerprint(tokenizer: Tokenizer, rows: np.ndarray, scales: np.ndarray, settings: EncoderSettings) -> str:
-    """Hash everything that determines a vector.
-
-    tokenizer (Tokenizer): The vocabulary and its rules.
-    rows (ndarray): The table.
-    scales (ndarray): The scale of each row.
-    settings (EncoderSettings): The settings.
-    RETURNS (str): SHA-256, hexadecimal.
-    """
-    digest = hashlib.sha256(f"static {rows.shape}\n".encode())
-    digest.update(np.ascontiguousarray(rows).data)
-    digest.update(np.ascontiguousarray(scales, dtype="<f4").data)
-    digest.update(tokenizer.to_str().encode())
-    digest.update(srsly.json_dumps(settings.to_dict(), sort_keys=True).encode())
-    return digest.hexdigest()
-
-
-def check_settings(settings: EncoderSettings) -> None:
-    """Refuse settings without a meaning for a sum of rows.
-
-    settings (EncoderSettings): The settings.
-    RAISES (ValueError): If a setting other than `max_length` and `normalize_writing` has not the only value that
-        describes a static encoder.
-    """
-    own: dict[str, Any] = {"max_length": settings.max_length, "normalize_writing": settings.normalize_writing}
-    for name, value in EncoderSettings(pooling="mean", **own).to_dict().items():
-        if (given := getattr(settings, name)) != value:
-            allowed = f"{json.dumps(value)}, because its vectors are means of rows and its tokenizer decides the rest"
-            raise ValueError(Errors.E404.format(name=name, where=" of a static encoder", value=given, allowed=allowed))
 
 
 def _read_table(path: Path, *, memory_map: bool) -> tuple[np.ndarray, np.ndarray]:
@@ -273,3 +150,64 @@ def _read_table(path: Path, *, memory_map: bool) -> tuple[np.ndarray, np.ndarray
         return np.memmap(path, dtype=np.int8, mode="r", offset=start, shape=tuple(entry["shape"])), scales
     except Exception as error:  # safetensors has errors of its own, and raises others for types that NumPy lacks
         raise ValueError(f"{path.name} holds no table of a static encoder ({error!r})") from error
+
+
+def make_source(
+    tokenizer: Tokenizer, rows: np.ndarray, scales: np.ndarray, settings: EncoderSettings, fingerprint: str | None
+) -> StaticSource:
+    """Make a static encoder of its parts. Truncation, padding and added tokens of the tokenizer are changed.
+
+    Its ValueErrors are reasons, not whole messages.
+    """
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(settings.max_length)
+    tokenizer.post_processor = None  # it adds special tokens
+    n_tokens = tokenizer.get_vocab_size()
+    if rows.ndim != 2 or rows.dtype != np.int8 or scales.dtype != np.float32 or scales.shape != rows.shape[:1]:
+        found = f"{rows.dtype} {rows.shape} and {scales.dtype} {scales.shape}"
+        raise ValueError(f"its rows and scales are {found}, not int8 (tokens, width) and float32 (tokens,)")
+    if len(rows) != n_tokens:
+        raise ValueError(f"its table has {len(rows)} rows, but its tokenizer {n_tokens} tokens")
+    # A sum of this many rows has to be finite as well.
+    with np.errstate(over="ignore"):
+        broken = np.flatnonzero(~np.isfinite(scales * np.float32(128 * settings.max_length)))
+    if len(broken):
+        raise ValueError(f"{len(broken)} rows are not finite, the first that of {tokenizer.id_to_token(broken[0])!r}")
+    ignored = np.flatnonzero(~(rows.any(axis=1) & (scales != 0)))
+    if len(ignored) == len(rows):
+        raise ValueError("all rows of its table are zero")
+    fingerprint = fingerprint or _compute_fingerprint(tokenizer, rows, scales, settings)
+    return StaticSource(tokenizer, rows, scales, settings, fingerprint, frozenset(ignored.tolist()))
+
+
+def _compute_fingerprint(tokenizer: Tokenizer, rows: np.ndarray, scales: np.ndarray, settings: EncoderSettings) -> str:
+    """Hash everything that determines a vector."""
+    digest = hashlib.sha256(f"static {rows.shape}\n".encode())
+    digest.update(np.ascontiguousarray(rows).data)
+    digest.update(np.ascontiguousarray(scales, dtype="<f4").data)
+    digest.update(tokenizer.to_str().encode())
+    digest.update(srsly.json_dumps(settings.to_dict(), sort_keys=True).encode())
+    return digest.hexdigest()
+
+
+def write_static(source: StaticSource, folder: Path) -> None:
+    """Write all files of the encoder folder but its manifest and its card."""
+    table = {"rows": np.array(source.rows), "scales": np.array(source.scales)}
+    # Not written into: an encoder may have mapped the present file, perhaps this one.
+    (folder / TABLE_FILE).unlink(missing_ok=True)
+    save_file(table, folder / TABLE_FILE, metadata={"format": "np"})
+    (folder / TOKENIZER_FILE).write_text(source.tokenizer.to_str(), encoding="utf8")
+    if source.settings.normalize_writing:
+        # sentence-transformers has no such step.
+        (folder / "modules.json").unlink(missing_ok=True)
+    else:
+        srsly.write_json(folder / "modules.json", MODULES)
+
+
+def check_settings(settings: EncoderSettings) -> None:
+    """Refuse settings without a meaning for a sum of rows: all but `max_length` and `normalize_writing` are fixed."""
+    own: dict[str, Any] = {"max_length": settings.max_length, "normalize_writing": settings.normalize_writing}
+    for name, value in EncoderSettings(pooling="mean", **own).to_dict().items():
+        if (given := getattr(settings, name)) != value:
+            allowed = f"{json.dumps(value)}, because its vectors are means of rows and its tokenizer decides the rest"
+            raise ValueError(Errors.E404.format(name=name, where=" of a static encoder", value=given, allowed=allowed))

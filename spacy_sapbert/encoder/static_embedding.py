@@ -1,9 +1,12 @@
-"""The module of sentence-transformers that the `modules.json` of a static encoder names."""
+"""The module of sentence-transformers that the `modules.json` of a static encoder names, by this path."""
 
 from __future__ import annotations
 
 from importlib import import_module
 from typing import Any
+
+from safetensors.numpy import load_file
+from tokenizers import Tokenizer
 
 from ..errors import Errors
 from .static import TABLE_FILE, TOKENIZER_FILE
@@ -17,16 +20,7 @@ class QuantisedStaticEmbedding:
 
     @classmethod
     def load(cls, model_name_or_path: str, **kwargs: Any) -> Any:
-        """Load table and tokenizer.
-
-        model_name_or_path (str): A folder or a hub name.
-        **kwargs (Any): What sentence-transformers passes to all modules.
-        RETURNS (StaticEmbedding): The module, with a table of float32.
-        RAISES (FileNotFoundError): If there is no table or no tokenizer.
-        """
-        from safetensors.numpy import load_file
-        from tokenizers import Tokenizer
-
+        """Load the module `StaticEmbedding`, whose table is float32, from a folder or the hub."""
         try:
             modules = import_module("sentence_transformers.sentence_transformer.modules")
         except ImportError:  # its place in earlier versions
@@ -38,7 +32,5 @@ class QuantisedStaticEmbedding:
             if path is None:
                 raise FileNotFoundError(Errors.E503.format(path=f"{model_name_or_path}/{name}"))
             paths.append(path)
-        table = load_file(paths[0])
-        return modules.StaticEmbedding(
-            Tokenizer.from_file(paths[1]), embedding_weights=table["rows"] * table["scales"][:, None]
-        )
+        table, tokenizer = load_file(paths[0]), Tokenizer.from_file(paths[1])
+        return modules.StaticEmbedding(tokenizer, embedding_weights=table["rows"] * table["scales"][:, None])

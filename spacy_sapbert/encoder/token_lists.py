@@ -8,6 +8,9 @@ from itertools import chain
 import numpy as np
 from typing_extensions import Self
 
+# The token ids of one string.
+TokenIds = Sequence[int] | np.ndarray
+
 
 class TokenLists(Sequence[np.ndarray]):
     """The token ids of many strings.
@@ -22,58 +25,29 @@ class TokenLists(Sequence[np.ndarray]):
 
     @classmethod
     def make(cls, lists: Sequence[Sequence[int]]) -> Self:
-        """Copy lists of token ids.
-
-        lists (Sequence[Sequence[int]]): The token ids of each string.
-        RETURNS (TokenLists): The same in two arrays.
-        """
+        """Copy the token ids of each string."""
         lengths = np.fromiter(map(len, lists), dtype=np.int64, count=len(lists))
         ids = np.fromiter(chain.from_iterable(lists), dtype="<i4", count=int(lengths.sum()))
         return cls(ids, lengths.cumsum())
 
     @classmethod
     def join(cls, parts: Iterable[TokenLists]) -> Self:
-        """Join the token ids of several groups of strings.
-
-        parts (Iterable[TokenLists]): The groups, in their order.
-        RETURNS (TokenLists): All strings.
-        """
+        """Join the token ids of several groups of strings, in their order."""
         parts = [cls.make([]), *parts]
         before = np.cumsum([0, *(len(part.ids) for part in parts[:-1])])
         ends = [part.ends + start for part, start in zip(parts, before, strict=True)]
         return cls(np.concatenate([part.ids for part in parts]), np.concatenate(ends))
 
-    @property
-    def starts(self) -> np.ndarray:
-        """Return where each string starts in the token ids.
-
-        RETURNS (ndarray): int64.
-        """
-        return np.concatenate([np.zeros(1, dtype=np.int64), self.ends[:-1]])[: len(self)]
-
     def take(self, rows: np.ndarray) -> TokenLists:
-        """Copy the token ids of some strings.
-
-        rows (ndarray): Which strings.
-        RETURNS (TokenLists): Their token ids.
-        """
-        starts = self.starts[rows]
+        """Copy the token ids of some strings."""
+        starts = np.where(rows > 0, self.ends[rows - 1], 0)
         lengths = self.ends[rows] - starts
         ends = lengths.cumsum()
         places = np.arange(int(lengths.sum())) + np.repeat(starts - (ends - lengths), lengths)
         return TokenLists(self.ids[places], ends)
 
     def __len__(self) -> int:
-        """Return the number of strings.
-
-        RETURNS (int): Strings.
-        """
         return len(self.ends)
 
     def __getitem__(self, row: int) -> np.ndarray:  # type: ignore[override]  # no slices
-        """Return the token ids of a string.
-
-        row (int): Which string.
-        RETURNS (ndarray): Its token ids, int32.
-        """
         return self.ids[self.ends[row - 1] if row else 0 : self.ends[row]]

@@ -1,155 +1,208 @@
-"""An encoder that is a transformer: as read from a folder, and ready to encode."""
+"""An encoder that is a transformer: its device and precision, the forward pass, and the weights.
+
+This module and `transformer_folder` are the only ones of the package that need torch and transformers.
+"""
 
 from __future__ import annotations
 
 import copy
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple, get_args
 
 import numpy as np
 import srsly
 import torch
-from spacy_transformers.data_classes import HFObjects
+from thinc.api import get_torch_default_device
 from tokenizers import Tokenizer
 
-from .forward import TokenIds, forward, normalise
-from .precision import resolve_precision
-from .sentence_transformers import write_metadata
-from .settings import EncoderSettings
+from ..errors import Errors
+from ..types import Pooling, Precision
+from .settings import ADAPTED, AUTO, TRANSFORMER, EncoderSettings, check_device
+from .token_lists import TokenIds
 
 if TYPE_CHECKING:
     from transformers.modeling_utils import PreTrainedModel
     from transformers.tokenization_utils_fast import PreTrainedTokenizerFast
 
-    from ..types import Precision
+FASTEST_FIRST = ("cuda", "mps", "cpu")
+# What "auto" means in this process: the last of these devices or, if there is none, the device that spaCy uses.
+_chosen: list[torch.device] = []
+
+
+def list_devices() -> list[str]:
+    """List the devices of this machine that PyTorch can use; "cuda" stands for the GPU that is current."""
+    gpus = [f"cuda:{number}" for number in range(torch.cuda.device_count())]
+    return ["cpu", *(["cuda", *gpus] if gpus else []), *(["mps"] if torch.backends.mps.is_available() else [])]
+
+
+def find_fastest() -> str:
+    """Find the device that is likely to compute fastest."""
+    there = list_devices()
+    return next(name for name in FASTEST_FIRST if name in there)
+
+
+def resolve_device(name: str) -> torch.device:
+    """Find the device that a setting names.
+
+    "auto" is the device of `use_device` or, without it, the one that spaCy uses: the CPU, or the GPU after
+    `spacy.require_gpu()`.
+    """
+    if check_device(name) == AUTO:
+        return find_chosen() or get_torch_default_device()
+    there = list_devices()
+    if name not in there:
+        raise ValueError(Errors.E206.format(name=name, there=", ".join(there), version=torch.__version__))
+    return torch.device(name)
+
+
+def find_chosen() -> torch.device | None:
+    """Find the device that `use_device` has set, if any."""
+    return _chosen[-1] if _chosen else None
+
+
+@contextmanager
+def use_device(device: torch.device) -> Iterator[None]:
+    """Let "auto" mean a device in this process, for commands that encode."""
+    _chosen.append(device)
+    try:
+        yield
+    finally:
+        _chosen.pop()
+
+
+def resolve_precision(precision: Precision, device: torch.device) -> torch.dtype:
+    """Choose the data type of the forward pass: for "auto", bf16 where it is not emulated, which would be slower."""
+    if precision not in get_args(Precision):
+        allowed = f"one of {', '.join(get_args(Precision))}"
+        where = " of the encoder"
+        raise ValueError(Errors.E404.format(name="precision", where=where, value=precision, allowed=allowed))
+    if precision == "auto":
+        return torch.bfloat16 if _has_bf16(device) else torch.float32
+    return torch.bfloat16 if precision == "bf16" else torch.float32
+
+
+def _has_bf16(device: torch.device) -> bool:
+    if device.type == "cuda":
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    if device.type == "cpu":
+        return bool(torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported())
+    return False
+
+
+def forward(
+    transformer: torch.nn.Module,
+    batch: Sequence[TokenIds],
+    settings: EncoderSettings,
+    *,
+    pad_id: int,
+    device: torch.device,
+) -> torch.Tensor:
+    """Pad a batch as its settings say, run the transformer and pool: float32, shape (batch, width), not normalised.
+
+    Training and prediction share this function.
+    """
+    longest = settings.pad_to_length or max(len(ids) for ids in batch)
+    lengths = np.fromiter((len(ids) for ids in batch), dtype=np.int64, count=len(batch))
+    real = np.arange(longest) < lengths[:, None]
+    padded_ids = np.full(real.shape, pad_id, dtype=np.int64)
+    padded_ids[real] = np.fromiter(chain.from_iterable(batch), dtype=np.int64, count=int(lengths.sum()))
+    ids = torch.from_numpy(padded_ids).to(device)
+    mask = torch.from_numpy(real.astype(np.int64)).to(device)
+    seen = mask if settings.attention_mask else torch.ones_like(mask)
+    output = transformer(input_ids=ids, attention_mask=seen)
+    return pool(output[0], mask, settings.pooling, getattr(output, "pooler_output", None))
+
+
+def pool(
+    hidden: torch.Tensor, mask: torch.Tensor, pooling: Pooling, pooler_output: torch.Tensor | None = None
+) -> torch.Tensor:
+    """Reduce the hidden states of each string, shape (batch, length, width), to one vector, in float32."""
+    if pooling == "pooler":
+        assert pooler_output is not None  # the folder reader refuses such an encoder without a pooler
+        return pooler_output.float()
+    if pooling == "cls":
+        return hidden[:, 0].float()
+    if pooling == "mean_all_tok":
+        return hidden.float().mean(dim=1)
+    weights = mask.unsqueeze(-1).float()
+    return (hidden.float() * weights).sum(dim=1) / weights.sum(dim=1).clamp(min=1.0)
+
+
+def normalise(vectors: torch.Tensor) -> torch.Tensor:
+    """Scale vectors to unit length, so that inner products are cosines."""
+    return torch.nn.functional.normalize(vectors, dim=-1)
 
 
 @dataclass(frozen=True)
 class EncoderSource:
-    """A transformer as read from a folder or a hub: weights in their own precision, tokenizer, settings.
+    """A transformer as read from a folder or a hub. The weights are in their own precision, in evaluation mode."""
 
-    transformer (PreTrainedModel): In evaluation mode. Its pooler is removed unless the pooling needs it.
-    tokenizer (PreTrainedTokenizerFast): The tokenizer.
-    settings (EncoderSettings): The settings in force.
-    fingerprint (str): SHA-256 over weights, vocabulary and settings: equal fingerprints, equal vectors.
-    vocabulary (bytes | None): The file that a slow tokenizer is made of, where the fast one can only copy it
-        (SentencePiece: XLM-R, ALBERT, DeBERTa). Kept because the folder it came from may be gone when it is saved.
-    card (bytes | None): The folder's README.md, which is saved with the encoder.
-    """
-
-    transformer: PreTrainedModel
+    transformer: PreTrainedModel  # its pooler is removed unless the pooling needs it
     tokenizer: PreTrainedTokenizerFast
     settings: EncoderSettings
-    fingerprint: str
+    fingerprint: str  # SHA-256 over weights, vocabulary and settings: equal fingerprints, equal vectors
+    # The file that a slow tokenizer is made of, where the fast one can only copy it (SentencePiece: XLM-R, ALBERT,
+    # DeBERTa). Kept because the folder it came from may be gone when it is saved.
     vocabulary: bytes | None = None
-    card: bytes | None = None
-    kind: ClassVar[str] = "transformer"
+    card: bytes | None = None  # the folder's README.md, which is saved with the encoder
 
-    def prepare(self, precision: Precision, device: torch.device) -> TransformerEncoder:
-        """Prepare the encoder for use.
+    @property
+    def kind(self) -> str:
+        """The kind of encoder: with or without a bottleneck adapter, which the library `adapters` has added."""
+        return ADAPTED if hasattr(self.transformer, "adapters_config") else TRANSFORMER
 
-        precision (str): "fp32", "bf16" or "auto".
-        device (device): Where to compute.
-        RETURNS (TransformerEncoder): The encoder. The weights as read stay as they are, for saving.
-        """
-        dtype = resolve_precision(precision, device)
+    def prepare(self, precision: Precision, device: str) -> TransformerEncoder:
+        """Prepare the encoder for use on a device. The weights as read stay as they are, for saving."""
+        place = resolve_device(device)
+        dtype = resolve_precision(precision, place)
         inference: torch.nn.Module = self.transformer
-        if self.transformer.dtype != dtype or self.transformer.device != device:
-            inference = copy.deepcopy(inference).to(device=device, dtype=dtype)
+        if self.transformer.dtype != dtype or self.transformer.device != place:
+            inference = copy.deepcopy(inference).to(device=place, dtype=dtype)
         # Truncation is fixed in a copy of the tokenizer: setting it at every call is not safe between threads.
-        backend = Tokenizer.from_str(self.tokenizer.backend_tokenizer.to_str())
-        backend.no_padding()
-        backend.enable_truncation(self.settings.max_length)
-        special_ids = frozenset(self.tokenizer.all_special_ids)  # the unknown token is one of them
-        return TransformerEncoder(self, inference.eval(), backend, special_ids, dtype, device)
-
-    def write_files(self, folder: Path) -> None:
-        """Write all files of the encoder folder but its manifest.
-
-        folder (Path): The folder.
-        """
-        self.transformer.save_pretrained(folder, safe_serialization=True)
-        self.write_tokenizer(folder)
-        write_metadata(folder, self.settings, self.transformer.config.hidden_size)
-
-    def write_tokenizer(self, folder: Path) -> None:
-        """Write the files of the tokenizer.
-
-        folder (Path): The folder.
-        """
-        self.tokenizer.save_pretrained(folder)
-        if self.vocabulary is not None:
-            (folder / self.tokenizer.vocab_files_names["vocab_file"]).write_bytes(self.vocabulary)
-
-    def as_hf_objects(self) -> HFObjects:
-        """Return the parts in the container that spacy-transformers uses.
-
-        RETURNS (HFObjects): Tokenizer and transformer.
-        """
-        return HFObjects(self.tokenizer, self.transformer, None, {}, {})
+        tokenizer = Tokenizer.from_str(self.tokenizer.backend_tokenizer.to_str())
+        tokenizer.no_padding()
+        tokenizer.enable_truncation(self.settings.max_length)
+        ignored = frozenset(self.tokenizer.all_special_ids)  # the unknown token is one of them
+        return TransformerEncoder(self, inference.eval(), tokenizer, ignored, dtype, place)
 
 
 class TransformerEncoder(NamedTuple):
-    """A transformer, ready to encode.
-
-    source (EncoderSource): The encoder as read.
-    inference (Module): The weights in the precision and on the device of the forward pass.
-    backend (Tokenizer): The tokenizer.
-    special_ids (frozenset[int]): Special, padding and unknown tokens.
-    dtype (dtype): The precision.
-    device (device): Where to compute.
-    """
+    """A transformer, ready to encode."""
 
     source: EncoderSource
-    inference: torch.nn.Module
-    backend: Tokenizer
-    special_ids: frozenset[int]
+    inference: torch.nn.Module  # the weights in the precision and on the device of the forward pass
+    tokenizer: Tokenizer  # truncates, without padding
+    ignored: frozenset[int]  # special, padding and unknown tokens
     dtype: torch.dtype
     device: torch.device
 
     @property
     def width(self) -> int:
-        """Return the width of the vectors.
-
-        RETURNS (int): The transformer's hidden size.
-        """
+        """The transformer's hidden size."""
         return int(self.source.transformer.config.hidden_size)
 
     def encode(self, tokens: Sequence[TokenIds], batch_size: int, *, normalised: bool) -> np.ndarray:
-        """Encode tokenised strings, sorted by length, so that few batches need padding.
-
-        tokens (Sequence[Sequence[int]]): Token ids of each string.
-        batch_size (int): Strings in one forward pass.
-        normalised (bool): Whether to scale the vectors to unit length.
-        RETURNS (ndarray): Shape (n, width), float32.
-        """
+        """Encode tokenised strings, sorted by length, so that few batches need padding."""
         vectors = np.empty((len(tokens), self.width), dtype=np.float32)
         order = sorted(range(len(tokens)), key=lambda row: len(tokens[row]))
-        for start in range(0, len(order), batch_size):
-            rows = order[start : start + batch_size]
-            vectors[rows] = self._forward([tokens[row] for row in rows], normalised=normalised)
-        return vectors
-
-    def _forward(self, batch: Sequence[TokenIds], *, normalised: bool) -> np.ndarray:
-        pad_id = self.source.tokenizer.pad_token_id or 0
+        settings, pad_id = self.source.settings, self.source.tokenizer.pad_token_id or 0
         with torch.inference_mode():
-            pooled = forward(self.inference, batch, self.source.settings, pad_id=pad_id, device=self.device)
-            return (normalise(pooled) if normalised else pooled).cpu().numpy()
+            for start in range(0, len(order), batch_size):
+                rows = order[start : start + batch_size]
+                batch = [tokens[row] for row in rows]
+                pooled = forward(self.inference, batch, settings, pad_id=pad_id, device=self.device)
+                vectors[rows] = (normalise(pooled) if normalised else pooled).cpu().numpy()
+        return vectors
 
 
 def compute_fingerprint(
     transformer: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, settings: EncoderSettings
 ) -> str:
-    """Hash everything that determines a vector.
-
-    transformer (PreTrainedModel): The weights.
-    tokenizer (PreTrainedTokenizerFast): The vocabulary and its rules.
-    settings (EncoderSettings): Pooling, length, casing, padding.
-    RETURNS (str): SHA-256, hexadecimal.
-    """
+    """Hash everything that determines a vector: weights, vocabulary and its rules, settings."""
     digest = hashlib.sha256()
     for key, tensor in sorted(transformer.state_dict().items()):
         digest.update(f"{key} {tensor.dtype} {tuple(tensor.shape)}\n".encode())

@@ -22,7 +22,7 @@ from .retriever import Retriever
 from .token_rows import encode_groups, group_by_tokens, make_row_table, warn_of_unsayable
 
 if TYPE_CHECKING:
-    from ..encoder import EncoderShim
+    from ..encoder.shim import EncoderShim
     from ..index import ExactIndex
     from ..terminology import Terminology
 

@@ -221,7 +221,7 @@ def test_a_loss_that_is_no_number_is_refused(make_nlp, encoder_folder):
 
 def test_it_learns_and_decides_on_its_device(monkeypatch, make_nlp, encoder_folder):
     expected = decisions(make_trained(make_nlp, encoder_folder)[0](TEXT))
-    monkeypatch.setattr("spacy_sapbert.encoder.device.list_devices", lambda: ["cpu", "mps"])
+    monkeypatch.setattr("spacy_sapbert.encoder.transformer.list_devices", lambda: ["cpu", "mps"])
     with FakeDevice("mps") as fake:
         nlp, reranker = make_trained(make_nlp, encoder_folder, device="mps")
         model = reranker.second_stage._model
@@ -229,7 +229,7 @@ def test_it_learns_and_decides_on_its_device(monkeypatch, make_nlp, encoder_fold
         assert decisions(nlp(TEXT)) == expected
         data = pickle.dumps(reranker.second_stage)
         assert all(fake.holds(weights) for weights in pickle.loads(data)._model.parameters())
-    monkeypatch.setattr("spacy_sapbert.encoder.device.list_devices", lambda: ["cpu"])
+    monkeypatch.setattr("spacy_sapbert.encoder.transformer.list_devices", lambda: ["cpu"])
     with pytest.raises(ValueError, match=r"^\[E206\] There is no device 'mps'.*second_stage"):
         pickle.loads(data)
 

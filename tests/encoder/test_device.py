@@ -9,8 +9,8 @@ import torch
 from fake_device import SECOND, FakeDevice, pretend_gpus
 from spacy.util import load_config_from_str
 
-from spacy_sapbert.encoder import EncoderShim, build_name_encoder_v1, get_encoder
-from spacy_sapbert.encoder.device import find_fastest, list_devices, resolve_device, use_device
+from spacy_sapbert.encoder.shim import EncoderShim, build_name_encoder_v1, get_encoder
+from spacy_sapbert.encoder.transformer import find_fastest, list_devices, resolve_device, use_device
 
 TEXTS = ["heart attack", "cold", "", "common cold"]
 
@@ -37,7 +37,7 @@ def test_the_fastest_device(monkeypatch, gpus, has_mps, fastest):
 
 
 def test_auto_is_the_device_that_spacy_uses(monkeypatch):
-    monkeypatch.setattr("thinc.api.get_torch_default_device", lambda: torch.device("cuda:3"))
+    monkeypatch.setattr("spacy_sapbert.encoder.transformer.get_torch_default_device", lambda: torch.device("cuda:3"))
     assert resolve_device("auto") == torch.device("cuda:3")
     with use_device(torch.device("cpu")):
         assert resolve_device("auto") == torch.device("cpu")
@@ -83,15 +83,6 @@ def test_the_fake_device_is_as_strict_as_a_real_one():
         with pytest.raises(TypeError, match="numpy"):
             there.numpy()
         assert (there @ there).cpu().numpy().tolist() == [[2, 2], [2, 2]]
-
-
-def test_weights_go_to_the_meta_device(encoder_folder):
-    encoder = load(encoder_folder)
-    with use_device(torch.device("meta")):
-        moved = load(encoder_folder)
-        unmoved = load(encoder_folder, device="cpu")
-    assert {weights.device.type for weights in moved._in_memory.inference.parameters()} == {"meta"}
-    assert (unmoved.encode(TEXTS) == encoder.encode(TEXTS)).all()
 
 
 def test_copies_keep_the_device(monkeypatch, encoder_folder):

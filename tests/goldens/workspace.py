@@ -16,7 +16,7 @@ from thinc.api import Config
 from goldens.commands import CONFIGS, DEMO_SENTENCES, OPEN_ENCODER, call
 from goldens.inputs import SEED, draw_misspelt, write_mentions, write_release
 from goldens.values import read_lines
-from spacy_sapbert.encoder import make_huggingface_loader
+from spacy_sapbert.encoder.shim import make_huggingface_loader
 from spacy_sapbert.terminology import Terminology
 
 MODEL = {"@architectures": "spacy-sapbert.NameEncoder.v1", "precision": "fp32"}

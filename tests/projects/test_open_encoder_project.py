@@ -9,7 +9,7 @@ from conftest import make_encoder_folder
 from thinc.api import Config
 from weasel.util import load_project_config
 
-from spacy_sapbert.encoder import EncoderShim
+from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.terminology import TerminologyBuilder
 from training.cli import app
 from training.data.run_folder import RunFolder

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from project_scripts import find_scripts, import_scripts
 
-from spacy_sapbert.encoder import EncoderShim
+from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.index import ExactIndex
 from training.data.task import LinkingTask
 from training.evaluation.measure import measure_linking

@@ -18,8 +18,8 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 from typer.testing import CliRunner
 from weasel.util import load_project_config
 
-from spacy_sapbert.encoder import write_static_encoder
 from training.cli import app as training_cli
+from training.encoders.quantisation import write_static_encoder
 
 # A few annotations are all right, or all wrong.
 pytestmark = pytest.mark.filterwarnings("ignore:.*W454")

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from spacy.tokens import Doc, Span
 
-from spacy_sapbert.encoder import EncoderShim
+from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.index import ExactIndex, ScannIndex
 from spacy_sapbert.retrieval.edits import with_names, with_removed
 from spacy_sapbert.retrieval.filters import ConceptFilter

@@ -8,7 +8,7 @@ import random
 import numpy as np
 import pytest
 
-from spacy_sapbert.encoder import EncoderShim
+from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.files import list_files
 from spacy_sapbert.index import ExactIndex, ScannIndex
 from spacy_sapbert.retrieval.filters import ConceptFilter

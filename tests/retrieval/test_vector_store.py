@@ -8,7 +8,7 @@ import spacy
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from spacy_sapbert.encoder import EncoderShim, make_huggingface_loader
+from spacy_sapbert.encoder.shim import EncoderShim, make_huggingface_loader
 from spacy_sapbert.index import ExactIndex
 from spacy_sapbert.retrieval.keys import KEY_DTYPE, find_keys
 from spacy_sapbert.retrieval.retriever import Retriever

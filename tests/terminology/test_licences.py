@@ -9,7 +9,7 @@ from spacy.cli.package import package
 from spacy.util import load_model_from_config
 from thinc.api import Config
 
-from spacy_sapbert.encoder import make_huggingface_loader
+from spacy_sapbert.encoder.shim import make_huggingface_loader
 from spacy_sapbert.terminology import read_rrf
 from spacy_sapbert.terminology.licences import add_sources
 

@@ -12,7 +12,8 @@ from safetensors.torch import load_file
 from transformers import AutoModel, AutoTokenizer
 from typer.testing import CliRunner
 
-from spacy_sapbert.encoder import EncoderShim, read_encoder
+from spacy_sapbert.encoder.folder import read_encoder
+from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.encoder.transformer import compute_fingerprint
 from spacy_sapbert.terminology import TerminologyBuilder
 from training.cli import app

@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import load_file
 from small_runs import assert_same, final_weights, losses, make, pairs, start, terminology
 
-from spacy_sapbert.encoder.forward import forward
+from spacy_sapbert.encoder.transformer import forward
 from training.data.run_lock import LOCK_FILE
 from training.engine.checkpoint import STATE_FILE, list_checkpoints
 from training.engine.finite import NotFiniteError, check_gradients

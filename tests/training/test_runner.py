@@ -22,7 +22,8 @@ from small_runs import (
 )
 from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel
 
-from spacy_sapbert.encoder import EncoderShim, read_encoder
+from spacy_sapbert.encoder.folder import read_encoder
+from spacy_sapbert.encoder.shim import EncoderShim
 from training.data.pairs import load_pairs
 from training.data.pairs_text import read_pairs_text
 from training.data.run_folder import RunFolder

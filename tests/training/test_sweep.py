@@ -6,7 +6,7 @@ import pytest
 import srsly
 from scipy.stats import ttest_rel
 
-from spacy_sapbert.encoder import EncoderShim
+from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.terminology import TerminologyBuilder
 from training.cli.application import parse_seeds
 from training.data.run_folder import RunReport

@@ -8,7 +8,7 @@ import pytest
 import srsly
 from typer.testing import CliRunner
 
-from spacy_sapbert.encoder import EncoderShim
+from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.terminology import Terminology, TerminologyBuilder
 from training.cli import app
 from training.data.run_folder import RunReport

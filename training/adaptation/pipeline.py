@@ -9,7 +9,7 @@ from typing import Any
 import spacy
 from spacy.language import Language
 
-from spacy_sapbert.encoder import EncoderSource
+from spacy_sapbert.encoder.settings import TRANSFORMER
 from spacy_sapbert.files import fill_folder
 from spacy_sapbert.linker import SapbertLinker
 
@@ -35,7 +35,7 @@ def open_pipeline(path: str | Path, linker: str) -> tuple[Language, SapbertLinke
         reason = f"it has no linker '{linker}'. Its components are {', '.join(nlp.component_names) or 'none'}: name one"
         raise ValueError(Errors.E850.format(path=path, reason=reason))
     kind = found.get_snapshot().encoder.content.kind
-    if kind != EncoderSource.kind:
+    if kind != TRANSFORMER:
         reason = (
             f"the encoder of '{linker}' is of the kind '{kind}', which can't be trained further. Give the linker a "
             "transformer, `linker.initialize(encoder=...)` with a folder such as projects/open_encoder/model, save the "

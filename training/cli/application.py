@@ -75,7 +75,8 @@ def choose_device(name: str) -> AbstractContextManager[None]:
     RETURNS (AbstractContextManager[None]): Ends the choice.
     RAISES (ValueError): If it is no name of a device, or there is no such device.
     """
-    from spacy_sapbert.encoder.device import AUTO, find_fastest, resolve_device, use_device
+    from spacy_sapbert.encoder.settings import AUTO
+    from spacy_sapbert.encoder.transformer import find_fastest, resolve_device, use_device
 
     chosen = resolve_device(find_fastest() if name == AUTO else name)
     # Not "cpu" for "auto": accelerate knows other devices, and its launcher has options of its own.

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from spacy_sapbert.encoder import EncoderShim
+from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.terminology import Terminology
 
 from ..errors import Errors

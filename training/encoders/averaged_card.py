@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 
 import srsly
 
-from spacy_sapbert.encoder import EncoderShim, EncoderSource
+from spacy_sapbert.encoder.shim import EncoderShim
+from spacy_sapbert.encoder.transformer import EncoderSource
 
 from ..data.run_folder import list_versions
 from .card import COMMON_TAGS, PROJECT, CardFacts, CardNotes, compose_card, describe_base, describe_folder

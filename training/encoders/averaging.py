@@ -12,7 +12,10 @@ from typing import Any
 import torch
 from tokenizers import Tokenizer
 
-from spacy_sapbert.encoder import EncoderShim, EncoderSource, read_encoder
+from spacy_sapbert.encoder.folder import read_encoder
+from spacy_sapbert.encoder.settings import TRANSFORMER
+from spacy_sapbert.encoder.shim import EncoderShim
+from spacy_sapbert.encoder.transformer import EncoderSource
 
 from ..errors import Errors
 from .averaged_card import Ingredient, write_averaged_card
@@ -117,7 +120,7 @@ def _load(name: str) -> EncoderShim:
         raise ValueError(Errors.E671.format(encoders=repr(folder), reason=reason))
     encoder = EncoderShim({}, "fp32", device="cpu")
     try:
-        encoder.set_source(read_encoder(folder, kind=EncoderSource.kind))
+        encoder.set_source(read_encoder(folder, kind=TRANSFORMER))
     except ValueError as error:
         raise ValueError(Errors.E671.format(encoders=repr(folder), reason=str(error).rstrip("."))) from error
     return encoder

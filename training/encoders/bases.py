@@ -9,7 +9,7 @@ from pathlib import Path
 
 from thinc.api import Config
 
-from spacy_sapbert.encoder import EncoderShim
+from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.types import Pooling, Precision
 
 from ..errors import Errors

@@ -9,10 +9,10 @@ from typing import Any
 
 import torch
 
-from spacy_sapbert.encoder import ENCODER_FILE, AnySource, EncoderShim, EncoderSource, write_encoder
-from spacy_sapbert.encoder.adapted import AdaptedSource, is_adapted
-from spacy_sapbert.encoder.folder import CARD_FILE
-from spacy_sapbert.encoder.transformer import compute_fingerprint
+from spacy_sapbert.encoder.folder import CARD_FILE, AnySource, write_encoder
+from spacy_sapbert.encoder.settings import ENCODER_FILE
+from spacy_sapbert.encoder.shim import EncoderShim
+from spacy_sapbert.encoder.transformer import EncoderSource, compute_fingerprint
 from spacy_sapbert.files import fill_folder
 
 from ..errors import Errors
@@ -32,9 +32,9 @@ def as_encoder(transformer: torch.nn.Module, base: EncoderShim) -> EncoderShim:
     frozen: Any = copy.deepcopy(transformer).cpu().eval().requires_grad_(False)
     encoder = EncoderShim({}, base.precision, device=base.device_name)
     fingerprint = compute_fingerprint(frozen, base.source.tokenizer, base.settings)
-    source, kind = base.source, AdaptedSource if is_adapted(frozen) else EncoderSource
+    source = base.source
     # Without the base's card, which does not describe these weights.
-    encoder.set_source(kind(frozen, source.tokenizer, source.settings, fingerprint, source.vocabulary))
+    encoder.set_source(EncoderSource(frozen, source.tokenizer, source.settings, fingerprint, source.vocabulary))
     return encoder
 
 

@@ -10,9 +10,8 @@ import numpy as np
 import torch
 from accelerate import Accelerator
 
-from spacy_sapbert.encoder import EncoderSettings
-from spacy_sapbert.encoder.forward import forward
-from spacy_sapbert.encoder.precision import resolve_precision
+from spacy_sapbert.encoder.settings import EncoderSettings
+from spacy_sapbert.encoder.transformer import forward, resolve_precision
 
 from .finite import check_finite
 from .random_state import get_random_states, list_devices, set_random_states

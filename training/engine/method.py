@@ -13,8 +13,9 @@ import polars as pl
 import torch
 from accelerate import Accelerator
 
-from spacy_sapbert.encoder import EncoderShim, EncoderSource
+from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.encoder.token_lists import TokenLists
+from spacy_sapbert.encoder.transformer import EncoderSource
 
 from ..data.run_folder import RunFolder, RunReport
 from ..data.tokens import tokenise_once

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from spacy_sapbert.encoder import EncoderSource
+from spacy_sapbert.encoder.transformer import EncoderSource
 
 
 class Model(torch.nn.Module):

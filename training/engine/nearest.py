@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from spacy_sapbert.encoder.device import resolve_device
+from spacy_sapbert.encoder.transformer import resolve_device
 from spacy_sapbert.index import exact_search, make_scann_index
 from spacy_sapbert.progress import show_phase
 

@@ -13,7 +13,7 @@ import torch.distributed
 from accelerate import Accelerator
 from accelerate.utils import InitProcessGroupKwargs
 
-from spacy_sapbert.encoder.device import find_chosen, use_device
+from spacy_sapbert.encoder.transformer import find_chosen, use_device
 
 from ..errors import Errors
 

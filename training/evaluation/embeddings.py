@@ -9,7 +9,7 @@ from uuid import uuid4
 import numpy as np
 import srsly
 
-from spacy_sapbert.encoder import EncoderShim
+from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.files import save_array
 from spacy_sapbert.progress import show_progress
 

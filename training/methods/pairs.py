@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import polars as pl
 
-from spacy_sapbert.encoder import EncoderShim
+from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.encoder.token_lists import TokenLists
 from spacy_sapbert.terminology import Terminology
 

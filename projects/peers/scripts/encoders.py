@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from training.encoders.bases import find_base
 
 if TYPE_CHECKING:
-    from spacy_sapbert.encoder import EncoderShim
+    from spacy_sapbert.encoder.shim import EncoderShim
     from spacy_sapbert.types import Precision
 
 PACKAGES = ("spacy-sapbert", "torch", "transformers", "tokenizers", "scann", "scikit-learn", "scipy", "numpy")
@@ -20,7 +20,7 @@ def load_encoder(name: str, precision: Precision) -> EncoderShim:
     precision (str): "fp32", "bf16" or "auto".
     RETURNS (EncoderShim): The encoder.
     """
-    from spacy_sapbert.encoder import EncoderShim
+    from spacy_sapbert.encoder.shim import EncoderShim
 
     base = find_base(name)
     assert base.name is not None

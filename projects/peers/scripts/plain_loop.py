@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 if TYPE_CHECKING:
-    from spacy_sapbert.encoder import EncoderSource
+    from spacy_sapbert.encoder.transformer import EncoderSource
 
 NAMES_AT_ONCE = 2048
 LENGTH = 25
@@ -48,7 +48,7 @@ class PlainLoop:
         return rows, np.take_along_axis(products, rows, axis=1)
 
     def _encode(self, texts: Sequence[str]) -> np.ndarray:
-        from spacy_sapbert.encoder.forward import normalise, pool
+        from spacy_sapbert.encoder.transformer import normalise, pool
 
         settings = self._source.settings
         if settings.lower_case:

@@ -14,7 +14,7 @@ import typer
 from measuring import Ranking, measure_tasks, peak_memory, start, write_measurement
 
 if TYPE_CHECKING:
-    from spacy_sapbert.encoder import EncoderShim
+    from spacy_sapbert.encoder.shim import EncoderShim
     from spacy_sapbert.index import ExactIndex
 
 # How a system is called in the report, by its key.
@@ -102,7 +102,7 @@ def time_loading(encoder: EncoderShim, index: ExactIndex) -> float:
     index (ExactIndex): Its index.
     RETURNS (float): Seconds of loading.
     """
-    from spacy_sapbert.encoder import write_encoder
+    from spacy_sapbert.encoder.folder import write_encoder
     from spacy_sapbert.index import read_index
 
     with TemporaryDirectory() as folder:

@@ -23,13 +23,13 @@ def main(run: Path, batch_size: int, encoder: int = 0) -> None:
     from plain_loop import LENGTH, NAMES_AT_ONCE, NEIGHBOURS, PlainLoop
     from rankings import to_rankings
 
-    from spacy_sapbert.encoder import EncoderSource
+    from spacy_sapbert.encoder.settings import TRANSFORMER
     from training.machine import find_versions
 
     names, ids = read_dictionary(run)
     chosen = settings["encoders"][encoder]
     shim = load_encoder(chosen["name"], "fp32")
-    if shim.content.kind != EncoderSource.kind:
+    if shim.content.kind != TRANSFORMER:
         return  # the loop is one of transformers
     loop = PlainLoop(shim.source)
     memory = {"imported": peak_memory()}

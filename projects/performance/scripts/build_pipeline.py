@@ -9,7 +9,7 @@ import spacy
 import typer
 from run import start
 
-from spacy_sapbert.encoder import make_huggingface_loader
+from spacy_sapbert.encoder.shim import make_huggingface_loader
 from spacy_sapbert.files import fill_folder
 from spacy_sapbert.terminology import Terminology
 from training.data.run_folder import write_json

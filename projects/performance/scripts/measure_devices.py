@@ -20,8 +20,8 @@ from run import Settings, start
 from tqdm import tqdm
 from turns import take_turns
 
-from spacy_sapbert.encoder import EncoderShim
-from spacy_sapbert.encoder.device import list_devices
+from spacy_sapbert.encoder.shim import EncoderShim
+from spacy_sapbert.encoder.transformer import list_devices
 from spacy_sapbert.index import exact_search
 from spacy_sapbert.terminology import Terminology
 from training.cli.application import choose_device

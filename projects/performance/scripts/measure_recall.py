@@ -18,7 +18,7 @@ from run import start
 from tqdm import tqdm
 from turns import median_ratio, take_turns
 
-from spacy_sapbert.encoder import EncoderShim
+from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.index import ExactIndex, ScannIndex, UsearchIndex, exact_search, read_index
 from spacy_sapbert.index.recall import TOLERANCE, RecallTest
 from spacy_sapbert.retrieval.altered_names import ALTERATIONS, alter_names

@@ -16,8 +16,8 @@ from run import use_threads
 from tqdm import tqdm
 from turns import median_ratio, take_turns
 
-from spacy_sapbert.encoder import EncoderShim
-from spacy_sapbert.encoder.precision import resolve_precision
+from spacy_sapbert.encoder.shim import EncoderShim
+from spacy_sapbert.encoder.transformer import resolve_precision
 from training.data.pairs import load_pairs
 from training.data.run_folder import write_json
 from training.encoders.bases import find_encoder

@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from transformers import AutoModel, AutoTokenizer
 
-from spacy_sapbert.encoder import EncoderSettings
-from spacy_sapbert.encoder.forward import normalise, pool
-from spacy_sapbert.encoder.sentence_transformers import read_metadata
+from spacy_sapbert.encoder.settings import EncoderSettings
+from spacy_sapbert.encoder.transformer import normalise, pool
+from spacy_sapbert.encoder.transformer_folder import read_metadata
 
 BATCH_SIZE = 128
 

@@ -12,8 +12,8 @@ from contextlib import nullcontext
 import torch
 from transformers import AutoModel, AutoTokenizer
 
-from spacy_sapbert.encoder import EncoderSettings
-from spacy_sapbert.encoder.forward import pool
+from spacy_sapbert.encoder.settings import EncoderSettings
+from spacy_sapbert.encoder.transformer import pool
 from training.engine.objectives import make_loss, make_miner
 from training.methods.sapbert.loss import Objective
 

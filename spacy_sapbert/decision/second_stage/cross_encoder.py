@@ -11,10 +11,10 @@ import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
 
-from ...encoder.device import resolve_device
 from ...encoder.folder import read_encoder, write_encoder
-from ...encoder.forward import TokenIds, forward
-from ...encoder.transformer import EncoderSource, compute_fingerprint
+from ...encoder.settings import TRANSFORMER
+from ...encoder.token_lists import TokenIds
+from ...encoder.transformer import EncoderSource, compute_fingerprint, forward, resolve_device
 from ...errors import Errors
 from ...forking import limit_threads
 from .settings import SecondStageSettings
@@ -165,6 +165,6 @@ def read_saved(folder: Path, settings: SecondStageSettings) -> CrossEncoder:
 
 
 def _read(folder: str | Path, settings: SecondStageSettings) -> EncoderSource:
-    source = read_encoder(folder, requested={"max_length": settings.max_length}, kind=EncoderSource.kind)
+    source = read_encoder(folder, requested={"max_length": settings.max_length}, kind=TRANSFORMER)
     assert isinstance(source, EncoderSource)
     return source

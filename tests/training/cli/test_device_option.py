@@ -7,7 +7,7 @@ import torch
 from fake_device import SECOND, FakeDevice, pretend_gpus
 from typer.testing import CliRunner
 
-from spacy_sapbert.encoder.device import find_chosen
+from spacy_sapbert.encoder.transformer import find_chosen
 from training.cli import app
 from training.cli.application import choose_device
 from training.data.task import LinkingTask
@@ -49,7 +49,7 @@ def test_commands_that_encode_have_the_option_and_others_do_not():
 
 @pytest.mark.parametrize("name", ["cuda", "cuda:3", "mps"])
 def test_a_device_that_is_not_there_is_refused_before_anything_is_read(monkeypatch, tmp_path, name):
-    monkeypatch.setattr("spacy_sapbert.encoder.device.list_devices", lambda: ["cpu"])
+    monkeypatch.setattr("spacy_sapbert.encoder.transformer.list_devices", lambda: ["cpu"])
     result = run("measure", "nothing", tmp_path / "output", "--device", name)
     assert re.match(rf"\[E206\] There is no device '{name}'.* can use: cpu\.", str(result.exception))
     result = run("train", "nothing.cfg", "--device", "gpu")
@@ -57,7 +57,7 @@ def test_a_device_that_is_not_there_is_refused_before_anything_is_read(monkeypat
 
 
 def test_auto_is_a_gpu_if_there_is_one(monkeypatch):
-    monkeypatch.setattr("spacy_sapbert.encoder.device.list_devices", lambda: ["cpu"])
+    monkeypatch.setattr("spacy_sapbert.encoder.transformer.list_devices", lambda: ["cpu"])
     with choose_device("auto"):
         # So accelerate chooses for training, and spaCy for encoding.
         assert find_chosen() is None

@@ -5,7 +5,7 @@ import warnings
 import polars as pl
 import pytest
 
-from spacy_sapbert.encoder import EncoderShim
+from spacy_sapbert.encoder.shim import EncoderShim
 from training.data.tokens import tokenise, tokenise_once
 
 

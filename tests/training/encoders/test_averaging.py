@@ -14,10 +14,11 @@ from conftest import make_encoder_folder, make_tokenizer
 from safetensors.torch import load_file
 from typer.testing import CliRunner
 
-from spacy_sapbert.encoder import EncoderShim, EncoderSource, read_encoder, write_encoder
-from spacy_sapbert.encoder.adapted import ADAPTER_FOLDER
+from spacy_sapbert.encoder.folder import read_encoder, write_encoder
 from spacy_sapbert.encoder.settings import ENCODER_FILE, EncoderSettings
-from spacy_sapbert.encoder.transformer import compute_fingerprint
+from spacy_sapbert.encoder.shim import EncoderShim
+from spacy_sapbert.encoder.transformer import EncoderSource, compute_fingerprint
+from spacy_sapbert.encoder.transformer_folder import ADAPTER_FOLDER
 from spacy_sapbert.files import write_manifest
 from spacy_sapbert.terminology import TerminologyBuilder
 from training.cli import app

@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from spacy_sapbert.encoder import EncoderShim
+from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.terminology import TerminologyBuilder
 from training.data.pairs import PairData
 from training.data.relatedness import Relatedness

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from spacy_sapbert.encoder import EncoderShim
+from spacy_sapbert.encoder.shim import EncoderShim
 from training.data.task import LinkingTask
 from training.evaluation import measure as measure_module
 from training.evaluation.corpora.listing import read_corpora

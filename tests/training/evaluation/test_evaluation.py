@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from thinc.api import Config
 from typer.testing import CliRunner
 
-from spacy_sapbert.encoder import EncoderShim
+from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.terminology import TerminologyBuilder
 from training.cli import app
 from training.data.task import LinkingTask

@@ -8,10 +8,10 @@ from conftest import make_encoder_folder
 from tokenizers import Tokenizer, models, pre_tokenizers
 from typer.testing import CliRunner
 
-from spacy_sapbert.encoder import write_static_encoder
 from spacy_sapbert.terminology import TerminologyBuilder
 from training.cli import app
 from training.data.splits import hold_out_source
+from training.encoders.quantisation import write_static_encoder
 from training.evaluation.measure import ResultStore
 from training.evaluation.selection import (
     Limits,

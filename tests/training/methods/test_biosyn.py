@@ -9,7 +9,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
-from spacy_sapbert.encoder import EncoderShim
+from spacy_sapbert.encoder.shim import EncoderShim
 from training.cli import app
 from training.engine.checkpoint import STATE_FILE, list_checkpoints, load_file, save_file
 from training.evaluation.embeddings import Embeddings

@@ -14,7 +14,7 @@ from rrf_files import atom, rrf_line, write_release
 from safetensors.torch import load_file
 from typer.testing import CliRunner
 
-from spacy_sapbert.encoder import EncoderShim
+from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.terminology import Terminology, read_rrf
 from training.cli import app
 from training.data.run_folder import RunFolder

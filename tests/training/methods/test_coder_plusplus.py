@@ -13,7 +13,7 @@ from rrf_files import atom, write_release
 from safetensors.torch import load_file
 from typer.testing import CliRunner
 
-from spacy_sapbert.encoder import EncoderShim
+from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.files import read_manifest
 from spacy_sapbert.terminology import read_rrf
 from training.cli import app

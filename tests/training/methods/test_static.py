@@ -13,7 +13,8 @@ from small_runs import assert_same, final_weights, losses, make, pairs, start, t
 from tokenizers import Tokenizer, models
 from transformers import PreTrainedTokenizerFast
 
-from spacy_sapbert.encoder import EncoderShim, read_encoder
+from spacy_sapbert.encoder.folder import read_encoder
+from spacy_sapbert.encoder.shim import EncoderShim
 from training.data.run_folder import RunFolder
 from training.encoders.bases import load_base
 from training.engine.loop import TrainingLoop

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from spacy_sapbert.encoder import EncoderShim
+from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.terminology import TerminologyBuilder
 from training.data.pairs import load_pairs
 from training.data.run_folder import RunFolder

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from spacy_sapbert.encoder.device import resolve_device
+from spacy_sapbert.encoder.transformer import resolve_device
 from spacy_sapbert.index import exact_search
 from spacy_sapbert.progress import show_progress
 from spacy_sapbert.terminology import Terminology

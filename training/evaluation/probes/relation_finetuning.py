@@ -9,10 +9,9 @@ import numpy as np
 import polars as pl
 import torch
 
-from spacy_sapbert.encoder import EncoderShim
-from spacy_sapbert.encoder.device import resolve_device
-from spacy_sapbert.encoder.forward import forward
+from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.encoder.token_lists import TokenLists
+from spacy_sapbert.encoder.transformer import forward, resolve_device
 from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.rrf.tables import find_rows
 

@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from spacy_sapbert.encoder import EncoderShim
-from spacy_sapbert.encoder.device import resolve_device
+from spacy_sapbert.encoder.shim import EncoderShim
+from spacy_sapbert.encoder.transformer import resolve_device
 from spacy_sapbert.index import exact_search
 
 from ...errors import Errors

@@ -9,7 +9,7 @@ import numpy as np
 import spacy
 from spacy.tokens import Doc, Span, SpanGroup
 
-from spacy_sapbert.encoder import EncoderShim, make_huggingface_loader
+from spacy_sapbert.encoder.shim import EncoderShim, make_huggingface_loader
 from spacy_sapbert.terminology import TerminologyBuilder
 
 from ..tasks import CorpusTask

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from spacy_sapbert.encoder.device import resolve_device
+from spacy_sapbert.encoder.transformer import resolve_device
 from spacy_sapbert.index import exact_search
 
 from ...evaluation.systems.blocks import search_blocks

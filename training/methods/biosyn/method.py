@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import torch
 
-from spacy_sapbert.encoder import EncoderShim
+from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.encoder.token_lists import TokenLists
 
 from ...data.run_folder import RunReport, write_json

@@ -8,9 +8,9 @@ from contextlib import nullcontext
 import numpy as np
 import torch
 
-from spacy_sapbert.encoder import EncoderShim
-from spacy_sapbert.encoder.forward import TokenIds, forward
-from spacy_sapbert.encoder.precision import resolve_precision
+from spacy_sapbert.encoder.shim import EncoderShim
+from spacy_sapbert.encoder.token_lists import TokenIds
+from spacy_sapbert.encoder.transformer import forward, resolve_precision
 from spacy_sapbert.types import Precision
 
 from ...engine.model import Model

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from spacy_sapbert.encoder import EncoderShim
+from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.encoder.token_lists import TokenLists
 from spacy_sapbert.terminology import Terminology
 

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from spacy_sapbert.compat import has_package
-from spacy_sapbert.encoder import EncoderShim
+from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.encoder.token_lists import TokenLists
 
 from ...data.run_folder import RunReport

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from spacy_sapbert.encoder import EncoderShim
+from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.files import fill_folder, read_manifest, write_manifest
 from spacy_sapbert.progress import show_progress
 

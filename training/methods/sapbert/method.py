@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from spacy_sapbert.encoder import EncoderSource
+from spacy_sapbert.encoder.transformer import EncoderSource
 
 from ...data.run_folder import RunReport
 from ...encoders.card import Making, describe_length

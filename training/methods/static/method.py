@@ -12,8 +12,9 @@ import numpy as np
 import polars as pl
 import torch
 
-from spacy_sapbert.encoder import EncoderShim, EncoderSource
+from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.encoder.token_lists import TokenLists
+from spacy_sapbert.encoder.transformer import EncoderSource
 from spacy_sapbert.files import hash_file
 
 from ...data.pairs import hash_pairs

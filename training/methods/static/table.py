@@ -12,9 +12,10 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from tokenizers import Tokenizer
 
-from spacy_sapbert.encoder import EncoderShim, quantise
+from spacy_sapbert.encoder.shim import EncoderShim
 
 from ...data.run_folder import write_whole
+from ...encoders.quantisation import quantise
 
 START_FILE = "start.safetensors"
 # The unknown token, which does not count.

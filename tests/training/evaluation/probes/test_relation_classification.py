@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, f1_score
 from typer.testing import CliRunner
 
-from spacy_sapbert.encoder import EncoderShim
+from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.terminology import TerminologyBuilder
 from training.cli import app
 from training.data.triple_data import index_triples, save_triples

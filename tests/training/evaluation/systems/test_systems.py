@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_sapbert.encoder import EncoderShim
+from spacy_sapbert.encoder.shim import EncoderShim
 from training.data.task import LinkingTask
 from training.evaluation.measure import measure_encoder, measure_linking
 from training.evaluation.systems import tfidf as tfidf_module

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from spacy.vectors import Vectors
 from spacy.vocab import Vocab
 
-from spacy_sapbert.encoder import EncoderShim
+from spacy_sapbert.encoder.shim import EncoderShim
 from training.data.task import LinkingTask
 from training.evaluation.measure import measure_linking
 from training.evaluation.systems.concept_vectors import ConceptVectors, find_vectors, scale_to_unit

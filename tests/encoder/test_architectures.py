@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import srsly
 import torch
-from test_encoder_vectors import load, naive_vectors
+from test_transformer import load, naive_vectors
 from tokenizers import ByteLevelBPETokenizer, Tokenizer, decoders, models, pre_tokenizers, processors
 from transformers import (
     PreTrainedTokenizerFast,
@@ -19,7 +19,7 @@ from transformers import (
     XLMRobertaTokenizerFast,
 )
 
-from spacy_sapbert.encoder import write_encoder
+from spacy_sapbert.encoder.folder import write_encoder
 
 VOCABULARY = "sentencepiece.bpe.model"
 TEXTS = ["heart attack", "Heart Attack", "", "infarctus du myocarde", "心筋梗塞", "a" * 80, "😀 cold"]

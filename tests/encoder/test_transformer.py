@@ -2,6 +2,7 @@
 
 import random
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 
 import numpy as np
 import pytest
@@ -11,8 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from transformers import AutoModel, AutoTokenizer
 
-from spacy_sapbert.encoder import build_name_encoder_v1, get_encoder, read_encoder, write_encoder
-from spacy_sapbert.encoder.precision import resolve_precision
+from spacy_sapbert.encoder.folder import read_encoder, write_encoder
+from spacy_sapbert.encoder.shim import build_name_encoder_v1, get_encoder
+from spacy_sapbert.encoder.transformer import resolve_precision
 
 TEXTS = [
     "heart attack",
@@ -79,9 +81,7 @@ def encoder(encoder_folder):
         {"pooling": "pooler"},
         {"pooling": "cls", "max_length": 5},
         {"pooling": "mean", "max_length": 3},
-        {"pooling": "mean", "max_length": 64},
         {"pooling": "mean_all_tok", "max_length": 7, "pad_to_length": 11},
-        {"pooling": "cls", "pad_to_length": 32},
         {"pooling": "cls", "pad_to_length": 32, "attention_mask": False},
         {"pooling": "mean", "pad_to_length": 30, "attention_mask": False},
         {"pooling": "mean_all_tok", "pad_to_length": 32, "attention_mask": False},
@@ -101,22 +101,6 @@ def test_vectors_equal_a_naive_loop(encoder_folder, tmp_path, requested):
     np.testing.assert_allclose(load(tmp_path).encode(TEXTS), expected, atol=1e-5)
     # AutoModel and AutoTokenizer read the folder as well (the pooler is only there if it is needed).
     np.testing.assert_allclose(naive_vectors(tmp_path, TEXTS, **requested), expected, atol=1e-5)
-
-
-def test_settings_lead_to_different_vectors(encoder_folder):
-    variants = [
-        load(encoder_folder, **requested).encode(["heart attack"])[0]
-        for requested in (
-            {},
-            {"pooling": "mean"},
-            {"pooling": "mean_all_tok"},
-            {"pooling": "pooler"},
-            {"max_length": 5},
-            {"pad_to_length": 32, "attention_mask": False},
-        )
-    ]
-    cosines = np.stack(variants) @ np.stack(variants).T
-    assert (cosines[~np.eye(len(variants), dtype=bool)] < 0.999).all()
 
 
 @pytest.mark.parametrize("requested", [{}, {"pooling": "mean"}, {"pooling": "mean", "max_length": 6}], ids=str)
@@ -167,19 +151,18 @@ def test_vector_depends_on_its_string_only(encoder, texts, batch_size, rng):
         assert (twins == twins[0]).all()
 
 
+@cache
+def load_cached(folder, max_length):
+    return AutoTokenizer.from_pretrained(folder), load(folder, max_length=max_length)
+
+
 @RELAXED
-@given(any_text, st.integers(3, 30))
+@given(any_text, st.sampled_from([3, 4, 12, 25]))
 def test_tokens_are_those_of_the_tokenizer(encoder_folder, text, max_length):
-    key = "tokenizer"
-    reference = _CACHE.setdefault(key, AutoTokenizer.from_pretrained(encoder_folder))
-    encoder = _CACHE.setdefault(max_length, None) or load(encoder_folder, max_length=max_length)
-    _CACHE[max_length] = encoder
+    reference, encoder = load_cached(encoder_folder, max_length)
     (ids,) = encoder.tokenize([text])
     assert ids == reference(text, truncation=True, max_length=max_length)["input_ids"]
     assert len(ids) <= max_length and ids[-1] == reference.sep_token_id
-
-
-_CACHE: dict = {}
 
 
 def test_encoding_tokens_equals_encoding_strings(encoder):
@@ -188,21 +171,19 @@ def test_encoding_tokens_equals_encoding_strings(encoder):
     assert encoder.encode([]).shape == encoder.encode_tokens([]).shape == (0, 32)
 
 
-def test_bf16_is_close_to_fp32_and_not_equal(encoder_folder, encoder):
+def test_bf16_is_close_to_fp32_and_not_equal(encoder_folder, encoder, tmp_path):
     texts = [text for text in TEXTS if text.strip()] + [f"name {i} of a disease" for i in range(30)]
-    rounded = load(encoder_folder, precision="bf16").encode(texts)
+    reader = load(encoder_folder, precision="bf16")
+    rounded = reader.encode(texts)
     exact = encoder.encode(texts)
     cosines = (rounded * exact).sum(axis=1)
     # Far larger weights than a real encoder's; a wrong layer or pooling would be far below this.
     assert cosines.min() >= 0.999 and cosines.mean() >= 0.9995
     assert not (rounded == exact).all()
     np.testing.assert_allclose(np.linalg.norm(rounded, axis=1), 1.0, atol=1e-5)
-
-
-def test_bf16_keeps_the_weights_and_the_fingerprint_as_read(encoder_folder, encoder, tmp_path):
-    rounded = load(encoder_folder, precision="bf16")
-    assert rounded.fingerprint == encoder.fingerprint
-    write_encoder(rounded.source, tmp_path)
+    # The weights and the fingerprint stay as read.
+    assert reader.fingerprint == encoder.fingerprint
+    write_encoder(reader.source, tmp_path)
     assert (load(tmp_path).encode(TEXTS) == encoder.encode(TEXTS)).all()
 
 

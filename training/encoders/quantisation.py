@@ -1,4 +1,4 @@
-"""Make a static encoder of a table of token vectors, and write its folder. Training calls this."""
+"""Make a static encoder of a table of token vectors, and write its folder."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 from tokenizers import Tokenizer
 
+from spacy_sapbert.encoder.folder import write_encoder
+from spacy_sapbert.encoder.settings import ENCODER_FILE, EncoderSettings
+from spacy_sapbert.encoder.static import StaticSource, make_source
+from spacy_sapbert.files import fill_folder
+
 from ..errors import Errors
-from ..files import fill_folder
-from .folder import write_encoder
-from .settings import ENCODER_FILE, EncoderSettings
-from .static import StaticSource, make_source
 
 # The numbers of a row go from minus this to this.
 LARGEST = 127
@@ -39,7 +40,7 @@ def quantise(tokenizer: Tokenizer, table: np.ndarray, *, max_length: int = 25) -
     if len(broken):
         token = tokenizer.id_to_token(int(broken[0]))
         raise ValueError(Errors.E218.format(reason=f"{len(broken)} rows are not finite, the first that of {token!r}"))
-    ignored = [token for token in find_ignored(tokenizer) if token < len(table)]
+    ignored = [token for token in _find_ignored(tokenizer) if token < len(table)]
     table[ignored] = 0
     scales = np.abs(table).max(axis=1, initial=0) / np.float32(LARGEST)
     # Scales of the smallest numbers are rounded so much that rows would be too large.
@@ -50,30 +51,21 @@ def quantise(tokenizer: Tokenizer, table: np.ndarray, *, max_length: int = 25) -
         raise ValueError(Errors.E218.format(reason=error)) from error
 
 
-def find_ignored(tokenizer: Tokenizer) -> list[int]:
-    """Find the tokens that say nothing of a string.
-
-    tokenizer (Tokenizer): The tokenizer.
-    RETURNS (list[int]): Ids of special tokens and of the unknown token.
-    """
+def _find_ignored(tokenizer: Tokenizer) -> list[int]:
+    """Find the tokens that say nothing of a string: special ones and the unknown one."""
     ignored = [token for token, added in tokenizer.get_added_tokens_decoder().items() if added.special]
     unknown = getattr(tokenizer.model, "unk_token", None)
     if unknown is not None and (token := tokenizer.token_to_id(unknown)) is not None:
         ignored.append(token)
-    return sorted(set(ignored))
+    return ignored
 
 
 def write_static_encoder(
     folder: str | Path, tokenizer: Tokenizer, table: np.ndarray, *, max_length: int = 25
 ) -> StaticSource:
-    """Write the folder of a static encoder, completely or not at all.
+    """Write the folder of a static encoder, completely or not at all. See `quantise`.
 
-    folder (str | Path): The folder, made if missing. Other files in it are left alone.
-    tokenizer (Tokenizer): As for `quantise`.
-    table (ndarray): As for `quantise`.
-    max_length (int): As for `quantise`.
-    RETURNS (StaticSource): The encoder.
-    RAISES (ValueError): As `quantise`.
+    Other files in the folder are left alone.
     """
     source = quantise(tokenizer, table, max_length=max_length)
     with fill_folder(Path(folder), last=ENCODER_FILE) as temporary:

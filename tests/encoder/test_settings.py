@@ -6,15 +6,9 @@ import numpy as np
 import pytest
 from conftest import make_encoder_folder
 
-from spacy_sapbert.encoder import (
-    EncoderSettings,
-    EncoderShim,
-    build_name_encoder_v1,
-    build_static_encoder_v1,
-    get_encoder,
-    read_encoder,
-    write_encoder,
-)
+from spacy_sapbert.encoder.folder import read_encoder, write_encoder
+from spacy_sapbert.encoder.settings import EncoderSettings
+from spacy_sapbert.encoder.shim import EncoderShim, build_name_encoder_v1, get_encoder
 from spacy_sapbert.files import write_manifest
 
 
@@ -52,6 +46,8 @@ def test_pooling_comes_from_the_sentence_transformers_metadata(folder, modes, po
     write_modules(folder, modes)
     settings = read_encoder(folder).settings
     assert settings.pooling == pooling and settings.max_length == 25 and not settings.lower_case
+    write_modules(folder, modes, lower_case=True)
+    assert read_encoder(folder).settings.lower_case
 
 
 def test_metadata_written_by_sentence_transformers_is_understood(folder, tmp_path):
@@ -66,11 +62,6 @@ def test_metadata_written_by_sentence_transformers_is_understood(folder, tmp_pat
     assert encoder.settings.pooling == "mean"
     expected = reference.encode(["heart attack", "cold"], normalize_embeddings=True)
     np.testing.assert_allclose(encoder.encode(["heart attack", "cold"]), expected, atol=1e-5)
-
-
-def test_lower_case_comes_from_the_metadata(folder):
-    write_modules(folder, MEAN, lower_case=True)
-    assert read_encoder(folder).settings.lower_case
 
 
 def test_own_settings_come_before_the_metadata(folder, tmp_path):
@@ -179,9 +170,3 @@ def test_unified_writing_is_a_setting_with_a_fingerprint_of_its_own(name, reques
     assert twin.fingerprint == plain.fingerprint and (twin.encode(texts) == plain.encode(texts)).all()
     write_encoder(twin.content, tmp_path / "plain")
     assert "normalize_writing" not in (tmp_path / "plain" / "name_encoder.json").read_text(encoding="utf8")
-
-
-def test_the_static_architecture_takes_the_writing(static_folder):
-    encoder = get_encoder(build_static_encoder_v1(normalize_writing=True))
-    encoder.load(static_folder)
-    assert encoder.settings.normalize_writing

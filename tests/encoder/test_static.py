@@ -1,0 +1,290 @@
+"""A static encoder gives the vectors of a naive loop, from its folder, in any batch and thread; what is refused."""
+
+import json
+import shutil
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from conftest import make_static, make_tokenizer
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as st_numpy
+from safetensors.numpy import load_file, save_file
+
+from spacy_sapbert.encoder.folder import read_encoder, write_encoder
+from spacy_sapbert.encoder.shim import (
+    EncoderShim,
+    build_name_encoder_v1,
+    build_static_encoder_v1,
+    get_encoder,
+    make_huggingface_loader,
+)
+from spacy_sapbert.files import write_manifest
+
+TOKENIZER = make_tokenizer().backend_tokenizer
+SIZE = TOKENIZER.get_vocab_size()
+TEXTS = ["heart attack", "cold", "", "common cold", "ж", "Cold", "x " * 60, "[PAD] cold", "co\nld", "cold ж"]
+# Some are too large or too small for their squares to be float32.
+NUMBERS = st.integers(-1000, 1000).map(lambda n: n / 8) | st.sampled_from([0.0, 2.0**90, -(2.0**90), 2.0**-80])
+ZERO = [2, 4]  # of TEXTS: nothing but unknown tokens
+
+
+def make_table(width=16, seed=0):
+    return np.random.default_rng(seed).normal(size=(SIZE, width)).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def encoder(static_folder):
+    return load(static_folder)
+
+
+@pytest.fixture
+def folder(static_folder, tmp_path):
+    return shutil.copytree(static_folder, tmp_path / "encoder")
+
+
+def load(folder, **requested):
+    encoder = EncoderShim(requested)
+    encoder.load(folder)
+    return encoder
+
+
+def encode_naively(source, text):
+    total = np.zeros(source.rows.shape[1], dtype=np.float64)
+    for token in TOKENIZER.encode(text, add_special_tokens=False).ids[: source.settings.max_length]:
+        total += source.rows[token].astype(np.float64) * float(source.scales[token])
+    norm = np.sqrt((total * total).sum())
+    return total / norm if norm else total
+
+
+def test_vectors_are_those_of_a_naive_loop(encoder):
+    vectors = encoder.encode(TEXTS)
+    assert vectors.dtype == np.float32 and vectors.shape == (len(TEXTS), 16) and encoder.width == 16
+    np.testing.assert_allclose(vectors, [encode_naively(encoder.content, text) for text in TEXTS], atol=1e-6)
+    assert np.flatnonzero(~vectors.any(axis=1)).tolist() == ZERO
+    assert vectors[1].tolist() == vectors[5].tolist() == vectors[7].tolist() == vectors[9].tolist()
+    told = [encoder.is_informative(ids) for ids in encoder.tokenize(TEXTS)]
+    assert np.flatnonzero(~np.array(told)).tolist() == ZERO
+    assert encoder.encode([]).shape == encoder.encode_tokens([]).shape == (0, 16) and encoder.tokenize([]) == []
+    sums = encoder.encode_unscaled(TEXTS)
+    np.testing.assert_allclose(sums / np.maximum(np.linalg.norm(sums, axis=1), 1e-9)[:, None], vectors, atol=1e-6)
+    assert np.linalg.norm(sums[0]) > 2
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    texts=st.lists(st.text(alphabet="abc xyzж\t", max_size=80), max_size=30),
+    table=st_numpy.arrays(np.float32, (SIZE, 3), elements=NUMBERS, fill=st.just(1.0)),
+    max_length=st.integers(3, 40),
+)
+def test_any_table_and_any_strings(texts, table, max_length):
+    source = make_static(table, max_length=max_length)
+    encoder = EncoderShim({})
+    encoder.set_source(source)
+    found = encoder.encode(texts)
+    expected = np.array([encode_naively(source, text) for text in texts]).reshape(-1, 3)
+    # Where large rows cancel each other, rounding decides the direction.
+    sums = encoder.encode_unscaled(texts)
+    largest = [
+        max((abs(source.rows[token] * source.scales[token]).max() for token in ids), default=0)
+        for ids in encoder.tokenize(texts)
+    ]
+    is_sure = np.linalg.norm(sums.astype(np.float64), axis=1) >= 1e-2 * np.array(largest)
+    np.testing.assert_allclose(found[is_sure], expected[is_sure], atol=1e-4)
+    alone = [encoder.encode([text])[0] for text in texts]
+    np.testing.assert_array_equal(found, np.array(alone).reshape(-1, 3))
+    np.testing.assert_array_equal(found[::-1], encoder.encode(texts[::-1]))
+
+
+def test_vectors_do_not_depend_on_batch_or_thread(encoder):
+    texts = [f"{a} {b}" for a in TEXTS for b in TEXTS] * 30  # more than one block
+    expected = encoder.encode(texts)
+    assert (encoder.encode_tokens(encoder.tokenize(texts), batch_size=7) == expected).all()
+    arrays = [np.array(ids, dtype="<i4") for ids in encoder.tokenize(texts)]
+    assert (encoder.encode_tokens(arrays) == expected).all()
+    with ThreadPoolExecutor(4) as threads:
+        for found in threads.map(encoder.encode, [texts] * 8):
+            assert (found == expected).all()
+
+
+def test_equal_strings_are_tokenised_once(encoder, monkeypatch):
+    seen = []
+    tokenize = EncoderShim.tokenize
+    monkeypatch.setattr(EncoderShim, "tokenize", lambda self, texts: seen.extend(texts) or tokenize(self, texts))
+    encoder.encode(["cold", "cold", "heart", "cold"])
+    assert seen == ["cold", "heart"]
+
+
+def test_folder_is_read_as_it_was_written(static_folder, tmp_path, encoder):
+    source = read_encoder(static_folder)
+    assert isinstance(source.rows, np.memmap) and source.kind == "static"
+    write_encoder(source, tmp_path / "again")
+    again = load(tmp_path / "again")
+    assert again.fingerprint == encoder.fingerprint == make_static(make_table()).fingerprint
+    assert (again.encode(TEXTS) == encoder.encode(TEXTS)).all()
+    names = ["model.safetensors", "modules.json", "name_encoder.json", "tokenizer.json"]
+    assert sorted(path.name for path in (tmp_path / "again").iterdir()) == names
+
+
+def test_fingerprint_covers_table_tokenizer_and_settings(static_folder, encoder):
+    changed = make_table()
+    changed[9, 3] += 1
+    shorter = load(static_folder, max_length=9)
+    assert len(shorter.tokenize(["x " * 60])[0]) == shorter.settings.max_length == 9
+    assert shorter.fingerprint == make_static(make_table(), max_length=9).fingerprint
+    others = [make_static(changed), make_static(2 * make_table())]
+    assert len({encoder.fingerprint, shorter.fingerprint, *(other.fingerprint for other in others)}) == 4
+
+
+def test_a_view_stays_the_same(static_folder, tmp_path, encoder):
+    shim = load(static_folder)
+    view = shim.fixed()
+    write_encoder(make_static(make_table(seed=1)), tmp_path / "other")
+    shim.load(tmp_path / "other")
+    assert view.fingerprint == encoder.fingerprint != shim.fingerprint
+    assert (view.encode(TEXTS) == encoder.encode(TEXTS)).all()
+
+
+def test_precision_and_device_change_nothing(static_folder, encoder):
+    shim = EncoderShim({}, "bf16")
+    shim.load(static_folder)
+    shim.to_device("cpu", 0)
+    assert str(shim.dtype) == "float32"
+    assert (shim.encode(TEXTS) == encoder.encode(TEXTS)).all()
+
+
+def test_sentence_transformers_gives_equal_vectors(static_folder, encoder):
+    library = pytest.importorskip("sentence_transformers")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DeprecationWarning)
+        model = library.SentenceTransformer(str(static_folder), device="cpu")
+    np.testing.assert_allclose(model.encode(TEXTS), encoder.encode(TEXTS), atol=1e-6)
+
+
+def seal(folder, **changes):
+    """Write the manifest again, so that only the content is wrong."""
+    manifest = json.loads((folder / "name_encoder.json").read_text(encoding="utf8"))
+    data = {key: manifest[key] for key in ("kind", "fingerprint", "settings")}
+    write_manifest(folder / "name_encoder.json", manifest["format"], {**data, **changes})
+
+
+def change_table(folder, **changes):
+    table = load_file(folder / "model.safetensors")
+    for name, change in changes.items():
+        table[name] = change(table[name])
+    save_file({name: array for name, array in table.items() if array is not None}, folder / "model.safetensors")
+    seal(folder)
+
+
+def with_entry(row, value):
+    def change(array):
+        array[row] = value
+        return array
+
+    return change
+
+
+TABLES = {
+    "fewer rows": ({"rows": lambda r: r[:-1], "scales": lambda s: s[:-1]}, f"has {SIZE - 1} rows.*{SIZE} tokens"),
+    "fewer scales": ({"scales": lambda s: s[:-1]}, "not int8"),
+    "more rows": ({"rows": lambda r: np.vstack([r, r]), "scales": lambda s: np.hstack([s, s])}, f"{2 * SIZE} rows"),
+    "no rows": ({"rows": lambda r: r[:0], "scales": lambda s: s[:0]}, "0 rows|no table"),
+    "NaN": ({"scales": with_entry(7, np.nan)}, r"1 rows are not finite, the first that of 'c'"),
+    "infinity": ({"scales": with_entry(8, np.inf)}, r"1 rows are not finite, the first that of 'd'"),
+    "too large": ({"scales": with_entry(9, 1e38)}, "1 rows are not finite"),
+    "all zero": ({"rows": lambda r: r * 0}, "all rows of its table are zero"),
+    "zero scales": ({"scales": lambda s: s * 0}, "all rows of its table are zero"),
+    "float rows": ({"rows": lambda r: r.astype(np.float32)}, "float32 .*not int8"),
+    "double scales": ({"scales": lambda s: s.astype(np.float64)}, "not int8"),
+    "one row": ({"rows": lambda r: r[0]}, "not int8"),
+    "no scales": ({"scales": lambda s: None}, "holds rows, not rows and scales"),
+}
+
+
+@pytest.mark.parametrize("changes, reason", TABLES.values(), ids=TABLES)
+def test_damaged_tables_are_refused(folder, changes, reason):
+    change_table(folder, **changes)
+    for memory_map in (True, False):
+        with pytest.raises(OSError, match=rf"(?s)E501.*({reason}|not int8)"):
+            read_encoder(folder, memory_map=memory_map)
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "tokenizer.json"])
+def test_files_that_are_missing_cut_or_of_another_kind_are_refused(folder, name):
+    data = (folder / name).read_bytes()
+    for content in (b"", b"{}", b"nothing of the kind", b"\xff" * 100, data[:-5]):
+        (folder / name).write_bytes(content)
+        with pytest.raises(OSError, match="E504"):
+            read_encoder(folder)
+        seal(folder)
+        with pytest.raises(OSError, match=f"E501.*{name}"):
+            read_encoder(folder)
+    (folder / name).unlink()
+    for _ in ("listed in the manifest", "not listed"):
+        with pytest.raises(FileNotFoundError, match=f"E503.*{name}"):
+            read_encoder(folder)
+        seal(folder)
+    (folder / "name_encoder.json").unlink()
+    with pytest.raises(FileNotFoundError, match="E503.*name_encoder.json"):
+        read_encoder(folder)
+
+
+@pytest.mark.parametrize(
+    "changes, error, message",
+    [
+        ({"kind": "recurrent"}, OSError, "E210.*'recurrent'"),
+        ({"settings": {"pooling": "mean", "max_length": 10**30}}, ValueError, "E404.*max_length.*at most 100000"),
+        ({"settings": []}, OSError, "E501.*name_encoder.json.*no settings"),
+        ({"settings": None}, OSError, "E501.*name_encoder.json.*no settings"),
+    ],
+)
+def test_impossible_manifests_are_refused(folder, changes, error, message):
+    seal(folder, **changes)
+    with pytest.raises(error, match=message):
+        read_encoder(folder)
+
+
+def test_a_row_of_zeros_makes_its_token_say_nothing(folder):
+    change_table(folder, rows=with_entry(7, 0))
+    encoder = load(folder)
+    assert [encoder.is_informative(ids) for ids in encoder.tokenize(["c", "c d", "d"])] == [False, True, True]
+    assert (encoder.encode(["c d"]) == encoder.encode(["d"])).all() and not encoder.encode(["c"]).any()
+
+
+def test_settings_without_a_meaning_are_refused(static_folder):
+    for requested in ({"pooling": "cls"}, {"lower_case": True}, {"pad_to_length": 30}, {"pooling": "mean_all_tok"}):
+        with pytest.raises(ValueError, match=r"E404.*of a static encoder"):
+            read_encoder(static_folder, requested=requested)
+    assert read_encoder(static_folder, requested={"pooling": "mean", "max_length": 60}).settings.max_length == 60
+
+
+def test_a_mapped_table_stays_when_its_file_is_written_again(folder):
+    source = read_encoder(folder)
+    before = np.array(source.rows)
+    write_encoder(source, folder)
+    assert read_encoder(folder).fingerprint == source.fingerprint
+    other = make_static(make_table(seed=1))
+    write_encoder(other, folder)
+    assert read_encoder(folder).fingerprint == other.fingerprint != source.fingerprint
+    assert (source.rows == before).all()
+
+
+def test_each_architecture_says_what_it_takes(static_folder, encoder_folder):
+    model, static = build_name_encoder_v1(), build_static_encoder_v1(normalize_writing=True)
+    for path, kind in ((static_folder, "static"), (encoder_folder, "transformer"), (static_folder, "static")):
+        make_huggingface_loader(str(path))(model)
+        assert get_encoder(model).content.kind == kind and model.predict(["cold"]).shape[0] == 1
+    with pytest.raises(ValueError, match="E217.*A static encoder is needed.*a transformer encoder"):
+        make_huggingface_loader(str(encoder_folder))(static)
+    make_huggingface_loader(str(static_folder))(static)
+    assert get_encoder(static).settings.normalize_writing
+    # The kind is checked before settings that have no meaning for it.
+    with pytest.raises(ValueError, match="E217.*A transformer encoder is needed"):
+        read_encoder(static_folder, requested={"pooling": "cls"}, kind="transformer")
+    get_encoder(model).load(encoder_folder)
+    with pytest.raises(ValueError, match="E217"):
+        static.from_bytes(model.to_bytes())
+    with pytest.raises(ValueError, match="E217.*A transformer encoder is needed.*a static encoder"):
+        _ = get_encoder(static).source
