@@ -16,7 +16,7 @@ from typing_extensions import Self
 
 from ..errors import Errors
 from ..forking import limit_threads
-from ..normalization import normalize_writing
+from ..text import normalize_writing
 from ..types import Precision
 from .device import AUTO, check_device, resolve_device
 from .folder import AnySource, pack_encoder, read_encoder, unpack_encoder
