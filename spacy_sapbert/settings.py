@@ -120,7 +120,8 @@ def explain(settings: type[Settings], error: ValidationError, where: str = "") -
     """Say on one line what is wrong with which values."""
     problems = [dict(problem) for problem in error.errors()]
     found = "; ".join(_explain_problem(settings, problem, where) for problem in problems)
-    return found if _is_check(problems[0]) else f"{CODES.get(problems[0]['type'], '[E404]')} spacy-sapbert: {found}"
+    code = CODES.get(str(problems[0]["type"]), "[E404]")
+    return found if _is_check(problems[0]) else f"{code} spacy-sapbert: {found}"
 
 
 def _is_check(problem: dict[str, Any]) -> bool:
