@@ -56,8 +56,7 @@ def write_manifest(
 ) -> None:
     """Write a manifest: data, the format's version, the hashes of the files beside it, and a checksum of all that.
 
-    Files in folders below are listed only if asked for: those with manifests of their own need not be hashed twice.
-    Files that were hashed while they were written are not hashed again.
+    Folders with manifests of their own need not be hashed again (`below`), nor files whose hashes are known.
     """
     known = hashes or {}
     names = [name for name in list_files(path.parent) if name != path.name and (below or "/" not in name)]
@@ -133,14 +132,8 @@ def save_array(file: BinaryIO, array: np.ndarray) -> None:
     np.save(cast(Any, SimpleNamespace(write=file.write)), array)
 
 
-def pack_folder(folder: Path) -> bytes:
-    """Pack the files below a folder into bytes: a msgpack map from relative path to content."""
-    packed: bytes = srsly.msgpack_dumps({name: (folder / name).read_bytes() for name in list_files(folder)})
-    return packed
-
-
 def unpack_folder(data: bytes, folder: Path) -> None:
-    """Unpack what `pack_folder` packed. Damaged bytes, and paths that lead out of the folder, are a ValueError."""
+    """Unpack what `pack_with` packed. Damaged bytes, and paths that lead out of the folder, are a ValueError."""
     try:
         # Not srsly.msgpack_loads, which leaves the garbage collector switched off when the bytes are damaged.
         files = srsly.msgpack.loads(data, raw=False)
@@ -159,10 +152,11 @@ def unpack_folder(data: bytes, folder: Path) -> None:
 
 
 def pack_with(write: Callable[[Path], Any]) -> bytes:
-    """Pack the folder that a function writes."""
-    with TemporaryDirectory() as folder:
-        write(Path(folder))
-        return pack_folder(Path(folder))
+    """Pack the folder that a function writes into bytes: a msgpack map from relative path to content."""
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        write(folder)
+        return cast(bytes, srsly.msgpack_dumps({file: (folder / file).read_bytes() for file in list_files(folder)}))
 
 
 def unpack_with(read: Callable[[Path], T], data: bytes) -> T:
@@ -207,12 +201,8 @@ def fill_folder(path: Path, *, last: str = "", remove: Iterable[str] = ()) -> It
 
     If anything fails, the final folder stays as it was. If the process is killed, the next one that reads a manifest
     there or fills the folder again finishes the move, or drops what is incomplete. Others that fill the same folder
-    wait. Other files in the final folder stay, because they may be the user's own. Memory maps of old files live on.
-    Parts that are symbolic links are replaced as others are; what they point to is not touched.
-
-    path (Path): The final folder.
-    last (str): The file to move last: a manifest.
-    remove (Iterable[str]): Files and folders to remove from the final folder, unless they are replaced.
+    wait. `last` is moved last, and what `remove` names is removed if it is not replaced. Other files stay, because they
+    may be the user's own; so does what symbolic links point to. Memory maps of old files live on.
     """
     try:
         path.mkdir(parents=True, exist_ok=True)

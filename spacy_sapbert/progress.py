@@ -1,8 +1,5 @@
 """Show what long work is doing: a bar on a terminal, a line a minute in a log, nothing for short work.
 
-    with show_progress(total=len(names), description="Encoding names", unit="names") as progress:
-        progress.update(len(chunk))
-
 Everything goes to stderr. The environment variable `TQDM_DISABLE=1` silences bars and lines, not `say`.
 """
 

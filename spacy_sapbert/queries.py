@@ -12,8 +12,8 @@ from spacy.tokens import Doc, Span
 from .abbreviations.component import Abbreviations, abbreviations_by_start, expand_abbreviations
 from .errors import Errors, Warnings
 from .linker_settings import AbbreviationForms, LinkerSettings
-from .normalization import normalize_name
 from .retrieval.filters import ConceptFilter
+from .text import normalize_name
 
 if TYPE_CHECKING:
     from .retrieval.retriever import Retriever

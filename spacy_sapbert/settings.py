@@ -97,9 +97,8 @@ class SettingRow(NamedTuple):
 
 def list_settings(settings: type[Settings]) -> list[SettingRow]:
     """List the settings of a class in the order of its definition; those of sections as "section.name"."""
-    rows = []
     # Without what pydantic is told in `Annotated`.
-    hints = get_type_hints(settings)
+    rows, hints = [], get_type_hints(settings)
     for name, field in settings.model_fields.items():
         section = field.annotation
         if isinstance(section, type) and issubclass(section, Settings):
@@ -119,16 +118,20 @@ def list_settings(settings: type[Settings]) -> list[SettingRow]:
 
 def explain(settings: type[Settings], error: ValidationError, where: str = "") -> str:
     """Say on one line what is wrong with which values."""
-    problems = error.errors()
-    first = problems[0]
-    if isinstance(first["input"], Mapping) and "error" in first.get("ctx", {}):
-        # A check between settings, which knows the right message itself.
-        return str(first["ctx"]["error"])
-    found = "; ".join(_explain_problem(settings, dict(problem), where) for problem in problems)
-    return f"{CODES.get(first['type'], '[E404]')} spacy-sapbert: {found}"
+    problems = [dict(problem) for problem in error.errors()]
+    found = "; ".join(_explain_problem(settings, problem, where) for problem in problems)
+    code = CODES.get(str(problems[0]["type"]), "[E404]")
+    return found if _is_check(problems[0]) else f"{code} spacy-sapbert: {found}"
+
+
+def _is_check(problem: dict[str, Any]) -> bool:
+    # Of several settings. Such a check knows the right message itself.
+    return problem["type"] == "value_error" and isinstance(problem["input"], Mapping)
 
 
 def _explain_problem(settings: type[Settings], problem: dict[str, Any], where: str) -> str:
+    if _is_check(problem):
+        return str(problem["ctx"]["error"])
     # Without the functions and types that pydantic puts into the path.
     *sections, name = [str(part) for part in problem["loc"] if "[" not in str(part)]
     title = ".".join([*sections, name]) + (f" of {where}" if where else "")
@@ -139,7 +142,7 @@ def _explain_problem(settings: type[Settings], problem: dict[str, Any], where: s
         hint = "".join(f" Did you mean {close}?" for close in difflib.get_close_matches(name, known, 1))
         return f"{title}: There is no such setting.{hint} There are: {', '.join(known)}"
     if problem["type"] == "missing":
-        return f"{title}: It has no default, so it has to be given"
+        return f"{title}: It has to be given"
     message = str(problem["msg"]).replace(" after validation", "")
     if problem["type"] == "value_error":
         message = f"Input should be {problem['ctx']['error']}"

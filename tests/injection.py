@@ -1,28 +1,121 @@
-"""Faults at file operations, injected by the project `reliability`, which the tests of the wheel do not have."""
+"""Let file operations below a folder fail, or end the process.
 
-import importlib.util
+Python announces operations on files as audit events, and a hook that raises prevents the operation. Functions that work
+on files without Python, such as those of safetensors, are wrapped.
+"""
+
+import os
+import pkgutil
+import signal
+import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import wraps
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
-import pytest
-
-SCRIPT = Path(__file__).parents[1] / "projects" / "reliability" / "scripts" / "faults.py"
-if not SCRIPT.is_file():
-    pytest.skip("the project `reliability` is not there", allow_module_level=True)
-_spec = importlib.util.spec_from_file_location("reliability_faults", SCRIPT)
-faults = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(faults)
+# Audit events, with the position of their paths. Removing a tree opens folders by descriptor, which cannot be told.
+EVENTS = {
+    **dict.fromkeys(("open", "os.mkdir", "os.remove", "os.rmdir", "os.listdir", "os.scandir", "os.chmod"), (0,)),
+    **dict.fromkeys(("os.rename", "os.link", "os.symlink"), (0, 1)),
+}
+# Where an event names the folder that its path is relative to.
+FOLDERS = {"os.mkdir": 2, "os.remove": 1, "os.rmdir": 1, "os.rename": 2}
+# Where modules are imported that use them. `os.fsync` has no path, and counts wherever the file is.
+NATIVE = (
+    "os.fsync",
+    "pyarrow.memory_map",
+    "safetensors.torch.save_file",
+    "safetensors.torch.load_file",
+    "transformers.modeling_utils.safe_save_file",
+    "transformers.modeling_utils.safe_open",
+    "transformers.tokenization_utils_fast.PreTrainedTokenizerFast._save_pretrained",
+    "training.engine.checkpoint.save_file",
+    "training.engine.checkpoint.load_file",
+)
 
 
 class Fault(OSError):
     """The injected error."""
 
 
+class Watch:
+    """The operations below a folder so far, and what to do at one of them before it takes place."""
+
+    def __init__(self, folder: Path, at: int | None = None, act: Callable[[str], None] | None = None) -> None:
+        self.folder = str(folder.resolve())
+        self.at = at
+        self.act = act
+        self.operations: list[str] = []
+
+    def note(self, kind: str, path: Any = None) -> bool:
+        """Note an operation if it is below the folder, and tell so. Operations without a path always are."""
+        where = "" if path is None else os.path.abspath(os.fsdecode(path))
+        if path is not None and not where.startswith(self.folder):
+            return False
+        self.operations.append(f"{kind} {where.removeprefix(self.folder)}".rstrip())
+        if self.act is not None and self.at == len(self.operations) - 1:
+            self.act(self.operations[-1])
+        return True
+
+
+_watches: list[Watch] = []
+
+
+@contextmanager
+def watch(folder: Path, at: int | None = None, act: Callable[[str], None] | None = None) -> Iterator[Watch]:
+    """Watch a folder while the block runs, and act before one of its operations, from 0."""
+    watched = Watch(folder, at, act)
+    with ExitStack() as stack:
+        for name in NATIVE:
+            owner, attribute = name.rsplit(".", 1)
+            # A class is found below its module.
+            if owner in sys.modules or owner.rpartition(".")[0] in sys.modules:
+                stack.enter_context(patch.object(pkgutil.resolve_name(owner), attribute, _wrap(watched, name)))
+        _watches.append(watched)
+        stack.callback(_watches.remove, watched)
+        yield watched
+
+
+def _hear(event: str, arguments: tuple[Any, ...]) -> None:
+    if not _watches or event not in EVENTS:
+        return
+    for place in EVENTS[event]:
+        path = arguments[place]
+        if not isinstance(path, str | bytes | os.PathLike):
+            return
+        folder = arguments[FOLDERS[event]] if event in FOLDERS else -1
+        if isinstance(folder, int) and folder >= 0:
+            # Only Linux names the folder of a descriptor; elsewhere, removals inside of trees are not counted.
+            if not os.path.isdir("/proc/self/fd"):
+                return
+            path = os.path.join(os.readlink(f"/proc/self/fd/{folder}"), os.fsdecode(path))
+        # An operation with two paths counts once.
+        if any([watched.note(event, path) for watched in list(_watches)]):
+            return
+
+
+# A hook cannot be removed. Without watches it does nothing.
+sys.addaudithook(_hear)
+
+
+def _wrap(watched: Watch, name: str) -> Callable[..., Any]:
+    original = pkgutil.resolve_name(name)
+
+    @wraps(original)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        paths = [value for value in (*args, *kwargs.values()) if isinstance(value, str | os.PathLike)]
+        if name == "os.fsync" or paths:
+            watched.note(name.rsplit(".", 1)[1], paths[0] if paths else None)
+        return original(*args, **kwargs)
+
+    return wrapped
+
+
 def count_operations(action: Callable[[], Any], folder: Path) -> int:
     """Call a function, and count the file operations that it does below a folder."""
-    with faults.watch(folder) as watched:
+    with watch(folder) as watched:
         action()
     return len(watched.operations)
 
@@ -36,5 +129,10 @@ def fault_at(number: int, folder: Path, *, lasting: bool = False, error: type[Ba
             watched.at += 1
         raise error(f"injected at {operation}")
 
-    with faults.watch(folder, number, fail) as watched:
+    with watch(folder, number, fail) as watched:
         yield
+
+
+def kill(operation: str) -> None:
+    """End this process as `kill -9` does."""
+    os.kill(os.getpid(), signal.SIGKILL)

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import random
+import shutil
 import stat
 import sys
 
@@ -16,7 +17,7 @@ from spacy_sapbert.files import (
     fill_folder,
     hash_file,
     list_files,
-    pack_folder,
+    pack_with,
     read_manifest,
     save_array,
     unpack_folder,
@@ -150,6 +151,10 @@ def test_missing_manifest_and_other_version_are_told_apart_from_damage(folder):
         read_manifest(folder / "m.json", 2)
 
 
+def pack_folder(folder):
+    return pack_with(lambda copy: shutil.copytree(folder, copy, dirs_exist_ok=True))
+
+
 names = st.lists(st.sampled_from("abcé"), min_size=1, max_size=3).map("/".join)
 
 
@@ -163,6 +168,7 @@ def test_packing_round_trips(tmp_path_factory, files):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
         written[name + ".f"] = content
+    (root / "in").mkdir(exist_ok=True)
     (root / "out").mkdir()
     unpack_folder(pack_folder(root / "in"), root / "out")
     assert {name: (root / "out" / name).read_bytes() for name in list_files(root / "out")} == written

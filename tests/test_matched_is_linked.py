@@ -9,9 +9,8 @@ import pytest
 import spacy
 
 from spacy_sapbert import read_obo
-from spacy_sapbert.normalization import normalize_name
 from spacy_sapbert.retrieval.words import OWN_CASE_LENGTH, own_case_forms, read_hashes
-from spacy_sapbert.spelling import to_american, to_singular
+from spacy_sapbert.text import normalize_name, to_american, to_singular
 
 GREEK = {"alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ"}
 ROMAN = {"1": "I", "2": "II", "3": "III", "4": "IV", "5": "V", "6": "VI"}

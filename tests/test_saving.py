@@ -1,6 +1,5 @@
 """A saved linker is the old one or the new one, whatever fails; and parts can be left out by their names only."""
 
-import shutil
 from contextlib import suppress
 
 import pytest
@@ -45,32 +44,6 @@ def read_tree(folder):
 
 def load_id(folder):
     return make_linker().from_disk(folder).find(["cold"])[0][0]["id"]
-
-
-@pytest.mark.parametrize("lasting", [False, True], ids=["fault", "kill"])
-def test_a_fault_or_a_kill_at_any_file_operation_of_saving_leaves_the_old_pipeline_or_the_new_one(
-    old, new, tmp_path, lasting
-):
-    folder, kept, trees = tmp_path / "p", tmp_path / "old", {}
-    for linker, concept_id in ((new, "NEW"), (old, "OLD")):
-        linker.to_disk(kept)
-        trees[concept_id] = read_tree(kept)
-    shutil.copytree(kept, folder)
-    n_operations = count_operations(lambda: new.to_disk(folder), folder)
-    assert load_id(folder) == "NEW" and n_operations > 80
-    outcomes = set()
-    # While parts are being written, one kill is like another: the folder is not touched before they are complete.
-    for number in range(0, n_operations, 7 if lasting else 1):
-        shutil.rmtree(folder)
-        shutil.copytree(kept, folder)
-        with suppress(Fault), fault_at(number, folder, lasting=lasting):
-            new.to_disk(folder)
-        tree = read_tree(folder)
-        # Equal bytes need no loading; otherwise a kill has left something, and the folder has to load all the same.
-        found = next((concept_id for concept_id in trees if trees[concept_id] == tree), None) or load_id(folder)
-        assert found in trees, number
-        outcomes.add(found)
-    assert outcomes == set(trees)
 
 
 def test_a_killed_save_is_read_where_it_waits_if_the_folder_may_not_be_written(old, new, tmp_path, monkeypatch):

@@ -19,13 +19,25 @@ class Batch(Settings):
     dropout: float | None = Field(default=None, ge=0, lt=1, description="In place of the encoder's own.")
 
 
+class Sizes(Settings):
+    low: int = 0
+    high: int = 1
+
+    @model_validator(mode="after")
+    def _check(self):
+        if self.low > self.high:
+            raise ValueError("low is more than high")
+        return self
+
+
 class Run(Settings):
     output: str = Field(description="Where the run writes.")
     precision: Literal["fp32", "bf16"] = Field(default="fp32", description="Of the forward pass.")
     labels: Strings | None = Field(default=None, description="Labels to link.")
     types: dict[str, Strings] = Field(default={}, description="Types by label.")
-    name: Annotated[str, AfterValidator(check_name)] = "A"
     batch: Batch = Batch()
+    sizes: Sizes = Sizes()
+    name: Annotated[str, AfterValidator(check_name)] = "A"
 
     @model_validator(mode="after")
     def _check(self):
@@ -72,7 +84,7 @@ def test_what_has_no_meaning_is_refused(values, message):
 @pytest.mark.parametrize(
     "values, message",
     [
-        ({}, "output: It has no default, so it has to be given"),
+        ({}, "output: It has to be given"),
         ({"output": "", "batch": {"pairs": 0}}, "batch.pairs: Input should be greater than or equal to 2, not 0"),
         ({"output": "", "batch": {"pair": 1}}, "batch.pair: There is no such setting. Did you mean pairs? There are:"),
         ({"output": "", "precision": "fp8"}, "precision: Input should be 'fp32' or 'bf16', not 'fp8'"),
@@ -80,6 +92,7 @@ def test_what_has_no_meaning_is_refused(values, message):
         ({"output": "", "labels": [1]}, "labels.0: Input should be a valid string, not 1"),
         ({"output": "", "types": {"A": "T"}}, "types.A: Input should be a list, not 'T'"),
         ({"output": "", "name": "x"}, "name: Input should be a capital letter, not 'x'"),
+        ({"output": "", "sizes": {"low": 2}, "batch": {"pairs": 0}}, "not 0; low is more than high"),
         # A check between settings has a message of its own.
         ({"output": "", "labels": []}, "Give labels that are not empty, or null."),
     ],
@@ -99,7 +112,17 @@ def test_changes_are_checked_and_leave_the_original():
 
 def test_every_setting_is_listed_once():
     rows = {row.name: row for row in list_settings(Run)}
-    assert list(rows) == ["output", "precision", "labels", "types", "name", "batch.pairs", "batch.dropout"]
+    assert list(rows) == [
+        "output",
+        "precision",
+        "labels",
+        "types",
+        "batch.pairs",
+        "batch.dropout",
+        "sizes.low",
+        "sizes.high",
+        "name",
+    ]
     meaning = "Pairs in a step, so half as many as names."
     assert rows["batch.pairs"] == ("batch.pairs", "int, ≥ 2", "256", meaning)
     assert rows["output"] == ("output", "str", "", "Where the run writes.")

@@ -20,7 +20,7 @@ FILES = [
     "concept_pipe.py",
     "snapshot.py",
     "queries.py",
-    "normalization.py",
+    "text.py",
     "abbreviations/component.py",
     "retrieval/filters.py",
     "candidates.py",

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..forking import free_in_children
-from ..spelling import normal_words
+from ..text import normal_words
 
 # Strings whose parts are kept. Names come back as candidates of many mentions.
 KEPT_STRINGS = 1 << 16

@@ -15,8 +15,8 @@ from typing_extensions import Self
 
 from ..errors import Errors
 from ..forking import limit_threads
-from ..normalization import normalize_writing
 from ..settings import explain_unknown, with_settings
+from ..text import normalize_writing
 from ..types import Precision
 from .folder import AnySource, pack_encoder, read_encoder, unpack_encoder
 from .settings import AUTO, STATIC, TRANSFORMER, EncoderSettings, check_device, require_transformers

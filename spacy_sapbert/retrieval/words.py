@@ -9,8 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub lacks it
 
-from ..normalization import normalize_name, normalize_writing
-from ..spelling import CACHED, MARKS, NUMERALS_AFTER_WORDS, normal_words
+from ..text import CACHED, MARKS, NUMERALS_AFTER_WORDS, normal_words, normalize_name, normalize_writing
 
 # Invisible format characters belong to the word around them, as marks do.
 _INVISIBLE = "\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff"

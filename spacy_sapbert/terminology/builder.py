@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 
 from ..errors import Errors
-from ..normalization import normalize_name
+from ..text import normalize_name
 from .columns import CONCEPT_SCHEMA, NAME_SCHEMA
 from .names import unite_names
 from .table import Terminology

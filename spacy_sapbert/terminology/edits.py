@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from ..errors import Errors
-from ..normalization import normalize_name
+from ..text import normalize_name
 from .builder import TerminologyBuilder, count_dangling
 from .columns import CONCEPT_SCHEMA, NAME_SCHEMA
 from .names import unite_names

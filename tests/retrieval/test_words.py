@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_sapbert.retrieval.words import INSIDE, own_case_forms, read_hashes, read_words
-from spacy_sapbert.spelling import normal_words
+from spacy_sapbert.text import normal_words
 
 EQUAL = [
     ("Type II diabetes", "type 2 diabetes"),

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_sapbert.normalization import normalize_name
 from spacy_sapbert.terminology import Terminology, TerminologyBuilder
+from spacy_sapbert.text import normalize_name
 
 
 def build(names):

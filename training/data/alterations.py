@@ -7,7 +7,7 @@ import random
 import polars as pl
 
 from spacy_sapbert.retrieval.altered_names import misspell
-from spacy_sapbert.spelling import normal_words
+from spacy_sapbert.text import normal_words
 
 
 def use_normal_words(name: str, rng: random.Random) -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from spacy_sapbert.spelling import normal_words
+from spacy_sapbert.text import normal_words
 
 # Normal forms of words (`normal_words`), the sides of each kind. A name and its opposite differ in one of them.
 WORDS: dict[str, tuple[str, str]] = {

@@ -16,9 +16,9 @@ from pydantic import Field, TypeAdapter, ValidationError
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from spacy_sapbert.spelling import normal_words
 from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.names import list_distinct_names
+from spacy_sapbert.text import normal_words
 
 from ..errors import Errors
 from .opposite_words import KINDS, are_opposite, find_slots

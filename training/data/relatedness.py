@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from spacy_sapbert.spelling import normal_words
 from spacy_sapbert.terminology import Terminology
+from spacy_sapbert.text import normal_words
 
 # A mention is often annotated with an ancestor that is so near.
 STEPS = 3

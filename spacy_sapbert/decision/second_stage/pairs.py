@@ -10,7 +10,7 @@ from spacy.tokens import Span
 from tokenizers import Tokenizer
 
 from ...errors import Errors
-from ...normalization import normalize_writing
+from ...text import normalize_writing
 
 if TYPE_CHECKING:
     from transformers.tokenization_utils_fast import PreTrainedTokenizerFast

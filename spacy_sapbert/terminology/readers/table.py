@@ -7,8 +7,8 @@ from pathlib import Path
 from pydantic import Field, field_validator
 
 from ...errors import Errors
-from ...normalization import normalize_name
 from ...settings import Settings
+from ...text import normalize_name
 from ...types import OnMalformed
 from ..builder import TerminologyBuilder
 from ..table import Terminology

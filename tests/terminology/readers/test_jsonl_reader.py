@@ -7,8 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from spacy_sapbert.normalization import normalize_name
 from spacy_sapbert.terminology.readers.jsonl import make_jsonl_reader, read_jsonl
+from spacy_sapbert.text import normalize_name
 
 GOOD = {"concept_id": "C1", "canonical_name": "Asthma", "aliases": ["asthma", "Asthma"], "types": ["T047"]}
 

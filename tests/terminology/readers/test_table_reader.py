@@ -7,8 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from spacy_sapbert.normalization import normalize_name
 from spacy_sapbert.terminology.readers.table import make_table_reader, read_table
+from spacy_sapbert.text import normalize_name
 
 ALL_COLUMNS = {
     f"{c}_column": c for c in ("canonical_name", "types", "definition", "language", "source", "term_type", "preferred")

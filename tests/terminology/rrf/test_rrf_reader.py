@@ -10,12 +10,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rrf_files import atom, rrf_line, write_release
 
-from spacy_sapbert.normalization import normalize_name
 from spacy_sapbert.terminology import read_rrf
 from spacy_sapbert.terminology.rrf import lines as rrf_lines
 from spacy_sapbert.terminology.rrf.atoms import WHITE_SPACE
 from spacy_sapbert.terminology.rrf.columns import COLUMNS
 from spacy_sapbert.terminology.rrf.report import format_report
+from spacy_sapbert.text import normalize_name
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*W102")
 ALL = {"languages": None, "tradenames": "off"}

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pair_rows import build, read
 
-from spacy_sapbert.normalization import normalize_name
+from spacy_sapbert.text import normalize_name
 from training.data.pairs import (
     PAIRS_FILE,
     PAIRS_MANIFEST,

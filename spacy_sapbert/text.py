@@ -1,0 +1,226 @@
+"""One form of names and mentions, however they were typed or copied; one writing; and the normal forms of words.
+
+Normal forms are for features and look-ups, not for display: where several are possible, all become the same one.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+
+# Words whose normal form is cached.
+CACHED = 1 << 16
+
+# Format characters with a shape of their own (number signs, the end of a verse) or that arrange hieroglyphs.
+_VISIBLE = re.compile("[\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd\U00013430-\U0001343f]")
+# The zero-width non-joiner and joiner. In these blocks, from Arabic to Mongolian, they change the shape of words.
+_JOINERS = "\u200c\u200d"
+_JOINING = re.compile(
+    "[\u0600-\u0dff\u1000-\u109f\u1700-\u18af\u1900-\u1cff\ua800-\uabff\ufb50-\ufdff\ufe70-\ufefc"
+    "\U00010d00-\U00010fff\U00011000-\U00011fff\U0001e900-\U0001e95f]"
+)
+
+
+def normalize_name(text: str) -> str:
+    """Normalize white space, invisible characters and composed letters of a name or a mention.
+
+    White space becomes single spaces, with none around the text. Control characters (category Cc) and invisible format
+    characters (Cf), such as soft hyphens and marks of direction, are removed. A zero-width joiner or non-joiner stays
+    after a letter of a script in which it changes the shape of words. The result is in Unicode's normal form C.
+    """
+    text = " ".join(text.split())
+    # Control and format characters are not printable. Nearly all texts have neither.
+    if not text.isprintable():
+        text = " ".join(_remove_invisible(text).split())
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
+
+
+def _remove_invisible(text: str) -> str:
+    kept = []
+    may_join = False
+    for character in text:
+        if character in _JOINERS:
+            if may_join:
+                kept.append(character)
+            may_join = False
+            continue
+        if unicodedata.category(character) in ("Cc", "Cf") and not _VISIBLE.match(character):
+            continue
+        # Combining marks may stand between a letter and its joiner, in an order that normal form C changes.
+        if not unicodedata.combining(character):
+            may_join = _JOINING.match(character) is not None
+        kept.append(character)
+    return "".join(kept)
+
+
+# The English names of the Greek letters from α to ω, in Unicode's order, which has the final sigma before sigma.
+_GREEK_NAMES = (
+    "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi omicron pi rho sigma sigma tau upsilon "
+    "phi chi psi omega"
+).split()
+_GREEK = {chr(ord("α") + place): name for place, name in enumerate(_GREEK_NAMES)}
+_GREEK |= {letter.upper(): name.capitalize() for letter, name in _GREEK.items()}
+_FRACTIONS = "¼½¾⅐⅑⅒⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞"
+# What normal form KC would damage (an acute accent becomes a space with a mark) or leaves as it is.
+_WRITING = str.maketrans(
+    {
+        **dict.fromkeys("‐‑‒–—―−⁃˗﹘﹣－", "-"),
+        **dict.fromkeys("‘’‚‛ʼʹˈ´`′", "'"),
+        **dict.fromkeys("“”„‟«»″ʺ", '"'),
+        **dict.fromkeys("⁄∕", "/"),
+        **dict.fromkeys("™℠®©", " "),
+        **{fraction: f" {unicodedata.normalize('NFKC', fraction)}" for fraction in _FRACTIONS},
+        **{"æ": "ae", "Æ": "AE", "œ": "oe", "Œ": "OE", "ø": "o", "Ø": "O", "ł": "l", "Ł": "L", "đ": "d", "Đ": "D"},
+        **{"ı": "i", "∆": "Δ", "º": "°", "ɑ": "α"},
+    }
+)
+# Exponents, which would become digits of the number before them.
+_EXPONENT = re.compile("(?<=[0-9])([⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻]+)")
+_MICRO = re.compile(r"μ(?=(?:g|l|L|m|M|s|mol|kat|Ci|Gy|Sv|V|A)\b)")
+# German has an eszett only after small letters.
+_BETA = re.compile("(?<![a-zà-öø-ÿ])ß")
+_GREEK_WORD = re.compile("[\u0370-\u03ff\u1f00-\u1fff]{3}")
+_GREEK_LETTER = re.compile(f"[{''.join(_GREEK)}]")
+
+
+def normalize_writing(text: str) -> str:
+    """Unify characters that names are written with in several ways. ASCII text stays as it is.
+
+    Dashes, quotes, primes and slashes become those of ASCII; ligatures become two letters, and letters with a stroke
+    lose it. Compatibility forms, such as full-width letters, subscripts and Roman numerals in one character, become
+    ordinary ones, except exponents of numbers. Greek letters become their names, as words of their own, unless the text
+    has Greek words. The micro sign of a unit becomes "u", and an eszett that stands for beta becomes "beta".
+
+    text (str): The text.
+    RETURNS (str): The text in its unified form. Where anything but ASCII was in it, it has single spaces.
+    """
+    if text.isascii():
+        return text
+    parts = _EXPONENT.split(text.translate(_WRITING))
+    # Every second part is an exponent. Normal form KC has dashes and slashes of its own.
+    parts[::2] = [unicodedata.normalize("NFKC", part).translate(_WRITING) for part in parts[::2]]
+    text = _MICRO.sub("u", "".join(parts))
+    if not _GREEK_WORD.search(text):
+        text = _GREEK_LETTER.sub(_name_letter, _BETA.sub("β", text))
+    return " ".join(text.split())
+
+
+def _name_letter(found: re.Match[str]) -> str:
+    # Apart from letters and digits before it and from letters behind it.
+    text, start, end = found.string, found.start(), found.end()
+    before = " " if text[start - 1 : start].isalnum() else ""
+    after = " " if text[end : end + 1].isalpha() else ""
+    return before + _GREEK[found[0]] + after
+
+
+# Vowel signs, tones and accents that stand behind their letters. For Python's `re`, they are no part of words.
+MARKS = "".join(filter(lambda character: unicodedata.category(character)[0] == "M", map(chr, range(0x300, 0x10000))))
+_WORD = re.compile(rf"[^\W_]+(?:[{MARKS}]+[^\W_]*)*(?:'s(?![^\W_]))?")
+
+# Words that end like plurals and are none.
+_SINGULAR = frozenset(
+    "aids alias ascites asbestos atlas bias biceps caries chaos cosmos cutis diabetes facies faeces feces forceps "
+    "herpes hives kudos lens measles menses mumps news pancreas pathos pertussis pes physics rabies rickets "
+    "scabies series shingles species tabes triceps yaws".split()
+)
+_PLURALS = {
+    **{"bacteria": "bacterium", "septa": "septum", "atria": "atrium", "diverticula": "diverticulum", "ova": "ovum"},
+    **{"testes": "testis", "crises": "crisis", "nares": "naris", "axes": "axis", "doses": "dose", "noses": "nose"},
+    **{"cortices": "cortex", "indices": "index", "appendices": "appendix", "varices": "varix", "matrices": "matrix"},
+    **{"feet": "foot", "teeth": "tooth", "children": "child", "women": "woman", "men": "man", "abuses": "abuse"},
+    **{"fungi": "fungus", "emboli": "embolus", "thrombi": "thrombus", "nuclei": "nucleus", "bronchi": "bronchus"},
+    **{"phalanges": "phalanx", "larynges": "larynx", "pharynges": "pharynx"},
+    **{"foci": "focus", "calculi": "calculus", "bacilli": "bacillus", "cocci": "coccus", "nevi": "nevus"},
+}
+# Endings of plurals and of their singulars; the first that fits counts.
+_ENDINGS = [
+    tuple(pair.split(":"))
+    for pair in (
+        "aches:ache mata:ma brae:bra ulae:ula llae:lla iae:ia oses:osis stases:stasis theses:thesis lyses:lysis "
+        "plegiae:plegia auses:ause uses:us sses:ss xes:x ches:ch shes:sh ies:y ss:ss us:us is:is s:"
+    ).split()
+]
+_BRITISH = (
+    (re.compile("haem"), "hem"),
+    (re.compile("aemi(?=[ac]|$)"), "emi"),
+    (re.compile("(?<=[nlrchgdkptv])aem"), "em"),
+    (re.compile("oedem"), "edem"),
+    (re.compile("oesoph"), "esoph"),
+    (re.compile("oestr"), "estr"),
+    (re.compile("(?<=rrh|.pn)oe(?=a|ic)"), "e"),
+    (re.compile("foet(?=al|us|o)"), "fet"),
+    (re.compile("coelia"), "celia"),
+    (re.compile("(?<=[pc])aed(?=i|o)"), "ed"),
+    (re.compile("gynaec"), "gynec"),
+    (re.compile("an?aesth"), "anesth"),
+    (re.compile("(?<=[fc])aec"), "ec"),
+    (re.compile("aetio"), "etio"),
+    (re.compile("sulph"), "sulf"),
+    (re.compile("(?<=[abdilmv])our(?=s?$|al|ed|less)"), "or"),
+    (re.compile("(?<=[bt])re(?=s?$)"), "er"),
+    (re.compile("(?<=[clmnrt])is(?=ation|ed$|ing$)"), "iz"),
+    (re.compile("lyse(?=[ds]?$)"), "lyze"),
+    (re.compile("aluminium"), "aluminum"),
+)
+# Nearly all words have none of these, and are not looked at any further.
+_MAYBE_BRITISH = re.compile("ae|oe|our|re|is[aei]|lyse|sulph|alumin")
+_NUMERAL = re.compile("(x{0,3})(ix|iv|v?i{0,3})([a-c]?)")
+# A single letter is a numeral only after one of these.
+_NUMBERED = frozenset("class degree factor grade group level phase stage type".split())
+NUMERALS_AFTER_WORDS = frozenset(numeral + letter for numeral in "ivx" for letter in ("", *"abc"))
+
+
+def normal_words(text: str, before: str = "") -> tuple[str, ...]:
+    """Return the normal forms of a string's words: small letters, no possessive, singular, American, Arabic numerals.
+
+    text (str): A name or a mention.
+    before (str): The word before it, by which "i", "v" and "x" are numerals or not.
+    RETURNS (tuple[str, ...]): The words, in their order; without punctuation.
+    """
+    if not text.isascii():
+        # Before the writing, which knows composed letters only.
+        text = normalize_writing(normalize_name(text))
+    words = _WORD.findall(text.casefold())
+    normal = map(_normalize, words)
+    if NUMERALS_AFTER_WORDS.isdisjoint(words):
+        return tuple(normal)
+    return tuple(to_arabic(word, last) for word, last in zip(normal, [before.lower(), *words], strict=False))
+
+
+@lru_cache(CACHED)
+def _normalize(word: str) -> str:
+    word = to_singular(to_american(word.removesuffix("'s")))
+    return to_arabic(word) if word[:1] in ("i", "v", "x") else word
+
+
+def to_singular(word: str) -> str:
+    """Return the singular of a word in small letters, by its ending; the word itself if it has none of a plural."""
+    if word in _SINGULAR or word in _PLURALS or len(word) < 4:
+        return _PLURALS.get(word, word)
+    for ending, singular in _ENDINGS:
+        if word.endswith(ending):
+            return word[: -len(ending)] + singular
+    return word
+
+
+def to_american(word: str) -> str:
+    """Return the American spelling of a word in small letters: "edema" for "oedema", "tumor" for "tumour"."""
+    if not _MAYBE_BRITISH.search(word):
+        return word
+    for british, american in _BRITISH:
+        word = british.sub(american, word)
+    return word
+
+
+def to_arabic(word: str, before: str = "") -> str:
+    """Return a Roman numeral up to 39, with a letter from a to c behind it or not, in digits: "2b" for "iib".
+
+    "i", "v" and "x" are numerals only if the word before them is such as "type".
+    """
+    found = _NUMERAL.fullmatch(word)
+    if found is None or not found[1] + found[2] or (len(found[1] + found[2]) == 1 and before not in _NUMBERED):
+        return word
+    tens, ones, letter = found.groups()
+    value = {"ix": 9, "iv": 4}.get(ones, 5 * ones.count("v") + ones.count("i"))
+    return f"{10 * len(tens) + value}{letter}"
