@@ -1,6 +1,4 @@
 import pickle
-import subprocess
-import sys
 
 import pytest
 import spacy
@@ -262,20 +260,16 @@ def test_expand(nlp, text, mention, expected):
     assert expand_abbreviations(span, abbreviations_by_start(doc)) == expected
 
 
-def test_expand_without_extensions():
+def test_expand_without_extensions(nlp):
     """The linker may run without this component: nothing is registered, and nothing breaks."""
-    code = (
-        "import spacy\n"
-        "from spacy.tokens import Doc, Span\n"
-        "from spacy_sapbert.abbreviations.component import abbreviations_by_start, expand_abbreviations\n"
-        "doc = Doc(spacy.vocab.Vocab(), words=['MS'])\n"
-        "assert not Doc.has_extension('abbreviations') and not Span.has_extension('long_form')\n"
-        "assert abbreviations_by_start(doc) == {}\n"
-        "assert expand_abbreviations(doc[:], {}) is None\n"
-        "import sys\n"
-        "assert not {'spacy_transformers', 'scann', 'polars'} & set(sys.modules)\n"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    for owner, attr in ((Doc, "abbreviation_offsets"), (Doc, "abbreviations"), (Span, "long_form")):
+        owner.remove_extension(attr)
+    try:
+        doc = Doc(nlp.vocab, words=["MS"])
+        assert abbreviations_by_start(doc) == {}
+        assert expand_abbreviations(doc[:], {}) is None
+    finally:
+        register_extensions()
 
 
 @pytest.mark.parametrize("as_text", [False, True])

@@ -56,11 +56,10 @@ def keep_gold(path: Path, request: GoldRequest, *, timeout: float = -1) -> int:
     path = path.resolve()
     path.parent.mkdir(parents=True, exist_ok=True)
     with lock_folder(path.parent, f".{path.name}.lock", timeout=timeout):
-        lines, spans = _read_lines(path), find_gold(path, [request.text])[0]
-        for place in request.withdrawn:
-            spans = [span for span in spans if (span["start"], span["end"]) != (place.start, place.end)]
+        kept = [line for line, row in _read_rows(path) if row.get("text") != request.text]
+        withdrawn = {(place.start, place.end) for place in request.withdrawn}
+        spans = [span for span in find_gold(path, [request.text])[0] if (span["start"], span["end"]) not in withdrawn]
         spans = _merge(spans, (span.model_dump() for span in request.spans))
-        kept = [line for line in lines if _read_row(line).get("text") != request.text]
         if spans:
             row = {"text": request.text, "spans": spans, "answer": "accept"}
             kept.append(json.dumps(row, ensure_ascii=False).encode())
@@ -75,8 +74,7 @@ def keep_gold(path: Path, request: GoldRequest, *, timeout: float = -1) -> int:
 def find_gold(path: Path, texts: Sequence[str]) -> list[list[Span]]:
     """Find the corrections that are kept of each text, in its order. The file may be missing."""
     found: dict[str, list[Span]] = {text: [] for text in texts}
-    for line in _read_lines(path):
-        row = _read_row(line)
+    for _, row in _read_rows(path):
         if row and row["text"] in found:
             found[row["text"]] = _merge(found[row["text"]], row["spans"])
     return [found[text] for text in texts]
@@ -88,8 +86,9 @@ def _merge(spans: list[Span], new: Iterable[Span]) -> list[Span]:
     return sorted(spans, key=lambda span: span["start"])
 
 
-def _read_lines(path: Path) -> list[bytes]:
-    return [line for line in path.read_bytes().split(b"\n") if line] if path.is_file() else []
+def _read_rows(path: Path) -> list[tuple[bytes, dict[str, Any]]]:
+    content = path.read_bytes() if path.is_file() else b""
+    return [(line, _read_row(line)) for line in content.split(b"\n") if line]
 
 
 def _read_row(line: bytes) -> dict[str, Any]:

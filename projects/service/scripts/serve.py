@@ -54,16 +54,11 @@ class LinkRequest(StrictRequest):
 
     texts: list[Text] | None = None
     mentions: list[Text] | None = None
-    # Candidates of a mention; at most as many as the linker proposes.
-    k: Annotated[int, Field(ge=1, le=1000)] | None = None
-    # Cosine that a candidate needs.
-    threshold: Annotated[float, Field(ge=-1, le=1)] | None = None
-    # Semantic types, of which a candidate needs one; by identifier or name.
-    types: list[Text] | None = None
-    # Offsets in UTF-16 units, as Java and JavaScript count, and not in code points.
-    utf16: bool = False
-    # Give the corrections that are kept of each text as well.
-    gold: bool = False
+    k: Annotated[int, Field(ge=1, le=1000)] | None = None  # candidates of a mention, if the linker proposes so many
+    threshold: Annotated[float, Field(ge=-1, le=1)] | None = None  # cosine that a candidate needs
+    types: list[Text] | None = None  # semantic types, of which a candidate needs one; by identifier or name
+    utf16: bool = False  # offsets in UTF-16 units, as Java and JavaScript count, and not in code points
+    gold: bool = False  # give the corrections that are kept of each text as well
 
     @model_validator(mode="after")
     def _check_kind(self) -> Self:
@@ -217,11 +212,9 @@ def make_app(nlp: Language, settings: ServiceSettings) -> FastAPI:
             "The pipeline has no `sapbert_linker` with concepts, so there is nothing to serve. It has: "
             f"{', '.join(nlp.pipe_names) or 'no components'}. Serve one that was saved after `linker.initialize`."
         )
-    # What is longer, spaCy would refuse only after it has waited.
-    longest = min(settings.max_characters, nlp.max_length)
-    settings = settings.model_copy(update={"max_characters": longest})
+    # spaCy refuses longer texts, and would do so only after they have waited.
+    settings = settings.model_copy(update={"max_characters": min(settings.max_characters, nlp.max_length)})
     worker = Worker(nlp, settings)
-
     app = FastAPI(title="spacy-sapbert", version=__version__)
     app.add_middleware(Gate, settings=settings)
     _add_errors(app)
