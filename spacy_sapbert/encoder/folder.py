@@ -49,15 +49,15 @@ def read_encoder(
     """
     where, subfolder, is_local = f"the encoder '{name}'", "", Path(name).is_dir()
     saved = _read_manifest(name, revision)
-    found_kind = _check_kind(name, saved.get("kind", TRANSFORMER), kind)
-    if found_kind != STATIC:
-        require_transformers(f"The encoder '{name}'")
     if saved:
+        found_kind = _check_kind(name, saved.get("kind", TRANSFORMER), kind)
         base = _read_settings(saved["settings"])
     else:
+        require_transformers(f"The encoder '{name}'")
         from .transformer_folder import read_metadata
 
         subfolder, found = read_metadata(name, revision)
+        found_kind = _check_kind(name, TRANSFORMER, kind)
         base = EncoderSettings().changed(where, **found)
     given = {key: value for key, value in (requested or {}).items() if value is not None}
     settings = base.changed(where, **given)
@@ -66,6 +66,7 @@ def read_encoder(
     if found_kind == STATIC:
         source = _read_static(name, revision, settings, fingerprint, memory_map=memory_map)
     else:
+        require_transformers(f"The encoder '{name}'")
         # Takes seconds, and a pipeline with a static encoder needs nothing of it.
         from .transformer_folder import read_adapted, read_transformer
 

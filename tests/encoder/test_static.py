@@ -227,8 +227,9 @@ def test_files_that_are_missing_cut_or_of_another_kind_are_refused(folder, name)
             read_encoder(folder)
         seal(folder)
     (folder / "name_encoder.json").unlink()
-    with pytest.raises(FileNotFoundError, match="E503.*name_encoder.json"):
-        read_encoder(folder)
+    for kind in (None, "static"):
+        with pytest.raises(FileNotFoundError, match="E503.*name_encoder.json"):
+            read_encoder(folder, kind=kind)
 
 
 @pytest.mark.parametrize(
