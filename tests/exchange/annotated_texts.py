@@ -4,7 +4,7 @@ import spacy
 from hypothesis import strategies as st
 from spacy.tokens import Doc
 
-from spacy_sapbert.exchange.documents import AnnotatedText, Annotation
+from spacy_sapbert.exchange.documents import DOC_ID, AnnotatedText, Annotation, ExchangeReport, annotate
 
 VOCAB = spacy.blank("en").vocab
 # Letters, white space of all kinds, a character beyond the basic plane, and what formats use as separators.
@@ -28,6 +28,13 @@ def annotated_texts(draw, characters=CHARACTERS, ids=IDS, labels=LABELS, n_annot
         annotations.append(Annotation(start, end, draw(st.sampled_from(labels)), draw(st.sampled_from(ids))))
     name = draw(st.sampled_from(["a", "b 1", "c#2"]))
     return AnnotatedText(name, text, list(dict.fromkeys(annotations)))
+
+
+def take(doc, name="", spans_keys=()):
+    """Take text and mentions out of a document, which may get a name."""
+    doc.user_data.update({DOC_ID: name} if name else {})
+    [text] = annotate([doc], ExchangeReport(), spans_keys)
+    return text
 
 
 def count_refused(report):

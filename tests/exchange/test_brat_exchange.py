@@ -1,12 +1,11 @@
 """Brat: documents come back as they went out, and what brat cannot hold is counted."""
 
 import pytest
-from annotated_texts import annotated_texts, count_refused, tokenize
+from annotated_texts import annotated_texts, count_refused, take, tokenize
 from hypothesis import given
 
 from spacy_sapbert.exchange.brat import read_brat, write_brat
-from spacy_sapbert.exchange.documents import AnnotatedText, Annotation, annotate, make_doc
-from spacy_sapbert.exchange.report import ExchangeReport
+from spacy_sapbert.exchange.documents import AnnotatedText, Annotation, ExchangeReport, make_doc
 
 
 def write(folder, text, annotations, name="a"):
@@ -21,7 +20,7 @@ def test_documents_come_back_from_brat(tmp_path_factory, document):
     folder = tmp_path_factory.mktemp("brat")
     report = ExchangeReport("skip")
     doc = make_doc(document, tokenize, report)
-    going = annotate(document.doc_id, doc)
+    going = take(doc)
     assert set(going.annotations) == set(document.annotations)
     write_brat([going], folder, report)
     [found] = read_brat(folder, ExchangeReport())
@@ -35,7 +34,7 @@ def test_documents_come_back_from_brat(tmp_path_factory, document):
         if mention == mention.strip():
             assert (annotation.start, annotation.end) in kept
     again = make_doc(found, tokenize, ExchangeReport())
-    assert set(annotate("", again).annotations) == set(found.annotations)
+    assert set(take(again).annotations) == set(found.annotations)
 
 
 def test_prefixes_are_put_on_and_taken_off(tmp_path):

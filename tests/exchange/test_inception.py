@@ -3,18 +3,17 @@
 import json
 
 import pytest
-from annotated_texts import annotated_texts, count_refused, tokenize
+from annotated_texts import annotated_texts, count_refused, take, tokenize
 from hypothesis import given
 
-from spacy_sapbert.exchange.documents import AnnotatedText, Annotation, annotate, make_doc
+from spacy_sapbert.exchange.documents import AnnotatedText, Annotation, ExchangeReport, make_doc
 from spacy_sapbert.exchange.inception import IDENTIFIER, NAMED_ENTITY, SOFA, read_inception, write_inception
-from spacy_sapbert.exchange.report import ExchangeReport
 
 
 @given(annotated_texts(labels=("D", "x y"), ids=("", "NIL", "http://x.org/D1", "C1|C2")))
 def test_documents_come_back_from_inception(tmp_path_factory, document):
     folder = tmp_path_factory.mktemp("inception")
-    going = annotate(document.doc_id, make_doc(document, tokenize, ExchangeReport()))
+    going = take(make_doc(document, tokenize, ExchangeReport()))
     write_inception([going], folder, ExchangeReport())
     report = ExchangeReport()
     assert list(read_inception(folder, report)) == [going] and not report.left_out
