@@ -53,7 +53,7 @@ def read_bioc(path: Path, report: ExchangeReport, prefix: str = "") -> Iterator[
 
 def _parse_document(document: dict[str, Any]) -> tuple[str, list[Row]]:
     text, rows = "", []
-    for part in _list_parts(document):
+    for part in _list_parts(document["passages"]):
         offset, own = part["offset"], part.get("text") or ""
         if own and offset < len(text):
             raise ValueError("a passage begins before the one above it has ended")
@@ -64,12 +64,11 @@ def _parse_document(document: dict[str, Any]) -> tuple[str, list[Row]]:
     return text, rows
 
 
-def _list_parts(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """List passages, and the sentences of those that have sentences instead of a text."""
-    for passage in document["passages"]:
+def _list_parts(passages: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    for passage in passages:
         yield passage
-        if not passage.get("text"):
-            yield from passage.get("sentences", ())
+        # Some have sentences instead of a text.
+        yield from () if passage.get("text") else passage.get("sentences", ())
 
 
 def _read_rows(text: str, rows: Iterable[Row], place: str, report: ExchangeReport, prefix: str) -> Iterator[Annotation]:

@@ -145,9 +145,9 @@ class CodeFinder:
         counts = Counter(source for source, _ in unique)
         codes = []
         for source, code in unique:
-            display = name if (source, code) == of_concept else names.get(source, "")
             # Of several codes of one source, nobody can tell which has which name.
-            codes.append(Code(source, code, display if counts[source] == 1 else ""))
+            known = names.get(source, "") if counts[source] == 1 else ""
+            codes.append(Code(source, code, name if (source, code) == of_concept else known))
         return self._found.setdefault((id_, concept_id), tuple(codes))
 
     def _locate(self, id_: str, listed: list[Key]) -> Key:

@@ -76,8 +76,8 @@ class AthenaTables:
         found: dict[Key, OmopConcept] = {}
         for id_, vocabulary, code, standard in rows.sort("concept_id").iter_rows():
             concept = OmopConcept(id_, (id_,) if standard == STANDARD else tuple(sorted(mapped[id_])))
-            known = found.get((vocabulary, code))
-            if known is None or _rank(concept) > _rank(known):
+            known = found.setdefault((vocabulary, code), concept)
+            if (concept.is_standard, bool(concept.standard)) > (known.is_standard, bool(known.standard)):
                 found[vocabulary, code] = concept
         return found
 
@@ -99,10 +99,6 @@ class AthenaTables:
         for source, target in pairs.filter(pl.col("concept_id_2").is_in(kept["concept_id"].implode())).iter_rows():
             mapped[source].append(target)
         return mapped
-
-
-def _rank(concept: OmopConcept) -> int:
-    return 2 if concept.is_standard else len(concept.standard[:1])
 
 
 def _scan(path: Path, name: str) -> pl.LazyFrame:

@@ -1,5 +1,6 @@
 """Texts with annotations for property tests, and tokenizers that can hold any of them."""
 
+import pytest
 import spacy
 from hypothesis import strategies as st
 from spacy.tokens import Doc
@@ -39,3 +40,13 @@ def take(doc, name="", spans_keys=()):
 
 def count_refused(report):
     return report.left_out.get("malformed", {"count": 0})["count"]
+
+
+def check_refused(act, fault, n=1):
+    """Check that an action raises an error, or counts what is malformed if errors are skipped. Return what it does."""
+    with pytest.raises(ValueError, match=f"E470.*{fault}"):
+        act(ExchangeReport())
+    report = ExchangeReport("skip")
+    done = act(report)
+    assert count_refused(report) == n
+    return done
