@@ -28,7 +28,7 @@ from .documents import (
 from .inception import read_inception, write_inception
 from .prodigy import read_prodigy
 from .pubtator import read_pubtator, write_pubtator
-from .tables import read_table, write_table
+from .tables import DELIMITERS, read_table, write_table
 
 # They take a path, a report, and what stands before each id in the files only.
 Reader = Callable[[Path, ExchangeReport, str], Iterator[AnnotatedText]]
@@ -53,7 +53,6 @@ FORMATS = {
     "pubtator": ExchangeFormat(read_pubtator, write_pubtator, has_context=False),
     "tsv": ExchangeFormat(partial(read_table, ending="tsv"), partial(write_table, ending="tsv"), is_folder=True),
 }
-TABLES = ("csv", "tsv")
 
 
 def export_docs(
@@ -101,7 +100,7 @@ def _find_writer(name: str, escape_formulas: bool) -> Writer:
     known = {name: format_.write for name, format_ in FORMATS.items() if format_.write}
     direction = "write"
     if escape_formulas:
-        known = {name: partial(write_table, ending=name, escape_formulas=True) for name in TABLES}
+        known = {name: partial(write_table, ending=name, escape_formulas=True) for name in DELIMITERS}
         direction = "write with formulas escaped"
     if name not in known:
         raise ValueError(Errors.E473.format(name=name, direction=direction, known=", ".join(known)))

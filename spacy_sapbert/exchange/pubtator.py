@@ -8,16 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from .documents import AnnotatedText, Annotation, ExchangeReport
-from .fields import (
-    BREAK,
-    ID_SEPARATOR,
-    decode_mentions,
-    find_misfit,
-    list_writable,
-    plain_text,
-    read_kb_id,
-    read_lines,
-)
+from .fields import BREAK, ID_SEPARATOR, decode_mentions, find_misfit, list_writable, plain_text, read_kb_id, read_lines
 
 FORM = "PMID|t|title, PMID|a|abstract, then lines of PMID, start, end, mention, type and ids with tabs between them"
 TEXT_LINE = re.compile(r"([^|\t]+)\|([ta])\|(.*)")
