@@ -6,7 +6,7 @@ extension has to be registered. What has its default value is stored nowhere.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from spacy.tokens import Doc, Span
@@ -35,27 +35,27 @@ class MentionContext(NamedTuple):
         return [word for word, is_true in zip(self._fields, self, strict=True) if is_true]
 
 
-# The attributes of spans that negspacy and medspaCy's ConText set. "NAME=VALUE" is an attribute with several values.
-ATTRIBUTES: Mapping[str, Sequence[str]] = {
+# Attributes of spans for each field of a context. "NAME=VALUE" is an attribute with several values.
+Attributes = Mapping[str, Sequence[str]]
+# Those that negspacy and medspaCy's ConText set.
+ATTRIBUTES: Attributes = {
     "negated": ("negex", "is_negated"),
     "uncertain": ("is_uncertain",),
     "family": ("is_family",),
     "historical": ("is_historical",),
     "hypothetical": ("is_hypothetical",),
 }
-# Reads the contexts of a document's mentions, as `read_contexts` does.
-ContextReader = Callable[[Sequence[Span]], "list[MentionContext | None]"]
 # ConText leaves this in each document, even if it has nothing to say of any mention.
 _GRAPH = ("._.", "context_graph", None, None)
 
 
 def read_context(
-    span: Span, attributes: Mapping[str, Sequence[str]] = ATTRIBUTES, *, is_known: bool | None = None
+    span: Span, attributes: Attributes = ATTRIBUTES, *, is_known: bool | None = None
 ) -> MentionContext | None:
     """Read what is said of a mention.
 
     span (Span): The mention, with the boundaries that it had for the component.
-    attributes (Mapping[str, Sequence[str]]): The attributes to read for each field of `MentionContext`.
+    attributes (Attributes): The attributes to read for each field of `MentionContext`.
     is_known (bool | None): Whether such a component has run; None to look for what it leaves in the document.
     RETURNS (MentionContext | None): The context; None if no component has said anything about any mention of the
         document.
@@ -73,21 +73,6 @@ def read_context(
     return MentionContext(**found)
 
 
-def read_contexts(
-    spans: Sequence[Span], attributes: Mapping[str, Sequence[str]] = ATTRIBUTES, *, is_known: bool | None = None
-) -> list[MentionContext | None]:
-    """Read what is said of the mentions of one document.
-
-    spans (Sequence[Span]): The mentions.
-    attributes (Mapping[str, Sequence[str]]): As for `read_context`.
-    is_known (bool | None): As for `read_context`.
-    RETURNS (list[MentionContext | None]): As for `read_context`, for each mention.
-    """
-    if is_known is None:
-        is_known = has_context([span.doc for span in spans[:1]], attributes)
-    return [read_context(span, attributes, is_known=is_known) for span in spans]
-
-
 def _is_true(value: Any, name: str, wanted: str) -> bool:
     if wanted:
         return str(value) == wanted
@@ -96,23 +81,14 @@ def _is_true(value: Any, name: str, wanted: str) -> bool:
     return bool(value)
 
 
-def has_context(docs: Iterable[Doc], attributes: Mapping[str, Sequence[str]] = ATTRIBUTES) -> bool:
-    """Say if a component has said something about any mention.
-
-    docs (Iterable[Doc]): The documents.
-    attributes (Mapping[str, Sequence[str]]): As for `read_context`.
-    RETURNS (bool): Whether one has.
-    """
+def has_context(docs: Iterable[Doc], attributes: Attributes = ATTRIBUTES) -> bool:
+    """Say if a component has said something about any mention of the documents."""
     stored = {name.partition("=")[0] for names in attributes.values() for name in names}
     return any(_GRAPH in get_user_data(doc[:]) or not stored.isdisjoint(list_attributes(doc)) for doc in docs)
 
 
 def list_attributes(doc: Doc) -> Iterator[str]:
-    """List the attributes that are stored for spans of a document.
-
-    doc (Doc): The document.
-    YIELDS (str): The name of an attribute, once for each span that has it.
-    """
+    """List the attributes that are stored for spans of a document, each once for every span that has it."""
     for key in get_user_data(doc[:]):
         # Those of tokens have no end, those of the document no start.
         if isinstance(key, tuple) and len(key) == 4 and key[0] == "._." and key[3] is not None:
@@ -120,11 +96,7 @@ def list_attributes(doc: Doc) -> Iterator[str]:
 
 
 def write_context(span: Span, context: MentionContext) -> None:
-    """Store the context of a mention, under the names that ConText has for it.
-
-    span (Span): The mention.
-    context (MentionContext): Its context. What is not true is stored for negation only, to show that somebody has
-        looked.
-    """
+    """Store the context of a mention, under the names that ConText has for it."""
+    # What is not true is stored for negation only, to show that somebody has looked.
     for word in {"negated", *context.words}:
         get_user_data(span)[make_key(span, f"is_{word}")] = getattr(context, word)

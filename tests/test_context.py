@@ -15,8 +15,11 @@ READ = """
 import sys, spacy
 from spacy.tokens import DocBin, Span
 from spacy_sapbert.context import read_context
+# Exchange formats are imported by their command only.
+nlp = spacy.blank("en")
+assert not [name for name in sys.modules if name.startswith("spacy_sapbert.exchange")]
 assert not Span.has_extension("negex") and "negspacy" not in sys.modules
-for doc in DocBin().from_disk(sys.argv[1]).get_docs(spacy.blank("en").vocab):
+for doc in DocBin().from_disk(sys.argv[1]).get_docs(nlp.vocab):
     print([(ent.text, read_context(ent) and read_context(ent).words) for ent in doc.ents])
 """
 

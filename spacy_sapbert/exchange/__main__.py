@@ -1,6 +1,5 @@
 """Convert linked documents, and annotations to documents: `python -m spacy_sapbert.exchange --help`."""
 
-from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -8,63 +7,55 @@ from typing import Annotated, Any, cast
 import typer
 from wasabi import msg
 
-from ..context import ATTRIBUTES, MentionContext
+from ..context import ATTRIBUTES, Attributes, MentionContext
+from ..errors import Errors
 from ..terminology import Terminology
 from ..types import OnMalformed
-from .athena import AthenaTables
-from .codes_of import CodeFinder
-from .converting import export_concepts, export_docs, export_notes, import_docs, parse_pairs
-from .documents import InsideTokens
-from .fhir import CodeableConcepts
-from .formats import FORMATS
-from .omop import NoteNlp
-from .report import ExchangeReport
+from .documents import ExchangeReport, InsideTokens, read_docs
+from .fhir import CodeableConcepts, CodeFinder, export_concepts
+from .formats import FORMATS, export_docs, import_docs
+from .omop import AthenaTables, NoteNlp, export_notes
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
-WRITTEN = ", ".join(name for name, format_ in FORMATS.items() if format_.write)
-READ = ", ".join(name for name, format_ in FORMATS.items() if format_.read)
-DocsArgument = Annotated[Path, typer.Argument(help="The linked documents, .spacy")]
-SpansOption = Annotated[
-    list[str] | None, typer.Option("--spans-key", help="A span group with further mentions; repeat it")
-]
-ErrorsOption = Annotated[str, typer.Option(help="'raise' at the first fault, or 'skip' and count them")]
-PrefixOption = Annotated[str, typer.Option(help="What stands before each id in the other format only, as 'UMLS:'")]
-TerminologyOption = Annotated[
-    Path | None, typer.Option(help="A saved terminology: its concepts' codes in other sources are written as well")
-]
-IdSourceOption = Annotated[str | None, typer.Option(help="The source of ids without a prefix, such as MSH")]
 
-
-def _option(word: str) -> Any:
+def _attribute(word: str) -> Any:
     known = " and ".join(ATTRIBUTES[word])
     return typer.Option(help=f"An attribute of spans, NAME or NAME=VALUE, for {word} mentions; repeat it. Else {known}")
 
 
-NegatedOption = Annotated[list[str] | None, _option("negated")]
-UncertainOption = Annotated[list[str] | None, _option("uncertain")]
-FamilyOption = Annotated[list[str] | None, _option("family")]
-HistoricalOption = Annotated[list[str] | None, _option("historical")]
-HypotheticalOption = Annotated[list[str] | None, _option("hypothetical")]
+Names = list[str] | None
+Docs = Annotated[Path, typer.Argument(help="The linked documents, .spacy")]
+SpansKeys = Annotated[Names, typer.Option("--spans-key", help="A span group with further mentions; repeat it")]
+OnErrors = Annotated[str, typer.Option(help="'raise' at the first fault, or 'skip' and count them")]
+Prefix = Annotated[str, typer.Option(help="What stands before each id in the other format only, as 'UMLS:'")]
+Folder = Annotated[
+    Path | None, typer.Option(help="A saved terminology: its concepts' codes in other sources are written as well")
+]
+IdSource = Annotated[str | None, typer.Option(help="The source of ids without a prefix, such as MSH")]
+Negated = Annotated[Names, _attribute("negated")]
+Uncertain = Annotated[Names, _attribute("uncertain")]
+Family = Annotated[Names, _attribute("family")]
+Historical = Annotated[Names, _attribute("historical")]
+Hypothetical = Annotated[Names, _attribute("hypothetical")]
 
 
 @app.command("to")
 def export_command(
-    format: Annotated[str, typer.Argument(help=WRITTEN)],
-    docs: DocsArgument,
+    format: Annotated[str, typer.Argument(help=", ".join(name for name in FORMATS if FORMATS[name].write))],
+    docs: Docs,
     output: Annotated[Path, typer.Argument(help="The file or the folder to write")],
-    prefix: PrefixOption = "",
-    spans_key: SpansOption = None,
-    negated: NegatedOption = None,
-    uncertain: UncertainOption = None,
-    family: FamilyOption = None,
-    historical: HistoricalOption = None,
-    hypothetical: HypotheticalOption = None,
+    prefix: Prefix = "",
+    spans_key: SpansKeys = None,
+    negated: Negated = None,
+    uncertain: Uncertain = None,
+    family: Family = None,
+    historical: Historical = None,
+    hypothetical: Hypothetical = None,
     escape_formulas: Annotated[
-        bool,
-        typer.Option("--escape-formulas", help="csv, tsv: put an apostrophe before what looks like a formula"),
+        bool, typer.Option("--escape-formulas", help="csv, tsv: put an apostrophe before what looks like a formula")
     ] = False,
-    errors: ErrorsOption = "raise",
+    errors: OnErrors = "raise",
 ) -> None:
     """Write linked documents in another format."""
     attributes = _choose_attributes(negated, uncertain, family, historical, hypothetical)
@@ -75,84 +66,90 @@ def export_command(
 
 @app.command("from")
 def import_command(
-    format: Annotated[str, typer.Argument(help=READ)],
+    format: Annotated[str, typer.Argument(help=", ".join(FORMATS))],
     source: Annotated[Path, typer.Argument(help="The file or the folder with annotations")],
     output: Annotated[Path, typer.Argument(help="The file to write, .spacy")],
-    prefix: PrefixOption = "",
+    prefix: Prefix = "",
     lang: Annotated[str, typer.Option(help="The language of the tokenizer")] = "en",
     inside_tokens: Annotated[
         str, typer.Option(help="Mentions that begin or end inside of a token: 'leave_out', or 'expand' to whole tokens")
     ] = "leave_out",
-    errors: ErrorsOption = "raise",
+    errors: OnErrors = "raise",
 ) -> None:
     """Write annotations as documents with gold ids, for `spacy train` and `spacy evaluate`."""
-    report = ExchangeReport(cast(OnMalformed, errors))
-    way = cast(InsideTokens, inside_tokens)
+    report, way = ExchangeReport(cast(OnMalformed, errors)), cast(InsideTokens, inside_tokens)
     _show(output, import_docs(format, source, output, report, prefix=prefix, lang=lang, inside_tokens=way))
 
 
 @app.command("to-fhir")
 def fhir_command(
-    docs: DocsArgument,
+    docs: Docs,
     output: Annotated[Path, typer.Argument(help="The file to write, .jsonl")],
-    terminology: TerminologyOption = None,
-    source: Annotated[list[str] | None, typer.Option(help="A source whose codes are wanted; repeat it")] = None,
-    id_source: IdSourceOption = None,
-    system: Annotated[list[str] | None, typer.Option(help="The URI of a source: SOURCE=URI; repeat it")] = None,
-    version: Annotated[
-        list[str] | None, typer.Option(help="The version of a source: SOURCE=VERSION; repeat it")
-    ] = None,
-    spans_key: SpansOption = None,
-    negated: NegatedOption = None,
-    uncertain: UncertainOption = None,
-    family: FamilyOption = None,
-    historical: HistoricalOption = None,
-    hypothetical: HypotheticalOption = None,
+    terminology: Folder = None,
+    source: Annotated[Names, typer.Option(help="A source whose codes are wanted; repeat it")] = None,
+    id_source: IdSource = None,
+    system: Annotated[Names, typer.Option(help="The URI of a source: SOURCE=URI; repeat it")] = None,
+    version: Annotated[Names, typer.Option(help="The version of a source: SOURCE=VERSION; repeat it")] = None,
+    spans_key: SpansKeys = None,
+    negated: Negated = None,
+    uncertain: Uncertain = None,
+    family: Family = None,
+    historical: Historical = None,
+    hypothetical: Hypothetical = None,
 ) -> None:
     """Write a CodeableConcept of FHIR for each mention, and what its context means for the record."""
     attributes = _choose_attributes(negated, uncertain, family, historical, hypothetical)
     report = ExchangeReport()
     codes = CodeFinder(Terminology.from_disk(terminology) if terminology else None, id_source)
-    systems, versions = parse_pairs(system or (), "--system"), parse_pairs(version or (), "--version")
+    systems, versions = _parse_pairs(system, "--system"), _parse_pairs(version, "--version")
     concepts = CodeableConcepts(codes, report, sources=source or (), systems=systems, versions=versions)
-    _show(output, export_concepts(docs, output, concepts, report, spans_keys=spans_key or (), attributes=attributes))
+    _show(output, export_concepts(read_docs(docs, report), output, concepts, spans_key or (), attributes))
 
 
 @app.command("to-omop")
 def omop_command(
-    docs: DocsArgument,
+    docs: Docs,
     output: Annotated[Path, typer.Argument(help="The file to write, .csv")],
     concepts: Annotated[Path, typer.Option(help="Athena's CONCEPT.csv")],
     relationships: Annotated[
         Path | None, typer.Option(help="Athena's CONCEPT_RELATIONSHIP.csv, to map codes to standard concepts")
     ] = None,
-    terminology: TerminologyOption = None,
-    source: Annotated[list[str] | None, typer.Option(help="A source to look in first; repeat it")] = None,
-    id_source: IdSourceOption = None,
-    vocabulary: Annotated[list[str] | None, typer.Option(help="Athena's name of a source: SOURCE=NAME")] = None,
+    terminology: Folder = None,
+    source: Annotated[Names, typer.Option(help="A source to look in first; repeat it")] = None,
+    id_source: IdSource = None,
+    vocabulary: Annotated[Names, typer.Option(help="Athena's name of a source: SOURCE=NAME")] = None,
     first_id: Annotated[int, typer.Option(help="The note_nlp_id of the first row")] = 1,
     nlp_date: Annotated[datetime | None, typer.Option(formats=["%Y-%m-%d"], help="Today if not given")] = None,
-    spans_key: SpansOption = None,
-    negated: NegatedOption = None,
-    uncertain: UncertainOption = None,
-    family: FamilyOption = None,
-    historical: HistoricalOption = None,
-    hypothetical: HypotheticalOption = None,
-    errors: ErrorsOption = "raise",
+    spans_key: SpansKeys = None,
+    negated: Negated = None,
+    uncertain: Uncertain = None,
+    family: Family = None,
+    historical: Historical = None,
+    hypothetical: Hypothetical = None,
+    errors: OnErrors = "raise",
 ) -> None:
     """Write rows of OMOP's table NOTE_NLP (CDM 5.4) for mentions. Documents are named by their note_id."""
     attributes = _choose_attributes(negated, uncertain, family, historical, hypothetical)
     report = ExchangeReport(cast(OnMalformed, errors))
     codes = CodeFinder(Terminology.from_disk(terminology) if terminology else None, id_source)
-    names, day = parse_pairs(vocabulary or (), "--vocabulary"), nlp_date.date() if nlp_date else None
+    names, day = _parse_pairs(vocabulary, "--vocabulary"), nlp_date.date() if nlp_date else None
     notes = NoteNlp(codes, report, vocabularies=names, sources=source or (), nlp_date=day)
-    athena = AthenaTables(concepts, relationships)
-    options: dict[str, Any] = {"spans_keys": spans_key or (), "first_id": first_id, "attributes": attributes}
-    _show(output, export_notes(docs, output, notes, report, athena, **options))
+    linked, athena = read_docs(docs, report), AthenaTables(concepts, relationships)
+    _show(output, export_notes(linked, output, notes, athena, spans_key or (), attributes, first_id))
 
 
-def _choose_attributes(*given: list[str] | None) -> dict[str, Sequence[str]]:
+def _choose_attributes(*given: Names) -> Attributes:
     return {word: names or ATTRIBUTES[word] for word, names in zip(MentionContext._fields, given, strict=True)}
+
+
+def _parse_pairs(values: Names, option: str) -> dict[str, str]:
+    pairs = {}
+    for value in values or ():
+        source, _, rest = value.partition("=")
+        if not (source and rest):
+            raise ValueError(Errors.E404.format(name=option, where="", value=value, allowed="SOURCE=VALUE"))
+        pairs[source] = rest
+    return pairs
 
 
 def _show(output: Path, data: dict[str, Any]) -> None:
@@ -168,8 +165,6 @@ def main() -> None:
     try:
         app()
     except (OSError, ValueError) as error:
-        if not str(error).startswith("[E"):
-            raise
         msg.fail(str(error), exits=1)
 
 

@@ -1,29 +1,94 @@
-"""What is exchanged: texts with annotations, and the way from and to spaCy's documents.
+"""What is exchanged: texts with annotations, the way from and to spaCy's documents, and a report of what is lost.
 
 Offsets are counted in code points, as Python and spaCy do. Formats that count otherwise convert them.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal, get_args
 
-from spacy.tokens import Doc, Span, SpanGroup
+import spacy
+from spacy.tokens import Doc, DocBin, Span, SpanGroup
+from spacy.util import filter_spans
 
-from ..annotations import NIL, read_attribute
+from ..annotations import read_attribute
 from ..candidates import Candidate
-from ..context import ContextReader, MentionContext, read_contexts, write_context
+from ..context import ATTRIBUTES, Attributes, MentionContext, has_context, list_attributes, read_context, write_context
+from ..errors import Errors
+from ..files import write_whole
 from ..linker_settings import ATTRIBUTE
-from .fields import number_name, trim_span
-from .report import ExchangeReport
+from ..types import OnMalformed
 
 # The document's id in `Doc.user_data`, and the span group of mentions that overlap an entity.
 DOC_ID, OVERLAPPING = "doc_id", "overlapping"
 # The label of mentions without one: spaCy drops entities that have none.
 LABEL = "MENTION"
+DOCBIN_FORM = "documents with entities and their ids in kb_id_, saved by DocBin.to_disk"
+UNKNOWN = (
+    "mentions in documents that do not say whether a mention is negated, of the family or of the past: add negspacy or "
+    "medspaCy's ConText to the pipeline (docs/exchange.md)"
+)
+N_EXAMPLES = 5
 # What is done with a mention that begins or ends inside of a token: spaCy has no such spans.
 InsideTokens = Literal["leave_out", "expand"]
+
+
+class ExchangeReport:
+    """Count the records that are left out or odd, by kind, with the places of the first.
+
+    errors (str): "raise" an error at the first malformed record, or "skip" and count malformed records.
+    """
+
+    def __init__(self, errors: OnMalformed = "raise") -> None:
+        if errors not in get_args(OnMalformed):
+            allowed = " or ".join(map(repr, get_args(OnMalformed)))
+            raise ValueError(Errors.E404.format(name="errors", where="", value=errors, allowed=allowed))
+        self.errors = errors
+        # The count and the first places of each kind.
+        self.left_out: dict[str, dict[str, Any]] = {}
+        self.odd: dict[str, dict[str, Any]] = {}
+
+    def refuse(self, place: str, reason: str, form: str) -> None:
+        """Raise an error for a record that is malformed or that a format cannot hold; count it if errors are skipped.
+
+        place (str): File and line, and the document if there is one.
+        reason (str): The fault.
+        form (str): The expected format.
+        RAISES (ValueError): Unless errors are skipped.
+        """
+        if self.errors == "raise":
+            raise self.make_error(place, reason, form)
+        self.leave_out("malformed", f"{place}: {reason}")
+
+    def make_error(self, place: str, reason: str, form: str) -> ValueError:
+        """Make the error of a malformed record."""
+        return ValueError(Errors.E470.format(place=place, reason=reason, form=form))
+
+    def leave_out(self, kind: str, place: str, n: int = 1) -> None:
+        """Count records that are excluded."""
+        _count(self.left_out, kind, place, n)
+
+    def note_odd(self, kind: str, place: str, n: int = 1) -> None:
+        """Count records that are kept, but look odd."""
+        _count(self.odd, kind, place, n)
+
+    def write(self, output: Path, counts: dict[str, int]) -> dict[str, Any]:
+        """Write the report beside an output, as <output>.report.json, and return its data."""
+        data = {"counts": counts, "left_out": self.left_out, "odd": self.odd}
+        with write_whole(output.with_name(f"{output.name}.report.json")) as temporary:
+            temporary.write_text(json.dumps(data, indent=2, ensure_ascii=False), encoding="utf8")
+        return data
+
+
+def _count(kinds: dict[str, dict[str, Any]], kind: str, place: str, n: int) -> None:
+    entry = kinds.setdefault(kind, {"count": 0, "first": []})
+    entry["count"] += n
+    if len(entry["first"]) < N_EXAMPLES:
+        entry["first"].append(place)
 
 
 @dataclass(frozen=True)
@@ -62,69 +127,90 @@ class AnnotatedText:
     annotations: list[Annotation]
 
 
-def name_docs(docs: Iterable[Doc], report: ExchangeReport) -> Iterator[tuple[str, Doc]]:
-    """Name documents by what their `user_data` say, or by their numbers.
-
-    docs (Iterable[Doc]): The documents.
-    report (ExchangeReport): Counts names that are there twice.
-    YIELDS (tuple[str, Doc]): A name that no other document has, and the document.
-    """
-    known: set[str] = set()
-    for number, doc in enumerate(docs, 1):
-        given = str(doc.user_data.get(DOC_ID) or f"document-{number}")
-        name = number_name(given, known, number)
-        if name != given:
-            report.note_odd("documents with the name of another one, which get a number", f"document {name}")
-        yield name, doc
+def parse_docs(data: bytes, label: str, report: ExchangeReport) -> list[Doc]:
+    """Read the documents in the bytes of a DocBin, with a vocabulary of their own."""
+    try:
+        return list(DocBin().from_bytes(data).get_docs(spacy.blank("xx").vocab))
+    # Whatever zlib, msgpack and NumPy raise for bytes of another kind.
+    except Exception as error:
+        report.refuse(label, f"no documents of spaCy ({error!r:.120})", DOCBIN_FORM)
+        return []
 
 
-def list_spans(doc: Doc, spans_keys: Sequence[str] = ()) -> list[Span]:
-    """List the mentions of a document.
+def read_docs(path: Path, report: ExchangeReport) -> list[Doc]:
+    """Read the documents of a file, .spacy."""
+    if not path.is_file():
+        raise FileNotFoundError(Errors.E102.format(file=path, cwd=Path.cwd()))
+    return parse_docs(path.read_bytes(), str(path), report)
 
-    doc (Doc): The document.
-    spans_keys (Sequence[str]): Span groups with further mentions. Those that overlap entities are there anyway.
-    RETURNS (list[Span]): Entities, then the spans of the groups, each span with its label and id once.
-    """
+
+def write_docs(path: Path, docs: Iterable[Doc]) -> None:
+    """Write documents with their names to a file, .spacy, for `spacy train`."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with write_whole(path) as temporary:
+        temporary.write_bytes(DocBin(docs=docs, store_user_data=True).to_bytes())
+
+
+def number_name(name: str, taken: set[str], number: int = 2) -> str:
+    """Take a name; if it is taken already, put "#" and the first free number behind it."""
+    free = name
+    while free in taken:
+        free, number = f"{name}#{number}", number + 1
+    taken.add(free)
+    return free
+
+
+def list_mentions(doc: Doc, spans_keys: Sequence[str] = ()) -> list[Span]:
+    """List entities, those that overlap them, and the spans of further groups, each with its label and id once."""
     groups = [doc.spans[key] for key in dict.fromkeys((OVERLAPPING, *spans_keys)) if key in doc.spans]
     spans = [*doc.ents, *(span for group in groups for span in group)]
     return list({(span.start_char, span.end_char, span.label_, span.kb_id_): span for span in spans}.values())
 
 
-def annotate(
-    doc_id: str, doc: Doc, spans_keys: Sequence[str] = (), read: ContextReader = read_contexts
-) -> AnnotatedText:
-    """Take text and mentions out of a document.
+def read_mentions(
+    docs: Iterable[Doc],
+    report: ExchangeReport,
+    spans_keys: Sequence[str] = (),
+    attributes: Attributes = ATTRIBUTES,
+) -> Iterator[tuple[str, Doc, list[tuple[Span, MentionContext | None]]]]:
+    """Give each document a name of its own, and list its mentions with their contexts."""
+    docs = list(docs)
+    stored = {name for doc in docs for name in list_attributes(doc)}
+    for word, names in attributes.items():
+        for name in {name.partition("=")[0] for name in names if name not in ATTRIBUTES[word]} - stored:
+            report.note_odd("attributes that no mention has: they are misspelt, or true of none", name)
+    # What ran over one document of a file ran over all of them.
+    is_known = has_context(docs, attributes)
+    taken: set[str] = set()
+    for number, doc in enumerate(docs, 1):
+        given = str(doc.user_data.get(DOC_ID) or f"document-{number}")
+        name = number_name(given, taken, number)
+        if name != given:
+            report.note_odd("documents with the name of another one, which get a number", f"document {name}")
+        spans = list_mentions(doc, spans_keys)
+        yield name, doc, [(span, read_context(span, attributes, is_known=is_known)) for span in spans]
 
-    doc_id (str): The document's name.
-    doc (Doc): The document.
-    spans_keys (Sequence[str]): Span groups with further mentions.
-    read (ContextReader): Reads the contexts of mentions.
-    RETURNS (AnnotatedText): They.
-    """
-    spans, annotations = list_spans(doc, spans_keys), []
-    for span, context in zip(spans, read(spans), strict=True):
-        place = span.start_char, span.end_char, span.label_, span.kb_id_
-        annotations.append(Annotation(*place, candidate=find_candidate(span), context=context))
-    return AnnotatedText(doc_id, doc.text, annotations)
+
+def annotate(
+    docs: Iterable[Doc],
+    report: ExchangeReport,
+    spans_keys: Sequence[str] = (),
+    attributes: Attributes = ATTRIBUTES,
+) -> list[AnnotatedText]:
+    """Take texts and mentions out of documents."""
+    texts = []
+    for name, doc, mentions in read_mentions(docs, report, spans_keys, attributes):
+        annotations = []
+        for span, context in mentions:
+            values = span.start_char, span.end_char, span.label_, span.kb_id_
+            annotations.append(Annotation(*values, candidate=find_candidate(span), context=context))
+        texts.append(AnnotatedText(name, doc.text, annotations))
+    return texts
 
 
 def find_candidate(span: Span, attribute: str = ATTRIBUTE) -> Candidate | None:
-    """Find the candidate that was chosen for a mention.
-
-    span (Span): The mention.
-    attribute (str): The linker's setting of this name.
-    RETURNS (Candidate | None): The candidate with the mention's id, or None.
-    """
+    """Find the candidate that was chosen for a mention."""
     return next((found for found in read_attribute(span, attribute) if found["id"] == span.kb_id_), None)
-
-
-def is_linked(kb_id: str) -> bool:
-    """Tell whether a mention has a concept.
-
-    kb_id (str): Its `kb_id_`.
-    RETURNS (bool): Whether it has; "NIL" says that it has none.
-    """
-    return kb_id not in ("", NIL)
 
 
 def make_doc(
@@ -136,7 +222,7 @@ def make_doc(
 ) -> Doc:
     """Make a document of spaCy, with the mentions as entities and their ids in `kb_id_`.
 
-    Of mentions that overlap, the longest is an entity; the others are in the span group `OVERLAPPING`.
+    Of mentions that overlap, the longest is an entity; the others are in the span group "overlapping".
 
     document (AnnotatedText): Text and mentions.
     tokenize (Callable): Makes a document of a text, as `nlp.make_doc` does.
@@ -146,11 +232,8 @@ def make_doc(
     """
     doc = tokenize(document.text)
     doc.user_data[DOC_ID] = document.doc_id
-    spans = []
-    for annotation in document.annotations:
-        span = _make_span(doc, document, annotation, report, inside_tokens)
-        spans += [] if span is None else [span]
-    ents, others = split_overlapping(spans)
+    made = (_make_span(doc, document, annotation, report, inside_tokens) for annotation in document.annotations)
+    ents, others = split_overlapping(span for span in made if span is not None)
     for span in others:
         report.note_odd("mentions that overlap a longer one", f"document {document.doc_id}: {span.text!r:.60}")
     doc.ents = ents
@@ -162,50 +245,43 @@ def make_doc(
 def _make_span(
     doc: Doc, document: AnnotatedText, annotation: Annotation, report: ExchangeReport, inside_tokens: InsideTokens
 ) -> Span | None:
-    start, end = annotation.start, annotation.end
-    place = f"{annotation.place or f'document {document.doc_id}'}: {document.text[start:end]!r:.60}"
-    if not 0 <= start < end <= len(document.text):
+    text, start, end, label = document.text, annotation.start, annotation.end, annotation.label or LABEL
+    place = f"{annotation.place or f'document {document.doc_id}'}: {text[start:end]!r:.60}"
+    if not 0 <= start < end <= len(text):
         report.leave_out("mentions outside of their text", place)
         return None
     if not annotation.label:
         report.note_odd(f"mentions without a label, which get {LABEL!r}", place)
-    span = _cut_span(doc, annotation, start, end, "strict")
-    if span is None:
-        # Spaces between tokens are in no token; annotators often mark one too many.
-        start, end = trim_span(document.text, start, end)
-        span = _cut_span(doc, annotation, start, end, "strict")
+    # Spaces between tokens are in no token; annotators often mark one too many.
+    trimmed = trim_span(text, start, end)
+    ways = [("strict", (start, end), "")]
+    ways.append(("strict", trimmed, "mentions with white space at their ends, which is left off"))
+    if inside_tokens == "expand":
+        ways.append(("expand", trimmed, "mentions extended to whole tokens"))
+    for mode, (first, last), oddity in ways:
+        if first >= last:
+            break
+        span: Span | None = doc.char_span(first, last, label, kb_id=annotation.kb_id, alignment_mode=mode)
         if span is not None:
-            report.note_odd("mentions with white space at their ends, which is left off", place)
-    if span is None and inside_tokens == "expand":
-        span = _cut_span(doc, annotation, start, end, "expand")
-        if span is not None:
-            report.note_odd("mentions extended to whole tokens", place)
-    if span is None:
-        report.leave_out("mentions that begin or end inside of a token", place)
-    return span
+            if oddity:
+                report.note_odd(oddity, place)
+            if annotation.context is not None:
+                write_context(span, annotation.context)
+            return span
+    report.leave_out("mentions that begin or end inside of a token", place)
+    return None
 
 
-def _cut_span(doc: Doc, annotation: Annotation, start: int, end: int, mode: str) -> Span | None:
-    if start >= end:
-        return None
-    label, kb_id = annotation.label or LABEL, annotation.kb_id
-    span: Span | None = doc.char_span(start, end, label=label, kb_id=kb_id, alignment_mode=mode)
-    if span is not None and annotation.context is not None:
-        write_context(span, annotation.context)
-    return span
+def trim_span(text: str, start: int, end: int) -> tuple[int, int]:
+    """Take the spaces off the ends of a span; start and end are equal if there is nothing but spaces."""
+    span = text[start:end]
+    return start + len(span) - len(span.lstrip()), max(start, end - (len(span) - len(span.rstrip())))
 
 
 def split_overlapping(spans: Iterable[Span]) -> tuple[list[Span], list[Span]]:
-    """Choose spans that do not overlap: the longest first, the first of equal ones.
-
-    spans (Iterable[Span]): The spans of a document.
-    RETURNS (tuple[list[Span], list[Span]]): The chosen ones and the others, in the order of the text.
-    """
-    chosen: list[Span] = []
-    others: list[Span] = []
-    taken: set[int] = set()
-    for span in sorted(spans, key=lambda span: (span.start - span.end, span.start)):
-        is_free = taken.isdisjoint(range(span.start, span.end))
-        (chosen if is_free else others).append(span)
-        taken.update(range(span.start, span.end) if is_free else ())
-    return sorted(chosen, key=lambda span: span.start), sorted(others, key=lambda span: span.start)
+    """Choose spans that do not overlap: the longest first, the first of equal ones. Return them, and the others."""
+    spans = list(spans)
+    chosen = filter_spans(spans)
+    kept = set(map(id, chosen))
+    others = [span for span in spans if id(span) not in kept]
+    return chosen, sorted(others, key=lambda span: (span.start, -span.end))

@@ -1,28 +1,171 @@
-"""FHIR: a CodeableConcept for each mention, which R4, R4B and R5 have in the same form."""
+"""FHIR: the codes of mentions, and a CodeableConcept for each, which R4, R4B and R5 have in the same form."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from spacy.tokens import Doc, Span
 
-from ..context import ContextReader, MentionContext, read_contexts
+from ..annotations import NIL
+from ..context import ATTRIBUTES, Attributes, MentionContext
 from ..errors import Errors
 from ..files import write_whole
-from .code_systems import CODE_SYSTEMS, CodeSystem, normalize_source
-from .codes_of import Code, CodeFinder
-from .documents import list_spans, name_docs
-from .report import ExchangeReport
+from ..linker_settings import ATTRIBUTE
+from ..terminology.codes import Key, equal_prefix, make_key
+from ..terminology.columns import SOURCE_SEPARATOR
+from ..terminology.table import Terminology
+from .documents import UNKNOWN, ExchangeReport, find_candidate, read_mentions
+from .fields import ID_SEPARATOR
 
+
+class CodeSystem(NamedTuple):
+    """A system of codes."""
+
+    uri: str  # As FHIR names it.
+    vocabulary: str = ""  # As Athena names it; empty if it does not have it.
+    prefix: str = ""  # What its codes begin with wherever they are written: "HP:" in "HP:0001250".
+
+
+# By the abbreviation of the source in UMLS, or else by the prefix of its ids, in capital letters. The URIs are those of
+# HL7's list of external code systems (https://terminology.hl7.org), and of OMIM itself, which the list lacks.
+CODE_SYSTEMS = {
+    "ATC": CodeSystem("http://www.whocc.no/atc", "ATC"),
+    "CPT": CodeSystem("http://www.ama-assn.org/go/cpt", "CPT4"),
+    "CVX": CodeSystem("http://hl7.org/fhir/sid/cvx", "CVX"),
+    "HGNC": CodeSystem("http://www.genenames.org", prefix="HGNC:"),
+    "HP": CodeSystem("http://human-phenotype-ontology.org", prefix="HP:"),
+    "ICD-O": CodeSystem("http://terminology.hl7.org/CodeSystem/icd-o-3", "ICDO3"),
+    "ICD10": CodeSystem("http://hl7.org/fhir/sid/icd-10", "ICD10"),
+    "ICD10CM": CodeSystem("http://hl7.org/fhir/sid/icd-10-cm", "ICD10CM"),
+    "ICD10PCS": CodeSystem("http://www.cms.gov/Medicare/Coding/ICD10", "ICD10PCS"),
+    "ICD9CM": CodeSystem("http://hl7.org/fhir/sid/icd-9-cm", "ICD9CM"),
+    "LNC": CodeSystem("http://loinc.org", "LOINC"),
+    "MDR": CodeSystem("https://www.meddra.org", "MedDRA"),
+    "MED-RT": CodeSystem("http://va.gov/terminology/medrt"),
+    "MIM": CodeSystem("https://www.omim.org"),
+    "MONDO": CodeSystem("http://purl.obolibrary.org/obo/mondo.owl", prefix="MONDO:"),
+    "MSH": CodeSystem("https://www.nlm.nih.gov/mesh", "MeSH"),
+    "NCI": CodeSystem("http://ncicb.nci.nih.gov/xml/owl/EVS/Thesaurus.owl", "NCIt"),
+    "ORPHANET": CodeSystem("http://www.orpha.net"),
+    "RXNORM": CodeSystem("http://www.nlm.nih.gov/research/umls/rxnorm", "RxNorm"),
+    "SNOMEDCT_US": CodeSystem("http://snomed.info/sct", "SNOMED"),
+    "UMLS": CodeSystem("http://www.nlm.nih.gov/research/umls"),
+    "UNII": CodeSystem("http://fdasis.nlm.nih.gov"),
+}
+# How ontologies write these sources in cross-references.
+OTHER_NAMES = {
+    "ICD-10": "ICD10",
+    "ICD-10-CM": "ICD10CM",
+    "ICD10WHO": "ICD10",
+    "ICD9": "ICD9CM",
+    "LOINC": "LNC",
+    "MEDRT": "MED-RT",
+    "SNOMED": "SNOMEDCT_US",
+}
 # What FHIR allows in a code, and the characters that it allows in no string.
 CODE = re.compile(r"[^\s]+( [^\s]+)*")
+CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 # How certain it is that the patient has a condition: the values of Condition.verificationStatus.
 VERIFICATION = "http://terminology.hl7.org/CodeSystem/condition-ver-status"
-CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+
+
+def normalize_source(source: str) -> str:
+    """Find the name of a source in `CODE_SYSTEMS`, such as "MSH" for "MESH"; an unknown one is in capital letters."""
+    name = equal_prefix(source)
+    return OTHER_NAMES.get(name, name)
+
+
+def _split_code(code: str) -> Key | None:
+    key = make_key(code)
+    return None if key is None else (normalize_source(key[0]), key[1])
+
+
+class Code(NamedTuple):
+    """A code of a concept."""
+
+    source: str  # As in `CODE_SYSTEMS`; empty if it is not known.
+    code: str  # Without the source's prefix.
+    display: str = ""  # The source's own name of it; empty if it is not known.
+
+
+class CodeFinder:
+    """Find the codes of mentions.
+
+    terminology (Terminology | None): Where concepts have codes and names; None finds their own ids only.
+    id_source (str | None): The source of ids that have no prefix and are no CUIs, such as "MSH" for "D003924".
+    attribute (str): The linker's setting of this name.
+    """
+
+    def __init__(
+        self, terminology: Terminology | None = None, id_source: str | None = None, attribute: str = ATTRIBUTE
+    ) -> None:
+        self._terminology, self._attribute = terminology, attribute
+        self._id_source = normalize_source(id_source) if id_source else ""
+        self._found: dict[tuple[str, str], tuple[Code, ...]] = {}
+
+    def find(self, span: Span) -> dict[str, tuple[Code, ...]]:
+        """Find the codes of a mention.
+
+        span (Span): The mention.
+        RETURNS (dict[str, tuple[Code, ...]]): For each of its ids, the codes: its own first, then those of its concept
+            in other sources. Empty for a mention without a concept.
+        """
+        kb_id = span.kb_id_
+        if kb_id in ("", NIL):
+            return {}
+        # With `output_source`, the id is a code, and the candidate says of which concept.
+        if chosen := find_candidate(span, self._attribute):
+            return {kb_id: self._find_codes(kb_id, chosen["concept_id"], chosen["canonical_name"])}
+        # An id with a bar in it is one concept if the terminology says so.
+        is_one = self._terminology is not None and kb_id in self._terminology
+        ids = [kb_id] if is_one else [id_ for id_ in kb_id.split(ID_SEPARATOR) if id_]
+        return {id_: self._find_codes(id_, id_, "") for id_ in ids}
+
+    def _find_codes(self, id_: str, concept_id: str, name: str) -> tuple[Code, ...]:
+        if (id_, concept_id) in self._found:
+            return self._found[id_, concept_id]
+        of_concept, table = _split_code(concept_id), self._terminology
+        row = None if table is None else table.find_row(concept_id)
+        listed: list[Key] = []
+        names: dict[str, str] = {}
+        if table is not None and row is not None:
+            name, names = table.concept(row).canonical_name, _name_sources(table, row)
+            source = of_concept[0] if of_concept else self._id_source
+            keys = (key for key in map(_split_code, table.codes(concept_id)) if key is not None)
+            # Of the concept's own source, other ids are those that were merged into it, and are no longer in use.
+            others = (key for key in keys if key[0] != source)
+            listed = list(dict.fromkeys([*([of_concept] if of_concept else []), *others]))
+        own, of_concept = self._locate(id_, listed), self._locate(concept_id, listed)
+        unique = dict.fromkeys([own, *listed])
+        counts = Counter(source for source, _ in unique)
+        codes = []
+        for source, code in unique:
+            # Of several codes of one source, nobody can tell which has which name.
+            known = names.get(source, "") if counts[source] == 1 else ""
+            codes.append(Code(source, code, name if (source, code) == of_concept else known))
+        return self._found.setdefault((id_, concept_id), tuple(codes))
+
+    def _locate(self, id_: str, listed: list[Key]) -> Key:
+        """Take the source off an id. An id without one has that of the only code that looks the same."""
+        if key := _split_code(id_):
+            return key
+        same = [key for key in listed if key[1] == id_]
+        return (self._id_source, id_) if self._id_source or len(same) != 1 else same[0]
+
+
+def _name_sources(terminology: Terminology, row: int) -> dict[str, str]:
+    """Find what each source calls a concept: the first name that it prefers, or else the first."""
+    rows = terminology.names_of(row).select("preferred", "source", "name").rows()
+    names: dict[str, str] = {}
+    for _, sources, name in sorted(rows, key=lambda row: not row[0]):
+        for source in sources.split(SOURCE_SEPARATOR):
+            names.setdefault(normalize_source(source), name)
+    return names
 
 
 class CodeableConcepts:
@@ -45,12 +188,11 @@ class CodeableConcepts:
         systems: Mapping[str, str] | None = None,
         versions: Mapping[str, str] | None = None,
     ) -> None:
-        self._codes, self._report = codes, report
+        self._codes, self.report = codes, report
         self._systems = dict(CODE_SYSTEMS)
         for source, uri in (systems or {}).items():
             name = normalize_source(source)
-            prefix = CODE_SYSTEMS[name].prefix if name in CODE_SYSTEMS else ""
-            self._systems[name] = CodeSystem(uri, prefix)
+            self._systems[name] = CODE_SYSTEMS.get(name, CodeSystem(uri))._replace(uri=uri)
         self._sources = [self._check(source) for source in sources]
         self._versions = {self._check(source): version for source, version in (versions or {}).items()}
 
@@ -70,34 +212,33 @@ class CodeableConcepts:
         text, place = self._write_string(span.text, place), f"{place}: {span.text!r:.60}"
         found = self._codes.find(span)
         if not found:
-            self._report.note_odd("mentions without a concept", place)
-        codings: list[dict[str, str]] = []
-        for id_, codes in found.items():
-            made = (self._make_coding(code, place) for code in self._choose(id_, codes, place))
-            codings += [coding for coding in made if coding is not None]
-        concept: dict[str, Any] = {"coding": codings} if codings else {}
-        return {**concept, "text": text}
+            self.report.note_odd("mentions without a concept", place)
+        chosen = (code for id_, codes in found.items() for code in self._choose(id_, codes, place))
+        codings = [coding for code in chosen if (coding := self._make_coding(code, place))]
+        return {"coding": codings, "text": text} if codings else {"text": text}
 
     def _choose(self, id_: str, codes: tuple[Code, ...], place: str) -> list[Code]:
         """Choose the codes of wanted sources, and count what is missing."""
-        for source in self._sources:
-            if not any(code.source == source for code in codes):
-                self._report.leave_out(f"concepts without a code in {source}", f"{place}: {id_}")
         if self._sources:
+            for source in self._sources:
+                if not any(code.source == source for code in codes):
+                    self.report.leave_out(f"concepts without a code in {source}", f"{place}: {id_}")
             return [code for source in self._sources for code in codes if code.source == source]
         for code in codes:
-            if not code.source:
-                self._report.leave_out("ids whose source is not known", f"{place}: {code.code}")
-            elif code.source not in self._systems:
-                kind = f"codes of {code.source}, whose URI is not known"
-                self._report.leave_out(kind, f"{place}: {code.code}")
+            if code.source not in self._systems:
+                kind = (
+                    f"codes of {code.source}, whose URI is not known"
+                    if code.source
+                    else "ids whose source is not known"
+                )
+                self.report.leave_out(kind, f"{place}: {code.code}")
         return [code for code in codes if code.source in self._systems]
 
     def _make_coding(self, code: Code, place: str) -> dict[str, str] | None:
         system = self._systems[code.source]
         written = system.prefix + code.code
         if not CODE.fullmatch(written) or CONTROL.search(written):
-            self._report.leave_out("codes that are none in FHIR", f"{place}: {written!r:.60}")
+            self.report.leave_out("codes that are none in FHIR", f"{place}: {written!r:.60}")
             return None
         coding = {"system": system.uri, "code": written}
         if code.source in self._versions:
@@ -108,25 +249,24 @@ class CodeableConcepts:
 
     def _write_string(self, text: str, place: str) -> str:
         if CONTROL.search(text):
-            self._report.note_odd("texts with control characters, which become spaces", f"{place}: {text!r:.60}")
+            self.report.note_odd("texts with control characters, which become spaces", f"{place}: {text!r:.60}")
         return CONTROL.sub(" ", text)
 
     def list_rows(
-        self, docs: Iterable[Doc], spans_keys: Sequence[str] = (), read: ContextReader = read_contexts
+        self, docs: Iterable[Doc], spans_keys: Sequence[str] = (), attributes: Attributes = ATTRIBUTES
     ) -> Iterator[dict[str, Any]]:
         """List the CodeableConcepts of documents.
 
         docs (Iterable[Doc]): The documents.
         spans_keys (Sequence[str]): Span groups with further mentions.
-        read (ContextReader): Reads the contexts of mentions.
+        attributes (Attributes): As for `read_context`.
         YIELDS (dict[str, Any]): For each mention, `document`, `start` and `end` in code points, `label`, `context`,
             `resource`, `verificationStatus` if it is negated or uncertain, and `codeableConcept`.
         """
-        for name, doc in name_docs(docs, self._report):
-            spans = list_spans(doc, spans_keys)
-            for span, context in zip(spans, read(spans), strict=True):
+        for name, _, mentions in read_mentions(docs, self.report, spans_keys, attributes):
+            for span, context in mentions:
                 if not CONTROL.sub(" ", span.text).strip():
-                    self._report.leave_out("mentions of white space, which are no text in FHIR", f"document {name}")
+                    self.report.leave_out("mentions of white space, which are no text in FHIR", f"document {name}")
                     continue
                 yield {
                     "document": name,
@@ -139,12 +279,7 @@ class CodeableConcepts:
 
 
 def describe_context(context: MentionContext | None) -> dict[str, Any]:
-    """Say what a mention means for the patient's record.
-
-    context (MentionContext | None): The mention's context.
-    RETURNS (dict[str, Any]): `context` as a list of words, null where nobody has said; `resource`: "Condition" for the
-        patient, "FamilyMemberHistory" for a relative, null for what is neither; and a Condition's `verificationStatus`.
-    """
+    """Say what a mention means for the patient's record. The resource is null for what is no resource's."""
     if context is None:
         return {"context": None, "resource": "Condition"}
     described: dict[str, Any] = {"context": context.words, "resource": "Condition"}
@@ -159,12 +294,27 @@ def describe_context(context: MentionContext | None) -> dict[str, Any]:
     return described
 
 
-def write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write lines of JSON. The file appears whole.
-
-    path (Path): The file.
-    rows (Iterable[Mapping[str, Any]]): The objects.
-    """
-    with write_whole(path) as temporary, temporary.open("w", encoding="utf8", newline="\n") as file:
+def export_concepts(
+    docs: Iterable[Doc],
+    output: Path,
+    concepts: CodeableConcepts,
+    spans_keys: Sequence[str] = (),
+    attributes: Attributes = ATTRIBUTES,
+) -> dict[str, Any]:
+    """Write a line of JSON with a CodeableConcept for each mention, and return the counts."""
+    report = concepts.report
+    rows = list(concepts.list_rows(docs, spans_keys, attributes))
+    if rows and all(row["context"] is None for row in rows):
+        report.note_odd(UNKNOWN, f"document {rows[0]['document']}", len(rows))
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with write_whole(output) as temporary, temporary.open("w", encoding="utf8", newline="\n") as file:
         for row in rows:
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
+    words = Counter(word for row in rows for word in row["context"] or ())
+    counts = {
+        "mentions": len(rows),
+        "mentions with a code": sum("coding" in row["codeableConcept"] for row in rows),
+        "codes": sum(len(row["codeableConcept"].get("coding", ())) for row in rows),
+        **{f"{word} mentions": n for word, n in words.items()},
+    }
+    return report.write(output, counts)

@@ -10,11 +10,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from .documents import AnnotatedText, Annotation
-from .fields import ID_SEPARATOR, find_fault_of_id, read_kb_id, write_ids
-from .inputs import name_file, read_json
-from .offsets import Utf16Offsets
-from .report import ExchangeReport
+from .documents import AnnotatedText, Annotation, ExchangeReport
+from .fields import ID_SEPARATOR, count_utf16, list_writable, name_file, parse_json, read_kb_id, read_text
 
 FORM = "UIMA CAS JSON, with %FEATURE_STRUCTURES of which one is the text, a uima.cas.Sofa"
 SOFA, DOCUMENT, VIEW = "uima.cas.Sofa", "uima.tcas.DocumentAnnotation", "_InitialView"
@@ -22,34 +19,22 @@ NAMED_ENTITY = "de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity"
 LABEL, IDENTIFIER = "value", "identifier"
 # Layers that INCEpTION has in each document: tokens, sentences and what it knows of the file.
 OWN_LAYERS = (".segmentation.type.", ".metadata.type.", "uima.")
-_TEXT = {"%RANGE": "uima.cas.String"}
-TYPES = {
-    NAMED_ENTITY: {
-        "%NAME": NAMED_ENTITY,
-        "%SUPER_TYPE": "uima.tcas.Annotation",
-        LABEL: {"%NAME": LABEL, **_TEXT},
-        IDENTIFIER: {"%NAME": IDENTIFIER, **_TEXT},
-    }
-}
+_FEATURES = {name: {"%NAME": name, "%RANGE": "uima.cas.String"} for name in (LABEL, IDENTIFIER)}
+TYPES = {NAMED_ENTITY: {"%NAME": NAMED_ENTITY, "%SUPER_TYPE": "uima.tcas.Annotation", **_FEATURES}}
 
 
 def read_inception(folder: Path, report: ExchangeReport, prefix: str = "") -> Iterator[AnnotatedText]:
-    """Read documents. Mentions are named entities, and annotations of other layers that have an identifier.
-
-    folder (Path): The folder with the .json files, at any depth.
-    report (ExchangeReport): Gets malformed records, and counts annotations of other layers.
-    prefix (str): What stands before each id in the files only, such as "http://purl.obolibrary.org/obo/".
-    YIELDS (AnnotatedText): The documents.
-    """
+    """Read .json files at any depth. Mentions are named entities, and whatever else has an identifier."""
     paths = sorted(folder.rglob("*.json"), key=lambda path: path.with_suffix(""))
     if not paths:
         report.refuse(str(folder), "there are no .json files", FORM)
     for path in paths:
-        data = read_json(path, report, FORM)
+        data = parse_json(read_text(path, report), str(path), report, FORM)
         structures = data.get("%FEATURE_STRUCTURES") if isinstance(data, dict) else None
         if isinstance(structures, dict):
-            structures = [{"%ID": int(id_), **structure} for id_, structure in structures.items()]
-        rows = [row for row in structures or () if isinstance(row, dict)] if isinstance(structures, list) else []
+            rows = [{"%ID": id_, **row} for id_, row in structures.items() if isinstance(row, dict)]
+        else:
+            rows = [row for row in structures if isinstance(row, dict)] if isinstance(structures, list) else []
         texts = [row for row in rows if row.get("%TYPE") == SOFA and isinstance(row.get("sofaString"), str)]
         # Other views of a document are no text of its own.
         texts = [row for row in texts if row.get("sofaID") == VIEW] or texts
@@ -57,15 +42,16 @@ def read_inception(folder: Path, report: ExchangeReport, prefix: str = "") -> It
             report.refuse(str(path), f"{len(texts)} texts", FORM)
         elif data is not None:
             name = path.relative_to(folder).with_suffix("").as_posix()
-            text, id_ = texts[0]["sofaString"], texts[0].get("%ID")
-            found = [row for row in rows if row.get("@sofa") == id_ and row.get("%TYPE") != SOFA]
+            # Older files have their structures by number, which is text in JSON.
+            text, id_ = texts[0]["sofaString"], str(texts[0].get("%ID"))
+            found = [row for row in rows if str(row.get("@sofa")) == id_ and row.get("%TYPE") != SOFA]
             yield AnnotatedText(name, text, list(_read_annotations(text, found, path.name, report, prefix)))
 
 
 def _read_annotations(
     text: str, rows: list[dict[str, Any]], label: str, report: ExchangeReport, prefix: str
 ) -> Iterator[Annotation]:
-    offsets = Utf16Offsets(text)
+    points = {unit: point for point, unit in enumerate(count_utf16(text))}
     for row in rows:
         kind, identifier = str(row.get("%TYPE")), row.get(IDENTIFIER)
         place = f"{label}, feature structure {row.get('%ID')}"
@@ -75,7 +61,7 @@ def _read_annotations(
             continue
         # What is 0 may be left out in JSON.
         begin, end = row.get("begin", 0), row.get("end", 0)
-        start, stop = (offsets.decode(at) if type(at) is int else None for at in (begin, end))
+        start, stop = (points.get(at) if type(at) is int else None for at in (begin, end))
         if start is None or stop is None or start >= stop:
             report.refuse(place, f"no mention is from {begin!r:.20} to {end!r:.20}, in units of UTF-16", FORM)
             continue
@@ -84,36 +70,25 @@ def _read_annotations(
 
 
 def write_inception(documents: Iterable[AnnotatedText], folder: Path, report: ExchangeReport, prefix: str = "") -> None:
-    """Write a file for each document.
-
-    documents (Iterable[AnnotatedText]): The documents.
-    folder (Path): The folder to write to.
-    report (ExchangeReport): Gets ids that would be read back as others.
-    prefix (str): What is put before each id, such as "http://purl.obolibrary.org/obo/".
-    """
+    """Write a file for each document."""
     taken: set[str] = set()
     for document in documents:
-        data = _make_cas(document, report, prefix)
-        text = json.dumps(data, ensure_ascii=False, indent=1)
+        text = json.dumps(_make_cas(document, report, prefix), ensure_ascii=False, indent=1)
         (folder / f"{name_file(document.doc_id, taken, report)}.json").write_text(text, encoding="utf8", newline="\n")
 
 
 def _make_cas(document: AnnotatedText, report: ExchangeReport, prefix: str) -> dict[str, Any]:
-    offsets = Utf16Offsets(document.text)
+    units = count_utf16(document.text)
     sofa = {"%ID": 1, "%TYPE": SOFA, "sofaNum": 1, "sofaID": VIEW, "mimeType": "text", "sofaString": document.text}
-    whole = {"%ID": 2, "%TYPE": DOCUMENT, "@sofa": 1, "begin": 0, "end": offsets.encode(len(document.text))}
-    rows: list[dict[str, Any]] = [{**whole, "language": "x-unspecified"}]
-    for annotation in document.annotations:
-        fault = find_fault_of_id(annotation.kb_id)
-        if not annotation.label:
-            fault = "a mention without a label would be read back with another one"
-        if fault:
-            mention = document.text[annotation.start : annotation.end]
-            report.refuse(f"document {document.doc_id}: {mention!r:.60}", fault, FORM)
-            continue
-        ids = ID_SEPARATOR.join(write_ids(annotation.kb_id, prefix))
-        place = {"begin": offsets.encode(annotation.start), "end": offsets.encode(annotation.end)}
-        row = {"%ID": len(rows) + 2, "%TYPE": NAMED_ENTITY, "@sofa": 1, **place, LABEL: annotation.label}
-        rows.append({**row, **({IDENTIFIER: ids} if ids else {})})
+    whole = {"%ID": 2, "%TYPE": DOCUMENT, "@sofa": 1, "begin": 0, "end": units[-1], "language": "x-unspecified"}
+    rows: list[dict[str, Any]] = [whole]
+    for id_, (annotation, _, ids) in enumerate(list_writable(document, report, FORM, prefix, _find_fault), 3):
+        place = {"begin": units[annotation.start], "end": units[annotation.end]}
+        identifier = {IDENTIFIER: ID_SEPARATOR.join(ids)} if ids else {}
+        rows.append({"%ID": id_, "%TYPE": NAMED_ENTITY, "@sofa": 1, **place, LABEL: annotation.label, **identifier})
     view = {VIEW: {"%SOFA": 1, "%MEMBERS": [row["%ID"] for row in rows]}}
     return {"%TYPES": TYPES, "%FEATURE_STRUCTURES": [sofa, *rows], "%VIEWS": view}
+
+
+def _find_fault(annotation: Annotation, mention: str) -> str | None:
+    return None if annotation.label else "a mention without a label would be read back with another one"

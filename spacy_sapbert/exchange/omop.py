@@ -4,64 +4,130 @@ from __future__ import annotations
 
 import csv
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import polars as pl
 from spacy.tokens import Doc, Span
 
 from .. import __version__
-from ..context import ContextReader, MentionContext, read_contexts
+from ..context import ATTRIBUTES, Attributes, MentionContext
+from ..errors import Errors
 from ..files import write_whole
 from ..terminology.codes import Key
-from .athena import AthenaTables, OmopConcept
-from .code_systems import normalize_source
-from .codes_of import Code, CodeFinder
-from .documents import list_spans, name_docs
+from .documents import UNKNOWN, ExchangeReport, read_mentions
+from .fhir import CODE_SYSTEMS, CodeFinder, normalize_source
 from .fields import plain_text
-from .report import ExchangeReport
 
-# The columns in their order, and the most characters that a text may have.
-COLUMNS: dict[str, int | None] = {
-    "note_nlp_id": None,
-    "note_id": None,
-    "section_concept_id": None,
-    "snippet": 250,
-    "offset": 50,
-    "lexical_variant": 250,
-    "note_nlp_concept_id": None,
-    "note_nlp_source_concept_id": None,
-    "nlp_system": 250,
-    "nlp_date": None,
-    "nlp_datetime": None,
-    "term_exists": 1,
-    "term_temporal": 50,
-    "term_modifiers": 2000,
+CONCEPT = "CONCEPT.csv"
+CONCEPT_RELATIONSHIP = "CONCEPT_RELATIONSHIP.csv"
+# The columns that are read of each table, ids first.
+READ = {
+    CONCEPT: ["concept_id", "vocabulary_id", "concept_code", "standard_concept"],
+    CONCEPT_RELATIONSHIP: ["concept_id_1", "concept_id_2", "relationship_id", "invalid_reason"],
 }
-# How Athena names vocabularies, by the source as in `CODE_SYSTEMS`.
-VOCABULARIES = {
-    "ATC": "ATC",
-    "CPT": "CPT4",
-    "CVX": "CVX",
-    "ICD-O": "ICDO3",
-    "ICD10": "ICD10",
-    "ICD10CM": "ICD10CM",
-    "ICD10PCS": "ICD10PCS",
-    "ICD9CM": "ICD9CM",
-    "LNC": "LOINC",
-    "MDR": "MedDRA",
-    "MSH": "MeSH",
-    "NCI": "NCIt",
-    "RXNORM": "RxNorm",
-    "SNOMEDCT_US": "SNOMED",
-}
+STANDARD, MAPS_TO = "S", "Maps to"
+# What stands for no reason, in Athena's files and in exports of databases.
+VALID = ("", "NULL", "\\N")
+COLUMNS = (
+    *("note_nlp_id", "note_id", "section_concept_id", "snippet", "offset", "lexical_variant", "note_nlp_concept_id"),
+    *("note_nlp_source_concept_id", "nlp_system", "nlp_date", "nlp_datetime"),
+    *("term_exists", "term_temporal", "term_modifiers"),
+)
+# The most characters of a snippet and of a lexical variant, and those of a snippet on each side of the mention.
+WIDTH, WINDOW = 250, 100
 FORM = "documents named by the note_id of their note, a whole number without zeros before it"
 # The id of "No matching concept".
 NO_CONCEPT = 0
-WINDOW = 100
 # What a database takes as an integer.
 NOTE_ID, LARGEST_ID = re.compile("0|[1-9][0-9]{0,18}"), (1 << 63) - 1
+
+
+class OmopConcept(NamedTuple):
+    """A concept of OMOP, and the standard concepts that stand for it: itself if it is one, or those it maps to."""
+
+    concept_id: int
+    standard: tuple[int, ...]
+
+    @property
+    def is_standard(self) -> bool:
+        """Whether it is a standard concept itself."""
+        return self.standard == (self.concept_id,)
+
+
+class AthenaTables:
+    """Tables as Athena hands them out, with tabs between columns. Without relationships, no concept maps to another."""
+
+    def __init__(self, concepts: Path, relationships: Path | None = None) -> None:
+        self._concepts, self._relationships = concepts, relationships
+
+    def find(self, wanted: Iterable[Key]) -> dict[Key, OmopConcept]:
+        """Find the concepts of Athena's vocabularies and codes in them. Files are read when this is called.
+
+        If a code stands there twice, the concept that is standard counts, or else one that maps to standard ones.
+        """
+        keys = pl.DataFrame(list(set(wanted)), {"vocabulary_id": pl.String, "concept_code": pl.String}, orient="row")
+        joined = _scan(self._concepts, CONCEPT).join(keys.lazy(), on=["vocabulary_id", "concept_code"], how="semi")
+        rows = _collect(joined, self._concepts, ["concept_id"])
+        mapped = self._map(rows.filter(pl.col("standard_concept").ne_missing(STANDARD))["concept_id"])
+        found: dict[Key, OmopConcept] = {}
+        for id_, vocabulary, code, standard in rows.sort("concept_id").iter_rows():
+            concept = OmopConcept(id_, (id_,) if standard == STANDARD else tuple(sorted(mapped[id_])))
+            known = found.setdefault((vocabulary, code), concept)
+            if (concept.is_standard, bool(concept.standard)) > (known.is_standard, bool(known.standard)):
+                found[vocabulary, code] = concept
+        return found
+
+    def _map(self, ids: pl.Series) -> dict[int, list[int]]:
+        """Map concepts to standard ones, by valid relations of the kind "Maps to"."""
+        mapped: dict[int, list[int]] = defaultdict(list)
+        if self._relationships is None:
+            return mapped
+        is_valid = pl.col("invalid_reason").fill_null("").str.strip_chars().is_in(VALID)
+        is_wanted = pl.col("concept_id_1").is_in(ids.cast(pl.String).implode())
+        scanned = _scan(self._relationships, CONCEPT_RELATIONSHIP)
+        scanned = scanned.filter((pl.col("relationship_id") == MAPS_TO) & is_valid & is_wanted)
+        columns = ["concept_id_1", "concept_id_2"]
+        pairs = _collect(scanned.select(columns).unique(), self._relationships, columns)
+        # A file of another release can name concepts that are no longer standard.
+        targets = pairs.select(concept_id=pl.col("concept_id_2").cast(pl.String)).unique().lazy()
+        standard = _scan(self._concepts, CONCEPT).filter(pl.col("standard_concept") == STANDARD)
+        kept = _collect(standard.join(targets, on="concept_id", how="semi"), self._concepts, ["concept_id"])
+        for source, target in pairs.filter(pl.col("concept_id_2").is_in(kept["concept_id"].implode())).iter_rows():
+            mapped[source].append(target)
+        return mapped
+
+
+def _scan(path: Path, name: str) -> pl.LazyFrame:
+    """Open a table of this name, and check that it has its columns. All values are texts, and nothing is quoted."""
+    if not path.is_file():
+        raise FileNotFoundError(Errors.E102.format(file=path, cwd=Path.cwd()))
+    table = pl.scan_csv(path, separator="\t", quote_char=None, infer_schema=False)
+    try:
+        found = table.collect_schema().names()
+    except (pl.exceptions.NoDataError, pl.exceptions.ComputeError) as error:
+        raise ValueError(Errors.E476.format(path=path, reason=error)) from error
+    if missing := ", ".join(column for column in READ[name] if column not in found):
+        raise ValueError(Errors.E474.format(path=path, wanted=name, missing=missing, found=", ".join(found)[:200]))
+    return table.select(READ[name])
+
+
+def _collect(table: pl.LazyFrame, path: Path, ids: list[str]) -> pl.DataFrame:
+    """Read rows, and make numbers of ids."""
+    try:
+        rows = table.collect(engine="streaming")
+    except pl.exceptions.ComputeError as error:
+        raise ValueError(Errors.E476.format(path=path, reason=error)) from error
+    numbers = rows.with_columns(pl.col(ids).str.strip_chars().cast(pl.Int64, strict=False))
+    for column in ids:
+        odd = rows.filter(numbers[column].is_null())
+        if odd.height:
+            reason = f"{odd[column][0]!r} is no {column}, a whole number, in the row {odd.row(0)}"
+            raise ValueError(Errors.E476.format(path=path, reason=reason))
+    return numbers
 
 
 class NoteNlp:
@@ -84,8 +150,9 @@ class NoteNlp:
         nlp_date: date | None = None,
     ) -> None:
         added = {normalize_source(source): name for source, name in (vocabularies or {}).items()}
-        self._codes, self._report = codes, report
-        self._vocabularies = {**VOCABULARIES, **added}
+        known = {source: system.vocabulary for source, system in CODE_SYSTEMS.items() if system.vocabulary}
+        self._codes, self.report = codes, report
+        self._vocabularies = known | added
         self._sources = [normalize_source(source) for source in sources]
         self._date = nlp_date or date.today()
 
@@ -94,8 +161,8 @@ class NoteNlp:
         docs: Iterable[Doc],
         athena: AthenaTables,
         spans_keys: Sequence[str] = (),
+        attributes: Attributes = ATTRIBUTES,
         first_id: int = 1,
-        read: ContextReader = read_contexts,
     ) -> Iterator[dict[str, Any]]:
         """List the rows of documents: one for each mention, and more for a code that maps to several standard concepts,
         as OMOP's conventions have it.
@@ -103,29 +170,26 @@ class NoteNlp:
         docs (Iterable[Doc]): The documents, named by the note_id of their note.
         athena (AthenaTables): The concepts.
         spans_keys (Sequence[str]): Span groups with further mentions.
+        attributes (Attributes): As for `read_context`.
         first_id (int): The note_nlp_id of the first row.
-        read (ContextReader): Reads the contexts of mentions.
         YIELDS (dict[str, Any]): A row, with the columns of `COLUMNS`.
         RAISES (OSError): If one of Athena's files is not there.
         RAISES (ValueError): If a document is not named by a whole number, unless errors are skipped, or one of Athena's
             files is another one.
         """
-        notes: list[tuple[int, Span]] = []
-        contexts: list[MentionContext | None] = []
-        for name, doc in name_docs(docs, self._report):
+        notes: list[tuple[int, Span, MentionContext | None]] = []
+        for name, _, mentions in read_mentions(docs, self.report, spans_keys, attributes):
             # Not "017", which would become the note 17 as well.
             if NOTE_ID.fullmatch(name) and int(name) <= LARGEST_ID:
-                spans = list_spans(doc, spans_keys)
-                notes += [(int(name), span) for span in spans]
-                contexts += read(spans)
+                notes += [(int(name), *mention) for mention in mentions]
             else:
-                self._report.refuse(f"document {name}", "its name is no whole number", FORM)
-        found = [self._list_keys(span) for _, span in notes]
+                self.report.refuse(f"document {name}", "its name is no whole number", FORM)
+        found = [self._list_keys(span) for _, span, _ in notes]
         known = athena.find(key for keys in found for key in keys)
         # Who finds the past anywhere tells it from the present.
-        has_past = any(context is not None and context.historical for context in contexts)
+        has_past = any(context is not None and context.historical for *_, context in notes)
         number = first_id
-        for (note_id, span), keys, context in zip(notes, found, contexts, strict=True):
+        for (note_id, span, context), keys in zip(notes, found, strict=True):
             concepts = [known[key] for key in keys if key in known]
             # A code that is standard is nearer to the concept than what another code maps to.
             in_order = sorted(concepts, key=lambda concept: not concept.is_standard)
@@ -143,32 +207,30 @@ class NoteNlp:
             codes = [code for source in self._sources for code in codes if code.source == source]
         return [(self._vocabularies[code.source], code.code) for code in codes if code.source in self._vocabularies]
 
-    def _make_row(self, note_id: int, span: Span, source_concept: int, reason: str) -> dict[str, Any]:
-        place = f"note {note_id}, {span.start_char}: {span.text!r:.60}"
-        if reason:
-            self._report.note_odd(f"mentions with the concept 0: {reason}", place)
-        row: dict[str, Any] = dict.fromkeys(COLUMNS, "")
-        row |= {
-            "note_id": note_id,
-            "section_concept_id": NO_CONCEPT,
-            "snippet": _cut_snippet(span),
-            "offset": str(span.start_char),
-            "lexical_variant": plain_text(span.text)[: COLUMNS["lexical_variant"]],
-            "note_nlp_source_concept_id": source_concept,
-            "nlp_system": f"spacy-sapbert {__version__}",
-            "nlp_date": self._date.isoformat(),
-        }
-        if len(row["lexical_variant"]) < len(span.text):
-            self._report.note_odd("mentions that are too long for their column, and were cut", place)
-        return row
-
     def _explain(self, span: Span, keys: list[Key], concepts: list[OmopConcept]) -> str:
-        codes: list[Code] = [code for found in self._codes.find(span).values() for code in found]
-        if not codes:
+        if not self._codes.find(span):
             return "the mention has no concept"
         if not keys:
             return "the concept has no code in a vocabulary of Athena"
         return "its codes stand for no standard concept" if concepts else "CONCEPT.csv has none of its codes"
+
+    def _make_row(self, note_id: int, span: Span, source_concept: int, reason: str) -> dict[str, Any]:
+        place = f"note {note_id}, {span.start_char}: {span.text!r:.60}"
+        if reason:
+            self.report.note_odd(f"mentions with the concept 0: {reason}", place)
+        if len(span.text) > WIDTH:
+            self.report.note_odd("mentions that are too long for their column, and were cut", place)
+        around = span.doc.text[max(0, span.start_char - WINDOW) : span.end_char + WINDOW]
+        return dict.fromkeys(COLUMNS, "") | {
+            "note_id": note_id,
+            "section_concept_id": NO_CONCEPT,
+            "snippet": plain_text(around)[:WIDTH],
+            "offset": str(span.start_char),
+            "lexical_variant": plain_text(span.text)[:WIDTH],
+            "note_nlp_source_concept_id": source_concept,
+            "nlp_system": f"spacy-sapbert {__version__}",
+            "nlp_date": self._date.isoformat(),
+        }
 
 
 def _describe(context: MentionContext | None, reason: str, has_past: bool) -> dict[str, str]:
@@ -184,20 +246,28 @@ def _describe(context: MentionContext | None, reason: str, has_past: bool) -> di
     }
 
 
-def _cut_snippet(span: Span) -> str:
-    """Cut out the text around a mention, so that it fits into its column."""
-    text, start = span.doc.text, max(0, span.start_char - WINDOW)
-    width = COLUMNS["snippet"] or 0
-    return plain_text(text[start : min(len(text), span.end_char + WINDOW)])[:width]
-
-
-def write_note_nlp(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write rows of NOTE_NLP, with commas between columns and their names in the first line. The file appears whole.
-
-    path (Path): The file.
-    rows (Iterable[Mapping[str, Any]]): The rows.
-    """
-    with write_whole(path) as temporary, temporary.open("w", encoding="utf8", newline="") as file:
-        writer = csv.DictWriter(file, list(COLUMNS), lineterminator="\n")
+def export_notes(
+    docs: Iterable[Doc],
+    output: Path,
+    notes: NoteNlp,
+    athena: AthenaTables,
+    spans_keys: Sequence[str] = (),
+    attributes: Attributes = ATTRIBUTES,
+    first_id: int = 1,
+) -> dict[str, Any]:
+    """Write rows of OMOP's table NOTE_NLP for mentions, and return the counts."""
+    report = notes.report
+    rows = list(notes.list_rows(docs, athena, spans_keys, attributes, first_id))
+    if rows and not any(row["term_exists"] for row in rows):
+        report.note_odd(UNKNOWN, f"note {rows[0]['note_id']}", len(rows))
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with write_whole(output) as temporary, temporary.open("w", encoding="utf8", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
+    counts = {
+        "rows": len(rows),
+        "rows with a concept": sum(row["note_nlp_concept_id"] != NO_CONCEPT for row in rows),
+        "rows whose term does not exist": sum(row["term_exists"] == "N" for row in rows),
+    }
+    return report.write(output, counts)

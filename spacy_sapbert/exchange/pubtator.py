@@ -7,11 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .documents import AnnotatedText, Annotation
-from .fields import BREAK, ID_SEPARATOR, find_fault_of_id, find_misfit, plain_text, read_kb_id, write_ids
-from .inputs import read_lines
-from .offsets import decode_mentions
-from .report import ExchangeReport
+from .documents import AnnotatedText, Annotation, ExchangeReport
+from .fields import BREAK, ID_SEPARATOR, decode_mentions, find_misfit, list_writable, plain_text, read_kb_id, read_lines
 
 FORM = "PMID|t|title, PMID|a|abstract, then lines of PMID, start, end, mention, type and ids with tabs between them"
 TEXT_LINE = re.compile(r"([^|\t]+)\|([ta])\|(.*)")
@@ -21,20 +18,13 @@ NAME = re.compile(r"[^|\s](?:[^|\t\r\n]*[^|\s])?")
 
 @dataclass
 class PubTatorDocument:
-    """A document as it stands in the file.
-
-    doc_id (str): Its PMID.
-    place (str): The file and line of its start.
-    title (str | None): Its title.
-    abstract (str | None): Its abstract.
-    lines (list[tuple[int, list[str]]]): The numbers and fields of the lines below.
-    """
+    """A document as it stands in the file."""
 
     doc_id: str
-    place: str
+    place: str  # The file and line of its start.
     title: str | None = None
     abstract: str | None = None
-    lines: list[tuple[int, list[str]]] = field(default_factory=list)
+    lines: list[tuple[int, list[str]]] = field(default_factory=list)  # Numbers and fields of the lines below.
 
     @property
     def text(self) -> str:
@@ -43,13 +33,7 @@ class PubTatorDocument:
 
 
 def parse_pubtator(lines: Iterable[tuple[int, str]], label: str, report: ExchangeReport) -> Iterator[PubTatorDocument]:
-    """Read the documents of a file. Empty lines end them, and so does another PMID.
-
-    lines (Iterable[tuple[int, str]]): The lines with their numbers.
-    label (str): The name of the file, for messages.
-    report (ExchangeReport): Gets malformed records.
-    YIELDS (PubTatorDocument): The documents in their order.
-    """
+    """Read the documents of numbered lines. Empty lines end them, and so does another PMID."""
     document: PubTatorDocument | None = None
     for number, line in lines:
         place = f"{label}, line {number}"
@@ -66,8 +50,8 @@ def parse_pubtator(lines: Iterable[tuple[int, str]], label: str, report: Exchang
             kind = "title" if found[2] == "t" else "abstract"
             if getattr(document, kind) is not None or document.lines:
                 report.refuse(f"{place}, document {doc_id}", f"a second {kind}, or one below mentions", FORM)
-                continue
-            setattr(document, kind, found[3])
+            else:
+                setattr(document, kind, found[3])
         elif document is None or doc_id != document.doc_id:
             report.refuse(f"{place}, document {doc_id:.40}", "a line that belongs to no title above it", FORM)
         else:
@@ -77,12 +61,7 @@ def parse_pubtator(lines: Iterable[tuple[int, str]], label: str, report: Exchang
 
 
 def find_fault(text: str, fields: list[str]) -> str | None:
-    """Tell why a line is no mention of a text.
-
-    text (str): The document's text.
-    fields (list[str]): The fields of the line.
-    RETURNS (str | None): The reason, or None.
-    """
+    """Tell why a line is no mention of a text."""
     if not (fields[1].strip().isdecimal() and fields[2].strip().isdecimal()):
         return f"the offsets {fields[1]!r:.20} and {fields[2]!r:.20} are not both numbers"
     if not fields[3].strip():
@@ -94,13 +73,7 @@ def find_fault(text: str, fields: list[str]) -> str | None:
 def list_mention_lines(
     document: PubTatorDocument, label: str, report: ExchangeReport
 ) -> Iterator[tuple[str, list[str]]]:
-    """List the lines of mentions. Their offsets may not fit yet, see `find_fault`.
-
-    document (PubTatorDocument): The document.
-    label (str): The name of the file, for messages.
-    report (ExchangeReport): Gets lines of other lengths, and counts relations.
-    YIELDS (tuple[str, list[str]]): The place of a mention's line, for messages, and its five to seven fields.
-    """
+    """List the places and the five to seven fields of mentions. Their offsets may not fit yet, see `find_fault`."""
     for number, fields in document.lines:
         place = f"{label}, line {number}, document {document.doc_id}"
         if len(fields) == RELATION_FIELDS:
@@ -112,18 +85,16 @@ def list_mention_lines(
 
 
 def read_pubtator(path: Path, report: ExchangeReport, prefix: str = "") -> Iterator[AnnotatedText]:
-    """Read documents with all their mentions, those without an id too.
-
-    path (Path): The file.
-    report (ExchangeReport): Gets malformed records, and counts relations.
-    prefix (str): What stands before each id in the file only, such as "MESH:".
-    YIELDS (AnnotatedText): The documents.
-    """
+    """Read documents with all their mentions, those without an id too."""
     for document in parse_pubtator(read_lines(path, report), path.name, report):
         # A document without an abstract may have an empty one, which adds no space.
         text = document.text if document.abstract else plain_text(document.title or "")
         lines = list(list_mention_lines(document, path.name, report))
-        _convert_offsets(text, [fields for _, fields in lines], document, report)
+        if all(fields[1].isdecimal() and fields[2].isdecimal() for _, fields in lines):
+            mentions = [(int(fields[1]), int(fields[2]), fields[3]) for _, fields in lines]
+            decoded = decode_mentions(text, mentions, f"{document.place}, document {document.doc_id}", report)
+            for (_, fields), ends in zip(lines, decoded, strict=True):
+                fields[1:3] = map(str, ends)
         annotations = []
         for place, fields in lines:
             if fault := find_fault(text, fields):
@@ -134,23 +105,8 @@ def read_pubtator(path: Path, report: ExchangeReport, prefix: str = "") -> Itera
         yield AnnotatedText(document.doc_id, text, annotations)
 
 
-def _convert_offsets(text: str, lines: list[list[str]], document: PubTatorDocument, report: ExchangeReport) -> None:
-    if all(fields[1].isdecimal() and fields[2].isdecimal() for fields in lines):
-        mentions = [(int(fields[1]), int(fields[2]), fields[3]) for fields in lines]
-        found = decode_mentions(text, mentions, f"{document.place}, document {document.doc_id}", report)
-        for fields, (start, end) in zip(lines, found, strict=True):
-            fields[1:3] = str(start), str(end)
-
-
 def write_pubtator(documents: Iterable[AnnotatedText], path: Path, report: ExchangeReport, prefix: str = "") -> None:
-    """Write documents. The first line or sentence is the title, the rest is the abstract.
-
-    documents (Iterable[AnnotatedText]): The documents.
-    path (Path): The file.
-    report (ExchangeReport): Gets names, types and ids that the form cannot hold, and counts texts with line breaks and
-        tabs, which become spaces, so that offsets stay as they are.
-    prefix (str): What is put before each id, such as "MESH:".
-    """
+    """Write documents. The first line or sentence is the title, the rest is the abstract."""
     with path.open("w", encoding="utf8", newline="\n") as file:
         for document in documents:
             place = f"document {document.doc_id}"
@@ -159,28 +115,18 @@ def write_pubtator(documents: Iterable[AnnotatedText], path: Path, report: Excha
                 continue
             if BREAK.search(document.text):
                 report.note_odd("documents with line breaks or tabs, which become spaces", place)
-            lines = [*_write_text(document), *_write_mentions(document, prefix, report)]
-            file.write("".join(f"{line}\n" for line in lines) + "\n")
+            found = re.search(r"\n|(?<=[.!?]) ", document.text)
+            # An empty abstract adds no space when it is read.
+            cut = found.start() if found and found.end() < len(document.text) else len(document.text)
+            for kind, part in (("t", document.text[:cut]), ("a", document.text[cut + 1 :])):
+                file.write(f"{document.doc_id}|{kind}|{plain_text(part)}\n")
+            for annotation, mention, ids in list_writable(document, report, FORM, prefix, _find_unwritable):
+                values = (document.doc_id, annotation.start, annotation.end, plain_text(mention), annotation.label)
+                file.write("\t".join(map(str, values)) + f"\t{ID_SEPARATOR.join(ids)}\n")
+            file.write("\n")
 
 
-def _write_text(document: AnnotatedText) -> list[str]:
-    found = re.search(r"\n|(?<=[.!?]) ", document.text)
-    # An empty abstract adds no space when it is read.
-    cut = found.start() if found and found.end() < len(document.text) else len(document.text)
-    parts = plain_text(document.text[:cut]), plain_text(document.text[cut + 1 :])
-    return [f"{document.doc_id}|{kind}|{part}" for kind, part in zip("ta", parts, strict=True)]
-
-
-def _write_mentions(document: AnnotatedText, prefix: str, report: ExchangeReport) -> Iterator[str]:
-    for annotation in document.annotations:
-        mention = plain_text(document.text[annotation.start : annotation.end])
-        place = f"document {document.doc_id}: {mention!r:.60}"
-        fault = None if mention.strip() else "a mention of white space"
-        if not annotation.label.strip() or annotation.label != plain_text(annotation.label).strip():
-            fault = f"the label {annotation.label!r:.80} is empty, or has a tab, a line break or spaces at its ends"
-        if fault := fault or find_fault_of_id(annotation.kb_id):
-            report.refuse(place, fault, FORM)
-            continue
-        ids = ID_SEPARATOR.join(write_ids(annotation.kb_id, prefix))
-        values = (document.doc_id, annotation.start, annotation.end, mention, annotation.label, ids)
-        yield "\t".join(map(str, values))
+def _find_unwritable(annotation: Annotation, mention: str) -> str | None:
+    if not annotation.label.strip() or annotation.label != plain_text(annotation.label).strip():
+        return f"the label {annotation.label!r:.80} is empty, or has a tab, a line break or spaces at its ends"
+    return None if plain_text(mention).strip() else "a mention of white space"

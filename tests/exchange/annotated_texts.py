@@ -1,10 +1,11 @@
 """Texts with annotations for property tests, and tokenizers that can hold any of them."""
 
+import pytest
 import spacy
 from hypothesis import strategies as st
 from spacy.tokens import Doc
 
-from spacy_sapbert.exchange.documents import AnnotatedText, Annotation
+from spacy_sapbert.exchange.documents import DOC_ID, AnnotatedText, Annotation, ExchangeReport, annotate
 
 VOCAB = spacy.blank("en").vocab
 # Letters, white space of all kinds, a character beyond the basic plane, and what formats use as separators.
@@ -30,5 +31,22 @@ def annotated_texts(draw, characters=CHARACTERS, ids=IDS, labels=LABELS, n_annot
     return AnnotatedText(name, text, list(dict.fromkeys(annotations)))
 
 
+def take(doc, name="", spans_keys=()):
+    """Take text and mentions out of a document, which may get a name."""
+    doc.user_data.update({DOC_ID: name} if name else {})
+    [text] = annotate([doc], ExchangeReport(), spans_keys)
+    return text
+
+
 def count_refused(report):
     return report.left_out.get("malformed", {"count": 0})["count"]
+
+
+def check_refused(act, fault, n=1):
+    """Check that an action raises an error, or counts what is malformed if errors are skipped. Return what it does."""
+    with pytest.raises(ValueError, match=f"E470.*{fault}"):
+        act(ExchangeReport())
+    report = ExchangeReport("skip")
+    done = act(report)
+    assert count_refused(report) == n
+    return done

@@ -18,14 +18,9 @@ from spacy.language import Language
 
 from spacy_sapbert import read_obo
 from spacy_sapbert.context import MentionContext, write_context
-from spacy_sapbert.exchange.athena import AthenaTables
-from spacy_sapbert.exchange.codes_of import CodeFinder
-from spacy_sapbert.exchange.converting import export_concepts, export_notes
-from spacy_sapbert.exchange.docbin import write_docs
-from spacy_sapbert.exchange.documents import DOC_ID
-from spacy_sapbert.exchange.fhir import CodeableConcepts
-from spacy_sapbert.exchange.omop import NoteNlp
-from spacy_sapbert.exchange.report import ExchangeReport
+from spacy_sapbert.exchange.documents import DOC_ID, ExchangeReport
+from spacy_sapbert.exchange.fhir import CodeableConcepts, CodeFinder, export_concepts
+from spacy_sapbert.exchange.omop import AthenaTables, NoteNlp, export_notes
 
 FOLDER = Path(__file__).parent / "clinical_note"
 HEADER = ("mention", "concept", "id", "context", "FHIR", "term_exists", "term_temporal", "OMOP concept")
@@ -65,12 +60,11 @@ def describe_note(ontology, folder):
     nlp.get_pipe("sapbert_linker").initialize(terminology=terminology)
     doc = nlp((FOLDER / "note.txt").read_text(encoding="utf8"))
     doc.user_data[DOC_ID] = "1"
-    write_docs(folder / "note.spacy", [doc])
     codes, report = CodeFinder(terminology), ExchangeReport()
     concepts = CodeableConcepts(codes, report, sources=["HP", "SNOMEDCT_US"])
-    export_concepts(folder / "note.spacy", folder / "fhir.jsonl", concepts, report)
+    export_concepts([doc], folder / "fhir.jsonl", concepts)
     athena = AthenaTables(FOLDER / "CONCEPT.csv")
-    export_notes(folder / "note.spacy", folder / "omop.csv", NoteNlp(codes, report), report, athena)
+    export_notes([doc], folder / "omop.csv", NoteNlp(codes, report), athena)
     with (folder / "omop.csv").open(encoding="utf8", newline="") as file:
         of_omop = list(csv.DictReader(file))
     of_fhir = [json.loads(line) for line in (folder / "fhir.jsonl").read_text(encoding="utf8").splitlines()]

@@ -14,11 +14,9 @@ from typer.testing import CliRunner
 
 from spacy_sapbert.context import MentionContext, read_context, write_context
 from spacy_sapbert.exchange.__main__ import app
-from spacy_sapbert.exchange.codes_of import CodeFinder
-from spacy_sapbert.exchange.documents import DOC_ID
-from spacy_sapbert.exchange.fhir import VERIFICATION, CodeableConcepts, describe_context
+from spacy_sapbert.exchange.documents import DOC_ID, ExchangeReport
+from spacy_sapbert.exchange.fhir import VERIFICATION, CodeableConcepts, CodeFinder, describe_context
 from spacy_sapbert.exchange.formats import FORMATS
-from spacy_sapbert.exchange.report import ExchangeReport
 
 nlp = spacy.blank("en")
 HEADER = "concept_id\tconcept_name\tdomain_id\tvocabulary_id\tconcept_class_id\tstandard_concept\tconcept_code\n"

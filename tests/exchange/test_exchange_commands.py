@@ -1,8 +1,6 @@
 """The commands of `python -m spacy_sapbert.exchange`: files appear whole, and their reports beside them."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 import spacy
@@ -126,8 +124,3 @@ def test_a_document_that_cannot_be_written_leaves_nothing_behind(tmp_path):
     with pytest.raises(ValueError, match="E470.*two words"):
         run("to", "brat", tmp_path / "docs.spacy", tmp_path / "out")
     assert not list((tmp_path / "out").iterdir()) and not (tmp_path / "out.report.json").exists()
-
-
-def test_nothing_of_this_is_imported_when_spacy_starts():
-    code = "import sys, spacy; spacy.blank('en'); print([m for m in sys.modules if 'spacy_sapbert.exchange' in m])"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

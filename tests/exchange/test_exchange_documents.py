@@ -2,26 +2,24 @@
 
 import json
 
-import pytest
 import spacy
-from annotated_texts import tokenize
+from annotated_texts import check_refused, take, tokenize
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spacy_sapbert.exchange.converting import import_docs
-from spacy_sapbert.exchange.docbin import read_docs
 from spacy_sapbert.exchange.documents import (
     DOC_ID,
     OVERLAPPING,
     AnnotatedText,
     Annotation,
+    ExchangeReport,
     annotate,
     make_doc,
-    name_docs,
+    read_docs,
+    read_mentions,
 )
-from spacy_sapbert.exchange.formats import FORMATS
+from spacy_sapbert.exchange.formats import FORMATS, import_docs
 from spacy_sapbert.exchange.prodigy import read_prodigy
-from spacy_sapbert.exchange.report import ExchangeReport
 
 nlp = spacy.blank("en")
 
@@ -73,10 +71,10 @@ def test_white_space_at_the_ends_of_mentions_is_left_off_and_counted():
 def test_span_groups_go_out_once_and_names_are_distinct():
     doc = make_doc(AnnotatedText("a", "cold", [Annotation(0, 4, "D", "C1")]), tokenize, ExchangeReport())
     doc.spans["sc"] = [*doc.ents, doc.char_span(0, 2, "E", kb_id="C2")]
-    assert len(annotate("a", doc).annotations) == 1
-    assert annotate("a", doc, ["sc"]).annotations == [Annotation(0, 4, "D", "C1"), Annotation(0, 2, "E", "C2")]
+    assert len(take(doc).annotations) == 1
+    assert take(doc, spans_keys=["sc"]).annotations == [Annotation(0, 4, "D", "C1"), Annotation(0, 2, "E", "C2")]
     report = ExchangeReport()
-    assert [name for name, _ in name_docs([doc, doc, nlp.make_doc("b")], report)] == ["a", "a#2", "document-3"]
+    assert [name for name, _, _ in read_mentions([doc, doc, nlp.make_doc("b")], report)] == ["a", "a#2", "document-3"]
     assert count(report) == {"documents with the name of another one, which get a number": 1}
 
 
@@ -95,14 +93,14 @@ def make_named(names):
 
 
 def test_a_name_with_a_number_that_is_taken_gets_another():
-    assert [name for name, _ in name_docs(make_named(["a#3", "a", "a"]), ExchangeReport())] == ["a#3", "a", "a#4"]
+    assert [text.doc_id for text in annotate(make_named(["a#3", "a", "a"]), ExchangeReport())] == ["a#3", "a", "a#4"]
 
 
 @settings(deadline=None)
 @given(st.lists(NAMES, min_size=1, max_size=6))
 def test_all_documents_have_a_name_of_their_own_and_come_back(tmp_path_factory, names):
     folder = tmp_path_factory.mktemp("names")
-    docs = [annotate(name, doc) for name, doc in name_docs(make_named(names), ExchangeReport())]
+    docs = annotate(make_named(names), ExchangeReport())
     assert len({doc.doc_id for doc in docs}) == len(names)
     for name, (read, write, is_folder, _) in FORMATS.items():
         if read and write:
@@ -131,9 +129,6 @@ def test_examples_of_prodigy_have_names_of_their_own(tmp_path_factory, names):
 def test_texts_above_the_limit_of_spacy_are_refused_or_counted(tmp_path):
     records = [{"text": "a cold"}, {"text": "x" * (nlp.max_length + 1), "doc_id": "long"}, {"text": "b"}]
     (tmp_path / "a.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf8")
-    with pytest.raises(ValueError, match="E470.*a.jsonl, document long: 1,000,001 characters.*at most 1,000,000"):
-        import_docs("prodigy", tmp_path / "a.jsonl", tmp_path / "a.spacy", ExchangeReport())
-    report = ExchangeReport("skip")
-    import_docs("prodigy", tmp_path / "a.jsonl", tmp_path / "a.spacy", report)
-    assert [doc.text for doc in read_docs(tmp_path / "a.spacy", report)] == ["a cold", "b"]
-    assert count(report) == {"malformed": 1}
+    fault = "a.jsonl, document long: 1,000,001 characters.*at most 1,000,000"
+    check_refused(lambda report: import_docs("prodigy", tmp_path / "a.jsonl", tmp_path / "a.spacy", report), fault)
+    assert [doc.text for doc in read_docs(tmp_path / "a.spacy", ExchangeReport())] == ["a cold", "b"]

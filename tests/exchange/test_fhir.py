@@ -11,11 +11,8 @@ from hypothesis import given
 from spacy.tokens import Span
 
 from spacy_sapbert.annotations import register_extensions
-from spacy_sapbert.exchange.code_systems import CODE_SYSTEMS
-from spacy_sapbert.exchange.codes_of import CodeFinder
-from spacy_sapbert.exchange.documents import make_doc
-from spacy_sapbert.exchange.fhir import CodeableConcepts, write_lines
-from spacy_sapbert.exchange.report import ExchangeReport
+from spacy_sapbert.exchange.documents import ExchangeReport, make_doc
+from spacy_sapbert.exchange.fhir import CODE_SYSTEMS, CodeableConcepts, CodeFinder, export_concepts
 from spacy_sapbert.terminology import TerminologyBuilder
 
 nlp = spacy.blank("en")
@@ -119,7 +116,7 @@ def test_any_mention_gives_what_fhir_accepts(tmp_path_factory, document):
     report = ExchangeReport()
     rows = list(CodeableConcepts(CodeFinder(), report).list_rows([doc]))
     path = tmp_path_factory.mktemp("fhir") / "out.jsonl"
-    write_lines(path, rows)
+    export_concepts([doc], path, CodeableConcepts(CodeFinder(), ExchangeReport()))
     # Only \n ends a line: texts have other line breaks in them.
     assert [json.loads(line) for line in path.read_bytes().split(b"\n")[:-1]] == rows
     for row in rows:

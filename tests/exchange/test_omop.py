@@ -11,11 +11,9 @@ from spacy.tokens import DocBin, Span
 from typer.testing import CliRunner
 
 from spacy_sapbert.exchange.__main__ import app
-from spacy_sapbert.exchange.athena import AthenaTables
-from spacy_sapbert.exchange.codes_of import CodeFinder
-from spacy_sapbert.exchange.documents import DOC_ID, make_doc
-from spacy_sapbert.exchange.omop import COLUMNS, NoteNlp, write_note_nlp
-from spacy_sapbert.exchange.report import ExchangeReport
+from spacy_sapbert.exchange.documents import DOC_ID, ExchangeReport, make_doc
+from spacy_sapbert.exchange.fhir import CodeFinder
+from spacy_sapbert.exchange.omop import COLUMNS, AthenaTables, NoteNlp, export_notes
 from spacy_sapbert.terminology import TerminologyBuilder
 
 nlp = spacy.blank("en")
@@ -26,6 +24,10 @@ CONCEPTS = (
     "45571668\tAcute nasopharyngitis\tCondition\tICD10CM\t3-char\t\tJ00\n"
     "1\tOther\tCondition\tICD10CM\t3-char\t\t82272006\n"
 )
+
+
+WIDTHS = {"snippet": 250, "offset": 50, "lexical_variant": 250, "nlp_system": 250, "term_exists": 1}
+WIDTHS |= {"term_temporal": 50, "term_modifiers": 2000}
 
 
 @pytest.fixture
@@ -58,23 +60,32 @@ def check_types(row):
     for column in ("note_nlp_id", "note_id", "section_concept_id", "note_nlp_concept_id", "note_nlp_source_concept_id"):
         assert 0 <= int(row[column]) < 2**31
     assert datetime.date.fromisoformat(row["nlp_date"]) and row["lexical_variant"]
-    for column, width in COLUMNS.items():
-        assert width is None or len(row[column]) <= width
+    for column, width in WIDTHS.items():
+        assert len(row[column]) <= width
 
 
 def read(path):
     with path.open(encoding="utf8", newline="") as file:
-        return list(csv.DictReader(file))
+        rows = list(csv.DictReader(file))
+    for row in rows:
+        check_types(row)
+    return rows
+
+
+def count_zeros(report):
+    return [entry["count"] for kind, entry in report.odd.items() if kind.startswith("mentions with the concept 0")]
+
+
+def export(folder, notes, doc, athena, **options):
+    export_notes([doc], folder / "out.csv", notes, athena, **options)
+    return read(folder / "out.csv")
 
 
 def test_rows_and_reasons(tmp_path, concepts, terminology):
     doc = make_note("7", "C0000001", "C0000002", "C0000003", "C0000004", "NIL")
     report = ExchangeReport()
     notes = NoteNlp(CodeFinder(terminology), report, nlp_date=datetime.date(2025, 1, 2))
-    write_note_nlp(tmp_path / "out.csv", notes.list_rows([doc], AthenaTables(concepts), first_id=10))
-    rows = read(tmp_path / "out.csv")
-    for row in rows:
-        check_types(row)
+    rows = export(tmp_path, notes, doc, AthenaTables(concepts), first_id=10)
     found = [(row["note_nlp_concept_id"], row["note_nlp_source_concept_id"], row["term_modifiers"]) for row in rows]
     assert found == [
         ("260427", "45571668", ""),
@@ -87,7 +98,7 @@ def test_rows_and_reasons(tmp_path, concepts, terminology):
         ("10", "7", "0", "2025-01-02"),
         ("11", "7", "8", "2025-01-02"),
     ]
-    assert len(report.odd) == 4 and {entry["count"] for entry in report.odd.values()} == {1}
+    assert count_zeros(report) == [1, 1, 1, 1]
     [first, *_] = NoteNlp(CodeFinder(terminology), report, sources=["SNOMEDCT_US"]).list_rows(
         [doc], AthenaTables(concepts)
     )
@@ -118,10 +129,7 @@ def test_codes_map_to_standard_concepts(tmp_path, concepts, terminology):
     report = ExchangeReport()
     doc = make_note("7", "C0000001", "C0000002", "C0000003")
     notes = NoteNlp(CodeFinder(terminology), report)
-    write_note_nlp(tmp_path / "out.csv", notes.list_rows([doc], AthenaTables(concepts, path)))
-    rows = read(tmp_path / "out.csv")
-    for row in rows:
-        check_types(row)
+    rows = export(tmp_path, notes, doc, AthenaTables(concepts, path))
     kept = ("note_nlp_id", "offset", "note_nlp_concept_id", "note_nlp_source_concept_id", "term_modifiers")
     assert [tuple(row[column] for column in kept) for row in rows] == [
         # Another of its codes is standard.
@@ -130,7 +138,7 @@ def test_codes_map_to_standard_concepts(tmp_path, concepts, terminology):
         ("3", "8", "260427", "45571668", ""),
         ("4", "16", "0", "3", "unmapped=its codes stand for no standard concept"),
     ]
-    assert len(report.odd) == 1
+    assert count_zeros(report) == [1]
     [row] = NoteNlp(CodeFinder(terminology), report, sources=["SNOMEDCT_US"]).list_rows(
         [make_note("1", "C0000001")], AthenaTables(concepts, path)
     )
@@ -196,7 +204,6 @@ def test_the_command_writes_the_table(tmp_path, concepts, terminology):
     result = CliRunner().invoke(app, [*arguments, *options], catch_exceptions=False)
     assert result.exit_code == 0 and "1 malformed" in result.output
     [row] = read(tmp_path / "out.csv")
-    check_types(row)
     assert row["note_nlp_concept_id"] == "260427"
 
 
@@ -207,11 +214,9 @@ def test_any_mention_gives_a_row(tmp_path_factory, document):
     doc = make_doc(document, tokenize, ExchangeReport())
     doc.user_data[DOC_ID] = "3"
     notes = NoteNlp(CodeFinder(), ExchangeReport())
-    write_note_nlp(folder / "out.csv", notes.list_rows([doc], AthenaTables(folder / "CONCEPT.csv")))
-    rows = read(folder / "out.csv")
+    rows = export(folder, notes, doc, AthenaTables(folder / "CONCEPT.csv"))
     assert len(rows) == len(document.annotations)
     for row in rows:
-        check_types(row)
         # Of equal length, because line ends become spaces.
         mention = document.text[int(row["offset"]) :][: len(row["lexical_variant"])]
         assert row["lexical_variant"].split() == mention.split()

@@ -12,7 +12,7 @@ from make_config import CONFIG, make_config
 from spacy.cli.train import train as train_pipeline
 from spacy.tokens import Doc, DocBin
 
-from spacy_sapbert.exchange.docbin import write_docs
+from spacy_sapbert.exchange.documents import write_docs
 from spacy_sapbert.files import hash_file
 from training.evaluation.documents.pipelines import hash_folder, hash_package, load_pipeline
 from training.evaluation.documents.task import DocumentTask

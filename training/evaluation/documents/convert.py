@@ -12,7 +12,7 @@ from spacy.tokens import Doc
 
 import spacy_sapbert
 from spacy_sapbert.annotations import NIL
-from spacy_sapbert.exchange.docbin import write_docs
+from spacy_sapbert.exchange.documents import write_docs
 from spacy_sapbert.exchange.fields import split_ids
 from spacy_sapbert.files import fill_folder
 from spacy_sapbert.terminology import Terminology

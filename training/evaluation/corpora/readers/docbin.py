@@ -7,8 +7,7 @@ from itertools import chain
 
 from spacy.tokens import Doc, Span
 
-from spacy_sapbert.exchange.docbin import parse_docs
-from spacy_sapbert.exchange.documents import DOC_ID, OVERLAPPING
+from spacy_sapbert.exchange.documents import DOC_ID, OVERLAPPING, parse_docs
 from spacy_sapbert.exchange.fields import plain_text, split_ids
 
 from ....data.mentions import Mention

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from spacy_sapbert.exchange.fields import trim_span
+from spacy_sapbert.exchange.documents import trim_span
 
 from ....data.mentions import Mention
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-from spacy_sapbert.exchange.report import ExchangeReport
+from spacy_sapbert.exchange.documents import ExchangeReport
 
 from ....errors import Errors
 
