@@ -36,18 +36,6 @@ def import_usearch() -> Any:
     return _import("usearch.index", "usearch")
 
 
-def import_adapters() -> Any:
-    """Import the library of adapters, which takes seconds.
-
-    RETURNS (module): The `adapters` package.
-    RAISES (ImportError): If it is missing.
-    """
-    try:
-        return import_module("adapters")
-    except ImportError as error:
-        raise ImportError(Errors.E219.format(reason=error)) from error
-
-
 def _import(module: str, package: str) -> Any:
     try:
         return import_module(module)
