@@ -56,7 +56,7 @@ def test_every_entry_point_is_found_by_spacy_and_is_a_function_of_ours(group, na
     # spacy-llm has registries of its own, which this import makes.
     registries = importlib.import_module("spacy_llm.registry").registry if "llm" in group else registry
     function = getattr(registries, REGISTRIES[group]).get(name)
-    assert isinstance(function, types.FunctionType)
+    assert isinstance(function, types.FunctionType | type)
     module, _, attribute = target.partition(":")
     assert function.__name__ == attribute and function.__module__.startswith("spacy_sapbert.")
     assert getattr(sys.modules[module], attribute) is function

@@ -106,13 +106,12 @@ class ApproximateIndex(Index):
     def _arrange(self) -> None:
         self._structure = None
         self.configuration, self.recall = {"scoring": "exact"}, {}
-        if not self._is_approximate():
-            if len(self._built) >= EXACT_BELOW:
-                warnings.warn(Warnings.W301.format(package=self.package, rows=len(self)), stacklevel=2)
-            return
-        self._structure = self._build_structure()
-        with show_phase(f"Tuning the index of {len(self._built):,} rows"):
-            tune(self, self._configurations(), self.settings.recall_target, self._altered)
+        if self._is_approximate():
+            self._structure = self._build_structure()
+            with show_phase(f"Tuning the index of {len(self._built):,} rows"):
+                tune(self, self._configurations(), self.settings.recall_target, self._altered)
+        elif len(self._built) >= EXACT_BELOW:
+            warnings.warn(Warnings.W301.format(package=self.package, rows=len(self)), stacklevel=2)
 
     def _search(
         self, queries: np.ndarray, k: int, effort: int, own: np.ndarray | None
@@ -171,8 +170,7 @@ class RecallTest:
     """Compare an index with exact search, on rows that are left out and on altered names.
 
     For left-out rows, only *other* rows count as found, because a row finds itself in nearly any index, while
-    mentions are mostly similar to names, not equal. Shortened and misspelt names lie farther from all rows and are
-    missed more often. Exact neighbours are computed once for all configurations.
+    mentions are mostly similar to names, not equal. Altered names lie farther from all rows and are missed more often.
     """
 
     def __init__(
@@ -190,10 +188,9 @@ class RecallTest:
             self.expected_of_altered = exact_search(vectors, self.altered, self.k)[1]
 
     def measure(self, index: Index) -> dict[str, Any]:
-        """Measure an index of the same vectors as it is configured.
+        """Measure an index of the same vectors: the figures of the lower test, its name, and those of each test.
 
-        The result has the figures of the lower of the two tests, its name as "test", the seed, and the figures of each
-        test as "left_out" and "altered". "at_1" and "at_10" are shares of the exact neighbours that were found.
+        "at_1" and "at_10" are shares of the exact neighbours that were found.
         """
         found = _scores_of_others(*index.search(self.queries, self.k + 1, own=self.rows), self.rows)
         measured = {"left_out": self._compare(found, self.expected)}
@@ -217,10 +214,7 @@ class RecallTest:
 def tune(
     index: Index, configurations: Iterable[dict[str, Any]], target: float, altered: np.ndarray | None = None
 ) -> None:
-    """Give an index the cheapest configuration whose recall exceeds the target by more than the standard error.
-
-    Without one, the index keeps the last configuration; a recall below the target is warned of.
-    """
+    """Give an index the cheapest configuration whose recall exceeds the target by the standard error, or the last."""
     sample = SAMPLE if len(index) <= WHOLE_SAMPLE_UNTIL else SAMPLE // 2
     test = RecallTest(index.vectors, None if altered is None else altered[:sample], sample=sample)
     for configuration in configurations:

@@ -36,10 +36,7 @@ def choose_dtype(rows: int) -> np.dtype[Any]:
 
 
 class Index:
-    """The vectors of names, and the search among them. This class compares each query with each row.
-
-    Subclasses search approximately. Their recall is measured against this search.
-    """
+    """The vectors of names, and the search that compares each query with each of them. Subclasses approximate it."""
 
     kind: ClassVar[str] = "exact"
     # Whether the config left the choice of the kind to the platform.
@@ -90,11 +87,10 @@ class Index:
     ) -> None:
         """Build the index and replace its content.
 
-        vectors (ndarray): Shape (rows, width), L2-normalised. They are not copied if they have the type that
-            `choose_dtype` chooses.
+        vectors (ndarray): Shape (rows, width), L2-normalised. They are copied only to change their type.
         fingerprint (str): That of the encoder which made the vectors.
-        make_altered (Callable[[], ndarray] | None): Encodes altered names of the rows, shape (n, width). Called if the
-            index is approximate, which then measures its recall on them as well.
+        make_altered (Callable[[], ndarray] | None): Encodes altered names, shape (n, width), with which an approximate
+            index measures its recall as well.
         RAISES (ValueError): If there are no vectors, or some are not finite.
         """
         vectors = np.ascontiguousarray(vectors, dtype=choose_dtype(len(vectors)))
@@ -108,14 +104,9 @@ class Index:
         self._arrange()
 
     def extended(self, vectors: np.ndarray) -> Index:
-        """Make an index with additional rows. It shares the rows of this index, which does not change.
+        """Make an index with additional rows, with which every query is compared. This index does not change.
 
-        Every query is compared with all new rows, as in exact search.
-
-        vectors (ndarray): Shape (rows, width), L2-normalised, of the same encoder. Row numbers go on where the present
-            ones end.
-        RETURNS (Index): The new index.
-        RAISES (ValueError): If the width differs, or some are not finite.
+        The new index shares its rows, and row numbers go on where the present ones end.
         """
         vectors = np.ascontiguousarray(vectors, dtype=np.float32)
         if vectors.ndim != 2 or vectors.shape[1] != self.width:
@@ -131,12 +122,7 @@ class Index:
         return unused > UNUSED_SHARE * len(self)
 
     def rearranged(self, rows: np.ndarray, make_altered: Callable[[], np.ndarray] | None = None) -> Index:
-        """Build an index of some of the rows. This index does not change.
-
-        rows (ndarray): The rows to keep, ascending.
-        make_altered (Callable[[], ndarray] | None): Encodes altered names, if this index has none.
-        RETURNS (Index): The new index, whose rows are numbered from 0.
-        """
+        """Build an index of some rows, given in ascending order and numbered from 0 then. This one does not change."""
         twin = self.empty()
         altered = self._altered
         get_altered = make_altered if altered is None else lambda: altered
@@ -150,10 +136,8 @@ class Index:
 
         queries (ndarray): Shape (n, width), L2-normalised.
         k (int): Rows wanted.
-        effort (int): How many times the usual part of the index an approximate search covers. Filters need more,
-            because allowed rows may not be among the nearest.
-        own (ndarray | None): A row of each query that does not count when an approximate search decides whether to
-            search again.
+        effort (int): How many times the usual part of the index an approximate search covers: filters need more.
+        own (ndarray | None): A row of each query that an approximate search does not count when it decides to go on.
         RETURNS (tuple[ndarray, ndarray]): Rows, shape (n, k), int64, padded with -1 where the index has fewer; and
             their cosines, float32, padded with -inf. Best first.
         RAISES (ValueError): If there are no queries, their width is wrong, or some are not finite.
@@ -221,9 +205,8 @@ class Index:
         if VECTORS_FILE not in files:
             raise FileNotFoundError(Errors.E503.format(path=folder / VECTORS_FILE))
         load = partial(np.load, mmap_mode="r" if memory_map else None)
-        self._vectors, self._added, self._altered = (
-            load(folder / name) if name in files else None for name in (VECTORS_FILE, ADDED_FILE, ALTERED_FILE)
-        )
+        names = (VECTORS_FILE, ADDED_FILE, ALTERED_FILE)
+        self._vectors, self._added, self._altered = (load(folder / name) if name in files else None for name in names)
         self.fingerprint = data["fingerprint"]
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -19,7 +19,7 @@ from .usearch import UsearchIndex
 
 # The better one first: ScaNN answers faster, usearch runs everywhere.
 APPROXIMATE: tuple[type[ApproximateIndex], ...] = (ScannIndex, UsearchIndex)
-_KINDS: dict[str, type[Index]] = {cls.kind: cls for cls in (Index, *APPROXIMATE)}
+_KINDS: dict[str, type[Index]] = {Index.kind: Index, **{cls.kind: cls for cls in APPROXIMATE}}
 MEMINFO = Path("/proc/meminfo")
 GB = 1e9
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any, ClassVar, NamedTuple, TextIO
+from typing import Any, ClassVar, TextIO
 
 import numpy as np
 
@@ -69,28 +69,6 @@ LOG_LINE = re.compile(rb"^(?:[IWEF]\d{4} \S+ +\d+ \S+:\d+\]|WARNING: All log mes
 _stderr_lock = free_in_children(threading.Lock())
 
 
-class Part(NamedTuple):
-    """The structure of some rows that follow each other."""
-
-    first: int
-    rows: int
-    searcher: Any
-
-    def search(self, queries: np.ndarray, n: int, leaves: int) -> tuple[np.ndarray, np.ndarray]:
-        """Find n rows of the index in some leaves by their hashes, with approximate products.
-
-        Where the leaves hold fewer, the rows are -1 and the products -inf.
-        """
-        # The threads of a searcher do not exist in a forked process.
-        search = self.searcher.search_batched if is_forked() else self.searcher.search_batched_parallel
-        rows, scores = search(queries, final_num_neighbors=min(n, self.rows), leaves_to_search=leaves)
-        rows, scores = rows.astype(np.int64) + self.first, np.asarray(scores, dtype=np.float32)
-        # ScaNN fills up with row 0 and a score that is not a number.
-        is_missing = np.isnan(scores)
-        rows[is_missing], scores[is_missing] = -1, -np.inf
-        return rows, scores
-
-
 @with_settings(IndexSettings)
 class ScannIndex(ApproximateIndex):
     """Search with ScaNN: a partitioning tree, asymmetric hashing inside its leaves, exact rescoring of the best.
@@ -106,10 +84,10 @@ class ScannIndex(ApproximateIndex):
     def _get_steps(self) -> Steps:
         return STEPS if len(self._built) <= PART_ROWS else STEPS_OF_PARTS
 
-    def _build_structure(self) -> list[Part]:
+    def _build_structure(self) -> list[Any]:
         return [self._build_part(start, end) for start, end in pairwise(self._split())]
 
-    def _build_part(self, start: int, end: int) -> Part:
+    def _build_part(self, start: int, end: int) -> Any:
         leaves = self._count_leaves()
         vectors = np.asarray(self._built[start:end], dtype=np.float32)
         builder = self.import_package().scann_ops_pybind.builder(vectors, 10, "dot_product")
@@ -118,11 +96,10 @@ class ScannIndex(ApproximateIndex):
         builder = builder.tree(leaves, leaves, training_sample_size=sample, spherical=True, soar_lambda=SOAR_LAMBDA)
         # Not anisotropic, which favours rows near to a query: many queries have no near row.
         builder = builder.score_ah(HASHED_TOGETHER)
-        total = len(self._built)
-        which = f"{total:,} rows" if end - start == total else f"{total:,} rows, from {start:,} to {end:,}"
         # ScaNN does not rescore: it would hold another copy of the vectors in memory, in full precision.
-        with hide_native_log() as screen, show_phase(f"Arranging the index of {which}", stream=screen):
-            return Part(start, len(vectors), builder.build())
+        phase = f"Arranging rows {start:,} to {end:,} of the index"
+        with hide_native_log() as screen, show_phase(phase, stream=screen):
+            return builder.build()
 
     def _configurations(self) -> Iterator[dict[str, Any]]:
         leaves = self._count_leaves()
@@ -138,10 +115,9 @@ class ScannIndex(ApproximateIndex):
 
     def _count_leaves(self) -> int:
         """Count the leaves of a part."""
-        rows = len(self._built)
-        if rows <= PART_ROWS:
-            return round(LEAVES_PER_ROOT * math.sqrt(rows))
-        return round(LEAVES_PER_ROOT_OF_PARTS * math.sqrt(rows / math.ceil(rows / PART_ROWS)))
+        n_parts = len(self._split()) - 1
+        per_root = LEAVES_PER_ROOT if n_parts == 1 else LEAVES_PER_ROOT_OF_PARTS
+        return round(per_root * math.sqrt(len(self._built) / n_parts))
 
     def _find_candidates(self, queries: np.ndarray, k: int, effort: int) -> np.ndarray:
         # The rows of a query must not depend on how many others there are.
@@ -149,28 +125,37 @@ class ScannIndex(ApproximateIndex):
         padded = np.concatenate([queries, padding])
         rescored = max(round(self.configuration["reorder"] * effort**0.5), 2 * k)
         leaves = min(effort * self.configuration["leaves_to_search"], self.configuration["leaves"])
-        found = [part.search(padded, rescored, leaves) for part in self._structure]
-        rows, hashed = (np.concatenate(parts, axis=1)[: len(queries)] for parts in zip(*found, strict=True))
-        return keep_highest(rows, hashed, rescored)[0] if len(found) > 1 else rows
+        found, hashed = [], []
+        for searcher, (start, end) in zip(self._structure, pairwise(self._split()), strict=True):
+            # The threads of a searcher do not exist in a forked process.
+            search = searcher.search_batched if is_forked() else searcher.search_batched_parallel
+            rows, scores = search(padded, final_num_neighbors=min(rescored, end - start), leaves_to_search=leaves)
+            # Where the leaves hold fewer, ScaNN fills up with row 0 and a score that is not a number.
+            is_missing = np.isnan(scores)
+            found.append(np.where(is_missing, -1, rows.astype(np.int64) + start))
+            hashed.append(np.where(is_missing, -np.inf, scores))
+        candidates = np.concatenate(found, axis=1)[: len(queries)]
+        if len(found) == 1:
+            return candidates
+        return keep_highest(candidates, np.concatenate(hashed, axis=1)[: len(queries)], rescored)[0]
 
     def _write_structure(self, folder: Path) -> None:
-        for number, part in enumerate(self._structure):
-            place = folder / str(number)
-            place.mkdir()
-            part.searcher.serialize(str(place), relative_path=True)
+        for number, searcher in enumerate(self._structure):
+            (folder / str(number)).mkdir()
+            searcher.serialize(str(folder / str(number)), relative_path=True)
 
-    def _read_structure(self, folder: Path, files: dict[str, str], memory_map: bool) -> list[Part]:
+    def _read_structure(self, folder: Path, files: dict[str, str], memory_map: bool) -> list[Any]:
         scann = self.import_package().scann_ops_pybind
-        parts = []
-        for number, (start, end) in enumerate(pairwise(self._split())):
-            place = folder / str(number)
+        searchers = []
+        for number in range(len(self._split()) - 1):
             prefix = f"{STRUCTURE_FOLDER}/{number}/"
-            assets = read_assets(place, {name.removeprefix(prefix) for name in files if name.startswith(prefix)})
+            listed = {name.removeprefix(prefix) for name in files if name.startswith(prefix)}
+            assets = read_assets(folder / str(number), listed)
             # Not scann's load_searcher, which unpickles a file of ids wherever there is one.
             with hide_native_log():
-                searcher = scann.ScannSearcher(scann.scann_pybind.ScannNumpy(str(place), assets))
-            parts.append(Part(start, end - start, searcher))
-        return parts
+                searcher = scann.scann_pybind.ScannNumpy(str(folder / str(number)), assets)
+            searchers.append(scann.ScannSearcher(searcher))
+        return searchers
 
 
 def read_assets(folder: Path, listed: set[str]) -> str:

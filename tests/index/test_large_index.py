@@ -27,7 +27,7 @@ def index():
 
 
 def test_every_row_is_in_one_part(index):
-    assert [(part.first, part.rows) for part in index._structure] == [(0, 750), (750, 750), (1500, 750), (2250, 750)]
+    assert index._split() == [0, 750, 1500, 2250, 3000] and len(index._structure) == 4
     rows, scores = index.search(clustered_vectors(ROWS), 1)
     assert (rows[:, 0] == np.arange(ROWS)).mean() > 0.98
     np.testing.assert_allclose(scores[rows[:, 0] == np.arange(ROWS)], 1, atol=1e-3)

@@ -31,8 +31,8 @@ def search_on_device(vectors: Rows, queries: np.ndarray, k: int, device: torch.d
             values = torch.cat([scores[i], found], 1)
             scores[i], kept = values.topk(min(k, values.shape[1]))
             rows[i] = torch.cat([rows[i], places + start], 1).gather(1, kept)
-    ends = (np.concatenate([part.cpu().numpy() for part in parts]) for parts in (rows, scores))
-    return take_best(*ends, k)
+    found_rows, found_scores = (np.concatenate([part.cpu().numpy() for part in parts]) for parts in (rows, scores))
+    return take_best(found_rows, found_scores, k)
 
 
 def search_others(
