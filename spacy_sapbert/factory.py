@@ -50,19 +50,19 @@ def make_linker(
     nlp (Language): The pipeline.
     name (str): The name of the component in the pipeline.
     model (Model[list[str], Floats2d]): The name encoder.
-    index (ExactIndex | str): The index to build at `initialize`; "auto" for the best kind on this platform.
+    index (Index | str): The index to build at `initialize`; "auto" for the best kind on this platform.
     scorer (Callable | None): The scoring function.
     **settings (Any): Those of `LinkerSettings`.
     RETURNS (SapbertLinker): The component, without concepts until it is initialized or loaded.
     RAISES (ValueError): If the index is neither, or a setting is unknown or its value has no meaning.
     """
-    from .index.exact import ExactIndex
+    from .index.base import Index
 
     if index == "auto":
-        from .index.factories import make_auto_index
+        from .index.kinds import make_auto_index
 
         index = make_auto_index()
-    if not isinstance(index, ExactIndex):
+    if not isinstance(index, Index):
         where, allowed = (
             f" of the linker '{name}'",
             '"auto" or a section such as {"@misc": "spacy-sapbert.ExactIndex.v1"}',

@@ -26,7 +26,7 @@ from .settings import SettingsAttributes, with_settings
 
 if TYPE_CHECKING:
     from .encoder.shim import NameEncoderModel
-    from .index.exact import ExactIndex
+    from .index.base import Index
     from .terminology.knowledge_base import KnowledgeBase
 
 
@@ -45,7 +45,7 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], ConceptPipe):
         self,
         vocab: Vocab,
         model: NameEncoderModel,
-        index: ExactIndex,
+        index: Index,
         name: str = "sapbert_linker",
         *,
         scorer: Callable[..., Any] | None = None,
@@ -55,7 +55,7 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], ConceptPipe):
 
         vocab (Vocab): The shared vocabulary.
         model (Model[list[str], Floats2d]): The name encoder.
-        index (ExactIndex): The index to build at `initialize`.
+        index (Index): The index to build at `initialize`.
         name (str): The component's name.
         scorer (Callable | None): The scoring function.
         **settings (Any): Those of `LinkerSettings`.

@@ -13,7 +13,7 @@ from .encoder.folder import AnySource, pack_encoder, read_encoder, unpack_encode
 from .encoder.settings import ENCODER_FILE
 from .errors import Errors
 from .files import fill_folder, find_part, finish_replacing, read_manifest, write_manifest
-from .index.exact import ExactIndex
+from .index.base import Index
 from .retrieval.edits import with_configured_index
 from .retrieval.retriever import Retriever
 from .retrieval.storage import pack_retriever, read_retriever, unpack_retriever, write_retriever
@@ -168,13 +168,13 @@ def select_parts(snapshot: Snapshot, exclude: Iterable[str]) -> LinkerParts:
     return parts
 
 
-def with_parts(present: Snapshot, loaded: LinkerParts, excluded: Collection[str], configured: ExactIndex) -> Snapshot:
+def with_parts(present: Snapshot, loaded: LinkerParts, excluded: Collection[str], configured: Index) -> Snapshot:
     """Make the snapshot of a linker that has loaded parts.
 
     present (Snapshot): What the linker has.
     loaded (LinkerParts): The parts.
     excluded (Collection[str]): Parts that were left out at loading, and stay as they are.
-    configured (ExactIndex): An index with the settings of the linker's config. A saved one of another kind, or with
+    configured (Index): An index with the settings of the linker's config. A saved one of another kind, or with
         other settings, is built again from its vectors.
     RETURNS (Snapshot): The new one, without concepts if no retriever was saved, and without an encoder if nothing was.
     RAISES (ValueError): If the index was built with another encoder.

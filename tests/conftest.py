@@ -20,6 +20,7 @@ from spacy_sapbert.encoder.static import StaticSource, make_source
 from spacy_sapbert.linker import SapbertLinker
 from spacy_sapbert.terminology import Terminology, TerminologyBuilder
 
+pytest_plugins = ["index_vectors"]
 # One thread: forked workers hang if the parent has used several, and tiny models gain nothing from them.
 torch.set_num_threads(1)
 

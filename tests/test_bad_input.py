@@ -10,7 +10,7 @@ from spacy.tokens import Doc, Span
 
 from spacy_sapbert.encoder import settings as encoder_settings
 from spacy_sapbert.encoder.shim import build_name_encoder_v1, make_huggingface_loader
-from spacy_sapbert.index import ExactIndex
+from spacy_sapbert.index import Index
 from spacy_sapbert.linker import SapbertLinker
 
 
@@ -205,7 +205,7 @@ def test_settings_of_the_wrong_type_are_refused_by_name(setting):
 )
 def test_settings_given_in_python_are_checked_too(setting):
     with pytest.raises(ValueError, match=f"E404.*{next(iter(setting))}"):
-        SapbertLinker(spacy.blank("en").vocab, build_name_encoder_v1(), ExactIndex(), **setting)
+        SapbertLinker(spacy.blank("en").vocab, build_name_encoder_v1(), Index(), **setting)
 
 
 @pytest.mark.parametrize("what", ["umls.tsv", {"C1": ["cold"]}, lambda: None, lambda: ["cold"]])
@@ -257,7 +257,7 @@ def test_a_model_that_is_no_name_encoder_is_refused():
     from thinc.api import Relu
 
     with pytest.raises(ValueError, match="E222"):
-        SapbertLinker(spacy.blank("en").vocab, Relu(2, 2), ExactIndex())
+        SapbertLinker(spacy.blank("en").vocab, Relu(2, 2), Index())
 
 
 def test_settings_that_lose_their_meaning_at_run_time_are_refused(make_nlp):
@@ -277,7 +277,7 @@ def test_misspelled_and_fixed_attributes_are_refused(make_nlp):
     with pytest.raises(AttributeError, match="cache_size"):
         linker.cache_size = 3
     with pytest.raises(ValueError, match=r"^\[E406\].*Did you mean threshold\?"):
-        SapbertLinker(linker.vocab, linker.model, ExactIndex(), treshold=0.9)
+        SapbertLinker(linker.vocab, linker.model, Index(), treshold=0.9)
     assert linker.cache_size == 20_000 and "threshold" in dir(linker)
 
 

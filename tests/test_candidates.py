@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_sapbert.candidates import CandidateMaker, merge_candidates
-from spacy_sapbert.index import ExactIndex
+from spacy_sapbert.index import Index
 from spacy_sapbert.retrieval.hits import Hit
 from spacy_sapbert.retrieval.retriever import Retriever
 
@@ -90,7 +90,7 @@ def test_merging_gives_the_best_concepts_once_each_in_order(first, second, k):
 def test_hits_become_plain_data(terminology):
     rows = {terminology.concepts["id"][row]: row for row in range(len(terminology))}
     names = {name: row for row, name in enumerate(terminology.names["name"].to_list())}
-    retriever = Retriever(terminology, ExactIndex(), *np.empty((3, 0), dtype=np.int64))
+    retriever = Retriever(terminology, Index(), *np.empty((3, 0), dtype=np.int64))
     maker = CandidateMaker(retriever, None)
     made = maker.make("b", Hit(rows["C0027051"], names["heart attack"], 0.5))
     assert made == {

@@ -52,7 +52,7 @@ def test_there_are_entry_points_of_all_kinds():
 @pytest.mark.parametrize("group, name, target", ENTRY_POINTS, ids=lambda value: str(value))
 def test_every_entry_point_is_found_by_spacy_and_is_a_function_of_ours(group, name, target):
     function = getattr(registry, REGISTRIES[group]).get(name)
-    assert isinstance(function, types.FunctionType)
+    assert isinstance(function, types.FunctionType | type)
     module, _, attribute = target.partition(":")
     assert function.__name__ == attribute and function.__module__.startswith("spacy_sapbert.")
     assert getattr(sys.modules[module], attribute) is function

@@ -8,13 +8,13 @@ import srsly
 from injection import Fault, count_operations, fault_at
 
 from spacy_sapbert.encoder.shim import build_name_encoder_v1
-from spacy_sapbert.index import ExactIndex, is_as_configured, make_auto_index, make_scann_index
+from spacy_sapbert.index import Index, ScannIndex, make_auto_index
 from spacy_sapbert.linker import SapbertLinker
 from spacy_sapbert.terminology import TerminologyBuilder
 
 
 def make_linker():
-    return SapbertLinker(spacy.vocab.Vocab(), build_name_encoder_v1(), ExactIndex(), k=2)
+    return SapbertLinker(spacy.vocab.Vocab(), build_name_encoder_v1(), Index(), k=2)
 
 
 def make_terminology(concept_id):
@@ -162,7 +162,7 @@ def test_bytes_of_something_else_are_refused_and_change_nothing(old, foreign):
 
 
 def test_settings_of_the_encoder_that_are_given_at_loading_are_not_ignored_by_bytes(old):
-    twin = SapbertLinker(spacy.vocab.Vocab(), build_name_encoder_v1(pooling="mean"), ExactIndex())
+    twin = SapbertLinker(spacy.vocab.Vocab(), build_name_encoder_v1(pooling="mean"), Index())
     with pytest.raises(ValueError, match=r"^\[E402\]"):
         twin.from_bytes(old.to_bytes())
 
@@ -178,11 +178,11 @@ def test_settings_of_the_index_that_are_given_at_loading_are_applied(old, tmp_pa
         linker.to_disk(tmp_path / "p")
         return twin.from_disk(tmp_path / "p")
 
-    scann = load(old, make_scann_index(recall_target=0.9))
+    scann = load(old, ScannIndex(recall_target=0.9))
     assert scann.index.kind == "scann" and scann.index.settings.recall_target == 0.9
-    again = load(scann, make_scann_index(recall_target=0.8))
+    again = load(scann, ScannIndex(recall_target=0.8))
     assert again.index.settings.recall_target == 0.8 and again.find(["cold"]) == old.find(["cold"])
-    assert load(again, ExactIndex()).index.kind == "exact"
+    assert load(again, Index()).index.kind == "exact"
     # What a config leaves to the platform is left as it was saved.
     assert load(old, make_auto_index(recall_target=0.8)).index.kind == "exact"
     assert load(scann, make_auto_index(recall_target=0.8)).index.settings.recall_target == 0.8
@@ -194,12 +194,5 @@ def test_an_index_that_is_as_its_config_says_is_not_built_again(old, monkeypatch
     def refuse(*args, **kwargs):
         raise AssertionError("the index is built again")
 
-    monkeypatch.setattr(ExactIndex, "build", refuse)
+    monkeypatch.setattr(Index, "build", refuse)
     assert make_linker().from_bytes(data).find(["cold"]) == old.find(["cold"])
-
-
-def test_an_index_of_the_old_format_keeps_its_budget_whatever_its_config_says(old):
-    """Folders of version 0.1 do not say which recall was asked for."""
-    index = make_scann_index(recall_target=0.9)
-    index.build(old.index.vectors)
-    assert not index.has_saved_settings and is_as_configured(index, make_scann_index(recall_target=0.8))

@@ -21,7 +21,7 @@ from spacy.tokens import Doc, DocBin, Span
 from spacy.vocab import Vocab
 
 from spacy_sapbert.encoder.shim import build_name_encoder_v1, make_huggingface_loader
-from spacy_sapbert.index import make_scann_index
+from spacy_sapbert.index import ScannIndex
 from spacy_sapbert.linker import SapbertLinker
 from spacy_sapbert.terminology import TerminologyBuilder
 
@@ -42,7 +42,7 @@ def link_names(linker):
 
 
 def make_linker():
-    return SapbertLinker(Vocab(), build_name_encoder_v1(), make_scann_index())
+    return SapbertLinker(Vocab(), build_name_encoder_v1(), ScannIndex())
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from spacy.vocab import Vocab
 
 import spacy_sapbert
 from spacy_sapbert.encoder.shim import build_name_encoder_v1
-from spacy_sapbert.index import ExactIndex
+from spacy_sapbert.index import Index
 from spacy_sapbert.linker import SapbertLinker
 
 ROOT = Path(spacy_sapbert.__file__).parent
@@ -43,7 +43,7 @@ FILES = [
 
 @pytest.mark.parametrize("kind", ["transformer", "static"])
 def test_a_document_reaches_its_candidates_through_few_files(encoder_folder, static_folder, terminology, kind):
-    linker = SapbertLinker(Vocab(), build_name_encoder_v1(), ExactIndex())
+    linker = SapbertLinker(Vocab(), build_name_encoder_v1(), Index())
     linker.initialize(terminology=terminology, encoder=str(static_folder if kind == "static" else encoder_folder))
     doc = Doc(linker.vocab, words=["She", "had", "a", "heart", "attack"])
     doc.ents = [Span(doc, 3, 5, label="DISEASE")]

@@ -4,27 +4,37 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 from pydantic import Field
-from typing_extensions import Self
 
 from ..compat import has_package
-from ..errors import Warnings
-from ..files import fill_folder, read_manifest, write_manifest
-from ..progress import show_phase
+from ..errors import Errors, Warnings
+from ..progress import say, show_phase
 from ..settings import Settings
-from .exact import ExactIndex
-from .recall import tune
-from .storage import FORMAT_VERSION, INDEX_FILE, VECTORS_FILE
+from .base import STRUCTURE_FOLDER, Index
+from .nearest import exact_search, score_rows, take_best
 
 # Below this, an index is searched exactly, because encoding a mention takes much longer than comparing it with every
 # row: with a small encoder (MiniLM-L6) 7 times as long at 50,000 rows, and 3 times at 100,000.
 EXACT_BELOW = 50_000
 # With more rows outside of the structure, comparing with them takes longer than searching the structure.
 ADDED_LIMIT = 20_000
+# As many as there are altered names, which decide: at a target of 0.995, the standard error is 0.0016. Exact search for
+# five times as many took as long as arranging the index.
+SAMPLE = 2000
+# For a larger index, half of the sample: comparing 2,000 queries with 8 million rows takes two minutes of two cores. At
+# a target of 0.985, the standard error is 0.0038.
+WHOLE_SAMPLE_UNTIL = 2_000_000
+# Scores of one pair of vectors differ by this much between two orders of summation.
+TOLERANCE = 1e-5
+# A query whose best found cosine is below the first number is searched again with the second number as effort, or
+# exactly if that is None, because far from all rows the nearest one is missed most often.
+Steps = tuple[tuple[float, int | None], ...]
 
 
 class IndexSettings(Settings):
@@ -39,7 +49,7 @@ class IndexSettings(Settings):
     )
 
 
-class ApproximateIndex(ExactIndex):
+class ApproximateIndex(Index):
     """Search with a structure that a package builds of the vectors.
 
     `build` measures recall against exact search and raises the effort of the search until the target is met. The chosen
@@ -50,123 +60,99 @@ class ApproximateIndex(ExactIndex):
     RAISES (ValueError): If a setting is unknown or its value has no meaning.
     """
 
+    # The package's name, and what has to be imported. The kind of the index is what it is installed as.
     package: ClassVar[str]
+    module: ClassVar[str]
 
     def __init__(self, **settings: Any) -> None:
         super().__init__()
         self.settings = IndexSettings.read(settings, f"the {self.package} index")
-        self._structure: Any = None
-        self.has_saved_settings = False
 
     @classmethod
     def is_installed(cls) -> bool:
-        """Tell whether the package is installed, which is imported by the name of the kind.
-
-        RETURNS (bool): False if such an index can only be searched exactly.
-        """
+        """Tell whether the package is installed. Without it, such an index is searched exactly."""
         return has_package(cls.kind)
 
-    def is_worn(self, unused: int) -> bool:
-        """Tell whether the index should be rebuilt, because many rows are unused or not in the structure.
+    @classmethod
+    def import_package(cls) -> Any:
+        """Import the package, or say why that fails: it may not run on this processor."""
+        try:
+            return import_module(cls.module)
+        except ImportError as error:
+            raise ImportError(Errors.E308.format(package=cls.package, reason=error)) from error
 
-        unused (int): Rows without names.
-        RETURNS (bool): Whether to call `rearranged`.
-        """
+    def is_worn(self, unused: int) -> bool:
+        """Tell whether to call `rearranged`, because many rows are unused or not in the structure."""
         added = 0 if self._added is None else len(self._added)
         return super().is_worn(unused) or (added > ADDED_LIMIT and self.is_installed())
 
-    def adopt(self, path: Path, data: dict[str, Any], *, memory_map: bool = True) -> Self:
-        """Load a folder that another kind of index wrote.
-
-        path (Path): The folder.
-        data (dict[str, Any]): Its manifest.
-        memory_map (bool): Map the vectors from disk instead of reading them.
-        RETURNS (ApproximateIndex): The index itself.
-        RAISES (OSError): If the vectors are missing.
-        """
-        self._read_vectors(path, data, memory_map)
-        self._read_settings(data)
-        self._find_structure(path, data["files"][VECTORS_FILE], memory_map)
-        return self
+    def read(self, folder: Path, data: dict[str, Any], memory_map: bool) -> None:
+        """Load a folder with a checked manifest. Without a structure that can be read, one is built."""
+        super().read(folder, data, memory_map)
+        self.settings = IndexSettings.read(data["settings"], f"the {self.package} index")
+        has_structure = data["kind"] == self.kind and data["configuration"]["scoring"] != "exact"
+        if has_structure and self.is_installed():
+            self.configuration, self.recall = data["configuration"], data["recall"]
+            self._structure = self._read_structure(folder / STRUCTURE_FOLDER, data["files"], memory_map)
+            return
+        if self._is_approximate():
+            say(
+                f"The index of {len(self):,} rows is built again, because it was saved without a structure for "
+                f"{self.package}: save the pipeline to keep the new one"
+            )
+        self._arrange()
 
     def _arguments(self) -> dict[str, Any]:
         return self.settings.to_dict()
 
-    def _is_large(self) -> bool:
-        return len(self._arranged) >= EXACT_BELOW
-
     def _is_approximate(self) -> bool:
-        return self._is_large() and self.is_installed()
+        return len(self._built) >= EXACT_BELOW and self.is_installed()
 
     def _arrange(self) -> None:
         self._structure = None
         self.configuration, self.recall = {"scoring": "exact"}, {}
-        if not self._is_approximate():
-            if self._is_large():
-                warnings.warn(Warnings.W301.format(package=self.package, rows=len(self)), stacklevel=2)
-            return
-        self._structure = self._build_structure()
-        with show_phase(f"Tuning the index of {len(self._arranged):,} rows"):
-            tune(self, self._configurations(), self.settings.recall_target, self._altered)
-
-    def _write(self, folder: Path) -> None:
-        if self._structure is not None:
-            self._write_structure(folder)
-        # ScaNN writes the vectors itself.
-        if not (folder / VECTORS_FILE).exists():
-            super()._write(folder)
-
-    def _read(self, folder: Path, data: dict[str, Any], memory_map: bool) -> None:
-        self._read_settings(data)
-        if self.is_installed() and self.configuration["scoring"] != "exact":
-            self._structure = self._read_structure(folder, data["files"], memory_map)
-        else:
-            self._find_structure(folder, data["files"][VECTORS_FILE], memory_map)
-
-    def _read_settings(self, data: dict[str, Any]) -> None:
-        # Folders of version 0.1 have no settings.
-        self.has_saved_settings = "settings" in data
-        self.settings = IndexSettings.read(data.get("settings", self.settings.to_dict()), f"the {self.package} index")
-
-    def _find_structure(self, folder: Path, vectors: str, memory_map: bool) -> None:
-        """Open the structure that an earlier call added to a folder without one, or build and add it.
-
-        The structure has a folder and a manifest of its own, because other files depend on the folder's manifest.
-        """
-        self._structure = None
-        self.configuration, self.recall = {"scoring": "exact"}, {}
-        kept = folder / self.kind
         if self._is_approximate():
-            try:
-                data = read_manifest(kept / INDEX_FILE, FORMAT_VERSION)
-            except OSError:
-                data = {}
-            # Built again if it is damaged or of other vectors, since nothing depends on it.
-            if (data.get("kind"), data.get("vectors")) == (self.kind, vectors):
-                self.configuration, self.recall = data["configuration"], data["recall"]
-                self._structure = self._read_structure(kept, data["files"], memory_map)
-                return
-        self._arrange()
-        if self._structure is not None:
-            self._keep_structure(folder, vectors)
+            self._structure = self._build_structure()
+            with show_phase(f"Tuning the index of {len(self._built):,} rows"):
+                tune(self, self._configurations(), self.settings.recall_target, self._altered)
+        elif len(self._built) >= EXACT_BELOW:
+            warnings.warn(Warnings.W301.format(package=self.package, rows=len(self)), stacklevel=2)
 
-    def _keep_structure(self, folder: Path, vectors: str) -> None:
-        data = {
-            "kind": self.kind,
-            "vectors": vectors,
-            "configuration": self.configuration,
-            "recall": self.recall,
-        }
-        try:
-            with fill_folder(folder) as temporary:
-                kept = temporary / self.kind
-                kept.mkdir()
-                self._write_structure(kept)
-                (kept / VECTORS_FILE).unlink(missing_ok=True)
-                write_manifest(kept / INDEX_FILE, FORMAT_VERSION, data)
-        except OSError:
-            # The folder may not be written, or the disk is full: the structure serves this process only.
-            return
+    def _search(
+        self, queries: np.ndarray, k: int, effort: int, own: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Search the structure, and again with more effort for queries that are far from all rows found."""
+        if self._structure is None:
+            return exact_search(self._built, queries, k)
+        rows, scores = self._search_structure(queries, k, effort)
+        for limit, more in self._get_steps():
+            if more is not None and more <= effort:
+                continue
+            best = scores[:, 0]
+            if own is not None and k > 1:
+                best = np.where(rows[:, 0] == own, scores[:, 1], best)
+            far = np.flatnonzero(best < limit)
+            if len(far):
+                rows[far], scores[far] = self._search_structure(queries[far], k, more)
+        return rows, scores
+
+    def _search_structure(self, queries: np.ndarray, k: int, effort: int | None) -> tuple[np.ndarray, np.ndarray]:
+        """Rescore exactly what the structure finds with some effort; None searches exactly."""
+        vectors = self._built
+        candidates = None if effort is None else self._find_candidates(queries, k, effort)
+        if candidates is None:
+            return exact_search(vectors, queries, k)
+        rows, scores = take_best(candidates, score_rows(vectors, queries, candidates), k)
+        # So many rows are wanted only if the nearest ones are useless, such as rows of removed names. And parts of a
+        # graph can be out of reach.
+        short = (rows < 0).any(axis=1)
+        if short.any():
+            rows[short], scores[short] = exact_search(vectors, queries[short], k)
+        return rows, scores
+
+    @abstractmethod
+    def _get_steps(self) -> Steps:
+        """Return when a search is repeated with more effort."""
 
     @abstractmethod
     def _build_structure(self) -> Any:
@@ -177,9 +163,77 @@ class ApproximateIndex(ExactIndex):
         """Yield configurations of the search, cheapest first."""
 
     @abstractmethod
-    def _write_structure(self, folder: Path) -> None:
-        """Write the structure's files to a folder."""
+    def _find_candidates(self, queries: np.ndarray, k: int, effort: int) -> np.ndarray | None:
+        """Find at least k distinct rows a query, padded with -1; None where comparing with all rows is cheaper."""
 
     @abstractmethod
     def _read_structure(self, folder: Path, files: dict[str, str], memory_map: bool) -> Any:
-        """Read the structure's files, which the manifest lists with their hashes, from a folder."""
+        """Read the structure, of whose files only those may be read that the index's manifest lists."""
+
+
+class RecallTest:
+    """Compare an index with exact search, on rows that are left out and on altered names.
+
+    For left-out rows, only *other* rows count as found, because a row finds itself in nearly any index, while
+    mentions are mostly similar to names, not equal. Altered names lie farther from all rows and are missed more often.
+    """
+
+    def __init__(
+        self, vectors: np.ndarray, altered: np.ndarray | None = None, *, sample: int = SAMPLE, seed: int = 0
+    ) -> None:
+        rng = np.random.default_rng(seed)
+        self.seed = seed
+        # The depth of the second figure.
+        self.k = min(10, len(vectors) - 1)
+        self.rows = np.sort(rng.choice(len(vectors), size=min(sample, len(vectors)), replace=False))
+        self.queries = np.ascontiguousarray(vectors[self.rows], dtype=np.float32)
+        self.expected = _scores_of_others(*exact_search(vectors, self.queries, self.k + 1), self.rows)
+        self.altered = altered if altered is not None and len(altered) else None
+        if self.altered is not None:
+            self.expected_of_altered = exact_search(vectors, self.altered, self.k)[1]
+
+    def measure(self, index: Index) -> dict[str, Any]:
+        """Measure an index of the same vectors: the figures of the lower test, its name, and those of each test.
+
+        "at_1" and "at_10" are shares of the exact neighbours that were found.
+        """
+        found = _scores_of_others(*index.search(self.queries, self.k + 1, own=self.rows), self.rows)
+        measured = {"left_out": self._compare(found, self.expected)}
+        if self.altered is not None:
+            measured["altered"] = self._compare(index.search(self.altered, self.k)[1], self.expected_of_altered)
+        lower = min(measured, key=lambda test: measured[test]["at_1"])
+        return {**measured[lower], "test": lower, "seed": self.seed, **measured}
+
+    def _compare(self, found: np.ndarray, expected: np.ndarray) -> dict[str, Any]:
+        # By score, so that another row at the same distance counts as found.
+        at_1 = float((found[:, 0] >= expected[:, 0] - TOLERANCE).mean())
+        at_k = float((found >= expected[:, -1:] - TOLERANCE).mean())
+        return {
+            "at_1": round(at_1, 4),
+            "standard_error": round((at_1 * (1 - at_1) / len(found)) ** 0.5, 4),
+            f"at_{self.k}": round(at_k, 4),
+            "queries": len(found),
+        }
+
+
+def tune(
+    index: Index, configurations: Iterable[dict[str, Any]], target: float, altered: np.ndarray | None = None
+) -> None:
+    """Give an index the cheapest configuration whose recall exceeds the target by the standard error, or the last."""
+    sample = SAMPLE if len(index) <= WHOLE_SAMPLE_UNTIL else SAMPLE // 2
+    test = RecallTest(index.vectors, None if altered is None else altered[:sample], sample=sample)
+    for configuration in configurations:
+        index.configuration = configuration
+        index.recall = test.measure(index)
+        if index.recall["at_1"] - index.recall["standard_error"] >= target:
+            return
+    if index.recall["at_1"] < target:
+        warnings.warn(Warnings.W302.format(target=target, found=index.recall["at_1"]), stacklevel=2)
+
+
+def _scores_of_others(rows: np.ndarray, scores: np.ndarray, selves: np.ndarray) -> np.ndarray:
+    """Drop each query's own row, or the last column if the own row was not found."""
+    own = rows == selves[:, None]
+    own[~own.any(axis=1), -1] = True
+    others: np.ndarray = scores[~own].reshape(len(rows), -1)
+    return others

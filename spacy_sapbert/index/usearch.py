@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-import torch
 
-from ..compat import import_usearch
 from ..errors import Errors
+from ..forking import is_forked
 from ..progress import show_progress
-from .approximate import ApproximateIndex
-from .effort import Steps
-from .nearest import exact_search, score_rows, take_best
+from ..settings import with_settings
+from .approximate import ApproximateIndex, IndexSettings, Steps
+from .base import STRUCTURE_FOLDER
 
 GRAPH_FILE = "graph.usearch"
 # Links of a node; the lowest level has twice as many.
@@ -32,10 +32,20 @@ BUILD_BLOCK = 2048
 STEPS: Steps = ((0.75, 4), (0.65, None))
 
 
+def count_threads() -> int:
+    """Count the threads to use: as NumPy does, those that the environment names, or one for each core."""
+    if is_forked():
+        return 1
+    # A container or the system may allow fewer cores than there are.
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return int(os.environ.get("OMP_NUM_THREADS") or cores)
+
+
+@with_settings(IndexSettings)
 class UsearchIndex(ApproximateIndex):
     """Search with usearch: a graph of neighbours (HNSW) with 8-bit copies of the vectors, exact rescoring of the best.
 
-    Built by one thread (`torch.set_num_threads(1)`), the graph of the same vectors is always the same.
+    Built by one thread (`OMP_NUM_THREADS=1`), the graph of the same vectors is always the same.
 
     **settings (Any): Those of `IndexSettings`.
     RAISES (ValueError): If a setting is unknown or its value has no meaning.
@@ -43,40 +53,36 @@ class UsearchIndex(ApproximateIndex):
 
     kind: ClassVar[str] = "usearch"
     package: ClassVar[str] = "usearch"
-    steps: ClassVar[Steps] = STEPS
+    module: ClassVar[str] = "usearch.index"
+
+    def _get_steps(self) -> Steps:
+        return STEPS
 
     def _build_structure(self) -> Graph:
-        return Graph.build(self._arranged)
+        return Graph.build(self._built, self.import_package())
 
     def _configurations(self) -> Iterator[dict[str, Any]]:
         for expansion in EXPANSIONS:
             yield {"scoring": "graph", "connectivity": CONNECTIVITY, "expansion": expansion}
 
-    def _search(self, queries: np.ndarray, k: int, effort: int) -> tuple[np.ndarray, np.ndarray]:
-        vectors = self._arranged
-        expansion = max(effort * self.configuration.get("expansion", 0), 2 * k)
-        if self._structure is None or expansion * ROWS_PER_CANDIDATE >= len(vectors):
-            return exact_search(vectors, queries, k)
-        rows = self._structure.search(queries, expansion)
-        scores = score_rows(vectors, queries, rows)
-        rows, scores = take_best(rows, scores, k)
-        # Parts of the graph can be out of reach.
-        short = (rows < 0).any(axis=1)
-        if short.any():
-            rows[short], scores[short] = exact_search(vectors, queries[short], k)
-        return rows, scores
+    def _find_candidates(self, queries: np.ndarray, k: int, effort: int) -> np.ndarray | None:
+        expansion = max(effort * self.configuration["expansion"], 2 * k)
+        if expansion * ROWS_PER_CANDIDATE >= len(self._built):
+            return None
+        candidates: np.ndarray = self._structure.search(queries, expansion)
+        return candidates
 
     def _write_structure(self, folder: Path) -> None:
         self._structure.data.tofile(folder / GRAPH_FILE)
 
     def _read_structure(self, folder: Path, files: dict[str, str], memory_map: bool) -> Graph:
-        if GRAPH_FILE not in files:
-            raise FileNotFoundError(Errors.E503.format(path=folder / GRAPH_FILE))
         path = folder / GRAPH_FILE
+        if f"{STRUCTURE_FOLDER}/{GRAPH_FILE}" not in files:
+            raise FileNotFoundError(Errors.E503.format(path=path))
         data = np.memmap(path, dtype=np.uint8, mode="r") if memory_map else np.fromfile(path, dtype=np.uint8)
-        graph = Graph(data)
-        if graph.shape != self._arranged.shape:
-            raise OSError(Errors.E501.format(path=path, reason=f"a graph of {graph.shape}, not {self._arranged.shape}"))
+        graph = Graph(data, self.import_package())
+        if graph.shape != self._built.shape:
+            raise OSError(Errors.E501.format(path=path, reason=f"a graph of {graph.shape}, not {self._built.shape}"))
         return graph
 
 
@@ -85,24 +91,20 @@ class Graph:
 
     Each thread searches a view of its own, because usearch's searches share the memory of the object they are called
     on. Views share the data.
-
-    data (ndarray): The saved graph; bytes, possibly memory-mapped.
     """
 
-    def __init__(self, data: np.ndarray) -> None:
+    def __init__(self, data: np.ndarray, usearch: Any) -> None:
+        # The saved graph: bytes, possibly memory-mapped.
         self.data = data
+        self._usearch = usearch
         self._local = threading.local()
 
     @classmethod
-    def build(cls, vectors: np.ndarray) -> Graph:
-        """Build a graph.
-
-        vectors (ndarray): Shape (rows, width), float32.
-        RETURNS (Graph): Its keys are row numbers.
-        """
+    def build(cls, vectors: np.ndarray, usearch: Any) -> Graph:
+        """Build a graph whose keys are row numbers."""
         rows, width = vectors.shape
         # Half-precision copies are twice as large and, with exact rescoring, find hardly more.
-        index = import_usearch().Index(
+        index = usearch.Index(
             ndim=width,
             metric="cos",
             dtype="i8",
@@ -110,33 +112,25 @@ class Graph:
             expansion_add=EXPANSION_ADD,
             enable_key_lookups=False,
         )
-        threads = torch.get_num_threads()
+        threads = count_threads()
         with show_progress(total=rows, description="Arranging the index", unit="rows") as progress:
             for start in range(0, rows, BUILD_BLOCK):
                 block = np.array(vectors[start : start + BUILD_BLOCK], dtype=np.float32)
                 index.add(np.arange(start, start + len(block), dtype=np.uint64), block, threads=threads)
                 progress.update(len(block))
-        return cls(np.frombuffer(index.save(), dtype=np.uint8))
+        return cls(np.frombuffer(index.save(), dtype=np.uint8), usearch)
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Return the number of rows and the width of the vectors.
-
-        RETURNS (tuple[int, int]): As in the shape of the array that the graph was built from.
-        """
+        """Return that of the array which the graph was built from."""
         return len(self._view), int(self._view.ndim)
 
     def search(self, queries: np.ndarray, expansion: int) -> np.ndarray:
-        """Find rows near each query.
-
-        queries (ndarray): Shape (n, width), float32.
-        expansion (int): Candidates to consider.
-        RETURNS (ndarray): Rows, shape (n, expansion), int64; -1 where fewer were found.
-        """
+        """Find rows near each query: shape (n, expansion), int64; -1 where fewer were found."""
         view = self._view
         view.expansion_search = expansion
         # usearch answers a single query in another form.
-        matches = view.search(queries, expansion, threads=torch.get_num_threads())
+        matches = view.search(queries, expansion, threads=count_threads())
         rows = np.atleast_2d(matches.keys).astype(np.int64)
         counts = getattr(matches, "counts", None)
         if counts is not None:
@@ -148,5 +142,5 @@ class Graph:
     def _view(self) -> Any:
         view = getattr(self._local, "view", None)
         if view is None:
-            view = self._local.view = import_usearch().Index.restore(self.data, view=True, enable_key_lookups=False)
+            view = self._local.view = self._usearch.Index.restore(self.data, view=True, enable_key_lookups=False)
         return view

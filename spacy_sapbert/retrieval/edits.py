@@ -23,7 +23,7 @@ from .token_rows import encode_groups, group_by_tokens, make_row_table, warn_of_
 
 if TYPE_CHECKING:
     from ..encoder.shim import EncoderShim
-    from ..index import ExactIndex
+    from ..index import Index
     from ..terminology import Terminology
 
 
@@ -69,12 +69,12 @@ def with_removed(retriever: Retriever, edit: Edit) -> Retriever:
 
 
 def with_configured_index(
-    retriever: Retriever, configured: ExactIndex, encoder: EncoderShim, *, batch_size: int = 256
+    retriever: Retriever, configured: Index, encoder: EncoderShim, *, batch_size: int = 256
 ) -> Retriever:
     """Make a retriever with the index that a config asks for, built from the vectors of the present one.
 
     retriever (Retriever): A loaded retriever.
-    configured (ExactIndex): An index with the settings of the config.
+    configured (Index): An index with the settings of the config.
     encoder (EncoderShim): The encoder. If it is loaded, recall is measured on altered names as well.
     batch_size (int): Names in one forward pass.
     RETURNS (Retriever): The new one; the present one if its index is as configured.
@@ -104,7 +104,7 @@ def _carry_over(retriever: Retriever, edit: Edit) -> np.ndarray:
 def _make_retriever(
     present: Retriever,
     edit: Edit,
-    index: ExactIndex,
+    index: Index,
     keys: np.ndarray,
     row_of_name: np.ndarray,
     make_altered: Callable[[], np.ndarray] | None = None,

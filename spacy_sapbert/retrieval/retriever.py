@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..errors import Errors
-from ..index import ExactIndex, Subset, choose_dtype, warn_of_memory
+from ..index import Index, Subset, choose_dtype, warn_of_memory
 from .altered_names import encode_altered_names
 from .cache import LRUCache
 from .collecting import Collector, Found, IdNumbers, Names
@@ -53,7 +53,7 @@ class Retriever:
     several concepts, or differ only in what the tokenizer ignores, are found together or not at all.
 
     terminology (Terminology): Concepts and names.
-    index (ExactIndex): An index of vectors.
+    index (Index): An index of vectors.
     offsets (ndarray): Where each index row's names start in `name_rows`; shape (rows + 1,), int64. A row whose names
         were removed has none.
     name_rows (ndarray): Rows of the terminology's names, grouped by index row; int64.
@@ -64,7 +64,7 @@ class Retriever:
     def __init__(
         self,
         terminology: Terminology,
-        index: ExactIndex,
+        index: Index,
         offsets: np.ndarray,
         name_rows: np.ndarray,
         keys: np.ndarray,
@@ -92,7 +92,7 @@ class Retriever:
         cls,
         terminology: Terminology,
         encoder: EncoderShim,
-        index: ExactIndex,
+        index: Index,
         *,
         batch_size: int = 256,
         vectors_path: str | Path | None = None,
@@ -101,7 +101,7 @@ class Retriever:
 
         terminology (Terminology): Concepts and names.
         encoder (EncoderShim): The encoder.
-        index (ExactIndex): The index to fill. Its content is replaced.
+        index (Index): The index to fill. Its content is replaced.
         batch_size (int): Names in one forward pass.
         vectors_path (str | Path | None): A folder that keeps vectors. Names with a vector there are not encoded.
         RETURNS (Retriever): Ready to search.

@@ -7,36 +7,20 @@ import shutil
 
 import numpy as np
 import pytest
-from index_vectors import WIDTH, clustered_vectors
+from index_vectors import clustered_vectors, measure_recall
 
 from spacy_sapbert.files import list_files
-from spacy_sapbert.index import ExactIndex, ScannIndex, UsearchIndex, exact_search, read_index
+from spacy_sapbert.index import Index, ScannIndex, UsearchIndex, exact_search, read_index
+from spacy_sapbert.index.approximate import SAMPLE
 
-INDEX = "spacy_sapbert.index"
+pytestmark = pytest.mark.usefixtures("low_thresholds")
 # ScaNN adds up in another order if its rows lie elsewhere in memory.
 TOLERANCE = {"scann": 1e-6, "usearch": 0}
 
 
-def lower_thresholds(monkeypatch):
-    """Let a small index be searched approximately, with few candidates."""
-    monkeypatch.setattr(f"{INDEX}.approximate.EXACT_BELOW", 2000)
-    monkeypatch.setattr(f"{INDEX}.usearch.ROWS_PER_CANDIDATE", 2)
-    monkeypatch.setattr(f"{INDEX}.usearch.EXPANSIONS", (4, 8, 16, 32, 64, 128))
-
-
-@pytest.fixture(autouse=True)
-def low_thresholds(monkeypatch):
-    lower_thresholds(monkeypatch)
-
-
-@pytest.fixture(scope="module", params=[ScannIndex, UsearchIndex], ids=lambda cls: cls.kind)
+@pytest.fixture(params=["scann", "usearch"])
 def index(request):
-    pytest.importorskip(request.param.kind)
-    with pytest.MonkeyPatch.context() as patch:
-        lower_thresholds(patch)
-        built = request.param(recall_target=0.97)
-        built.build(clustered_vectors(), fingerprint="f")
-    return built
+    return request.getfixturevalue(f"{request.param}_index")
 
 
 def assert_same(index, other):
@@ -50,9 +34,9 @@ def assert_same(index, other):
 
 
 # Around the numbers of queries for which ScaNN changes its ways.
-@pytest.mark.parametrize("size", [1, 2, 7, 11, 12, 13, 100, 260])
+@pytest.mark.parametrize("size", [1, 7, 12, 13, 260])
 def test_what_a_query_finds_does_not_depend_on_the_others(index, size):
-    queries = clustered_vectors(520, seed=1)
+    queries = clustered_vectors(260, seed=1)
     rows, scores = index.search(queries, 5)
     parts = [index.search(queries[i : i + size], 5) for i in range(0, len(queries), size)]
     assert (np.concatenate([part[0] for part in parts]) == rows).all()
@@ -71,29 +55,34 @@ def test_small_index_is_searched_exactly(index):
 
 
 @pytest.mark.parametrize("cls", [ScannIndex, UsearchIndex])
-@pytest.mark.parametrize("target", [0.0, -0.1, 1.01, 1.5, float("nan")])
+@pytest.mark.parametrize("target", [0.0, 1.01, float("nan")])
 def test_recall_target_that_is_no_share_is_refused(cls, target):
     with pytest.raises(ValueError, match=r"^\[E404\].*recall_target"):
         cls(recall_target=target)
 
 
-def test_bad_input_is_refused_as_in_exact_search(index):
-    bad = clustered_vectors(2500)
-    bad[7, 7] = np.nan
-    with pytest.raises(ValueError, match=r"^\[E306\].*row 7"):
-        type(index)().build(bad)
-    with pytest.raises(ValueError, match=r"^\[E306\].*row 7"):
-        index.search(bad[:10], 1)
-    with pytest.raises(ValueError, match=r"^\[E303\]"):
-        index.search(np.empty((0, WIDTH)), 1)
-    with pytest.raises(ValueError, match=r"^\[E303\]"):
-        index.search(np.ones((1, WIDTH + 1)), 1)
-    with pytest.raises(ValueError, match=r"^\[E304\]"):
-        index.search(clustered_vectors(1), 0)
-    with pytest.raises(ValueError, match=r"^\[E302\]"):
-        type(index)().build(np.empty((0, WIDTH)))
-    with pytest.raises(ValueError, match=r"^\[E301\]"):
-        type(index)().search(clustered_vectors(1), 1)
+def test_recall_target_is_met_and_recorded(index):
+    recorded = index.recall
+    assert recorded["at_1"] - recorded["standard_error"] >= 0.97 and recorded["queries"] == SAMPLE
+    # The recorded figure is of a deeper search.
+    assert measure_recall(index, clustered_vectors()) >= {"scann": 0.96, "usearch": 0.9}[index.kind]
+
+
+def test_scores_are_true_cosines_and_rows_distinct(index):
+    queries = clustered_vectors(200, seed=1)
+    rows, scores = index.search(queries, 20)
+    assert rows.dtype == np.int64 and scores.dtype == np.float32
+    for query, found, values in zip(queries, rows, scores, strict=True):
+        assert len(set(found.tolist())) == 20 and found.min() >= 0
+        np.testing.assert_allclose(index.vectors[found] @ query, values, atol=1e-5)
+        assert (np.diff(values) <= 0).all()
+
+
+def test_missing_neighbours_are_minus_one_behind_the_found_ones(index):
+    queries = clustered_vectors(20, seed=1)
+    rows, scores = index.search(queries, len(index) + 10)
+    assert (np.sort(rows[:, :-10], axis=1) == np.arange(len(index))).all()
+    assert (rows[:, -10:] == -1).all() and np.isneginf(scores[:, -10:]).all() and np.isfinite(scores[:, :-10]).all()
 
 
 @pytest.mark.parametrize("memory_map", [True, False])
@@ -115,8 +104,8 @@ def test_saving_over_the_folder_it_is_mapped_from_works(index, tmp_path):
 
 @pytest.mark.parametrize(
     "copy_of",
-    [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x)), lambda x: type(x)().from_bytes(x.to_bytes())],
-    ids=["copy", "pickle", "bytes"],
+    [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))],
+    ids=["copy", "pickle"],
 )
 def test_copies_find_the_same(index, copy_of):
     assert_same(index, copy_of(index))
@@ -130,7 +119,7 @@ def test_pickle_and_empty_keep_the_recall_target(index):
 def test_exact_index_refuses_the_folder(index, tmp_path):
     index.to_disk(tmp_path / "a")
     with pytest.raises(OSError, match=rf"^\[E305\].*'{index.kind}'.*'exact'"):
-        ExactIndex().from_disk(tmp_path / "a")
+        Index().from_disk(tmp_path / "a")
 
 
 def test_damage_in_any_file_is_noticed(index, tmp_path):

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from index_vectors import clustered_vectors
+from index_vectors import clustered_vectors, lower_thresholds
 
-from spacy_sapbert.index import ExactIndex, ScannIndex, UsearchIndex, exact_search, make_scann_index, read_index
+from spacy_sapbert.index import Index, ScannIndex, UsearchIndex, exact_search, read_index
 
 ROWS = 3000
 
@@ -12,8 +12,8 @@ ROWS = 3000
 @pytest.fixture(scope="module", autouse=True)
 def low_thresholds():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("spacy_sapbert.index.approximate.EXACT_BELOW", 2000)
-        patch.setattr("spacy_sapbert.index.storage.HALF_PRECISION_FROM", 2500)
+        lower_thresholds(patch)
+        patch.setattr("spacy_sapbert.index.base.HALF_PRECISION_FROM", 2500)
         patch.setattr("spacy_sapbert.index.scann.PART_ROWS", 800)
         yield
 
@@ -21,13 +21,13 @@ def low_thresholds():
 @pytest.fixture(scope="module")
 def index():
     pytest.importorskip("scann")
-    built = make_scann_index(recall_target=0.97)
+    built = ScannIndex(recall_target=0.97)
     built.build(clustered_vectors(ROWS), fingerprint="f")
     return built
 
 
 def test_every_row_is_in_one_part(index):
-    assert [(part.first, part.rows) for part in index._structure] == [(0, 750), (750, 750), (1500, 750), (2250, 750)]
+    assert index._split() == [0, 750, 1500, 2250, 3000] and len(index._structure) == 4
     rows, scores = index.search(clustered_vectors(ROWS), 1)
     assert (rows[:, 0] == np.arange(ROWS)).mean() > 0.98
     np.testing.assert_allclose(scores[rows[:, 0] == np.arange(ROWS)], 1, atol=1e-3)
@@ -55,7 +55,7 @@ def test_scores_are_those_of_full_precision(index):
 def test_a_saved_index_finds_the_same(index, tmp_path):
     index.to_disk(tmp_path / "a")
     assert np.load(tmp_path / "a" / "dataset.npy").dtype == np.float16
-    assert (tmp_path / "a" / "parts" / "3" / "scann_assets.pbtxt").is_file()
+    assert (tmp_path / "a" / "structure" / "3" / "scann_assets.pbtxt").is_file()
     loaded = read_index(tmp_path / "a")
     assert loaded.vectors.dtype == np.float16 and loaded.recall == index.recall
     queries = clustered_vectors(100, seed=1)
@@ -65,7 +65,7 @@ def test_a_saved_index_finds_the_same(index, tmp_path):
 
 def test_a_damaged_part_is_named(index, tmp_path):
     index.to_disk(tmp_path)
-    path = tmp_path / "parts" / "2" / "hashed_dataset.npy"
+    path = tmp_path / "structure" / "2" / "hashed_dataset.npy"
     path.write_bytes(path.read_bytes()[:-1] + b"\0\1")
     with pytest.raises(OSError, match=r"^\[E504\].*hashed_dataset"):
         read_index(tmp_path)
@@ -78,11 +78,11 @@ def test_a_smaller_index_saved_over_a_large_one_leaves_no_parts(index, tmp_path)
     small.to_disk(tmp_path)
     loaded = read_index(tmp_path)
     assert len(loaded) == 700 and loaded.vectors.dtype == np.float32
-    assert not (tmp_path / "parts").exists()
+    assert not (tmp_path / "structure").exists()
 
 
 def test_no_query_is_compared_with_all_rows(index, monkeypatch):
-    monkeypatch.setattr("spacy_sapbert.index.effort.exact_search", lambda *args: pytest.fail("compared with all rows"))
+    monkeypatch.setattr("spacy_sapbert.index.approximate.exact_search", lambda *args: pytest.fail("searched exactly"))
     far = -clustered_vectors(50, seed=2)
     rows, scores = index.search(far, 1)
     assert (scores[:, 0] < 0.5).any() and (rows >= 0).all()
@@ -98,7 +98,7 @@ def test_rows_are_taken_and_added_in_half_precision(index):
     assert longer.search(more, 1)[0][:, 0].tolist() == list(range(3000, 3040))
 
 
-@pytest.mark.parametrize("kind", [ExactIndex, UsearchIndex])
+@pytest.mark.parametrize("kind", [Index, UsearchIndex])
 def test_other_kinds_search_half_precision(kind):
     if kind is UsearchIndex:
         pytest.importorskip("usearch")

@@ -1,10 +1,12 @@
-"""Recall is measured on left-out rows and on altered names, and the lower figure is recorded."""
+"""How long approximate indexes search, how their recall is measured, and the memory that building them takes."""
+
+import warnings
 
 import numpy as np
 import pytest
 
-from spacy_sapbert.index import ExactIndex, read_index
-from spacy_sapbert.index.recall import RecallTest, tune
+from spacy_sapbert.index import Index, kinds, read_index, warn_of_memory
+from spacy_sapbert.index.approximate import ApproximateIndex, RecallTest, tune
 
 WIDTH = 8
 
@@ -14,11 +16,11 @@ def unit_vectors(rows, seed=0):
     return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
 
 
-class PartialIndex(ExactIndex):
+class PartialIndex(Index):
     """Find the first rows only: as many as the configuration says."""
 
-    def _search(self, queries, k, effort):
-        rows, scores = super()._search(queries, len(self), effort)
+    def _search(self, queries, k, effort, own):
+        rows, scores = super()._search(queries, len(self), effort, own)
         hidden = rows >= self.configuration.get("rows", len(self))
         rows, scores = np.where(hidden, -1, rows), np.where(hidden, -np.inf, scores)
         order = np.argsort(hidden, axis=1, kind="stable")[:, :k]
@@ -81,23 +83,23 @@ def test_tuning_holds_the_target_against_the_lower_figure():
 
 @pytest.mark.parametrize("is_approximate", [True, False])
 def test_altered_names_are_encoded_for_approximate_indexes_only(monkeypatch, is_approximate):
-    monkeypatch.setattr(ExactIndex, "_is_approximate", lambda self: is_approximate)
+    monkeypatch.setattr(Index, "_is_approximate", lambda self: is_approximate)
     calls = []
-    index = ExactIndex()
+    index = Index()
     index.build(unit_vectors(9), make_altered=lambda: calls.append(1) or unit_vectors(2, seed=1))
     # An index built of the rows is tuned with the same altered names.
     index.rearranged(np.arange(5), lambda: calls.append(2) or unit_vectors(2, seed=1))
     assert calls == [1] * is_approximate
-    without = ExactIndex()
+    without = Index()
     without.build(unit_vectors(9))
     without.rearranged(np.arange(5), lambda: calls.append(2) or unit_vectors(2, seed=1))
     assert calls == [1, 2] * is_approximate
 
 
 def test_altered_names_are_saved_with_the_index(monkeypatch, tmp_path):
-    monkeypatch.setattr(ExactIndex, "_is_approximate", lambda self: True)
+    monkeypatch.setattr(Index, "_is_approximate", lambda self: True)
     altered = unit_vectors(2, seed=1)
-    index = ExactIndex()
+    index = Index()
     index.build(unit_vectors(9), make_altered=lambda: altered)
     index.to_disk(tmp_path)
     loaded = read_index(tmp_path)
@@ -105,3 +107,112 @@ def test_altered_names_are_saved_with_the_index(monkeypatch, tmp_path):
     index.build(unit_vectors(9))
     index.to_disk(tmp_path / "without")
     assert read_index(tmp_path / "without")._altered is None
+
+
+STEP_WIDTH = 4
+# The first row is found with effort 1, the second with effort 8, the third exactly.
+ROWS = np.eye(STEP_WIDTH, dtype=np.float32)[:3]
+
+
+class StepIndex(ApproximateIndex):
+    """Find the first row with effort 1, two rows with effort 8; note the efforts of all searches."""
+
+    package = "nothing"
+    kind = "steps"
+
+    def __init__(self):
+        super().__init__()
+        self.searches = []
+
+    def _get_steps(self):
+        return (0.8, 8), (0.65, None)
+
+    def _find_candidates(self, queries, k, effort):
+        self.searches.append((len(queries), effort))
+        found = range(max(k, 2 if effort >= 8 else 1))
+        return np.tile(found, (len(queries), 1))
+
+
+def point_to(*parts):
+    vector = np.array(parts, dtype=np.float32)
+    return vector / np.linalg.norm(vector)
+
+
+# Nearest to the first row, found at once; to the second, found with effort 8; to the third, found exactly.
+QUERIES = np.stack([point_to(1, 0.3, 0.3, 0.2), point_to(0.5, 1, 0.3, 0), point_to(0.5, 0.5, 1, 0)])
+
+
+@pytest.fixture
+def step_index():
+    index = StepIndex()
+    index.build(ROWS)
+    index._structure = "any"
+    return index
+
+
+def test_effort_follows_the_best_found_cosine(step_index):
+    rows, scores = step_index.search(QUERIES, 1)
+    assert rows[:, 0].tolist() == [0, 1, 2]
+    np.testing.assert_allclose(scores[:, 0], QUERIES.max(axis=1), atol=1e-6)
+    assert step_index.searches == [(3, 1), (2, 8)]
+
+
+def test_a_query_finds_the_same_alone(step_index):
+    rows, scores = step_index.search(QUERIES, 2)
+    for place, query in enumerate(QUERIES):
+        alone = step_index.search(query[None], 2)
+        assert (alone[0] == rows[place]).all()
+        np.testing.assert_allclose(alone[1][0], scores[place], atol=1e-6)
+
+
+def test_effort_that_was_asked_for_is_never_lowered(step_index):
+    assert step_index.search(QUERIES, 1, effort=9)[0][:, 0].tolist() == [0, 1, 2]
+    assert step_index.searches == [(3, 9)]
+
+
+def test_the_own_row_of_a_left_out_query_does_not_count(step_index):
+    # Each query lies on a row, and its nearest other row is farther than the limits.
+    lonely = np.eye(STEP_WIDTH, dtype=np.float32)
+    step_index.build(lonely)
+    step_index._structure = "any"
+    step_index.search(lonely[:1], 2)
+    assert step_index.searches == [(1, 1)]
+    step_index.search(lonely[:1], 2, own=np.array([0]))
+    assert step_index.searches[1:] == [(1, 1), (1, 8)]
+
+
+def test_measured_recall_includes_the_repeated_searches(step_index):
+    measured = RecallTest(step_index.vectors, QUERIES).measure(step_index)
+    assert measured["at_1"] == measured["altered"]["at_1"] == measured["left_out"]["at_1"] == 1.0
+
+
+def test_estimates_at_three_sizes():
+    # The vectors in float32, and ScaNN's copy.
+    assert kinds.estimate_build(1_000_000, 256) == 2 * 1_000_000 * 256 * 4
+    # The vectors in float16, and those of a part twice in float32.
+    assert kinds.estimate_build(8_000_000, 256) == 8_000_000 * 256 * 2 + 2 * 2_000_000 * 256 * 4
+    assert kinds.estimate_build(8_000_000, 768) == 3 * kinds.estimate_build(8_000_000, 256)
+
+
+def test_too_little_memory_is_warned_of(tmp_path, monkeypatch):
+    path = tmp_path / "meminfo"
+    monkeypatch.setattr(kinds, "MEMINFO", path)
+    path.write_text("MemTotal:       24000000 kB\nMemAvailable:    6000000 kB\n")
+    assert kinds.find_available() == 6_000_000 * 1024
+    with pytest.warns(UserWarning, match=r"\[W303\].*8,000,000 rows needs about 8\.2 GB.* 6\.1 GB are available"):
+        warn_of_memory(8_000_000, 256)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_of_memory(1_000_000, 256)
+
+
+@pytest.mark.parametrize("content", [None, "MemTotal:       24000000 kB\n"])
+def test_unknown_memory_is_not_warned_of(tmp_path, monkeypatch, content):
+    path = tmp_path / "meminfo"
+    monkeypatch.setattr(kinds, "MEMINFO", path)
+    if content is not None:
+        path.write_text(content)
+    assert kinds.find_available() is None
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_of_memory(10**9, 1024)

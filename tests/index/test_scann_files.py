@@ -9,25 +9,18 @@ from index_vectors import clustered_vectors
 
 from spacy_sapbert.files import read_manifest, write_manifest
 from spacy_sapbert.index import ScannIndex, read_index
-from spacy_sapbert.index.native_output import hide_native_log
+from spacy_sapbert.index.scann import hide_native_log
 
+pytestmark = pytest.mark.usefixtures("low_thresholds")
 pytest.importorskip("scann")
-ASSETS = "scann_assets.pbtxt"
-
-
-@pytest.fixture(autouse=True)
-def low_threshold(monkeypatch):
-    monkeypatch.setattr("spacy_sapbert.index.approximate.EXACT_BELOW", 1000)
+PART = "structure/0"
+ASSETS = f"{PART}/scann_assets.pbtxt"
 
 
 @pytest.fixture(scope="module")
-def saved(tmp_path_factory):
+def saved(scann_index, tmp_path_factory):
     folder = tmp_path_factory.mktemp("scann") / "index"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("spacy_sapbert.index.approximate.EXACT_BELOW", 1000)
-        index = ScannIndex()
-        index.build(clustered_vectors(1100), fingerprint="f")
-    index.to_disk(folder)
+    scann_index.to_disk(folder)
     return folder
 
 
@@ -62,13 +55,13 @@ def test_folder_that_is_signed_again_loads(folder):
 
 
 @pytest.mark.parametrize(
-    "place", ["{outside}", "../outside/hashed_dataset.npy", "index/../../outside/hashed_dataset.npy"]
+    "place", ["{outside}", "../../../outside/hashed_dataset.npy", "0/../../../../outside/hashed_dataset.npy"]
 )
 @pytest.mark.parametrize("quote", ['"', "'"])
 def test_paths_out_of_the_folder_are_refused(folder, place, quote):
     outside = folder.parent / "outside" / "hashed_dataset.npy"
     outside.parent.mkdir()
-    shutil.copy(folder / "hashed_dataset.npy", outside)
+    shutil.copy(folder / PART / "hashed_dataset.npy", outside)
     rewrite(folder, '"hashed_dataset.npy"', quote + place.format(outside=outside) + quote)
     sign(folder)
     with pytest.raises(OSError, match=r"^\[E501\].*scann_assets"):
@@ -82,9 +75,9 @@ def test_escaped_and_joined_paths_are_refused(folder):
         read_index(folder)
 
 
-@pytest.mark.parametrize("name", ["ah_codebook.pb", "hashed_dataset.npy", ASSETS])
+@pytest.mark.parametrize("name", ["ah_codebook.pb", "hashed_dataset.npy", "scann_assets.pbtxt", "scann_config.pb"])
 def test_files_that_the_manifest_does_not_list_are_refused(folder, name):
-    sign(folder, drop=[name])
+    sign(folder, drop=[f"{PART}/{name}"])
     with pytest.raises(OSError, match=rf"^\[E501\].*{name}"):
         read_index(folder)
 
@@ -96,16 +89,16 @@ class Loud:
 
 @pytest.mark.parametrize("is_listed", [True, False])
 def test_no_pickle_is_run(folder, is_listed):
-    (folder / "scann_docids.pkl").write_bytes(pickle.dumps(Loud()))
+    (folder / PART / "scann_docids.pkl").write_bytes(pickle.dumps(Loud()))
     if is_listed:
         sign(folder)
-    rows, _ = read_index(folder).search(clustered_vectors(1100)[:5], 1)
+    rows, _ = read_index(folder).search(clustered_vectors()[:5], 1)
     assert rows[:, 0].tolist() == [0, 1, 2, 3, 4]
 
 
 def test_building_and_loading_write_nothing_to_the_screen(tmp_path, capfd):
     index = ScannIndex()
-    index.build(clustered_vectors(1100))
+    index.build(clustered_vectors(2100))
     index.to_disk(tmp_path)
     read_index(tmp_path).search(clustered_vectors(5), 1)
     assert capfd.readouterr().err == ""
@@ -126,7 +119,7 @@ def test_a_structure_that_fails_to_load_shows_its_log(folder, capfd, monkeypatch
 
 def test_only_log_lines_are_hidden_and_messages_are_shown_at_once(capfd):
     log = b"W0000 00:00:1795351096.165366    1514 gmm_utils.cc:1026] Could not normalize centroid\n"
-    with hide_native_log() as screen, hide_native_log():
+    with hide_native_log() as screen:
         os.write(2, b"WARNING: All log messages before absl::InitializeLog() is called are written to STDERR\n" + log)
         os.write(2, b"Aborted: something else\n")
         screen.write("Arranging the index\n")
@@ -135,14 +128,3 @@ def test_only_log_lines_are_hidden_and_messages_are_shown_at_once(capfd):
     assert capfd.readouterr().err == "Aborted: something else\n"
     os.write(2, log)
     assert capfd.readouterr().err == log.decode()
-
-
-def test_calls_that_overlap_restore_the_screen_when_the_last_one_ends(capfd):
-    first, second = hide_native_log(), hide_native_log()
-    first.__enter__()
-    second.__enter__()
-    first.__exit__(None, None, None)
-    os.write(2, b"I0000 00:00:1795351096.052132    1514 partitioner.cc:58] hidden\n")
-    second.__exit__(None, None, None)
-    os.write(2, b"shown\n")
-    assert capfd.readouterr().err == "shown\n"

@@ -1,66 +1,25 @@
 """usearch meets its recall target with the vectors stored once, and answers many threads at once."""
 
 import copy
+import os
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-import torch
 from index_vectors import WIDTH, clustered_vectors
 
 from spacy_sapbert.files import list_files
-from spacy_sapbert.index import Subset, UsearchIndex, exact_search, make_usearch_index, read_index
+from spacy_sapbert.index import UsearchIndex, exact_search, read_index, usearch
 
+pytestmark = pytest.mark.usefixtures("low_thresholds")
 pytest.importorskip("usearch")
 MODULE = "spacy_sapbert.index.usearch"
 ROWS = 3000
 
 
-@pytest.fixture(autouse=True)
-def low_thresholds(monkeypatch):
-    lower_thresholds(monkeypatch)
-
-
-def lower_thresholds(monkeypatch):
-    """Let a small index be searched approximately, with few candidates."""
-    monkeypatch.setattr("spacy_sapbert.index.approximate.EXACT_BELOW", 2000)
-    monkeypatch.setattr(f"{MODULE}.ROWS_PER_CANDIDATE", 2)
-    monkeypatch.setattr(f"{MODULE}.EXPANSIONS", (4, 8, 16, 32, 64, 128))
-
-
 @pytest.fixture(scope="module")
-def index():
-    with pytest.MonkeyPatch.context() as patch:
-        lower_thresholds(patch)
-        built = make_usearch_index(recall_target=0.97)
-        built.build(clustered_vectors(), fingerprint="f")
-    return built
-
-
-def recall_at_1(index, vectors):
-    """Leave one out, over all rows, in plain numpy."""
-    products = vectors.astype(np.float64) @ vectors.T
-    np.fill_diagonal(products, -np.inf)
-    rows, _ = index.search(vectors, 2)
-    found = [max(products[i, row] for row in candidates if row != i) for i, candidates in enumerate(rows.tolist())]
-    return (np.array(found) >= products.max(axis=1) - 1e-5).mean()
-
-
-def test_recall_target_is_met_and_recorded(index):
-    assert index.configuration["scoring"] == "graph" and index.configuration["expansion"] in (4, 8, 16, 32, 64, 128)
-    assert index.recall["at_1"] - index.recall["standard_error"] >= 0.97
-    # The recorded figure is of a deeper search.
-    assert recall_at_1(index, clustered_vectors()) >= 0.9
-
-
-def test_scores_are_true_cosines_and_rows_distinct(index):
-    queries = clustered_vectors(200, seed=1)
-    rows, scores = index.search(queries, 20)
-    assert rows.dtype == np.int64 and scores.dtype == np.float32
-    for query, found, values in zip(queries, rows, scores, strict=True):
-        assert len(set(found.tolist())) == 20 and found.min() >= 0
-        np.testing.assert_allclose(index.vectors[found] @ query, values, atol=1e-6)
-        assert (np.diff(values) <= 0).all()
+def index(usearch_index):
+    return usearch_index
 
 
 def test_whoever_wants_many_rows_gets_them_exactly(index):
@@ -99,18 +58,23 @@ def test_threads_search_at_once_and_find_what_each_finds_alone(index):
                 assert (rows == expected).all()
 
 
-def test_one_thread_builds_the_same_graph_again():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        graphs = []
-        for _ in range(2):
-            index = UsearchIndex()
-            index.build(clustered_vectors(2100))
-            graphs.append(index._structure.data.tobytes())
-    finally:
-        torch.set_num_threads(threads)
+def test_one_thread_builds_the_same_graph_again(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    graphs = []
+    for _ in range(2):
+        index = UsearchIndex()
+        index.build(clustered_vectors(2100))
+        graphs.append(index._structure.data.tobytes())
     assert graphs[0] == graphs[1]
+
+
+def test_threads_are_those_of_the_environment_or_the_cores_of_the_process(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    assert usearch.count_threads() == 3
+    monkeypatch.delenv("OMP_NUM_THREADS")
+    assert 1 <= usearch.count_threads() <= os.cpu_count()
+    monkeypatch.setattr(usearch, "is_forked", lambda: True)
+    assert usearch.count_threads() == 1
 
 
 def test_more_effort_finds_more(index):
@@ -126,7 +90,7 @@ def test_target_out_of_reach_warns_and_keeps_the_largest_budget(monkeypatch):
     monkeypatch.setattr(f"{MODULE}.EXPANSIONS", (1, 2))
     monkeypatch.setattr(f"{MODULE}.EXPANSION_ADD", 2)
     monkeypatch.setattr(
-        "spacy_sapbert.index.recall.RecallTest.measure", lambda self, index: {"at_1": 0.5, "standard_error": 0}
+        "spacy_sapbert.index.approximate.RecallTest.measure", lambda self, index: {"at_1": 0.5, "standard_error": 0}
     )
     with pytest.warns(UserWarning, match=r"\[W302\].*recall_target = 0.99"):
         index = UsearchIndex()
@@ -139,9 +103,9 @@ def test_the_graph_is_mapped_as_the_vectors_are_and_is_small(index, tmp_path, me
     index.to_disk(tmp_path)
     loaded = read_index(tmp_path, memory_map=memory_map)
     assert isinstance(loaded._structure.data, np.memmap) == isinstance(loaded.vectors, np.memmap) == memory_map
-    assert list_files(tmp_path) == ["dataset.npy", "graph.usearch", "index.json"]
+    assert list_files(tmp_path) == ["dataset.npy", "index.json", "structure/graph.usearch"]
     # One byte for each number of a vector, and the links.
-    assert (tmp_path / "graph.usearch").stat().st_size < ROWS * (WIDTH + 200)
+    assert (tmp_path / "structure" / "graph.usearch").stat().st_size < ROWS * (WIDTH + 200)
 
 
 def test_graph_of_other_vectors_is_refused(index, tmp_path):
@@ -152,21 +116,3 @@ def test_graph_of_other_vectors_is_refused(index, tmp_path):
     mixed.to_disk(tmp_path)
     with pytest.raises(OSError, match=r"^\[E501\].*graph"):
         read_index(tmp_path)
-
-
-def test_added_rows_are_found_exactly_and_saved(index, tmp_path):
-    added = clustered_vectors(50, seed=7)
-    more = index.extended(added)
-    rows, scores = more.search(added, 3)
-    assert (rows[:, 0] == np.arange(ROWS, ROWS + 50)).all()
-    more.to_disk(tmp_path)
-    again = read_index(tmp_path).search(added, 3)
-    assert (again[0] == rows).all() and (again[1] == scores).all()
-    assert (index.search(added, 3)[0] < ROWS).all()
-
-
-def test_a_subset_is_searched_exactly(index):
-    rows = np.arange(0, ROWS, 3)
-    queries = clustered_vectors(20, seed=2)
-    found, _ = Subset(index, rows).search(queries, 5)
-    assert (found == rows[exact_search(clustered_vectors()[rows], queries, 5)[0]]).all()

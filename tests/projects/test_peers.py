@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from project_scripts import find_scripts, import_scripts
 
 from spacy_sapbert.encoder.shim import EncoderShim
-from spacy_sapbert.index import ExactIndex
+from spacy_sapbert.index import Index
 from training.data.task import LinkingTask
 from training.evaluation.measure import measure_linking
 from training.evaluation.systems.encoder import EncoderSystem
@@ -74,7 +74,7 @@ def test_the_plain_loop_finds_what_exact_search_finds(encoder, encoder_folder):
     rng = np.random.default_rng(0)
     strings = sorted({"".join(rng.choice(list("abcdefgh "), size=rng.integers(2, 40))).strip() for _ in range(300)})
     queries, names = strings[:40], strings[40:]
-    index = ExactIndex()
+    index = Index()
     index.build(encoder.encode(names))
     expected_rows, expected_scores = index.search(encoder.encode(queries), NEIGHBOURS)
     plain = EncoderShim({}, "fp32")

@@ -8,8 +8,9 @@ import numpy as np
 from conftest import make_tokenizer
 from spacy.vocab import Vocab
 
-from spacy_sapbert.encoder import build_name_encoder_v1, write_static_encoder
-from spacy_sapbert.index import ExactIndex
+from spacy_sapbert.encoder.shim import build_name_encoder_v1
+from training.encoders.quantisation import write_static_encoder
+from spacy_sapbert.index import Index
 from spacy_sapbert.linker import SapbertLinker
 from spacy_sapbert.terminology import Terminology, TerminologyBuilder
 
@@ -42,7 +43,7 @@ def make_terminology(prefix: str, n_concepts: int = 12) -> Terminology:
 
 def make_linker(**given: Any) -> SapbertLinker:
     """Make a linker, empty unless a terminology and an encoder are given."""
-    linker = SapbertLinker(Vocab(), build_name_encoder_v1(), ExactIndex(), k=4)
+    linker = SapbertLinker(Vocab(), build_name_encoder_v1(), Index(), k=4)
     if given:
         linker.initialize(**given)
     return linker

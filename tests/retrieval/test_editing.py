@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from spacy.tokens import Doc, Span
 
 from spacy_sapbert.encoder.shim import EncoderShim
-from spacy_sapbert.index import ExactIndex, ScannIndex
+from spacy_sapbert.index import Index, ScannIndex
 from spacy_sapbert.retrieval.edits import with_names, with_removed
 from spacy_sapbert.retrieval.filters import ConceptFilter
 from spacy_sapbert.retrieval.retriever import Retriever
@@ -82,7 +82,7 @@ def described_hits(retriever, encoder, texts, k, allowed=None):
 
 
 def assert_like_from_scratch(retriever, encoder):
-    scratch = Retriever.build(retriever.terminology, encoder, ExactIndex())
+    scratch = Retriever.build(retriever.terminology, encoder, Index())
     texts = [*NAMES[::7], "heart", "b b", "zzz"]
     for k in (1, 3, 20):
         assert described_hits(retriever, encoder, texts, k) == described_hits(scratch, encoder, texts, k)
@@ -105,9 +105,9 @@ def assert_like_from_scratch(retriever, encoder):
 def test_any_edits_give_what_building_from_scratch_gives(encoder, tmp_path_factory, pairs, steps, unused_share):
     folder = tmp_path_factory.mktemp("edits")
     pairs = [("C0", "heart"), *pairs]
-    retriever = Retriever.build(build_terminology(pairs), encoder, ExactIndex())
+    retriever = Retriever.build(build_terminology(pairs), encoder, Index())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("spacy_sapbert.index.exact.UNUSED_SHARE", unused_share)
+        patch.setattr("spacy_sapbert.index.base.UNUSED_SHARE", unused_share)
         for what, argument in steps:
             before = retriever, retriever.terminology, retriever.index, len(retriever.index)
             if what == "add":
@@ -137,8 +137,8 @@ def test_any_edits_give_what_building_from_scratch_gives(encoder, tmp_path_facto
 
 
 def test_names_with_known_tokens_are_not_encoded_and_share_a_row(encoder, monkeypatch):
-    monkeypatch.setattr("spacy_sapbert.index.exact.UNUSED_SHARE", 1.0)
-    retriever = Retriever.build(build_terminology([("C1", "heart"), ("C2", "cold")]), encoder, ExactIndex())
+    monkeypatch.setattr("spacy_sapbert.index.base.UNUSED_SHARE", 1.0)
+    retriever = Retriever.build(build_terminology([("C1", "heart"), ("C2", "cold")]), encoder, Index())
     encoder.encoded = 0
     edited = with_names(retriever, encoder, collect_names([("C2", "HEART"), ("C3", "hea rt"), ("C3", "hea  rt")]))
     assert encoder.encoded == 1 and len(edited.index) == 3
@@ -149,16 +149,16 @@ def test_names_with_known_tokens_are_not_encoded_and_share_a_row(encoder, monkey
 
 
 def test_many_removed_names_in_front_do_not_hide_the_others(encoder, monkeypatch):
-    monkeypatch.setattr("spacy_sapbert.index.exact.UNUSED_SHARE", 1.0)
+    monkeypatch.setattr("spacy_sapbert.index.base.UNUSED_SHARE", 1.0)
     pairs = [(f"X{a}{b}", f"{a} {b}") for a in "cdefghijklmnop" for b in "abcdefghijklmnop"]
-    retriever = Retriever.build(build_terminology([*pairs, ("C1", "heart"), ("C2", "cold")]), encoder, ExactIndex())
+    retriever = Retriever.build(build_terminology([*pairs, ("C1", "heart"), ("C2", "cold")]), encoder, Index())
     edited = without_concepts(retriever, [concept_id for concept_id, _ in pairs])
     assert len(edited.index) == len(pairs) + 2
     assert_like_from_scratch(edited, encoder)
 
 
 def test_rows_without_names_are_dropped_when_they_are_many(encoder):
-    retriever = Retriever.build(build_terminology([(f"C{i}", f"a {i}") for i in range(8)]), encoder, ExactIndex())
+    retriever = Retriever.build(build_terminology([(f"C{i}", f"a {i}") for i in range(8)]), encoder, Index())
     retriever = without_concepts(retriever, ["C0", "C1"])
     assert len(retriever.index) == 8
     retriever = without_concepts(retriever, ["C2"])
@@ -167,11 +167,11 @@ def test_rows_without_names_are_dropped_when_they_are_many(encoder):
 
 
 def test_a_small_edit_copies_no_mapped_vectors(encoder, tmp_path):
-    retriever = Retriever.build(build_terminology([(f"C{i}", f"a {i}") for i in range(9)]), encoder, ExactIndex())
+    retriever = Retriever.build(build_terminology([(f"C{i}", f"a {i}") for i in range(9)]), encoder, Index())
     loaded = copy_retriever(retriever, "disk", tmp_path)
     edited = without_concepts(with_names(loaded, encoder, collect_names([("C1", "b")])), ["C0"])
     assert isinstance(loaded.index.vectors, np.memmap)
-    assert edited.index._arranged is loaded.index.vectors
+    assert edited.index._built is loaded.index.vectors
 
 
 def test_many_added_names_are_arranged_with_scann(encoder, monkeypatch):
@@ -182,10 +182,10 @@ def test_many_added_names_are_arranged_with_scann(encoder, monkeypatch):
     pairs = [(f"C{i}", f"a {i}") for i in range(1600)]
     retriever = Retriever.build(build_terminology(pairs[:1000]), encoder, ScannIndex())
     edited = with_names(retriever, encoder, collect_names(pairs[1000:1300]))
-    assert edited.index._structure is retriever.index._structure and len(edited.index._arranged) == 1000
+    assert edited.index._structure is retriever.index._structure and len(edited.index._built) == 1000
     assert_like_from_scratch(without_concepts(edited, [f"C{i}" for i in range(5, 200)]), encoder)
     edited = with_names(edited, encoder, collect_names(pairs[1300:]))
-    assert len(edited.index._arranged) == len(edited.index) == 1600
+    assert len(edited.index._built) == len(edited.index) == 1600
     assert edited.index.configuration["scoring"] == "tree_ah"
     assert_like_from_scratch(edited, encoder)
 
@@ -306,7 +306,7 @@ def test_refused_edits_change_nothing(make_nlp):
     [
         "spacy_sapbert.retrieval.edits.encode_groups",
         "spacy_sapbert.retrieval.edits.make_row_table",
-        "spacy_sapbert.index.exact.ExactIndex.extended",
+        "spacy_sapbert.index.base.Index.extended",
         "spacy_sapbert.linker.SapbertLinker.set_retriever",
     ],
 )

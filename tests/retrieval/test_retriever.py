@@ -10,7 +10,7 @@ import pytest
 
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.files import list_files
-from spacy_sapbert.index import ExactIndex, ScannIndex
+from spacy_sapbert.index import Index, ScannIndex
 from spacy_sapbert.retrieval.filters import ConceptFilter
 from spacy_sapbert.retrieval.retriever import Retriever
 from spacy_sapbert.retrieval.storage import pack_retriever, read_retriever, unpack_retriever, write_retriever
@@ -110,7 +110,7 @@ def assert_equals_naive(retriever, encoder, texts, k, concept_filter=None):
 def test_search_equals_comparing_with_every_name(encoder, seed):
     rng = random.Random(seed)
     terminology = random_terminology(rng)
-    retriever = Retriever.build(terminology, encoder, ExactIndex())
+    retriever = Retriever.build(terminology, encoder, Index())
     assert len(retriever.index) < terminology.n_names  # equal tokens share a row
     strings = terminology.names["name"].to_list()
     texts = rng.sample(strings, 12) + [" ".join(rng.sample(WORDS, 2)) for _ in range(8)] + ["zzz", ""]
@@ -129,7 +129,7 @@ def strategy(request, monkeypatch):
     )
     if request.param == "subset gathered at each search":
         monkeypatch.setattr("spacy_sapbert.retrieval.filter_cost.FREE_ROWS", 10**6)
-        monkeypatch.setattr("spacy_sapbert.index.subset.COPIED_BYTES", 0)
+        monkeypatch.setattr("spacy_sapbert.index.base.COPIED_BYTES", 0)
         monkeypatch.setattr("spacy_sapbert.index.nearest.ROW_BLOCK", 7)
 
 
@@ -148,7 +148,7 @@ def strategy(request, monkeypatch):
 def test_search_with_a_filter_equals_comparing_with_every_allowed_name(encoder, strategy, seed, fields):
     rng = random.Random(seed)
     terminology = random_terminology(rng)
-    retriever = Retriever.build(terminology, encoder, ExactIndex())
+    retriever = Retriever.build(terminology, encoder, Index())
     strings = terminology.names["name"].to_list()
     texts = rng.sample(strings, 8) + [" ".join(rng.sample(WORDS, 2)) for _ in range(4)] + ["zzz", ""]
     for k in (1, 5, 60):
@@ -158,7 +158,7 @@ def test_search_with_a_filter_equals_comparing_with_every_allowed_name(encoder, 
 def test_a_row_of_names_of_several_concepts_gives_the_allowed_ones(encoder, strategy):
     rows = [("C1", "Cold", True), ("C2", "cold", True), ("C1", "COLD", False), ("C3", "cold", False)]
     terminology = make_terminology(rows)
-    retriever = Retriever.build(terminology, encoder, ExactIndex())
+    retriever = Retriever.build(terminology, encoder, Index())
     assert len(retriever.index) == 1
     (hits,) = retriever.search(["cold"], encoder.encode(["cold"]), 5, ConceptFilter(sources=["B"], ids=["C1", "C3"]))
     assert [(hit.concept, terminology.names["name"][hit.name]) for hit in hits] == [(2, "cold"), (0, "COLD")]
@@ -167,7 +167,7 @@ def test_a_row_of_names_of_several_concepts_gives_the_allowed_ones(encoder, stra
 def test_k_concepts_survive_a_filter_however_far_they_are(encoder, strategy):
     near = [("C0", f"heart attack {a}{b}", False) for a in "abcdefghij" for b in "abcdefghij"]
     far = [(f"D{i}", f"skin {word}", False) for i, word in enumerate(WORDS)]
-    retriever = Retriever.build(make_terminology([*near, *far]), encoder, ExactIndex())
+    retriever = Retriever.build(make_terminology([*near, *far]), encoder, Index())
     allowed = ConceptFilter(ids=[f"D{i}" for i in range(7)])
     for k in (1, 6, 7, 50):
         (hits,) = retriever.search(["heart attack bb"], encoder.encode(["heart attack bb"]), k, allowed)
@@ -197,7 +197,7 @@ def test_an_approximate_index_with_a_filter_gives_what_exact_search_gives(monkey
     monkeypatch.setattr("spacy_sapbert.retrieval.filter_cost.FREE_ROWS", 0)
     monkeypatch.setattr("spacy_sapbert.retrieval.filter_cost.ROWS_PER_FETCHED", 5)
     retrievers = []
-    for index in (ExactIndex(), ScannIndex(recall_target=0.95)):
+    for index in (Index(), ScannIndex(recall_target=0.95)):
         index.build(vectors)
         retrievers.append(
             Retriever(make_terminology(names), index, np.arange(3001), np.arange(3000), np.zeros((3000, 2)))
@@ -230,7 +230,7 @@ def test_many_synonyms_of_one_concept_do_not_crowd_out_others(encoder):
     variants = [f"heart attack {a}{b}" for a in "abcdefghij" for b in "abcdefghij"]
     others = [(f"C{i}", name, False) for i, name in enumerate(["skin", "acute pain", "cold", "b type two"], 1)]
     terminology = make_terminology([("C0", name, False) for name in variants] + others)
-    retriever = Retriever.build(terminology, encoder, ExactIndex())
+    retriever = Retriever.build(terminology, encoder, Index())
     assert len(retriever.index) == 104
     (hits,) = retriever.search(["heart attack aa"], encoder.encode(["heart attack aa"]), 5)
     assert sorted(terminology.concepts["id"][hit.concept] for hit in hits) == ["C0", "C1", "C2", "C3", "C4"]
@@ -240,7 +240,7 @@ def test_many_synonyms_of_one_concept_do_not_crowd_out_others(encoder):
 def test_only_unfinished_mentions_are_searched_again(encoder):
     variants = [("C0", f"heart attack {a}{b}", False) for a in "abcdefghij" for b in "abcdefghij"]
     terminology = make_terminology([*variants, *((f"C{i}", f"skin {w}", False) for i, w in enumerate(WORDS, 1))])
-    index = ExactIndex()
+    index = Index()
     retriever = Retriever.build(terminology, encoder, index)
     asked = []
     search = index.search
@@ -261,7 +261,7 @@ def test_equal_scores_are_ordered_by_case_then_preference_then_id(encoder):
             ("C7", "heart attack", True),
         ]
     )
-    retriever = Retriever.build(terminology, encoder, ExactIndex())
+    retriever = Retriever.build(terminology, encoder, Index())
 
     def ids(text, k):
         (hits,) = retriever.search([text], encoder.encode([text]), k)
@@ -275,21 +275,21 @@ def test_equal_scores_are_ordered_by_case_then_preference_then_id(encoder):
 
 def test_name_written_like_the_mention_is_reported(encoder):
     terminology = make_terminology([("C1", "COLD", True), ("C1", "cold", False), ("C1", "Cold", False)])
-    retriever = Retriever.build(terminology, encoder, ExactIndex())
+    retriever = Retriever.build(terminology, encoder, Index())
     for text, expected in (("Cold", "Cold"), ("cold", "cold"), ("colD", "COLD")):
         ((hit,),) = retriever.search([text], encoder.encode([text]), 1)
         assert terminology.names["name"][hit.name] == expected
 
 
 def test_no_mentions_give_no_results(encoder, terminology):
-    retriever = Retriever.build(terminology, encoder, ExactIndex())
+    retriever = Retriever.build(terminology, encoder, Index())
     assert retriever.search([], np.empty((0, 32), dtype=np.float32), 3) == []
 
 
 def test_names_in_an_unknown_script_are_counted_and_never_found(encoder):
     terminology = make_terminology([("C1", "cold", False), ("C1", "感冒", False), ("C2", "心筋梗塞", False)])
     with pytest.warns(UserWarning, match=r"\[W410\] 2 of 3 names"):
-        retriever = Retriever.build(terminology, encoder, ExactIndex())
+        retriever = Retriever.build(terminology, encoder, Index())
     assert len(retriever.index) == 1
     (hits,) = retriever.search(["感冒"], encoder.encode(["感冒"]), 5)
     assert [terminology.names["name"][hit.name] for hit in hits] == ["cold"]
@@ -298,23 +298,23 @@ def test_names_in_an_unknown_script_are_counted_and_never_found(encoder):
 def test_terminology_in_an_unknown_script_is_refused(encoder):
     terminology = make_terminology([("C1", "感冒", False), ("C2", "心筋梗塞", False)])
     with pytest.raises(ValueError, match=r"^\[E410\].* 2 names"):
-        Retriever.build(terminology, encoder, ExactIndex())
+        Retriever.build(terminology, encoder, Index())
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 159])
 def test_results_do_not_depend_on_chunks_and_batches(encoder, monkeypatch, chunk):
     terminology = random_terminology(random.Random(3))
     texts = ["cold", "acute pain", "heart"]
-    expected = Retriever.build(terminology, encoder, ExactIndex()).search(texts, encoder.encode(texts), 6)
+    expected = Retriever.build(terminology, encoder, Index()).search(texts, encoder.encode(texts), 6)
     monkeypatch.setattr("spacy_sapbert.retrieval.token_rows.CHUNK", chunk)
-    retriever = Retriever.build(terminology, encoder, ExactIndex(), batch_size=3)
+    retriever = Retriever.build(terminology, encoder, Index(), batch_size=3)
     found = retriever.search(texts, encoder.encode(texts), 6)
     assert [[hit[:2] for hit in hits] for hits in found] == [[hit[:2] for hit in hits] for hits in expected]
 
 
 @pytest.fixture(scope="module")
 def built(encoder):
-    return Retriever.build(random_terminology(random.Random(1)), encoder, ExactIndex())
+    return Retriever.build(random_terminology(random.Random(1)), encoder, Index())
 
 
 @pytest.mark.parametrize(
@@ -358,10 +358,10 @@ def test_another_terminology_is_refused(built, terminology, tmp_path):
 
 def test_whole_index_of_another_retriever_is_refused(built, terminology, encoder, tmp_path):
     write_retriever(built, tmp_path / "a")
-    Retriever.build(terminology, encoder, ExactIndex()).index.to_disk(tmp_path / "a" / "index")
+    Retriever.build(terminology, encoder, Index()).index.to_disk(tmp_path / "a" / "index")
     with pytest.raises(ValueError, match=r"^\[E412\].*index.*saved with this pipeline"):
         read_retriever(tmp_path / "a", built.terminology)
-    twin = ExactIndex()
+    twin = Index()
     twin.build(built.index.vectors, fingerprint="another encoder")
     twin.to_disk(tmp_path / "a" / "index")
     with pytest.raises(ValueError, match=r"^\[E412\].*index.*saved with this pipeline"):

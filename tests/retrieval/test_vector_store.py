@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spacy_sapbert.encoder.shim import EncoderShim, make_huggingface_loader
-from spacy_sapbert.index import ExactIndex
+from spacy_sapbert.index import Index
 from spacy_sapbert.retrieval.keys import KEY_DTYPE, find_keys
 from spacy_sapbert.retrieval.retriever import Retriever
 from spacy_sapbert.terminology import TerminologyBuilder
@@ -57,7 +57,7 @@ def make_terminology(names=range(N_NAMES)):
 
 def build_vectors(encoder, path, terminology=None):
     encoder.encoded = 0
-    retriever = Retriever.build(terminology or make_terminology(), encoder, ExactIndex(), vectors_path=path)
+    retriever = Retriever.build(terminology or make_terminology(), encoder, Index(), vectors_path=path)
     return retriever.index.vectors
 
 

@@ -5,10 +5,34 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import torch
 
 from spacy_sapbert.encoder.transformer import resolve_device
-from spacy_sapbert.index import exact_search, make_scann_index
+from spacy_sapbert.index import ScannIndex, exact_search
+from spacy_sapbert.index.nearest import Rows, take_best
 from spacy_sapbert.progress import show_phase
+
+QUERY_BLOCK = 512
+ROW_BLOCK = 32_768
+
+
+def search_on_device(vectors: Rows, queries: np.ndarray, k: int, device: torch.device) -> tuple[np.ndarray, np.ndarray]:
+    """Find the rows with the highest inner products: `exact_search`, on a GPU if the device is one."""
+    if device.type == "cpu":
+        return exact_search(vectors, queries, k)
+    parts = [torch.from_numpy(queries[i : i + QUERY_BLOCK]).to(device) for i in range(0, len(queries), QUERY_BLOCK)]
+    rows = [torch.empty((len(part), 0), dtype=torch.int64, device=device) for part in parts]
+    scores = [torch.empty((len(part), 0), device=device) for part in parts]
+    # Each block is read, and copied to the device, once.
+    for start in range(0, len(vectors), ROW_BLOCK):
+        block = torch.from_numpy(vectors[start : start + ROW_BLOCK]).to(device).float().T
+        for i, part in enumerate(parts):
+            found, places = (part @ block).topk(min(k, block.shape[1]))
+            values = torch.cat([scores[i], found], 1)
+            scores[i], kept = values.topk(min(k, values.shape[1]))
+            rows[i] = torch.cat([rows[i], places + start], 1).gather(1, kept)
+    found_rows, found_scores = (np.concatenate([part.cpu().numpy() for part in parts]) for parts in (rows, scores))
+    return take_best(found_rows, found_scores, k)
 
 
 def search_others(
@@ -25,14 +49,14 @@ def search_others(
     """
     device = resolve_device("auto")
     if device.type == "cpu":
-        index = make_scann_index()
+        index = ScannIndex()
         with show_phase("Building the index of names"):
             index.build(vectors, fingerprint=fingerprint)
         found, _ = index.search(vectors[rows], wanted + 1)
         report = {"index": index.configuration, "recall": index.recall}
     else:
         # Faster there than building an index on the CPU, and nothing is missed.
-        found, _ = exact_search(vectors, vectors[rows], wanted + 1, device)
+        found, _ = search_on_device(vectors, vectors[rows], wanted + 1, device)
         report = {"index": {"scoring": "exact"}, "recall": {}}
     is_other = found != rows[:, None]
     # If many rows share a vector, the result may lack the query row itself. Then the last neighbour is dropped.

@@ -15,7 +15,7 @@ from measuring import Ranking, measure_tasks, peak_memory, start, write_measurem
 
 if TYPE_CHECKING:
     from spacy_sapbert.encoder.shim import EncoderShim
-    from spacy_sapbert.index import ExactIndex
+    from spacy_sapbert.index import Index
 
 # How a system is called in the report, by its key.
 STRINGS = {"exact-match": "exact match", "tfidf": "TF-IDF of characters, exact search"}
@@ -76,10 +76,10 @@ def build_vectors(key: str, encoder_name: str, names: Sequence[str], ids: Sequen
     from encoders import describe_encoder, load_encoder
     from rankings import to_rankings
 
-    from spacy_sapbert.index import ExactIndex, ScannIndex
+    from spacy_sapbert.index import Index, ScannIndex
 
     encoder = load_encoder(encoder_name, "fp32" if key.endswith("fp32") else "auto")
-    index = ScannIndex() if key == "scann-index" else ExactIndex()
+    index = ScannIndex() if key == "scann-index" else Index()
     memory = {"imported": peak_memory()}
     begin = time.perf_counter()
     vectors = encoder.encode(names)
@@ -95,11 +95,11 @@ def build_vectors(key: str, encoder_name: str, names: Sequence[str], ids: Sequen
     return Built(search, settings, build, memory, partial(time_loading, encoder, index))
 
 
-def time_loading(encoder: EncoderShim, index: ExactIndex) -> float:
+def time_loading(encoder: EncoderShim, index: Index) -> float:
     """Save encoder and index, and load them.
 
     encoder (EncoderShim): The encoder.
-    index (ExactIndex): Its index.
+    index (Index): Its index.
     RETURNS (float): Seconds of loading.
     """
     from spacy_sapbert.encoder.folder import write_encoder

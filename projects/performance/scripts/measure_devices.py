@@ -22,10 +22,10 @@ from turns import take_turns
 
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.encoder.transformer import list_devices
-from spacy_sapbert.index import exact_search
 from spacy_sapbert.terminology import Terminology
 from training.cli.application import choose_device
 from training.data.synonym_pairs import write_pairs
+from training.engine.nearest import search_on_device
 from training.engine.processes import open_processes
 from training.machine import describe_machine, find_processor, find_versions
 
@@ -112,7 +112,9 @@ def measure_device(name: str, settings: Settings, work: Work, folder: Path) -> d
         ways: dict[str, Any] = {
             "names": partial(encoder.encode, work.names),
             "steps": lambda: [trainer.take_step(rows) for rows in batches],
-            "searches": partial(exact_search, vectors, vectors[: work.queries], NEIGHBOURS, device=accelerator.device),
+            "searches": partial(
+                search_on_device, vectors, vectors[: work.queries], NEIGHBOURS, device=accelerator.device
+            ),
         }
         turns = [take_turns(ways, turn) for turn in tqdm(range(TURNS), desc=f"Measuring {name}", unit="turn")]
     counts = {"names": len(work.names), "steps": len(batches), "searches": work.queries}

@@ -20,7 +20,7 @@ from tqdm import tqdm
 from turns import median_ratio, take_turns
 
 from spacy_sapbert.candidates import Candidate
-from spacy_sapbert.index.recall import TOLERANCE
+from spacy_sapbert.index.approximate import TOLERANCE
 from spacy_sapbert.linker import SapbertLinker
 from spacy_sapbert.retrieval.filters import ConceptFilter
 from spacy_sapbert.retrieval.hits import Hits

@@ -19,7 +19,7 @@ from tqdm import tqdm
 from turns import median_ratio, take_turns
 
 from spacy_sapbert.index import ScannIndex
-from spacy_sapbert.index.recall import TOLERANCE
+from spacy_sapbert.index.approximate import TOLERANCE
 from training.data.run_folder import write_json
 
 K = 10

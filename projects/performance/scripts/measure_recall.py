@@ -19,8 +19,8 @@ from tqdm import tqdm
 from turns import median_ratio, take_turns
 
 from spacy_sapbert.encoder.shim import EncoderShim
-from spacy_sapbert.index import ExactIndex, ScannIndex, UsearchIndex, exact_search, read_index
-from spacy_sapbert.index.recall import TOLERANCE, RecallTest
+from spacy_sapbert.index import Index, ScannIndex, UsearchIndex, exact_search, read_index
+from spacy_sapbert.index.approximate import TOLERANCE, RecallTest
 from spacy_sapbert.retrieval.altered_names import ALTERATIONS, alter_names
 from spacy_sapbert.retrieval.token_rows import encode_groups, group_by_tokens
 from spacy_sapbert.retrieval.vector_store import VectorStore
@@ -33,7 +33,7 @@ TURNS = 5
 SAMPLE = 1000
 # Not the seeds of the queries that indexes are tuned with (0) and that the steps of effort were chosen with (1).
 SEED = 2
-CLASSES = {cls.kind: cls for cls in (ExactIndex, ScannIndex, UsearchIndex)}
+CLASSES = {cls.kind: cls for cls in (Index, ScannIndex, UsearchIndex)}
 
 
 class Queries:
@@ -48,10 +48,10 @@ class Queries:
         self.best = {kind: exact_search(vectors, queries, 1)[1][:, 0] for kind, queries in encoded.items()}
         self.left_out = RecallTest(vectors, sample=SAMPLE, seed=SEED)
 
-    def measure_missed(self, index: ExactIndex) -> dict[str, float]:
+    def measure_missed(self, index: Index) -> dict[str, float]:
         """Measure for how many queries an index misses the nearest row.
 
-        index (ExactIndex): The index.
+        index (Index): The index.
         RETURNS (dict[str, float]): Shares by kind.
         """
         missed = {"left_out": 1 - self.left_out.measure(index)["at_1"]}
@@ -60,10 +60,10 @@ class Queries:
         return missed
 
 
-def measure_folder(index: ExactIndex) -> dict[str, float]:
+def measure_folder(index: Index) -> dict[str, float]:
     """Save and load an index.
 
-    index (ExactIndex): The index.
+    index (Index): The index.
     RETURNS (dict[str, float]): Bytes on disk and seconds to load.
     """
     with tempfile.TemporaryDirectory() as folder:
@@ -86,7 +86,7 @@ def compare(
     RETURNS (dict[str, dict]): The measurements of each index, by its kind.
     """
     queries = Queries(vectors, encoded)
-    indexes: dict[str, ExactIndex] = {}
+    indexes: dict[str, Index] = {}
     results: dict[str, dict[str, Any]] = {}
     for kind in tqdm(kinds, desc=f"Indexes of {len(vectors):,} rows", unit="index"):
         index = indexes[kind] = CLASSES[kind]()

@@ -31,7 +31,7 @@ def main(pipeline: str, n_mentions: str, seed: str, threads: str) -> None:
     import spacy
 
     from spacy_sapbert.index import exact_search
-    from spacy_sapbert.index.recall import TOLERANCE
+    from spacy_sapbert.index.approximate import TOLERANCE
     from spacy_sapbert.retrieval.altered_names import alter_names
 
     spacy.blank("en")

@@ -3,11 +3,15 @@
 import numpy as np
 import polars as pl
 import pytest
+import torch
+from fake_device import SECOND, FakeDevice
 
 from spacy_sapbert.encoder.shim import EncoderShim
+from spacy_sapbert.index import exact_search
 from spacy_sapbert.terminology import TerminologyBuilder
 from training.data.pairs import PairData
 from training.data.relatedness import Relatedness
+from training.engine.nearest import search_on_device
 from training.engine.neighbours import find_neighbours
 
 
@@ -100,3 +104,27 @@ def test_opposites_take_half_of_the_places(encoder, tmp_path):
         opposites = np.arange(12) ^ 1
         assert (found[:, :n_opposites] == opposites[:, None]).all()
         assert (found >= 0).all() and (found != np.arange(12)[:, None]).all()
+
+
+def unit_vectors(rows, seed=0):
+    vectors = np.random.default_rng(seed).normal(size=(rows, 16)).astype(np.float32)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("k", [1, 700])
+def test_search_on_a_device_finds_what_exact_search_finds(monkeypatch, k):
+    monkeypatch.setattr("training.engine.nearest.ROW_BLOCK", 100)
+    vectors, queries = unit_vectors(700), unit_vectors(600, seed=1)
+    expected = exact_search(vectors, queries, k)
+    with FakeDevice() as fake:
+        rows, scores = search_on_device(vectors, queries, k, torch.device(SECOND))
+    assert {"topk", "cat", "gather"} <= fake.computed
+    np.testing.assert_allclose(scores, expected[1], atol=1e-6)
+    assert (rows == expected[0]).mean() > 0.999
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_a_real_gpu_finds_the_same_rows():
+    vectors, queries = unit_vectors(2000), unit_vectors(600, seed=1)
+    expected, found = exact_search(vectors, queries, 5), search_on_device(vectors, queries, 5, torch.device("cuda"))
+    assert (found[0] == expected[0]).all() and np.allclose(found[1], expected[1], atol=1e-5)

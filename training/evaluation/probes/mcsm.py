@@ -11,11 +11,11 @@ import numpy as np
 import polars as pl
 
 from spacy_sapbert.encoder.transformer import resolve_device
-from spacy_sapbert.index import exact_search
 from spacy_sapbert.progress import show_progress
 from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.columns import SOURCE_SEPARATOR
 
+from ...engine.nearest import search_on_device
 from ...errors import Errors
 from ..systems.concept_vectors import VectorSource, find_vectors, scale_to_unit
 
@@ -163,7 +163,7 @@ def _add_up(vectors: np.ndarray, is_of_type: np.ndarray, k: int) -> np.ndarray:
     device = resolve_device("auto")
     starts = range(0, len(vectors), QUERY_BLOCK)
     for start in show_progress(starts, description="Searching neighbours", unit="blocks"):
-        rows, _ = exact_search(vectors, vectors[start : start + QUERY_BLOCK], k + 1, device)
+        rows, _ = search_on_device(vectors, vectors[start : start + QUERY_BLOCK], k + 1, device)
         neighbours = _leave_out_self(rows, np.arange(start, start + len(rows)))
         scores = np.einsum("nkt,k->nt", is_of_type[neighbours], weights)
         sums += (scores * is_of_type[start : start + len(rows)]).sum(axis=0)

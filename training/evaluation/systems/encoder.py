@@ -9,8 +9,8 @@ import numpy as np
 
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.encoder.transformer import resolve_device
-from spacy_sapbert.index import exact_search
 
+from ...engine.nearest import search_on_device
 from ...errors import Errors
 from ..embeddings import Embeddings
 from .base import System
@@ -57,7 +57,7 @@ class EncoderSystem(System):
         normalised = self.similarity == "cosine"
         # Names are read in blocks: their vectors may not fit into memory.
         left, right = self.embeddings.take(queries, normalised=normalised), self.embeddings.view(names, normalised)
-        return exact_search(right, left, k, resolve_device("auto"))
+        return search_on_device(right, left, k, resolve_device("auto"))
 
     def encode(self, strings: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Encode strings. A string of unknown tokens only is not known. See `NameVectors.encode`."""

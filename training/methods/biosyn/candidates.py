@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from spacy_sapbert.encoder.transformer import resolve_device
-from spacy_sapbert.index import exact_search
 
+from ...engine.nearest import search_on_device
 from ...evaluation.systems.blocks import search_blocks
 from ...evaluation.systems.sparse import SparseEncoder, score_sparse
 from .data import BioSynData
@@ -34,7 +34,7 @@ def join_candidates(sparse: np.ndarray, mentions: np.ndarray, names: np.ndarray,
     total (int): Candidates of each mention; at most the number of names.
     RETURNS (np.ndarray): Rows of names, shape (mentions, total), int64.
     """
-    dense, _ = exact_search(names, mentions, total, resolve_device("auto"))
+    dense, _ = search_on_device(names, mentions, total, resolve_device("auto"))
     # A stable sort puts new rows before repeated ones, and keeps the order of both.
     is_repeated = (dense[:, :, None] == sparse[:, None, :]).any(axis=2)
     order = np.argsort(is_repeated, axis=1, kind="stable")
