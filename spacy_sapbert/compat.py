@@ -18,24 +18,6 @@ def has_package(name: str) -> bool:
     return find_spec(name) is not None
 
 
-def import_scann() -> Any:
-    """Import ScaNN.
-
-    RETURNS (module): The `scann` package.
-    RAISES (ImportError): If it is missing or does not run on this processor.
-    """
-    return _import("scann", "ScaNN")
-
-
-def import_usearch() -> Any:
-    """Import usearch.
-
-    RETURNS (module): The module `usearch.index`.
-    RAISES (ImportError): If it is missing or does not run on this processor.
-    """
-    return _import("usearch.index", "usearch")
-
-
 def import_adapters() -> Any:
     """Import the library of adapters, which takes seconds.
 
@@ -46,10 +28,3 @@ def import_adapters() -> Any:
         return import_module("adapters")
     except ImportError as error:
         raise ImportError(Errors.E219.format(reason=error)) from error
-
-
-def _import(module: str, package: str) -> Any:
-    try:
-        return import_module(module)
-    except ImportError as error:
-        raise ImportError(Errors.E308.format(package=package, reason=error)) from error
