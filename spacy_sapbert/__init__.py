@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from .terminology.readers.obo import read_obo as read_obo
     from .terminology.readers.table import read_table as read_table
     from .terminology.rrf.reader import read_rrf as read_rrf
-    from .terminology.rrf.writer import write_rrf as write_rrf
     from .terminology.table import Terminology as Terminology
 
 __version__ = metadata.version("spacy-sapbert")
@@ -32,7 +31,6 @@ _PLACES = {
     "read_obo": "terminology.readers.obo:read_obo",
     "read_rrf": "terminology.rrf.reader:read_rrf",
     "read_table": "terminology.readers.table:read_table",
-    "write_rrf": "terminology.rrf.writer:write_rrf",
 }
 __all__ = [
     "SapbertLinker",
@@ -46,7 +44,6 @@ __all__ = [
     "read_obo",
     "read_rrf",
     "read_table",
-    "write_rrf",
 ]
 
 

@@ -147,7 +147,6 @@ def parse_arguments(module: str, words: list[str]) -> None:
 
 # Commands of the plugin, and where their functions are.
 OWN_COMMANDS = {
-    "spacy_sapbert.diff_releases": "spacy_sapbert.diff_releases",
     "spacy_sapbert.service": "spacy_sapbert.service.__main__",
 }
 

@@ -12,7 +12,6 @@ import typer
 from spacy_sapbert.progress import show_phase
 from spacy_sapbert.terminology import read_rrf
 from spacy_sapbert.terminology.readers.checksums import verify
-from spacy_sapbert.terminology.rrf.columns import DESCRIPTIONS
 from spacy_sapbert.terminology.rrf.folder import RrfFolder
 from spacy_sapbert.terminology.rrf.report import format_report
 
@@ -22,6 +21,7 @@ from ..data.synonym_pairs import LIMIT
 from ..data.translation_pairs import write_parallel_pairs
 from ..data.triples import write_triples
 from ..errors import Errors
+from ..release.rrf import DESCRIPTIONS
 from .application import (
     CASED_OPTION,
     ERRORS_OPTION,
