@@ -34,11 +34,11 @@ lint: $(VENV)/.dev
 # What an installation can break: entry points, data files and declared dependencies (each is used), saved pipelines,
 # processes without a network, linking. `make test` runs the other tests of the plugin, whose code is the same.
 # `make wheel-test WHEEL_TESTS=tests` runs all of them, as the workflow for other systems does.
-WHEEL_TESTS = tests/test_registry.py tests/test_assemble.py tests/test_saved_0_1_0.py tests/test_serialize.py \
+WHEEL_TESTS = tests/test_registry.py tests/test_assemble.py tests/test_serialize.py \
     tests/test_linker.py tests/test_scoring_pipeline.py tests/test_static_pipeline.py \
     tests/encoder/test_encoder_folder.py tests/encoder/test_static_folder.py \
     tests/index/test_approximate_index.py tests/index/test_scann_files.py \
-    tests/terminology/readers tests/terminology/rrf/test_rrf_reader.py
+    tests/terminology
 
 # With the wheel and only what it declares, outside of the checkout.
 wheel-test: wheel

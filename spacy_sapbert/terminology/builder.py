@@ -4,16 +4,17 @@ import re
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 
 from ..errors import Errors
 from ..normalization import normalize_name
 from .columns import CONCEPT_SCHEMA, NAME_SCHEMA
 from .names import unite_names
+from .storage import make_lists
 from .table import Terminology
 
 # Control characters and white space, which would split words in spaCy and records in files.
@@ -169,9 +170,9 @@ class TerminologyBuilder:
             "definition": [self._definitions[row] for _, row in kept],
         }
         for kind, of in self._lists.items():
-            # Converting by pyarrow is ten times as fast as by polars, which makes a series of each list.
-            lists = [list(of.get(row, ())) for _, row in kept]
-            columns[kind] = pl.from_arrow(pa.array(lists, pa.large_list(pa.large_string())))
+            lists = [of.get(row, ()) for _, row in kept]
+            values = pl.Series(list(chain.from_iterable(lists)), dtype=pl.String())
+            columns[kind] = make_lists(values, np.array([len(values) for values in lists]))
         return pl.DataFrame({column: columns[column] for column in CONCEPT_SCHEMA}, schema=CONCEPT_SCHEMA)
 
 

@@ -15,12 +15,12 @@ import polars as pl
 
 from ..errors import Errors
 from ..files import pack_with, unpack_with
-from .columns import check_tables
+from .columns import CONCEPT_SCHEMA, NAME_SCHEMA, check_tables
 from .storage import load_folder, save_folder, table_digest
 
-CONCEPTS_FILE = "concepts.arrow"
-NAMES_FILE = "names.arrow"
-FILES = (CONCEPTS_FILE, NAMES_FILE)
+CONCEPTS_FILE = "concepts.bin"
+NAMES_FILE = "names.bin"
+FILES = {CONCEPTS_FILE: CONCEPT_SCHEMA, NAMES_FILE: NAME_SCHEMA}
 Default = TypeVar("Default")
 
 
@@ -248,7 +248,7 @@ class Terminology:
     @classmethod
     def _from_saved(cls, tables: dict[str, pl.DataFrame], manifest: dict[str, Any]) -> "Terminology":
         terminology = cls(tables[CONCEPTS_FILE], tables[NAMES_FILE], report=manifest["report"])
-        # Not recomputed, because another version of pyarrow may lay out tables differently.
+        # Known, and slow to compute.
         terminology.__dict__["fingerprint"] = manifest["fingerprint"]
         return terminology
 

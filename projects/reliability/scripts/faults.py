@@ -28,7 +28,6 @@ FOLDERS = {"os.mkdir": 2, "os.remove": 1, "os.rmdir": 1, "os.rename": 2}
 # Where modules are imported that use them. `os.fsync` has no path, and counts wherever the file is.
 NATIVE = (
     "os.fsync",
-    "pyarrow.memory_map",
     "safetensors.torch.save_file",
     "safetensors.torch.load_file",
     "transformers.modeling_utils.safe_save_file",

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
+import polars as pl
 
 from ...progress import show_progress
 from ..readers.lines import BOM, HashingReader, invalid_utf8, unpacked
@@ -174,9 +174,8 @@ def is_clean(data: bytes, n_columns: int) -> bool:
 
 def _is_utf8(data: bytes) -> bool:
     """Check whether data are UTF-8, without decoding them."""
-    offsets = pa.py_buffer(np.array([0, len(data)], dtype=np.int64))
     try:
-        pa.Array.from_buffers(pa.large_string(), 1, [None, offsets, pa.py_buffer(data)]).validate(full=True)
-    except pa.ArrowInvalid:
+        pl.Series([data]).cast(pl.String())
+    except pl.exceptions.PolarsError:
         return False
     return True

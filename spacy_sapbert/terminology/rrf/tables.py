@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 
 from ..columns import CONCEPT_SCHEMA
 from ..names import find_repeated
+from ..storage import make_lists
 
 
 def number_concepts(atoms: pl.DataFrame) -> tuple[pl.Series, pl.DataFrame]:
@@ -100,6 +100,4 @@ def _make_lists(values: pl.DataFrame, name: str, n_concepts: int) -> pl.Series:
     if not values["concept"].is_sorted():
         values = values.sort("concept", maintain_order=True)
     counts = np.bincount(values["concept"].to_numpy(), minlength=n_concepts)
-    offsets = np.concatenate([[0], np.cumsum(counts)])
-    lists = pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), values[name].to_arrow())
-    return pl.Series(name, lists)
+    return make_lists(values[name], counts).alias(name)
