@@ -9,8 +9,7 @@ from spacy.tokens import Span
 
 from ..linker_settings import ATTRIBUTE
 from ..terminology.codes import Key
-from ..terminology.columns import SOURCE_SEPARATOR
-from ..terminology.table import Terminology
+from ..terminology.table import SOURCE_SEPARATOR, Terminology
 from .code_systems import normalize_source, split_code
 from .documents import find_candidate, is_linked
 from .fields import ID_SEPARATOR

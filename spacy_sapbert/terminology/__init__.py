@@ -9,11 +9,11 @@ if TYPE_CHECKING:
     from .readers.jsonl import read_jsonl as read_jsonl
     from .readers.obo import read_obo as read_obo
     from .readers.obo import read_obo_relations as read_obo_relations
-    from .readers.saved import read_saved as read_saved
+    from .readers.rrf import read_rrf as read_rrf
     from .readers.table import read_table as read_table
-    from .rrf.reader import read_rrf as read_rrf
     from .table import Concept as Concept
     from .table import Terminology as Terminology
+    from .table import read_saved as read_saved
 
 _MODULES = {
     "Concept": "table",
@@ -23,8 +23,8 @@ _MODULES = {
     "read_jsonl": "readers.jsonl",
     "read_obo": "readers.obo",
     "read_obo_relations": "readers.obo",
-    "read_rrf": "rrf.reader",
-    "read_saved": "readers.saved",
+    "read_rrf": "readers.rrf",
+    "read_saved": "table",
     "read_table": "readers.table",
 }
 __all__ = list(_MODULES)

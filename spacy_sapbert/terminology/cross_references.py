@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .codes import Key, equal_prefix, is_cui, make_key
-from .columns import SOURCE_SEPARATOR
-from .readers.malformed import MAX_EXAMPLES
-from .table import Concept, Terminology
+from .readers.lines import MAX_EXAMPLES
+from .table import SOURCE_SEPARATOR, Concept, Terminology
 
 # The position of a terminology in the list, and the id of one of its concepts.
 Node = tuple[int, str]
@@ -36,20 +35,13 @@ class Links:
     examples: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
 
     def refuse(self, reason: str, text: str) -> None:
-        """Count a refused link.
-
-        reason (str): The reason.
-        text (str): The link, as an example for the report.
-        """
+        """Count a refused link."""
         self.refused[reason] += 1
         if len(self.examples[reason]) < MAX_EXAMPLES:
             self.examples[reason].append(text)
 
     def describe(self) -> dict[str, Any]:
-        """Describe the links for a report.
-
-        RETURNS (dict[str, Any]): The counts and examples as plain JSON data.
-        """
+        """Describe the links for a report."""
         examples = {reason: self.examples[reason] for reason in sorted(self.refused)}
         return {
             "used": self.used,
@@ -60,23 +52,13 @@ class Links:
 
 
 def names_agree(one: Concept, other: Concept) -> bool:
-    """Check whether the canonical name of one concept is a name of the other, ignoring case.
-
-    one (Concept): A concept.
-    other (Concept): A concept of another terminology.
-    RETURNS (bool): Whether it is.
-    """
+    """Check whether the canonical name of one concept is a name of the other, ignoring case."""
     names = [{name.casefold() for name in concept.names} for concept in (one, other)]
     return one.canonical_name.casefold() in names[1] or other.canonical_name.casefold() in names[0]
 
 
 def own_prefixes(keys: Iterable[Key | None], sources: Iterable[str]) -> set[str]:
-    """Collect the sources that contribute concepts or names to a terminology.
-
-    keys (Iterable[Key | None]): The keys of its concepts' ids.
-    sources (Iterable[str]): The sources of its names.
-    RETURNS (set[str]): The normalized prefixes of these sources.
-    """
+    """Collect the sources that contribute concepts or names to a terminology."""
     named = {equal_prefix(part) for joined in sources for part in joined.split(SOURCE_SEPARATOR)}
     return named | {key[0] for key in keys if key}
 
@@ -91,9 +73,6 @@ def find_links(terminologies: Sequence[Terminology]) -> Links:
     (see `names_agree`) if these are one to one. Two CUIs, two ids with the same prefix and two concepts of one
     terminology are never joined. Mutual references are used first, the others in the order of the terminologies and of
     the concepts' ids.
-
-    terminologies (Sequence[Terminology]): The terminologies. Concepts with the same id need no link.
-    RETURNS (Links): The joined ids and the refused links.
     """
     links = Links()
     lookups = [_Lookup(place, terminology) for place, terminology in enumerate(terminologies)]

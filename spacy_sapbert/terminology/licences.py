@@ -38,11 +38,7 @@ class Source(NamedTuple):
 
 
 def list_sources(report: Mapping[str, Any]) -> dict[str, Source]:
-    """List the sources in a terminology's report.
-
-    report (Mapping[str, Any]): The report.
-    RETURNS (dict[str, Source]): The sources by abbreviation; none if the reader did not report any.
-    """
+    """List the sources in a terminology's report."""
     reported: Mapping[str, Mapping[str, Any]] = report.get("sources") or {}
     return {
         abbreviation: Source(**{field: values[field] for field in Source._fields if field in values})
@@ -51,12 +47,7 @@ def list_sources(report: Mapping[str, Any]) -> dict[str, Source]:
 
 
 def describe_sources(terminology: Terminology) -> list[dict[str, str]]:
-    """Describe the source vocabularies of a terminology in the form of spaCy's `meta["sources"]`.
-
-    terminology (Terminology): The terminology, with sources in its report, as `read_rrf` reports them from MRSAB.
-    RETURNS (list[dict[str, str]]): An entry for each source, the most restricted first: `name` (with abbreviation,
-        version and restriction level), `abbreviation`, `restriction_level` and `license`.
-    """
+    """Describe the source vocabularies of a terminology in the form of spaCy's `meta["sources"]`."""
     entries = []
     for abbreviation, source in list_sources(terminology.report).items():
         level = source.restriction_level
@@ -74,12 +65,7 @@ def describe_sources(terminology: Terminology) -> list[dict[str, str]]:
 
 
 def add_sources(meta: dict[str, Any], terminology: Terminology, component: str) -> None:
-    """Record a terminology's sources in a pipeline's meta, replacing earlier sources of the same component.
-
-    meta (dict[str, Any]): `nlp.meta`, which is changed. `spacy package` shows its sources and notes in the README.
-    terminology (Terminology): The terminology.
-    component (str): The linker's name in the pipeline.
-    """
+    """Record a terminology's sources in a pipeline's meta, replacing earlier sources of the same component."""
     others = [source for source in meta.get("sources") or [] if not _belongs(source, component)]
     entries = [{**entry, COMPONENT: component} for entry in describe_sources(terminology)]
     meta["sources"] = [*others, *entries]

@@ -10,10 +10,9 @@ import polars as pl
 from ..errors import Errors
 from .builder import count_dangling
 from .codes import make_key
-from .columns import CONCEPT_SCHEMA, NAME_SCHEMA
 from .cross_references import find_links, own_prefixes
 from .names import unite_names
-from .table import Terminology
+from .table import CONCEPT_SCHEMA, NAME_SCHEMA, Terminology
 
 
 def merge(terminologies: Iterable[Terminology], *, cross_references: bool = True) -> Terminology:

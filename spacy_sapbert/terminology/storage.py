@@ -33,7 +33,11 @@ LONGEST = (1 << 31) - 1
 INLINE = 12
 # Rows whose texts are copied at a time.
 PIECE = 1 << 16
-FORMATS = {pl.String(): b"vu", pl.UInt32(): b"I", pl.Boolean(): b"b", pl.List(pl.String()): b"+L"}
+# Arrow's names of types, its names of columns (none), and its flag of columns with missing values.
+TYPES = {pl.String(): b"vu", pl.UInt32(): b"I", pl.Boolean(): b"b", pl.List(pl.String()): b"+L"}
+FORMATS = {kind: ctypes.create_string_buffer(name) for kind, name in TYPES.items()}
+NAME = ctypes.create_string_buffer(b"")
+NULLABLE = 2
 
 
 class Layout(NamedTuple):
@@ -66,10 +70,7 @@ def save_folder(
 def load_folder(
     folder: Path, schemas: Mapping[str, pl.Schema], *, memory_map: bool = True
 ) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
-    """Load the tables of a folder after checking their hashes, and the manifest.
-
-    RAISES (OSError): If a file is missing, damaged or of another format version.
-    """
+    """Load the tables of a folder after checking their hashes, and the manifest."""
     manifest = read_manifest(folder / MANIFEST, FORMAT_VERSION)
     tables = {}
     for name, schema in schemas.items():
@@ -105,49 +106,17 @@ def _make_table(data: np.ndarray, layout: Layout, schema: pl.Schema) -> pl.DataF
 _Release = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
-class _ArrowSchema(ctypes.Structure):
-    """The type of a column, as Arrow's C data interface has it."""
-
-    _fields_ = [
-        ("format", ctypes.c_char_p),
-        ("name", ctypes.c_char_p),
-        ("metadata", ctypes.c_char_p),
-        ("flags", ctypes.c_int64),
-        ("n_children", ctypes.c_int64),
-        ("children", ctypes.POINTER(ctypes.c_void_p)),
-        ("dictionary", ctypes.c_void_p),
-        ("release", _Release),
-        ("private_data", ctypes.c_void_p),
-    ]
+def _structure(fields: str) -> Any:
+    """Make a structure of Arrow's C data interface. All of its fields are numbers or addresses."""
+    return type("_Structure", (ctypes.Structure,), {"_fields_": [(name, ctypes.c_int64) for name in fields.split()]})
 
 
-class _ArrowArray(ctypes.Structure):
-    """The buffers of a column."""
-
-    _fields_ = [
-        ("length", ctypes.c_int64),
-        ("null_count", ctypes.c_int64),
-        ("offset", ctypes.c_int64),
-        ("n_buffers", ctypes.c_int64),
-        ("n_children", ctypes.c_int64),
-        ("buffers", ctypes.POINTER(ctypes.c_void_p)),
-        ("children", ctypes.POINTER(ctypes.c_void_p)),
-        ("dictionary", ctypes.c_void_p),
-        ("release", _Release),
-        ("private_data", ctypes.c_void_p),
-    ]
-
-
-class _ArrowStream(ctypes.Structure):
-    """The pieces of a column."""
-
-    _fields_ = [
-        ("get_schema", ctypes.c_void_p),
-        ("get_next", ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)),
-        ("get_last_error", ctypes.c_void_p),
-        ("release", ctypes.c_void_p),
-        ("private_data", ctypes.c_void_p),
-    ]
+_ArrowSchema = _structure("format name metadata flags n_children children dictionary release private_data")
+_ArrowArray = _structure(
+    "length null_count offset n_buffers n_children buffers children dictionary release private_data"
+)
+_ArrowStream = _structure("get_schema get_next get_last_error release private_data")
+_GetNext = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
 
 
 class _Column:
@@ -159,32 +128,35 @@ class _Column:
     def __init__(
         self, kind: pl.DataType, rows: int, buffers: list[np.ndarray | None], child: _Column | None = None
     ) -> None:
-        self.kept = buffers, child
-        self.addresses = (ctypes.c_void_p * len(buffers))(*(None if b is None else b.ctypes.data for b in buffers))
-        self.schema = _ArrowSchema(format=FORMATS[kind], name=b"", flags=2)
+        self.child = child
+        self.buffers = buffers
+        self.addresses = np.array([0 if b is None else b.ctypes.data for b in buffers], dtype=np.int64)
+        self.schema = _ArrowSchema(format=ctypes.addressof(FORMATS[kind]), name=ctypes.addressof(NAME), flags=NULLABLE)
         # A null count of -1 is an unknown one.
-        self.array = _ArrowArray(length=rows, null_count=0 if buffers[0] is None else -1, n_buffers=len(buffers))
-        self.array.buffers = self.addresses
+        n_nulls = 0 if buffers[0] is None else -1
+        address = self.addresses.ctypes.data
+        self.array = _ArrowArray(length=rows, null_count=n_nulls, n_buffers=len(buffers), buffers=address)
         if child is not None:
-            self.children = [(ctypes.c_void_p * 1)(ctypes.addressof(of)) for of in (child.schema, child.array)]
-            self.schema.children, self.array.children = self.children
+            self.children = np.array([ctypes.addressof(of) for of in (child.schema, child.array)], dtype=np.int64)
             self.schema.n_children = self.array.n_children = 1
+            self.schema.children = self.children.ctypes.data
+            self.array.children = self.children[1:].ctypes.data
 
     def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
         self.read[id(self)] = self
         self.array.private_data = id(self)
-        self.array.release = _release
+        self.array.release = ctypes.cast(_release, ctypes.c_void_p).value
         make = ctypes.pythonapi.PyCapsule_New
         make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-        pointers = ctypes.addressof(self.schema), ctypes.addressof(self.array)
-        return make(pointers[0], b"arrow_schema", None), make(pointers[1], b"arrow_array", None)
+        schema, array = ctypes.addressof(self.schema), ctypes.addressof(self.array)
+        return make(schema, b"arrow_schema", None), make(array, b"arrow_array", None)
 
 
-def _make_release(read: dict[int, _Column]) -> Any:
+def _make_release(read: dict[int, _Column], array_type: Any) -> Any:
     def release(address: int) -> None:
-        array = _ArrowArray.from_address(address)
+        array = array_type.from_address(address)
         read.pop(array.private_data, None)
-        array.release = _Release(0)
+        array.release = 0
 
     made = _Release(release)
     # polars may call it when this module is gone already, at the end of the process.
@@ -192,7 +164,7 @@ def _make_release(read: dict[int, _Column]) -> Any:
     return made
 
 
-_release = _make_release(_Column.read)
+_release = _make_release(_Column.read, _ArrowArray)
 
 
 def _make_column(name: str, kind: pl.DataType, rows: int, buffers: Iterator[np.ndarray]) -> pl.Series:
@@ -220,39 +192,39 @@ def _list_buffers(column: pl.Series) -> list[np.ndarray]:
     find.restype, find.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     address = find(capsule, b"arrow_array_stream")
     array = _ArrowArray()
-    code = _ArrowStream.from_address(address).get_next(address, ctypes.addressof(array))
+    code = _GetNext(_ArrowStream.from_address(address).get_next)(address, ctypes.addressof(array))
     assert code == 0, f"polars does not export the column {column.name}: code {code}"
     try:
         return _copy_buffers(column.dtype, array, 0, array.length)
     finally:
         if array.release:
-            array.release(ctypes.addressof(array))
+            _Release(array.release)(ctypes.addressof(array))
 
 
-def _copy_buffers(kind: pl.DataType, array: _ArrowArray, start: int, end: int) -> list[np.ndarray]:
+def _copy_buffers(kind: pl.DataType, array: Any, start: int, end: int) -> list[np.ndarray]:
     """Copy the rows from `start` to `end` of an exported column."""
     first, last = array.offset + start, array.offset + end
+    # A column without rows need not have buffers.
+    bits, values = _at(array.buffers, np.int64, 0, 2).tolist() if array.buffers else (0, 0)
     if isinstance(kind, pl.Boolean):
-        return [np.packbits(_bits(array.buffers[1], first, last), bitorder="little")]
+        return [np.packbits(_bits(values, first, last), bitorder="little")]
     if isinstance(kind, pl.UInt32):
-        return [_at(array.buffers[1], np.uint32, first, last).copy()]
+        return [_at(values, np.uint32, first, last).copy()]
     if isinstance(kind, pl.List):
-        offsets = _at(array.buffers[1], np.int64, first, last + 1) if last > first else np.zeros(1, dtype=np.int64)
-        child = _ArrowArray.from_address(array.children[0]) if last > first else _ArrowArray()
-        inner = _copy_buffers(pl.String(), child, int(offsets[0]), int(offsets[-1]))
-        return [offsets - offsets[0], *inner]
-    views = _at(array.buffers[1], np.uint32, 4 * first, 4 * last).reshape(-1, 4).copy()
-    is_there = np.zeros(0, dtype=bool)
-    if array.buffers and array.buffers[0]:
-        is_there = _bits(array.buffers[0], first, last)
-        # What stands at a missing value is left to chance.
-        views[~is_there] = 0
-        is_there = is_there if not is_there.all() else is_there[:0]
+        offsets, child = np.zeros(1, dtype=np.int64), _ArrowArray()
+        if last > first:
+            offsets = _at(values, np.int64, first, last + 1)
+            child = _ArrowArray.from_address(int(_at(array.children, np.int64, 0, 1)[0]))
+        return [offsets - offsets[0], *_copy_buffers(pl.String(), child, int(offsets[0]), int(offsets[-1]))]
+    views = _at(values, np.uint32, 4 * first, 4 * last).reshape(-1, 4).copy()
+    is_there = np.ones(last - first, dtype=bool) if not bits else _bits(bits, first, last)
+    # What stands at a missing value is left to chance.
+    views[~is_there] = 0
     text = _copy_texts(views, array)
-    return [np.packbits(is_there, bitorder="little"), views, text]
+    return [np.packbits(is_there[: 0 if is_there.all() else None], bitorder="little"), views, text]
 
 
-def _copy_texts(views: np.ndarray, array: _ArrowArray) -> np.ndarray:
+def _copy_texts(views: np.ndarray, array: Any) -> np.ndarray:
     """Copy the texts that are too long for their views into one piece, in order, and let the views point to it."""
     rows = np.flatnonzero(views[:, 0] > INLINE)
     lengths = views[rows, 0].astype(np.int64)
@@ -260,10 +232,12 @@ def _copy_texts(views: np.ndarray, array: _ArrowArray) -> np.ndarray:
     text = np.empty(int(lengths.sum()), dtype=np.uint8)
     sources, places = views[rows, 2], views[rows, 3].astype(np.int64)
     order = np.argsort(sources, kind="stable")
+    addresses = _at(array.buffers, np.int64, 2, array.n_buffers) if len(rows) else np.zeros(0, dtype=np.int64)
     for source in np.unique(sources).tolist():
         left, right = np.searchsorted(sources, [source, source + 1], sorter=order).tolist()
-        size = int(_at(array.buffers[array.n_buffers - 1], np.int64, source, source + 1)[0])
-        data = _at(array.buffers[2 + source], np.uint8, 0, size)
+        # The last buffer has the sizes of those before.
+        size = int(_at(int(addresses[-1]), np.int64, source, source + 1)[0])
+        data = _at(int(addresses[source]), np.uint8, 0, size)
         for piece in np.split(order[left:right], range(PIECE, right - left, PIECE)):
             n, to, of = lengths[piece], starts[piece], places[piece]
             steps = np.cumsum(n) - n

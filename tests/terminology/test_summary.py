@@ -1,7 +1,7 @@
 from rrf_files import atom, write_release
 
 from spacy_sapbert.terminology import TerminologyBuilder, read_rrf
-from spacy_sapbert.terminology.summary import summarize
+from spacy_sapbert.terminology.table import summarize
 
 
 def test_a_summary_counts_concepts_names_and_what_was_dropped():

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import polars as pl
 
-from spacy_sapbert.terminology.columns import SOURCE_SEPARATOR
-from spacy_sapbert.terminology.rrf.concepts import NO_CODE, NO_SOURCE
+from spacy_sapbert.terminology.readers.rrf_tables import NO_CODE, NO_SOURCE
+from spacy_sapbert.terminology.table import SOURCE_SEPARATOR
 
 
 class Atoms(NamedTuple):

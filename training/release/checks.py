@@ -6,10 +6,9 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from spacy_sapbert.terminology.columns import NAME_KEY
 from spacy_sapbert.terminology.names import normalize_names
-from spacy_sapbert.terminology.rrf.atoms import NOT_IN_ID, WHITE_SPACE
-from spacy_sapbert.terminology.rrf.concepts import NO_SOURCE
+from spacy_sapbert.terminology.readers.rrf_tables import NO_SOURCE, NOT_IN_ID, WHITE_SPACE
+from spacy_sapbert.terminology.table import NAME_KEY
 
 from ..errors import Errors
 

@@ -9,9 +9,7 @@ from ...settings import Settings
 from ...types import OnMalformed
 from ..builder import TerminologyBuilder
 from ..table import Terminology
-from .lines import SourceFile, invalid_utf8
-from .malformed import MalformedLog, finish
-from .settings import make_factory, takes_settings
+from .lines import MalformedLog, SourceFile, finish, invalid_utf8, make_factory, takes_settings
 
 _KEYS = ("concept_id", "canonical_name", "aliases", "types", "definition")
 

@@ -9,9 +9,9 @@ from spacy_sapbert.settings import format_table, list_settings
 from spacy_sapbert.terminology import read_jsonl, read_obo, read_rrf, read_table
 from spacy_sapbert.terminology.readers.jsonl import JsonlSettings, make_jsonl_reader
 from spacy_sapbert.terminology.readers.obo import OboSettings, make_obo_reader
+from spacy_sapbert.terminology.readers.rrf import make_rrf_reader
+from spacy_sapbert.terminology.readers.rrf_tables import RrfSettings
 from spacy_sapbert.terminology.readers.table import TableSettings, make_table_reader
-from spacy_sapbert.terminology.rrf.reader import make_rrf_reader
-from spacy_sapbert.terminology.rrf.settings import RrfSettings
 
 READERS = [
     (read_jsonl, make_jsonl_reader, JsonlSettings),

@@ -12,10 +12,10 @@ from rrf_files import atom, rrf_line, write_release
 
 from spacy_sapbert.normalization import normalize_name
 from spacy_sapbert.terminology import read_rrf
-from spacy_sapbert.terminology.rrf import lines as rrf_lines
-from spacy_sapbert.terminology.rrf.atoms import WHITE_SPACE
-from spacy_sapbert.terminology.rrf.columns import COLUMNS
-from spacy_sapbert.terminology.rrf.report import format_report
+from spacy_sapbert.terminology.readers import rrf_lines
+from spacy_sapbert.terminology.readers.rrf_lines import COLUMNS
+from spacy_sapbert.terminology.readers.rrf_tables import WHITE_SPACE
+from training.cli.data import format_report
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*W102")
 ALL = {"languages": None, "tradenames": "off"}

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from spacy_sapbert.terminology import Terminology, TerminologyBuilder, read_rrf
-from spacy_sapbert.terminology.rrf.columns import COLUMNS
+from spacy_sapbert.terminology.readers.rrf_lines import COLUMNS
 from training.cli import load_app
 from training.release.rrf import DESCRIPTIONS, MEANINGS, write_rrf
 

@@ -14,7 +14,7 @@ from spacy_sapbert.encoder.device import resolve_device
 from spacy_sapbert.index import exact_search
 from spacy_sapbert.progress import show_progress
 from spacy_sapbert.terminology import Terminology
-from spacy_sapbert.terminology.columns import SOURCE_SEPARATOR
+from spacy_sapbert.terminology.table import SOURCE_SEPARATOR
 
 from ...errors import Errors
 from ..systems.concept_vectors import VectorSource, find_vectors, scale_to_unit
