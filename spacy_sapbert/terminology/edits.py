@@ -18,11 +18,7 @@ LISTS = ("types", "codes", "parents")
 
 
 class Edit(NamedTuple):
-    """An edited terminology.
-
-    terminology (Terminology): The new terminology.
-    name_rows (ndarray): The row of each old name in the new terminology, or -1 if it was removed; int64.
-    """
+    """An edited terminology, and the row of each old name in it, or -1 if it was removed; int64."""
 
     terminology: Terminology
     name_rows: np.ndarray
