@@ -273,45 +273,36 @@ class _Joined:
     """Disjoint sets of ids of the same concept, joined link by link."""
 
     def __init__(self, lookups: Sequence[_Lookup]) -> None:
-        self._parent: dict[str, str] = {}
-        self._members: dict[str, list[str]] = {}
-        # For each set, its id in each terminology (by position) and with each prefix.
-        self._labels: dict[str, dict[int | str, str]] = defaultdict(dict)
+        # For each id, the ids of its set: those in each terminology (by position), and with each prefix.
+        self._sets: dict[str, dict[int | str, str]] = defaultdict(dict)
         self._places: dict[str, int] = {}
         for lookup in lookups:
             for concept_id in lookup.ids:
                 self._places.setdefault(concept_id, lookup.place)
-                self._labels[concept_id][lookup.place] = concept_id
-                key = make_key(concept_id)
-                if key:
-                    self._labels[concept_id][key[0]] = concept_id
+                self._sets[concept_id][lookup.place] = concept_id
+                if key := make_key(concept_id):
+                    self._sets[concept_id][key[0]] = concept_id
 
     def join(self, one: str, other: str) -> str | None:
         """Join the sets of two ids, or return the reason for not joining them."""
-        one, other = self._find(one), self._find(other)
-        if one == other:
+        mine, others = self._sets[one], self._sets[other]
+        if mine is others:
             return None
-        mine, others = self._labels[one], self._labels[other]
         clashes = {label for label in mine.keys() & others.keys() if mine[label] != others[label]}
         if clashes:
             return "would_join_two_cuis" if "UMLS" in clashes else "would_join_two_ids_of_a_source"
-        self._parent[other] = one
         mine.update(others)
-        self._members[one] = self._members.get(one, [one]) + self._members.pop(other, [other])
+        self._sets.update(dict.fromkeys(others.values(), mine))
         return None
 
     def owners(self) -> dict[str, str]:
-        """Choose the id of each set: the CUI, else the id from the first terminology."""
+        """Choose an id for all ids of a set of several: the CUI, else the id from the first terminology."""
         owners = {}
-        for members in self._members.values():
-            best = min(members, key=lambda member: (not is_cui(member), self._places[member], member))
-            owners.update(dict.fromkeys(members, best))
+        for concept_id, ids in self._sets.items():
+            members = set(ids.values())
+            if len(members) > 1:
+                owners[concept_id] = min(members, key=lambda one: (not is_cui(one), self._places[one], one))
         return owners
-
-    def _find(self, concept_id: str) -> str:
-        while (parent := self._parent.get(concept_id)) is not None:
-            concept_id = parent
-        return concept_id
 
 
 def names_agree(one: Concept, other: Concept) -> bool:
