@@ -38,7 +38,7 @@ WHEEL_TESTS = tests/test_registry.py tests/test_assemble.py tests/test_serialize
     tests/test_linker.py tests/test_scoring_pipeline.py tests/test_static_pipeline.py \
     tests/encoder/test_transformer_folder.py tests/encoder/test_static.py \
     tests/index/test_approximate_index.py tests/index/test_scann_files.py \
-    tests/terminology/readers tests/terminology/rrf/test_rrf_reader.py
+    tests/terminology
 
 # With the wheel and only what it declares, outside of the checkout: first without PyTorch, then with the extra `transformers`.
 wheel-test: wheel

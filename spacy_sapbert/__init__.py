@@ -14,9 +14,8 @@ if TYPE_CHECKING:
     from .terminology.merging import merge as merge
     from .terminology.readers.jsonl import read_jsonl as read_jsonl
     from .terminology.readers.obo import read_obo as read_obo
+    from .terminology.readers.rrf import read_rrf as read_rrf
     from .terminology.readers.table import read_table as read_table
-    from .terminology.rrf.reader import read_rrf as read_rrf
-    from .terminology.rrf.writer import write_rrf as write_rrf
     from .terminology.table import Terminology as Terminology
 
 __version__ = metadata.version("spacy-sapbert")
@@ -30,9 +29,8 @@ _PLACES = {
     "merge": "terminology.merging:merge",
     "read_jsonl": "terminology.readers.jsonl:read_jsonl",
     "read_obo": "terminology.readers.obo:read_obo",
-    "read_rrf": "terminology.rrf.reader:read_rrf",
+    "read_rrf": "terminology.readers.rrf:read_rrf",
     "read_table": "terminology.readers.table:read_table",
-    "write_rrf": "terminology.rrf.writer:write_rrf",
 }
 __all__ = [
     "SapbertLinker",
@@ -46,7 +44,6 @@ __all__ = [
     "read_obo",
     "read_rrf",
     "read_table",
-    "write_rrf",
 ]
 
 

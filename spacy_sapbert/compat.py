@@ -12,5 +12,3 @@ def has_package(name: str) -> bool:
     RETURNS (bool): True if it is installed.
     """
     return find_spec(name) is not None
-
-

@@ -56,8 +56,7 @@ def read_terminology(terminology: Any, present: Snapshot) -> Terminology:
     RAISES (TypeError): If it is something else.
     """
     from .progress import say
-    from .terminology.summary import summarize
-    from .terminology.table import Terminology
+    from .terminology.table import Terminology, summarize
 
     if terminology is None:
         if present.built is None:

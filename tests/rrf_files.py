@@ -2,7 +2,7 @@
 
 import gzip
 
-from spacy_sapbert.terminology.rrf.columns import COLUMNS
+from spacy_sapbert.terminology.readers.rrf_lines import COLUMNS
 
 DEFAULTS = {
     "MRCONSO": {

@@ -17,8 +17,7 @@ from ..errors import Errors
 from ..files import write_whole
 from ..linker_settings import ATTRIBUTE
 from ..terminology.codes import Key, equal_prefix, make_key
-from ..terminology.columns import SOURCE_SEPARATOR
-from ..terminology.table import Terminology
+from ..terminology.table import SOURCE_SEPARATOR, Terminology
 from .documents import UNKNOWN, ExchangeReport, find_candidate, read_mentions
 from .fields import ID_SEPARATOR
 

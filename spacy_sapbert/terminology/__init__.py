@@ -5,37 +5,27 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .builder import TerminologyBuilder as TerminologyBuilder
-    from .diff import ReleaseDiff as ReleaseDiff
-    from .diff import diff_releases as diff_releases
-    from .diff import diff_terminologies as diff_terminologies
     from .merging import merge as merge
     from .readers.jsonl import read_jsonl as read_jsonl
     from .readers.obo import read_obo as read_obo
     from .readers.obo import read_obo_relations as read_obo_relations
-    from .readers.saved import read_saved as read_saved
+    from .readers.rrf import read_rrf as read_rrf
     from .readers.table import read_table as read_table
-    from .rrf.reader import read_rrf as read_rrf
-    from .rrf.write_relations import Relation as Relation
-    from .rrf.writer import write_rrf as write_rrf
     from .table import Concept as Concept
     from .table import Terminology as Terminology
+    from .table import read_saved as read_saved
 
 _MODULES = {
     "Concept": "table",
-    "Relation": "rrf.write_relations",
-    "ReleaseDiff": "diff",
     "Terminology": "table",
     "TerminologyBuilder": "builder",
-    "diff_releases": "diff",
-    "diff_terminologies": "diff",
     "merge": "merging",
     "read_jsonl": "readers.jsonl",
     "read_obo": "readers.obo",
     "read_obo_relations": "readers.obo",
-    "read_rrf": "rrf.reader",
-    "read_saved": "readers.saved",
+    "read_rrf": "readers.rrf",
+    "read_saved": "table",
     "read_table": "readers.table",
-    "write_rrf": "rrf.writer",
 }
 __all__ = list(_MODULES)
 

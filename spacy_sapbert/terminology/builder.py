@@ -4,17 +4,17 @@ import re
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 
 from ..errors import Errors
 from ..text import normalize_name
-from .columns import CONCEPT_SCHEMA, NAME_SCHEMA
 from .names import unite_names
-from .table import Terminology
+from .storage import make_lists
+from .table import CONCEPT_SCHEMA, NAME_SCHEMA, Terminology
 
 # Control characters and white space, which would split words in spaCy and records in files.
 _NOT_IN_ID = re.compile(r"[\s\x00-\x1f\x7f-\x9f]")
@@ -169,18 +169,14 @@ class TerminologyBuilder:
             "definition": [self._definitions[row] for _, row in kept],
         }
         for kind, of in self._lists.items():
-            # Converting by pyarrow is ten times as fast as by polars, which makes a series of each list.
-            lists = [list(of.get(row, ())) for _, row in kept]
-            columns[kind] = pl.from_arrow(pa.array(lists, pa.large_list(pa.large_string())))
+            lists = [of.get(row, ()) for _, row in kept]
+            values = pl.Series(list(chain.from_iterable(lists)), dtype=pl.String())
+            columns[kind] = make_lists(values, np.array([len(values) for values in lists]))
         return pl.DataFrame({column: columns[column] for column in CONCEPT_SCHEMA}, schema=CONCEPT_SCHEMA)
 
 
 def check_id(concept_id: str) -> None:
-    """Refuse an invalid concept id.
-
-    concept_id (str): The id.
-    RAISES (ValueError): If it is not a string, is empty, or contains white space or control characters.
-    """
+    """Refuse an invalid concept id."""
     if not isinstance(concept_id, str):
         raise ValueError(Errors.E109.format(id=concept_id, reason=f"it is a {type(concept_id).__name__}, not a string"))
     if not concept_id:
@@ -192,24 +188,13 @@ def check_id(concept_id: str) -> None:
 
 
 def count_dangling(parents: pl.Series, ids: pl.Series) -> int:
-    """Count parents that are not in a terminology.
-
-    parents (pl.Series): The list of parents of each concept.
-    ids (pl.Series): The ids of the terminology.
-    RETURNS (int): The number of parents that are not among the ids, repetitions included.
-    """
+    """Count parents that are not in a terminology."""
     listed = parents.explode().drop_nulls()
     return int((~listed.is_in(ids.implode())).sum())
 
 
 def check_text(concept_id: str, what: str, text: str) -> None:
-    """Refuse a value that is no valid text.
-
-    concept_id (str): The id of the concept, for the message.
-    what (str): What the text is, for the message.
-    text (str): The text.
-    RAISES (ValueError): If it is not a string, or contains a lone surrogate.
-    """
+    """Refuse a value that is no valid text."""
     if not isinstance(text, str):
         reason = f"it is a {type(text).__name__}, not a string (in tables, empty cells are often read as NaN)"
         raise ValueError(Errors.E110.format(what=what, text=text, id=concept_id, reason=reason))

@@ -27,30 +27,18 @@ Key = tuple[str, str]
 
 
 def is_cui(concept_id: str) -> bool:
-    """Check whether an id has the form of a UMLS CUI: C and seven digits.
-
-    concept_id (str): The id.
-    RETURNS (bool): Whether it does.
-    """
+    """Check whether an id has the form of a UMLS CUI: C and seven digits."""
     return _CUI.fullmatch(concept_id) is not None
 
 
 def equal_prefix(prefix: str) -> str:
-    """Normalize the prefix of a code, so that equal sources have equal prefixes.
-
-    prefix (str): The prefix of a code or the name of a source, such as "MESH".
-    RETURNS (str): The normalized prefix, such as "MSH".
-    """
+    """Normalize the prefix of a code, so that equal sources have equal prefixes."""
     upper = prefix.upper()
     return EQUAL_PREFIXES.get(upper, upper)
 
 
 def make_key(code: str) -> Key | None:
-    """Normalize a code or an id, so that equal ones have equal keys.
-
-    code (str): The code, such as "MESH:D1", "HPO:HP:0000001" (the form in UMLS) or a CUI.
-    RETURNS (Key | None): Normalized prefix and local id, or None if the code has no prefix.
-    """
+    """Normalize a code or an id, so that equal ones have equal keys."""
     if is_cui(code):
         return "UMLS", code
     prefix, _, rest = code.partition(":")

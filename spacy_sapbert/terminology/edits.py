@@ -11,31 +11,21 @@ import polars as pl
 from ..errors import Errors
 from ..text import normalize_name
 from .builder import TerminologyBuilder, count_dangling
-from .columns import CONCEPT_SCHEMA, NAME_SCHEMA
 from .names import unite_names
-from .table import Terminology
+from .table import CONCEPT_SCHEMA, NAME_SCHEMA, Terminology
 
 LISTS = ("types", "codes", "parents")
 
 
 class Edit(NamedTuple):
-    """An edited terminology.
-
-    terminology (Terminology): The new terminology.
-    name_rows (ndarray): The row of each old name in the new terminology, or -1 if it was removed; int64.
-    """
+    """An edited terminology, and the row of each old name in it, or -1 if it was removed; int64."""
 
     terminology: Terminology
     name_rows: np.ndarray
 
 
 def check_pairs(names: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """Check pairs of a concept's id and a name.
-
-    names (Iterable[tuple[str, str]]): The pairs.
-    YIELDS (tuple[str, str]): The next one.
-    RAISES (TypeError): If an item is not a pair of strings.
-    """
+    """Check pairs of a concept's id and a name."""
     if not isinstance(names, Iterable):
         raise TypeError(Errors.E440.format(found=f"{names!r:.80} was given"))
     for item, pair in enumerate(names):
@@ -47,16 +37,7 @@ def check_pairs(names: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
 def collect_names(
     names: Iterable[tuple[str, str]], *, language: str = "ENG", source: str = "", term_type: str = ""
 ) -> Terminology:
-    """Make a terminology of names for `add_terminology`.
-
-    names (Iterable[tuple[str, str]]): Pairs of a concept's id and a name.
-    language (str): The language of the names, as in UMLS.
-    source (str): The source vocabulary of the names.
-    term_type (str): The term type of the names in the source.
-    RETURNS (Terminology): The terminology, empty if all names are empty.
-    RAISES (TypeError): If an item is not a pair of strings.
-    RAISES (ValueError): If an id or a text is invalid.
-    """
+    """Make a terminology of names for `add_terminology`."""
     builder = TerminologyBuilder()
     n_empty = n_names = 0
     for concept_id, name in check_pairs(names):
@@ -74,10 +55,6 @@ def add_terminology(terminology: Terminology, added: Terminology) -> Edit:
 
     A known concept keeps its canonical name and definition. Its types, codes and parents, and the sources of a known
     name, are united.
-
-    terminology (Terminology): The terminology.
-    added (Terminology): The concepts and names to add.
-    RETURNS (Edit): The new terminology.
     """
     concepts = _merge_concepts(terminology.concepts, added.concepts)
     places = concepts.select("id", pl.row_index("concept").cast(pl.UInt32()))
@@ -103,15 +80,7 @@ def add_terminology(terminology: Terminology, added: Terminology) -> Edit:
 
 
 def remove_concepts(terminology: Terminology, ids: Iterable[str]) -> Edit:
-    """Remove concepts with all their names. Other concepts keep removed parents in their lists.
-
-    terminology (Terminology): The terminology.
-    ids (Iterable[str]): The ids of the concepts.
-    RETURNS (Edit): The new terminology.
-    RAISES (KeyError): If an id is not in the terminology.
-    RAISES (ValueError): If no concept would be left.
-    RAISES (TypeError): If the ids are a single string, or no list.
-    """
+    """Remove concepts with all their names. Other concepts keep removed parents in their lists."""
     if isinstance(ids, str) or not isinstance(ids, Iterable):
         raise TypeError(Errors.E441.format(function="remove_concepts", what="ids", found=f"{ids!r:.80} was given"))
     is_kept = np.ones(len(terminology), dtype=bool)
@@ -134,13 +103,6 @@ def remove_concepts(terminology: Terminology, ids: Iterable[str]) -> Edit:
 def remove_names(terminology: Terminology, names: Iterable[tuple[str, str]]) -> Edit:
     """Remove names of concepts, in all languages. A concept whose canonical name goes gets its first preferred name, or
     else its first one, as canonical name.
-
-    terminology (Terminology): The terminology.
-    names (Iterable[tuple[str, str]]): Pairs of a concept's id and a name, written as in the terminology.
-    RETURNS (Edit): The new terminology.
-    RAISES (KeyError): If there is no such concept, or it has no such name.
-    RAISES (ValueError): If a concept would be left without names.
-    RAISES (TypeError): If something is not a pair of strings.
     """
     strings, preferred = terminology.names["name"], terminology.names["preferred"]
     offsets = terminology.name_offsets

@@ -12,18 +12,11 @@ if TYPE_CHECKING:
 
 
 class Entity(NamedTuple):
-    """A concept, with the attributes that scispaCy's entities have.
-
-    concept_id (str): The id.
-    canonical_name (str): The canonical name.
-    aliases (list[str]): All names but the canonical one.
-    types (list[str]): The semantic types.
-    definition (str | None): The definition.
-    """
+    """A concept, with the attributes that scispaCy's entities have."""
 
     concept_id: str
     canonical_name: str
-    aliases: list[str]
+    aliases: list[str]  # all names but the canonical one
     types: list[str]
     definition: str | None
 
@@ -40,10 +33,7 @@ class KnowledgeBase:
 
 
 class Entities(Mapping[str, Entity]):
-    """Concepts by id.
-
-    terminology (Terminology): The terminology.
-    """
+    """Concepts by id."""
 
     def __init__(self, terminology: Terminology) -> None:
         self._terminology = terminology
@@ -61,10 +51,7 @@ class Entities(Mapping[str, Entity]):
 
 
 class Aliases(Mapping[str, set[str]]):
-    """The ids of the concepts that have a name. Each look-up reads all names.
-
-    terminology (Terminology): The terminology.
-    """
+    """The ids of the concepts that have a name. Each look-up reads all names."""
 
     def __init__(self, terminology: Terminology) -> None:
         self._terminology = terminology

@@ -16,20 +16,13 @@ STRICTEST = 9
 
 
 class Source(NamedTuple):
-    """A source vocabulary.
-
-    name (str): The full name.
-    version (str): The version, empty if unknown.
-    licence (str): The licence, empty if unknown.
-    language (str): The language of its names, as in UMLS; empty if unknown.
-    restriction_level (int | None): 0 (no restriction beyond the UMLS licence) to 4, or 9 (SNOMED CT); None if unknown.
-    """
+    """A source vocabulary. What is unknown is empty or None."""
 
     name: str = ""
     version: str = ""
     licence: str = ""
-    language: str = ""
-    restriction_level: int | None = None
+    language: str = ""  # of its names, as in UMLS
+    restriction_level: int | None = None  # 0 (no restriction beyond the UMLS licence) to 4, or 9 (SNOMED CT)
 
     @property
     def strictness(self) -> int:
@@ -38,11 +31,7 @@ class Source(NamedTuple):
 
 
 def list_sources(report: Mapping[str, Any]) -> dict[str, Source]:
-    """List the sources in a terminology's report.
-
-    report (Mapping[str, Any]): The report.
-    RETURNS (dict[str, Source]): The sources by abbreviation; none if the reader did not report any.
-    """
+    """List the sources in a terminology's report."""
     reported: Mapping[str, Mapping[str, Any]] = report.get("sources") or {}
     return {
         abbreviation: Source(**{field: values[field] for field in Source._fields if field in values})
@@ -51,36 +40,30 @@ def list_sources(report: Mapping[str, Any]) -> dict[str, Source]:
 
 
 def describe_sources(terminology: Terminology) -> list[dict[str, str]]:
-    """Describe the source vocabularies of a terminology in the form of spaCy's `meta["sources"]`.
-
-    terminology (Terminology): The terminology, with sources in its report, as `read_rrf` reports them from MRSAB.
-    RETURNS (list[dict[str, str]]): An entry for each source, the most restricted first: `name` (with abbreviation,
-        version and restriction level), `abbreviation`, `restriction_level` and `license`.
-    """
+    """Describe the source vocabularies of a terminology in the form of spaCy's `meta["sources"]`."""
     entries = []
     for abbreviation, source in list_sources(terminology.report).items():
         level = source.restriction_level
         version = f" {source.version}" if source.version else ""
         restriction = "restriction level not given" if level is None else f"restriction level {level}"
-        name = f"{source.name or abbreviation}{version} ({abbreviation}, {restriction})"
-        entry = {
-            "name": name,
-            "abbreviation": abbreviation,
-            "restriction_level": "" if level is None else str(level),
-            "license": source.licence or "",
-        }
-        entries.append(entry)
+        entries.append(
+            {
+                "name": f"{source.name or abbreviation}{version} ({abbreviation}, {restriction})",
+                "abbreviation": abbreviation,
+                "restriction_level": "" if level is None else str(level),
+                "license": source.licence or "",
+            }
+        )
     return sorted(entries, key=lambda entry: (-_strictness(entry), entry["abbreviation"]))
 
 
 def add_sources(meta: dict[str, Any], terminology: Terminology, component: str) -> None:
-    """Record a terminology's sources in a pipeline's meta, replacing earlier sources of the same component.
-
-    meta (dict[str, Any]): `nlp.meta`, which is changed. `spacy package` shows its sources and notes in the README.
-    terminology (Terminology): The terminology.
-    component (str): The linker's name in the pipeline.
-    """
-    others = [source for source in meta.get("sources") or [] if not _belongs(source, component)]
+    """Record a terminology's sources in a pipeline's meta, replacing earlier sources of the same component."""
+    others = [
+        source
+        for source in meta.get("sources") or []
+        if not (isinstance(source, dict) and source.get(COMPONENT) == component)
+    ]
     entries = [{**entry, COMPONENT: component} for entry in describe_sources(terminology)]
     meta["sources"] = [*others, *entries]
     lines = [
@@ -93,10 +76,6 @@ def add_sources(meta: dict[str, Any], terminology: Terminology, component: str) 
             "pass this pipeline on to holders of the licences only."
         )
     meta["notes"] = "\n\n".join(line for line in lines if line)
-
-
-def _belongs(source: Any, component: str) -> bool:
-    return isinstance(source, dict) and source.get(COMPONENT) == component
 
 
 def _strictness(entry: dict[str, str]) -> int:

@@ -1,25 +1,30 @@
-"""Merge several terminologies into one."""
+"""Merge several terminologies into one, joining equal concepts by ids and one-to-one cross-references."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import polars as pl
 
 from ..errors import Errors
 from .builder import count_dangling
-from .codes import make_key
-from .columns import CONCEPT_SCHEMA, NAME_SCHEMA
-from .cross_references import find_links, own_prefixes
+from .codes import Key, equal_prefix, is_cui, make_key
 from .names import unite_names
-from .table import Terminology
+from .readers.lines import MAX_EXAMPLES
+from .table import CONCEPT_SCHEMA, NAME_SCHEMA, SOURCE_SEPARATOR, Concept, Terminology
+
+# The position of a terminology in the list, and the id of one of its concepts.
+Node = tuple[int, str]
+# The ids of a concept and of a concept in another terminology that it refers to.
+Edge = tuple[str, str]
 
 
 def merge(terminologies: Iterable[Terminology], *, cross_references: bool = True) -> Terminology:
     """Merge several terminologies, such as ontologies that refer to each other, into one.
 
-    Concepts with the same id become one, and so do concepts with one-to-one cross-references (see `find_links`). The id
+    Concepts with the same id become one, and so do concepts with one-to-one cross-references. The id
     of a merged concept is a UMLS CUI if there is one, else the id in the first terminology; its other ids become codes.
     Canonical names, definitions and term types are taken from the first terminology that has them; types, codes,
     parents and the sources of a name are united in the order of the list.
@@ -33,8 +38,8 @@ def merge(terminologies: Iterable[Terminology], *, cross_references: bool = True
     inputs = _list_inputs(terminologies)
     if not inputs:
         raise ValueError(Errors.E142)
-    links = find_links(inputs if cross_references else [])
-    owners = links.owners
+    links = _Links()
+    owners = links.find(inputs if cross_references else [])
     concepts = _stack([terminology.concepts for terminology in inputs]).rename({"id": "own_id"})
     concepts = concepts.with_columns(id=_owner(pl.col("own_id"), owners))
     concepts = concepts.sort("id", "place", "own_id", maintain_order=True)
@@ -144,3 +149,169 @@ def _union(terminologies: Sequence[Terminology], key: str) -> dict[str, Any]:
     for terminology in reversed(terminologies):
         together.update(terminology.report.get(key) or {})
     return dict(sorted(together.items()))
+
+
+class _Links:
+    """The cross-references that join concepts of several terminologies, and those that were refused."""
+
+    def __init__(self) -> None:
+        self.used = 0
+        self.used_by_name = 0  # of these, those that are not one to one, and were chosen because the names agree
+        self.refused: Counter[str] = Counter()
+        self.examples: dict[str, list[str]] = defaultdict(list)
+
+    def find(self, terminologies: Sequence[Terminology]) -> dict[str, str]:
+        """Join concepts by cross-references, and return the id of the merged concept for each joined id.
+
+        A concept A of one terminology refers to a concept B of another if A has a code that is the id or a code of B in
+        B's own source. A and B are joined if A refers to no other concept of B's terminology, and no other concept of
+        A's terminology refers to B. A concept with several CUIs refers to several concepts, even if the other
+        terminology has only one of them. Of references by CUI that are not one to one, those between concepts whose
+        names agree join them if these are one to one. Two CUIs, two ids with the same prefix and two concepts of one
+        terminology are never joined. Mutual references are used first, the others in the order of the terminologies
+        and of the concepts' ids.
+        """
+        lookups = [_Lookup(place, terminology) for place, terminology in enumerate(terminologies)]
+        # Whether a reference was chosen by name.
+        directed: dict[tuple[Node, Node], bool] = {}
+        for source in lookups:
+            for target in lookups:
+                if source is not target:
+                    for start, end, is_named in self._choose(source, target):
+                        directed[(source.place, start), (target.place, end)] = is_named
+        pairs = {min((start, end), (end, start)): (end, start) in directed for start, end in directed}
+        joined = _Joined(lookups)
+        for (one, other), _ in sorted(
+            pairs.items(), key=lambda item: (not item[1], item[0][0][0], item[0][1][0], item[0])
+        ):
+            reason = joined.join(one[1], other[1])
+            if reason is None:
+                self.used += 1
+                self.used_by_name += all(directed.get(edge, True) for edge in ((one, other), (other, one)))
+            else:
+                self._refuse(reason, f"{one[1]} - {other[1]}")
+        return joined.owners()
+
+    def describe(self) -> dict[str, Any]:
+        """Describe the links for a report."""
+        examples = {reason: self.examples[reason] for reason in sorted(self.refused)}
+        refused = dict(sorted(self.refused.items()))
+        return {
+            "used": self.used,
+            "used_by_name": self.used_by_name,
+            "refused": refused,
+            "refused_examples": examples,
+        }
+
+    def _refuse(self, reason: str, text: str) -> None:
+        self.refused[reason] += 1
+        if len(self.examples[reason]) < MAX_EXAMPLES:
+            self.examples[reason].append(text)
+
+    def _choose(self, source: _Lookup, target: _Lookup) -> Iterator[tuple[str, str, bool]]:
+        """Choose the references that join two concepts, and say for each whether it was chosen by name."""
+        targets: dict[str, set[str]] = defaultdict(set)
+        sources: dict[str, set[str]] = defaultdict(set)
+        by_cui: set[Edge] = set()
+        # References by anything but one of several CUIs.
+        certain: set[Edge] = set()
+        for start, key in source.codes:
+            for end in target.keys.get(key, ()) if key[0] in target.own else ():
+                sources[end].add(start)
+                # A concept with the same id in both terminologies needs no link.
+                if start == end:
+                    continue
+                targets[start].add(end)
+                if key[0] == "UMLS":
+                    by_cui.add((start, end))
+                if key[0] != "UMLS" or len(source.cuis[start]) == 1:
+                    certain.add((start, end))
+        plain = {(a, b) for a, b in certain if len(targets[a]) == len(sources[b]) == 1}
+        agreeing = {(a, b) for a, b in by_cui - plain if names_agree(source.terminology[a], target.terminology[b])}
+        starts, ends = Counter(a for a, _ in agreeing), Counter(b for _, b in agreeing)
+        named = {(a, b) for a, b in agreeing if starts[a] == ends[b] == 1}
+        for start, end in sorted(plain | named):
+            yield start, end, (start, end) in named
+        for start in sorted(targets.keys() - {start for start, _ in plain | named}):
+            found = sorted(targets[start])
+            rivals = sorted(sources[found[0]] - {start})
+            if len(found) > 1:
+                self._refuse("points_to_several", f"{start} -> {', '.join(found[:5])}")
+            elif rivals:
+                self._refuse("pointed_to_by_several", f"{start} -> {found[0]} (as do: {', '.join(rivals[:5])})")
+            else:
+                cuis = ", ".join(sorted(source.cuis[start])[:5])
+                self._refuse("one_of_several_cuis", f"{start} -> {found[0]} (of: {cuis})")
+
+
+class _Lookup:
+    """One terminology's concepts by the keys that refer to them, and the keys that they refer to."""
+
+    def __init__(self, place: int, terminology: Terminology) -> None:
+        self.place = place
+        self.terminology = terminology
+        self.ids: list[str] = terminology.concepts["id"].to_list()
+        keys = [make_key(concept_id) for concept_id in self.ids]
+        self.own = own_prefixes(keys, terminology.names["source"].unique().to_list())
+        self.keys: dict[Key, set[str]] = defaultdict(set)
+        self.codes: list[tuple[str, Key]] = []
+        self.cuis: dict[str, set[str]] = defaultdict(set)
+        for concept_id, key, codes in zip(self.ids, keys, terminology.concepts["codes"].to_list(), strict=True):
+            if key:
+                self.keys[key].add(concept_id)
+            for other in {make_key(code) for code in codes} - {None, key}:
+                assert other is not None
+                self.codes.append((concept_id, other))
+                if other[0] == "UMLS":
+                    # A CUI other than the concept's id is a cross-reference, even where UMLS is an own source.
+                    self.cuis[concept_id].add(other[1])
+                elif other[0] in self.own:
+                    self.keys[other].add(concept_id)
+
+
+class _Joined:
+    """Disjoint sets of ids of the same concept, joined link by link."""
+
+    def __init__(self, lookups: Sequence[_Lookup]) -> None:
+        # For each id, the ids of its set: those in each terminology (by position), and with each prefix.
+        self._sets: dict[str, dict[int | str, str]] = defaultdict(dict)
+        self._places: dict[str, int] = {}
+        for lookup in lookups:
+            for concept_id in lookup.ids:
+                self._places.setdefault(concept_id, lookup.place)
+                self._sets[concept_id][lookup.place] = concept_id
+                if key := make_key(concept_id):
+                    self._sets[concept_id][key[0]] = concept_id
+
+    def join(self, one: str, other: str) -> str | None:
+        """Join the sets of two ids, or return the reason for not joining them."""
+        mine, others = self._sets[one], self._sets[other]
+        if mine is others:
+            return None
+        clashes = {label for label in mine.keys() & others.keys() if mine[label] != others[label]}
+        if clashes:
+            return "would_join_two_cuis" if "UMLS" in clashes else "would_join_two_ids_of_a_source"
+        mine.update(others)
+        self._sets.update(dict.fromkeys(others.values(), mine))
+        return None
+
+    def owners(self) -> dict[str, str]:
+        """Choose an id for all ids of a set of several: the CUI, else the id from the first terminology."""
+        owners = {}
+        for concept_id, ids in self._sets.items():
+            members = set(ids.values())
+            if len(members) > 1:
+                owners[concept_id] = min(members, key=lambda one: (not is_cui(one), self._places[one], one))
+        return owners
+
+
+def names_agree(one: Concept, other: Concept) -> bool:
+    """Check whether the canonical name of one concept is a name of the other, ignoring case."""
+    names = [{name.casefold() for name in concept.names} for concept in (one, other)]
+    return one.canonical_name.casefold() in names[1] or other.canonical_name.casefold() in names[0]
+
+
+def own_prefixes(keys: Iterable[Key | None], sources: Iterable[str]) -> set[str]:
+    """Collect the normalized prefixes of the sources that contribute ids (by their keys) or names to a terminology."""
+    named = {equal_prefix(part) for joined in sources for part in joined.split(SOURCE_SEPARATOR)}
+    return named | {key[0] for key in keys if key}

@@ -8,18 +8,14 @@ import numpy as np
 import polars as pl
 
 from ..text import normalize_name
-from .columns import NAME_KEY, SOURCE_SEPARATOR
+from .table import NAME_KEY, SOURCE_SEPARATOR
 
 # Only texts with such a character or two spaces in a row can change: below U+0300, all others are in normal form C.
 _MAY_CHANGE = r"[^\x20-\x7e\u00a1-\u00ac\u00ae-\u02ff]|  |^ | $"
 
 
 def normalize_names(names: pl.Series) -> pl.Series:
-    """Normalize many names at once.
-
-    names (pl.Series): The names.
-    RETURNS (pl.Series): What `normalize_name` returns for each.
-    """
+    """Normalize many names at once."""
     distinct = names.filter(names.str.contains(_MAY_CHANGE)).unique()
     normal = {name: normalize_name(name) for name in distinct.to_list()}
     changed = {name: new for name, new in normal.items() if name != new}
@@ -27,13 +23,7 @@ def normalize_names(names: pl.Series) -> pl.Series:
 
 
 def list_distinct_names(names: pl.DataFrame, *, lower_case: bool = True) -> pl.DataFrame:
-    """List the distinct names of each concept, whatever their language.
-
-    names (pl.DataFrame): The names of a terminology, sorted by concept.
-    lower_case (bool): Lower-case them first.
-    RETURNS (pl.DataFrame): The columns `concept` (row) and `name`, sorted by both, so that the order of reading has no
-        effect.
-    """
+    """List the distinct names of each concept, whatever their language."""
     name = pl.col("name").str.to_lowercase() if lower_case else pl.col("name")
     # Names are sorted by concept already, so that sorting them is faster than hashing them.
     listed = names.select("concept", name).sort("concept", "name")
@@ -42,11 +32,7 @@ def list_distinct_names(names: pl.DataFrame, *, lower_case: bool = True) -> pl.D
 
 
 def find_repeated(rows: pl.DataFrame) -> np.ndarray:
-    """Find the rows that may occur several times, by their hashes.
-
-    rows (pl.DataFrame): Any table.
-    RETURNS (np.ndarray): True for all repeated rows, and for few others; shape (rows,), bool.
-    """
+    """Find the rows that may occur several times, by their hashes."""
     # A table of about four places for each row is filled with rows: where another one stands, two share a place. This
     # is several times as fast as sorting hashes.
     bits = max(8, (4 * rows.height).bit_length())
@@ -66,10 +52,6 @@ def unite_names(names: pl.DataFrame, key: Sequence[str] = NAME_KEY) -> pl.DataFr
     Sources are joined by "|", in the order of the rows, each once and without empty ones. A name that all its rows
     give the same source keeps this source as it is. A name is preferred if any of its rows is. All other columns are
     those of the first row.
-
-    names (pl.DataFrame): With the columns of the key, `source` and `preferred`, and any others.
-    key (Sequence[str]): The columns that make a name distinct.
-    RETURNS (pl.DataFrame): The same columns, in the order of each name's first row.
     """
     rows, groups = _group_repeated(names.select(key))
     if not len(rows):

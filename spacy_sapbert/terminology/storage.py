@@ -1,123 +1,271 @@
-"""Save tables as uncompressed Arrow files that are memory-mapped on load and checked before use."""
+"""Save tables as files that are mapped into memory on load and checked before use.
 
+A file holds the buffers of a table's columns in Arrow's layout, one behind another. polars takes them by Arrow's C
+data interface: without a copy, and without its threads, which a forked process lacks. Its own readers of files copy,
+and in a forked process they wait forever.
+"""
+
+from __future__ import annotations
+
+import ctypes
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 
 from ..errors import Errors
 from ..files import fill_folder, read_manifest, write_manifest
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 MANIFEST = "terminology.json"
+HEADER = b"Buffers of a table; the manifest has their sizes."
+# Arrow advises to align buffers like this.
+ALIGNMENT = 64
+# The texts of a column are seen as overlapping buffers, each beginning so many bytes behind the last one, because a
+# text's place in a buffer has 31 bits.
+STEP = 1 << 30
+LONGEST = (1 << 31) - 1
+# Texts of at most so many bytes stand in the views themselves.
+INLINE = 12
+# Rows whose texts are copied at a time.
+PIECE = 1 << 16
+# Arrow's names of types, its names of columns (none), and its flag of columns with missing values.
+TYPES = {pl.String(): b"vu", pl.UInt32(): b"I", pl.Boolean(): b"b", pl.List(pl.String()): b"+L"}
+FORMATS = {kind: ctypes.create_string_buffer(name) for kind, name in TYPES.items()}
+NAME = ctypes.create_string_buffer(b"")
+NULLABLE = 2
 
-Tables = Mapping[str, pl.DataFrame]
+
+class Layout(NamedTuple):
+    """What a file of a table holds: the number of rows, and the sizes of the buffers in bytes."""
+
+    rows: int
+    sizes: list[int]
 
 
 def table_digest(frame: pl.DataFrame) -> str:
-    """Hash a table as saved.
+    """Hash a table as saved."""
+    return _write_table(frame, None)[0]
 
-    frame (pl.DataFrame): The table.
-    RETURNS (str): The SHA-256 of the file that `save_folder` writes, hexadecimal.
+
+def save_folder(
+    folder: Path, tables: Mapping[str, pl.DataFrame], describe: Callable[[dict[str, str]], dict[str, Any]]
+) -> None:
+    """Write tables and their manifest into a folder, where other files stay. `describe` makes further entries of the
+    manifest from the digest of each table.
     """
-    return _write_table(frame, None)
-
-
-def save_folder(folder: Path, tables: Tables, describe: Callable[[dict[str, str]], dict[str, Any]]) -> None:
-    """Write tables and their manifest into a folder. Other files in it stay.
-
-    folder (Path): The folder, created if missing.
-    tables (Tables): The tables by file name.
-    describe (Callable[[dict[str, str]], dict[str, Any]]): Returns further entries of the manifest, as plain JSON data,
-        from the digest of each table.
-    """
-    digests = {}
+    digests, layouts = {}, {}
     with fill_folder(folder, last=MANIFEST) as temporary:
         for name, frame in tables.items():
             with (temporary / name).open("wb") as file:
-                digests[name] = _write_table(frame, file)
-        write_manifest(temporary / MANIFEST, FORMAT_VERSION, describe(digests), hashes=digests)
+                digests[name], layouts[name] = _write_table(frame, file)
+        data = {**describe(digests), "layouts": {name: layout._asdict() for name, layout in layouts.items()}}
+        write_manifest(temporary / MANIFEST, FORMAT_VERSION, data, hashes=digests)
 
 
 def load_folder(
-    folder: Path, names: tuple[str, ...], *, memory_map: bool = True
+    folder: Path, schemas: Mapping[str, pl.Schema], *, memory_map: bool = True
 ) -> tuple[dict[str, pl.DataFrame], dict[str, Any]]:
-    """Load the tables of a folder after checking their hashes.
-
-    folder (Path): A folder written by `save_folder`.
-    names (tuple[str, ...]): The file names of its tables.
-    memory_map (bool): Whether to map the files into memory instead of reading them.
-    RETURNS (tuple[dict[str, pl.DataFrame], dict[str, Any]]): The tables by file name, and the manifest.
-    RAISES (OSError): If a file is missing, damaged or of another format version.
-    """
+    """Load the tables of a folder after checking their hashes, and the manifest."""
     manifest = read_manifest(folder / MANIFEST, FORMAT_VERSION)
     tables = {}
-    for name in names:
+    for name, schema in schemas.items():
         if name not in manifest["files"]:
             raise FileNotFoundError(Errors.E503.format(path=folder / name))
         path = folder / name
-        buffer = pa.memory_map(str(path)).read_buffer() if memory_map else pa.py_buffer(path.read_bytes())
-        # Unlike pl.read_ipc, this does not copy the mapped table.
-        frame = pl.from_arrow(pa.ipc.open_file(buffer).read_all())
-        assert isinstance(frame, pl.DataFrame)
-        tables[name] = frame
+        data = np.memmap(path, mode="r") if memory_map else np.fromfile(path, dtype=np.uint8)
+        tables[name] = _make_table(data, Layout(**manifest["layouts"][name]), schema)
     return tables, manifest
 
 
-def _write_table(frame: pl.DataFrame, file: BinaryIO | None) -> str:
+def _write_table(frame: pl.DataFrame, file: BinaryIO | None) -> tuple[str, Layout]:
     """Write a table to a file, if one is given, and return the SHA-256 of its bytes."""
-    table = _canonical(frame)
-    sink = _HashingSink(file)
-    with pa.ipc.new_file(pa.PythonFile(sink, mode="w"), table.schema) as writer:
-        # One record batch, so that a loaded column is one piece of memory.
-        writer.write_table(table, max_chunksize=max(1, table.num_rows))
-    return sink.hash.hexdigest()
+    digest = hashlib.sha256()
+    sizes = []
+    columns = chain.from_iterable(_list_buffers(column) for column in frame.iter_columns())
+    for buffer in chain([np.frombuffer(HEADER, dtype=np.uint8)], columns):
+        sizes.append(buffer.nbytes)
+        for part in (buffer.reshape(-1).view(np.uint8).data, bytes(-buffer.nbytes % ALIGNMENT)):
+            digest.update(part)
+            if file is not None:
+                file.write(part)
+    return digest.hexdigest(), Layout(frame.height, sizes[1:])
 
 
-def _canonical(frame: pl.DataFrame) -> pa.Table:
-    """Lay out a table so that its bytes depend only on its content, and polars can map it without copying.
-
-    The string views of polars point into the buffers that the strings were read into. Converting them to plain offsets
-    and back gives the same bytes for the same strings.
-    """
-    table = frame.to_arrow(compat_level=pl.CompatLevel.oldest()).combine_chunks()
-    for column, values in enumerate(table.columns):
-        if values.null_count or not pa.types.is_large_string(values.type):
-            # Bitmaps may end in padding bits of any value, and the lists of a filtered table keep the values of removed
-            # rows. Taking every value makes new buffers without either.
-            taken = values.take(pa.array(np.arange(len(values))))
-            table = table.set_column(column, table.schema.field(column), taken)
-    schema = pa.schema([(field.name, _view_type(field.type)) for field in table.schema])
-    return table.cast(schema)
+def _make_table(data: np.ndarray, layout: Layout, schema: pl.Schema) -> pl.DataFrame:
+    """Make a table of a file's content, which stays where it is."""
+    ends = np.cumsum([-(-size // ALIGNMENT) * ALIGNMENT for size in [len(HEADER), *layout.sizes]])
+    buffers = (data[end : end + size] for end, size in zip(ends.tolist(), layout.sizes, strict=False))
+    return pl.DataFrame([_make_column(name, kind, layout.rows, buffers) for name, kind in schema.items()])
 
 
-def _view_type(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_large_string(kind):
-        return pa.string_view()
-    if pa.types.is_large_list(kind):
-        return pa.large_list(pa.field("item", _view_type(kind.value_type)))
-    return kind
+_Release = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
-class _HashingSink:
-    """A writable file that hashes data and passes them on to another file, if one is given."""
+def _structure(fields: str) -> Any:
+    """Make a structure of Arrow's C data interface. All of its fields are numbers or addresses."""
+    return type("_Structure", (ctypes.Structure,), {"_fields_": [(name, ctypes.c_int64) for name in fields.split()]})
 
-    closed = False
 
-    def __init__(self, file: BinaryIO | None) -> None:
-        self.hash = hashlib.sha256()
-        self.file = file
+_ArrowSchema = _structure("format name metadata flags n_children children dictionary release private_data")
+_ArrowArray = _structure(
+    "length null_count offset n_buffers n_children buffers children dictionary release private_data"
+)
+_ArrowStream = _structure("get_schema get_next get_last_error release private_data")
+_GetNext = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
 
-    def write(self, data: Any) -> int:
-        """Hash data and pass them on."""
-        self.hash.update(data)
-        if self.file is not None:
-            self.file.write(data)
-        return len(data)
 
-    def flush(self) -> None:
-        """Do nothing. The caller flushes the file."""
+class _Column:
+    """A column that polars can take: `pl.Series(column)`."""
+
+    # What polars reads must stay. It calls `_release` when it is done.
+    read: dict[int, _Column] = {}
+
+    def __init__(
+        self, kind: pl.DataType, rows: int, buffers: list[np.ndarray | None], child: _Column | None = None
+    ) -> None:
+        self.child = child
+        self.buffers = buffers
+        self.addresses = np.array([0 if b is None else b.ctypes.data for b in buffers], dtype=np.int64)
+        self.schema = _ArrowSchema(format=ctypes.addressof(FORMATS[kind]), name=ctypes.addressof(NAME), flags=NULLABLE)
+        # A null count of -1 is an unknown one.
+        n_nulls = 0 if buffers[0] is None else -1
+        address = self.addresses.ctypes.data
+        self.array = _ArrowArray(length=rows, null_count=n_nulls, n_buffers=len(buffers), buffers=address)
+        if child is not None:
+            self.children = np.array([ctypes.addressof(of) for of in (child.schema, child.array)], dtype=np.int64)
+            self.schema.n_children = self.array.n_children = 1
+            self.schema.children = self.children.ctypes.data
+            self.array.children = self.children[1:].ctypes.data
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
+        self.read[id(self)] = self
+        self.array.private_data = id(self)
+        self.array.release = ctypes.cast(_release, ctypes.c_void_p).value
+        make = ctypes.pythonapi.PyCapsule_New
+        make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+        schema, array = ctypes.addressof(self.schema), ctypes.addressof(self.array)
+        return make(schema, b"arrow_schema", None), make(array, b"arrow_array", None)
+
+
+def _make_release(read: dict[int, _Column], array_type: Any) -> Any:
+    def release(address: int) -> None:
+        array = array_type.from_address(address)
+        read.pop(array.private_data, None)
+        array.release = 0
+
+    made = _Release(release)
+    # polars may call it when this module is gone already, at the end of the process.
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(made))
+    return made
+
+
+_release = _make_release(_Column.read, _ArrowArray)
+
+
+def _make_column(name: str, kind: pl.DataType, rows: int, buffers: Iterator[np.ndarray]) -> pl.Series:
+    return pl.Series(_read_column(kind, rows, buffers)).alias(name)
+
+
+def _read_column(kind: pl.DataType, rows: int, buffers: Iterator[np.ndarray]) -> _Column:
+    """Take the next buffers for a column."""
+    if isinstance(kind, pl.List):
+        offsets = next(buffers)
+        n_values = int(offsets.view(np.int64)[-1])
+        return _Column(kind, rows, [None, offsets], _read_column(pl.String(), n_values, buffers))
+    if not isinstance(kind, pl.String):
+        return _Column(kind, rows, [None, next(buffers)])
+    is_there, views, text = next(buffers), next(buffers), next(buffers)
+    texts = [text[start : start + LONGEST] for start in range(0, len(text), STEP)]
+    lengths = np.array([len(part) for part in texts], dtype=np.int64)
+    return _Column(kind, rows, [is_there if len(is_there) else None, views, *texts, lengths])
+
+
+def _list_buffers(column: pl.Series) -> list[np.ndarray]:
+    """List the buffers of a column to be saved. They depend on its values only, not on how it lies in memory."""
+    capsule = column.rechunk().__arrow_c_stream__()
+    find = ctypes.pythonapi.PyCapsule_GetPointer
+    find.restype, find.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    address = find(capsule, b"arrow_array_stream")
+    array = _ArrowArray()
+    code = _GetNext(_ArrowStream.from_address(address).get_next)(address, ctypes.addressof(array))
+    assert code == 0, f"polars does not export the column {column.name}: code {code}"
+    try:
+        return _copy_buffers(column.dtype, array, 0, array.length)
+    finally:
+        if array.release:
+            _Release(array.release)(ctypes.addressof(array))
+
+
+def _copy_buffers(kind: pl.DataType, array: Any, start: int, end: int) -> list[np.ndarray]:
+    """Copy the rows from `start` to `end` of an exported column."""
+    first, last = array.offset + start, array.offset + end
+    # A column without rows need not have buffers.
+    bits, values = _at(array.buffers, np.int64, 0, 2).tolist() if array.buffers else (0, 0)
+    if isinstance(kind, pl.Boolean):
+        return [np.packbits(_bits(values, first, last), bitorder="little")]
+    if isinstance(kind, pl.UInt32):
+        return [_at(values, np.uint32, first, last).copy()]
+    if isinstance(kind, pl.List):
+        offsets, child = np.zeros(1, dtype=np.int64), _ArrowArray()
+        if last > first:
+            offsets = _at(values, np.int64, first, last + 1)
+            child = _ArrowArray.from_address(int(_at(array.children, np.int64, 0, 1)[0]))
+        return [offsets - offsets[0], *_copy_buffers(pl.String(), child, int(offsets[0]), int(offsets[-1]))]
+    views = _at(values, np.uint32, 4 * first, 4 * last).reshape(-1, 4).copy()
+    is_there = np.ones(last - first, dtype=bool) if not bits else _bits(bits, first, last)
+    # What stands at a missing value is left to chance.
+    views[~is_there] = 0
+    text = _copy_texts(views, array)
+    return [np.packbits(is_there[: 0 if is_there.all() else None], bitorder="little"), views, text]
+
+
+def _copy_texts(views: np.ndarray, array: Any) -> np.ndarray:
+    """Copy the texts that are too long for their views into one piece, in order, and let the views point to it."""
+    rows = np.flatnonzero(views[:, 0] > INLINE)
+    lengths = views[rows, 0].astype(np.int64)
+    starts = np.cumsum(lengths) - lengths
+    text = np.empty(int(lengths.sum()), dtype=np.uint8)
+    sources, places = views[rows, 2], views[rows, 3].astype(np.int64)
+    order = np.argsort(sources, kind="stable")
+    addresses = _at(array.buffers, np.int64, 2, array.n_buffers) if len(rows) else np.zeros(0, dtype=np.int64)
+    for source in np.unique(sources).tolist():
+        left, right = np.searchsorted(sources, [source, source + 1], sorter=order).tolist()
+        # The last buffer has the sizes of those before.
+        size = int(_at(int(addresses[-1]), np.int64, source, source + 1)[0])
+        data = _at(int(addresses[source]), np.uint8, 0, size)
+        for piece in np.split(order[left:right], range(PIECE, right - left, PIECE)):
+            n, to, of = lengths[piece], starts[piece], places[piece]
+            steps = np.cumsum(n) - n
+            if np.array_equal(to - to[0], steps) and np.array_equal(of - of[0], steps):
+                text[to[0] : to[0] + n.sum()] = data[of[0] : of[0] + n.sum()]
+                continue
+            steps = np.arange(n.sum()) - np.repeat(steps, n)
+            text[np.repeat(to, n) + steps] = data[np.repeat(of, n) + steps]
+    views[rows, 2], views[rows, 3] = starts // STEP, starts % STEP
+    return text
+
+
+def _at(address: int, kind: type[np.generic], start: int, end: int) -> np.ndarray:
+    """Look at the values from `start` to `end` at an address, as long as they are there."""
+    if end <= start:
+        return np.zeros(0, dtype=kind)
+    size = np.dtype(kind).itemsize
+    memory = (ctypes.c_char * ((end - start) * size)).from_address(address + start * size)
+    values: np.ndarray = np.frombuffer(memoryview(memory), dtype=kind)
+    return values
+
+
+def _bits(address: int, start: int, end: int) -> np.ndarray:
+    values = np.unpackbits(_at(address, np.uint8, start // 8, -(-end // 8)), bitorder="little").astype(bool)
+    return values[start % 8 :][: end - start]
+
+
+def make_lists(values: pl.Series, lengths: np.ndarray) -> pl.Series:
+    """Make a column of lists: the first `lengths[0]` values, and so on."""
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    return _make_column(values.name, pl.List(pl.String()), len(lengths), iter([offsets, *_list_buffers(values)]))

@@ -6,7 +6,7 @@ import json
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
@@ -15,12 +15,55 @@ import polars as pl
 
 from ..errors import Errors
 from ..files import pack_with, unpack_with
-from .columns import check_tables
 from .storage import load_folder, save_folder, table_digest
 
-CONCEPTS_FILE = "concepts.arrow"
-NAMES_FILE = "names.arrow"
-FILES = (CONCEPTS_FILE, NAMES_FILE)
+CONCEPT_SCHEMA = pl.Schema(
+    {
+        "id": pl.String(),
+        "canonical_name": pl.String(),
+        "types": pl.List(pl.String()),
+        "definition": pl.String(),
+        "codes": pl.List(pl.String()),
+        "parents": pl.List(pl.String()),
+    }
+)
+# Language, source and term type are plain strings: Categorical and Enum columns are not mapped from a file
+# without a copy, and an Enum refuses comparison with a value that it does not hold.
+NAME_SCHEMA = pl.Schema(
+    {
+        "name": pl.String(),
+        "concept": pl.UInt32(),
+        "language": pl.String(),
+        "source": pl.String(),
+        "term_type": pl.String(),
+        "preferred": pl.Boolean(),
+    }
+)
+# The key of a name: a concept has each name once in each language.
+NAME_KEY = ("concept", "name", "language")
+# Separates the sources of a name. No abbreviation of a source contains it.
+SOURCE_SEPARATOR = "|"
+CONCEPTS_FILE = "concepts.bin"
+NAMES_FILE = "names.bin"
+FILES = {CONCEPTS_FILE: CONCEPT_SCHEMA, NAMES_FILE: NAME_SCHEMA}
+# Descriptions of counts whose key in a report is not a description.
+_REASONS = {
+    "language": "names in other languages",
+    "source": "names of other sources",
+    "term_type": "names of other term types",
+    "semantic_type": "names of other semantic types",
+    "suppressed": "suppressed names",
+    "restriction_level": "names of restricted sources",
+    "bad_id": "names with an invalid concept id",
+    "empty_name": "empty names",
+    "malformed": "malformed records",
+}
+# Why terms keep their own id, by the count in the report of an OBO file.
+_OWN_IDS = {
+    "own_no_xref": "without a reference",
+    "own_several_xrefs": "with several",
+    "own_shared_xref": "with one that other terms have too",
+}
 Default = TypeVar("Default")
 
 
@@ -41,13 +84,7 @@ class Terminology:
     """Concepts and their names, memory-mapped when loaded from disk."""
 
     def __init__(self, concepts: pl.DataFrame, names: pl.DataFrame, *, report: dict[str, Any] | None = None) -> None:
-        """Make a terminology of two consistent tables. To make it from records, use `TerminologyBuilder`.
-
-        concepts (pl.DataFrame): The concepts, sorted by id, with the columns of `CONCEPT_SCHEMA`.
-        names (pl.DataFrame): The names, sorted by concept row, with the columns of `NAME_SCHEMA`.
-        report (dict[str, Any] | None): The report of the reader, as plain JSON data.
-        RAISES (ValueError): If the tables are inconsistent.
-        """
+        """Make a terminology of two consistent tables. To make it from records, use `TerminologyBuilder`."""
         check_tables(concepts, names)
         self._concepts = concepts.rechunk()
         self._names = names.rechunk()
@@ -248,7 +285,7 @@ class Terminology:
     @classmethod
     def _from_saved(cls, tables: dict[str, pl.DataFrame], manifest: dict[str, Any]) -> "Terminology":
         terminology = cls(tables[CONCEPTS_FILE], tables[NAMES_FILE], report=manifest["report"])
-        # Not recomputed, because another version of pyarrow may lay out tables differently.
+        # Known, and slow to compute.
         terminology.__dict__["fingerprint"] = manifest["fingerprint"]
         return terminology
 
@@ -272,4 +309,60 @@ def _combine(digests: dict[str, str]) -> str:
     return hashlib.sha256((digests[CONCEPTS_FILE] + digests[NAMES_FILE]).encode("ascii")).hexdigest()
 
 
+def check_tables(concepts: pl.DataFrame, names: pl.DataFrame) -> None:
+    """Refuse inconsistent tables, which would silently give wrong results."""
+    for frame, schema, what in ((concepts, CONCEPT_SCHEMA, "concepts"), (names, NAME_SCHEMA, "names")):
+        if frame.schema != schema:
+            raise ValueError(Errors.E115.format(reason=f"the columns of {what} are {dict(frame.schema)}"))
+        nulls = [c for c in frame.columns if c != "definition" and frame[c].null_count()]
+        if nulls:
+            raise ValueError(Errors.E115.format(reason=f"{what} have missing values in {', '.join(nulls)}"))
+    ids = concepts["id"]
+    if not (ids.slice(1) > ids.slice(0, max(0, len(ids) - 1))).all():
+        raise ValueError(Errors.E115.format(reason="concepts are not sorted by id, or ids repeat"))
+    rows = names["concept"]
+    if not rows.is_sorted() or (len(rows) and rows[-1] >= len(ids)):
+        raise ValueError(Errors.E115.format(reason="names are not sorted by concept row, or the concept is missing"))
+
+
 TerminologyReader = Callable[[], Terminology]
+
+
+def make_saved_reader(path: str) -> TerminologyReader:
+    """Make a reader of a saved terminology, for use in a config. It loads the folder when it is called."""
+    return partial(read_saved, path)
+
+
+def read_saved(path: str) -> Terminology:
+    """Load a saved terminology by mapping its files into memory.
+
+    path (str): A folder written by `Terminology.to_disk`.
+    RETURNS (Terminology): The terminology.
+    RAISES (OSError): If a file is missing, damaged or of another format version.
+    """
+    return Terminology.from_disk(path)
+
+
+def summarize(terminology: Terminology) -> str:
+    """Summarize a terminology and its reader's report."""
+    dropped = terminology.report.get("dropped", {})
+    parts = [f"{n:,} {_REASONS.get(reason, reason.replace('_', ' '))}" for reason, n in dropped.items() if n]
+    size = f"{len(terminology):,} concepts with {terminology.n_names:,} names"
+    ids = _summarize_ids(terminology.report)
+    normalized = terminology.report.get("normalized_names", 0)
+    if normalized:
+        ids.append(f"{normalized:,} names normalized")
+    return "; ".join([size, *ids, *([f"dropped: {', '.join(parts)}"] if parts else [])])
+
+
+def _summarize_ids(report: dict[str, Any]) -> list[str]:
+    """Say how many terms of an ontology have a cross-reference as id, and why the others have not."""
+    ids: dict[str, int] = report.get("ids", {})
+    if not ids:
+        return []
+    from_xref, own = (sum(n for key, n in ids.items() if key.startswith(start)) for start in ("from_", "own_"))
+    reasons = ", ".join(f"{ids[key]:,} {reason}" for key, reason in _OWN_IDS.items() if ids[key])
+    prefix = report["id_prefix"].removesuffix(":")
+    return [
+        f"{from_xref:,} ids are references to {prefix}, {own:,} the terms' own" + (f" ({reasons})" if reasons else "")
+    ]

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from spacy_sapbert.terminology.columns import NAME_KEY, NAME_SCHEMA
 from spacy_sapbert.terminology.names import unite_names
+from spacy_sapbert.terminology.table import NAME_KEY, NAME_SCHEMA
 
 ROWS = st.lists(
     st.tuples(

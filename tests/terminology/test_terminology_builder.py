@@ -5,7 +5,7 @@ import random
 import pytest
 
 from spacy_sapbert.terminology import Concept, TerminologyBuilder
-from spacy_sapbert.terminology.summary import summarize
+from spacy_sapbert.terminology.table import summarize
 
 
 def test_concept_has_everything_that_was_added():

@@ -1,6 +1,7 @@
 """Saving and loading: nothing is lost, nothing damaged is loaded, nothing is copied."""
 
 import json
+import os
 import random
 import shutil
 import subprocess
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from spacy_sapbert.terminology import Terminology, TerminologyBuilder
+from spacy_sapbert.terminology import Terminology, TerminologyBuilder, storage
 from spacy_sapbert.terminology.table import FILES
 
 text = st.text(st.characters(exclude_categories=("Cs",)), max_size=30)
@@ -41,7 +42,7 @@ def terminology():
     return build(concepts)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(concept, max_size=8))
 def test_round_trips_lose_nothing(tmp_path, concepts):
     terminology = build(concepts)
@@ -66,6 +67,41 @@ def test_same_input_gives_same_bytes(tmp_path, terminology):
     Terminology(terminology.concepts, joined, report=terminology.report).to_disk(tmp_path / "c")
     for name in (*FILES, "terminology.json"):
         assert len({(tmp_path / folder / name).read_bytes() for folder in "abc"}) == 1, name
+
+
+def test_long_columns_are_seen_as_several_buffers(tmp_path, terminology, monkeypatch):
+    monkeypatch.setattr(storage, "STEP", 100)
+    monkeypatch.setattr(storage, "LONGEST", 200)
+    monkeypatch.setattr(storage, "PIECE", 7)
+    terminology.to_disk(tmp_path / "a")
+    loaded = Terminology.from_disk(tmp_path / "a")
+    assert loaded.names.rows() == terminology.names.rows()
+    # From several buffers, and of some of the rows, to one again.
+    part = Terminology(loaded.concepts, loaded.names.filter(loaded.names["concept"] > 5))
+    monkeypatch.undo()
+    part.to_disk(tmp_path / "b")
+    assert Terminology.from_disk(tmp_path / "b").names.rows() == part.names.rows()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no forks")
+def test_a_forked_process_loads_and_saves_after_its_parent_has_used_polars(tmp_path, terminology):
+    terminology.to_disk(tmp_path / "saved")
+    script = """
+import os, signal, sys
+import polars as pl
+from spacy_sapbert.terminology import Terminology
+terminology = Terminology.from_disk(sys.argv[1])
+terminology.names.lazy().group_by("concept").agg(pl.col("name").str.len_bytes().sum()).collect()
+if not os.fork():
+    signal.alarm(20)
+    loaded = Terminology.from_disk(sys.argv[1])
+    loaded.to_disk(sys.argv[1] + "_again")
+    same = Terminology.from_bytes(loaded.to_bytes())["C7"] == terminology["C7"] == loaded["C7"]
+    os._exit(0 if same else 1)
+sys.exit(os.waitstatus_to_exitcode(os.wait()[1]))
+"""
+    subprocess.run([sys.executable, "-c", script, str(tmp_path / "saved")], check=True, timeout=60)
+    assert Terminology.from_disk(tmp_path / "saved_again") == terminology
 
 
 def test_saving_over_the_mapped_folder(tmp_path, terminology):
@@ -151,8 +187,8 @@ def test_damaged_bytes_are_never_loaded(terminology):
 def test_mixed_folders_and_other_versions_are_refused(tmp_path, terminology):
     terminology.to_disk(tmp_path / "a")
     build([]).to_disk(tmp_path / "b")
-    shutil.copy(tmp_path / "b" / "names.arrow", tmp_path / "a" / "names.arrow")
-    with pytest.raises(OSError, match="E504.*names.arrow"):
+    shutil.copy(tmp_path / "b" / "names.bin", tmp_path / "a" / "names.bin")
+    with pytest.raises(OSError, match="E504.*names.bin"):
         Terminology.from_disk(tmp_path / "a")
     manifest = json.loads((tmp_path / "b" / "terminology.json").read_text())
     (tmp_path / "b" / "terminology.json").write_text(json.dumps({**manifest, "format": 99}))

@@ -23,6 +23,7 @@ COMMANDS = {
     "languages": ("language-split", "languages"),
     "measures": ("measure", "sweep"),
     "probes": ("opposites",),
+    "release": ("write-rrf", "diff-releases"),
     "runs": ("train", "settings", "export", "curves"),
     "selection": ("select",),
 }

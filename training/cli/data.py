@@ -11,10 +11,8 @@ import typer
 
 from spacy_sapbert.progress import show_phase
 from spacy_sapbert.terminology import read_rrf
-from spacy_sapbert.terminology.readers.checksums import verify
-from spacy_sapbert.terminology.rrf.columns import DESCRIPTIONS
-from spacy_sapbert.terminology.rrf.folder import RrfFolder
-from spacy_sapbert.terminology.rrf.report import format_report
+from spacy_sapbert.terminology.readers.lines import verify
+from spacy_sapbert.terminology.readers.rrf_lines import RrfFolder
 
 from ..data.mention_pairs import write_finetuning_pairs
 from ..data.pairs_text import check_text_path
@@ -22,6 +20,7 @@ from ..data.synonym_pairs import LIMIT
 from ..data.translation_pairs import write_parallel_pairs
 from ..data.triples import write_triples
 from ..errors import Errors
+from ..release.rrf import DESCRIPTIONS
 from .application import (
     CASED_OPTION,
     ERRORS_OPTION,
@@ -32,7 +31,7 @@ from .application import (
     parse_list,
     require_files,
 )
-from .pair_files import write_names_and_pairs, write_pair_files
+from .pair_files import PUBLISHED, write_names_and_pairs, write_pair_files
 
 REPORT_JSON, REPORT_MARKDOWN = "report.json", "report.md"
 
@@ -60,6 +59,47 @@ def write_report(report: dict[str, Any], output: Path, verified: int) -> None:
     typer.echo(text)
     if verified:
         typer.echo(f"{verified} of {len(report['files'])} files agree with the list of checksums.")
+
+
+def format_report(report: dict[str, Any]) -> str:
+    """Format the report of a release as tables in Markdown.
+
+    report (dict[str, Any]): The report of a terminology read from a release.
+    RETURNS (str): The tables.
+    """
+    kept, read = report["kept"], report["read"]
+    given = report.get("tradenames")
+    tradenames = "{links:,} links gave {names:,} names to {concepts:,} concepts".format(**given) if given else "off"
+    unknown = ", ".join(f"{n:,} of {file}" for file, n in report["unknown_concepts"].items())
+    parts = [
+        f"{kept['concepts']:,} concepts with {kept['names']:,} names (distinct by concept and language), from "
+        f"{kept['atoms']:,} of {read['MRCONSO']:,} atoms.",
+        _format_table("file", ("rows",), {file: {"rows": n} for file, n in read.items()}),
+        _format_table("dropped", ("rows",), {reason: {"rows": n} for reason, n in report["dropped"].items() if n}),
+        _format_table("put right", ("lines",), {slip: {"lines": n} for slip, n in report["repaired"].items()}),
+        *(
+            _format_table(title, ("rows", "kept"), report[key])
+            for title, key in (("source", "by_source"), ("language", "by_language"), ("term type", "by_term_type"))
+        ),
+        _format_table(
+            "names", ("concepts",), {label: {"concepts": n} for label, n in report["names_per_concept"].items()}
+        ),
+        f"Names normalized (white space, invisible characters, Unicode form): {report['normalized_names']:,}.",
+        f"Homonyms: {report['homonyms']['names']:,} names that {report['homonyms']['concepts']:,} concepts share.",
+        f"Tradenames: {tradenames}. Rows about concepts that MRCONSO does not have: {unknown}.",
+        f"For comparison, UMLS 2020AA, English, as published: {PUBLISHED['names']:,} names.",
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _format_table(title: str, columns: tuple[str, ...], rows: dict[str, dict[str, int]]) -> str:
+    if not rows:
+        return ""
+    lines = [f"| {title} | {' | '.join(columns)} |", f"| --- |{' ---: |' * len(columns)}"]
+    lines += [
+        f"| {label or '(none)'} | {' | '.join(f'{n[column]:,}' for column in columns)} |" for label, n in rows.items()
+    ]
+    return "\n".join(lines)
 
 
 @app.command()

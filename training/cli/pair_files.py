@@ -10,11 +10,13 @@ import typer
 
 from spacy_sapbert.progress import show_phase
 from spacy_sapbert.terminology import Terminology
-from spacy_sapbert.terminology.rrf.report import PUBLISHED
 
 from ..data.pairs import save_pairs
 from ..data.pairs_text import write_pairs_text
 from ..data.synonym_pairs import make_pairs
+
+# Published for UMLS 2020AA: SapBERT (Liu et al., NAACL 2021), section 2.1.
+PUBLISHED = {"names": 9_712_959, "pairs": 11_792_953}
 
 
 def write_pair_files(terminology: Terminology, output: Path, text: str, **settings: Any) -> None:

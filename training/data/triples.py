@@ -13,11 +13,9 @@ import polars as pl
 from spacy_sapbert.progress import show_phase
 from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.licences import list_sources
-from spacy_sapbert.terminology.readers.checksums import verify
-from spacy_sapbert.terminology.rrf.concepts import read_retired, remap
-from spacy_sapbert.terminology.rrf.folder import RrfFolder
-from spacy_sapbert.terminology.rrf.sources import SourceFilter, read_sources
-from spacy_sapbert.terminology.rrf.tables import find_rows
+from spacy_sapbert.terminology.readers.lines import verify
+from spacy_sapbert.terminology.readers.rrf_lines import RrfFolder
+from spacy_sapbert.terminology.readers.rrf_tables import SourceFilter, find_rows, read_retired, read_sources, remap
 from spacy_sapbert.types import OnMalformed
 
 from ..errors import Errors

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from spacy_sapbert.terminology import Terminology
-from spacy_sapbert.terminology.columns import SOURCE_SEPARATOR
+from spacy_sapbert.terminology.table import SOURCE_SEPARATOR
 
 from ..errors import Errors
 

@@ -10,7 +10,7 @@ from wasabi import msg, table
 
 from spacy_sapbert.files import hash_file
 from spacy_sapbert.terminology import Terminology, read_obo, read_obo_relations
-from spacy_sapbert.terminology.summary import summarize
+from spacy_sapbert.terminology.table import summarize
 
 
 def main(ontologies: Path, assets: Path, output: Path) -> None:

@@ -8,7 +8,8 @@ import srsly
 import typer
 from wasabi import msg, table
 
-from spacy_sapbert.terminology import Relation, Terminology, write_rrf
+from spacy_sapbert.terminology import Terminology
+from training.release.rrf import Relation, write_rrf
 
 NOTE = """# Sources
 

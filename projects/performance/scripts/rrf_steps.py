@@ -10,11 +10,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 from pyarrow import parquet
 from subprocesses import run_script
 
-from spacy_sapbert.terminology.table import NAMES_FILE
+from spacy_sapbert.terminology import Terminology
 
 CHUNK = 1 << 24
 TRIPLES_FILE = "triples.parquet"
@@ -49,7 +48,7 @@ def make_our_steps(folder: Path, work: Path, seed: int, *, suppressed: str = "ke
     files = ("--pairs", pairs, "--pairs-text", lines, "--seed", seed)
 
     def count() -> dict[str, int]:
-        return {"names": _count_arrow_rows(terminology / NAMES_FILE), "pairs": count_lines(lines)}
+        return {"names": Terminology.from_disk(terminology).n_names, "pairs": count_lines(lines)}
 
     return [Step("names and pairs", _make_command("preprocess", folder, terminology, *settings, *files), count)]
 
@@ -107,8 +106,3 @@ def count_lines(path: Path) -> int:
 
 def _make_command(name: str, *arguments: object) -> tuple[str, ...]:
     return (sys.executable, "-m", "training", name, *map(str, arguments))
-
-
-def _count_arrow_rows(path: Path) -> int:
-    with pa.memory_map(str(path)) as file:
-        return pa.ipc.open_file(file).read_all().num_rows

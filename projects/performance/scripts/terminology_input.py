@@ -35,7 +35,7 @@ def read_names(path: Path) -> Terminology:
     RETURNS (Terminology): The terminology.
     """
     if path.is_dir():
-        return Terminology.from_disk(path) if (path / "names.arrow").exists() else read_rrf(path)
+        return Terminology.from_disk(path) if (path / "names.bin").exists() else read_rrf(path)
     if path.suffix == ".obo":
         return read_obo(path)
     with gzip.open(path, "rt", encoding="utf8") if path.suffix == ".gz" else path.open(encoding="utf8") as file:

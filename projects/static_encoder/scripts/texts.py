@@ -15,7 +15,7 @@ import typer
 from wasabi import msg
 
 from spacy_sapbert.progress import show_phase
-from spacy_sapbert.terminology.rrf.folder import RrfFolder
+from spacy_sapbert.terminology.readers.rrf_lines import RrfFolder
 from training.data.pairs import list_pair_concepts
 from training.data.run_folder import write_text
 

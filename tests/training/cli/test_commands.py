@@ -9,7 +9,7 @@ import srsly
 from rrf_files import atom, rrf_line, write_release
 from typer.testing import CliRunner
 
-from spacy_sapbert.terminology import Terminology, TerminologyBuilder, write_rrf
+from spacy_sapbert.terminology import Terminology, TerminologyBuilder
 from training import __main__ as commands
 from training.cli import COMMANDS, app
 from training.cli.application import read_overrides
@@ -17,6 +17,7 @@ from training.cli.runs import parse_share
 from training.data.pairs import read_pairs
 from training.data.splits import read_held_out
 from training.data.triple_data import read_triples
+from training.release.rrf import write_rrf
 
 
 @pytest.fixture

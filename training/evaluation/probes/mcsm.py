@@ -13,7 +13,7 @@ import polars as pl
 from spacy_sapbert.encoder.transformer import resolve_device
 from spacy_sapbert.progress import show_progress
 from spacy_sapbert.terminology import Terminology
-from spacy_sapbert.terminology.columns import SOURCE_SEPARATOR
+from spacy_sapbert.terminology.table import SOURCE_SEPARATOR
 
 from ...engine.nearest import search_on_device
 from ...errors import Errors

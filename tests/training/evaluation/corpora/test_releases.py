@@ -8,7 +8,7 @@ from corpus_originals import convert, write
 from rrf_files import atom, rrf_line, write_release
 from typer.testing import CliRunner
 
-from spacy_sapbert.terminology.rrf.reader import read_rrf
+from spacy_sapbert.terminology.readers.rrf import read_rrf
 from training.cli import app
 from training.cli.measures import CORPORA
 from training.evaluation.corpora.listing import read_corpora, read_names, read_task

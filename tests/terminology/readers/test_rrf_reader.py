@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from rrf_files import atom, rrf_line, write_release
 
 from spacy_sapbert.terminology import read_rrf
-from spacy_sapbert.terminology.rrf import lines as rrf_lines
-from spacy_sapbert.terminology.rrf.atoms import WHITE_SPACE
-from spacy_sapbert.terminology.rrf.columns import COLUMNS
-from spacy_sapbert.terminology.rrf.report import format_report
+from spacy_sapbert.terminology.readers import rrf_lines
+from spacy_sapbert.terminology.readers.rrf_lines import COLUMNS
+from spacy_sapbert.terminology.readers.rrf_tables import WHITE_SPACE
 from spacy_sapbert.text import normalize_name
+from training.cli.data import format_report
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*W102")
 ALL = {"languages": None, "tradenames": "off"}
@@ -58,7 +58,7 @@ atoms = st.builds(
 )
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(atoms, min_size=1, max_size=25), st.sampled_from(["keep", "drop"]), st.booleans(), st.booleans())
 def test_names_are_those_of_a_plain_loop(tmp_path, lines, suppressed, lower_case, packed):
     for old in tmp_path.glob("MRCONSO*"):

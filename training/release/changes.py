@@ -11,12 +11,12 @@ from typing import Any
 
 import polars as pl
 
+from spacy_sapbert.files import fill_folder
+from spacy_sapbert.terminology import Terminology, read_rrf
+from spacy_sapbert.terminology.readers.rrf_lines import RrfFolder
+from spacy_sapbert.terminology.readers.rrf_tables import read_retired
+
 from ..errors import Warnings
-from ..files import fill_folder
-from .rrf.concepts import read_retired
-from .rrf.folder import RrfFolder
-from .rrf.reader import read_rrf
-from .table import Terminology
 
 REPORT = "report.json"
 # Relations of MRCUI: the concept was merged into a synonymous one, or deleted. Others are RO, RB and RN.
@@ -27,29 +27,24 @@ CODE = "code"
 
 @dataclass(frozen=True)
 class ReleaseDiff:
-    """The changes from one release to the next. All tables are sorted by id.
-
-    added (pl.DataFrame): New concepts: id, name.
-    retired (pl.DataFrame): Concepts without a successor in the new release: id, name, reason: "deleted", "not listed",
-        or "successor missing" if the new release (or the part that was read) lacks the successor.
-    merged (pl.DataFrame): Concepts merged into another one: id, name, relation, successor, successor_name.
-    mapped (pl.DataFrame): Retired concepts with related ones, one row for each pair: the same columns.
-    renamed (pl.DataFrame): Concepts with another canonical name: id, old_name, new_name.
-    counts (dict[str, Any]): The number of concepts of each kind, as plain JSON data.
-    """
+    """The changes from one release to the next. All tables are sorted by id."""
 
     added: pl.DataFrame
+    """New concepts: id, name."""
     retired: pl.DataFrame
+    """Concepts without a successor in the new release: id, name, reason: "deleted", "not listed", or "successor
+    missing" if the new release (or the part that was read) lacks the successor."""
     merged: pl.DataFrame
+    """Concepts merged into another one: id, name, relation, successor, successor_name."""
     mapped: pl.DataFrame
+    """Retired concepts with related ones, one row for each pair: the same columns."""
     renamed: pl.DataFrame
+    """Concepts with another canonical name: id, old_name, new_name."""
     counts: dict[str, Any]
+    """The number of concepts of each kind, as plain JSON data."""
 
     def to_disk(self, path: str | Path) -> None:
-        """Write one TSV table with a header for each kind of change, and the counts as `report.json`.
-
-        path (str | Path): The folder, created if missing.
-        """
+        """Write one TSV table with a header for each kind of change, and the counts as `report.json`."""
         with fill_folder(Path(path), last=REPORT) as folder:
             for field in fields(self):
                 frame = getattr(self, field.name)
@@ -63,27 +58,13 @@ class ReleaseDiff:
 def diff_releases(
     old_folder: str | Path, new_folder: str | Path, *, languages: Collection[str] | None = ("ENG",)
 ) -> ReleaseDiff:
-    """Compare two releases in Rich Release Format. MRCUI of the new release gives the successors.
-
-    old_folder (str | Path): The folder of the old release.
-    new_folder (str | Path): The folder of the new release.
-    languages (Collection[str] | None): Languages of the names to read; None for all.
-    RETURNS (ReleaseDiff): The changes.
-    RAISES (FileNotFoundError): If one of the releases has no MRCONSO.
-    RAISES (ValueError): If files are damaged.
-    """
+    """Compare two releases in Rich Release Format. MRCUI of the new release gives the successors."""
     old, new = (read_rrf(path, languages=languages, tradenames="off") for path in (old_folder, new_folder))
     return diff_terminologies(old, new, retired=read_successors(new_folder))
 
 
 def read_successors(folder: str | Path) -> pl.DataFrame:
-    """Read the successors of retired concepts from MRCUI.
-
-    folder (str | Path): The folder of a release.
-    RETURNS (pl.DataFrame): The columns id, relation and successor (empty if there is none). The table is empty if the
-        release has no MRCUI.
-    RAISES (FileNotFoundError): If the release has no MRCONSO.
-    """
+    """Read the successors of retired concepts from MRCUI: id, relation and successor (empty if there is none)."""
     release = RrfFolder(folder)
     if "MRCUI" not in release:
         warnings.warn(Warnings.W140.format(folder=release.path), stacklevel=2)
@@ -99,11 +80,6 @@ def diff_terminologies(old: Terminology, new: Terminology, retired: pl.DataFrame
 
     A concept missing from the new release was merged into another one if `retired` has it with the relation "SY", or if
     exactly one concept of the new release has its id as a code.
-
-    old (Terminology): The old release.
-    new (Terminology): The new release.
-    retired (pl.DataFrame | None): The table that `read_successors` returns: id, relation and successor.
-    RETURNS (ReleaseDiff): The changes.
     """
     before, after = (t.concepts.select("id", name="canonical_name") for t in (old, new))
     gone = before.join(after, on="id", how="anti", maintain_order="left")

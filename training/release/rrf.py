@@ -6,22 +6,120 @@ import gzip as gzip_format
 import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import polars as pl
 
-from ...errors import Errors
-from ...files import fill_folder
-from ..licences import Source, list_sources
-from ..table import Terminology
-from .columns import COLUMNS, DESCRIPTIONS, describe_columns
-from .concepts import CANONICAL_NAME, NO_SOURCE, XREF
-from .write_atoms import Atoms, make_atoms, number
-from .write_checks import check_writable, replace_unwritable
-from .write_relations import Relation, make_relations
+from spacy_sapbert.files import fill_folder
+from spacy_sapbert.terminology import Terminology
+from spacy_sapbert.terminology.licences import Source, list_sources
+from spacy_sapbert.terminology.readers.rrf_lines import COLUMNS
+from spacy_sapbert.terminology.readers.rrf_tables import CANONICAL_NAME, HAS_TRADENAME, NO_SOURCE, TRADENAME_OF, XREF
+
+from ..errors import Errors
+from .atoms import Atoms, make_atoms, number
+from .checks import BREAKS, check_writable, replace_unwritable
 
 # Files that describe the others are never gzipped.
 _PLAIN = ("MRSAB", "MRFILES", "MRCOLS")
+# `read_rrf` makes parents and names of these. Parents are written by themselves.
+_TAKEN = ("isa", "inverse_isa", TRADENAME_OF, HAS_TRADENAME)
+DESCRIPTIONS = {
+    "MRCONSO": "Concept names and their sources",
+    "MRSTY": "Semantic types",
+    "MRDEF": "Definitions",
+    "MRREL": "Relations between concepts",
+    "MRSAT": "Attributes: codes of sources without names",
+    "MRSAB": "Sources",
+}
+
+# The columns that are filled. The others are empty.
+MEANINGS: dict[str, dict[str, str]] = {
+    "MRCONSO": {
+        "CUI": "Identifier of the concept",
+        "LAT": "Language of the name",
+        "TS": "Term status: P for preferred, S for others",
+        "LUI": "Identifier of the term: names equal up to case",
+        "STT": "String type: PF for preferred, VO for a variant",
+        "SUI": "Identifier of the string",
+        "ISPREF": "Whether the atom is the preferred one of its string",
+        "AUI": "Identifier of the atom",
+        "SCUI": "Identifier of the concept in the source",
+        "SAB": "Source",
+        "TTY": "Term type in the source",
+        "CODE": "Code in the source",
+        "STR": "Name",
+        "SRL": "Restriction level of the source",
+        "SUPPRESS": "Whether the atom is suppressible",
+    },
+    "MRSTY": {
+        "CUI": "Identifier of the concept",
+        "TUI": "Identifier of the semantic type",
+        "STY": "Name of the semantic type",
+        "ATUI": "Identifier of the attribute",
+    },
+    "MRDEF": {
+        "CUI": "Identifier of the concept",
+        "AUI": "Identifier of the atom",
+        "ATUI": "Identifier of the attribute",
+        "SAB": "Source",
+        "DEF": "Definition",
+        "SUPPRESS": "Whether the definition is suppressible",
+    },
+    "MRREL": {
+        "CUI1": "Identifier of the first concept",
+        "STYPE1": "What the first identifier is of",
+        "REL": "Relation of the second concept to the first",
+        "CUI2": "Identifier of the second concept",
+        "STYPE2": "What the second identifier is of",
+        "RELA": "Closer relation of the second concept to the first",
+        "RUI": "Identifier of the relation",
+        "SAB": "Source",
+        "SL": "Source of the relation's label",
+        "SUPPRESS": "Whether the relation is suppressible",
+    },
+    "MRSAT": {
+        "CUI": "Identifier of the concept",
+        "METAUI": "Identifier of what has the attribute",
+        "STYPE": "What that identifier is of",
+        "ATUI": "Identifier of the attribute",
+        "ATN": "Name of the attribute",
+        "SAB": "Source",
+        "ATV": "Value of the attribute",
+        "SUPPRESS": "Whether the attribute is suppressible",
+    },
+    "MRSAB": {
+        "VSAB": "Source with its version",
+        "RSAB": "Source",
+        "SON": "Name of the source",
+        "SF": "Family of the source",
+        "SVER": "Version of the source",
+        "SLC": "Licence of the source",
+        "SRL": "Restriction level of the source",
+        "TFR": "Names from the source",
+        "CFR": "Concepts with a name from the source",
+        "TTYL": "Term types of the source",
+        "LAT": "Language of the source",
+        "CENC": "Character encoding",
+        "CURVER": "Whether this is the current version",
+        "SABIN": "Whether the source is among these files",
+        "SSN": "Short name of the source",
+        "SCIT": "Citation",
+    },
+}
+
+
+class Relation(NamedTuple):
+    """A relation of two concepts."""
+
+    head: str
+    """The id of the concept that has the relation."""
+    label: str
+    """The relation, RELA, such as "part_of"."""
+    tail: str
+    """The id of the other concept."""
+    source: str
+    """The source, SAB."""
 
 
 def write_rrf(
@@ -46,15 +144,9 @@ def write_rrf(
     Parents that are not in the terminology have no atoms, so they are counted instead of written. LUI, SUI, AUI, RUI
     and ATUI are numbered by row: the same terminology gives the same files, but its next release gets other numbers.
 
-    terminology (Terminology): The terminology.
-    folder (str | Path): The folder, created if missing. Other files in it stay.
-    gzip (bool): Whether to gzip all files but MRSAB, MRFILES and MRCOLS.
-    unwritable (Literal["raise", "replace"]): Whether to "raise" an error for texts with a "|" or a line end, or to
-        "replace" these characters by "/" and a space, and count the texts.
-    relations (Iterable[Relation]): Relations of the terminology's concepts to write beside their parents.
-    RETURNS (dict[str, Any]): The number of rows of each file, `dangling_parents` and `dangling_relations`, whose
-        concepts are not in the terminology, and `replaced`: counts by column.
-    RAISES (ValueError): If a value cannot be written. Nothing is written then.
+    Nothing is written if a value cannot be. If `unwritable` is "replace", a "|" becomes "/" and a line end a space; the
+    texts are counted by column as `replaced`. Also returned are the number of `rows` of each file, `dangling_parents`
+    and `dangling_relations`, which are of other concepts and left out. Other files in the folder stay.
     """
     if unwritable not in ("raise", "replace"):
         allowed = '"raise" or "replace"'
@@ -90,7 +182,7 @@ def _make_tables(
     first = atoms.table.unique("concept", keep="first", maintain_order=True).select("concept", "AUI", "SAB")
     concepts = concepts.rename({"id": "CUI", "definition": "DEF"}).with_row_index("concept")
     concepts = concepts.join(first, on="concept", how="left", maintain_order="left")
-    rows, dangling = make_relations(concepts, relations)
+    rows, dangling = _make_relations(concepts, relations)
     tables = {
         "MRCONSO": atoms.table.with_columns(SRL=_look_up("SAB", levels, pl.lit("0"))),
         "MRSTY": _explode(concepts, "types", "TUI").with_columns(STY=_look_up("TUI", types, pl.col("TUI"))),
@@ -104,6 +196,53 @@ def _make_tables(
         tables[name] = tables[name].with_columns(ATUI=number("AT", pl.int_range(used + 1, used + 1 + pl.len())))
         used += tables[name].height
     return {name: _complete(name, frame) for name, frame in tables.items()}, dangling
+
+
+def _make_relations(concepts: pl.DataFrame, relations: Iterable[Relation]) -> tuple[pl.DataFrame, dict[str, int]]:
+    """Make rows: those that begin with the child, those that begin with the parent, and one for each other relation.
+
+    In a row, concept 2 has the relation to concept 1, as in UMLS.
+    """
+    known = pl.col("CUI1").is_in(concepts["CUI"].implode()) & pl.col("CUI2").is_in(concepts["CUI"].implode())
+    pairs = concepts.select("SAB", CUI1="CUI", CUI2="parents").explode("CUI2").drop_nulls("CUI2")
+    up = pairs.filter(known).with_columns(REL=pl.lit("PAR"), RELA=pl.lit("inverse_isa"))
+    down = up.select("SAB", CUI1="CUI2", CUI2="CUI1", REL=pl.lit("CHD"), RELA=pl.lit("isa"))
+    others = _check_relations(relations)
+    kept = others.filter(known & (pl.col("CUI1") != pl.col("CUI2"))).with_columns(REL=pl.lit("RO"))
+    loops = others.filter(pl.col("CUI1") == pl.col("CUI2")).height
+    rows = pl.concat([up, down, kept.select(up.columns)])
+    common = {"STYPE1": pl.lit("CUI"), "STYPE2": pl.lit("CUI"), "SL": pl.col("SAB")}
+    rows = rows.with_columns(**common, RUI=number("R", pl.int_range(1, pl.len() + 1)))
+    counts = {
+        "dangling_parents": pairs.height - up.height,
+        "dangling_relations": others.height - kept.height - loops,
+    }
+    return rows, counts
+
+
+def _check_relations(relations: Iterable[Relation]) -> pl.DataFrame:
+    """Make a table of distinct relations, and refuse those that would not be read as they are."""
+    rows = list(relations)
+    wrong = [row for row in rows if not (isinstance(row, tuple) and len(row) == 4 and all(map(_is_text, row)))]
+    if wrong:
+        reason = "relations are not a head, a label, a tail and a source, with text in each"
+        raise ValueError(Errors.E141.format(reason=reason, n=len(wrong), example=wrong[0]))
+    schema = {"CUI2": pl.String(), "RELA": pl.String(), "CUI1": pl.String(), "SAB": pl.String()}
+    table = pl.DataFrame(rows, schema, orient="row").unique(maintain_order=True)
+    broken = pl.col("RELA").str.contains(BREAKS) | pl.col("SAB").str.contains(BREAKS)
+    taken = pl.col("RELA").is_in(_TAKEN)
+    for fault, reason in (
+        (broken, "relations have a '|' or a line end in their label or source"),
+        (taken, f"relations have one of the labels {', '.join(_TAKEN)}, which mean parents or shared names to readers"),
+    ):
+        odd = table.filter(fault)
+        if odd.height:
+            raise ValueError(Errors.E141.format(reason=reason, n=odd.height, example=odd.row(0)))
+    return table
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and bool(value.strip())
 
 
 def _make_attributes(concepts: pl.DataFrame, atoms: Atoms) -> pl.DataFrame:
@@ -158,10 +297,11 @@ def _make_sources(atoms: pl.DataFrame, sources: Mapping[str, Source]) -> pl.Data
 def _make_columns(tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     rows = []
     for name, frame in tables.items():
-        for column, description in describe_columns(name).items():
+        for column in COLUMNS[name].split():
             lengths = frame[column].str.len_chars().to_numpy()
             least, most = lengths.min() if len(lengths) else 0, lengths.max(initial=0)
             mean = lengths.mean() if len(lengths) else 0.0
+            description = MEANINGS[name].get(column, "Not used here")
             row = {"COL": column, "DES": description, "MIN": str(least), "AV": f"{mean:.2f}", "MAX": str(most)}
             rows.append({**row, "FIL": f"{name}.RRF", "DTY": f"varchar({max(1, most)})"})
     return _complete("MRCOLS", pl.DataFrame(rows))

@@ -9,9 +9,12 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
-from spacy_sapbert.terminology import Terminology, TerminologyBuilder, read_rrf, write_rrf
-from spacy_sapbert.terminology.rrf.columns import COLUMNS, DESCRIPTIONS, MEANINGS
+from spacy_sapbert.terminology import Terminology, TerminologyBuilder, read_rrf
+from spacy_sapbert.terminology.readers.rrf_lines import COLUMNS
+from training.cli import load_app
+from training.release.rrf import DESCRIPTIONS, MEANINGS, write_rrf
 
 
 def read_back(folder: Path) -> Terminology:
@@ -212,6 +215,15 @@ def test_tables_that_would_not_read_back_are_refused(tmp_path, reason, concept, 
     with pytest.raises(ValueError, match=f"E141.*{re.escape(reason)}"):
         write_rrf(terminology, tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_command_writes_a_saved_terminology(terminology, tmp_path):
+    terminology.to_disk(tmp_path / "saved")
+    arguments = ["write-rrf", str(tmp_path / "saved"), str(tmp_path / "rrf"), "--gzip"]
+    result = CliRunner().invoke(load_app("write-rrf"), arguments)
+    assert result.exit_code == 0, result.output
+    assert "MRCONSO: 8 rows" in result.output and "1 parents" in result.output
+    assert read_back(tmp_path / "rrf") == without_unknown_parents(terminology)
 
 
 def test_setting_is_checked(terminology, tmp_path):

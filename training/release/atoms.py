@@ -6,28 +6,21 @@ from typing import NamedTuple
 
 import polars as pl
 
-from ..columns import SOURCE_SEPARATOR
-from .concepts import NO_CODE, NO_SOURCE
+from spacy_sapbert.terminology.readers.rrf_tables import NO_CODE, NO_SOURCE
+from spacy_sapbert.terminology.table import SOURCE_SEPARATOR
 
 
 class Atoms(NamedTuple):
-    """The atoms of a terminology.
-
-    table (pl.DataFrame): The atoms in order: the used columns of MRCONSO, and the row of the concept.
-    codes (list[tuple[int, str, str]]): Concept row, source and code of each code without an atom, in order.
-    """
+    """The atoms of a terminology, and the codes that fit no atom."""
 
     table: pl.DataFrame
+    """The atoms in order: the used columns of MRCONSO, and the row of the concept."""
     codes: list[tuple[int, str, str]]
+    """Concept row, source and code of each code without an atom, in order."""
 
 
 def make_atoms(concepts: pl.DataFrame, names: pl.DataFrame) -> Atoms:
-    """Make the atoms of a terminology.
-
-    concepts (pl.DataFrame): The concepts of the terminology.
-    names (pl.DataFrame): The names of the terminology.
-    RETURNS (Atoms): The atoms, and the codes that fit no atom.
-    """
+    """Make the atoms of a terminology."""
     table = (
         names.with_row_index("name_row")
         .with_columns(SAB=pl.col("source").replace("", NO_SOURCE).str.split(SOURCE_SEPARATOR))
@@ -54,12 +47,7 @@ def make_atoms(concepts: pl.DataFrame, names: pl.DataFrame) -> Atoms:
 
 
 def number(prefix: str, values: pl.Expr) -> pl.Expr:
-    """Write numbers as identifiers.
-
-    prefix (str): The prefix of the identifiers.
-    values (pl.Expr): The numbers.
-    RETURNS (pl.Expr): The identifiers: the prefix and at least eight digits.
-    """
+    """Write numbers as identifiers: the prefix and at least eight digits."""
     return pl.lit(prefix) + values.cast(pl.String()).str.zfill(8)
 
 

@@ -3,18 +3,16 @@
 import json
 
 import pytest
-from typer import Typer
 from typer.testing import CliRunner
 
-from spacy_sapbert.diff_releases import main
 from spacy_sapbert.terminology import (
     Terminology,
     TerminologyBuilder,
-    diff_releases,
-    diff_terminologies,
     read_table,
-    write_rrf,
 )
+from training.cli import load_app
+from training.release.changes import diff_releases, diff_terminologies
+from training.release.rrf import write_rrf
 
 
 def make(concepts: dict[str, str], **codes: str) -> Terminology:
@@ -106,9 +104,8 @@ def test_nothing_has_changed():
 
 
 def test_command_writes_tables_and_counts(folders, tmp_path):
-    app = Typer()
-    app.command()(main)
-    result = CliRunner().invoke(app, [*map(str, folders), str(tmp_path / "out"), "--languages", "all"])
+    arguments = ["diff-releases", *map(str, folders), str(tmp_path / "out"), "--languages", "all"]
+    result = CliRunner().invoke(load_app("diff-releases"), arguments)
     assert result.exit_code == 0, result.output
     counts = json.loads((tmp_path / "out" / "report.json").read_text())
     assert counts == diff_releases(*folders, languages=None).counts

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from ...errors import Errors
-from ..columns import NAME_KEY
-from ..names import normalize_names
-from .atoms import NOT_IN_ID, WHITE_SPACE
-from .concepts import NO_SOURCE
+from spacy_sapbert.terminology.names import normalize_names
+from spacy_sapbert.terminology.readers.rrf_tables import NO_SOURCE, NOT_IN_ID, WHITE_SPACE
+from spacy_sapbert.terminology.table import NAME_KEY
+
+from ..errors import Errors
 
 # A pipe ends a field and a line end ends a row; the format cannot escape either.
 BREAKS = r"[|\n\r]"
@@ -20,14 +20,9 @@ _TEXTS = {"concepts": ("canonical_name", "definition", "codes"), "names": ("name
 def replace_unwritable(
     concepts: pl.DataFrame, names: pl.DataFrame
 ) -> tuple[pl.DataFrame, pl.DataFrame, dict[str, int]]:
-    """Normalize names, and replace pipes by "/" and line ends by a space in texts.
+    """Normalize names, replace pipes by "/" and line ends by a space in texts, and count the texts by column.
 
     Ids, languages, sources and types stay as they are.
-
-    concepts (pl.DataFrame): The concepts of a terminology.
-    names (pl.DataFrame): Its names.
-    RETURNS (tuple[pl.DataFrame, pl.DataFrame, dict[str, int]]): Concepts and names with writable texts, and the number
-        of changed texts by column.
     """
     counts = {}
     frames = {"concepts": concepts, "names": names}
@@ -47,12 +42,7 @@ def replace_unwritable(
 
 
 def check_writable(concepts: pl.DataFrame, names: pl.DataFrame) -> None:
-    """Refuse a terminology that would change by being written and read back.
-
-    concepts (pl.DataFrame): The concepts of a terminology.
-    names (pl.DataFrame): Its names.
-    RAISES (ValueError): If a value cannot be written; the message gives an example.
-    """
+    """Refuse a terminology that would change by being written and read back."""
     ids = concepts["id"]
     for what, frame in (("concepts", concepts), ("names", names)):
         for column in frame.columns:

@@ -1,0 +1,254 @@
+"""Read the files of a release in Rich Release Format (RRF) as tables, in blocks of whole, checked lines."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import re
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from string import ascii_lowercase
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from ...errors import Errors, Warnings
+from ...progress import show_progress
+from ...types import OnMalformed
+from .lines import BOM, HashingReader, MalformedLog, invalid_utf8, unpacked
+
+# Standard columns (UMLS Reference Manual, chapter 3), for folders without MRFILES.
+COLUMNS = {
+    "MRCONSO": "CUI LAT TS LUI STT SUI ISPREF AUI SAUI SCUI SDUI SAB TTY CODE STR SRL SUPPRESS CVF",
+    "MRREL": "CUI1 AUI1 STYPE1 REL CUI2 AUI2 STYPE2 RELA RUI SRUI SAB SL RG DIR SUPPRESS CVF",
+    "MRSTY": "CUI TUI STN STY ATUI CVF",
+    "MRDEF": "CUI AUI ATUI SATUI SAB DEF SUPPRESS CVF",
+    "MRSAB": "VCUI RCUI VSAB RSAB SON SF SVER VSTART VEND IMETA RMETA SLC SCC SRL TFR CFR CXTY TTYL ATNL LAT CENC "
+    "CURVER SABIN SSN SCIT",
+    "MRCUI": "CUI1 VER REL RELA MAPREASON CUI2 MAPIN",
+    "MRSAT": "CUI LUI SUI METAUI STYPE CODE ATUI SATUI ATN SAB ATV SUPPRESS CVF",
+    "MRDOC": "DOCKEY VALUE TYPE EXPL",
+    "MRFILES": "FIL DES FMT CLS RWS BTS",
+    "MRCOLS": "COL DES REF MIN AV MAX FIL DTY",
+}
+# A whole file, or one of the parts of a file in a full release: MRCONSO.RRF.aa.gz, MRCONSO.RRF.ab.gz, ...
+_PART = re.compile(r"\.RRF(?P<part>\.(?!gz$)[a-z]{2})?(?P<packed>\.gz)?$")
+# Larger blocks cost more in fresh memory than they save in calls.
+BLOCK_SIZE = 8 << 20
+PIPE, NEWLINE = 0x7C, 0x0A
+
+
+class RrfFolder:
+    """A folder with the files of one release, and counts of what was read."""
+
+    def __init__(self, path: str | Path, *, errors: OnMalformed = "raise") -> None:
+        """Find the files and read their columns from MRFILES. The folder may also be the parent of META."""
+        self.path = Path(path)
+        self.errors = errors
+        self.read: dict[str, int] = {}
+        self.repaired: Counter[str] = Counter()
+        self.malformed_count = 0
+        self.malformed_examples: list[str] = []
+        self._described: list[dict[str, Any]] = []
+        # Columns and rows of each file. MRFILES itself has the standard columns.
+        self._formats: dict[str, tuple[list[str], int | None]] = {}
+        if not find_parts(self.path, "MRCONSO") and find_parts(self.path / "META", "MRCONSO"):
+            self.path = self.path / "META"
+        if not find_parts(self.path, "MRCONSO"):
+            raise FileNotFoundError(Errors.E120.format(folder=self.path, cwd=Path.cwd()))
+        for name, columns, rows in self.table("MRFILES", ("FIL", "FMT", "RWS")).iter_rows():
+            self._formats[Path(name).stem] = columns.split(","), int(rows) if rows.isdigit() else None
+        for name in ("MRSTY", "MRDEF", "MRREL", "MRSAB"):
+            _, rows = self._formats.get(name, ([], None))
+            if rows and name not in self:
+                if self.errors == "raise":
+                    raise ValueError(Errors.E129.format(folder=self.path, file=name, rows=rows))
+                warnings.warn(Warnings.W105.format(folder=self.path, file=name, rows=rows), UserWarning, stacklevel=2)
+
+    def __contains__(self, name: str) -> bool:
+        return bool(find_parts(self.path, name))
+
+    def tables(self, name: str, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+        """Read a file in blocks. All columns are strings without nulls."""
+        header, rows = self._formats.get(name, (COLUMNS[name].split(), None))
+        parts = find_parts(self.path, name)
+        missing = [column for column in columns if column not in header]
+        if missing:
+            raise ValueError(Errors.E121.format(file=parts[0], column=missing[0], found=", ".join(header)))
+        malformed = MalformedLog(parts[0], self.errors)
+        lines = RrfLines(parts, len(header), malformed)
+        is_empty = True
+        for block in lines.blocks():
+            is_empty = False
+            yield parse_block(block, header, columns)
+        if is_empty and malformed.count:
+            found = f"has no well-formed line ({malformed.count} malformed ones, the first is {malformed.examples[0]})"
+            raise ValueError(Errors.E103.format(file=parts[0], found=found))
+        if is_empty:
+            yield pl.DataFrame(schema={column: pl.String() for column in columns})
+        self._account(name, lines, rows)
+
+    def table(self, name: str, columns: Sequence[str]) -> pl.DataFrame:
+        """Read a file as a whole. If it is missing, the table is empty."""
+        if name not in self:
+            return pl.DataFrame(schema={column: pl.String() for column in columns})
+        return pl.concat(self.tables(name, columns))
+
+    def describe(self) -> list[dict[str, Any]]:
+        """List name and SHA-256 of the files read so far."""
+        return sorted(self._described, key=lambda file: file["name"])
+
+    def _account(self, name: str, lines: RrfLines, expected: int | None) -> None:
+        """Record the counts of a file that was read to its end, and compare its length with MRFILES."""
+        self.read[name] = lines.rows
+        self._described += [{"name": path.name, "sha256": lines.hashes[path.name]} for path in lines.paths]
+        self.repaired.update(lines.repaired)
+        self.malformed_count += lines.malformed.count
+        self.malformed_examples += lines.malformed.examples
+        lines.malformed.warn(stacklevel=4)
+        if expected is not None and expected != lines.rows:
+            if self.errors == "raise":
+                raise ValueError(Errors.E122.format(file=lines.paths[0], found=lines.rows, expected=expected))
+            message = Warnings.W103.format(file=lines.paths[0], found=lines.rows, expected=expected)
+            warnings.warn(message, UserWarning, stacklevel=4)
+
+
+def find_parts(folder: Path, name: str) -> list[Path]:
+    """Find a file of a release, such as "MRCONSO", or its parts in order."""
+    if not folder.is_dir():
+        return []
+    matches = {path: _PART.search(path.name) for path in sorted(folder.glob(f"{name}.RRF*"))}
+    found = {path: match for path, match in matches.items() if match}
+    names = ", ".join(path.name for path in found)
+    if len({(bool(match["part"]), match["packed"]) for match in found.values()}) > 1:
+        raise ValueError(Errors.E123.format(folder=folder, files=names))
+    parts = [match["part"][1:] for match in found.values() if match["part"]]
+    if parts != [first + second for first in ascii_lowercase for second in ascii_lowercase][: len(parts)]:
+        raise ValueError(Errors.E119.format(folder=folder, files=names))
+    return list(found)
+
+
+def parse_block(data: bytes, header: Sequence[str], columns: Sequence[str]) -> pl.DataFrame:
+    """Parse some columns of lines with the right number of fields."""
+    wanted = sorted(header.index(column) for column in columns)
+    frame = pl.read_csv(
+        data, separator="|", has_header=False, quote_char=None, columns=wanted, infer_schema=False, raise_if_empty=True
+    )
+    frame.columns = [header[position] for position in wanted]
+    return frame.select(pl.col(column).fill_null("") for column in columns)
+
+
+class RrfLines:
+    """The lines of one RRF file, which may be in parts and gzipped.
+
+    Only a newline ends a line: names may contain U+0085 or U+2028. After reading, `rows` is the number of lines, and
+    `repaired` counts the repaired lines by kind of fault.
+    """
+
+    def __init__(self, paths: Sequence[Path], n_columns: int, malformed: MalformedLog) -> None:
+        self.paths = list(paths)
+        self.n_columns = n_columns
+        self.malformed = malformed
+        self.rows = 0
+        self.repaired: Counter[str] = Counter()
+        self.hashes: dict[str, str] = {}
+
+    def blocks(self) -> Iterator[bytes]:
+        """Iterate over blocks of good lines, about 8 MiB each. A thread reads ahead."""
+        blocks = self._checked()
+        with ThreadPoolExecutor(1) as reader:
+            ahead = reader.submit(next, blocks, None)
+            while (block := ahead.result()) is not None:
+                ahead = reader.submit(next, blocks, None)
+                if block:
+                    yield block
+
+    def _checked(self) -> Iterator[bytes]:
+        for data in self._whole_lines():
+            if not self.rows and data.startswith(BOM):
+                self.repaired["byte order mark"] += 1
+                data = data[len(BOM) :]
+            yield data if is_clean(data, self.n_columns) else self._mend(data, self.rows + 1)
+            self.rows += data.count(b"\n")
+
+    def _whole_lines(self) -> Iterator[bytes]:
+        """Read blocks of whole lines. A line may continue in the next part of the file."""
+        rest = b""
+        for data in self._raw():
+            end = data.rfind(b"\n") + 1
+            if not end:
+                rest += data
+                continue
+            yield rest + data[:end]
+            rest = data[end:]
+        if rest:
+            yield rest + b"\n"
+
+    def _raw(self) -> Iterator[bytes]:
+        size = sum(path.stat().st_size for path in self.paths)
+        with show_progress(total=size, description=f"Reading {self.paths[0].name}", unit="B") as progress:
+            for path in self.paths:
+                sha256 = hashlib.sha256()
+                with path.open("rb", buffering=0) as raw:
+                    source = io.BufferedReader(HashingReader(raw, sha256, progress.update), buffer_size=1 << 20)
+                    with unpacked(path, source) as content:
+                        while data := content.read(BLOCK_SIZE):
+                            yield data
+                self.hashes[path.name] = sha256.hexdigest()
+
+    def _mend(self, data: bytes, first: int) -> bytes:
+        """Repair lines, and log those that cannot be repaired with their numbers."""
+        kept = []
+        for number, line in enumerate(data.split(b"\n")[:-1], start=first):
+            if line.endswith(b"\r"):
+                line = line[:-1]
+                self.repaired["carriage return"] += 1
+            if not line:
+                self.repaired["empty line"] += 1
+                continue
+            reason = self._find_fault(line)
+            if reason is not None:
+                self.malformed.add(number, reason)
+                continue
+            # Editors often drop the pipe after the last field; the line stays unambiguous.
+            if line.count(b"|") == self.n_columns - 1:
+                line += b"|"
+                self.repaired["missing trailing pipe"] += 1
+            kept.append(line)
+        return b"\n".join([*kept, b""])
+
+    def _find_fault(self, line: bytes) -> str | None:
+        fault = invalid_utf8(line.decode("utf8", errors="surrogateescape"))
+        found = line.count(b"|") + (not line.endswith(b"|"))
+        if fault or found == self.n_columns:
+            return fault
+        return f"{found} fields were found, but there are {self.n_columns} columns"
+
+
+def is_clean(data: bytes, n_columns: int) -> bool:
+    """Check whether all lines are UTF-8 with the right number of fields, a trailing pipe and no carriage return."""
+    if b"\r" in data or not _is_utf8(data):
+        return False
+    characters = np.frombuffer(data, dtype=np.uint8)
+    separators = np.flatnonzero((characters == PIPE) | (characters == NEWLINE))
+    if len(separators) % (n_columns + 1):
+        return False
+    # All lines have n_columns pipes if every separator after so many is a newline directly behind the last pipe, and
+    # there are no other newlines.
+    lines = separators.reshape(-1, n_columns + 1)
+    last = lines[:, -1]
+    ends_lines = bool((characters[last] == NEWLINE).all() and (lines[:, -2] + 1 == last).all())
+    return ends_lines and data.count(b"\n") == len(lines)
+
+
+def _is_utf8(data: bytes) -> bool:
+    """Check whether data are UTF-8, without decoding them."""
+    try:
+        pl.Series([data]).cast(pl.String())
+    except pl.exceptions.PolarsError:
+        return False
+    return True

@@ -1,1 +1,0 @@
-"""Rich Release Format, the form of UMLS: reading and writing."""

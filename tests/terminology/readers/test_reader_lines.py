@@ -1,0 +1,135 @@
+"""What readers share: numbers, line ends, encodings and compression of lines; settings as arguments."""
+
+import gzip
+import hashlib
+import inspect
+import pickle
+
+import numpy as np
+import polars as pl
+import pytest
+
+from spacy_sapbert.settings import list_settings
+from spacy_sapbert.terminology import read_jsonl, read_obo, read_rrf, read_table
+from spacy_sapbert.terminology.readers.jsonl import JsonlSettings, make_jsonl_reader
+from spacy_sapbert.terminology.readers.lines import SourceFile, invalid_utf8
+from spacy_sapbert.terminology.readers.obo import OboSettings, make_obo_reader
+from spacy_sapbert.terminology.readers.rrf import make_rrf_reader
+from spacy_sapbert.terminology.readers.rrf_tables import RrfSettings
+from spacy_sapbert.terminology.readers.table import TableSettings, make_table_reader
+
+READERS = [
+    (read_jsonl, make_jsonl_reader, JsonlSettings),
+    (read_obo, make_obo_reader, OboSettings),
+    (read_table, make_table_reader, TableSettings),
+    (read_rrf, make_rrf_reader, RrfSettings),
+]
+
+
+def read(path, **settings):
+    return list(SourceFile(path).lines(**settings))
+
+
+def test_only_newlines_end_lines(tmp_path):
+    path = tmp_path / "file.txt"
+    path.write_bytes("\ufeffa\u2028b\r\n\x85c\x0b\n\nd\re".encode())
+    assert read(path) == [(1, "a\u2028b"), (2, "\x85c\x0b"), (3, ""), (4, "d\re")]
+    assert [text for _, text in read(path, keep_ends=True)] == ["a\u2028b\r\n", "\x85c\x0b\n", "\n", "d\re"]
+
+
+@pytest.mark.parametrize("name", ["file.txt.gz", "file.txt"])
+def test_gzip_is_found_by_content(tmp_path, name):
+    data = b"".join(b"line %d\n" % i for i in range(50_000))
+    (tmp_path / name).write_bytes(gzip.compress(data[:1000]) + gzip.compress(data[1000:]))
+    source = SourceFile(tmp_path / name)
+    lines = list(source.lines())
+    assert lines[-1] == (50_000, "line 49999") and len(lines) == 50_000
+    expected = hashlib.sha256((tmp_path / name).read_bytes()).hexdigest()
+    assert source.describe() == {"name": name, "sha256": expected}
+
+
+def test_plain_file_is_hashed_whole(tmp_path):
+    path = tmp_path / "file.txt"
+    path.write_bytes(b"a\n" * 300_000)
+    source = SourceFile(path)
+    assert sum(1 for _ in source.lines()) == 300_000
+    assert source.describe()["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_damaged_gzip_is_an_error(tmp_path):
+    data = gzip.compress(b"".join(b"line %d\n" % i for i in range(50_000)))
+    flipped = bytearray(data)
+    flipped[len(data) // 2] ^= 0xFF
+    for damaged in (data[:-1], data[: len(data) // 2], data[:5], bytes(flipped), data + b"more", b"<html>"):
+        (tmp_path / "file.gz").write_bytes(damaged)
+        with pytest.raises(ValueError, match="E103.*file.gz"):
+            read(tmp_path / "file.gz")
+
+
+def test_invalid_utf8_can_be_told(tmp_path):
+    path = tmp_path / "file.txt"
+    path.write_bytes(b"gr\xc3\xbcn\ngr\xfcn\n\xed\xa0\xbd\n")
+    reasons = [invalid_utf8(text) for _, text in read(path)]
+    assert reasons[0] is None
+    assert "0xfc at character 3" in reasons[1]
+    assert "0xed at character 1" in reasons[2]
+
+
+def test_missing_file(tmp_path):
+    with pytest.raises(FileNotFoundError, match="E102"):
+        SourceFile(tmp_path / "nowhere.tsv")
+    with pytest.raises(IsADirectoryError, match=rf"E127.*{tmp_path} is a folder"):
+        SourceFile(tmp_path)
+
+
+@pytest.mark.parametrize("reader, make, settings", READERS)
+def test_signatures_have_the_settings_with_their_defaults(reader, make, settings):
+    for function in (reader, make):
+        path, *keywords = inspect.signature(function).parameters.values()
+        assert path.name == "path" and path.default is path.empty
+        assert all(parameter.kind is parameter.KEYWORD_ONLY for parameter in keywords)
+        assert {p.name: p.default for p in keywords} == settings().to_dict()
+
+
+@pytest.mark.parametrize("reader, make, settings", READERS)
+def test_every_setting_has_a_meaning_in_the_table(reader, make, settings):
+    assert all(row.meaning and row.default for row in list_settings(settings))
+
+
+@pytest.mark.parametrize("reader, make, settings", READERS)
+def test_wrong_settings_are_refused_before_the_file_is_looked_for(reader, make, settings, tmp_path):
+    with pytest.raises(ValueError, match=rf"^\[E404\].*errors of `{reader.__name__}` is 'ignore'"):
+        reader(tmp_path / "none", errors="ignore")
+    with pytest.raises(ValueError, match=rf"^\[E406\].*eror of `{make.__name__}`. Did you mean errors"):
+        make(str(tmp_path / "none"), eror="skip")
+    with pytest.raises(FileNotFoundError):
+        make(str(tmp_path / "none"))()
+
+
+@pytest.mark.parametrize("reader, make, settings", READERS)
+def test_readers_of_configs_can_be_sent_to_other_processes(reader, make, settings):
+    made = make("a path", errors="skip")
+    assert pickle.loads(pickle.dumps(made)).keywords == {"errors": "skip"}
+
+
+@pytest.mark.parametrize(
+    "languages", [["GER", "ENG"], {"GER", "ENG"}, np.array(["GER", "ENG"]), pl.Series(["GER", "ENG"]), ("GER", "ENG")]
+)
+def test_any_collection_is_a_list_and_reports_sort_it(languages):
+    settings = RrfSettings(languages=languages, max_restriction_level=np.int64(3), lower_case=np.bool_(True))
+    assert sorted(settings.languages) == ["ENG", "GER"]
+    assert settings.to_dict() == {
+        "languages": ["ENG", "GER"],
+        "sources": None,
+        "term_types": None,
+        "semantic_types": None,
+        "suppressed": "keep",
+        "max_restriction_level": 3,
+        "lower_case": True,
+        "tradenames": "union",
+        "tradename_direction": "both",
+        "definition_sources": ["NCI_BRIDG", "NCI_NCI-GLOSS", "NCI", "GO", "MSH", "NCI_FDA"],
+        "remap_retired": False,
+        "xrefs": False,
+        "errors": "raise",
+    }
