@@ -36,8 +36,7 @@ FILES = [
     "retrieval/hits.py",
     "retrieval/name_table.py",
     "retrieval/words.py",
-    "index/exact.py",
-    "index/nearest.py",
+    "index/base.py",
 ]
 
 

@@ -48,12 +48,12 @@ def read_index(path: str | Path, *, memory_map: bool = True) -> Index:
     If the package that it was built with is not installed, but another one is, that one builds an index from the saved
     vectors.
     """
-    data = read_manifest(Path(path) / INDEX_FILE, FORMAT_VERSION, used=["*.npy"])
-    cls = KINDS.get(data.get("kind", ""))
-    if cls is None:
-        raise OSError(f"'{path}' holds an index of the kind {data.get('kind')!r}, not one of: {', '.join(KINDS)}")
+    kind = read_manifest(Path(path) / INDEX_FILE, FORMAT_VERSION, check_files=False).get("kind")
+    if kind not in KINDS:
+        raise OSError(f"'{path}' holds an index of the kind {kind!r}, not one of: {', '.join(KINDS)}")
+    cls = KINDS[kind]
     index = choose_kind(cls)() if issubclass(cls, ApproximateIndex) else cls()
-    index.read(Path(path), data, memory_map)
+    index.read(Path(path), memory_map)
     return index
 
 

@@ -85,21 +85,19 @@ class ApproximateIndex(Index):
         added = 0 if self._added is None else len(self._added)
         return super().is_worn(unused) or (added > ADDED_LIMIT and self.is_installed())
 
-    def read(self, folder: Path, data: dict[str, Any], memory_map: bool) -> None:
-        """Load a folder with a checked manifest. Without a structure that can be read, one is built."""
-        super().read(folder, data, memory_map)
+    def read(self, folder: Path, memory_map: bool = True) -> dict[str, Any]:
+        """Load a folder. Without a structure that can be read, one is built."""
+        data = super().read(folder, memory_map)
         self.settings = IndexSettings.read(data["settings"], f"the {self.kind} index")
         has_structure = data["kind"] == self.kind and data["configuration"]["scoring"] != "exact"
         if has_structure and self.is_installed():
             self.configuration, self.recall = data["configuration"], data["recall"]
             self._structure = self._read_structure(folder / STRUCTURE_FOLDER, data["files"], memory_map)
-            return
+            return data
         if self._is_approximate():
-            say(
-                f"The index of {len(self):,} rows is built again, because it was saved without a structure for "
-                f"{self.kind}: save the pipeline to keep the new one"
-            )
+            say(f"The index of {len(self):,} rows is built again with {self.kind}: save the pipeline to keep it")
         self._arrange()
+        return data
 
     def _arguments(self) -> dict[str, Any]:
         return self.settings.to_dict()

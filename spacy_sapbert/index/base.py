@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from ..errors import Errors
-from ..files import fill_folder, pack_with, save_array, unpack_with, write_manifest
+from ..files import fill_folder, pack_with, read_manifest, save_array, unpack_with, write_manifest
 
 INDEX_FILE = "index.json"
 VECTORS_FILE = "dataset.npy"
@@ -247,8 +247,9 @@ class Index:
                 self._write_structure(folder / STRUCTURE_FOLDER)
             write_manifest(folder / INDEX_FILE, FORMAT_VERSION, data)
 
-    def read(self, folder: Path, data: dict[str, Any], memory_map: bool) -> None:
-        """Load what a folder with a checked manifest holds. See `read_index`."""
+    def read(self, folder: Path, memory_map: bool = True) -> dict[str, Any]:
+        """Load a folder that an index of any kind has written, and return its manifest. See `read_index`."""
+        data = read_manifest(folder / INDEX_FILE, FORMAT_VERSION, used=["*.npy"])
         files = data["files"]
         if VECTORS_FILE not in files:
             raise FileNotFoundError(Errors.E503.format(path=folder / VECTORS_FILE))
@@ -256,13 +257,14 @@ class Index:
         names = (VECTORS_FILE, ADDED_FILE, ALTERED_FILE)
         self._vectors, self._added, self._altered = (load(folder / name) if name in files else None for name in names)
         self.fingerprint = data["fingerprint"]
+        return data
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if self._vectors is None:
-            return partial(type(self), **self._arguments()), ()
-        from . import read_index
+        packed = None if self._vectors is None else pack_with(self.to_disk)
+        return partial(type(self), **self._arguments()), (), packed
 
-        return unpack_with, (partial(read_index, memory_map=False), pack_with(self.to_disk))
+    def __setstate__(self, packed: bytes) -> None:
+        unpack_with(partial(self.read, memory_map=False), packed)
 
     @property
     def _built(self) -> np.ndarray:
