@@ -9,8 +9,8 @@ from wasabi import msg
 
 from ..context import ATTRIBUTES, Attributes, MentionContext
 from ..errors import Errors
+from ..settings import OnMalformed
 from ..terminology import Terminology
-from ..types import OnMalformed
 from .documents import ExchangeReport, InsideTokens, read_docs
 from .fhir import CodeableConcepts, CodeFinder, export_concepts
 from .formats import FORMATS, export_docs, import_docs

@@ -21,7 +21,7 @@ from ..context import ATTRIBUTES, Attributes, MentionContext, has_context, list_
 from ..errors import Errors
 from ..files import write_whole
 from ..linker_settings import ATTRIBUTE
-from ..types import OnMalformed
+from ..settings import OnMalformed
 
 # The document's id in `Doc.user_data`, and the span group of mentions that overlap an entity.
 DOC_ID, OVERLAPPING = "doc_id", "overlapping"

@@ -189,8 +189,8 @@ def test_pairs_are_cut_to_their_length(encoder_folder):
 def test_bad_settings_are_refused(make_nlp, encoder_folder, static_folder, tmp_path):
     cases = [
         (second_stage(tmp_path / "nowhere"), OSError, "E210.*no such folder"),
-        (second_stage(static_folder), ValueError, "E217.*transformer.*static"),
-        (second_stage(encoder_folder, max_length=65), ValueError, "E214.*64 tokens"),
+        (second_stage(static_folder), ValueError, "static encoder, but a transformer"),
+        (second_stage(encoder_folder, max_length=65), ValueError, "64 tokens"),
     ]
     for config, error, message in cases:
         nlp = make_nlp()
@@ -230,7 +230,7 @@ def test_it_learns_and_decides_on_its_device(monkeypatch, make_nlp, encoder_fold
         data = pickle.dumps(reranker.second_stage)
         assert all(fake.holds(weights) for weights in pickle.loads(data)._model.parameters())
     monkeypatch.setattr("spacy_sapbert.encoder.transformer.list_devices", lambda: ["cpu"])
-    with pytest.raises(ValueError, match=r"^\[E206\] There is no device 'mps'.*second_stage"):
+    with pytest.raises(ValueError, match=r"^there is no device 'mps'.*second_stage"):
         pickle.loads(data)
 
 
