@@ -10,10 +10,11 @@ from typing import Any
 from ..files import read_manifest
 from ..settings import with_settings
 from .approximate import ApproximateIndex, IndexSettings
-from .base import FORMAT_VERSION, choose_dtype
+from .base import FORMAT_VERSION
 from .base import INDEX_FILE as INDEX_FILE
 from .base import Index as Index
 from .base import Subset as Subset
+from .base import choose_dtype as choose_dtype
 from .base import exact_search as exact_search
 from .scann import PART_ROWS
 from .scann import ScannIndex as ScannIndex
@@ -21,7 +22,7 @@ from .usearch import UsearchIndex as UsearchIndex
 
 # The better one first: ScaNN answers faster, usearch runs everywhere.
 APPROXIMATE: tuple[type[ApproximateIndex], ...] = (ScannIndex, UsearchIndex)
-KINDS: dict[str, type[Index]] = {cls.kind: cls for cls in (Index, *APPROXIMATE)}
+KINDS: dict[str, type[Index]] = {Index.kind: Index, **{cls.kind: cls for cls in APPROXIMATE}}
 MEMINFO = Path("/proc/meminfo")
 GB = 1e9
 

@@ -128,7 +128,6 @@ class Index:
         self._altered: np.ndarray | None = None
 
     def __len__(self) -> int:
-        """Return the number of rows, 0 before `build`."""
         return sum(len(part) for part in (self._vectors, self._added) if part is not None)
 
     @property
