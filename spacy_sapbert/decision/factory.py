@@ -12,8 +12,6 @@ from spacy.language import Language
 from thinc.api import Model
 
 from ..settings import with_settings
-from .reranker import SapbertReranker
-from .second_stage.stage import SecondStage
 from .settings import RerankerSettings
 
 DEFAULT_CONFIG = {
@@ -53,9 +51,9 @@ def make_reranker(
     name: str,
     model: Model[Any, Any],
     scorer: Callable[..., Any] | None,
-    second_stage: SecondStage | None = None,
+    second_stage: Any = None,
     **settings: Any,
-) -> SapbertReranker:
+) -> Any:
     """Create the reranker for a pipeline.
 
     nlp (Language): The pipeline.
@@ -67,4 +65,6 @@ def make_reranker(
     RETURNS (SapbertReranker): The component, which has to be initialized or loaded.
     RAISES (ValueError): If a setting is unknown or its value has no meaning.
     """
+    from .reranker import SapbertReranker
+
     return SapbertReranker(nlp.vocab, model, name, scorer=scorer, second_stage=second_stage, **settings)

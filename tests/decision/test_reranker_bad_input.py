@@ -8,9 +8,9 @@ import pytest
 import spacy
 from reranking import TEXTS, add_reranker, make_examples, train
 from spacy.tokens import Span
+from spacy_sapbert.linked_docs import note_linker
 
 from spacy_sapbert.encoder.shim import make_huggingface_loader
-from spacy_sapbert.linked_docs import note_linker
 from spacy_sapbert.terminology import TerminologyBuilder
 
 
