@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from ..errors import Errors, Warnings
 from ..retrieval.cache import LRUCache
 from .concepts import ConceptTable
-from .features.listing import choose_document_groups
 from .gold import GoldIds
 from .learned import Learned
 from .lists import Proposal
@@ -42,7 +41,6 @@ class Context:
         cache: LRUCache[Proposal] = LRUCache(settings.cache_size)
         memory = learned.memory if settings.priors else None
         self.table = ConceptTable(self.sources[0].snapshot.retriever, self.sources[0].settings.output_source)
-        self.label_types, self.document_groups = learned.label_types, choose_document_groups(learned.features)
         self.proposer = Proposer(self.sources, self.table, memory, cache)
 
     def fits(self, linkers: Sequence[SapbertLinker], settings: RerankerSettings, learned: Learned) -> bool:
@@ -59,7 +57,7 @@ class Context:
         return all(new is old for new, old in zip(parts, self._parts, strict=True))
 
     def _list_parts(self, settings: RerankerSettings, learned: Learned) -> list[object]:
-        parts: list[object] = [settings, learned.memory, learned.encoders, learned.label_types]
+        parts: list[object] = [settings, learned.memory, learned.encoders]
         for linker in self._linkers:
             parts += [linker.settings, linker.retriever, linker.encoder.content]
         return parts

@@ -22,7 +22,6 @@ from .learned_pipe import LearnedPipe
 from .pipelines import find_linkers
 from .proposing import Mention
 from .reading import build_input, read_documents
-from .second_stage.stage import FirstScored
 from .settings import RerankerSettings
 
 if TYPE_CHECKING:
@@ -133,9 +132,6 @@ class DecidingPipe(LearnedPipe):
         logits = self.model.predict(given)
         if not np.isfinite(logits).all():
             raise ValueError(Errors.E452.format(name=self.name))
-        if self.second_stage is not None:
-            first = FirstScored(self.name, context.table, mentions, proposals, given.lists, logits)
-            logits = self.second_stage.correct(first)
         return score_rows(proposals, given, logits)
 
     def find(self, texts: Iterable[str], *, nlp: Language, threshold: float = 0.0) -> list[list[Candidate]]:

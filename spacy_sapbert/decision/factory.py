@@ -13,12 +13,10 @@ from thinc.api import Model
 
 from ..settings import with_settings
 from .reranker import SapbertReranker
-from .second_stage.stage import SecondStage
 from .settings import RerankerSettings
 
 DEFAULT_CONFIG = {
     **RerankerSettings().to_dict(),
-    "second_stage": None,
     "model": {"@architectures": "spacy-sapbert.DecisionNetwork.v1"},
     "scorer": {"@scorers": "spacy-sapbert.reranker_scorer.v1"},
 }
@@ -53,7 +51,6 @@ def make_reranker(
     name: str,
     model: Model[Any, Any],
     scorer: Callable[..., Any] | None,
-    second_stage: SecondStage | None = None,
     **settings: Any,
 ) -> SapbertReranker:
     """Create the reranker for a pipeline.
@@ -62,9 +59,8 @@ def make_reranker(
     name (str): The name of the component in the pipeline.
     model (Model[ListInput, ndarray]): The network.
     scorer (Callable | None): The scoring function.
-    second_stage (SecondStage | None): A cross-encoder for the first candidates.
     **settings (Any): Those of `RerankerSettings`.
     RETURNS (SapbertReranker): The component, which has to be initialized or loaded.
     RAISES (ValueError): If a setting is unknown or its value has no meaning.
     """
-    return SapbertReranker(nlp.vocab, model, name, scorer=scorer, second_stage=second_stage, **settings)
+    return SapbertReranker(nlp.vocab, model, name, scorer=scorer, **settings)

@@ -12,9 +12,8 @@ from spacy.training import Example
 
 from ..errors import Errors, Warnings
 from .context import Context
-from .features.listing import list_features
+from .features.listing import FEATURES
 from .gold import GoldMention, find_gold
-from .label_types import LabelledConcept, LabelTypes
 from .learned import Learned
 from .memory import Annotation, AnnotationMemory
 from .network import NetworkModel, start_network
@@ -61,14 +60,12 @@ def start(
     context = Context(name, linkers, settings.changed(priors=False), bare)
     _warn_of_missing(documents, context)
     sources, annotated = context.sources, read_gold(documents, context)
-    label_types = _count_types(annotated) if settings.label_types else None
     learned = replace(
         bare,
         encoders=tuple(source.snapshot.encoder.fingerprint for source in sources),
         terminology=sources[0].snapshot.retriever.terminology.fingerprint,
-        features=list_features(has_types=label_types is not None),
+        features=tuple(FEATURES),
         memory=_remember(annotated) if settings.priors else None,
-        label_types=label_types,
     )
     context = Context(name, linkers, settings, learned)
     batch = read_gold(documents, context)
@@ -87,18 +84,6 @@ def _warn_of_missing(documents: Iterable[Iterable[GoldMention]], context: Contex
         examples = ", ".join(f"{kb_id} ({n})" for kb_id, n in missing.most_common(NAMED))
         message = Warnings.W452.format(n=missing.total(), total=len(kb_ids), examples=examples)
         warnings.warn(message, stacklevel=2)
-
-
-def _count_types(batch: GoldBatch) -> LabelTypes | None:
-    """Count the semantic types of annotated concepts, by the labels of their mentions."""
-    gold, table = batch.context.gold, batch.context.table
-    found = []
-    for mention, ids in zip(batch.mentions, batch.right, strict=True):
-        of_concepts = table.list_types(np.array(gold.list_rows(ids), dtype=np.int64))
-        types = frozenset(type_ for of in of_concepts for type_ in of)
-        if mention.left_out is not None:
-            found.append(LabelledConcept(mention.span.label_, types, mention.left_out))
-    return LabelTypes.collect(found, table.count_types())
 
 
 def _remember(batch: GoldBatch) -> AnnotationMemory:

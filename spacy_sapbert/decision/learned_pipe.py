@@ -15,15 +15,12 @@ from ..files import pack_with, unpack_with
 from .context import Context
 from .learned import Learned, load_learned, save_learned
 from .network import NetworkModel
-from .second_stage.stage import SecondStage
 
 
 class LearnedPipe(TrainablePipe):  # type: ignore[misc]  # spaCy's class is compiled, without types
     """A component with a network and what else it has learned. Subclasses say what it does with them."""
 
     model: NetworkModel
-    # The cross-encoder for the first candidates, if there is one.
-    second_stage: SecondStage | None = None
     # What it has learned, and what it works with for the linkers of the last documents. Both are replaced as a whole.
     _learned: Learned | None = None
     _context: Context | None = None
@@ -53,7 +50,7 @@ class LearnedPipe(TrainablePipe):  # type: ignore[misc]  # spaCy's class is comp
         path (str | Path): The folder.
         exclude (Iterable[str]): Not used: a reranker has no parts that could be left out.
         """
-        save_learned(Path(path), self.model, self._learned, self.second_stage)
+        save_learned(Path(path), self.model, self._learned)
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = util.SimpleFrozenList()) -> Self:
         """Load from a folder.
@@ -64,7 +61,7 @@ class LearnedPipe(TrainablePipe):  # type: ignore[misc]  # spaCy's class is comp
         RAISES (OSError): If a file is missing or damaged.
         RAISES (ValueError): If it was trained by a version with other features.
         """
-        self._replace(load_learned(Path(path), self.model, self.name, self.second_stage))
+        self._replace(load_learned(Path(path), self.model, self.name))
         return self
 
     def to_bytes(self, *, exclude: Iterable[str] = util.SimpleFrozenList()) -> bytes:

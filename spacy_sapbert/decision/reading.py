@@ -10,7 +10,7 @@ from spacy.tokens import Doc
 
 from .context import Context
 from .features.base import DocumentBatch
-from .features.listing import compute_features
+from .features.listing import DOCUMENT_GROUPS, compute_features
 from .gold import GoldMention
 from .lists import Lists, Proposal
 from .memory import document_key
@@ -97,22 +97,10 @@ def build_input(context: Context, mentions: Sequence[Mention]) -> tuple[list[Pro
     lists = Lists([len(proposal.ids) for proposal in proposals])
     empty = np.zeros(0, dtype=np.int64)
     concepts = np.concatenate([empty, *(proposal.numbers for proposal in proposals)])
-    rows = np.concatenate([empty, *(proposal.concepts for proposal in proposals)])
     scores = np.concatenate([empty.astype(np.float32), *(proposal.scores for proposal in proposals)])
     documents = np.array([mention.document for mention in mentions], dtype=np.int64)
-    batch = DocumentBatch(
-        proposals,
-        lists,
-        concepts,
-        rows,
-        scores,
-        documents,
-        spans=[mention.span for mention in mentions],
-        left_out=[mention.left_out for mention in mentions],
-        label_types=context.label_types,
-        table=context.table,
-    )
-    of_document = compute_features(context.document_groups, batch)
+    batch = DocumentBatch(proposals, lists, concepts, scores, documents)
+    of_document = compute_features(DOCUMENT_GROUPS, batch)
     of_query = np.concatenate([proposal.features for proposal in proposals]) if proposals else of_document[:, :0]
     return proposals, ListInput(np.hstack([of_query, of_document]), scores, lists)
 

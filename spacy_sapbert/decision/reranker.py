@@ -31,7 +31,6 @@ from .loss import listwise_loss
 from .network import NetworkModel, get_start
 from .pipelines import link_examples
 from .reading import GoldBatch, build_input, mark_right, read_gold
-from .second_stage.stage import FirstScored, SecondStage
 from .settings import RerankerSettings
 
 if TYPE_CHECKING:
@@ -59,7 +58,6 @@ class SapbertReranker(SettingsAttributes[RerankerSettings], DecidingPipe):
         name: str = "sapbert_reranker",
         *,
         scorer: Callable[..., Any] | None = None,
-        second_stage: SecondStage | None = None,
         **settings: Any,
     ) -> None:
         """Create the component. All settings but `cache_size` can be changed later, as attributes.
@@ -68,13 +66,11 @@ class SapbertReranker(SettingsAttributes[RerankerSettings], DecidingPipe):
         model (Model[ListInput, ndarray]): The network.
         name (str): The component's name.
         scorer (Callable | None): The scoring function.
-        second_stage (SecondStage | None): A cross-encoder for the first candidates.
         **settings (Any): Those of `RerankerSettings`.
         RAISES (ValueError): If a setting is unknown or its value has no meaning.
         """
         self._set_up(vocab, model, name, scorer, settings)
         register_extensions(self.attribute)
-        self.second_stage = second_stage
 
     def initialize(
         self, get_examples: Callable[[], Iterable[Example]] | None = None, *, nlp: Language | None = None
@@ -84,12 +80,9 @@ class SapbertReranker(SettingsAttributes[RerankerSettings], DecidingPipe):
         get_examples (Callable | None): Gives the training documents. Without any, a reranker that has learned something
             is left alone.
         nlp (Language | None): The pipeline, which has the linkers.
-        RAISES (OSError): If the encoder of the second stage is missing or damaged.
         RAISES (ValueError): If there is nothing to learn from, or a linker is missing.
         """
         learned = start(self.name, self.model, self._settings, get_examples, nlp, present=self._learned)
-        if self.second_stage is not None and learned is not self._learned:
-            self.second_stage.start()
         self._replace(learned)
 
     def set_annotations(self, docs: Iterable[Doc], decisions: Sequence[DocDecisions]) -> None:
@@ -142,24 +135,9 @@ class SapbertReranker(SettingsAttributes[RerankerSettings], DecidingPipe):
                 raise ValueError(Errors.E454.format(name=self.name, loss=loss, what=LEARN_RATE))
             backprop(gradient)
             losses[self.name] += loss
-            if self.second_stage is not None:
-                # Without dropout, as the second stage will see them.
-                logits = self.model.predict(given)
-                first = FirstScored(self.name, batch.context.table, batch.mentions, proposals, given.lists, logits)
-                name = f"{self.name}_second_stage"
-                losses[name] = losses.get(name, 0.0) + self.second_stage.update(first, is_right, drop)
         if sgd is not None:
             self.finish_update(sgd)
         return losses
-
-    def finish_update(self, sgd: Optimizer) -> None:
-        """Change the weights of both stages by what was learned since the last call.
-
-        sgd (Optimizer): The optimizer of the first stage; the second one has its own.
-        """
-        super().finish_update(sgd)
-        if self.second_stage is not None:
-            self.second_stage.finish_update()
 
     def read_gold(self, examples: Iterable[Example]) -> list[GoldBatch]:
         """Read the annotated mentions of documents.

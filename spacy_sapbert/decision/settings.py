@@ -24,8 +24,6 @@ class RerankerSettings(Settings):
     """Concepts kept in `kb_candidates`."""
     priors: bool = True
     """Remember the annotated mentions of the training documents, as features and as further candidates."""
-    label_types: bool = False
-    """Learn which semantic types the concepts of each label have, for several labels and a terminology with types."""
     pull: float = Field(default=0.01, ge=0)
     """Weight of the squared distance to the linker's scores in the loss: more keeps the order closer to its own."""
     nil_threshold: float | None = Field(default=None, ge=0, le=1)

@@ -2,7 +2,6 @@
 
 import spacy
 from reranking import make_examples
-from safetensors.numpy import load_file
 from spacy.cli.evaluate import evaluate
 from spacy.cli.init_config import fill_config
 from spacy.cli.train import train
@@ -57,17 +56,6 @@ corpus = ${corpora.dev}
 """
 
 
-SECOND_STAGE = """
-[components.sapbert_reranker.second_stage]
-@architectures = "spacy-sapbert.CrossEncoder.v1"
-encoder = "ENCODER"
-max_length = 32
-start_after = 5
-
-[corpora]
-"""
-
-
 def run(nlp, folder, name, config=CONFIG):
     nlp.to_disk(folder / "base")
     DocBin(docs=[eg.reference for eg in make_examples(nlp)]).to_disk(folder / "docs.spacy")
@@ -92,13 +80,3 @@ def test_a_trained_pipeline_decides_better_than_its_linker(make_nlp, tmp_path):
     # The same seed gives the same network.
     again = spacy.load(run(nlp, tmp_path, "second")).get_pipe("sapbert_reranker")
     assert again.model.to_bytes() == reranker.model.to_bytes()
-
-
-def test_a_second_stage_is_trained_and_saved(make_nlp, encoder_folder, tmp_path):
-    section = SECOND_STAGE.replace("ENCODER", str(encoder_folder))
-    config = CONFIG.replace("\n[corpora]\n", section).replace("max_steps = 20", "max_steps = 10")
-    last = run(make_nlp(), tmp_path, "both", config).with_name("model-last")
-    weights = load_file(last / "sapbert_reranker/second_stage/head.safetensors")["weight"]
-    trained = spacy.load(last)
-    ((best, *_),) = trained.get_pipe("sapbert_reranker").find(["cold"], nlp=trained)
-    assert weights.any() and best["probability"] > 0

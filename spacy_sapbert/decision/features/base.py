@@ -6,13 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 import numpy as np
-from spacy.tokens import Span
 
 from ..lists import Lists, Proposal
 
 if TYPE_CHECKING:
     from ..concepts import ConceptTable
-    from ..label_types import LabelTypes
     from ..recollections import Recollections
 
 
@@ -64,25 +62,15 @@ class DocumentBatch(NamedTuple):
     proposals (Sequence[Proposal]): The candidates of each mention, with the features of its query.
     lists (Lists): The candidates of all mentions, flat.
     concepts (ndarray): The number of each candidate's concept.
-    rows (ndarray): The row of its concept in the terminology.
     scores (ndarray): The first linker's cosine of each candidate.
     documents (ndarray): The number of each mention's document.
-    spans (Sequence[Span]): The mentions.
-    left_out (Sequence[int | None]): The key of the document whose annotations do not count for each mention.
-    label_types (LabelTypes | None): The semantic types of labels; None without annotations of concepts with types.
-    table (ConceptTable): What the terminology says of concepts.
     """
 
     proposals: Sequence[Proposal]
     lists: Lists
     concepts: np.ndarray
-    rows: np.ndarray
     scores: np.ndarray
     documents: np.ndarray
-    spans: Sequence[Span]
-    left_out: Sequence[int | None]
-    label_types: LabelTypes | None
-    table: ConceptTable
 
 
 Batch = TypeVar("Batch", QueryBatch, DocumentBatch)
