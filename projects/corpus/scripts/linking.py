@@ -17,9 +17,9 @@ from spacy.language import Language
 from spacy.tokens import Doc, Span
 
 from spacy_sapbert.annotations import get_probability
-from spacy_sapbert.decision.learned_pipe import LearnedPipe
 from spacy_sapbert.linker import SapbertLinker
 from spacy_sapbert.long_runs import MAX_RUN, measure_run
+from spacy_sapbert.reranker.learned_pipe import LearnedPipe
 
 Entity = tuple[int, int, str]
 # Words that stay in a pipeline's vocabulary.

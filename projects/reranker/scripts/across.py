@@ -16,10 +16,10 @@ from spacy.training import Corpus, Example
 from thinc.api import fix_random_seed
 from wasabi import msg
 
-from spacy_sapbert.decision.lists import Lists
-from spacy_sapbert.decision.network import ListInput, start_network
-from spacy_sapbert.decision.reading import build_input, mark_right
 from spacy_sapbert.progress import show_progress
+from spacy_sapbert.reranker.lists import Lists
+from spacy_sapbert.reranker.network import ListInput, start_network
+from spacy_sapbert.reranker.reading import build_input, mark_right
 from training.data.run_folder import write_text
 from training.evaluation.documents.pipelines import PipelineSystem
 from training.evaluation.documents.task import DocumentTask

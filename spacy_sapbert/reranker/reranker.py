@@ -18,7 +18,6 @@ from ..annotations import register_extensions
 from ..errors import Errors, Warnings
 from ..link_writing import DocDecisions, Writing, write_decisions
 from ..linked_docs import get_linkers
-from ..reliability import Threshold, calibration_error, choose_threshold
 from ..scorer import with_gold_ents
 from ..settings import with_settings
 from ..settings_attributes import SettingsAttributes
@@ -31,6 +30,7 @@ from .loss import listwise_loss
 from .network import NetworkModel, get_start
 from .pipelines import link_examples
 from .reading import GoldBatch, build_input, mark_right, read_gold
+from .reliability import Threshold, calibration_error, choose_threshold
 from .settings import RerankerSettings
 
 if TYPE_CHECKING:

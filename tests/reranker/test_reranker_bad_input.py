@@ -166,7 +166,7 @@ def test_a_reranker_of_another_version_or_a_damaged_one_is_refused(make_nlp, tmp
     nlp = make_nlp()
     reranker = add_reranker(nlp, make_examples(nlp))
     reranker.to_disk(tmp_path / "r")
-    from spacy_sapbert.decision.features import listing
+    from spacy_sapbert.reranker.features import listing
 
     data = reranker.learned
     with pytest.MonkeyPatch.context() as patch:

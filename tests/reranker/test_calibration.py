@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from spacy_sapbert.decision.calibration import ENOUGH_FOR_STEPS, IDENTITY, fit_curve
-from spacy_sapbert.reliability import calibration_error
+from spacy_sapbert.reranker.calibration import ENOUGH_FOR_STEPS, IDENTITY, fit_curve
+from spacy_sapbert.reranker.reliability import calibration_error
 
 
 def draw(n, seed=0):

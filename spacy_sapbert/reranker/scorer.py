@@ -9,8 +9,8 @@ import numpy as np
 from spacy.training import Example
 
 from ..annotations import NIL, get_candidates
-from ..reliability import area_under_roc, calibration_error, coverage_at, nil_scores
 from ..scorer import iter_entities, linker_score
+from .reliability import area_under_roc, calibration_error, coverage_at, nil_scores
 
 NO_LINK = ("", NIL)
 NIL_SCORES = ("nel_nil_p", "nel_nil_r", "nel_nil_f")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from spacy_sapbert.reliability import (
+from spacy_sapbert.reranker.reliability import (
     area_under_roc,
     bin_confidences,
     calibration_error,

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_sapbert.decision.comparing import Comparison, StringStore
+from spacy_sapbert.reranker.comparing import Comparison, StringStore
 from spacy_sapbert.spelling import normal_words
 
 TEXTS = st.lists(st.text(alphabet="ab αIV2 -'s", max_size=12), min_size=1, max_size=6)
