@@ -11,7 +11,7 @@ from spacy.tokens.underscore import Underscore
 from spacy.training import Example
 
 from spacy_sapbert.encoder import EncoderShim
-from spacy_sapbert.linker import DocLinks
+from spacy_sapbert.candidates import Mentions
 
 DMD = "Duchenne muscular dystrophy (DMD) is severe . In DMD the heart may fail ."
 TEXTS = [
@@ -344,11 +344,11 @@ def test_predict_leaves_the_documents_alone(make_nlp):
     assert [doc.to_bytes() for doc in docs] == before
 
 
-def test_predict_gives_one_entry_per_entity_and_none_for_labels_not_to_link(make_nlp):
+def test_predict_lists_the_mentions_whose_labels_are_to_be_linked(make_nlp):
     linker = make_nlp(skip_labels=["B"]).get_pipe("sapbert_linker")
     doc = make_doc(linker, ["cold", "cold"], [(0, 1, "A"), (1, 2, "B")])
-    (found,) = linker.predict([doc])
-    assert len(found.ents) == 2 and found.ents[1] is None and found.spans == []
+    mentions, candidates = linker.predict([doc])
+    assert mentions.spans == [doc.ents[0]] and mentions.forms == [("cold",)] and len(candidates) == len(mentions) == 1
 
 
 def test_set_annotations_writes_what_it_is_given_without_calling_the_model(make_nlp, encoded, monkeypatch):
@@ -358,17 +358,11 @@ def test_set_annotations_writes_what_it_is_given_without_calling_the_model(make_
     doc = make_doc(linker, ["a", "b", "c"], [(0, 1, "X"), (1, 2, "X"), (2, 3, "X")])
     doc.spans["sc"] = [doc[0:2]]
     candidate = {"id": "Q1", "score": 0.5, "name": "n", "canonical_name": "N", "types": [], "mention": "a"}
-    linker.set_annotations([doc], [DocLinks(ents=[[candidate], [], None], spans=[[{**candidate, "id": "Q2"}]])])
+    mentions = Mentions(document=[0, 0, 0], is_ent=[True, True, False], place=[0, 1, 0])
+    linker.set_annotations([doc], (mentions, [[candidate], [], [{**candidate, "id": "Q2"}]]))
     assert encoded == []
     assert best_ids(doc) == ["Q1", "", ""] and doc.ents[0]._.kb_candidates == [candidate]
     assert doc.spans["sc"][0].kb_id_ == "Q2"
-
-
-def test_set_annotations_refuses_links_of_other_documents(make_nlp):
-    linker = make_nlp().get_pipe("sapbert_linker")
-    doc = make_doc(linker, ["cold"], [(0, 1, "X")])
-    with pytest.raises(ValueError):
-        linker.set_annotations([doc], [DocLinks(ents=[], spans=[])])
 
 
 def test_the_component_does_not_train_and_a_pipeline_around_it_does(make_nlp):

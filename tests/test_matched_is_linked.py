@@ -10,7 +10,7 @@ import spacy
 
 from spacy_sapbert import read_obo
 from spacy_sapbert.normalization import normalize_name
-from spacy_sapbert.retrieval.words import OWN_CASE_LENGTH, own_case_forms, read_hashes
+from spacy_sapbert.retrieval.name_table import OWN_CASE_LENGTH, own_case_forms, read_hashes
 from spacy_sapbert.spelling import to_american, to_singular
 
 GREEK = {"alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ"}

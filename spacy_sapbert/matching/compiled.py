@@ -12,8 +12,7 @@ from ..abbreviations.algorithm import get_bounds
 from ..abbreviations.component import abbreviations_by_start
 from ..retrieval.cache import LRUCache
 from ..retrieval.filters import ConceptFilter, FilterTable
-from ..retrieval.name_table import Matches, NameTable
-from ..retrieval.words import INVISIBLE, own_case_forms, read_words
+from ..retrieval.name_table import INVISIBLE, Matches, NameTable, own_case_forms, read_words
 from .settings import MatcherSettings
 
 if TYPE_CHECKING:

@@ -12,7 +12,6 @@ from spacy.language import Language
 from thinc.api import Model
 
 from ..settings import with_settings
-from .reranker import SapbertReranker
 from .settings import RerankerSettings
 
 DEFAULT_CONFIG = {
@@ -52,7 +51,7 @@ def make_reranker(
     model: Model[Any, Any],
     scorer: Callable[..., Any] | None,
     **settings: Any,
-) -> SapbertReranker:
+) -> Any:
     """Create the reranker for a pipeline.
 
     nlp (Language): The pipeline.
@@ -63,4 +62,6 @@ def make_reranker(
     RETURNS (SapbertReranker): The component, which has to be initialized or loaded.
     RAISES (ValueError): If a setting is unknown or its value has no meaning.
     """
+    from .reranker import SapbertReranker
+
     return SapbertReranker(nlp.vocab, model, name, scorer=scorer, **settings)

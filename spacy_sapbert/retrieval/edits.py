@@ -17,9 +17,8 @@ from ..index import is_as_configured
 from ..progress import say
 from ..terminology.edits import Edit, add_terminology
 from .altered_names import encode_altered_names
-from .keys import find_keys
 from .retriever import Retriever
-from .token_rows import encode_groups, group_by_tokens, make_row_table, warn_of_unsayable
+from .token_rows import encode_groups, find_keys, group_by_tokens, make_row_table, warn_of_unsayable
 
 if TYPE_CHECKING:
     from ..encoder import EncoderShim

@@ -16,7 +16,6 @@ from .retriever import Retriever
 
 RETRIEVER_FILE = "retriever.json"
 ARRAYS = ("offsets", "name_rows", "keys")
-# Folders of 0.1.0 lack these: the table is made when it is first needed.
 TABLE_ARRAYS = tuple(f"writing_{name}" for name in NameTable._fields)
 FORMAT_VERSION = 2
 
@@ -52,19 +51,20 @@ def read_retriever(path: str | Path, terminology: Terminology, *, memory_map: bo
     RAISES (ValueError): If the folder belongs to another terminology, or its index to another retriever.
     """
     path = Path(path)
-    used = [*(f"{name}.npy" for name in ARRAYS), "writing_*.npy"]
+    used = [f"{name}.npy" for name in (*ARRAYS, *TABLE_ARRAYS)]
     data = read_manifest(path / RETRIEVER_FILE, FORMAT_VERSION, used=used)
     if data["terminology"] != terminology.fingerprint:
         raise ValueError(Errors.E412.format(path=path, saved_with="the terminology beside it"))
-    has_table = f"{TABLE_ARRAYS[0]}.npy" in data["files"]
-    names = [*ARRAYS, *(TABLE_ARRAYS if has_table else ())]
-    arrays = [np.asarray(np.load(path / f"{name}.npy", mmap_mode="r" if memory_map else None)) for name in names]
+    arrays = [
+        np.asarray(np.load(path / f"{name}.npy", mmap_mode="r" if memory_map else None))
+        for name in (*ARRAYS, *TABLE_ARRAYS)
+    ]
     index = read_index(path / "index", memory_map=memory_map)
     # The index has its own manifest, so an undamaged index copied from another pipeline passes that check.
     if hash_file(path / "index" / INDEX_FILE) != data["index"]:
         raise ValueError(Errors.E412.format(path=path / "index", saved_with="this pipeline"))
     offsets, name_rows, keys, *table = arrays
-    return Retriever(terminology, index, offsets, name_rows, keys, NameTable(*table) if has_table else None)
+    return Retriever(terminology, index, offsets, name_rows, keys, NameTable(*table))
 
 
 def pack_retriever(retriever: Retriever) -> bytes:

@@ -12,7 +12,7 @@ import torch
 from transformers import AutoModel, AutoTokenizer
 
 from spacy_sapbert.normalization import normalize_name
-from spacy_sapbert.retrieval.words import OWN_CASE_LENGTH, own_case_forms, read_hashes
+from spacy_sapbert.retrieval.name_table import OWN_CASE_LENGTH, own_case_forms, read_hashes
 from spacy_sapbert.terminology import Terminology
 
 # Ids and vectors of names, and ids and names by the words of each name in their normal forms.

@@ -11,9 +11,9 @@ import polars as pl
 
 from spacy_sapbert.encoder import EncoderShim
 from spacy_sapbert.encoder.token_lists import TokenLists
-from spacy_sapbert.retrieval.keys import make_keys
+from spacy_sapbert.retrieval.token_rows import make_keys
 from spacy_sapbert.retrieval.token_rows import TokenGroups, encode_groups, group_by_tokens
-from spacy_sapbert.retrieval.vector_store import VectorStore
+from spacy_sapbert.retrieval.token_rows import VectorStore
 
 BATCH_SIZE = 256
 
