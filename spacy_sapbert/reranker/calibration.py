@@ -1,4 +1,4 @@
-"""Calibration: from a softmax to the share of right decisions."""
+"""Probabilities: from a softmax to shares of right decisions, thresholds, and how far both can be trusted."""
 
 from __future__ import annotations
 
@@ -12,26 +12,44 @@ ENOUGH_FOR_STEPS = 500
 EDGE = 1e-6
 # Steps of Newton's method, the smallest one, and points of the function that are stored.
 NEWTON_STEPS, TINY, PLATT_POINTS = 30, 1e-9, 1025
+# Bins of the calibration error, and the precision at which coverage is reported.
+N_BINS, PRECISION = 15, 0.95
 
 
 class Curve(NamedTuple):
-    """A monotone map between probabilities, with straight lines between its points.
+    """A monotone map between probabilities, with straight lines between its points."""
 
-    x (ndarray): Probabilities of the softmax, rising; float64.
-    y (ndarray): Calibrated ones, not falling; float64.
-    """
-
-    x: np.ndarray
-    y: np.ndarray
+    x: np.ndarray  # probabilities of the softmax, rising; float64
+    y: np.ndarray  # calibrated ones, not falling; float64
 
     def apply(self, probabilities: np.ndarray) -> np.ndarray:
-        """Calibrate probabilities.
-
-        probabilities (ndarray): Of the softmax.
-        RETURNS (ndarray): Calibrated.
-        """
+        """Calibrate probabilities."""
         found: np.ndarray = np.interp(probabilities, self.x, self.y)
         return found
+
+
+class Calibration(NamedTuple):
+    """What calibrating has changed, on the documents that it was fitted to."""
+
+    n_mentions: int
+    error_before: float  # expected calibration error of the best concepts' probabilities
+    error_after: float
+
+
+class Threshold(NamedTuple):
+    """A threshold of the probability, and what it gives on the mentions that it was chosen on."""
+
+    threshold: float  # the probability that a concept needs
+    precision: float  # share of right concepts among those that have it
+    coverage: float  # share of mentions whose best concept has it
+
+
+class Bin(NamedTuple):
+    """Answers of similar confidence."""
+
+    confidence: float  # their mean
+    precision: float  # share of right ones
+    n: int
 
 
 IDENTITY = Curve(np.array([0.0, 1.0]), np.array([0.0, 1.0]))
@@ -40,9 +58,7 @@ IDENTITY = Curve(np.array([0.0, 1.0]), np.array([0.0, 1.0]))
 def fit_curve(probabilities: np.ndarray, is_right: np.ndarray) -> Curve:
     """Fit a monotone map to decisions: Platt's with few of them, else isotonic regression.
 
-    probabilities (ndarray): Of the softmax.
-    is_right (ndarray): Whether each decision was right; bool.
-    RETURNS (Curve): The map; it leaves probabilities as they are if all decisions are right or all wrong.
+    Decisions that are all right, or all wrong, leave probabilities as they are.
     """
     right = np.asarray(is_right, dtype=np.float64)
     if not len(right) or right.min() == right.max():
@@ -103,3 +119,66 @@ def _logit(probabilities: np.ndarray) -> np.ndarray:
     clipped = np.clip(probabilities, EDGE, 1 - EDGE)
     logits: np.ndarray = np.log(clipped / (1 - clipped))
     return logits
+
+
+def choose_threshold(probabilities: np.ndarray, is_right: np.ndarray, precision: float) -> Threshold:
+    """Choose the threshold with the largest coverage at a promised precision.
+
+    If none keeps the promise, the one with the highest precision is chosen. If nothing is right, nothing is chosen: a
+    threshold of 1 with a coverage of 0.
+    """
+    if not np.any(is_right):
+        return Threshold(1.0, 0.0, 0.0)
+    coverages, precisions = risk_coverage(probabilities, is_right)
+    kept = np.flatnonzero(precisions >= precision)
+    chosen = int(kept[-1]) if len(kept) else int(np.argmax(precisions))
+    lowest = np.unique(probabilities)[::-1][chosen]
+    return Threshold(float(lowest), float(precisions[chosen]), float(coverages[chosen]))
+
+
+def risk_coverage(confidence: np.ndarray, is_right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Compute coverage, ascending, and precision of the most confident answers; equal ones come together."""
+    order = np.argsort(-confidence, kind="stable")
+    ordered = confidence[order]
+    last = np.append(np.flatnonzero(ordered[1:] != ordered[:-1]), len(ordered) - 1)
+    return (last + 1) / len(ordered), np.cumsum(is_right[order])[last] / (last + 1)
+
+
+def coverage_at(confidence: np.ndarray, is_right: np.ndarray, precision: float = PRECISION) -> float:
+    """Find the largest share of answers that can be given with a precision; 0 if no threshold reaches it."""
+    best = choose_threshold(confidence, is_right, precision)
+    return best.coverage if best.precision >= precision else 0.0
+
+
+def bin_confidences(confidence: np.ndarray, is_right: np.ndarray) -> list[Bin]:
+    """Put answers into bins of equal width by their confidence, and leave out empty ones."""
+    places = np.minimum((confidence * N_BINS).astype(int), N_BINS - 1)
+    masks = [places == bin_ for bin_ in np.unique(places)]
+    return [Bin(float(confidence[mask].mean()), float(is_right[mask].mean()), int(mask.sum())) for mask in masks]
+
+
+def calibration_error(confidence: np.ndarray, is_right: np.ndarray) -> float:
+    """Compute the expected calibration error: the mean distance between confidence and precision of the bins."""
+    bins = bin_confidences(confidence, is_right)
+    return sum(abs(found.confidence - found.precision) * found.n for found in bins) / max(len(confidence), 1)
+
+
+def area_under_roc(probabilities: np.ndarray, is_right: np.ndarray) -> float | None:
+    """Compute how often a right decision has a higher probability than a wrong one; ties count half.
+
+    None if all are right or all wrong.
+    """
+    right = np.asarray(is_right, dtype=bool)
+    n_right, n_wrong = int(right.sum()), int((~right).sum())
+    if not n_right or not n_wrong:
+        return None
+    _, place, counts = np.unique(np.asarray(probabilities), return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(counts) - (counts - 1) / 2)[place]
+    return float((ranks[right].sum() - n_right * (n_right + 1) / 2) / (n_right * n_wrong))
+
+
+def nil_scores(is_nil: np.ndarray, predicted: np.ndarray) -> tuple[float, float, float]:
+    """Compute precision, recall and F1 of NIL; 0 where there is nothing to divide by."""
+    hits = int((is_nil & predicted).sum())
+    n_gold, n_predicted = int(is_nil.sum()), int(predicted.sum())
+    return hits / max(n_predicted, 1), hits / max(n_gold, 1), 2 * hits / max(n_gold + n_predicted, 1)

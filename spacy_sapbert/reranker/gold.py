@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from spacy.language import Language
+from spacy.pipeline import TrainablePipe
 from spacy.tokens import Span
 from spacy.training import Example
 
+from ..abbreviations.component import SchwartzHearst
 from ..annotations import NIL
 from ..scorer import ID_SEPARATOR
 
@@ -18,22 +21,17 @@ if TYPE_CHECKING:
 
 
 class GoldMention(NamedTuple):
-    """A mention of a predicted document with its annotation.
-
-    span (Span): The mention, in the predicted document.
-    kb_id (str): The gold id, or several joined by "|".
-    """
+    """A mention of a predicted document with its annotation."""
 
     span: Span
-    kb_id: str
+    kb_id: str  # the gold id, or several joined by "|"
 
 
 def find_gold(example: Example, *, use_gold_ents: bool) -> list[GoldMention]:
     """Find the mentions of a predicted document that are annotated with a concept or with NIL.
 
-    example (Example): The document and its annotations.
-    use_gold_ents (bool): Take the gold entities themselves; false for predicted entities with the same boundaries.
-    RETURNS (list[GoldMention]): The mentions. Those with an empty gold id are left out: nothing is known of them.
+    They are the gold entities themselves, or predicted entities with the same boundaries. Those with an empty gold id
+    are left out: nothing is known of them.
     """
     gold = {(ent.start_char, ent.end_char): ent.kb_id_ for ent in example.reference.ents if ent.kb_id_}
     if not gold:
@@ -44,11 +42,7 @@ def find_gold(example: Example, *, use_gold_ents: bool) -> list[GoldMention]:
 
 
 class GoldIds:
-    """Turn gold ids into ids that candidates have.
-
-    terminology (Terminology): The concepts.
-    output_source (str | None): The linker's setting, by which candidates have codes instead of the concepts' ids.
-    """
+    """Turn gold ids into ids that candidates have: those of concepts, or their codes in the linker's output source."""
 
     def __init__(self, terminology: Terminology, output_source: str | None = None) -> None:
         self._terminology = terminology
@@ -56,57 +50,64 @@ class GoldIds:
         self._resolved: dict[str, frozenset[str]] = {}
 
     def resolve(self, kb_id: str) -> frozenset[str]:
-        """Get the ids of which any is right.
+        """Get the ids of which any is right for a gold id; none for NIL and where the terminology has none of them.
 
-        kb_id (str): A gold id, or several joined by "|". An id of the terminology may itself be several equal ones
-            joined by "|": it is right if one of them is.
-        RETURNS (frozenset[str]): The ids; empty for NIL and where the terminology has none of them.
+        An id of the terminology may itself be several equal ones joined by "|": it is right if one of them is.
         """
         found = self._resolved.get(kb_id)
         if found is None:
             parts = {kb_id, *(part.strip() for part in kb_id.split(ID_SEPARATOR))} - {"", NIL}
-            if kb_id in self._rows:
+            if kb_id in self._ids:
                 parts = {kb_id}
             equal = {id_ for part in parts for id_ in (part, *self._joined.get(part, ()))}
-            found = frozenset(equal & self._rows.keys())
-            self._resolved[kb_id] = found
+            found = self._resolved[kb_id] = frozenset(equal & self._ids)
         return found
 
     def count_missing(self, kb_ids: Iterable[str]) -> Counter[str]:
-        """Count gold ids that stand for a concept which the terminology lacks.
-
-        kb_ids (Iterable[str]): Gold ids.
-        RETURNS (Counter[str]): How often each of them occurs.
-        """
+        """Count gold ids that stand for a concept which the terminology lacks."""
         return Counter(kb_id for kb_id in kb_ids if kb_id != NIL and not self.resolve(kb_id))
 
-    def list_rows(self, ids: Iterable[str]) -> list[int]:
-        """List the concepts of resolved ids.
-
-        ids (Iterable[str]): What `resolve` returned.
-        RETURNS (list[int]): The row of each id's concept in the terminology.
-        """
-        return [self._rows[id_] for id_ in ids]
-
     @cached_property
-    def _rows(self) -> dict[str, int]:
-        """The row of the first concept for each id that candidates can have."""
+    def _ids(self) -> frozenset[str]:
+        """All ids that candidates can have."""
         concepts = self._terminology.concepts
         if self._source is None:
-            return {id_: row for row, id_ in enumerate(concepts["id"].to_list())}
+            return frozenset(concepts["id"].to_list())
         prefix = f"{self._source}:"
-        codes = ((code, row) for row, codes in enumerate(concepts["codes"].to_list()) for code in codes)
-        rows: dict[str, int] = {}
-        for code, row in codes:
-            if code.startswith(prefix):
-                rows.setdefault(code.removeprefix(prefix), row)
-        return rows
+        codes = (code for of_concept in concepts["codes"].to_list() for code in of_concept)
+        return frozenset(code.removeprefix(prefix) for code in codes if code.startswith(prefix))
 
     @cached_property
     def _joined(self) -> dict[str, list[str]]:
         """The joined ids that each id is a part of."""
         joined: dict[str, list[str]] = {}
-        for id_ in self._rows:
+        for id_ in self._ids:
             for part in id_.split(ID_SEPARATOR) if ID_SEPARATOR in id_ else ():
                 joined.setdefault(part, []).append(id_)
         return joined
+
+
+def with_abbreviations(examples: Iterable[Example], nlp: Language) -> Iterator[Example]:
+    """Find abbreviations in copies of documents: `initialize` is called before the pipeline can run."""
+    wanted = nlp.config.get("training", {}).get("annotating_components") or ()
+    parts = [
+        part
+        for name, part in nlp.components
+        if isinstance(part, SchwartzHearst) or (name in wanted and not isinstance(part, TrainablePipe))
+    ]
+    for example in examples:
+        doc = example.predicted.copy()
+        for part in parts:
+            doc = part(doc)
+        yield Example(doc, example.reference)
+
+
+def run_before(reranker: Any, nlp: Language, examples: Iterable[Example]) -> list[Example]:
+    """Send copies of documents through the part of the pipeline in front of a reranker."""
+    examples = list(examples)
+    docs: Iterable[Any] = [eg.predicted.copy() for eg in examples]
+    for _, part in nlp.pipeline:
+        if part is reranker:
+            break
+        docs = part.pipe(docs) if hasattr(part, "pipe") else map(part, docs)
+    return [Example(doc, eg.reference) for doc, eg in zip(docs, examples, strict=True)]

@@ -1,4 +1,4 @@
-"""The annotated mentions of the training documents."""
+"""The annotated mentions of the training documents, and what they say of other mentions."""
 
 from __future__ import annotations
 
@@ -9,46 +9,103 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .recollections import Lookup, Recollections
-
 # Annotated mentions nearest to a mention whose concepts are looked at. More than are needed, because those of the
 # document that is left out do not count.
 NEAREST = 64
 # A mention with a cosine of 1 has a vote, one with 0.9 a third of it.
 SHARPNESS = 12.0
+# Concepts of the nearest annotated mentions that become candidates, and the cosine that they need.
+ADDED, ADDED_COSINE = 5, 0.6
+# Votes of similar mentions that stand for those that nobody has annotated.
+PRIOR_VOTES = 0.001
 
 
 class Annotation(NamedTuple):
-    """A mention with its concept.
+    """A mention with its concept."""
 
-    mention (str): The more telling form of the mention.
-    concept (str): The id of its concept.
-    document (int): The key of its document.
-    """
+    mention: str  # its more telling form
+    concept: str  # the id of its concept
+    document: int  # the key of its document
 
-    mention: str
-    concept: str
-    document: int
+
+class Lookup(NamedTuple):
+    """Values by key: distinct keys, sorted, and the value of each."""
+
+    keys: np.ndarray
+    values: np.ndarray
+
+    @classmethod
+    def of(cls, keys: np.ndarray, values: np.ndarray) -> Lookup:
+        """Sum integers by key."""
+        distinct, places = np.unique(keys, return_inverse=True)
+        return cls(distinct, np.bincount(places, weights=values, minlength=len(distinct)).astype(np.int64))
+
+    def get(self, keys: np.ndarray, default: np.ndarray | int = 0) -> np.ndarray:
+        """Get the value of each key, or the default."""
+        if not len(self.keys):
+            return np.broadcast_to(np.asarray(default), keys.shape)
+        places = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        return np.where(self.keys[places] == keys, self.values[places], default)
 
 
 class _Counts(NamedTuple):
-    """How often concepts are annotated, for each of several queries."""
+    """How often concepts are annotated, for each of several mentions that are asked for."""
 
-    query: np.ndarray
+    mention: np.ndarray
     place: np.ndarray
     concept: np.ndarray
     n: np.ndarray
 
 
+class Recollections(NamedTuple):
+    """What the annotations say of mentions. The key of a mention and a concept is `mention * n_concepts + concept`."""
+
+    totals: np.ndarray  # how often each concept is annotated
+    nearest: Lookup  # cosine of the nearest annotated mention of a concept
+    order: np.ndarray  # for each key of `nearest` where it came among all: the nearest first
+    votes: Lookup  # votes of similar mentions for a concept
+    total_votes: np.ndarray  # all votes for each mention
+    floor: np.ndarray  # for each mention the cosine of concepts that no near mention has
+    best: np.ndarray  # for each mention the cosine of the nearest annotated mention
+    same: Lookup  # how often a concept is annotated for the same string
+    n_mentions: np.ndarray  # how often each string is annotated
+    left_out: Lookup  # how often a concept is annotated in the document that is left out
+
+    def list_added(self) -> tuple[np.ndarray, np.ndarray]:
+        """List the concepts that become candidates because near mentions are annotated with them: mention after
+        mention, best first."""
+        near = np.flatnonzero(self.nearest.values >= ADDED_COSINE)
+        mentions, concepts = np.divmod(self.nearest.keys[near], max(len(self.totals), 1))
+        order = np.lexsort((self.order[near], mentions))
+        mentions, concepts = mentions[order], concepts[order]
+        place = np.arange(len(mentions)) - np.searchsorted(mentions, mentions)
+        return mentions[place < ADDED], concepts[place < ADDED]
+
+    def compute_features(self, mention: np.ndarray, concept: np.ndarray) -> np.ndarray:
+        """Compute the features of candidates by the numbers of their mentions and concepts, -1 for those that nothing
+        is annotated with."""
+        is_known = concept >= 0
+        keys = np.where(is_known, mention * len(self.totals) + concept, -1)
+        totals = np.where(is_known, np.append(self.totals, 0)[concept], 0)
+        nearest = self.nearest.get(keys, self.floor[mention])
+        n_mentions, votes = self.n_mentions[mention], self.votes.get(keys)
+        columns = [
+            np.log1p(totals - self.left_out.get(keys)),
+            self.same.get(keys) / np.maximum(n_mentions, 1),
+            nearest,
+            np.log1p(n_mentions),
+            nearest - self.best[mention],
+            votes / (self.total_votes[mention] + PRIOR_VOTES),
+            np.log1p(votes),
+        ]
+        return np.stack(columns, axis=1)
+
+
 class AnnotationMemory:
     """Annotated mentions with concept and document, and the vector of each distinct mention.
 
-    mentions (Sequence[str]): The distinct mentions.
-    vectors (ndarray): Their unit vectors, shape (mentions, width).
-    concepts (Sequence[str]): The ids of the distinct concepts.
-    rows (ndarray): Places of mention, concept and document, and how often they occur together; shape (n, 4), int64,
-        sorted by mention.
-    documents (ndarray): The keys of the documents; uint64.
+    `rows` has places of mention, concept and document, and how often they occur together, sorted by mention. Documents
+    are known by their keys.
     """
 
     def __init__(
@@ -66,28 +123,19 @@ class AnnotationMemory:
         self._wide = self.vectors.astype(np.float32)
         self._places = {mention: place for place, mention in enumerate(self.mentions)}
         self._document_places = {key: place for place, key in enumerate(self.documents.tolist())}
-        self._numbers = {concept: number for number, concept in enumerate(self.concepts)}
         mention, concept, document, n = self.rows.T
+        n_concepts = max(len(self.concepts), 1)
         self._totals = np.bincount(concept, weights=n, minlength=len(self.concepts)).astype(np.int64)
         # Of each mention, how often each concept is annotated.
-        pairs, of_pair = np.unique(mention * len(self.concepts) + concept, return_inverse=True)
-        self._concept_of_pair = pairs % max(len(self.concepts), 1)
-        self._count_of_pair = np.bincount(of_pair, weights=n, minlength=len(pairs)).astype(np.int64)
-        self._pairs = pairs
-        sizes = np.bincount(pairs // max(len(self.concepts), 1), minlength=len(self.mentions))
-        self._offsets = np.concatenate([[0], np.cumsum(sizes)])
+        self._pairs, of_pair = np.unique(mention * n_concepts + concept, return_inverse=True)
+        self._count_of_pair = np.bincount(of_pair, weights=n, minlength=len(self._pairs)).astype(np.int64)
+        self._offsets = np.searchsorted(self._pairs, np.arange(len(self.mentions) + 1) * n_concepts)
         self._by_document = np.argsort(document, kind="stable")
         self._document_offsets = np.searchsorted(document[self._by_document], np.arange(len(self.documents) + 1))
 
     @classmethod
     def collect(cls, annotations: Iterable[Annotation], vectors: dict[str, np.ndarray], width: int) -> AnnotationMemory:
-        """Collect annotations. The same annotations give the same memory, whatever their order.
-
-        annotations (Iterable[Annotation]): The annotations.
-        vectors (dict[str, ndarray]): The vectors of the mentions; others are left out.
-        width (int): The width of the vectors.
-        RETURNS (AnnotationMemory): The memory.
-        """
+        """Collect annotations of mentions that have a vector. Their order makes no difference."""
         counts = Counter(found for found in annotations if found.mention in vectors)
         mentions = sorted({found.mention for found in counts})
         concepts = sorted({found.concept for found in counts})
@@ -100,59 +148,39 @@ class AnnotationMemory:
         table = np.array(rows, dtype=np.int64).reshape(len(rows), 4)
         return cls(mentions, stacked, concepts, table, np.array(documents, dtype=np.uint64))
 
-    def __len__(self) -> int:
-        """Return the number of annotated mentions.
-
-        RETURNS (int): All of them, repeated ones included.
-        """
-        return int(self.rows[:, 3].sum())
-
     def has_document(self, key: int) -> bool:
-        """Tell whether annotations of a document are here.
-
-        key (int): The document's key.
-        RETURNS (bool): Whether there are any.
-        """
+        """Tell whether annotations of a document are here."""
         return key in self._document_places
 
     def recall(self, mentions: Sequence[str], vectors: np.ndarray, left_out: Sequence[int | None]) -> Recollections:
-        """Recall what the annotations say of mentions.
-
-        mentions (Sequence[str]): The mentions.
-        vectors (ndarray): Their vectors, shape (mentions, width).
-        left_out (Sequence[int | None]): The key of a document for each whose annotations do not count.
-        RETURNS (Recollections): What is said of them.
-        """
-        numbers, n = np.arange(len(mentions)), len(mentions)
+        """Recall what the annotations say of mentions, without those of the document that is left out for each."""
+        n, n_concepts = len(mentions), max(len(self.concepts), 1)
         own = self._list_own(left_out)
         nearest, cosines = self._find_nearest(vectors)
-        near = self._count(np.repeat(numbers, nearest.shape[1]), nearest.ravel(), own)
-        key = near.query * len(self.concepts) + near.concept
-        keys, first, group = np.unique(key, return_index=True, return_inverse=True)
+        near = self._count(np.repeat(np.arange(n), nearest.shape[1]), nearest.ravel(), own)
+        keys, first, group = np.unique(near.mention * n_concepts + near.concept, return_index=True, return_inverse=True)
         cosine = cosines.ravel()[near.place]
-        votes = np.bincount(
-            group, weights=near.n * np.exp(SHARPNESS * (cosine.astype(np.float64) - 1)), minlength=len(keys)
-        )
+        weights = near.n * np.exp(SHARPNESS * (cosine.astype(np.float64) - 1))
+        votes = np.bincount(group, weights=weights, minlength=len(keys))
         floor = cosines[:, -1] if nearest.shape[1] else np.zeros(n, dtype=np.float32)
         best = floor.copy()
         # The nearest mentions come first.
-        filled, start = np.unique(near.query, return_index=True)
+        filled, start = np.unique(near.mention, return_index=True)
         best[filled] = cosine[start]
         place = np.array([self._places.get(mention, -1) for mention in mentions], dtype=np.int64)
         known = np.flatnonzero(place >= 0)
         same = self._count(known, place[known], own)
         return Recollections(
-            numbers=self._numbers,
             totals=self._totals,
             nearest=Lookup(keys, cosine[first]),
             order=first,
             votes=Lookup(keys, votes),
-            total_votes=np.bincount(keys // max(len(self.concepts), 1), weights=votes, minlength=n),
+            total_votes=np.bincount(keys // n_concepts, weights=votes, minlength=n),
             floor=floor,
             best=best,
-            same=Lookup.of(same.query * len(self.concepts) + same.concept, same.n),
-            n_mentions=np.bincount(same.query, weights=same.n, minlength=n),
-            left_out=Lookup.of(own.query * len(self.concepts) + own.concept, own.n),
+            same=Lookup.of(same.mention * n_concepts + same.concept, same.n),
+            n_mentions=np.bincount(same.mention, weights=same.n, minlength=n),
+            left_out=Lookup.of(own.mention * n_concepts + own.concept, own.n),
         )
 
     def _find_nearest(self, vectors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -170,32 +198,29 @@ class AnnotationMemory:
         """List the annotations of the documents that are left out; `place` is their mention."""
         document = [-1 if key is None else self._document_places.get(key, -1) for key in left_out]
         parts = [
-            (query, self._by_document[slice(*self._document_offsets[place : place + 2])])
-            for query, place in enumerate(document)
+            (mention, self._by_document[slice(*self._document_offsets[place : place + 2])])
+            for mention, place in enumerate(document)
             if place >= 0
         ]
         rows = np.concatenate([np.zeros(0, dtype=np.int64), *(of_document for _, of_document in parts)])
-        query = np.repeat([query for query, _ in parts], [len(of_document) for _, of_document in parts])
+        asked = np.repeat([mention for mention, _ in parts], [len(of_document) for _, of_document in parts])
         mention, concept, _, n = self.rows[rows].T
-        return _Counts(query.astype(np.int64), mention, concept, n)
+        return _Counts(asked.astype(np.int64), mention, concept, n)
 
-    def _count(self, queries: np.ndarray, mentions: np.ndarray, own: _Counts) -> _Counts:
-        """Count the annotations of mentions by concept, without a query's own. `place` is the mention's place."""
+    def _count(self, asked: np.ndarray, mentions: np.ndarray, own: _Counts) -> _Counts:
+        """Count the annotations of mentions by concept, without those of the document that is left out."""
+        n_concepts = max(len(self.concepts), 1)
         sizes = self._offsets[mentions + 1] - self._offsets[mentions]
         place = np.repeat(np.arange(len(mentions)), sizes)
         pair = np.arange(len(place)) + np.repeat(self._offsets[mentions] - np.cumsum(sizes) + sizes, sizes)
-        query, n = queries[place], self._count_of_pair[pair]
-        if len(own.query):
-            own_pair = np.searchsorted(self._pairs, own.place * len(self.concepts) + own.concept)
-            n = n - Lookup.of(own.query * len(self._pairs) + own_pair, own.n).get(query * len(self._pairs) + pair)
+        mention, n = asked[place], self._count_of_pair[pair]
+        if len(own.mention):
+            own_pair = np.searchsorted(self._pairs, own.place * n_concepts + own.concept)
+            n = n - Lookup.of(own.mention * len(self._pairs) + own_pair, own.n).get(mention * len(self._pairs) + pair)
         counted = n > 0
-        return _Counts(query[counted], place[counted], self._concept_of_pair[pair][counted], n[counted])
+        return _Counts(mention[counted], place[counted], self._pairs[pair[counted]] % n_concepts, n[counted])
 
 
 def document_key(text: str) -> int:
-    """Make the key by which a training document is recognised.
-
-    text (str): Its text.
-    RETURNS (int): A hash of 64 bits.
-    """
+    """Make the key by which a training document is recognised: a hash of 64 bits."""
     return int.from_bytes(hashlib.blake2b(text.encode("utf8", "surrogatepass"), digest_size=8).digest(), "little")

@@ -10,7 +10,7 @@ from spacy.training import Example
 
 from ..annotations import NIL, get_candidates
 from ..scorer import iter_entities, linker_score
-from .reliability import area_under_roc, calibration_error, coverage_at, nil_scores
+from .calibration import area_under_roc, calibration_error, coverage_at, nil_scores
 
 NO_LINK = ("", NIL)
 NIL_SCORES = ("nel_nil_p", "nel_nil_r", "nel_nil_f")

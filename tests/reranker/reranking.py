@@ -10,7 +10,7 @@ from spacy.tokens import Span
 from spacy.training import Example
 from thinc.api import fix_random_seed
 
-from spacy_sapbert.reranker.reranker import SapbertReranker
+from spacy_sapbert.reranker.component import SapbertReranker
 
 # Words and gold ids of the mentions in each document: the linker alone takes "cold" for the temperature, and
 # these documents for the disease.

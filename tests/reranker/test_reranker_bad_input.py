@@ -1,16 +1,14 @@
 """What does not fit is refused with what to do, or has a documented result."""
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
 import spacy
 from reranking import TEXTS, add_reranker, make_examples, train
-from spacy.tokens import Span
 
 from spacy_sapbert.encoder import make_huggingface_loader
-from spacy_sapbert.linked_docs import note_linker
+from spacy_sapbert.reranker import component
 from spacy_sapbert.terminology import TerminologyBuilder
 
 
@@ -52,9 +50,7 @@ def test_documents_without_annotations_teach_nothing(make_nlp):
         reranker.initialize(lambda: plain, nlp=nlp)
     with pytest.raises(ValueError, match=r"E450.*kb_id_"):
         reranker.initialize(nlp=nlp)
-    with pytest.raises(ValueError, match="without nlp"):
-        reranker.initialize(lambda: make_examples(nlp))
-    reranker.initialize(lambda: make_examples(nlp), nlp=nlp)
+    reranker.initialize(lambda: make_examples(nlp))
     before = reranker.model.to_bytes()
     assert train(nlp, plain, steps=1) == {"sapbert_reranker": 0.0}
     assert reranker.model.to_bytes() == before
@@ -133,27 +129,6 @@ def test_another_terminology_is_refused_or_warned_of_by_its_annotated_concepts(m
     assert nlp("heart attack").ents[0].kb_id_ == "C0027051"
 
 
-def test_a_linker_that_is_missing_or_empty_is_said(make_nlp):
-    nlp = make_nlp()
-    reranker = add_reranker(nlp, linkers=["sapbert_linker", "other"])
-    with pytest.raises(ValueError, match=r"E451.*no linker 'other'"):
-        reranker.initialize(lambda: make_examples(nlp), nlp=nlp)
-    nlp.add_pipe("sapbert_linker", name="other", before="sapbert_reranker")
-    with pytest.raises(ValueError, match=r"E401.*other"):
-        reranker.initialize(lambda: make_examples(nlp), nlp=nlp)
-    with pytest.raises(ValueError, match="linkers"):
-        reranker.linkers = []
-
-
-def test_training_on_documents_that_were_not_linked_says_what_to_do(make_nlp):
-    nlp = make_nlp()
-    reranker = add_reranker(nlp, make_examples(nlp))
-    with pytest.raises(ValueError, match=r"E453.*annotating_components"):
-        reranker.update(make_examples(nlp))
-    with pytest.raises(ValueError, match=r"E453"):
-        reranker.score(make_examples(nlp))
-
-
 def test_a_loss_that_is_no_number_stops_training(make_nlp):
     nlp = make_nlp()
     reranker = add_reranker(nlp, make_examples(nlp))
@@ -166,11 +141,9 @@ def test_a_reranker_of_another_version_or_a_damaged_one_is_refused(make_nlp, tmp
     nlp = make_nlp()
     reranker = add_reranker(nlp, make_examples(nlp))
     reranker.to_disk(tmp_path / "r")
-    from spacy_sapbert.reranker.features import listing
-
     data = reranker.learned
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(listing, "QUERY_GROUPS", listing.QUERY_GROUPS[1:])
+        patch.setattr(component, "FEATURES", {"cosine": "near the mention"})
         with pytest.raises(ValueError, match=r"E451.*features"):
             reranker.from_disk(tmp_path / "r")
     assert reranker.learned is data
@@ -219,32 +192,6 @@ def test_settings_are_refused_by_name(make_nlp):
         reranker.nil_treshold = 0.5
 
 
-def test_documents_keep_no_linker_alive(make_nlp):
-    import gc
-    import weakref
-
-    class Part:
-        name = "part"
-
-    nlp = make_nlp()
-    doc, part = nlp.make_doc("a cold"), Part()
-    gone = weakref.ref(part)
-    note_linker([doc], part)
-    del doc, part
-    gc.collect()
-    assert gone() is None
-
-
-def test_spans_of_another_group_without_a_linker_are_refused_too(make_nlp):
-    nlp = make_nlp()
-    reranker = add_reranker(nlp, make_examples(nlp))
-    doc = nlp.make_doc("a cold")
-    doc.spans["mine"] = [Span(doc, 1, 2, label="X")]
-    with pytest.raises(ValueError, match="E453"):
-        reranker(doc)
-    assert replace(reranker.learned, threshold=0.5).threshold == 0.5
-
-
 def test_annotations_of_labels_that_are_not_linked_teach_nothing(make_nlp):
     nlp = make_nlp(skip_labels=["DISORDER"])
     with pytest.raises(ValueError, match=r"E450.*links none of the labels"):
@@ -275,4 +222,31 @@ def test_thresholds_without_meaning_are_refused(make_nlp, value):
     nlp = make_nlp()
     reranker = add_reranker(nlp, make_examples(nlp))
     with pytest.raises(ValueError, match=r"E404.*threshold.*find"):
-        reranker.find(["a cold"], nlp=nlp, threshold=value)
+        reranker.find(["a cold"], threshold=value)
+
+
+def test_a_linker_that_is_missing_empty_or_behind_is_said(make_nlp):
+    nlp = make_nlp()
+    reranker = add_reranker(nlp, linker="other")
+    with pytest.raises(ValueError, match=r"E451.*no linker 'other'"):
+        reranker.initialize(lambda: make_examples(nlp), nlp=nlp)
+    nlp.add_pipe("sapbert_linker", name="other")
+    with pytest.raises(ValueError, match=r"E451.*in front of its linker 'other'.* behind"):
+        reranker.initialize(lambda: make_examples(nlp), nlp=nlp)
+    nlp.remove_pipe("other")
+    nlp.add_pipe("sapbert_linker", name="other", before="sapbert_reranker")
+    with pytest.raises(ValueError, match=r"E401.*other"):
+        reranker.initialize(lambda: make_examples(nlp), nlp=nlp)
+    nlp.remove_pipe("other")
+    reranker.linker = "sapbert_linker"
+    reranker.initialize(lambda: make_examples(nlp), nlp=nlp)
+    nlp.remove_pipe("sapbert_linker")
+    with pytest.raises(ValueError, match=r"E451.*no linker 'sapbert_linker', only entity_ruler"):
+        nlp("a cold")
+
+
+def test_training_without_initializing_says_what_to_do(make_nlp):
+    nlp = make_nlp()
+    reranker = add_reranker(nlp)
+    with pytest.raises(ValueError, match=r"E450.*not been initialized"):
+        reranker.update(make_examples(nlp))

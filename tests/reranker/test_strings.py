@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_sapbert.reranker.comparing import Comparison, StringStore
+from spacy_sapbert.reranker.strings import Strings, compare
 from spacy_sapbert.spelling import normal_words
 
 TEXTS = st.lists(st.text(alphabet="ab αIV2 -'s", max_size=12), min_size=1, max_size=6)
@@ -38,13 +38,11 @@ def compare_plainly(mention, name):
 @given(TEXTS, TEXTS)
 def test_all_pairs_are_compared_as_with_plain_sets(mentions, names):
     pairs = [(mention, name) for mention in mentions for name in names]
-    store = StringStore(names.__getitem__)
-    store.tabulate(["a string", *mentions[:1]])
-    keys = [key for mention in mentions for key in range(len(names))]
-    rows, table = store.tabulate([*(mention for mention, _ in pairs), *keys])
-    first, second = np.split(rows, 2)
-
-    columns = Comparison(table, first).compare(first, second)
-
+    strings = Strings([*mentions, *names])
+    first = np.repeat(np.arange(len(mentions)), len(names))
+    second = np.tile(np.arange(len(names)), len(mentions)) + len(mentions)
+    columns = compare(strings, first, second)
     expected = [compare_plainly(mention, name) for mention, name in pairs]
     np.testing.assert_allclose(np.stack(columns, axis=1).astype(float), expected, atol=1e-12)
+    lengths = [len(" ".join(normal_words(text))) for text in (*mentions, *names)]
+    assert strings.length.tolist() == lengths

@@ -4,9 +4,14 @@ import numpy as np
 import pytest
 from thinc.api import fix_random_seed
 
-from spacy_sapbert.reranker.lists import Lists
-from spacy_sapbert.reranker.loss import listwise_loss
-from spacy_sapbert.reranker.network import ListInput, build_decision_network_v1, get_start, start_network
+from spacy_sapbert.reranker.network import (
+    ListInput,
+    Lists,
+    build_decision_network_v1,
+    get_start,
+    listwise_loss,
+    start_network,
+)
 
 LENGTHS = [3, 0, 1, 4]
 

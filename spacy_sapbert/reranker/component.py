@@ -1,0 +1,770 @@
+"""The pipeline component `sapbert_reranker`: settings, factory, component, and how it is saved.
+
+spaCy imports this module in every process that makes a pipeline: nothing heavy may be imported here.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import numpy as np
+from pydantic import AfterValidator, Field
+from safetensors.numpy import load_file, save_file
+from spacy import util
+from spacy.language import Language
+from spacy.pipeline import TrainablePipe
+from spacy.tokens import Doc
+from spacy.training import Example, validate_examples
+from thinc.api import Optimizer, set_dropout_rate
+from typing_extensions import Self
+
+from ..annotations import ATTRIBUTE, NIL, check_attribute, register_extensions, write
+from ..candidates import Candidate, Candidates, Mentions, check_texts
+from ..errors import Errors, Warnings
+from ..files import fill_folder, pack_with, read_manifest, unpack_with, write_manifest
+from ..linker import SapbertLinker
+from ..scorer import with_gold_ents
+from ..settings import Settings, with_settings
+from ..settings_attributes import SettingsAttributes
+from .calibration import IDENTITY, Calibration, Curve, Threshold, calibration_error, choose_threshold, fit_curve
+from .features import FEATURES, ConceptFacts, compute_document_features
+from .gold import GoldIds, GoldMention, find_gold, run_before, with_abbreviations
+from .memory import Annotation, AnnotationMemory, document_key
+from .network import ListInput, Lists, NetworkModel, get_start, listwise_loss, start_network
+from .table import CandidateTable, MentionKey, list_rows
+
+if TYPE_CHECKING:
+    from ..encoder.shim import EncoderShim
+    from ..retrieval.retriever import Retriever
+    from ..snapshot import FixedLinker
+
+# Mentions whose features are in memory together.
+MENTIONS_AT_ONCE = 2048
+# Annotated mentions whose features give mean and deviation.
+MEASURED = 5000
+# Missing ids that a warning names.
+NAMED_IDS = 5
+# Features that a reason names, and the logit that each has to add.
+NAMED_FEATURES, LEAST = 3, 0.1
+RERANKER_FILE = "reranker.json"
+FORMAT_VERSION = 1
+MODEL_FILE, ARRAYS_FILE = "model", "arrays.safetensors"
+# The share of right links decides which training step is kept.
+SCORE_WEIGHTS = {
+    "nel_micro_f": 1.0,
+    "nel_micro_p": None,
+    "nel_micro_r": None,
+    "nel_acc_at_1": None,
+    "nel_acc_at_5": None,
+    "nel_coverage": None,
+    "nel_nil_p": None,
+    "nel_nil_r": None,
+    "nel_nil_f": None,
+    "nel_ece": None,
+    "nel_auroc": None,
+    "nel_coverage_at_95": None,
+}
+
+
+class RerankerSettings(Settings):
+    """What a reranker learns from and what it writes. All but `cache_size` can be changed on a loaded reranker.
+
+    Which mentions are linked to which concepts, and how abbreviations are looked up, are settings of the linker.
+    """
+
+    linker: str = Field(default="sapbert_linker", min_length=1)
+    """The linker in the same pipeline whose candidates are reranked."""
+    n_candidates: int = Field(default=30, ge=1)
+    """Distinct concepts that the linker proposes for a mention, whatever its own `k` is."""
+    k: int = Field(default=5, ge=1)
+    """Concepts kept in `kb_candidates`."""
+    priors: bool = True
+    """Remember the annotated mentions of the training documents, as features and as further candidates."""
+    pull: float = Field(default=0.01, ge=0)
+    """Weight of the squared distance to the linker's scores in the loss: more keeps the order closer to its own."""
+    nil_threshold: float | None = Field(default=None, ge=0, le=1)
+    """Probability that the best concept needs; null for the chosen threshold, or else whichever of it and NIL is more
+    probable."""
+    precision: float | None = Field(default=None, gt=0, le=1)
+    """Precision of chosen concepts that `calibrate` chooses the threshold for; null to leave NIL to the network."""
+    set_nil: bool = False
+    """Set `ent.kb_id_` to "NIL" where no concept is chosen, instead of leaving it empty."""
+    set_kb_id: bool = True
+    """Set `ent.kb_id_`; false to write candidates and probabilities only."""
+    overwrite: bool = True
+    """Replace ids that neither this component nor its linker has set."""
+    attribute: Annotated[str, AfterValidator(check_attribute)] = ATTRIBUTE
+    """Extension attribute of spans that shows the candidates. By default they take the place of the linker's."""
+    explain: bool = False
+    """Give each candidate its `definition` and a `reason`, the strongest features in words. This takes time."""
+    use_gold_ents: bool = True
+    """Learn and score links on gold entities, as spaCy's `entity_linker` does; false for those that were predicted."""
+    cache_size: int = Field(default=20_000, ge=0)
+    """Distinct mentions whose features are remembered."""
+
+
+@Language.factory(
+    "sapbert_reranker",
+    requires=["doc.ents", "span._.kb_candidates"],
+    assigns=["token.ent_kb_id", "span._.kb_candidates", "span._.kb_probability"],
+    default_config={
+        **RerankerSettings().to_dict(),
+        "model": {"@architectures": "spacy-sapbert.DecisionNetwork.v1"},
+        "scorer": {"@scorers": "spacy-sapbert.reranker_scorer.v1"},
+    },
+    default_score_weights=SCORE_WEIGHTS,
+)
+@with_settings(RerankerSettings)
+def make_reranker(
+    nlp: Language, name: str, model: NetworkModel, scorer: Callable[..., Any] | None, **settings: Any
+) -> SapbertReranker:
+    """Create the reranker for a pipeline."""
+    return SapbertReranker(nlp, model, name, scorer=scorer, **settings)
+
+
+def make_calibration(
+    corpus: Callable[[Language], Iterable[Example]], reranker: str = "sapbert_reranker"
+) -> Callable[[Language], Language]:
+    """Create the callback for [training.before_to_disk] that calibrates a reranker whenever the pipeline is saved.
+
+    corpus (Callable[[Language], Iterable[Example]]): Documents that the network is not trained with: ${corpora.dev}.
+    reranker (str): The name of the component.
+    RETURNS (Callable[[Language], Language]): The callback.
+    """
+    return partial(_calibrate, corpus=corpus, reranker=reranker)
+
+
+def _calibrate(nlp: Language, *, corpus: Callable[[Language], Iterable[Example]], reranker: str) -> Language:
+    component: Any = nlp.get_pipe(reranker)
+    component.calibrate(corpus(nlp), nlp=nlp)
+    return nlp
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What a reranker knows of its training apart from the network's weights; replaced as a whole."""
+
+    encoder: str = ""  # fingerprint of the linker's encoder
+    terminology: str = ""  # fingerprint of the linker's terminology
+    features: tuple[str, ...] = ()  # the features that it was trained with
+    memory: AnnotationMemory | None = None
+    concept: Curve = IDENTITY  # calibrates the probability of the best concept
+    nil: Curve = IDENTITY  # calibrates the probability of NIL
+    threshold: float | None = None  # the chosen one
+
+
+class Decisions(NamedTuple):
+    """What `predict` gives to `set_annotations`, for each mention."""
+
+    mentions: Mentions
+    candidates: list[list[Candidate]]  # best first
+    kb_ids: list[str]
+    probabilities: list[float]  # of the chosen concept, or of NIL
+
+
+class GoldBatch(NamedTuple):
+    """Annotated mentions, as the network sees them."""
+
+    given: ListInput
+    is_right: np.ndarray  # whether each row of `Lists.with_nil` is right
+    is_nil: np.ndarray  # whether the terminology has no right concept for each mention
+
+
+class _Context:
+    """What a reranker works with until it, its settings or its linker change."""
+
+    def __init__(self, linker: FixedLinker, settings: RerankerSettings, learned: Learned) -> None:
+        self.linker, self.learned, self.settings = linker, learned, settings
+        self.retriever: Retriever = linker.snapshot.retriever
+        source = linker.settings.output_source
+        self.facts = ConceptFacts(self.retriever, source)
+        self.gold = GoldIds(self.retriever.terminology, source)
+        memory = learned.memory if settings.priors else None
+        self.table = CandidateTable(linker, settings.n_candidates, memory, self.facts, settings.cache_size)
+
+    def __reduce__(self) -> tuple[type[None], tuple[()]]:
+        # A copy of a reranker makes its own.
+        return type(None), ()
+
+    def fits(self, linker: FixedLinker, settings: RerankerSettings, learned: Learned) -> bool:
+        return (
+            self.settings is settings
+            and self.linker.settings is linker.settings
+            and self.retriever is linker.snapshot.retriever
+            and (self.learned.memory, self.learned.encoder) == (learned.memory, learned.encoder)
+            and self.linker.snapshot.encoder.fingerprint == linker.snapshot.encoder.fingerprint
+        )
+
+    def read(self, keys: Sequence[MentionKey], documents: Sequence[int]) -> tuple[Candidates, ListInput, np.ndarray]:
+        """Read what the network sees of mentions, each once for a document. Return the place of each mention too."""
+        distinct: dict[tuple[int, MentionKey], int] = {}
+        places = [distinct.setdefault(pair, len(distinct)) for pair in zip(documents, keys, strict=True)]
+        found, features = self.table.look_up([key for _, key in distinct])
+        lists = Lists(found.lengths)
+        # The first feature is the cosine.
+        scores = np.ascontiguousarray(features[:, 0])
+        of_document = compute_document_features(
+            lists, scores, self.facts.number(found.concept), np.array([number for number, _ in distinct], np.int64)
+        )
+        return found, ListInput(np.hstack([features, of_document]), scores, lists), np.array(places, dtype=np.int64)
+
+
+class SapbertReranker(SettingsAttributes[RerankerSettings], TrainablePipe):  # type: ignore[misc]  # compiled, without types
+    """Decide which of a linker's candidates is right, how probable that is, and whether any is (NIL).
+
+    It learns from documents with `ent.kb_id_`. Writes `token.ent_kb_id_`, `span._.kb_candidates` with a probability
+    for each candidate, and `span._.kb_probability`.
+    """
+
+    settings_class = RerankerSettings
+    kind = "reranker"
+    model: NetworkModel
+    # What it has learned, and what it works with at the moment. Both are replaced as a whole.
+    _learned: Learned | None = None
+    _context: _Context | None = None
+
+    @with_settings(RerankerSettings)
+    def __init__(
+        self,
+        nlp: Language,
+        model: NetworkModel,
+        name: str = "sapbert_reranker",
+        *,
+        scorer: Callable[..., Any] | None = None,
+        **settings: Any,
+    ) -> None:
+        """Create the component. All settings but `cache_size` can be changed later, as attributes.
+
+        nlp (Language): The pipeline, which has the linker when the first document arrives.
+        model (Model[ListInput, ndarray]): The network.
+        name (str): The component's name.
+        scorer (Callable | None): The scoring function.
+        **settings (Any): Those of `RerankerSettings`.
+        RAISES (ValueError): If a setting is unknown or its value has no meaning.
+        """
+        self._set_up(nlp.vocab, model, name, scorer, settings)
+        self._nlp = nlp
+        register_extensions(self.attribute)
+
+    @property
+    def is_ready(self) -> bool:
+        """Tell whether the reranker has been initialized or loaded.
+
+        RETURNS (bool): False before.
+        """
+        return self._learned is not None
+
+    @property
+    def learned(self) -> Learned:
+        """Return what the reranker has learned apart from the network's weights.
+
+        RETURNS (Learned): Annotated mentions, calibration, fingerprints.
+        RAISES (ValueError): If it has not been initialized.
+        """
+        if self._learned is None:
+            raise ValueError(Errors.E450.format(name=self.name, reason="it has not been initialized"))
+        return self._learned
+
+    def initialize(
+        self, get_examples: Callable[[], Iterable[Example]] | None = None, *, nlp: Language | None = None
+    ) -> None:
+        """Collect the annotated mentions, and start the network as a copy of the linker.
+
+        get_examples (Callable | None): Gives the training documents. Without any, a reranker that has learned something
+            is left alone.
+        nlp (Language | None): The pipeline, which has the linker; None for the one that the reranker was made for.
+        RAISES (ValueError): If there is nothing to learn from, or the linker is missing.
+        """
+        self._nlp = nlp or self._nlp
+        settings, linker = self._settings, self._find_linker().fixed()
+        examples = () if get_examples is None else get_examples()
+        copies = with_abbreviations(examples, self._nlp)
+        documents = [found for eg in copies if (found := find_gold(eg, use_gold_ents=True))]
+        if not documents:
+            if self._learned is not None:
+                return
+            reason = "there are no examples whose entities have `kb_id_`"
+            raise ValueError(Errors.E450.format(name=self.name, reason=reason))
+        snapshot = linker.snapshot
+        learned = Learned(snapshot.encoder.fingerprint, snapshot.retriever.terminology.fingerprint, tuple(FEATURES))
+        context = _Context(linker, settings, learned)
+        _warn_of_missing(documents, context.gold)
+        found = _AnnotatedMentions.read(documents, context)
+        if not len(found.mentions):
+            reason = "the linker links none of the labels of the annotated entities"
+            raise ValueError(Errors.E450.format(name=self.name, reason=reason))
+        if settings.priors:
+            learned = replace(learned, memory=found.remember(snapshot.encoder))
+            context = _Context(linker, settings, learned)
+        batch = _AnnotatedMentions.read(documents, context, limit=MEASURED).look_up(context)
+        start_network(self.model, batch.given, batch.is_right)
+        self._learned = learned
+
+    def predict(self, docs: Iterable[Doc]) -> Decisions:
+        """Decide on the mentions of documents, without modifying them.
+
+        docs (Iterable[Doc]): The documents. Those from disk will do as well as those that the linker has just linked.
+        RETURNS (Decisions): What was decided on each mention that the linker links.
+        RAISES (ValueError): If the reranker has not been trained, or not with this linker.
+        """
+        docs = list(docs)
+        # Documents without mentions need no linker.
+        if not any(doc.ents or any(doc.spans.values()) for doc in docs):
+            return Decisions(Mentions(), [], [], [])
+        context = self._get_context()
+        mentions = context.linker.list_mentions(docs)
+        return self._decide(context, mentions, mentions.document)
+
+    def set_annotations(self, docs: Iterable[Doc], decisions: Decisions) -> None:
+        """Write ids, candidates and probabilities to the documents.
+
+        docs (Iterable[Doc]): The documents.
+        decisions (Decisions): What `predict` returned for them.
+        """
+        self._write(docs, decisions, self._settings)
+
+    def _write(self, docs: Iterable[Doc], decisions: Decisions, settings: RerankerSettings) -> None:
+        if not len(decisions.mentions):
+            return
+        write(
+            docs,
+            decisions.mentions,
+            decisions.candidates,
+            decisions.kb_ids,
+            component=self.name,
+            attribute=settings.attribute,
+            spans_key=self._find_linker().settings.spans_key,
+            set_kb_id=settings.set_kb_id,
+            overwrite=settings.overwrite,
+            probabilities=decisions.probabilities,
+            reranks=settings.linker,
+        )
+
+    def find(self, texts: Iterable[str], *, threshold: float = 0.0) -> list[list[Candidate]]:
+        """Find the concepts of strings, without documents.
+
+        texts (Iterable[str]): The strings.
+        threshold (float): The probability that a candidate needs.
+        RETURNS (list[list[Candidate]]): The candidates of each string with their probability, best first.
+        RAISES (ValueError): If the reranker has not been trained, the linker is missing, or the threshold has no
+            meaning.
+        """
+        self._settings.changed("`find`", nil_threshold=threshold)
+        texts, context = check_texts(texts), self._get_context()
+        found = self._decide(context, context.linker.list_texts(texts), range(len(texts)))
+        return [[one for one in of_text if one["probability"] >= threshold] for of_text in found.candidates]
+
+    def update(
+        self,
+        examples: Iterable[Example],
+        *,
+        drop: float = 0.0,
+        sgd: Optimizer | None = None,
+        losses: dict[str, float] | None = None,
+    ) -> dict[str, float]:
+        """Learn from a batch of documents.
+
+        examples (Iterable[Example]): Documents with gold links. Abbreviations count where they have been found.
+        drop (float): The dropout rate.
+        sgd (Optimizer | None): The optimizer.
+        losses (dict[str, float] | None): The losses so far.
+        RETURNS (dict[str, float]): The losses, with the mean loss of the batch's mentions added.
+        RAISES (ValueError): If the reranker has not been initialized, or the loss is no finite number.
+        """
+        losses = {} if losses is None else losses
+        losses.setdefault(self.name, 0.0)
+        examples = list(examples)
+        validate_examples(examples, "SapbertReranker.update")
+        batch = self.read_gold(examples)
+        if batch is None:
+            return losses
+        set_dropout_rate(self.model, drop)
+        logits, backprop = self.model.begin_update(batch.given)
+        start = get_start(self.model, batch.given)
+        loss, gradient = listwise_loss(logits, batch.is_right, batch.given.lists, start=start, pull=self._settings.pull)
+        if not np.isfinite(loss):
+            what = "[training.optimizer] learn_rate, or set its grad_clip"
+            raise ValueError(Errors.E454.format(name=self.name, loss=loss, what=what))
+        backprop(gradient)
+        losses[self.name] += loss
+        if sgd is not None:
+            self.finish_update(sgd)
+        return losses
+
+    def read_gold(self, examples: Iterable[Example], *, limit: int | None = None) -> GoldBatch | None:
+        """Read the annotated mentions of documents, without what their own annotations say.
+
+        examples (Iterable[Example]): The documents.
+        limit (int | None): Mentions to read at most.
+        RETURNS (GoldBatch | None): The mentions with their gold; None if there are none.
+        RAISES (ValueError): If the reranker has not been initialized.
+        """
+        settings = self._settings
+        documents = [found for eg in examples if (found := find_gold(eg, use_gold_ents=settings.use_gold_ents))]
+        if not documents:
+            return None
+        context = self._get_context()
+        found = _AnnotatedMentions.read(documents, context, limit)
+        return found.look_up(context) if len(found.mentions) else None
+
+    def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
+        """Score a batch of examples, on gold entities if `use_gold_ents` is set.
+
+        examples (Iterable[Example]): Examples whose predicted documents have been through the pipeline.
+        RETURNS (dict[str, Any]): The scores of the scoring function.
+        """
+        if self.scorer is None:
+            return {}
+        examples = list(examples)
+        if self._settings.use_gold_ents:
+            examples = list(with_gold_ents(examples))
+            docs = [eg.predicted for eg in examples]
+            # The gold entities have no ids yet, and are this component's alone.
+            self._write(docs, self.predict(docs), self._settings.changed(set_kb_id=True))
+        resolve = None if self._context is None else self._context.gold.resolve
+        scores: dict[str, Any] = self.scorer(examples, **{"linker": self.name, "resolve": resolve, **kwargs})
+        return scores
+
+    def calibrate(self, examples: Iterable[Example], *, nlp: Language | None = None) -> Calibration:
+        """Fit the probabilities to documents that the network was not trained with. Links stay the same, unless a
+        threshold is set.
+
+        With the setting `precision`, the threshold is chosen on the same documents.
+
+        examples (Iterable[Example]): The documents, a few hundred annotated mentions or more.
+        nlp (Language | None): The pipeline, if the documents have not been through it.
+        RETURNS (Calibration): The calibration error before and after.
+        RAISES (ValueError): If no document has annotated mentions.
+        """
+        best, is_right, nil, is_nil = self._judge(examples, nlp)
+        before = calibration_error(self.learned.concept.apply(best), is_right)
+        if is_right.min() == is_right.max():
+            what = "right" if is_right[0] else "wrong"
+            warnings.warn(Warnings.W454.format(name=self.name, n=len(best), what=what), stacklevel=2)
+        concept = fit_curve(best, is_right)
+        self._learned = replace(self.learned, concept=concept, nil=fit_curve(nil, is_nil), threshold=None)
+        probabilities = concept.apply(best)
+        if self._settings.precision is not None:
+            self._set_threshold(probabilities, is_right, self._settings.precision)
+        return Calibration(len(best), before, calibration_error(probabilities, is_right))
+
+    def choose_threshold(
+        self, examples: Iterable[Example], precision: float = 0.95, *, nlp: Language | None = None
+    ) -> Threshold:
+        """Choose the probability that a concept needs, so that the chosen ones have a precision. It is saved with the
+        pipeline; the setting `nil_threshold` comes before it.
+
+        examples (Iterable[Example]): The documents, as for `calibrate`.
+        precision (float): The precision.
+        nlp (Language | None): The pipeline, if the documents have not been through it.
+        RETURNS (Threshold): The threshold, with precision and coverage on these documents.
+        RAISES (ValueError): If no document has annotated mentions, or the precision has no meaning.
+        """
+        self._settings.changed("`choose_threshold`", precision=precision)
+        best, is_right, _, _ = self._judge(examples, nlp)
+        return self._set_threshold(self.learned.concept.apply(best), is_right, precision)
+
+    def _set_threshold(self, probabilities: np.ndarray, is_right: np.ndarray, precision: float) -> Threshold:
+        chosen = choose_threshold(probabilities, is_right, precision)
+        if chosen.precision < precision:
+            warnings.warn(Warnings.W453.format(name=self.name, wanted=precision, found=chosen.precision), stacklevel=3)
+        self._learned = replace(self.learned, threshold=chosen.threshold)
+        return chosen
+
+    def _judge(
+        self, examples: Iterable[Example], nlp: Language | None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Return the softmax's probability of the best concept of each mention that has candidates, whether it is
+        right, that of NIL for each mention, and whether no concept is right."""
+        examples = list(examples)
+        validate_examples(examples, "SapbertReranker.calibrate")
+        batch = self.read_gold(examples if nlp is None else run_before(self, nlp, examples))
+        if batch is None:
+            reason = "none of these documents has entities with `kb_id_`"
+            raise ValueError(Errors.E450.format(name=self.name, reason=reason))
+        lists = batch.given.lists
+        raw, raw_nil, order = self._score(batch.given)
+        best = order[lists.offsets[:-1][lists.lengths > 0]]
+        if not len(best):
+            reason = "no annotated mention of these documents has candidates"
+            raise ValueError(Errors.E450.format(name=self.name, reason=reason))
+        return raw[best], batch.is_right[lists.rows][best], raw_nil, batch.is_nil
+
+    def to_disk(self, path: str | Path, *, exclude: Iterable[str] = util.SimpleFrozenList()) -> None:
+        """Save network, annotated mentions and calibration to a folder, completely or not at all.
+
+        path (str | Path): The folder.
+        exclude (Iterable[str]): Not used: a reranker has no parts that could be left out.
+        """
+        _save(Path(path), self.model, self._learned)
+
+    def from_disk(self, path: str | Path, *, exclude: Iterable[str] = util.SimpleFrozenList()) -> Self:
+        """Load from a folder.
+
+        path (str | Path): What `to_disk` has written.
+        exclude (Iterable[str]): Not used.
+        RETURNS (SapbertReranker): The component itself.
+        RAISES (OSError): If a file is missing or damaged.
+        RAISES (ValueError): If it was trained by a version with other features.
+        """
+        self._learned = _load(Path(path), self.model, self.name)
+        return self
+
+    def to_bytes(self, *, exclude: Iterable[str] = util.SimpleFrozenList()) -> bytes:
+        """Serialise network, annotated mentions and calibration.
+
+        exclude (Iterable[str]): Not used.
+        RETURNS (bytes): The serialised reranker.
+        """
+        return pack_with(self.to_disk)
+
+    def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = util.SimpleFrozenList()) -> Self:
+        """Load from bytes.
+
+        bytes_data (bytes): What `to_bytes` returned.
+        exclude (Iterable[str]): Not used.
+        RETURNS (SapbertReranker): The component itself.
+        RAISES (ValueError): If the bytes are damaged.
+        """
+        return unpack_with(self.from_disk, bytes_data)
+
+    def _find_linker(self) -> SapbertLinker:
+        """Find the linker in the pipeline, whether it is enabled, frozen or neither."""
+        wanted, names = self._settings.linker, self._nlp.component_names
+        linker = dict(self._nlp.components).get(wanted)
+        reason = None
+        if not isinstance(linker, SapbertLinker):
+            reason = f"the pipeline has no linker '{wanted}', only {', '.join(names)}"
+        elif self.name in names and names.index(self.name) < names.index(wanted):
+            reason = f"it is in front of its linker '{wanted}', which would replace what it decides. Put it behind"
+        if reason is not None:
+            raise ValueError(Errors.E451.format(name=self.name, reason=reason))
+        return linker
+
+    def _get_context(self) -> _Context:
+        """Get what the reranker works with; a new one if anything has been replaced since."""
+        learned, settings, context = self.learned, self._settings, self._context
+        linker = self._find_linker().fixed()
+        if context is None or not context.fits(linker, settings, learned):
+            _check(self.name, linker, learned)
+            context = self._context = _Context(linker, settings, learned)
+        return context
+
+    def _score(self, given: ListInput) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the softmax's probabilities of candidates and of NIL, and the rows of the candidates, best first."""
+        logits, lists = self.model.predict(given), given.lists
+        if not np.isfinite(logits).all():
+            raise ValueError(Errors.E452.format(name=self.name))
+        probabilities = lists.softmax(logits)
+        return probabilities[lists.rows], probabilities[lists.nil_rows], lists.sort(logits[lists.rows])
+
+    def _decide(self, context: _Context, mentions: Mentions, documents: Sequence[int]) -> Decisions:
+        """Decide on mentions, those of some documents at once, so that the features of a large corpus need little
+        memory."""
+        keys = context.table.make_keys(mentions)
+        decided = Decisions(mentions, [], [], [])
+        for part in _cut(documents):
+            found, given, places = context.read(keys[part], documents[part])
+            for column, values in zip(decided[1:], self._decide_part(context, found, given, places), strict=True):
+                column.extend(values)
+        return decided
+
+    def _decide_part(
+        self, context: _Context, found: Candidates, given: ListInput, places: np.ndarray
+    ) -> tuple[list[list[Candidate]], list[str], list[float]]:
+        """Return candidates, id and probability of mentions, given the place of each among those that differ."""
+        settings, learned, lists = self._settings, self.learned, given.lists
+        raw, raw_nil, order = self._score(given)
+        first = lists.first(raw[order])
+        best = np.where(lists.lengths > 0, learned.concept.apply(first), 0.0)
+        threshold = learned.threshold if settings.nil_threshold is None else settings.nil_threshold
+        is_nil = (raw_nil > first) if threshold is None else (best < threshold)
+        is_nil |= lists.lengths == 0
+        probability = np.where(is_nil, learned.nil.apply(raw_nil), best)
+        rows = order[lists.place < settings.k]
+        kept = found.take(rows)
+        shown = list_rows(kept.offsets[:-1][places], kept.lengths[places])
+        candidates = context.linker.describe(kept.take_mentions(places))
+        flat = [candidate for of_mention in candidates for candidate in of_mention]
+        for candidate, value in zip(flat, learned.concept.apply(raw[rows])[shown].tolist(), strict=True):
+            candidate["probability"] = value
+        if settings.explain:
+            few = ListInput(given.features[rows], given.scores[rows], Lists(kept.lengths))
+            reasons = _find_reasons(self.model, few, learned.features)
+            for candidate, row in zip(flat, shown.tolist(), strict=True):
+                concept = context.retriever.terminology[candidate["concept_id"]]
+                candidate["definition"], candidate["reason"] = concept.definition or "", reasons[row]
+        empty = NIL if settings.set_nil else ""
+        kb_ids = [
+            empty if nothing else of_mention[0]["id"]
+            for nothing, of_mention in zip(is_nil[places].tolist(), candidates, strict=True)
+        ]
+        return candidates, kb_ids, probability[places].tolist()
+
+
+def _cut(documents: Sequence[int]) -> Iterator[slice]:
+    """Cut mentions into parts of whole documents."""
+    start = 0
+    for end in range(1, len(documents) + 1):
+        is_last = end == len(documents)
+        if is_last or (end - start >= MENTIONS_AT_ONCE and documents[end] != documents[end - 1]):
+            yield slice(start, end)
+            start = end
+
+
+def _find_reasons(model: NetworkModel, given: ListInput, features: Sequence[str]) -> list[str]:
+    """Take each feature away, that is put its mean in its place, and see how much lower the candidates' logits are."""
+    rows, mean = given.lists.rows, model.get_param("mean")
+    logits = model.predict(given)[rows]
+    gains = np.zeros_like(given.features)
+    for column in range(given.features.shape[1]):
+        changed = given.features.copy()
+        changed[:, column] = mean[column]
+        gains[:, column] = logits - model.predict(given._replace(features=changed))[rows]
+    # The words of a feature fit only where there is more of it than usual.
+    gains[given.features <= mean] = 0
+    best = np.argsort(-gains, axis=1)[:, :NAMED_FEATURES]
+    words = [FEATURES[name] for name in features]
+    return ["; ".join(words[f] for f in of if gains[row, f] > LEAST) for row, of in enumerate(best.tolist())]
+
+
+class _AnnotatedMentions(NamedTuple):
+    """The annotated mentions of documents that the linker links."""
+
+    mentions: Mentions
+    documents: list[int]  # the number of each one's document
+    keys: list[int]  # the key of each one's document
+    right: list[frozenset[str]]  # the ids of which any is right; none for NIL and ids that the terminology lacks
+
+    @classmethod
+    def read(
+        cls, documents: Sequence[Sequence[GoldMention]], context: _Context, limit: int | None = None
+    ) -> _AnnotatedMentions:
+        found = [
+            (gold.span, number, key, context.gold.resolve(gold.kb_id))
+            for number, of_document in enumerate(documents)
+            for key in [document_key(of_document[0].span.doc.text)]
+            for gold in of_document
+            if context.linker.links(gold.span.label_)
+        ][:limit]
+        spans, *others = map(list, zip(*found, strict=True)) if found else ([], [], [], [])
+        return cls(context.linker.list_spans(spans), *others)
+
+    def remember(self, encoder: EncoderShim) -> AnnotationMemory:
+        """Collect the mentions, each by its more telling form."""
+        found = [
+            Annotation(forms[0], concept, key)
+            for forms, key, ids in zip(self.mentions.forms, self.keys, self.right, strict=True)
+            for concept in ids
+            if forms
+        ]
+        texts = sorted({annotation.mention for annotation in found})
+        vectors = encoder.encode(texts) if texts else np.zeros((0, encoder.width), dtype=np.float32)
+        return AnnotationMemory.collect(found, dict(zip(texts, vectors, strict=True)), encoder.width)
+
+    def look_up(self, context: _Context) -> GoldBatch:
+        """Look up the candidates, without what the annotations of their own documents say."""
+        keys = context.table.make_keys(self.mentions, self.keys)
+        found, given, places = context.read(keys, self.documents)
+        rows = list_rows(found.offsets[:-1][places], found.lengths[places])
+        lists = Lists(found.lengths[places])
+        numbers = context.facts.number(found.concept[rows])
+        pairs = [(mention, id_) for mention, ids in enumerate(self.right) for id_ in ids]
+        right = context.facts.number_ids([id_ for _, id_ in pairs])
+        mention = np.array([mention for mention, _ in pairs], dtype=np.int64)
+        n_numbers = max(numbers.max(initial=0), right.max(initial=0)) + 1
+        is_right = np.isin(lists.mention * n_numbers + numbers, mention * n_numbers + right)
+        return GoldBatch(
+            ListInput(given.features[rows], given.scores[rows], lists),
+            lists.with_nil(is_right, ~lists.best(is_right, empty=False)),
+            np.array([not ids for ids in self.right], dtype=bool),
+        )
+
+
+def _warn_of_missing(documents: Iterable[Iterable[GoldMention]], gold: GoldIds) -> None:
+    kb_ids = [found.kb_id for of_document in documents for found in of_document]
+    missing = gold.count_missing(kb_ids)
+    if missing:
+        examples = ", ".join(f"{kb_id} ({n})" for kb_id, n in missing.most_common(NAMED_IDS))
+        message = Warnings.W452.format(n=missing.total(), total=len(kb_ids), examples=examples)
+        warnings.warn(message, stacklevel=3)
+
+
+def _check(name: str, linker: FixedLinker, learned: Learned) -> None:
+    """Refuse another encoder, and a terminology that lacks most of what was annotated; warn of any other one."""
+    encoder, terminology = linker.snapshot.encoder.fingerprint, linker.snapshot.retriever.terminology
+    if learned.encoder and encoder != learned.encoder:
+        reason = f"it was trained with the encoder {learned.encoder[:8]}, but its linker has {encoder[:8]}"
+        raise ValueError(Errors.E451.format(name=name, reason=reason))
+    memory = learned.memory
+    if memory is None or not memory.concepts or linker.settings.output_source is not None:
+        return
+    if learned.terminology == terminology.fingerprint:
+        return
+    n, n_missing = len(memory.concepts), sum(concept not in terminology for concept in memory.concepts)
+    if 2 * n_missing > n:
+        reason = f"{n_missing} of the {n} concepts of its annotations are not in the terminology"
+        raise ValueError(Errors.E451.format(name=name, reason=reason))
+    warnings.warn(Warnings.W451.format(name=name, missing=n_missing, n=n), stacklevel=4)
+
+
+def _save(path: Path, model: NetworkModel, learned: Learned | None) -> None:
+    """Save a reranker to a folder, completely or not at all; before training, a manifest only."""
+    if learned is None:
+        with fill_folder(path, last=RERANKER_FILE, remove=(MODEL_FILE, ARRAYS_FILE)) as folder:
+            write_manifest(folder / RERANKER_FILE, FORMAT_VERSION, {"features": None})
+        return
+    arrays = {
+        "concept_x": learned.concept.x,
+        "concept_y": learned.concept.y,
+        "nil_x": learned.nil.x,
+        "nil_y": learned.nil.y,
+    }
+    data: dict[str, Any] = {
+        "features": list(learned.features),
+        "encoder": learned.encoder,
+        "terminology": learned.terminology,
+        "threshold": learned.threshold,
+        "memory": None,
+    }
+    if (memory := learned.memory) is not None:
+        data["memory"] = {"mentions": memory.mentions, "concepts": memory.concepts}
+        arrays |= {"vectors": memory.vectors, "rows": memory.rows, "documents": memory.documents}
+    with fill_folder(path, last=RERANKER_FILE) as folder:
+        save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, folder / ARRAYS_FILE)
+        (folder / MODEL_FILE).write_bytes(model.to_bytes())
+        write_manifest(folder / RERANKER_FILE, FORMAT_VERSION, data)
+
+
+def _load(path: Path, model: NetworkModel, name: str) -> Learned | None:
+    """Load a reranker from a folder: the network's weights, and what else it has learned, if anything."""
+    manifest = read_manifest(path / RERANKER_FILE, FORMAT_VERSION)
+    if manifest["features"] is None:
+        return None
+    manifest = read_manifest(path / RERANKER_FILE, FORMAT_VERSION, used=(MODEL_FILE, ARRAYS_FILE))
+    features = tuple(manifest["features"])
+    if features != tuple(FEATURES):
+        reason = (
+            f"it was trained with {len(features)} features, this version of spacy-sapbert computes {len(FEATURES)}, or "
+            "others"
+        )
+        raise ValueError(Errors.E451.format(name=name, reason=reason))
+    arrays, memory = load_file(path / ARRAYS_FILE), None
+    if (texts := manifest["memory"]) is not None:
+        parts = arrays["vectors"], texts["concepts"], arrays["rows"], arrays["documents"]
+        memory = AnnotationMemory(texts["mentions"], *parts)
+    model.from_bytes((path / MODEL_FILE).read_bytes())
+    return Learned(
+        manifest["encoder"],
+        manifest["terminology"],
+        features,
+        memory,
+        Curve(arrays["concept_x"], arrays["concept_y"]),
+        Curve(arrays["nil_x"], arrays["nil_y"]),
+        manifest["threshold"],
+    )
