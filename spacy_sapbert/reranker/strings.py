@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
-from ..spelling import NUMERALS_AFTER_WORDS, normal_words
+from ..spelling import CACHED, NUMERALS_AFTER_WORDS, normal_words
 
 # A trigram is three characters of 7 bits. Text in small letters has no ASCII capitals and no control characters: their
 # places stand for all characters beyond ASCII, several of which share one.
 CHARACTER = 7
 N_TRIGRAMS = 1 << 3 * CHARACTER
 FREE = np.array([*range(32), *range(ord("A"), ord("Z") + 1)], dtype=np.int32)
-# The place of a string in a pair of a string and an item.
-OWNER = 32
+# Bits of an item in a pair of a set and an item.
+ITEM = 32
+# What is a number or not by the word before it.
+_NUMERAL = re.compile(rf"(?<![^\W_])(?:{'|'.join(sorted(NUMERALS_AFTER_WORDS))})(?![^\W_])", re.IGNORECASE)
 
 
 class Sets(NamedTuple):
@@ -28,11 +32,11 @@ class Sets(NamedTuple):
     @classmethod
     def collect(cls, items: np.ndarray, owners: np.ndarray, n_sets: int) -> Sets:
         """Collect the distinct items of each set; `owners` are the sets of the items, ascending."""
-        pairs = np.sort((owners << OWNER) | items)
+        pairs = np.sort((owners << ITEM) | items)
         # Each once. `unique` takes several times as long.
         pairs = pairs[np.diff(pairs, prepend=-1) > 0]
-        sizes = np.bincount(pairs >> OWNER, minlength=n_sets)
-        return cls((pairs & ((1 << OWNER) - 1)).astype(np.int32), sizes, np.concatenate([[0], np.cumsum(sizes)]))
+        sizes = np.bincount(pairs >> ITEM, minlength=n_sets)
+        return cls((pairs & ((1 << ITEM) - 1)).astype(np.int32), sizes, np.concatenate([[0], np.cumsum(sizes)]))
 
     def list_places(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """List the places of all items of some sets, and where those of each set end among them."""
@@ -60,7 +64,6 @@ class Strings:
         self.first, self.last = (
             np.where(is_empty, -1, np.append(words, -1)[np.where(is_empty, 0, at)]) for at in (ends - sizes, ends - 1)
         )
-        self.n_words = sizes
         # The length of the words with a space between them.
         self.length = np.diff(np.concatenate([[0], np.cumsum(letters[words])])[np.append(0, ends)])
         self.length += np.maximum(sizes - 1, 0)
@@ -78,26 +81,21 @@ def _split(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np
     """Split strings into words. Return the words' numbers and how many each string has, and of each number how many
     letters the word has and whether it is a number or a single letter."""
     numbers: dict[str, int] = {}
-    # Words between spaces are met again and again. None for those that depend on the word before.
     known: dict[str, list[int] | None] = {}
     found: list[int] = []
     sizes: list[int] = []
 
-    def number(words: Sequence[str]) -> list[int]:
-        return [numbers.setdefault(word, len(numbers)) for word in words]
-
-    def look_up(part: str) -> list[int] | None:
-        words = normal_words(part)
-        is_free = part.isascii() and NUMERALS_AFTER_WORDS.isdisjoint(_list_letters(part))
-        known[part] = number(words) if is_free else None
-        return known[part]
+    def number(words: Sequence[str] | None) -> list[int] | None:
+        return None if words is None else [numbers.setdefault(word, len(numbers)) for word in words]
 
     for text in texts:
         start = len(found)
         for part in text.split():
-            of_part = known[part] if part in known else look_up(part)
+            if part not in known:
+                known[part] = number(_normalize_part(part))
+            of_part = known[part]
             if of_part is None:
-                found[start:] = number(normal_words(text))
+                found[start:] = number(normal_words(text)) or ()
                 break
             found += of_part
         sizes.append(len(found) - start)
@@ -110,8 +108,10 @@ def _split(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np
     )
 
 
-def _list_letters(part: str) -> list[str]:
-    return "".join(character if character.isalnum() else " " for character in part.lower()).split()
+@lru_cache(CACHED)
+def _normalize_part(part: str) -> tuple[str, ...] | None:
+    """Return the normal words of what stands between two spaces; None if they depend on the text around."""
+    return None if not part.isascii() or _NUMERAL.search(part) else normal_words(part)
 
 
 def _number_rows(words: np.ndarray, starts: np.ndarray, sizes: np.ndarray) -> np.ndarray:
