@@ -10,8 +10,8 @@ from spacy.tokens import Doc, Span, SpanGroup
 from spacy.tokens.underscore import Underscore
 from spacy.training import Example
 
-from spacy_sapbert.encoder import EncoderShim
 from spacy_sapbert.candidates import Mentions
+from spacy_sapbert.encoder import EncoderShim
 
 DMD = "Duchenne muscular dystrophy (DMD) is severe . In DMD the heart may fail ."
 TEXTS = [

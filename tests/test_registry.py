@@ -121,8 +121,7 @@ def test_default_settings_are_all_in_the_config_of_a_pipeline():
 def test_the_class_and_the_factory_have_the_same_defaults():
     import inspect
 
-    from spacy_sapbert.linker import make_linker
-    from spacy_sapbert.linker import SapbertLinker
+    from spacy_sapbert.linker import SapbertLinker, make_linker
 
     defaults = Language.get_factory_meta("sapbert_linker").default_config
     for function in (SapbertLinker.__init__, make_linker):

@@ -77,9 +77,9 @@ class Retriever:
         # Columns, because getting one from its table takes longer than reading a value; and one value at a time,
         # because whatever polars does on whole tables may run on its threads, which a forked process lacks, so that it
         # would wait forever.
-        columns = [terminology.concepts[column] for column in ("id", "canonical_name", "types")]
+        ids, canonical_names, types = (terminology.concepts[column] for column in ("id", "canonical_name", "types"))
         self._get_name = lru_cache(KEPT_STRINGS)(self.names.__getitem__)
-        self._read_concept = lru_cache(KEPT_STRINGS)(lambda row: tuple(column[row] for column in columns))
+        self._read_concept = lru_cache(KEPT_STRINGS)(lambda row: (ids[row], canonical_names[row], types[row].to_list()))
         self._read_code = lru_cache(KEPT_STRINGS)(lambda id_, source: terminology.codes(id_, source)[0])
         self._ties = TieBreaker(terminology, self._get_name, self._preferred)
 
