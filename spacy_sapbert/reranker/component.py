@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 from pydantic import AfterValidator, Field
-from safetensors.numpy import load_file, save_file
 from spacy import util
 from spacy.language import Language
 from spacy.pipeline import TrainablePipe
@@ -26,20 +25,19 @@ from typing_extensions import Self
 from ..annotations import ATTRIBUTE, NIL, check_attribute, register_extensions, write
 from ..candidates import Candidate, Candidates, Mentions, check_texts
 from ..errors import Errors, Warnings
-from ..files import fill_folder, pack_with, read_manifest, unpack_with, write_manifest
-from ..linker import SapbertLinker
+from ..files import pack_with, unpack_with
+from ..linker import SCORES, SapbertLinker
 from ..scorer import with_gold_ents
 from ..settings import Settings, with_settings
 from ..settings_attributes import SettingsAttributes
-from .calibration import IDENTITY, Calibration, Curve, Threshold, calibration_error, choose_threshold, fit_curve
-from .features import FEATURES, ConceptFacts, compute_document_features
-from .gold import GoldIds, GoldMention, find_gold, run_before, with_abbreviations
-from .memory import Annotation, AnnotationMemory, document_key
+from .calibration import Calibration, Threshold, calibration_error, choose_threshold, fit_curve
+from .features import FEATURES
+from .gold import AnnotatedMentions, GoldBatch, GoldIds, find_gold, run_before, warn_of_missing, with_abbreviations
+from .memory import Learned, load_learned, save_learned
 from .network import ListInput, Lists, NetworkModel, get_start, listwise_loss, start_network
-from .table import CandidateTable, MentionKey, list_rows
+from .table import CandidateTable, list_rows
 
 if TYPE_CHECKING:
-    from ..encoder.shim import EncoderShim
     from ..retrieval.retriever import Retriever
     from ..snapshot import FixedLinker
 
@@ -47,28 +45,10 @@ if TYPE_CHECKING:
 MENTIONS_AT_ONCE = 2048
 # Annotated mentions whose features give mean and deviation.
 MEASURED = 5000
-# Missing ids that a warning names.
-NAMED_IDS = 5
 # Features that a reason names, and the logit that each has to add.
 NAMED_FEATURES, LEAST = 3, 0.1
-RERANKER_FILE = "reranker.json"
-FORMAT_VERSION = 1
-MODEL_FILE, ARRAYS_FILE = "model", "arrays.safetensors"
-# The share of right links decides which training step is kept.
-SCORE_WEIGHTS = {
-    "nel_micro_f": 1.0,
-    "nel_micro_p": None,
-    "nel_micro_r": None,
-    "nel_acc_at_1": None,
-    "nel_acc_at_5": None,
-    "nel_coverage": None,
-    "nel_nil_p": None,
-    "nel_nil_r": None,
-    "nel_nil_f": None,
-    "nel_ece": None,
-    "nel_auroc": None,
-    "nel_coverage_at_95": None,
-}
+# What is measured beside the linker's scores.
+PROBABILITY_SCORES = ("nel_nil_p", "nel_nil_r", "nel_nil_f", "nel_ece", "nel_auroc", "nel_coverage_at_95")
 
 
 class RerankerSettings(Settings):
@@ -117,7 +97,8 @@ class RerankerSettings(Settings):
         "model": {"@architectures": "spacy-sapbert.DecisionNetwork.v1"},
         "scorer": {"@scorers": "spacy-sapbert.reranker_scorer.v1"},
     },
-    default_score_weights=SCORE_WEIGHTS,
+    # The share of right links decides which training step is kept.
+    default_score_weights={**dict.fromkeys((*SCORES, *PROBABILITY_SCORES)), "nel_micro_f": 1.0},
 )
 @with_settings(RerankerSettings)
 def make_reranker(
@@ -145,19 +126,6 @@ def _calibrate(nlp: Language, *, corpus: Callable[[Language], Iterable[Example]]
     return nlp
 
 
-@dataclass(frozen=True)
-class Learned:
-    """What a reranker knows of its training apart from the network's weights; replaced as a whole."""
-
-    encoder: str = ""  # fingerprint of the linker's encoder
-    terminology: str = ""  # fingerprint of the linker's terminology
-    features: tuple[str, ...] = ()  # the features that it was trained with
-    memory: AnnotationMemory | None = None
-    concept: Curve = IDENTITY  # calibrates the probability of the best concept
-    nil: Curve = IDENTITY  # calibrates the probability of NIL
-    threshold: float | None = None  # the chosen one
-
-
 class Decisions(NamedTuple):
     """What `predict` gives to `set_annotations`, for each mention."""
 
@@ -167,25 +135,15 @@ class Decisions(NamedTuple):
     probabilities: list[float]  # of the chosen concept, or of NIL
 
 
-class GoldBatch(NamedTuple):
-    """Annotated mentions, as the network sees them."""
-
-    given: ListInput
-    is_right: np.ndarray  # whether each row of `Lists.with_nil` is right
-    is_nil: np.ndarray  # whether the terminology has no right concept for each mention
-
-
 class _Context:
     """What a reranker works with until it, its settings or its linker change."""
 
     def __init__(self, linker: FixedLinker, settings: RerankerSettings, learned: Learned) -> None:
         self.linker, self.learned, self.settings = linker, learned, settings
         self.retriever: Retriever = linker.snapshot.retriever
-        source = linker.settings.output_source
-        self.facts = ConceptFacts(self.retriever, source)
-        self.gold = GoldIds(self.retriever.terminology, source)
+        self.gold = GoldIds(self.retriever.terminology, linker.settings.output_source)
         memory = learned.memory if settings.priors else None
-        self.table = CandidateTable(linker, settings.n_candidates, memory, self.facts, settings.cache_size)
+        self.table = CandidateTable(linker, settings.n_candidates, memory, settings.cache_size)
 
     def __reduce__(self) -> tuple[type[None], tuple[()]]:
         # A copy of a reranker makes its own.
@@ -199,19 +157,6 @@ class _Context:
             and (self.learned.memory, self.learned.encoder) == (learned.memory, learned.encoder)
             and self.linker.snapshot.encoder.fingerprint == linker.snapshot.encoder.fingerprint
         )
-
-    def read(self, keys: Sequence[MentionKey], documents: Sequence[int]) -> tuple[Candidates, ListInput, np.ndarray]:
-        """Read what the network sees of mentions, each once for a document. Return the place of each mention too."""
-        distinct: dict[tuple[int, MentionKey], int] = {}
-        places = [distinct.setdefault(pair, len(distinct)) for pair in zip(documents, keys, strict=True)]
-        found, features = self.table.look_up([key for _, key in distinct])
-        lists = Lists(found.lengths)
-        # The first feature is the cosine.
-        scores = np.ascontiguousarray(features[:, 0])
-        of_document = compute_document_features(
-            lists, scores, self.facts.number(found.concept), np.array([number for number, _ in distinct], np.int64)
-        )
-        return found, ListInput(np.hstack([features, of_document]), scores, lists), np.array(places, dtype=np.int64)
 
 
 class SapbertReranker(SettingsAttributes[RerankerSettings], TrainablePipe):  # type: ignore[misc]  # compiled, without types
@@ -284,7 +229,7 @@ class SapbertReranker(SettingsAttributes[RerankerSettings], TrainablePipe):  # t
         settings, linker = self._settings, self._find_linker().fixed()
         examples = () if get_examples is None else get_examples()
         copies = with_abbreviations(examples, self._nlp)
-        documents = [found for eg in copies if (found := find_gold(eg, use_gold_ents=True))]
+        documents = [gold for eg in copies if (gold := find_gold(eg, use_gold_ents=True))]
         if not documents:
             if self._learned is not None:
                 return
@@ -293,17 +238,17 @@ class SapbertReranker(SettingsAttributes[RerankerSettings], TrainablePipe):  # t
         snapshot = linker.snapshot
         learned = Learned(snapshot.encoder.fingerprint, snapshot.retriever.terminology.fingerprint, tuple(FEATURES))
         context = _Context(linker, settings, learned)
-        _warn_of_missing(documents, context.gold)
-        found = _AnnotatedMentions.read(documents, context)
+        warn_of_missing(documents, context.gold)
+        found = AnnotatedMentions.read(documents, linker, context.gold)
         if not len(found.mentions):
             reason = "the linker links none of the labels of the annotated entities"
             raise ValueError(Errors.E450.format(name=self.name, reason=reason))
         if settings.priors:
             learned = replace(learned, memory=found.remember(snapshot.encoder))
             context = _Context(linker, settings, learned)
-        batch = _AnnotatedMentions.read(documents, context, limit=MEASURED).look_up(context)
+        batch = AnnotatedMentions.read(documents, linker, context.gold, MEASURED).look_up(context.table)
         start_network(self.model, batch.given, batch.is_right)
-        self._learned = learned
+        self._learned, self._context = learned, context
 
     def predict(self, docs: Iterable[Doc]) -> Decisions:
         """Decide on the mentions of documents, without modifying them.
@@ -405,12 +350,12 @@ class SapbertReranker(SettingsAttributes[RerankerSettings], TrainablePipe):  # t
         RAISES (ValueError): If the reranker has not been initialized.
         """
         settings = self._settings
-        documents = [found for eg in examples if (found := find_gold(eg, use_gold_ents=settings.use_gold_ents))]
+        documents = [gold for eg in examples if (gold := find_gold(eg, use_gold_ents=settings.use_gold_ents))]
         if not documents:
             return None
         context = self._get_context()
-        found = _AnnotatedMentions.read(documents, context, limit)
-        return found.look_up(context) if len(found.mentions) else None
+        found = AnnotatedMentions.read(documents, context.linker, context.gold, limit)
+        return found.look_up(context.table) if len(found.mentions) else None
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
         """Score a batch of examples, on gold entities if `use_gold_ents` is set.
@@ -501,7 +446,7 @@ class SapbertReranker(SettingsAttributes[RerankerSettings], TrainablePipe):  # t
         path (str | Path): The folder.
         exclude (Iterable[str]): Not used: a reranker has no parts that could be left out.
         """
-        _save(Path(path), self.model, self._learned)
+        save_learned(Path(path), self.model, self._learned)
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = util.SimpleFrozenList()) -> Self:
         """Load from a folder.
@@ -512,7 +457,7 @@ class SapbertReranker(SettingsAttributes[RerankerSettings], TrainablePipe):  # t
         RAISES (OSError): If a file is missing or damaged.
         RAISES (ValueError): If it was trained by a version with other features.
         """
-        self._learned = _load(Path(path), self.model, self.name)
+        self._learned = load_learned(Path(path), self.model, self.name, tuple(FEATURES))
         return self
 
     def to_bytes(self, *, exclude: Iterable[str] = util.SimpleFrozenList()) -> bytes:
@@ -535,15 +480,18 @@ class SapbertReranker(SettingsAttributes[RerankerSettings], TrainablePipe):  # t
 
     def _find_linker(self) -> SapbertLinker:
         """Find the linker in the pipeline, whether it is enabled, frozen or neither."""
-        wanted, names = self._settings.linker, self._nlp.component_names
-        linker = dict(self._nlp.components).get(wanted)
-        reason = None
+        name, wanted, names = self.name, self._settings.linker, self._nlp.component_names
+        linker: Any = dict(self._nlp.components).get(wanted)
         if not isinstance(linker, SapbertLinker):
-            reason = f"the pipeline has no linker '{wanted}', only {', '.join(names)}"
-        elif self.name in names and names.index(self.name) < names.index(wanted):
-            reason = f"it is in front of its linker '{wanted}', which would replace what it decides. Put it behind"
-        if reason is not None:
-            raise ValueError(Errors.E451.format(name=self.name, reason=reason))
+            raise ValueError(
+                f"The reranker '{name}' finds no linker '{wanted}' in its pipeline, which has {', '.join(names)}. Add "
+                "that linker in front of it, or name another one in the setting `linker`."
+            )
+        if name in names and names.index(name) < names.index(wanted):
+            raise ValueError(
+                f"The reranker '{name}' stands in front of its linker '{wanted}', which would replace what it decides. "
+                f'Put it behind: `nlp.add_pipe("sapbert_reranker", after="{wanted}")`.'
+            )
         return linker
 
     def _get_context(self) -> _Context:
@@ -569,9 +517,11 @@ class SapbertReranker(SettingsAttributes[RerankerSettings], TrainablePipe):  # t
         keys = context.table.make_keys(mentions)
         decided = Decisions(mentions, [], [], [])
         for part in _cut(documents):
-            found, given, places = context.read(keys[part], documents[part])
-            for column, values in zip(decided[1:], self._decide_part(context, found, given, places), strict=True):
-                column.extend(values)
+            found, given, places = context.table.read(keys[part], documents[part])
+            candidates, kb_ids, probabilities = self._decide_part(context, found, given, places)
+            decided.candidates.extend(candidates)
+            decided.kb_ids.extend(kb_ids)
+            decided.probabilities.extend(probabilities)
         return decided
 
     def _decide_part(
@@ -633,68 +583,6 @@ def _find_reasons(model: NetworkModel, given: ListInput, features: Sequence[str]
     return ["; ".join(words[f] for f in of if gains[row, f] > LEAST) for row, of in enumerate(best.tolist())]
 
 
-class _AnnotatedMentions(NamedTuple):
-    """The annotated mentions of documents that the linker links."""
-
-    mentions: Mentions
-    documents: list[int]  # the number of each one's document
-    keys: list[int]  # the key of each one's document
-    right: list[frozenset[str]]  # the ids of which any is right; none for NIL and ids that the terminology lacks
-
-    @classmethod
-    def read(
-        cls, documents: Sequence[Sequence[GoldMention]], context: _Context, limit: int | None = None
-    ) -> _AnnotatedMentions:
-        found = [
-            (gold.span, number, key, context.gold.resolve(gold.kb_id))
-            for number, of_document in enumerate(documents)
-            for key in [document_key(of_document[0].span.doc.text)]
-            for gold in of_document
-            if context.linker.links(gold.span.label_)
-        ][:limit]
-        spans, *others = map(list, zip(*found, strict=True)) if found else ([], [], [], [])
-        return cls(context.linker.list_spans(spans), *others)
-
-    def remember(self, encoder: EncoderShim) -> AnnotationMemory:
-        """Collect the mentions, each by its more telling form."""
-        found = [
-            Annotation(forms[0], concept, key)
-            for forms, key, ids in zip(self.mentions.forms, self.keys, self.right, strict=True)
-            for concept in ids
-            if forms
-        ]
-        texts = sorted({annotation.mention for annotation in found})
-        vectors = encoder.encode(texts) if texts else np.zeros((0, encoder.width), dtype=np.float32)
-        return AnnotationMemory.collect(found, dict(zip(texts, vectors, strict=True)), encoder.width)
-
-    def look_up(self, context: _Context) -> GoldBatch:
-        """Look up the candidates, without what the annotations of their own documents say."""
-        keys = context.table.make_keys(self.mentions, self.keys)
-        found, given, places = context.read(keys, self.documents)
-        rows = list_rows(found.offsets[:-1][places], found.lengths[places])
-        lists = Lists(found.lengths[places])
-        numbers = context.facts.number(found.concept[rows])
-        pairs = [(mention, id_) for mention, ids in enumerate(self.right) for id_ in ids]
-        right = context.facts.number_ids([id_ for _, id_ in pairs])
-        mention = np.array([mention for mention, _ in pairs], dtype=np.int64)
-        n_numbers = max(numbers.max(initial=0), right.max(initial=0)) + 1
-        is_right = np.isin(lists.mention * n_numbers + numbers, mention * n_numbers + right)
-        return GoldBatch(
-            ListInput(given.features[rows], given.scores[rows], lists),
-            lists.with_nil(is_right, ~lists.best(is_right, empty=False)),
-            np.array([not ids for ids in self.right], dtype=bool),
-        )
-
-
-def _warn_of_missing(documents: Iterable[Iterable[GoldMention]], gold: GoldIds) -> None:
-    kb_ids = [found.kb_id for of_document in documents for found in of_document]
-    missing = gold.count_missing(kb_ids)
-    if missing:
-        examples = ", ".join(f"{kb_id} ({n})" for kb_id, n in missing.most_common(NAMED_IDS))
-        message = Warnings.W452.format(n=missing.total(), total=len(kb_ids), examples=examples)
-        warnings.warn(message, stacklevel=3)
-
-
 def _check(name: str, linker: FixedLinker, learned: Learned) -> None:
     """Refuse another encoder, and a terminology that lacks most of what was annotated; warn of any other one."""
     encoder, terminology = linker.snapshot.encoder.fingerprint, linker.snapshot.retriever.terminology
@@ -711,60 +599,3 @@ def _check(name: str, linker: FixedLinker, learned: Learned) -> None:
         reason = f"{n_missing} of the {n} concepts of its annotations are not in the terminology"
         raise ValueError(Errors.E451.format(name=name, reason=reason))
     warnings.warn(Warnings.W451.format(name=name, missing=n_missing, n=n), stacklevel=4)
-
-
-def _save(path: Path, model: NetworkModel, learned: Learned | None) -> None:
-    """Save a reranker to a folder, completely or not at all; before training, a manifest only."""
-    if learned is None:
-        with fill_folder(path, last=RERANKER_FILE, remove=(MODEL_FILE, ARRAYS_FILE)) as folder:
-            write_manifest(folder / RERANKER_FILE, FORMAT_VERSION, {"features": None})
-        return
-    arrays = {
-        "concept_x": learned.concept.x,
-        "concept_y": learned.concept.y,
-        "nil_x": learned.nil.x,
-        "nil_y": learned.nil.y,
-    }
-    data: dict[str, Any] = {
-        "features": list(learned.features),
-        "encoder": learned.encoder,
-        "terminology": learned.terminology,
-        "threshold": learned.threshold,
-        "memory": None,
-    }
-    if (memory := learned.memory) is not None:
-        data["memory"] = {"mentions": memory.mentions, "concepts": memory.concepts}
-        arrays |= {"vectors": memory.vectors, "rows": memory.rows, "documents": memory.documents}
-    with fill_folder(path, last=RERANKER_FILE) as folder:
-        save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, folder / ARRAYS_FILE)
-        (folder / MODEL_FILE).write_bytes(model.to_bytes())
-        write_manifest(folder / RERANKER_FILE, FORMAT_VERSION, data)
-
-
-def _load(path: Path, model: NetworkModel, name: str) -> Learned | None:
-    """Load a reranker from a folder: the network's weights, and what else it has learned, if anything."""
-    manifest = read_manifest(path / RERANKER_FILE, FORMAT_VERSION)
-    if manifest["features"] is None:
-        return None
-    manifest = read_manifest(path / RERANKER_FILE, FORMAT_VERSION, used=(MODEL_FILE, ARRAYS_FILE))
-    features = tuple(manifest["features"])
-    if features != tuple(FEATURES):
-        reason = (
-            f"it was trained with {len(features)} features, this version of spacy-sapbert computes {len(FEATURES)}, or "
-            "others"
-        )
-        raise ValueError(Errors.E451.format(name=name, reason=reason))
-    arrays, memory = load_file(path / ARRAYS_FILE), None
-    if (texts := manifest["memory"]) is not None:
-        parts = arrays["vectors"], texts["concepts"], arrays["rows"], arrays["documents"]
-        memory = AnnotationMemory(texts["mentions"], *parts)
-    model.from_bytes((path / MODEL_FILE).read_bytes())
-    return Learned(
-        manifest["encoder"],
-        manifest["terminology"],
-        features,
-        memory,
-        Curve(arrays["concept_x"], arrays["concept_y"]),
-        Curve(arrays["nil_x"], arrays["nil_y"]),
-        manifest["threshold"],
-    )

@@ -115,7 +115,8 @@ class ConceptFacts:
             return concepts
         for concept in np.unique(concepts[self._numbers[concepts] == 0]).tolist():
             self._numbers[concept] = self._number_id(self._retriever.get_id(concept, self._output_source))
-        return self._numbers[concepts]
+        numbers: np.ndarray = self._numbers[concepts]
+        return numbers
 
     def number_ids(self, ids: Sequence[str]) -> np.ndarray:
         """Number ids as `number` does; -1 for those that the terminology lacks."""
@@ -192,7 +193,7 @@ def _compute_strings(found: Candidates, lists: Lists, facts: ConceptFacts) -> np
     is_short = np.array([is_short_form(text) for text in texts], dtype=bool)
 
     def find_initials(form: np.ndarray, of_name: np.ndarray) -> np.ndarray:
-        fits = is_short[form]
+        fits: np.ndarray = is_short[form]
         rows = np.flatnonzero(fits)
         pairs = zip(form[rows].tolist(), (of_name[rows] - len(texts)).tolist(), strict=True)
         fits[rows] = [is_initialism(texts[text], names[of]) for text, of in pairs]

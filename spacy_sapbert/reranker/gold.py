@@ -1,12 +1,14 @@
-"""Gold concepts of annotated documents."""
+"""Annotated documents: the gold concepts of their mentions, and what the network learns from."""
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 from spacy.language import Language
 from spacy.pipeline import TrainablePipe
 from spacy.tokens import Span
@@ -14,10 +16,20 @@ from spacy.training import Example
 
 from ..abbreviations.component import SchwartzHearst
 from ..annotations import NIL
+from ..candidates import Mentions
+from ..errors import Warnings
 from ..scorer import ID_SEPARATOR
+from .memory import Annotation, AnnotationMemory, document_key
+from .network import ListInput, Lists
+from .table import CandidateTable, list_rows
 
 if TYPE_CHECKING:
+    from ..encoder.shim import EncoderShim
+    from ..snapshot import FixedLinker
     from ..terminology.table import Terminology
+
+# Missing ids that a warning names.
+NAMED_IDS = 5
 
 
 class GoldMention(NamedTuple):
@@ -85,6 +97,82 @@ class GoldIds:
             for part in id_.split(ID_SEPARATOR) if ID_SEPARATOR in id_ else ():
                 joined.setdefault(part, []).append(id_)
         return joined
+
+
+class GoldBatch(NamedTuple):
+    """Annotated mentions, as the network sees them."""
+
+    given: ListInput
+    is_right: np.ndarray  # whether each row of `Lists.with_nil` is right
+    is_nil: np.ndarray  # whether the terminology has no right concept for each mention
+
+
+class AnnotatedMentions(NamedTuple):
+    """The annotated mentions of documents that the linker links."""
+
+    mentions: Mentions
+    documents: list[int]  # the number of each one's document
+    keys: list[int]  # the key of each one's document
+    right: list[frozenset[str]]  # the ids of which any is right; none for NIL and ids that the terminology lacks
+
+    @classmethod
+    def read(
+        cls,
+        documents: Sequence[Sequence[GoldMention]],
+        linker: FixedLinker,
+        gold_ids: GoldIds,
+        limit: int | None = None,
+    ) -> AnnotatedMentions:
+        """Read annotated mentions, at most `limit`."""
+        found = [
+            (gold.span, number, key, gold_ids.resolve(gold.kb_id))
+            for number, of_document in enumerate(documents)
+            for key in [document_key(of_document[0].span.doc.text)]
+            for gold in of_document
+            if linker.links(gold.span.label_)
+        ][:limit]
+        spans, *others = map(list, zip(*found, strict=True)) if found else ([], [], [], [])
+        return cls(linker.list_spans(spans), *others)
+
+    def remember(self, encoder: EncoderShim) -> AnnotationMemory:
+        """Collect the mentions, each by its more telling form."""
+        found = [
+            Annotation(forms[0], concept, key)
+            for forms, key, ids in zip(self.mentions.forms, self.keys, self.right, strict=True)
+            for concept in ids
+            if forms
+        ]
+        texts = sorted({annotation.mention for annotation in found})
+        vectors = encoder.encode(texts) if texts else np.zeros((0, encoder.width), dtype=np.float32)
+        return AnnotationMemory.collect(found, dict(zip(texts, vectors, strict=True)), encoder.width)
+
+    def look_up(self, table: CandidateTable) -> GoldBatch:
+        """Look up the candidates, without what the annotations of their own documents say."""
+        keys = table.make_keys(self.mentions, self.keys)
+        found, given, places = table.read(keys, self.documents)
+        rows = list_rows(found.offsets[:-1][places], found.lengths[places])
+        lists = Lists(found.lengths[places])
+        numbers = table.facts.number(found.concept[rows])
+        pairs = [(mention, id_) for mention, ids in enumerate(self.right) for id_ in ids]
+        right = table.facts.number_ids([id_ for _, id_ in pairs])
+        mention = np.array([mention for mention, _ in pairs], dtype=np.int64)
+        n_numbers = max(numbers.max(initial=0), right.max(initial=0)) + 1
+        is_right = np.isin(lists.mention * n_numbers + numbers, mention * n_numbers + right)
+        return GoldBatch(
+            ListInput(given.features[rows], given.scores[rows], lists),
+            lists.with_nil(is_right, ~lists.best(is_right, empty=False)),
+            np.array([not ids for ids in self.right], dtype=bool),
+        )
+
+
+def warn_of_missing(documents: Iterable[Iterable[GoldMention]], gold: GoldIds) -> None:
+    """Warn of gold ids that the terminology lacks."""
+    kb_ids = [found.kb_id for of_document in documents for found in of_document]
+    missing = gold.count_missing(kb_ids)
+    if missing:
+        examples = ", ".join(f"{kb_id} ({n})" for kb_id, n in missing.most_common(NAMED_IDS))
+        message = Warnings.W452.format(n=missing.total(), total=len(kb_ids), examples=examples)
+        warnings.warn(message, stacklevel=3)
 
 
 def with_abbreviations(examples: Iterable[Example], nlp: Language) -> Iterator[Example]:

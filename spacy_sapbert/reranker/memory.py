@@ -1,13 +1,25 @@
-"""The annotated mentions of the training documents, and what they say of other mentions."""
+"""What a reranker remembers of its training, and how that is saved: annotated mentions, and what they say of others."""
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
+from safetensors.numpy import load_file, save_file
+
+from ..errors import Errors
+from ..files import fill_folder, read_manifest, write_manifest
+from .calibration import IDENTITY, Curve
+from .network import NetworkModel
+
+RERANKER_FILE = "reranker.json"
+FORMAT_VERSION = 1
+MODEL_FILE, ARRAYS_FILE = "model", "arrays.safetensors"
 
 # Annotated mentions nearest to a mention whose concepts are looked at. More than are needed, because those of the
 # document that is left out do not count.
@@ -224,3 +236,76 @@ class AnnotationMemory:
 def document_key(text: str) -> int:
     """Make the key by which a training document is recognised: a hash of 64 bits."""
     return int.from_bytes(hashlib.blake2b(text.encode("utf8", "surrogatepass"), digest_size=8).digest(), "little")
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What a reranker knows of its training apart from the network's weights; replaced as a whole."""
+
+    encoder: str = ""  # fingerprint of the linker's encoder
+    terminology: str = ""  # fingerprint of the linker's terminology
+    features: tuple[str, ...] = ()  # the features that it was trained with
+    memory: AnnotationMemory | None = None
+    concept: Curve = IDENTITY  # calibrates the probability of the best concept
+    nil: Curve = IDENTITY  # calibrates the probability of NIL
+    threshold: float | None = None  # the chosen one
+
+
+def save_learned(path: Path, model: NetworkModel, learned: Learned | None) -> None:
+    """Save a reranker to a folder, completely or not at all; before training, a manifest only."""
+    if learned is None:
+        with fill_folder(path, last=RERANKER_FILE, remove=(MODEL_FILE, ARRAYS_FILE)) as folder:
+            write_manifest(folder / RERANKER_FILE, FORMAT_VERSION, {"features": None})
+        return
+    arrays = {
+        "concept_x": learned.concept.x,
+        "concept_y": learned.concept.y,
+        "nil_x": learned.nil.x,
+        "nil_y": learned.nil.y,
+    }
+    data: dict[str, Any] = {
+        "features": list(learned.features),
+        "encoder": learned.encoder,
+        "terminology": learned.terminology,
+        "threshold": learned.threshold,
+        "memory": None,
+    }
+    if (memory := learned.memory) is not None:
+        data["memory"] = {"mentions": memory.mentions, "concepts": memory.concepts}
+        arrays |= {"vectors": memory.vectors, "rows": memory.rows, "documents": memory.documents}
+    with fill_folder(path, last=RERANKER_FILE) as folder:
+        save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, folder / ARRAYS_FILE)
+        (folder / MODEL_FILE).write_bytes(model.to_bytes())
+        write_manifest(folder / RERANKER_FILE, FORMAT_VERSION, data)
+
+
+def load_learned(path: Path, model: NetworkModel, name: str, computed: Sequence[str]) -> Learned | None:
+    """Load a reranker from a folder: the network's weights, and what else it has learned, if anything.
+
+    Features other than the computed ones are refused.
+    """
+    manifest = read_manifest(path / RERANKER_FILE, FORMAT_VERSION)
+    if manifest["features"] is None:
+        return None
+    manifest = read_manifest(path / RERANKER_FILE, FORMAT_VERSION, used=(MODEL_FILE, ARRAYS_FILE))
+    features = tuple(manifest["features"])
+    if features != tuple(computed):
+        reason = (
+            f"it was trained with {len(features)} features, this version of spacy-sapbert computes {len(computed)}, or "
+            "others"
+        )
+        raise ValueError(Errors.E451.format(name=name, reason=reason))
+    arrays, memory = load_file(path / ARRAYS_FILE), None
+    if (texts := manifest["memory"]) is not None:
+        parts = arrays["vectors"], texts["concepts"], arrays["rows"], arrays["documents"]
+        memory = AnnotationMemory(texts["mentions"], *parts)
+    model.from_bytes((path / MODEL_FILE).read_bytes())
+    return Learned(
+        manifest["encoder"],
+        manifest["terminology"],
+        features,
+        memory,
+        Curve(arrays["concept_x"], arrays["concept_y"]),
+        Curve(arrays["nil_x"], arrays["nil_y"]),
+        manifest["threshold"],
+    )

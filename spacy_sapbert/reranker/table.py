@@ -10,8 +10,9 @@ import numpy as np
 
 from ..candidates import Candidates, Mentions
 from ..forking import free_in_children
-from .features import QUERY, ConceptFacts, compute_query_features
+from .features import QUERY, ConceptFacts, compute_document_features, compute_query_features
 from .memory import ADDED, AnnotationMemory, Lookup, Recollections
+from .network import ListInput, Lists
 
 if TYPE_CHECKING:
     from ..retrieval.filters import ConceptFilter
@@ -46,7 +47,8 @@ class FeaturedCandidates(NamedTuple):
 def list_rows(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     """List the rows of slices, given where each starts and how many rows it has."""
     ends = np.cumsum(lengths)
-    return np.arange(int(lengths.sum())) + np.repeat(starts - ends + lengths, lengths)
+    rows: np.ndarray = np.arange(int(lengths.sum())) + np.repeat(starts - ends + lengths, lengths)
+    return rows
 
 
 class CandidateTable:
@@ -55,16 +57,15 @@ class CandidateTable:
     Threads can share a table.
     """
 
-    def __init__(
-        self, linker: FixedLinker, n_candidates: int, memory: AnnotationMemory | None, facts: ConceptFacts, size: int
-    ) -> None:
-        self._linker, self._n_candidates, self._memory, self._facts = linker, n_candidates, memory, facts
+    def __init__(self, linker: FixedLinker, n_candidates: int, memory: AnnotationMemory | None, size: int) -> None:
+        self._linker, self._n_candidates, self._memory = linker, n_candidates, memory
+        self.facts = ConceptFacts(linker.snapshot.retriever, linker.settings.output_source)
         self._filters: list[ConceptFilter] = []
         # For filters by their numbers, which concepts of the memory may become candidates.
         self._allowed: dict[int, np.ndarray] = {}
         self._cache = _Cache(size, n_candidates + ADDED)
         if memory is not None:
-            self._of_memory = facts.number_ids(memory.concepts)
+            self._of_memory = self.facts.number_ids(memory.concepts)
             order = np.argsort(self._of_memory, kind="stable")
             order = order[self._of_memory[order] >= 0]
             self._in_memory = Lookup(self._of_memory[order], order)
@@ -103,6 +104,19 @@ class CandidateTable:
             table = FeaturedCandidates(Candidates.join(candidates), np.concatenate(features))
         return table.take_mentions(np.array([places[key] for key in keys], dtype=np.int64))
 
+    def read(self, keys: Sequence[MentionKey], documents: Sequence[int]) -> tuple[Candidates, ListInput, np.ndarray]:
+        """Read what the network sees of mentions, each once for a document. Return the place of each mention too."""
+        distinct: dict[tuple[int, MentionKey], int] = {}
+        places = [distinct.setdefault(pair, len(distinct)) for pair in zip(documents, keys, strict=True)]
+        found, features = self.look_up([key for _, key in distinct])
+        lists = Lists(found.lengths)
+        # The first feature is the cosine.
+        scores = np.ascontiguousarray(features[:, 0])
+        of_document = compute_document_features(
+            lists, scores, self.facts.number(found.concept), np.array([number for number, _ in distinct], np.int64)
+        )
+        return found, ListInput(np.hstack([features, of_document]), scores, lists), np.array(places, dtype=np.int64)
+
     def _make(self, keys: Sequence[MentionKey]) -> FeaturedCandidates:
         mentions = Mentions()
         for key in keys:
@@ -112,10 +126,10 @@ class CandidateTable:
         if self._memory is not None:
             recalled = self._recall(keys, self._memory)
             found = self._add(found, np.array([key.filter for key in keys]), recalled)
-            said = recalled, self._in_memory.get(self._facts.number(found.concept), -1)
+            said = recalled, self._in_memory.get(self.facts.number(found.concept), -1)
         # Rounded, so that names with equal vectors have equal scores.
         scores = found.score.round(6).astype(np.float32)
-        return FeaturedCandidates(found, compute_query_features(found, scores, self._facts, said))
+        return FeaturedCandidates(found, compute_query_features(found, scores, self.facts, said))
 
     def _recall(self, keys: Sequence[MentionKey], memory: AnnotationMemory) -> Recollections:
         texts = [key.forms[0] if key.forms else "" for key in keys]
