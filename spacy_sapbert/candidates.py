@@ -145,18 +145,19 @@ class Candidates:
 
     def take(self, rows: np.ndarray) -> Candidates:
         """Take some rows in another order, in which those of each mention stand together, and mentions in theirs."""
-        probability = None if self.probability is None else self.probability[rows]
-        columns = (column[rows] for column in (self.concept, self.name, self.form, self.score))
-        return Candidates(self.forms, count_offsets(self.mention[rows], len(self.forms)), *columns, probability)
+        return self._select(rows, self.forms, count_offsets(self.mention[rows], len(self.forms)))
 
     def take_mentions(self, numbers: np.ndarray) -> Candidates:
         """Take the rows of some mentions, in any order, a mention as often as it is wanted."""
         lengths = self.lengths[numbers]
         offsets = np.concatenate([[0], np.cumsum(lengths)])
         rows = np.repeat(self.offsets[:-1][numbers] - offsets[:-1], lengths) + np.arange(offsets[-1])
+        return self._select(rows, [self.forms[number] for number in numbers.tolist()], offsets)
+
+    def _select(self, rows: np.ndarray, forms: Sequence[tuple[str, ...]], offsets: np.ndarray) -> Candidates:
         probability = None if self.probability is None else self.probability[rows]
-        columns = (column[rows] for column in (self.concept, self.name, self.form, self.score))
-        return Candidates([self.forms[number] for number in numbers.tolist()], offsets, *columns, probability)
+        concept, name, form, score = (column[rows] for column in (self.concept, self.name, self.form, self.score))
+        return Candidates(forms, offsets, concept, name, form, score, probability)
 
     def cut(self, k: int) -> Candidates:
         """Keep the `k` best candidates of each mention, and those with the score of the last one."""

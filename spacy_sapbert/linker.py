@@ -21,12 +21,12 @@ from thinc.api import Model, Optimizer
 from thinc.types import Floats2d
 from typing_extensions import Self
 
-from .annotations import NIL, get_candidates, register_extensions, write
+from .annotations import ATTRIBUTE, NIL, get_candidates, register_extensions, write
 from .candidates import Candidate, Mentions, check_texts
 from .concept_pages import ConceptPages
 from .encoder.bundled import find_bundled, find_threshold
 from .errors import Errors
-from .linker_settings import ATTRIBUTE, LinkerSettings
+from .linker_settings import LinkerSettings
 from .scorer import with_gold_ents
 from .settings import with_settings
 from .settings_attributes import SettingsAttributes
@@ -69,17 +69,7 @@ def make_linker(
     scorer: Callable[..., Any] | None,
     **settings: Any,
 ) -> SapbertLinker:
-    """Create the linker for a pipeline.
-
-    nlp (Language): The pipeline.
-    name (str): The name of the component in the pipeline.
-    model (Model[list[str], Floats2d]): The name encoder.
-    index (ExactIndex | str): The index to build at `initialize`; "auto" for the best kind on this platform.
-    scorer (Callable | None): The scoring function.
-    **settings (Any): Those of `LinkerSettings`.
-    RETURNS (SapbertLinker): The component, without concepts until it is initialized or loaded.
-    RAISES (ValueError): If the index is neither, or a setting is unknown or its value has no meaning.
-    """
+    """Create the linker for a pipeline."""
     from .index.exact import ExactIndex
 
     if index == "auto":
@@ -535,20 +525,12 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], TrainablePipe):  # type:
         return self._load(exclude, partial(unpack_parts, bytes_data))
 
     def set_retriever(self, retriever: Retriever) -> None:
-        """Put a terminology and its index in place.
-
-        retriever (Retriever): Built with the encoder of this linker.
-        RAISES (ValueError): If its index was built with another encoder.
-        """
+        """Put a terminology and its index in place."""
         with self._edits:
             self._publish(self._snapshot.replaced(retriever=retriever))
 
     def get_snapshot(self) -> Snapshot:
-        """Return what a search works with from its first line to its last, whatever another thread puts in place.
-
-        RETURNS (Snapshot): Encoder, retriever and cache.
-        RAISES (ValueError): If the component has not been initialized, or its encoder was exchanged.
-        """
+        """Return what a search works with from its first line to its last, whatever another thread puts in place."""
         return self._snapshot.fixed()
 
     def _publish(self, snapshot: Snapshot) -> None:
@@ -579,16 +561,7 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], TrainablePipe):  # type:
 
 
 def _load_encoder(encoder: Any, present: Snapshot) -> EncoderShim:
-    """Load an encoder beside the present one.
-
-    encoder (str | Path | Callable[[Model], None] | None): A folder, a name on the Hugging Face hub, or a function that
-        loads weights into a model; None for the present encoder or, if there is none, the one that is bundled with the
-        package.
-    present (Snapshot): What the linker works with.
-    RETURNS (EncoderShim): The encoder.
-    RAISES (ValueError): If there is no encoder: a function loaded none, or the installation lacks the bundled one.
-    RAISES (TypeError): If it is something else.
-    """
+    """Load an encoder beside the present one."""
     from .encoder.architecture import make_model
     from .encoder.shim import get_encoder
 
@@ -612,14 +585,7 @@ def _load_encoder(encoder: Any, present: Snapshot) -> EncoderShim:
 
 
 def _read_terminology(terminology: Any, present: Snapshot) -> Terminology:
-    """Read the terminology that a linker is to have.
-
-    terminology (Terminology | Callable[[], Terminology] | None): A terminology or its reader; None for the present one.
-    present (Snapshot): What the linker works with.
-    RETURNS (Terminology): The terminology.
-    RAISES (ValueError): If there is none.
-    RAISES (TypeError): If it is something else.
-    """
+    """Read the terminology that a linker is to have."""
     from .progress import say
     from .terminology.summary import summarize
     from .terminology.table import Terminology

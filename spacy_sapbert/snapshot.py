@@ -63,13 +63,7 @@ class Snapshot:
         return self.built
 
     def replaced(self, *, encoder: EncoderShim | None = None, retriever: Retriever | None = None) -> Snapshot:
-        """Make a snapshot with other parts and empty caches. A search that goes on adds to the old ones.
-
-        encoder (EncoderShim | None): Another encoder; None keeps the present one.
-        retriever (Retriever | None): Another retriever; None for a linker without concepts.
-        RETURNS (Snapshot): The new one.
-        RAISES (ValueError): If the index was built with another encoder.
-        """
+        """Make a snapshot with other parts and empty caches. A search that goes on adds to the old ones."""
         new = Snapshot.create(self.name, encoder or self.encoder, retriever, self.cache.size)
         # An encoder that is loaded later is checked then, by the first search.
         if retriever is not None and new.encoder.is_loaded:
@@ -89,40 +83,34 @@ class Snapshot:
             raise ValueError(Errors.E402.format(name=self.name, index=index[:8], encoder=encoder[:8]))
 
     def find(self, queries: Sequence[tuple[str, ConceptFilter]], k: int, batch_size: int = 256) -> Candidates:
-        """Find the candidates of queries, in the cache or in the index. Each distinct string is encoded once.
+        """Find the candidates of distinct queries, in the cache or in the index. Each string is encoded once.
 
-        queries (Sequence[tuple[str, ConceptFilter]]): Distinct strings with their filters.
-        k (int): How deep to search. Searches of different depths may differ where the index is approximate, so each has
-            candidates of its own in the cache.
-        batch_size (int): Strings in one forward pass.
-        RETURNS (Candidates): The candidates of each query; more than `k` where it is a name, or the last ones tie.
+        There are more than `k` of a string that is a name, or where the last ones tie. Each depth has candidates of its
+        own in the cache, because they may differ where the index is approximate.
         """
-        known = [self.cache.get((k, *query)) for query in queries]
-        by_filter: dict[ConceptFilter, list[int]] = {}
-        for place, found in enumerate(known):
-            if found is None:
-                by_filter.setdefault(queries[place][1], []).append(place)
-        texts = dict.fromkeys(queries[place][0] for places in by_filter.values() for place in places)
-        vectors = dict(zip(texts, self.encode([*texts], batch_size), strict=True)) if texts else {}
-        for allowed, places in by_filter.items():
-            asked = [queries[place][0] for place in places]
+        known = {query: self.cache.get((k, *query)) for query in queries}
+        by_filter: dict[ConceptFilter, list[str]] = {}
+        for (text, allowed), packed in known.items():
+            if packed is None:
+                by_filter.setdefault(allowed, []).append(text)
+        texts = [*dict.fromkeys(text for asked in by_filter.values() for text in asked)]
+        vectors = dict(zip(texts, self.encode(texts, batch_size), strict=True)) if texts else {}
+        for allowed, asked in by_filter.items():
             found = self.retriever.find(asked, np.stack([vectors[text] for text in asked]), k, allowed)
-            for place, rows in zip(places, _pack(found), strict=True):
-                known[place] = rows
-                self.cache.put((k, *queries[place]), rows)
-        rows = np.frombuffer(b"".join(known), dtype=ROW)
-        offsets = np.cumsum([0, *(len(of_query) // ROW.itemsize for of_query in known)])
-        concept, name, score = (np.ascontiguousarray(rows[column]) for column in ROW.names)
-        forms = [(text,) for text, _ in queries]
-        return Candidates(forms, offsets, concept, name, np.zeros(len(rows), dtype=np.int64), score)
+            for text, packed in zip(asked, _pack(found), strict=True):
+                known[text, allowed] = packed
+                self.cache.put((k, text, allowed), packed)
+        parts = [packed or b"" for packed in known.values()]
+        rows = np.frombuffer(b"".join(parts), dtype=ROW)
+        offsets = np.cumsum([0, *(len(packed) // ROW.itemsize for packed in parts)])
+        concept, name, score = (np.ascontiguousarray(rows[column]) for column in ("concept", "name", "score"))
+        form = np.zeros(len(rows), dtype=np.int64)
+        return Candidates([(text,) for text, _ in queries], offsets, concept, name, form, score)
 
     def encode(self, texts: Sequence[str], batch_size: int = 256) -> np.ndarray:
         """Encode distinct strings. The last ones are remembered.
 
-        texts (Sequence[str]): The strings.
-        batch_size (int): Strings in one forward pass.
-        RETURNS (ndarray): Their vectors, shape (n, width), float32. Zeros for a string without a known token, because
-            all such strings look alike and their neighbours would be arbitrary.
+        A string without a known token gets zeros: all such strings look alike, and their neighbours would be arbitrary.
         """
         vectors = np.zeros((len(texts), self.encoder.width), dtype=np.float32)
         missing = []
@@ -173,11 +161,7 @@ class FixedLinker:
             retriever.filters.check(by_label)
 
     def list_mentions(self, docs: Iterable[Doc]) -> Mentions:
-        """List the mentions of documents that are to be linked: entities, and spans of the group `spans_key`.
-
-        docs (Iterable[Doc]): The documents, whose abbreviations count.
-        RETURNS (Mentions): Those whose labels are to be linked.
-        """
+        """List the mentions of documents that are to be linked: entities, and spans of the group `spans_key`."""
         mentions, key = Mentions(), self.settings.spans_key
         for document, doc in enumerate(docs):
             known = self._read_abbreviations(doc)
@@ -192,11 +176,7 @@ class FixedLinker:
 
     def list_spans(self, spans: Iterable[Span]) -> Mentions:
         """List any spans as mentions, without the places where they are. Those with labels that are not to be linked
-        have nothing to look up.
-
-        spans (Iterable[Span]): The spans.
-        RETURNS (Mentions): A mention for each.
-        """
+        have nothing to look up."""
         mentions, known, doc = Mentions(), {}, None
         for span in spans:
             if span.doc is not doc:
@@ -206,11 +186,7 @@ class FixedLinker:
         return mentions
 
     def list_texts(self, texts: Iterable[str]) -> Mentions:
-        """List strings as mentions, without spans.
-
-        texts (Iterable[str]): The strings.
-        RETURNS (Mentions): A mention for each.
-        """
+        """List strings as mentions, without spans."""
         mentions = Mentions()
         for text in map(normalize_name, texts):
             mentions.add((text,) if is_linkable(text) else (), self._filter)
@@ -222,12 +198,8 @@ class FixedLinker:
         return (wanted is None or label in wanted) and label not in self.settings.skip_labels
 
     def look_up(self, mentions: Mentions, k: int | None = None) -> Candidates:
-        """Find the candidates of mentions. Equal ones are looked up once.
-
-        mentions (Mentions): The mentions.
-        k (int | None): Candidates wanted, and those with the score of the last one; None for the linker's `k`.
-        RETURNS (Candidates): Best first, each id once.
-        """
+        """Find the `k` best candidates of mentions, and those with the score of the last one. Equal mentions are looked
+        up once."""
         k = self.settings.k if k is None else k
         numbers: dict[tuple[tuple[str, ...], ConceptFilter], int] = {}
         place = [numbers.setdefault(key, len(numbers)) for key in zip(mentions.forms, mentions.filters, strict=True)]
@@ -250,11 +222,7 @@ class FixedLinker:
         return merge_forms(joined, ids)
 
     def describe(self, candidates: Candidates) -> list[list[Candidate]]:
-        """Make plain data of candidates, at the very end, of those that are kept.
-
-        candidates (Candidates): The candidates.
-        RETURNS (list[list[Candidate]]): Those of each mention, best first.
-        """
+        """Make plain data of candidates, at the very end, of those that are kept."""
         return self.snapshot.retriever.describe(candidates, self.settings.output_source)
 
     def _read_abbreviations(self, doc: Doc) -> Abbreviations:

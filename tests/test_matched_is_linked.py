@@ -74,7 +74,7 @@ def is_accepted(form, name):
 def list_ids(retriever, text):
     (entry,) = retriever.table.find_whole([text])
     concepts = retriever.terminology.name_concept[retriever.table.rows_of(entry)].tolist()
-    return {retriever.concept_columns[0][concept] for concept in concepts}
+    return {retriever.get_id(concept) for concept in concepts}
 
 
 @pytest.fixture(scope="module")

@@ -74,7 +74,7 @@ import sys, spacy, spacy_transformers
 others = set(sys.modules)
 nlp = spacy.blank("en")
 nlp.add_pipe("schwartz_hearst")
-print("spacy_sapbert.factory" in sys.modules, *[name for name in {HEAVY} if name in sys.modules and name not in others])
+print("spacy_sapbert.linker" in sys.modules, *[name for name in {HEAVY} if name in sys.modules and name not in others])
 nlp.add_pipe("sapbert_linker")
 print(*nlp.pipe_names)
 """

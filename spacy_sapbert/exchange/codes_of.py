@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from spacy.tokens import Span
 
-from ..linker_settings import ATTRIBUTE
+from ..annotations import ATTRIBUTE
 from ..terminology.codes import Key
 from ..terminology.columns import SOURCE_SEPARATOR
 from ..terminology.table import Terminology

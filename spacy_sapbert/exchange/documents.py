@@ -11,10 +11,9 @@ from typing import Literal
 
 from spacy.tokens import Doc, Span, SpanGroup
 
-from ..annotations import NIL, read_attribute
+from ..annotations import ATTRIBUTE, NIL, read_attribute
 from ..candidates import Candidate
 from ..context import ContextReader, MentionContext, read_contexts, write_context
-from ..linker_settings import ATTRIBUTE
 from .fields import number_name, trim_span
 from .report import ExchangeReport
 

@@ -123,14 +123,7 @@ class FilterTable:
                 _check_known(key, what, wanted - known, known)
 
     def apply(self, allowed: ConceptFilter, offsets: np.ndarray, name_rows: np.ndarray) -> Allowed:
-        """Find the names and the index rows that a filter allows.
-
-        allowed (ConceptFilter): The filter.
-        offsets (ndarray): Where each index row's names start in `name_rows`. Rows of removed names have none.
-        name_rows (ndarray): Rows of the terminology's names, grouped by index row.
-        RETURNS (Allowed): The allowed names and rows.
-        RAISES (ValueError): If the filter has a value that the terminology lacks.
-        """
+        """Find the names and the index rows that a filter allows."""
         names = self.match(allowed)
         # Names that cannot be encoded are in no row of the index.
         is_found = names[name_rows]
@@ -287,13 +280,7 @@ def _list_some(values: Collection[str]) -> str:
 
 
 def grow_while_cheap(wanted: int, n_allowed: int, n_rows: int) -> Iterator[int]:
-    """Yield growing numbers of rows to fetch, as long as that is faster than comparing with all allowed rows.
-
-    wanted (int): Allowed rows that are wanted.
-    n_allowed (int): Rows that the filter allows, at least one.
-    n_rows (int): Rows of the index.
-    YIELDS (int): Rows to fetch; none if exact search is faster from the start.
-    """
+    """Yield growing numbers of rows to fetch, as long as that is faster than comparing with all allowed rows."""
     # If allowed rows are spread evenly, the first number contains the wanted rows.
     fetch = -(-wanted * n_rows // n_allowed)
     while fetch <= MOST_FETCHED:

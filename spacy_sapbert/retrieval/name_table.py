@@ -75,20 +75,11 @@ class NameTable(NamedTuple):
 
     @classmethod
     def build(cls, names: pl.Series) -> NameTable:
-        """Make the table of a terminology's names.
-
-        names (Series): The names.
-        RETURNS (NameTable): The table.
-        """
+        """Make the table of a terminology's names."""
         return cls(*_arrange(*_list_keys(names, np.arange(len(names)))))
 
     def edited(self, names: pl.Series, moved: np.ndarray) -> NameTable:
-        """Make the table of an edited terminology. Only new names are read.
-
-        names (Series): The names of the edited terminology.
-        moved (ndarray): The row of each old name there, or -1 for names that were removed.
-        RETURNS (NameTable): It finds what a table built of these names finds.
-        """
+        """Make the table of an edited terminology. Only new names are read."""
         rows = moved[self.name_rows]
         keys = np.repeat(self.keys, self.offsets[1:] - self.offsets[:-1])
         is_new = np.ones(len(names), dtype=bool)
@@ -98,11 +89,7 @@ class NameTable(NamedTuple):
         return NameTable(*_arrange(*map(np.concatenate, zip(old, _list_keys(names.gather(new), new), strict=True))))
 
     def find(self, words: Words) -> Matches:
-        """Find all names in a text, in the order of their numbers of words.
-
-        words (Words): The text.
-        RETURNS (Matches): The names.
-        """
+        """Find all names in a text, in the order of their numbers of words."""
         first = np.flatnonzero(words.starts != INSIDE)
         keys = words.hashes[first]
         empty = np.empty(0, dtype=np.int64)
@@ -122,11 +109,7 @@ class NameTable(NamedTuple):
         return Matches(*map(np.concatenate, zip(*found, strict=True)))
 
     def find_whole(self, texts: Iterable[str]) -> np.ndarray:
-        """Find the entries of texts as wholes.
-
-        texts (Iterable[str]): The texts.
-        RETURNS (ndarray): For each the entry of the names that are written like it, -1 if there are none; int64.
-        """
+        """Find the entries of texts as wholes."""
         keys = np.array([_combine(read_hashes(text)) for text in texts], dtype=np.uint64)
         entries = self.look_up(keys)
         # A text without words has the key 0.
@@ -134,30 +117,18 @@ class NameTable(NamedTuple):
         return np.where(is_name, entries, -1)
 
     def look_up(self, keys: np.ndarray) -> np.ndarray:
-        """Look keys up.
-
-        keys (ndarray): The keys; uint64.
-        RETURNS (ndarray): The entry of each, or -1; int64.
-        """
+        """Look keys up."""
         if not len(self.keys):
             return np.full(len(keys), -1, dtype=np.int64)
         entries = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
         return np.where(self.keys[entries] == keys, entries, -1)
 
     def rows_of(self, entry: int) -> np.ndarray:
-        """Return the names of an entry.
-
-        entry (int): The entry.
-        RETURNS (ndarray): Rows of the terminology's names.
-        """
+        """Return the names of an entry."""
         return self.name_rows[self.offsets[entry] : self.offsets[entry + 1]]
 
     def mark(self, names: np.ndarray) -> np.ndarray:
-        """Mark the entries of which any name is marked.
-
-        names (ndarray): For each name of the terminology whether it is; bool.
-        RETURNS (ndarray): For each entry whether it is; bool.
-        """
+        """Mark the entries of which any name is marked."""
         before = np.concatenate([[0], np.cumsum(names[self.name_rows])])
         marked: np.ndarray = before[self.offsets[1:]] > before[self.offsets[:-1]]
         return marked
@@ -228,19 +199,12 @@ def read_words(text: str) -> Words:
     Case, number, possessive and British spelling make no difference, nor do hyphens between words, decomposed letters
     and invisible characters. Other punctuation counts, and so do signs: "asthma, bronchitis" is not "asthma
     bronchitis", and "ER+" is not "ER".
-
-    text (str): A document or a name.
-    RETURNS (Words): The words.
     """
     return Words(*(np.array(rows, dtype=kind) for rows, kind in zip(_split(text), ("u8", "i8", "i8"), strict=True)))
 
 
 def read_hashes(text: str) -> list[int]:
-    """Hash the words of a text, and the punctuation between them, as `read_words` does.
-
-    text (str): A name or a mention.
-    RETURNS (list[int]): The hashes; two strings with the same ones are written alike.
-    """
+    """Hash the words of a text, and the punctuation between them, as `read_words` does."""
     # Most names have nothing but words, which are quicker to read.
     if text.isascii() and text.replace(" ", "").isalpha():
         words = text.split()
@@ -305,9 +269,6 @@ def own_case_forms(text: str) -> frozenset[str]:
 
     An ordinary word, of small letters but for the first, has one form for all: its normal form decides. A plural's "s"
     makes no difference for others ("MRIs").
-
-    text (str): The name or the mention.
-    RETURNS (frozenset[str]): Its forms, of letters and digits alone; two are alike if they share one.
     """
     form = "".join(filter(str.isalnum, normalize_writing(text)))
     return frozenset({form, form.removesuffix("s")} if form[1:] != form[1:].lower() else {""})

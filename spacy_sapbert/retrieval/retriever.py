@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -38,6 +38,15 @@ ROWS_AT_ONCE = 1 << 17
 UNKNOWN = float("inf")
 # Takes vectors and the number of rows to fetch for each; gives rows and scores.
 RowSearch = Callable[[np.ndarray, int], tuple[np.ndarray, np.ndarray]]
+
+
+class _Entries(NamedTuple):
+    """Names that were found, mention after mention, best first."""
+
+    mention: np.ndarray
+    concept: np.ndarray
+    name: np.ndarray
+    score: np.ndarray
 
 
 class Retriever:
@@ -130,7 +139,8 @@ class Retriever:
 
     def get_name(self, row: int) -> str:
         """Get a name by its row."""
-        return self._get_name(row)
+        name: str = self._get_name(row)
+        return name
 
     def get_canonical_name(self, concept: int) -> str:
         """Get the canonical name of a concept."""
@@ -189,17 +199,11 @@ class Retriever:
         columns = [np.concatenate([getattr(named, key), getattr(nearest, key)]) for key in ("concept", "name", "score")]
         order = np.argsort(mention, kind="stable")
         both = Candidates.of_rows(nearest.forms, mention[order], *(column[order] for column in columns))
-        return both.distinct(self.number_ids(both.concept, allowed and allowed.coded_in))
+        return both.distinct(self.number_ids(both.concept, None if allowed is None else allowed.coded_in))
 
     def find_named(self, texts: Sequence[str], allowed: ConceptFilter | None = None) -> Candidates:
         """Find the concepts that have each mention as a name, written like it or in another form: another case, number
-        or spelling, with or without hyphens, with Greek letters or Roman numerals.
-
-        texts (Sequence[str]): The mentions.
-        allowed (ConceptFilter | None): The concepts and names that may be found; None for all.
-        RETURNS (Candidates): The concepts with the score 1, in the order of `TieBreaker`.
-        RAISES (ValueError): If the filter has a value that the terminology lacks.
-        """
+        or spelling, with or without hyphens, with Greek letters or Roman numerals."""
         is_allowed = None if allowed is None or allowed.is_open else self.allow(allowed).names
         entries = self.table.find_whole(texts)
         mentions = np.flatnonzero(entries >= 0)
@@ -228,16 +232,8 @@ class Retriever:
     def search(
         self, texts: Sequence[str], vectors: np.ndarray, k: int, allowed: ConceptFilter | None = None
     ) -> Candidates:
-        """Find the nearest concepts of each mention.
-
-        texts (Sequence[str]): The mentions; used to choose between names with the same vector.
-        vectors (ndarray): Their vectors, shape (n, width). A row of zeros is near to nothing.
-        k (int): Distinct concepts wanted, or distinct codes with a filter for `coded_in`. There are more where the last
-            ones have the same score.
-        allowed (ConceptFilter | None): The concepts and names that may be found; None for all.
-        RETURNS (Candidates): The concepts, best first. `TieBreaker` has the order of equal ones.
-        RAISES (ValueError): If the filter has a value that the terminology lacks.
-        """
+        """Find the `k` nearest concepts of each mention, and those with the score of the last one. With a filter for
+        `coded_in`, they are concepts with distinct codes. A vector of zeros is near to nothing."""
         is_open = allowed is None or allowed.is_open
         names = None if is_open else self.allow(allowed)  # type: ignore[arg-type]
         n_concepts = len(self.terminology) if names is None else names.n_concepts
@@ -281,14 +277,14 @@ class Retriever:
         for start in range(0, len(texts), step):
             part = slice(start, start + step)
             entries, complete = self._list_entries(rows[part], scores[part], k, allowed)
-            parts.append(self._choose_names(texts[part], *entries, allowed))
+            parts.append(self._choose_names(texts[part], entries, allowed))
             is_complete.append(complete)
         return Candidates.join(parts), np.concatenate(is_complete)
 
     def _list_entries(
         self, rows: np.ndarray, scores: np.ndarray, k: int, allowed: Allowed | None
-    ) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
-        """List mention, concept, name and score of rows, until `k` distinct ids are complete and the score falls."""
+    ) -> tuple[_Entries, np.ndarray]:
+        """List the names of rows, until `k` distinct ids are complete and the score falls."""
         kept = rows >= 0 if allowed is None else (rows >= 0) & allowed.rows[rows]
         mention = np.nonzero(kept)[0]
         row, score = rows[kept], scores[kept].astype(np.float64)
@@ -302,7 +298,7 @@ class Retriever:
         concept = self.terminology.name_concept[name].astype(np.int64)
 
         # Ids that no earlier row of the mention has.
-        id_ = self.number_ids(concept, allowed and allowed.filter.coded_in)
+        id_ = self.number_ids(concept, None if allowed is None else allowed.filter.coded_in)
         _, new = np.unique(mention[place] * len(self.names) + id_, return_index=True)
         n_new = np.bincount(place[new], minlength=len(row))
         first = np.searchsorted(mention, np.arange(len(rows)))
@@ -325,49 +321,40 @@ class Retriever:
             is_complete |= (rows < 0).any(axis=1)
         taken = is_before_end[place]
         place = place[taken]
-        return (mention[place], concept[taken], name[taken], score[place]), is_complete
+        return _Entries(mention[place], concept[taken], name[taken], score[place]), is_complete
 
-    def _choose_names(
-        self,
-        texts: Sequence[str],
-        mentions: np.ndarray,
-        concepts: np.ndarray,
-        names: np.ndarray,
-        scores: np.ndarray,
-        allowed: Allowed | None,
-    ) -> Candidates:
+    def _choose_names(self, texts: Sequence[str], entries: _Entries, allowed: Allowed | None) -> Candidates:
         """Choose the best name of each concept, and sort each mention's concepts by their scores."""
-        pair = mentions * len(self.names) + concepts
-        _, first, group = np.unique(pair, return_index=True, return_inverse=True)
-        best = scores[first][group]
+        mention, concept, name, score = entries
+        _, first, group = np.unique(mention * len(self.names) + concept, return_index=True, return_inverse=True)
         # Of names with the same vector, those written like the mention come first, then preferred ones.
-        differs = np.ones(len(pair), dtype=bool)
-        for place in np.flatnonzero(scores >= SAME_STRING).tolist():
-            differs[place] = self._get_name(int(names[place])) != texts[mentions[place]]
-        rank = 2 * differs + ~self._preferred[names]
-        rank[scores < best - TIE] = 4
+        differs = np.ones(len(mention), dtype=bool)
+        for place in np.flatnonzero(score >= SAME_STRING).tolist():
+            differs[place] = self._get_name(int(name[place])) != texts[mention[place]]
+        rank = 2 * differs + ~self._preferred[name]
+        rank[score < score[first][group] - TIE] = 4
         order = np.lexsort((rank, group))
         chosen = order[np.searchsorted(group[order], np.arange(len(first)))]
         # Concepts with equal scores stay in the order in which they were found.
-        chosen = chosen[np.lexsort((first, -scores[chosen], mentions[chosen]))]
-        columns = mentions[chosen], concepts[chosen], names[chosen], scores[chosen]
-        found = Candidates.of_rows([(text,) for text in texts], *self._order_ties(texts, *columns))
+        chosen = chosen[np.lexsort((first, -score[chosen], mention[chosen]))]
+        chosen = chosen[self._order_ties(texts, _Entries(*(column[chosen] for column in entries)))]
+        forms = [(text,) for text in texts]
+        found = Candidates.of_rows(forms, mention[chosen], concept[chosen], name[chosen], score[chosen])
         if allowed is not None and allowed.filter.coded_in is not None:
             found = found.distinct(self.number_ids(found.concept, allowed.filter.coded_in))
         return found
 
-    def _order_ties(
-        self, texts: Sequence[str], mentions: np.ndarray, concepts: np.ndarray, names: np.ndarray, scores: np.ndarray
-    ) -> tuple[np.ndarray, ...]:
+    def _order_ties(self, texts: Sequence[str], entries: _Entries) -> np.ndarray:
         """Order the concepts of those mentions that have equal scores."""
-        is_tied = (np.diff(scores) >= -TIE) & (np.diff(mentions) == 0)
-        offsets = count_offsets(mentions, len(texts)).tolist()
-        order = np.arange(len(scores))
-        for mention in np.unique(mentions[1:][is_tied]).tolist():
-            part = slice(offsets[mention], offsets[mention + 1])
-            columns = (column[part].tolist() for column in (concepts, names, scores))
-            order[part] = offsets[mention] + np.array(self._ties.order(texts[mention], *columns))
-        return mentions, concepts[order], names[order], scores[order]
+        mention, concept, name, score = entries
+        is_tied = (np.diff(score) >= -TIE) & (np.diff(mention) == 0)
+        offsets = count_offsets(mention, len(texts)).tolist()
+        order = np.arange(len(score))
+        for number in np.unique(mention[1:][is_tied]).tolist():
+            part = slice(offsets[number], offsets[number + 1])
+            columns = (column[part].tolist() for column in (concept, name, score))
+            order[part] = offsets[number] + np.array(self._ties.order(texts[number], *columns))
+        return order
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A copy can apply its filters itself.
@@ -393,12 +380,6 @@ class TieBreaker:
         the concept whose name is written like the mention but for case; the one whose canonical name it is; the one
         written in the same case; the one with fewer ancestors, which is more general; the one of which it is a
         preferred name; the smaller id.
-
-        text (str): The mention.
-        concepts (Sequence[int]): The concepts' rows.
-        names (Sequence[int]): Rows of the names that were found.
-        scores (Sequence[float]): Their scores.
-        RETURNS (list[int]): Places in these lists, best first.
         """
         small = text.lower()
 

@@ -21,11 +21,7 @@ FORMAT_VERSION = 2
 
 
 def write_retriever(retriever: Retriever, path: str | Path) -> None:
-    """Save index and row table to a folder.
-
-    retriever (Retriever): The retriever.
-    path (str | Path): The folder; other files in it are left alone.
-    """
+    """Save index and row table to a folder."""
     with fill_folder(Path(path), last=RETRIEVER_FILE) as folder:
         arrays = {name: getattr(retriever, name) for name in ARRAYS}
         for name, array in {**arrays, **dict(zip(TABLE_ARRAYS, retriever.table, strict=True))}.items():
@@ -41,15 +37,7 @@ def write_retriever(retriever: Retriever, path: str | Path) -> None:
 
 
 def read_retriever(path: str | Path, terminology: Terminology, *, memory_map: bool = True) -> Retriever:
-    """Load the retriever that `write_retriever` saved.
-
-    path (str | Path): The folder.
-    terminology (Terminology): The terminology that the retriever was built from.
-    memory_map (bool): Map arrays and vectors from disk instead of reading them.
-    RETURNS (Retriever): The retriever, ready to search.
-    RAISES (OSError): If a file is missing or damaged.
-    RAISES (ValueError): If the folder belongs to another terminology, or its index to another retriever.
-    """
+    """Load the retriever that `write_retriever` saved."""
     path = Path(path)
     used = [f"{name}.npy" for name in (*ARRAYS, *TABLE_ARRAYS)]
     data = read_manifest(path / RETRIEVER_FILE, FORMAT_VERSION, used=used)
@@ -68,19 +56,10 @@ def read_retriever(path: str | Path, terminology: Terminology, *, memory_map: bo
 
 
 def pack_retriever(retriever: Retriever) -> bytes:
-    """Serialise index and row table to bytes.
-
-    retriever (Retriever): The retriever.
-    RETURNS (bytes): The packed folder.
-    """
+    """Serialise index and row table to bytes."""
     return pack_with(partial(write_retriever, retriever))
 
 
 def unpack_retriever(data: bytes, terminology: Terminology) -> Retriever:
-    """Load the retriever that `pack_retriever` serialised.
-
-    data (bytes): The packed folder.
-    terminology (Terminology): The terminology that the retriever was built from.
-    RETURNS (Retriever): The retriever, ready to search.
-    """
+    """Load the retriever that `pack_retriever` serialised."""
     return unpack_with(partial(read_retriever, terminology=terminology, memory_map=False), data)

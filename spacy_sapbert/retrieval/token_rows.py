@@ -49,21 +49,12 @@ class TokenGroups(NamedTuple):
     row_of_name: np.ndarray
 
     def take(self, rows: np.ndarray) -> TokenGroups:
-        """Select sequences, without names.
-
-        rows (ndarray): The sequences to select.
-        RETURNS (TokenGroups): The selected sequences and their keys.
-        """
+        """Select sequences, without names."""
         return TokenGroups(self.tokens.take(rows), self.keys[rows], np.empty(0, dtype=np.int64))
 
 
 def group_by_tokens(names: pl.Series, encoder: EncoderShim) -> TokenGroups:
-    """Tokenise names and group those with the same tokens.
-
-    names (pl.Series): The names.
-    encoder (EncoderShim): The encoder.
-    RETURNS (TokenGroups): The groups.
-    """
+    """Tokenise names and group those with the same tokens."""
     parts, name_rows = [], [np.empty(0, dtype=np.int64)]
     with show_progress(total=len(names), description="Tokenizing names", unit="names") as progress:
         for start in range(0, len(names), CHUNK):
@@ -81,10 +72,7 @@ def group_by_tokens(names: pl.Series, encoder: EncoderShim) -> TokenGroups:
 
 
 def warn_of_unsayable(groups: TokenGroups) -> None:
-    """Warn of names whose tokens the encoder does not know.
-
-    groups (TokenGroups): The names.
-    """
+    """Warn of names whose tokens the encoder does not know."""
     missing = int((groups.row_of_name < 0).sum())
     if missing:
         warnings.warn(Warnings.W410.format(missing=missing, n=len(groups.row_of_name)), stacklevel=3)
@@ -98,15 +86,7 @@ def encode_groups(
     store: VectorStore | None = None,
     dtype: DTypeLike = np.float32,
 ) -> np.ndarray:
-    """Encode token sequences. Vectors in the store are reused.
-
-    groups (TokenGroups): The sequences and their keys.
-    encoder (EncoderShim): The encoder.
-    batch_size (int): Sequences in one forward pass.
-    store (VectorStore | None): The store of this encoder's vectors, to which new vectors are added in chunks.
-    dtype (dtype): The type of the vectors.
-    RETURNS (ndarray): Shape (sequences, width).
-    """
+    """Encode token sequences. Vectors in the store are reused."""
     vectors = np.empty((len(groups.tokens), encoder.width), dtype=dtype)
     is_known = np.zeros(len(vectors), dtype=bool) if store is None else store.read(groups.keys, vectors)
     missing = np.flatnonzero(~is_known)
@@ -123,13 +103,7 @@ def encode_groups(
 
 
 def make_row_table(row_of_name: np.ndarray, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """List the names of each index row.
-
-    row_of_name (ndarray): Each name's index row, or -1.
-    n_rows (int): Rows of the index. Some may have no names.
-    RETURNS (tuple[ndarray, ndarray]): Where each row's names start, shape (n_rows + 1,); and the names, ascending
-        within a row. int64.
-    """
+    """List the names of each index row."""
     order = np.argsort(row_of_name, kind="stable")
     name_rows = order[np.searchsorted(row_of_name[order], 0) :]
     offsets = np.searchsorted(row_of_name[name_rows], np.arange(n_rows + 1))
@@ -137,11 +111,7 @@ def make_row_table(row_of_name: np.ndarray, n_rows: int) -> tuple[np.ndarray, np
 
 
 def make_keys(tokens: TokenLists) -> np.ndarray:
-    """Hash token sequences.
-
-    tokens (TokenLists): The sequences.
-    RETURNS (ndarray): The key of each; `KEY_DTYPE`.
-    """
+    """Hash token sequences."""
     data, size = memoryview(tokens.ids.astype("<i4", copy=False).tobytes()), KEY_DTYPE.itemsize
     keys, start = bytearray(), 0
     for end in (tokens.ends * 4).tolist():
@@ -151,11 +121,7 @@ def make_keys(tokens: TokenLists) -> np.ndarray:
 
 
 def group_keys(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Group equal keys. Groups are in the order of their first keys.
-
-    keys (ndarray): Keys.
-    RETURNS (tuple[ndarray, ndarray]): Where the first key of each group is, and the group of each key; int64.
-    """
+    """Group equal keys. Groups are in the order of their first keys."""
     halves = np.ascontiguousarray(keys).view(np.uint64).reshape(-1, 2)
     order = np.lexsort((halves[:, 1], halves[:, 0]))
     halves = halves[order]
@@ -171,12 +137,7 @@ def group_keys(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def find_keys(keys: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Find keys among many others.
-
-    keys (ndarray): Distinct keys.
-    wanted (ndarray): The keys to find.
-    RETURNS (ndarray): Where each of them is in `keys`, or -1; int64.
-    """
+    """Find keys among many others."""
     # Comparing the first halves as numbers is fast and excludes nearly all other keys.
     likely = np.flatnonzero(np.isin(_first_halves(keys), _first_halves(wanted)))
     place = dict(zip(keys[likely].tolist(), likely.tolist(), strict=True))
@@ -223,11 +184,7 @@ class VectorStore:
         self._dtype = np.dtype([("key", KEY_DTYPE), ("vector", np.float32, (encoder.width,))])
 
     def add(self, keys: np.ndarray, vectors: np.ndarray) -> None:
-        """Write vectors to the folder.
-
-        keys (ndarray): The keys of the token sequences.
-        vectors (ndarray): Their vectors. If some are not finite, none is kept, because the index refuses them.
-        """
+        """Write vectors to the folder."""
         if not np.isfinite(vectors).all():
             return
         chunk = np.empty(len(keys), dtype=self._dtype)
@@ -241,12 +198,7 @@ class VectorStore:
             unnamed.rename(folder / f"vectors-{self._encoder}-{hash_file(unnamed)[:16]}.npy")
 
     def read(self, keys: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-        """Read stored vectors. Damaged files are deleted, with a warning.
-
-        keys (ndarray): Distinct keys of token sequences.
-        vectors (ndarray): Their vectors, to be filled in.
-        RETURNS (ndarray): Whether each vector was stored; bool.
-        """
+        """Read stored vectors. Damaged files are deleted, with a warning."""
         is_known = np.zeros(len(keys), dtype=bool)
         damaged = []
         for path, content in self._files():

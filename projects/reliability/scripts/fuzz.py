@@ -123,8 +123,11 @@ def compare_docs(nlp: Language, linker: SapbertLinker, naive: NaiveLinker, docs:
             continue
         if [doc.text for doc in linked] != texts:
             check.fail("documents have changed")
-        found = linker.predict(linked)
-        for doc, links in zip(linked, found, strict=True):
+        mentions, candidates = linker.predict(linked)
+        places = zip(mentions.document, mentions.is_ent, mentions.place, strict=True)
+        found = dict(zip(places, candidates, strict=True))
+        for number, doc in enumerate(linked):
+            links = {place[1:]: of_mention for place, of_mention in found.items() if place[0] == number}
             compare_doc(doc, links, linker, naive, check)
         check.count("documents", len(batch))
 
@@ -144,13 +147,14 @@ def compare_doc(doc: Doc, links: Any, linker: SapbertLinker, naive: NaiveLinker,
     """Compare what a linked document holds with the naive linker's answers.
 
     doc (Doc): The document.
-    links (DocLinks): What the linker predicts for it.
+    links (dict): What the linker predicts for it: candidates by whether the mention is an entity, and its place.
     linker (SapbertLinker): The linker.
     naive (NaiveLinker): The naive linker.
     check (Check): Takes counts and failures.
     """
-    for kind, spans, found in (("entity", doc.ents, links.ents), ("span", doc.spans["sc"], links.spans)):
-        for span, candidates in zip(spans, found, strict=True):
+    for kind, spans in (("entity", doc.ents), ("span", doc.spans["sc"])):
+        for place, span in enumerate(spans):
+            candidates = links.get((kind == "entity", place))
             check.count("mentions")
             where = f"{kind} {span.text!r:.80} {span.label_}"
             if span.label_ == "SKIPPED":
