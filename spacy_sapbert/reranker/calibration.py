@@ -31,8 +31,7 @@ class Curve(NamedTuple):
 
     def apply(self, probabilities: np.ndarray) -> np.ndarray:
         """Calibrate probabilities."""
-        found: np.ndarray = np.interp(probabilities, self.x, self.y)
-        return found
+        return np.asarray(np.interp(probabilities, self.x, self.y))
 
 
 class Calibration(NamedTuple):
@@ -118,14 +117,12 @@ def _fit_platt(probabilities: np.ndarray, right: np.ndarray) -> Curve:
 
 
 def _sigmoid(scores: np.ndarray) -> np.ndarray:
-    values: np.ndarray = 1 / (1 + np.exp(-np.clip(scores, -30, 30)))
-    return values
+    return np.asarray(1 / (1 + np.exp(-np.clip(scores, -30, 30))))
 
 
 def _logit(probabilities: np.ndarray) -> np.ndarray:
     clipped = np.clip(probabilities, EDGE, 1 - EDGE)
-    logits: np.ndarray = np.log(clipped / (1 - clipped))
-    return logits
+    return np.asarray(np.log(clipped / (1 - clipped)))
 
 
 def choose_threshold(probabilities: np.ndarray, is_right: np.ndarray, precision: float) -> Threshold:

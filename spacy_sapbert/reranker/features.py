@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 # Scores of equal vectors can differ by this much.
 TIE = 1e-6
-# Mentions whose names are compared together: their sets are the rows of a table.
-MENTIONS_AT_ONCE = 256
 
 SCORES = {
     "cosine": "near the mention",
@@ -115,8 +113,7 @@ class ConceptFacts:
             return concepts
         for concept in np.unique(concepts[self._numbers[concepts] == 0]).tolist():
             self._numbers[concept] = self._number_id(self._retriever.get_id(concept, self._output_source))
-        numbers: np.ndarray = self._numbers[concepts]
-        return numbers
+        return np.asarray(self._numbers[concepts])
 
     def number_ids(self, ids: Sequence[str]) -> np.ndarray:
         """Number ids as `number` does; -1 for those that the terminology lacks."""
@@ -200,8 +197,8 @@ def _compute_strings(found: Candidates, lists: Lists, facts: ConceptFacts) -> np
         return fits
 
     columns = [
-        *_compare(strings, lists, found_by, name),
-        *_compare(strings, lists, first, canonical),
+        *compare(strings, found_by, name),
+        *compare(strings, first, canonical),
         is_expanded & (first != found_by),
         strings.plain[name] == strings.plain[canonical],
         find_initials(found_by, name),
@@ -211,14 +208,6 @@ def _compute_strings(found: Candidates, lists: Lists, facts: ConceptFacts) -> np
         strings.words.sizes[first],
     ]
     return np.stack(columns, axis=1).astype(np.float32)
-
-
-def _compare(strings: Strings, lists: Lists, mention: np.ndarray, name: np.ndarray) -> list[np.ndarray]:
-    cuts = lists.offsets[[*range(0, lists.n_mentions, MENTIONS_AT_ONCE), lists.n_mentions]].tolist()
-    parts = [
-        compare(strings, mention[start:end], name[start:end]) for start, end in zip(cuts[:-1], cuts[1:], strict=True)
-    ]
-    return [np.concatenate(columns) for columns in zip(*parts, strict=True)] or [np.zeros(0)] * 10
 
 
 def compute_document_features(

@@ -257,12 +257,8 @@ def save_learned(path: Path, model: NetworkModel, learned: Learned | None) -> No
         with fill_folder(path, last=RERANKER_FILE, remove=(MODEL_FILE, ARRAYS_FILE)) as folder:
             write_manifest(folder / RERANKER_FILE, FORMAT_VERSION, {"features": None})
         return
-    arrays = {
-        "concept_x": learned.concept.x,
-        "concept_y": learned.concept.y,
-        "nil_x": learned.nil.x,
-        "nil_y": learned.nil.y,
-    }
+    (concept_x, concept_y), (nil_x, nil_y) = learned.concept, learned.nil
+    arrays = {"concept_x": concept_x, "concept_y": concept_y, "nil_x": nil_x, "nil_y": nil_y}
     data: dict[str, Any] = {
         "features": list(learned.features),
         "encoder": learned.encoder,

@@ -63,8 +63,7 @@ class Lists:
         sizes = self.lengths + 1
         top = np.repeat(np.maximum.reduceat(logits, self.starts), sizes)
         powers = np.exp((logits - top).astype(np.float64))
-        probabilities: np.ndarray = powers / np.repeat(np.add.reduceat(powers, self.starts), sizes)
-        return probabilities
+        return np.asarray(powers / np.repeat(np.add.reduceat(powers, self.starts), sizes))
 
 
 class ListInput(NamedTuple):
@@ -153,8 +152,7 @@ def _fit_start(given: ListInput, is_right: np.ndarray) -> tuple[float, float]:
 
 def get_start(model: NetworkModel, given: ListInput) -> np.ndarray:
     """Get the candidates' logits as they were before training, without rows for NIL."""
-    start: np.ndarray = model.get_param("scale")[0] * given.scores
-    return start
+    return np.asarray(model.get_param("scale")[0] * given.scores)
 
 
 def _initialize(model: NetworkModel, X: object = None, Y: object = None) -> None:

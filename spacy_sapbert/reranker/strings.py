@@ -47,8 +47,7 @@ class Sets(NamedTuple):
     def sum(self, values: np.ndarray) -> np.ndarray:
         """Sum a value of each item over each set."""
         up_to = np.concatenate([[0], np.cumsum(values, dtype=np.int64)])
-        sums: np.ndarray = np.diff(up_to[self.offsets])
-        return sums
+        return np.diff(up_to[self.offsets])
 
 
 class Strings:
@@ -56,7 +55,7 @@ class Strings:
 
     def __init__(self, texts: Sequence[str]) -> None:
         n = len(texts)
-        words, sizes, letters, is_number = _split(texts)
+        words, sizes, self.plain, letters, is_number = _split(texts)
         owners = np.repeat(np.arange(n), sizes)
         ends = np.cumsum(sizes)
         is_empty = sizes == 0
@@ -67,7 +66,6 @@ class Strings:
         # The length of the words with a space between them.
         self.length = np.diff(np.concatenate([[0], np.cumsum(letters[words])])[np.append(0, ends)])
         self.length += np.maximum(sizes - 1, 0)
-        self.plain = _number_rows(words, ends - sizes, sizes)
         self.words = Sets.collect(words, owners, n)
         # The letters of each item of `words`, and of each string's distinct words.
         self.letters = letters[self.words.items]
@@ -77,13 +75,15 @@ class Strings:
         self.trigrams = _split_trigrams([f" {text.lower()} " for text in texts])
 
 
-def _split(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Split strings into words. Return the words' numbers and how many each string has, and of each number how many
-    letters the word has and whether it is a number or a single letter."""
+def _split(texts: Sequence[str]) -> tuple[np.ndarray, ...]:
+    """Split strings into words. Return the words' numbers, how many each string has, a number for each string that is
+    the same for the same words, and of each word how many letters it has, and whether it is a number or one letter."""
     numbers: dict[str, int] = {}
     known: dict[str, list[int] | None] = {}
     found: list[int] = []
     sizes: list[int] = []
+    plain: list[int] = []
+    rows: dict[tuple[int, ...], int] = {}
 
     def number(words: Sequence[str] | None) -> list[int] | None:
         return None if words is None else [numbers.setdefault(word, len(numbers)) for word in words]
@@ -99,28 +99,15 @@ def _split(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np
                 break
             found += of_part
         sizes.append(len(found) - start)
-    is_number = [len(word) == 1 or word.isdigit() for word in numbers]
-    return (
-        np.array(found, dtype=np.int64),
-        np.array(sizes, dtype=np.int64),
-        np.array([*map(len, numbers)], dtype=np.int64),
-        np.array(is_number, dtype=bool),
-    )
+        plain.append(rows.setdefault(tuple(found[start:]), len(rows)))
+    integers = (np.array(values, dtype=np.int64) for values in (found, sizes, plain, [*map(len, numbers)]))
+    return *integers, np.array([len(word) == 1 or word.isdigit() for word in numbers], dtype=bool)
 
 
 @lru_cache(CACHED)
 def _normalize_part(part: str) -> tuple[str, ...] | None:
     """Return the normal words of what stands between two spaces; None if they depend on the text around."""
     return None if not part.isascii() or _NUMERAL.search(part) else normal_words(part)
-
-
-def _number_rows(words: np.ndarray, starts: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    """Number strings by their words: equal words in equal order, equal numbers."""
-    known: dict[bytes, int] = {}
-    data, width = words.tobytes(), words.itemsize
-    ends = starts + sizes
-    keys = (data[start * width : end * width] for start, end in zip(starts.tolist(), ends.tolist(), strict=True))
-    return np.array([known.setdefault(key, len(known)) for key in keys], dtype=np.int64)
 
 
 def _split_trigrams(texts: Sequence[str]) -> Sets:

@@ -47,8 +47,7 @@ class FeaturedCandidates(NamedTuple):
 def list_rows(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     """List the rows of slices, given where each starts and how many rows it has."""
     ends = np.cumsum(lengths)
-    rows: np.ndarray = np.arange(int(lengths.sum())) + np.repeat(starts - ends + lengths, lengths)
-    return rows
+    return np.asarray(np.arange(int(lengths.sum())) + np.repeat(starts - ends + lengths, lengths))
 
 
 class CandidateTable:

@@ -5,12 +5,19 @@ import pytest
 from reranking import add_reranker, make_examples, train
 from spacy.tokens import Doc, Span
 
+# What the first of them learns serves all tests.
+LEARNED = []
+
 
 @pytest.fixture
 def trained(make_nlp):
     nlp = make_nlp()
-    add_reranker(nlp, make_examples(nlp))
+    if LEARNED:
+        add_reranker(nlp).from_bytes(LEARNED[0])
+        return nlp
+    reranker = add_reranker(nlp, make_examples(nlp))
     train(nlp, make_examples(nlp), steps=40)
+    LEARNED.append(reranker.to_bytes())
     return nlp
 
 
