@@ -149,19 +149,10 @@ def write(
     probabilities: Sequence[float] | None = None,
     reranks: str | None = None,
 ) -> None:
-    """Write what a component found for the mentions of documents.
+    """Write what a component found for the mentions of documents. Other mentions are left alone.
 
-    docs (Iterable[Doc]): The documents.
-    mentions (Mentions): Their mentions. Others are left alone.
-    candidates (Sequence[list[Candidate]]): The candidates of each, best first.
-    kb_ids (Sequence[str]): The id chosen for each.
-    component (str): The name of the component.
-    attribute (str): The extension attribute that shows the candidates.
-    spans_key (str | None): The group of spans that has those mentions that are no entities.
-    set_kb_id (bool): Write ids to entities and spans as well.
-    overwrite (bool): Replace ids that are there already.
-    probabilities (Sequence[float] | None): How probable each choice is.
-    reranks (str | None): The linker whose candidates and ids give way.
+    Mentions that are no entities are in the group `spans_key`. With `set_kb_id`, ids are written to entities and spans
+    as well, those that are there already are replaced if `overwrite` is set or the linker in `reranks` has set them.
     """
     if not Span.has_extension(attribute):
         register_extensions(attribute)

@@ -481,9 +481,9 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], TrainablePipe):  # type:
         exclude (Iterable[str]): Parts to leave out: "encoder", "terminology", "retriever".
         RAISES (ValueError): If a part is unknown, or the index was built with another encoder.
         """
-        from .saving import save_parts
+        from .saving import save_parts, select_parts
 
-        save_parts(self._get_parts(exclude), Path(path))
+        save_parts(select_parts(self._snapshot, exclude), Path(path))
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = util.SimpleFrozenList()) -> Self:
         """Load from a folder. Terminology and vectors stay on disk until they are needed.
@@ -508,9 +508,9 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], TrainablePipe):  # type:
         RETURNS (bytes): The serialised linker.
         RAISES (ValueError): If a part is unknown, or the index was built with another encoder.
         """
-        from .saving import pack_parts
+        from .saving import pack_parts, select_parts
 
-        return pack_parts(self._get_parts(exclude))
+        return pack_parts(select_parts(self._snapshot, exclude))
 
     def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = util.SimpleFrozenList()) -> Self:
         """Load from bytes, as `from_disk` loads from a folder.
@@ -544,11 +544,6 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], TrainablePipe):  # type:
 
         if nlp is not None:
             add_sources(nlp.meta, retriever.terminology, self.name)
-
-    def _get_parts(self, exclude: Iterable[str]) -> LinkerParts:
-        from .saving import select_parts
-
-        return select_parts(self._snapshot, exclude)
 
     def _load(self, exclude: Iterable[str], load: Callable[[Snapshot, set[str]], LinkerParts]) -> Self:
         from .saving import check_exclude, with_parts

@@ -1,5 +1,6 @@
 """The component on documents."""
 
+import pickle
 import warnings
 
 import pytest
@@ -12,6 +13,7 @@ from spacy.training import Example
 
 from spacy_sapbert.candidates import Mentions
 from spacy_sapbert.encoder import EncoderShim
+from spacy_sapbert.retrieval.retriever import Retriever
 
 DMD = "Duchenne muscular dystrophy (DMD) is severe . In DMD the heart may fail ."
 TEXTS = [
@@ -287,6 +289,40 @@ def test_each_distinct_string_is_encoded_once_and_later_not_at_all(make_nlp, enc
     assert encoded == [3]
     assert best_ids(nlp("insomnia or cold"))
     assert encoded == [3, 1]
+
+
+class Asking:
+    """Asks the linker for more candidates than it shows, as a reranker does."""
+
+    linker, n_candidates = "sapbert_linker", 4
+
+    def __init__(self, nlp, name):
+        self.nlp, self.asked = nlp, []
+
+    def __call__(self, doc):
+        now = dict(self.nlp.components)[self.linker].fixed()
+        self.asked.append(now.describe(now.look_up(now.list_mentions([doc]), self.n_candidates)))
+        return doc
+
+
+def test_a_component_behind_the_linker_causes_no_second_search_whatever_came_before(make_nlp, monkeypatch):
+    nlp = make_nlp(k=1)
+    expected = [links(doc) for doc in nlp.pipe(TEXTS)]
+    nlp.get_pipe("sapbert_linker").set_retriever(nlp.get_pipe("sapbert_linker").retriever)
+    Language.factory("test_asking", func=Asking)
+    asking, depths = nlp.add_pipe("test_asking", last=True), []
+    search = Retriever.search
+    monkeypatch.setattr(Retriever, "search", lambda self, *args: depths.append(args[2]) or search(self, *args))
+    for _ in range(2):
+        assert_same([link for text in TEXTS for link in links(nlp(text))], [link for row in expected for link in row])
+    assert {*depths} == {4} and len(depths) == sum(map(bool, expected))
+    (candidates,) = asking.asked[4][:1]
+    assert len(candidates) == 4 and candidates[0]["mention"] == "Xyzzy"
+    # A copy in another process does not know the pipeline, but searches as deep.
+    twin = pickle.loads(pickle.dumps(nlp.get_pipe("sapbert_linker")))
+    assert twin.find(["cold"]) and depths[-1] == 4
+    with nlp.select_pipes(disable="test_asking"):
+        assert nlp("hypertension in trouble") and depths[-1] == 1
 
 
 def test_results_do_not_depend_on_the_cache(make_nlp, encoded):

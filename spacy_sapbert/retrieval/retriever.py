@@ -80,7 +80,7 @@ class Retriever:
         self.name_rows = np.asarray(name_rows)
         self.names = terminology.names["name"]
         self.filters = FilterTable(terminology)
-        self._preferred = terminology.names["preferred"].to_numpy()
+        self._name_concept, self._preferred = terminology.name_concept, terminology.names["preferred"].to_numpy()
         self._allowed: LRUCache[Allowed] = LRUCache(KEPT_FILTERS)
         self._subsets: LRUCache[Subset] = LRUCache(KEPT_SUBSETS)
         # Columns, because getting one from its table takes longer than reading a value; and one value at a time,
@@ -210,7 +210,7 @@ class Retriever:
         found = [self._name(texts[place], int(entries[place]), is_allowed) for place in mentions.tolist()]
         rows = np.array([row for named in found for row in named], dtype=np.int64)
         mention = np.repeat(mentions, [len(named) for named in found])
-        concepts = self.terminology.name_concept[rows].astype(np.int64)
+        concepts = self._name_concept[rows].astype(np.int64)
         return Candidates.of_rows([(text,) for text in texts], mention, concepts, rows, np.ones(len(rows)))
 
     def _name(self, text: str, entry: int, is_allowed: np.ndarray | None) -> list[int]:
@@ -225,7 +225,7 @@ class Retriever:
         best: dict[int, int] = {}
         # Names written like the mention come first, then preferred ones.
         for row in sorted(named, key=lambda row: (self._get_name(row).lower() != small, not self._preferred[row])):
-            best.setdefault(int(self.terminology.name_concept[row]), row)
+            best.setdefault(int(self._name_concept[row]), row)
         concepts, rows_of = [*best], [*best.values()]
         return [rows_of[place] for place in self._ties.order(text, concepts, rows_of, [1.0] * len(best))]
 
@@ -236,13 +236,13 @@ class Retriever:
         `coded_in`, they are concepts with distinct codes. A vector of zeros is near to nothing."""
         is_open = allowed is None or allowed.is_open
         names = None if is_open else self.allow(allowed)  # type: ignore[arg-type]
-        n_concepts = len(self.terminology) if names is None else names.n_concepts
-        is_known = vectors.any(axis=1) if n_concepts else np.zeros(len(texts), dtype=bool)
+        k = k if names is None else min(k, names.n_concepts)
+        is_known = vectors.any(axis=1) if k else np.zeros(len(texts), dtype=bool)
         unknown, pending = np.flatnonzero(~is_known), np.flatnonzero(is_known)
         parts, numbers, rest = [make_empty([texts[place] for place in unknown.tolist()])], [unknown], make_empty([])
-        for search, fetch in self._plan(min(k, n_concepts), names) if len(pending) else ():
+        for search, fetch in self._plan(k, names) if len(pending) else ():
             asked = [texts[place] for place in pending.tolist()]
-            rest, is_complete = self._collect(asked, *search(vectors[pending], fetch), min(k, n_concepts), names)
+            rest, is_complete = self._collect(asked, *search(vectors[pending], fetch), k, names)
             if is_complete.all():
                 break
             # A concept with many similar names can fill the first rows. Only such mentions are searched again.
@@ -295,7 +295,7 @@ class Retriever:
         if allowed is not None:
             is_allowed = allowed.names[name]
             place, name = place[is_allowed], name[is_allowed]
-        concept = self.terminology.name_concept[name].astype(np.int64)
+        concept = self._name_concept[name].astype(np.int64)
 
         # Ids that no earlier row of the mention has.
         id_ = self.number_ids(concept, None if allowed is None else allowed.filter.coded_in)
