@@ -19,7 +19,7 @@ from ..annotations import NIL
 from ..candidates import Mentions
 from ..errors import Warnings
 from ..scorer import ID_SEPARATOR
-from .memory import Annotation, AnnotationMemory, document_key
+from .memory import MemoryEntry, AnnotationMemory, document_key
 from .network import ListInput, Lists
 from .table import CandidateTable, list_rows
 
@@ -137,7 +137,7 @@ class AnnotatedMentions(NamedTuple):
     def remember(self, encoder: EncoderShim) -> AnnotationMemory:
         """Collect the mentions, each by its more telling form."""
         found = [
-            Annotation(forms[0], concept, key)
+            MemoryEntry(forms[0], concept, key)
             for forms, key, ids in zip(self.mentions.forms, self.keys, self.right, strict=True)
             for concept in ids
             if forms

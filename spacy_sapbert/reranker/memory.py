@@ -32,7 +32,7 @@ ADDED, ADDED_COSINE = 5, 0.6
 PRIOR_VOTES = 0.001
 
 
-class Annotation(NamedTuple):
+class MemoryEntry(NamedTuple):
     """A mention with its concept."""
 
     mention: str  # its more telling form
@@ -146,7 +146,9 @@ class AnnotationMemory:
         self._document_offsets = np.searchsorted(document[self._by_document], np.arange(len(self.documents) + 1))
 
     @classmethod
-    def collect(cls, annotations: Iterable[Annotation], vectors: dict[str, np.ndarray], width: int) -> AnnotationMemory:
+    def collect(
+        cls, annotations: Iterable[MemoryEntry], vectors: dict[str, np.ndarray], width: int
+    ) -> AnnotationMemory:
         """Collect annotations of mentions that have a vector. Their order makes no difference."""
         counts = Counter(found for found in annotations if found.mention in vectors)
         mentions = sorted({found.mention for found in counts})
