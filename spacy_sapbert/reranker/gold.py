@@ -19,7 +19,7 @@ from ..annotations import NIL
 from ..candidates import Mentions
 from ..errors import Warnings
 from ..scorer import ID_SEPARATOR
-from .memory import MemoryEntry, AnnotationMemory, document_key
+from .memory import AnnotationMemory, MemoryEntry, document_key
 from .network import ListInput, Lists
 from .table import CandidateTable, list_rows
 
