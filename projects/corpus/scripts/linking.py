@@ -17,9 +17,9 @@ from spacy.language import Language
 from spacy.tokens import Doc, Span
 
 from spacy_sapbert.annotations import get_probability
-from spacy_sapbert.decision.learned_pipe import LearnedPipe
 from spacy_sapbert.linker import SapbertLinker
 from spacy_sapbert.long_runs import MAX_RUN, measure_run
+from spacy_sapbert.reranker.component import SapbertReranker
 
 Entity = tuple[int, int, str]
 # Words that stay in a pipeline's vocabulary.
@@ -124,8 +124,8 @@ def _empty_caches(nlp: Language) -> None:
     for _, component in nlp.pipeline:
         if isinstance(component, SapbertLinker) and component.is_ready:
             component.set_retriever(component.retriever)
-        elif isinstance(component, LearnedPipe):
-            # Its proposals.
+        elif isinstance(component, SapbertReranker):
+            # What it remembers of mentions.
             component._context = None
 
 
