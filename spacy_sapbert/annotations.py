@@ -1,46 +1,53 @@
-"""What linkers have written to documents: candidates and probabilities by linker, boundaries and label.
+"""What components have written to documents: candidates, chosen id and probability, by component, boundaries and label.
 
 spaCy stores extension attributes of spans by their boundaries only, so an entity and a span with the same boundaries
-would overwrite each other's candidates. Here each link is stored with its linker and label. Keys have the form of
-spaCy's own, so that links survive whatever its attributes survive, with offsets moved: `Span.as_doc`, `Doc.from_docs`.
+would overwrite each other's candidates. Here the links of all components and labels are one value for the boundaries,
+with a key of spaCy's own form, so that links survive whatever spaCy's attributes survive, with offsets moved:
+`Span.as_doc`, `Doc.from_docs`.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Any, TypedDict
 
-from spacy.tokens import Span
+from spacy.tokens import Doc, Span, SpanGroup
 from typing_extensions import NotRequired
 
-from .candidates import Candidate
+from .candidates import Candidate, Mentions
 from .errors import Warnings
-from .linker_settings import ATTRIBUTE
 
 NIL = "NIL"
-LINKS = "spacy_sapbert.links"
+ATTRIBUTE = "kb_candidates"
 PROBABILITY = "kb_probability"
+LINKS = "spacy_sapbert.links"
+# What `span._` has of its own, and the pairs of ids and scores, which are computed from the candidates.
+TAKEN = frozenset({"get", "has", "set", "kb_ents"})
 
 
 class Link(TypedDict):
-    """What one linker found for a span with one label, as plain data.
+    """What one component found for a span with one label, as plain data."""
 
-    The candidates of one link are the value of the extension attribute itself, where processes without this package
-    and `Doc.to_json` read them; such a link has no key "candidates".
-    """
-
-    linker: str
+    component: str
     label: str
+    # The extension attribute that shows the candidates; the last link with it is shown.
     attribute: str
-    candidates: NotRequired[list[Candidate]]
-    # The id that was chosen, where it is not the best candidate's: NIL, or none.
-    kb_id: NotRequired[str]
-    # Written by rerankers: how probable the chosen concept is, or NIL where none was chosen, and whose candidates
-    # were reranked.
+    candidates: list[Candidate]
+    # The id that was chosen: NIL, or none, where no candidate is good enough.
+    kb_id: str
+    # Written by rerankers: how probable the chosen concept is, or NIL where none was chosen; and whose candidates were
+    # reranked.
     probability: NotRequired[float]
-    reranks: NotRequired[list[str]]
+    reranks: NotRequired[str]
+
+
+def check_attribute(name: str) -> str:
+    """Refuse the name of an extension attribute that spans can't have."""
+    if not name.isidentifier() or name.startswith("_") or name in TAKEN:
+        raise ValueError(f"a Python name other than {', '.join(sorted(TAKEN))}")
+    return name
 
 
 def register_extensions(attribute: str = ATTRIBUTE) -> None:
@@ -51,49 +58,28 @@ def register_extensions(attribute: str = ATTRIBUTE) -> None:
     attribute (str): Another name for `kb_candidates`, as in the linker's setting.
     """
     if not Span.has_extension(attribute):
-        Span.set_extension(
-            attribute, getter=partial(read_attribute, attribute=attribute), setter=partial(_assign, attribute=attribute)
-        )
-    elif not _shows_links(attribute):
+        getter, setter = partial(read_attribute, attribute=attribute), partial(_assign, attribute=attribute)
+        Span.set_extension(attribute, getter=getter, setter=setter)
+    elif getattr(Span.get_extension(attribute)[2], "func", None) is not read_attribute:
         instead = "`linker.get_candidates(span)`"
         warnings.warn(
             Warnings.W450.format(attr=f"Span._.{attribute}", what="the linker finds", instead=instead), stacklevel=3
         )
-    if not Span.has_extension("kb_ents"):
-        # Computed on access: stored tuples would come back from a saved Doc as lists.
-        Span.set_extension("kb_ents", getter=get_kb_ents)
-    if not Span.has_extension(PROBABILITY):
-        Span.set_extension(PROBABILITY, getter=get_probability)
-
-
-def _shows_links(attribute: str) -> bool:
-    """Tell whether an attribute is this module's, or an ordinary one, which shows what is stored under its name."""
-    _, method, getter, _ = Span.get_extension(attribute)
-    return method is None and (getter is None or getattr(getter, "func", None) is read_attribute)
+    # Computed on access: stored tuples would come back from a saved Doc as lists.
+    for name, compute in (("kb_ents", get_kb_ents), (PROBABILITY, get_probability)):
+        if not Span.has_extension(name):
+            Span.set_extension(name, getter=compute)
 
 
 def get_kb_ents(span: Span) -> list[tuple[str, float]]:
-    """Get the ids and scores of a span's candidates.
-
-    span (Span): A linked span.
-    RETURNS (list[tuple[str, float]]): The candidate's `id` and cosine, best first.
-    """
+    """Get the ids and scores of a span's candidates, best first."""
     return [(candidate["id"], candidate["score"]) for candidate in span._.kb_candidates]
 
 
 def get_probability(span: Span) -> float | None:
-    """Get how probable the decision on a span is; the getter of `span._.kb_probability`.
-
-    span (Span): A span that a reranker has decided on.
-    RETURNS (float | None): The probability of the chosen concept, or of NIL where none was chosen; None for a span
-        without a probability.
-    """
-    found = [link["probability"] for link in get_links(span) if "probability" in link and _has_label(link, span)]
+    """Get how probable the chosen concept is, or NIL where none was chosen; None if no reranker has decided."""
+    found = [link["probability"] for link in _find_links(span) if "probability" in link]
     return found[-1] if found else None
-
-
-def _has_label(link: Link, span: Span) -> bool:
-    return link["label"] == span.label_ or not span.label_
 
 
 def get_candidates(span: Span, linker: str) -> list[Candidate]:
@@ -104,83 +90,115 @@ def get_candidates(span: Span, linker: str) -> list[Candidate]:
     linker (str): The name of the linker.
     RETURNS (list[Candidate]): Best first; empty if the linker did not link the span.
     """
-    links = {link["label"]: link for link in get_links(span) if link["linker"] == linker}
-    label = span.label_
-    if not label and label not in links:
-        label = next(iter(links)) if len(links) == 1 else next((token.ent_type_ for token in span), "")
-    return read_link(span, links[label]) if label in links else []
+    return next((link["candidates"] for link in _find_links(span) if link["component"] == linker), [])
 
 
 def read_attribute(span: Span, attribute: str = ATTRIBUTE) -> list[Candidate]:
-    """Get the candidates that an extension attribute shows; the getter of `span._.kb_candidates`.
-
-    span (Span): Any span of a document.
-    attribute (str): The attribute.
-    RETURNS (list[Candidate]): Those of the span's own label if it was linked with it; otherwise those of the entity
-        with its boundaries, or of any span that has them.
-    """
-    link = _find_link(span, attribute)
-    return _get_shown(span, attribute) if link is None else read_link(span, link)
+    """Get the candidates that an extension attribute shows: those of the component that wrote last."""
+    return next((link["candidates"] for link in reversed(_find_links(span)) if link["attribute"] == attribute), [])
 
 
 def _assign(span: Span, value: list[Candidate], attribute: str = ATTRIBUTE) -> None:
-    """Replace the candidates that an extension attribute shows; the setter of `span._.kb_candidates`."""
-    link = _find_link(span, attribute)
-    if link is None or "candidates" not in link:
-        get_user_data(span)[make_key(span, attribute)] = value
-    else:
-        # A new list, because copies of the document share the old one.
-        links: list[Link] = [{**other, "candidates": value} if other is link else other for other in get_links(span)]
-        get_user_data(span)[make_key(span, LINKS)] = links
+    """Replace the candidates that an extension attribute shows."""
+    shown = next((link for link in reversed(_find_links(span)) if link["attribute"] == attribute), None)
+    label = span.label_ or span[0].ent_type_
+    new: Link = {"component": "", "label": label, "attribute": attribute, "candidates": value, "kb_id": ""}
+    if shown is not None:
+        new = {**shown, "candidates": value}
+    # A new list, because copies of the document share the old one.
+    get_user_data(span)[make_key(span, LINKS)] = [*(link for link in get_links(span) if link is not shown), new]
 
 
-def _find_link(span: Span, attribute: str) -> Link | None:
-    links = [link for link in get_links(span) if (link["attribute"], link["label"]) == (attribute, span.label_)]
-    # Of two linkers with one attribute, the one whose candidates are the attribute's value.
-    return next((link for link in links if "candidates" not in link), links[-1] if links else None)
-
-
-def read_link(span: Span, link: Link) -> list[Candidate]:
-    """Get the candidates of a link.
-
-    span (Span): The span that the link is stored with.
-    link (Link): The link.
-    RETURNS (list[Candidate]): Its candidates, best first.
-    """
-    return link["candidates"] if "candidates" in link else _get_shown(span, link["attribute"])
-
-
-def _get_shown(span: Span, attribute: str) -> list[Candidate]:
-    found: list[Candidate] = get_user_data(span).get(make_key(span, attribute), [])
-    return found
+def _find_links(span: Span) -> list[Link]:
+    """Find the links of a span with its label. Without one it stands for the entity, or for the only span there."""
+    links, label = get_links(span), span.label_
+    if links and not label:
+        labels = {link["label"] for link in links}
+        label = labels.pop() if len(labels) == 1 else next((token.ent_type_ for token in span), "")
+    return [link for link in links if link["label"] == label]
 
 
 def get_links(span: Span) -> Sequence[Link]:
-    """Get all links with the boundaries of a span.
-
-    span (Span): The span.
-    RETURNS (Sequence[Link]): The links of all linkers and labels.
-    """
+    """Get all links with the boundaries of a span, in the order in which they were written."""
     links: Sequence[Link] = get_user_data(span).get(make_key(span, LINKS), ())
     return links
 
 
 def get_user_data(span: Span) -> dict[Any, Any]:
-    """Get the data of a span's document.
-
-    span (Span): The span.
-    RETURNS (dict[Any, Any]): What spaCy stores extension attributes in.
-    """
+    """Get the data of a span's document, in which spaCy stores extension attributes."""
     # spaCy's annotation knows keys that are strings only.
     user_data: dict[Any, Any] = span.doc.user_data
     return user_data
 
 
 def make_key(span: Span, name: str) -> tuple[str, str, int, int]:
-    """Make the key of an extension attribute of a span.
-
-    span (Span): The span.
-    name (str): The attribute.
-    RETURNS (tuple[str, str, int, int]): The key, as spaCy makes it.
-    """
+    """Make the key of an extension attribute of a span, as spaCy makes it."""
     return "._.", name, span.start_char, span.end_char
+
+
+def write(
+    docs: Iterable[Doc],
+    mentions: Mentions,
+    candidates: Sequence[list[Candidate]],
+    kb_ids: Sequence[str],
+    *,
+    component: str,
+    attribute: str = ATTRIBUTE,
+    spans_key: str | None = None,
+    set_kb_id: bool = True,
+    overwrite: bool = True,
+    probabilities: Sequence[float] | None = None,
+    reranks: str | None = None,
+) -> None:
+    """Write what a component found for the mentions of documents. Other mentions are left alone.
+
+    Mentions that are no entities are in the group `spans_key`. With `set_kb_id`, ids are written to entities and spans
+    as well, those that are there already are replaced if `overwrite` is set or the linker in `reranks` has set them.
+    """
+    if not Span.has_extension(attribute):
+        register_extensions(attribute)
+    docs = list(docs)
+    ents = [doc.ents for doc in docs]
+    groups: dict[int, list[Span]] = {}
+    for row, (number, is_ent, place) in enumerate(zip(mentions.document, mentions.is_ent, mentions.place, strict=True)):
+        if not is_ent and number not in groups:
+            groups[number] = list(docs[number].spans[spans_key or ""])
+        span, kb_id = (ents[number] if is_ent else groups[number])[place], kb_ids[row]
+        link: Link = {
+            "component": component,
+            "label": span.label_,
+            "attribute": attribute,
+            "candidates": candidates[row],
+            "kb_id": kb_id,
+        }
+        if probabilities is not None:
+            link["probability"] = probabilities[row]
+        if reranks is not None:
+            link["reranks"] = reranks
+        replaced = {other["kb_id"] for other in _find_links(span) if other["component"] == reranks}
+        _store(span, link)
+        if not set_kb_id:
+            continue
+        if not is_ent and (overwrite or not span.kb_id_ or span.kb_id_ in replaced):
+            # The id of a span in a group can only be set when it is made.
+            made = Span(span.doc, span.start, span.end, label=span.label, kb_id=kb_id, span_id=span.id)
+            groups[number][place] = made
+        for token in span if is_ent else ():
+            if overwrite or not token.ent_kb_id_ or token.ent_kb_id_ in replaced:
+                token.ent_kb_id_ = kb_id
+    for number, spans in groups.items():
+        group = docs[number].spans[spans_key or ""]
+        new = SpanGroup(docs[number], name=group.name, attrs=dict(group.attrs), spans=spans)
+        docs[number].spans[spans_key or ""] = new
+
+
+def _store(span: Span, link: Link) -> None:
+    """Store a link behind those of other components. Where a linker links again, what a reranker made of its former
+    candidates is void."""
+    component, label = link["component"], link["label"]
+    kept = [
+        other
+        for other in get_links(span)
+        if other["label"] != label or component not in (other["component"], other.get("reranks"))
+    ]
+    get_user_data(span)[make_key(span, LINKS)] = [*kept, link]

@@ -1,28 +1,27 @@
-"""Candidates: how they are found and merged."""
+"""Mentions and their candidates, each one table for a batch, from the retriever to the writer."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypedDict
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypedDict
 
 import numpy as np
+from spacy.tokens import Span
 from typing_extensions import NotRequired
 
-from .linker_settings import LinkerSettings
-from .queries import Query
-from .retrieval.filters import ConceptFilter
-from .retrieval.hits import Hits
+from .abbreviations.component import Abbreviations, expand_abbreviations
+from .errors import Errors, Warnings
+from .text import normalize_name
 
-if TYPE_CHECKING:
-    from .retrieval.hits import Hit
-    from .retrieval.retriever import Retriever
-    from .snapshot import Snapshot
-
-
+AbbreviationForms = Literal["both", "long_form", "short_form"]
+# Scores of equal vectors can differ in digits after the sixth.
+DIGITS = 6
 # How far the best candidate of a short form stays behind that of the long form.
 MARGIN = 0.001
-# Concepts whose descriptions are kept.
-KEPT_CONCEPTS = 1 << 16
+# The longest names in clinical terminologies have a few hundred characters.
+MAX_LENGTH = 1000
 
 
 class Candidate(TypedDict):
@@ -46,216 +45,199 @@ class Candidate(TypedDict):
     reason: NotRequired[str]
 
 
-class DocLinks(NamedTuple):
-    """The candidates found in one document; None where an entity's label is not to be linked.
+@dataclass
+class Mentions:
+    """The mentions of a batch of documents that are to be linked: one row each, in the order of the documents."""
 
-    ents (list[list[Candidate] | None]): For each of `doc.ents`.
-    spans (list[list[Candidate] | None]): For each span of the group that `spans_key` names.
-    """
+    # The strings to look up for each, the more telling one first; none if it cannot be a name.
+    forms: list[tuple[str, ...]] = field(default_factory=list)
+    # What each may be linked to: a `ConceptFilter`.
+    filters: list[Any] = field(default_factory=list)
+    # The spans, but for strings that are looked up without a document.
+    spans: list[Span] = field(default_factory=list)
+    # Where each is: the number of its document in the batch, whether it is in `doc.ents` or in the group of spans, and
+    # its place there.
+    document: list[int] = field(default_factory=list)
+    is_ent: list[bool] = field(default_factory=list)
+    place: list[int] = field(default_factory=list)
 
-    ents: list[list[Candidate] | None]
-    spans: list[list[Candidate] | None]
+    def __len__(self) -> int:
+        """Return the number of mentions."""
+        return len(self.forms)
 
-
-def find_candidates(
-    queries: Iterable[Query], settings: LinkerSettings, snapshot: Snapshot
-) -> dict[Query, list[Candidate]]:
-    """Find the candidates of queries, in the cache or in the index. Each distinct string is encoded once.
-
-    queries (Iterable[Query]): The queries; equal ones are looked up once.
-    settings (LinkerSettings): The linker's settings.
-    snapshot (Snapshot): What to search with. New candidates are added to its cache.
-    RETURNS (dict[Query, list[Candidate]]): The candidates of each, best first. They are shared with the cache.
-    """
-    k, cache = settings.k, snapshot.cache
-    cached = {query: cache.get((k, query)) for query in dict.fromkeys(queries)}
-    hits = find_hits([query for query, candidates in cached.items() if candidates is None], settings, snapshot)
-    maker = CandidateMaker(snapshot.retriever, settings.output_source)
-    found: dict[Query, list[Candidate]] = {}
-    for query, candidates in cached.items():
-        if candidates is None:
-            candidates = [maker.make(query.text, hit) for hit in hits[query]]
-            cache.put((k, query), candidates)
-        found[query] = candidates
-    return found
-
-
-def find_hits(queries: Iterable[Query], settings: LinkerSettings, snapshot: Snapshot) -> dict[Query, Hits]:
-    """Find the concepts of queries: those that have the string as a name, then the nearest ones in the index. Each
-    distinct string is encoded once.
-
-    queries (Iterable[Query]): Distinct queries.
-    settings (LinkerSettings): The linker's settings.
-    snapshot (Snapshot): What to search with.
-    RETURNS (dict[Query, Hits]): The concepts of each.
-    """
-    by_filter: dict[ConceptFilter, list[str]] = {}
-    for query in queries:
-        by_filter.setdefault(query.filter, []).append(query.text)
-    vectors = encode_texts(
-        [*{text: None for texts in by_filter.values() for text in texts}], snapshot, settings.batch_size
-    )
-    found: dict[Query, Hits] = {}
-    for allowed, texts in by_filter.items():
-        found.update((Query(text, allowed), Hits.of([])) for text in texts)
-        known = [text for text in texts if text in vectors]
-        if known:
-            hits = snapshot.retriever.search(known, np.stack([vectors[text] for text in known]), settings.k, allowed)
-            found.update(zip((Query(text, allowed) for text in known), hits, strict=True))
-        for text, named in zip(texts, snapshot.retriever.find_named(texts, allowed), strict=True):
-            if named:
-                query = Query(text, allowed)
-                found[query] = _put_first(named, found[query], snapshot.retriever, allowed.coded_in)
-    return found
+    def add(
+        self,
+        forms: tuple[str, ...],
+        allowed: Any,
+        span: Span | None = None,
+        document: int = 0,
+        is_ent: bool = True,
+        place: int = 0,
+    ) -> None:
+        """Add a mention."""
+        self.forms.append(forms)
+        self.filters.append(allowed)
+        if span is not None:
+            self.spans.append(span)
+        self.document.append(document)
+        self.is_ent.append(is_ent)
+        self.place.append(place)
 
 
-def _put_first(named: Sequence[Hit], nearest: Hits, retriever: Retriever, coded_in: str | None) -> Hits:
-    """Put the concepts that have the mention as a name before the nearest ones, each id once."""
-    concepts, names, _ = zip(*named, strict=True)
-    # Mostly they are the nearest ones, too.
-    if tuple(nearest.concepts[: len(named)].tolist()) == concepts:
-        nearest.scores[: len(named)], nearest.names[: len(named)] = 1.0, names
-        return nearest
-    first: dict[int | str, Hit] = {}
-    for hit in (*named, *nearest):
-        first.setdefault(hit.concept if coded_in is None else retriever.get_id(hit.concept, coded_in), hit)
-    return Hits.of(first.values())
+@dataclass(frozen=True)
+class Candidates:
+    """The candidates of a batch of mentions: one row each, mention after mention, best first."""
+
+    # For each mention the strings that were looked up, the more telling one first.
+    forms: Sequence[tuple[str, ...]]
+    # Where each mention's rows start; shape (mentions + 1,), int64.
+    offsets: np.ndarray
+    # For each candidate the row of its concept in the terminology; int64.
+    concept: np.ndarray
+    # The row of the name that was found; -1 for none, as for a candidate from annotations.
+    name: np.ndarray
+    # Which of the mention's forms found it: its place in `forms`.
+    form: np.ndarray
+    # The cosine of form and name; float64.
+    score: np.ndarray
+    # Float64, once a reranker has run.
+    probability: np.ndarray | None = None
+
+    @classmethod
+    def of_rows(
+        cls,
+        forms: Sequence[tuple[str, ...]],
+        mention: np.ndarray,
+        concept: np.ndarray,
+        name: np.ndarray,
+        score: np.ndarray,
+        form: np.ndarray | None = None,
+    ) -> Candidates:
+        """Make a table of rows, of which those of each mention stand together, and mentions in their order."""
+        form = np.zeros(len(concept), dtype=np.int64) if form is None else form
+        return cls(forms, count_offsets(mention, len(forms)), concept, name, form, score)
+
+    @classmethod
+    def join(cls, parts: Sequence[Candidates]) -> Candidates:
+        """Put tables behind one another."""
+        if len(parts) == 1:
+            return parts[0]
+        lengths = np.concatenate([np.zeros(0, dtype=np.int64), *(part.lengths for part in parts)])
+        columns = (
+            np.concatenate([getattr(part, key) for part in parts]) for key in ("concept", "name", "form", "score")
+        )
+        forms = [forms for part in parts for forms in part.forms]
+        return cls(forms, np.concatenate([[0], np.cumsum(lengths)]), *columns)
+
+    def __len__(self) -> int:
+        """Return the number of mentions."""
+        return len(self.forms)
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Return the number of each mention's candidates."""
+        return np.diff(self.offsets)
+
+    @property
+    def mention(self) -> np.ndarray:
+        """Return the number of each candidate's mention."""
+        return np.repeat(np.arange(len(self.forms)), self.lengths)
+
+    def take(self, rows: np.ndarray) -> Candidates:
+        """Take some rows in another order, in which those of each mention stand together, and mentions in theirs."""
+        return self._select(rows, self.forms, count_offsets(self.mention[rows], len(self.forms)))
+
+    def take_mentions(self, numbers: np.ndarray) -> Candidates:
+        """Take the rows of some mentions, in any order, a mention as often as it is wanted."""
+        lengths = self.lengths[numbers]
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        rows = np.repeat(self.offsets[:-1][numbers] - offsets[:-1], lengths) + np.arange(offsets[-1])
+        return self._select(rows, [self.forms[number] for number in numbers.tolist()], offsets)
+
+    def _select(self, rows: np.ndarray, forms: Sequence[tuple[str, ...]], offsets: np.ndarray) -> Candidates:
+        probability = None if self.probability is None else self.probability[rows]
+        concept, name, form, score = (column[rows] for column in (self.concept, self.name, self.form, self.score))
+        return Candidates(forms, offsets, concept, name, form, score, probability)
+
+    def cut(self, k: int) -> Candidates:
+        """Keep the `k` best candidates of each mention, and those with the score of the last one."""
+        if not len(self.score) or self.lengths.max() <= k:
+            return self
+        rounded = self.score.round(DIGITS)
+        last = np.minimum(self.offsets[:-1] + k, self.offsets[1:]) - 1
+        return self.take(np.flatnonzero(rounded >= rounded[last][self.mention]))
+
+    def distinct(self, ids: np.ndarray) -> Candidates:
+        """Keep the first candidate of each mention with each id, given as a number for each row."""
+        _, first = np.unique(self.mention * (ids.max(initial=0) + 1) + ids, return_index=True)
+        return self if len(first) == len(ids) else self.take(np.sort(first))
 
 
-def encode_texts(texts: list[str], snapshot: Snapshot, batch_size: int) -> dict[str, np.ndarray]:
-    """Encode distinct strings. The last ones are remembered.
-
-    texts (list[str]): The strings.
-    snapshot (Snapshot): The encoder, and the vectors that are remembered.
-    batch_size (int): Strings in one forward pass.
-    RETURNS (dict[str, ndarray]): Their vectors; none for a string without a known token, because all such strings look
-        alike and their neighbours would be arbitrary.
-    """
-    encoder, known = snapshot.encoder, snapshot.vectors
-    vectors = {text: known.get(text) for text in texts}
-    unknown = [text for text, vector in vectors.items() if vector is None]
-    tokens = dict(zip(unknown, encoder.tokenize(unknown), strict=True)) if unknown else {}
-    informative = [text for text in unknown if encoder.is_informative(tokens[text])]
-    if informative:
-        made = encoder.encode_tokens([tokens[text] for text in informative], batch_size=batch_size)
-        for text, vector in zip(informative, made, strict=True):
-            # A copy, because a view would keep the vectors of all others.
-            vectors[text] = vector.copy()
-            known.put(text, vectors[text])
-    return {text: vector for text, vector in vectors.items() if vector is not None}
+def count_offsets(mention: np.ndarray, n: int) -> np.ndarray:
+    """Count where the rows of each of `n` mentions start, given each row's mention."""
+    return np.concatenate([[0], np.cumsum(np.bincount(mention, minlength=n))])
 
 
-class CandidateMaker:
-    """Turn hits into plain data. Each concept is looked up once.
-
-    retriever (Retriever): The retriever that finds the hits.
-    output_source (str | None): The linker's setting, by which ids are codes.
-    """
-
-    def __init__(self, retriever: Retriever, output_source: str | None) -> None:
-        self._retriever, self._output_source = retriever, output_source
-        self._concepts: dict[int, tuple[str, str, str, list[str]]] = {}
-
-    def make(self, mention: str, hit: Hit) -> Candidate:
-        """Make a candidate.
-
-        mention (str): The string that was looked up.
-        hit (Hit): What was found. Without a name (-1), the candidate is shown with its canonical name.
-        RETURNS (Candidate): The candidate.
-        """
-        id_, concept_id, canonical_name, types = self._describe(hit.concept)
-        return {
-            "id": id_,
-            "concept_id": concept_id,
-            # Rounding can make the cosine of equal vectors a little more than 1.
-            "score": min(hit.score, 1.0),
-            "name": self._retriever.names[hit.name] if hit.name >= 0 else canonical_name,
-            "canonical_name": canonical_name,
-            "types": [*types],
-            "mention": mention,
-        }
-
-    def get_id(self, concept: int) -> str:
-        """Get the id of candidates.
-
-        concept (int): The concept's row.
-        RETURNS (str): The id.
-        """
-        return self._describe(concept)[0]
-
-    def get_canonical_name(self, concept: int) -> str:
-        """Get the canonical name of candidates.
-
-        concept (int): The concept's row.
-        RETURNS (str): The name.
-        """
-        return self._describe(concept)[2]
-
-    def _describe(self, concept: int) -> tuple[str, str, str, list[str]]:
-        known = self._concepts.get(concept)
-        if known is None:
-            # One value at a time: whatever polars does on whole tables may run on its threads, which a forked process
-            # lacks, so that it would wait forever.
-            concept_id, canonical_name, types = (column[concept] for column in self._retriever.concept_columns)
-            is_own = self._output_source is None
-            id_ = concept_id if is_own else self._retriever.get_id(concept, self._output_source)
-            if len(self._concepts) >= KEPT_CONCEPTS:
-                self._concepts.clear()
-            known = self._concepts[concept] = id_, concept_id, canonical_name, types.to_list()
-        return known
-
-
-def choose_candidates(
-    queries: Sequence[Query], found: Mapping[Query, list[Candidate]], settings: LinkerSettings
-) -> list[Candidate]:
-    """Combine what was found for the forms of a mention.
-
-    queries (Sequence[Query]): The queries of the mention.
-    found (Mapping[Query, list[Candidate]]): What `find_candidates` returned.
-    settings (LinkerSettings): The linker's settings.
-    RETURNS (list[Candidate]): Best first.
-    """
-    candidates: list[Candidate] = []
-    for query in queries:
-        candidates = merge_candidates(candidates, found[query], settings.k)
-    # Copies, because the cached ones serve other mentions too.
-    return [{**candidate, "types": [*candidate["types"]]} for candidate in candidates]
-
-
-def merge_candidates(first: Sequence[Candidate], second: Sequence[Candidate], k: int) -> list[Candidate]:
-    """Merge the candidates of two forms of one mention; each id keeps its better score.
+def merge_forms(candidates: Candidates, ids: np.ndarray) -> Candidates:
+    """Merge the candidates of the long and the short form of each mention; each id keeps its better score.
 
     Where the mention is nothing but a short form, the document says what it stands for. So the scores of the short form
     are lowered until its best candidate comes behind that of the long form, even if it has the short form as its name.
 
-    first (Sequence[Candidate]): Candidates of the form that wins where scores are equal: the long form.
-    second (Sequence[Candidate]): Candidates of the other form.
-    k (int): Candidates to keep, and those with the score of the last one.
-    RETURNS (list[Candidate]): Best first.
+    candidates (Candidates): For each mention the candidates of its forms, one form after another.
+    ids (ndarray): A number for each candidate's id; int64.
+    RETURNS (Candidates): Best first.
     """
-    if first and second and _is_bare(second[0]["mention"], first[0]["mention"]):
-        second = _lower(second, first[0]["score"] - MARGIN)
-    best: dict[str, Candidate] = {}
-    for candidate in sorted((*first, *second), key=_descending):
-        best.setdefault(candidate["id"], candidate)
-    ranked = list(best.values())
-    if len(ranked) <= k:
-        return ranked
-    last = _descending(ranked[k - 1])
-    return [candidate for candidate in ranked if _descending(candidate) <= last]
+    mention, form, score = candidates.mention, candidates.form, candidates.score
+    starts = np.flatnonzero(np.diff(2 * mention + form, prepend=-1))
+    best = np.full((len(candidates), 2), np.nan)
+    best[mention[starts], form[starts]] = score[starts]
+    excess = np.maximum(best[:, 1] - (best[:, 0] - MARGIN), 0.0)
+    excess[[not _is_bare(forms) for forms in candidates.forms]] = 0.0
+    # Without candidates of the other form there is nothing to stay behind.
+    score = np.where(form == 1, score - np.nan_to_num(excess)[mention], score)
+    # Rounded, so that two exact matches are equal; sorting is stable, so the long form then wins.
+    order = np.lexsort((-score.round(DIGITS), mention))
+    return replace(candidates, score=score).take(order).distinct(ids[order])
 
 
-def _is_bare(short: str, long: str) -> bool:
+def _is_bare(forms: tuple[str, ...]) -> bool:
     """Tell whether a mention is a short form alone. Any other words are in its long form too."""
+    if len(forms) < 2:
+        return False
+    long, short = forms
     return set(short.lower().split()).isdisjoint(long.lower().split())
 
 
-def _lower(candidates: Sequence[Candidate], highest: float) -> list[Candidate]:
-    """Subtract the same number from all scores, if the best one is higher than allowed."""
-    excess = max(candidates[0]["score"] - highest, 0.0)
-    return [{**candidate, "score": candidate["score"] - excess} for candidate in candidates]
+def mention_forms(span: Span, abbreviations: Abbreviations, wanted: AbbreviationForms) -> tuple[str, ...]:
+    """List the strings to look up for a mention, the more telling one first; none if it is not linkable."""
+    short = normalize_name(span.text)
+    if not is_linkable(short):
+        return ()
+    expanded = expand_abbreviations(span, abbreviations) if wanted != "short_form" else None
+    long = normalize_name(expanded or "")
+    if not is_linkable(long):
+        return (short,)
+    return (long, short) if wanted == "both" else (long,)
 
 
-def _descending(candidate: Candidate) -> float:
-    # Rounded, so that two exact matches are equal; sorting is stable, so the first form then wins.
-    return -round(candidate["score"], 6)
+def is_linkable(text: str) -> bool:
+    """Tell whether a string can be a name: it has a letter or a digit, and is not too long."""
+    if len(text) > MAX_LENGTH:
+        warnings.warn(Warnings.W401.format(n=len(text), limit=MAX_LENGTH), stacklevel=2)
+        return False
+    return any(character.isalnum() for character in text)
+
+
+def check_texts(texts: Iterable[str]) -> list[str]:
+    """Refuse what is no list of strings: a single string, or half of a character (a lone surrogate) in one."""
+    from .terminology.readers.lines import invalid_utf8
+
+    if isinstance(texts, Iterable) and not isinstance(texts, str):
+        texts = list(texts)  # an iterator can be read only once
+    # A string is made of strings too, each a letter.
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise ValueError(Errors.E432.format(found=f"{texts!r:.80}"))
+    if any(map(invalid_utf8, texts)):
+        raise ValueError(Errors.E432.format(found=f"{texts!r:.80}, with half of a character (a lone surrogate)"))
+    return texts

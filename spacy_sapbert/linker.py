@@ -1,36 +1,89 @@
-"""The pipeline component `sapbert_linker`."""
+"""The pipeline component `sapbert_linker`: factory, settings and component.
+
+spaCy imports this module in every process that makes a pipeline: nothing heavy may be imported at its top.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spacy import util
+from spacy.language import Language
+from spacy.pipeline import TrainablePipe
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 from spacy.vocab import Vocab
-from thinc.api import Optimizer
+from thinc.api import Model, Optimizer
+from thinc.types import Floats2d
+from typing_extensions import Self
 
-from .annotations import get_candidates, register_extensions
-from .candidates import Candidate, DocLinks, choose_candidates, find_candidates
+from .annotations import ATTRIBUTE, NIL, get_candidates, register_extensions, write
+from .candidates import Candidate, Mentions, check_texts
 from .concept_pages import ConceptPages
-from .concept_pipe import ConceptPipe
-from .encoder.settings import find_threshold
-from .link_writing import write_links
-from .linked_docs import note_linker
-from .linker_settings import ATTRIBUTE, LinkerSettings
-from .queries import Query, QueryMaker, check_texts
+from .encoder.settings import find_bundled, find_threshold
+from .errors import Errors
+from .linker_settings import LinkerSettings
 from .scorer import with_gold_ents
 from .settings import SettingsAttributes, with_settings
+from .snapshot import Depth, EditLock, FixedLinker, Snapshot
 
 if TYPE_CHECKING:
-    from .encoder.shim import NameEncoderModel
+    from .encoder.shim import EncoderShim
     from .index.base import Index
+    from .retrieval.retriever import Retriever
+    from .saving import LinkerParts
+    from .terminology.edits import Edit
     from .terminology.knowledge_base import KnowledgeBase
+    from .terminology.table import Terminology
+
+SCORES = ("nel_micro_f", "nel_micro_p", "nel_micro_r", "nel_acc_at_1", "nel_acc_at_5", "nel_coverage")
+# What `predict` gives to `set_annotations`: the mentions, and the candidates of each, best first.
+Links = tuple[Mentions, list[list[Candidate]]]
 
 
-class SapbertLinker(SettingsAttributes[LinkerSettings], ConceptPipe):
+@Language.factory(
+    "sapbert_linker",
+    requires=["doc.ents"],
+    assigns=["token.ent_kb_id", "span._.kb_candidates"],
+    default_config={
+        **LinkerSettings().to_dict(),
+        "model": {"@architectures": "spacy-sapbert.NameEncoder.v1"},
+        "index": {"@misc": "spacy-sapbert.AutoIndex.v1"},
+        "scorer": {"@scorers": "spacy-sapbert.linker_scorer.v1"},
+    },
+    # Shown, but no part of the score of `spacy train`: training does not change the linker, and spaCy disables frozen
+    # components while it trains, so that their share of the score would be 0.
+    default_score_weights=dict.fromkeys(SCORES),
+)
+@with_settings(LinkerSettings)
+def make_linker(
+    nlp: Language,
+    name: str,
+    model: Model[list[str], Floats2d],
+    index: Any,
+    scorer: Callable[..., Any] | None,
+    **settings: Any,
+) -> SapbertLinker:
+    """Create the linker for a pipeline."""
+    from .index.base import Index
+
+    if index == "auto":
+        from .index import make_auto_index
+
+        index = make_auto_index()
+    if not isinstance(index, Index):
+        allowed = '"auto" or a section such as {"@misc": "spacy-sapbert.ExactIndex.v1"}'
+        raise ValueError(
+            Errors.E404.format(name="index", where=f" of the linker '{name}'", value=index, allowed=allowed)
+        )
+    return SapbertLinker(nlp.vocab, model, index, name, nlp=nlp, scorer=scorer, **settings)
+
+
+class SapbertLinker(SettingsAttributes[LinkerSettings], TrainablePipe):  # type: ignore[misc]  # compiled, without types
     """Link entities to the concepts whose names are nearest to them in an encoder's space.
 
     Sets `token.ent_kb_id_` (so `ent.kb_id_`) to the best concept and `span._.kb_candidates` to the best ones, as plain
@@ -39,15 +92,17 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], ConceptPipe):
 
     settings_class = LinkerSettings
     kind = "linker"
+    model: Any
 
     @with_settings(LinkerSettings)
     def __init__(
         self,
         vocab: Vocab,
-        model: NameEncoderModel,
+        model: Model[list[str], Floats2d],
         index: Index,
         name: str = "sapbert_linker",
         *,
+        nlp: Language | None = None,
         scorer: Callable[..., Any] | None = None,
         **settings: Any,
     ) -> None:
@@ -57,21 +112,72 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], ConceptPipe):
         model (Model[list[str], Floats2d]): The name encoder.
         index (Index): The index to build at `initialize`.
         name (str): The component's name.
+        nlp (Language | None): The pipeline, whose rerankers decide how deep to search.
         scorer (Callable | None): The scoring function.
         **settings (Any): Those of `LinkerSettings`.
         RAISES (ValueError): If a setting is unknown or its value has no meaning.
         """
+        from .encoder.shim import get_encoder
+
         self._set_up(vocab, model, name, scorer, settings)
         register_extensions(self.attribute)
-        self._start(index)
+        # With the settings of the index, but empty: each build fills another one.
+        self._index = index
+        self._edits = EditLock()
+        self._depth = Depth(name, nlp)
+        # The only attribute that changes when the linker gets another encoder, terminology or index.
+        self._snapshot = Snapshot.create(name, get_encoder(model), None, self._settings.cache_size)
 
     @property
-    def kb_url_template(self) -> ConceptPages:
-        """Return where concepts have their pages, for displaCy's option of this name. `format` gives a single address.
+    def is_ready(self) -> bool:
+        """Tell whether there are concepts to link to.
 
-        RETURNS (ConceptPages): The addresses: `kb_url` if it is set, else by the form of the id.
+        RETURNS (bool): False before `initialize`.
         """
-        return ConceptPages(self._settings.kb_url, self._settings.output_source)
+        return self._snapshot.built is not None
+
+    @property
+    def is_trainable(self) -> bool:
+        """Tell spaCy that there is nothing to train inside of a pipeline.
+
+        RETURNS (bool): False.
+        """
+        return False
+
+    @property
+    def encoder(self) -> EncoderShim:
+        """Return the encoder, which is also in the model. `initialize` and loading put another one in its place.
+
+        RETURNS (EncoderShim): Settings, fingerprint, `encode`.
+        """
+        return self._snapshot.encoder
+
+    @property
+    def retriever(self) -> Retriever:
+        """Return terminology and index together.
+
+        RETURNS (Retriever): The retriever.
+        RAISES (ValueError): If the linker has not been initialized.
+        """
+        return self._snapshot.retriever
+
+    @property
+    def terminology(self) -> Terminology:
+        """Return the concepts: `linker.terminology["C0011849"]`.
+
+        RETURNS (Terminology): Concepts and names.
+        RAISES (ValueError): If the linker has not been initialized.
+        """
+        return self.retriever.terminology
+
+    @property
+    def index(self) -> Index:
+        """Return the index, with its configuration and measured recall.
+
+        RETURNS (Index): The index.
+        RAISES (ValueError): If the linker has not been initialized.
+        """
+        return self.retriever.index
 
     @property
     def kb(self) -> KnowledgeBase:
@@ -85,6 +191,14 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], ConceptPipe):
         return KnowledgeBase(self.terminology)
 
     @property
+    def kb_url_template(self) -> ConceptPages:
+        """Return where concepts have their pages, for displaCy's option of this name. `format` gives a single address.
+
+        RETURNS (ConceptPages): The addresses: `kb_url` if it is set, else by the form of the id.
+        """
+        return ConceptPages(self._settings.kb_url, self._settings.output_source)
+
+    @property
     def min_score(self) -> float:
         """Return the score that a mention's best candidate needs for an id.
 
@@ -94,31 +208,41 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], ConceptPipe):
             return self._settings.threshold
         return find_threshold(self.encoder.fingerprint) if self.is_ready else 0.0
 
-    @property
-    def is_trainable(self) -> bool:
-        """Tell spaCy that there is nothing to train inside of a pipeline.
-
-        RETURNS (bool): False.
-        """
-        return False
-
-    def predict(self, docs: Iterable[Doc]) -> list[DocLinks]:
+    def predict(self, docs: Iterable[Doc]) -> Links:
         """Find candidates, without modifying the documents. Each distinct string is encoded and searched once.
 
         docs (Iterable[Doc]): The documents.
-        RETURNS (list[DocLinks]): The candidates of each document's entities and spans.
+        RETURNS (tuple[Mentions, list[list[Candidate]]]): The mentions to link, and the candidates of each, best first.
         RAISES (ValueError): If the linker has not been initialized.
         """
-        settings, snapshot = self._settings, self.get_snapshot()
-        make = QueryMaker(settings, snapshot.retriever)
-        asked = [make.from_doc(doc) for doc in docs]
-        queries = [query for doc in asked for group in doc for mention in group for query in mention or ()]
-        found = find_candidates(queries, settings, snapshot)
+        now = self.fixed()
+        mentions = now.list_mentions(docs)
+        return mentions, now.describe(now.look_up(mentions))
 
-        def choose(mention: list[Query] | None) -> list[Candidate] | None:
-            return None if mention is None else choose_candidates(mention, found, settings)
+    def set_annotations(self, docs: Iterable[Doc], links: Links) -> None:
+        """Write candidates and ids to the documents.
 
-        return [DocLinks(*([choose(mention) for mention in group] for group in doc)) for doc in asked]
+        docs (Iterable[Doc]): The documents.
+        links (tuple[Mentions, list[list[Candidate]]]): What `predict` returned for them.
+        """
+        self._write(docs, links, self._settings)
+
+    def _write(self, docs: Iterable[Doc], links: Links, settings: LinkerSettings) -> None:
+        mentions, candidates = links
+        # Rounded, because the cosine of equal vectors can be a little less than 1.
+        threshold, nil = round(self.min_score, 6), NIL if settings.set_nil else ""
+        kb_ids = [found[0]["id"] if found and round(found[0]["score"], 6) >= threshold else nil for found in candidates]
+        write(
+            docs,
+            mentions,
+            candidates,
+            kb_ids,
+            component=self.name,
+            attribute=settings.attribute,
+            spans_key=settings.spans_key,
+            set_kb_id=settings.set_kb_id,
+            overwrite=settings.overwrite,
+        )
 
     def find(
         self,
@@ -148,10 +272,8 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], ConceptPipe):
         changes = {key: value for key, value in given.items() if value is not None}
         settings = self._settings.changed("`find`", **changes, label_types={})
         texts = check_texts(texts)
-        snapshot = self.get_snapshot()
-        asked = QueryMaker(settings, snapshot.retriever).from_texts(texts)
-        found = find_candidates([query for queries in asked for query in queries], settings, snapshot)
-        return [choose_candidates(queries, found, settings) for queries in asked]
+        now = FixedLinker(settings, self.get_snapshot(), self._depth.find())
+        return now.describe(now.look_up(now.list_texts(texts)))
 
     def link_spans(self, spans: Iterable[Span]) -> list[list[Candidate]]:
         """Find the candidates of spans, whose labels and whose documents' abbreviations count. Nothing is written.
@@ -160,21 +282,17 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], ConceptPipe):
         RETURNS (list[list[Candidate]]): The candidates of each, best first; none where its label is not to be linked.
         RAISES (ValueError): If the linker has not been initialized.
         """
-        snapshot = self.get_snapshot()
-        make = QueryMaker(self._settings, snapshot.retriever)
-        asked = [make.from_spans(span.doc, [span])[0][0] or [] for span in spans]
-        found = find_candidates([query for queries in asked for query in queries], self._settings, snapshot)
-        return [choose_candidates(queries, found, self._settings) for queries in asked]
+        now = self.fixed()
+        return now.describe(now.look_up(now.list_spans(spans)))
 
-    def set_annotations(self, docs: Iterable[Doc], links: Sequence[DocLinks]) -> None:
-        """Write candidates and ids to the documents.
+    def fixed(self) -> FixedLinker:
+        """Return the linker as it is at this moment, for a search of several steps, as rerankers make it.
 
-        docs (Iterable[Doc]): The documents.
-        links (Sequence[DocLinks]): What `predict` returned for them.
+        RETURNS (FixedLinker): Its settings with encoder, terminology and index.
+        RAISES (ValueError): If the linker has not been initialized, its encoder was exchanged, or a filter holds what
+            occurs nowhere in the terminology.
         """
-        docs = list(docs)
-        write_links(docs, links, self._settings, self.name, self.min_score)
-        note_linker(docs, self)
+        return FixedLinker(self._settings, self.get_snapshot(), self._depth.find())
 
     def get_candidates(self, span: Span) -> list[Candidate]:
         """Get what this linker found for a span, whatever other linkers, labels and attributes there are.
@@ -214,7 +332,7 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], ConceptPipe):
             settings = self._settings.changed(set_kb_id=True)
             for batch in util.minibatch(examples, size=128):  # type: ignore[no-untyped-call]
                 docs = [eg.predicted for eg in batch]
-                write_links(docs, self.predict(docs), settings, self.name, self.min_score)
+                self._write(docs, self.predict(docs), settings)
         scores: dict[str, Any] = self.scorer(examples, **{"linker": self.name, "is_id": self._is_id, **kwargs})
         if self._settings.attribute == ATTRIBUTE:
             return scores
@@ -222,3 +340,258 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], ConceptPipe):
 
     def _is_id(self, text: str) -> bool:
         return self.is_ready and text in self.terminology
+
+    def initialize(
+        self,
+        get_examples: Callable[[], Iterable[Example]] | None = None,
+        *,
+        nlp: Language | None = None,
+        terminology: Any = None,
+        encoder: Any = None,
+        vectors_path: Any = None,
+    ) -> None:
+        """Load the encoder, read the terminology, encode all names and build the index.
+
+        What is not given stays as it is: a new encoder alone encodes the same names again. With neither, an initialized
+        linker is left alone. A linker without an encoder gets the bundled one. Everything is built beside what the
+        linker has, and put in place at the end: until then searches go on as before, and after an error for good.
+
+        get_examples (Callable | None): Not used.
+        nlp (Language | None): The pipeline, in whose meta the terminology's sources and their restrictions are
+            recorded. `nlp.initialize` and `spacy assemble` pass it.
+        terminology (Terminology | Callable[[], Terminology] | None): A terminology or its reader.
+        encoder (str | Path | Callable[[Model], None] | None): A folder, a name on the Hugging Face hub, or a function
+            that loads weights into the model. None for the present or the bundled encoder.
+        vectors_path (str | Path | None): A folder to keep the names' vectors in. With it, an interrupted call goes on
+            where it stopped, and a changed terminology costs its new names only. It may be deleted afterwards.
+        RAISES (ValueError): If there is no terminology, or no encoder.
+        RAISES (TypeError): If the terminology or the encoder is something else.
+        """
+        from .retrieval.retriever import Retriever
+
+        if terminology is None and encoder is None and self.is_ready:
+            return
+        with self._edits:
+            present = self._snapshot
+            loaded = _load_encoder(encoder, present)
+            retriever = Retriever.build(
+                _read_terminology(terminology, present),
+                loaded.fixed(),
+                self._index.empty(),
+                batch_size=self._settings.batch_size,
+                vectors_path=vectors_path,
+            )
+            snapshot = present.replaced(encoder=loaded, retriever=retriever)
+            self._record_sources(nlp, retriever)
+            self._publish(snapshot)
+
+    def add_names(
+        self,
+        names: Terminology | Iterable[tuple[str, str]],
+        *,
+        language: str = "ENG",
+        source: str = "",
+        term_type: str = "",
+        nlp: Language | None = None,
+    ) -> int:
+        """Add names, which the next search finds. If anything fails, the linker stays as it was.
+
+        names (Terminology | Iterable[tuple[str, str]]): Pairs of a concept's id and a name; an unknown id makes a new
+            concept with its first name as canonical name. Or a terminology, for concepts with types, definitions and
+            so on. Names that are there already are left alone, apart from their sources.
+        language (str): The language of the pairs.
+        source (str): The vocabulary that the pairs come from.
+        term_type (str): The kind of name in that vocabulary.
+        nlp (Language | None): The pipeline, in whose meta the sources of an added terminology are recorded.
+        RETURNS (int): How many names were added. `terminology.report["edits"]` counts those that were not.
+        RAISES (ValueError): If the linker has no concepts or another encoder than its index, or an id can't be used.
+        RAISES (TypeError): If something is not a pair of strings.
+        """
+        from .retrieval.edits import with_names
+        from .terminology.edits import collect_names
+        from .terminology.table import Terminology
+
+        self.get_snapshot()  # refuses a linker that can't be edited before anything is read
+        if not isinstance(names, Terminology):
+            if not isinstance(names, Iterable):
+                raise TypeError(Errors.E440.format(found=f"{names!r:.80} was given"))
+            names = collect_names(names, language=language, source=source, term_type=term_type)
+        with self._edits:
+            present = self.get_snapshot()
+            edited = with_names(present.retriever, present.encoder, names, batch_size=self._settings.batch_size)
+            self._record_sources(nlp, edited)
+            self.set_retriever(edited)
+        return edited.terminology.n_names - present.retriever.terminology.n_names
+
+    def remove_concepts(self, ids: Iterable[str]) -> int:
+        """Remove concepts, which the next search does not find. If anything fails, the linker stays as it was.
+
+        ids (Iterable[str]): The concepts' ids.
+        RETURNS (int): How many names were removed with them.
+        RAISES (KeyError): If there is no concept with one of the ids.
+        RAISES (ValueError): If the linker has no concepts, none would be left, or none would be left of a type, source,
+            language, id or output source that a setting of the linker names.
+        """
+        from .terminology.edits import remove_concepts
+
+        return self._remove(partial(remove_concepts, ids=ids))
+
+    def remove_names(self, names: Iterable[tuple[str, str]]) -> int:
+        """Remove names, by which the next search finds nothing. If anything fails, the linker stays as it was.
+
+        names (Iterable[tuple[str, str]]): Pairs of a concept's id and a name, written as in the terminology.
+        RETURNS (int): How many names were removed: one in several languages counts for each.
+        RAISES (KeyError): If there is no such concept, or it has no such name.
+        RAISES (ValueError): If the linker has no concepts, a concept would be left without names, or none would be
+            left of a source or language that a setting of the linker names.
+        RAISES (TypeError): If something is not a pair of strings.
+        """
+        from .terminology.edits import remove_names
+
+        return self._remove(partial(remove_names, names=names))
+
+    def _remove(self, remove: Callable[[Terminology], Edit]) -> int:
+        from .retrieval.edits import with_removed
+
+        with self._edits:
+            present = self.retriever
+            edited = with_removed(present, remove(present.terminology))
+            self._check_settings(present, edited)
+            self.set_retriever(edited)
+        return present.terminology.n_names - edited.terminology.n_names
+
+    def _check_settings(self, present: Retriever, edited: Retriever) -> None:
+        """Refuse an edit after which a setting would name what the terminology lacks, and the next call would fail."""
+        try:
+            FixedLinker(self._settings, Snapshot.create(self.name, self.encoder, present, 0))
+        except ValueError:
+            return  # a setting is wrong already, which the next call says
+        try:
+            FixedLinker(self._settings, Snapshot.create(self.name, self.encoder, edited, 0))
+        except ValueError as error:
+            n = len(present.terminology) - len(edited.terminology)
+            reason = f"a setting of the linker '{self.name}' asks for them. Change the setting first. {error}"
+            raise ValueError(Errors.E150.format(what=f"{n} concepts" if n else "names", reason=reason)) from error
+
+    def to_disk(self, path: str | Path, *, exclude: Iterable[str] = util.SimpleFrozenList()) -> None:
+        """Save encoder, terminology and index to a folder, completely or not at all, as they are at this moment.
+
+        path (str | Path): The folder; other files in it are left alone.
+        exclude (Iterable[str]): Parts to leave out: "encoder", "terminology", "retriever".
+        RAISES (ValueError): If a part is unknown, or the index was built with another encoder.
+        """
+        from .saving import save_parts, select_parts
+
+        save_parts(select_parts(self._snapshot, exclude), Path(path))
+
+    def from_disk(self, path: str | Path, *, exclude: Iterable[str] = util.SimpleFrozenList()) -> Self:
+        """Load from a folder. Terminology and vectors stay on disk until they are needed.
+
+        If the folder has no retriever, because the saved linker was empty or because it was left out, the linker has no
+        concepts afterwards. If the encoder or the terminology was left out at saving, the present one is used.
+
+        path (str | Path): What `to_disk` has written; it may have been moved.
+        exclude (Iterable[str]): Parts to leave as they are.
+        RETURNS (SapbertLinker): The component itself.
+        RAISES (OSError): If a file is missing or damaged.
+        RAISES (ValueError): If the parts do not belong together, or a part is unknown.
+        """
+        from .saving import load_parts
+
+        return self._load(exclude, partial(load_parts, Path(path)))
+
+    def to_bytes(self, *, exclude: Iterable[str] = util.SimpleFrozenList()) -> bytes:
+        """Serialise encoder, terminology and index as they are at this moment.
+
+        exclude (Iterable[str]): Parts to leave out.
+        RETURNS (bytes): The serialised linker.
+        RAISES (ValueError): If a part is unknown, or the index was built with another encoder.
+        """
+        from .saving import pack_parts, select_parts
+
+        return pack_parts(select_parts(self._snapshot, exclude))
+
+    def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = util.SimpleFrozenList()) -> Self:
+        """Load from bytes, as `from_disk` loads from a folder.
+
+        bytes_data (bytes): What `to_bytes` returned.
+        exclude (Iterable[str]): Parts to leave as they are.
+        RETURNS (SapbertLinker): The component itself.
+        RAISES (ValueError): If the bytes are damaged, the parts do not belong together, or a part is unknown.
+        """
+        from .saving import unpack_parts
+
+        return self._load(exclude, partial(unpack_parts, bytes_data))
+
+    def set_retriever(self, retriever: Retriever) -> None:
+        """Put a terminology and its index in place."""
+        with self._edits:
+            self._publish(self._snapshot.replaced(retriever=retriever))
+
+    def get_snapshot(self) -> Snapshot:
+        """Return what a search works with from its first line to its last, whatever another thread puts in place."""
+        return self._snapshot.fixed()
+
+    def _publish(self, snapshot: Snapshot) -> None:
+        """Put another snapshot in place. This can't fail half way."""
+        self._snapshot = snapshot
+        # For spaCy and thinc, which know the encoder as a part of the model. No search looks for it there.
+        self.model.shims[0] = snapshot.encoder
+
+    def _record_sources(self, nlp: Language | None, retriever: Retriever) -> None:
+        from .terminology.licences import add_sources
+
+        if nlp is not None:
+            add_sources(nlp.meta, retriever.terminology, self.name)
+
+    def _load(self, exclude: Iterable[str], load: Callable[[Snapshot, set[str]], LinkerParts]) -> Self:
+        from .saving import check_exclude, with_parts
+
+        excluded = check_exclude(exclude)
+        with self._edits:
+            present = self._snapshot
+            self._publish(with_parts(present, load(present, excluded), excluded, self._index))
+        return self
+
+
+def _load_encoder(encoder: Any, present: Snapshot) -> EncoderShim:
+    """Load an encoder beside the present one."""
+    from .encoder.shim import get_encoder, make_model
+
+    loaded = present.encoder
+    if encoder is None and not loaded.is_loaded:
+        encoder = find_bundled()
+    if isinstance(encoder, str | Path):
+        loaded = present.encoder.unloaded()
+        loaded.load(encoder)
+    elif callable(encoder):
+        model = make_model(present.encoder.unloaded())
+        encoder(model)
+        loaded = get_encoder(model)
+    elif encoder is not None:
+        found, expected = type(encoder).__name__, "a folder, a hub name, or a function"
+        raise TypeError(Errors.E405.format(name=present.name, key="encoder", found=found, expected=expected))
+    if not loaded.is_loaded:
+        example = "spacy-sapbert.HuggingFaceEncoder.v1"
+        raise ValueError(Errors.E403.format(name=present.name, what="an encoder", key="encoder", example=example))
+    return loaded
+
+
+def _read_terminology(terminology: Any, present: Snapshot) -> Terminology:
+    """Read the terminology that a linker is to have."""
+    from .progress import say
+    from .terminology.table import Terminology, summarize
+
+    if terminology is None:
+        if present.built is None:
+            what, key, example = "a terminology", "terminology", "spacy-sapbert.OboTerminology.v1"
+            raise ValueError(Errors.E403.format(name=present.name, what=what, key=key, example=example))
+        return present.built.terminology
+    is_read = callable(terminology)
+    terminology = terminology() if is_read else terminology
+    if not isinstance(terminology, Terminology):
+        found, expected = type(terminology).__name__, "a Terminology"
+        raise TypeError(Errors.E405.format(name=present.name, key="terminology", found=found, expected=expected))
+    if is_read:
+        say(f"The linker '{present.name}' has {summarize(terminology)}")
+    return terminology

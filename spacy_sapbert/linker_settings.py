@@ -2,34 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
+from .annotations import ATTRIBUTE, check_attribute
+from .candidates import AbbreviationForms
+from .retrieval.filters import ConceptFilter
 from .settings import Settings, Strings
-
-AbbreviationForms = Literal["both", "long_form", "short_form"]
-ATTRIBUTE = "kb_candidates"
-# What `span._` has of its own, and the pairs of ids and scores, which are computed from the candidates.
-TAKEN = frozenset({"get", "has", "set", "kb_ents"})
 
 
 def _check_template(url: str) -> str:
     if url.count("{}") != 1 or "{" in url.replace("{}", "") or not url.startswith(("http://", "https://")):
         raise ValueError("an address that starts with http:// or https://, with one {} where the concept's id goes")
     return url
-
-
-def check_attribute(name: str) -> str:
-    """Check the name of an extension attribute.
-
-    name (str): The name.
-    RETURNS (str): The name.
-    RAISES (ValueError): If spans can't have an attribute of this name.
-    """
-    if not name.isidentifier() or name.startswith("_") or name in TAKEN:
-        raise ValueError(f"a Python name other than {', '.join(sorted(TAKEN))}")
-    return name
 
 
 class LinkerSettings(Settings):
@@ -94,3 +80,9 @@ class LinkerSettings(Settings):
         description="Address of a concept's page with {} for its id; null to go by the form of the id "
         "(`linker.kb_url_template`).",
     )
+
+    def make_filter(self) -> ConceptFilter:
+        """Make the filter for mentions of any label. A concept without a code in the output source can't be written."""
+        return ConceptFilter(
+            self.types, self.sources, self.languages, self.ids, coded_in=self.output_source, below=self.below
+        )

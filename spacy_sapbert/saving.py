@@ -39,11 +39,7 @@ class LinkerParts(NamedTuple):
 
 
 def save_parts(parts: LinkerParts, path: Path) -> None:
-    """Save a linker's parts to a folder, completely or not at all. Other parts are removed from the folder.
-
-    parts (LinkerParts): The parts.
-    path (Path): The folder. Files that do not belong to a linker are left alone.
-    """
+    """Save a linker's parts to a folder, completely or not at all. Other parts are removed from the folder."""
     names = [name for name, part in zip(PARTS, parts, strict=True) if part is not None]
     with fill_folder(path, last=LINKER_FILE, remove=PARTS) as folder:
         # Before the parts, which have manifests of their own: nothing large is hashed twice.
@@ -57,15 +53,7 @@ def save_parts(parts: LinkerParts, path: Path) -> None:
 
 
 def load_parts(path: Path, present: Snapshot, excluded: Collection[str]) -> LinkerParts:
-    """Load a linker's parts from a folder.
-
-    path (Path): A folder that `save_parts` wrote.
-    present (Snapshot): What the linker has: the encoder's settings, which override those of the folder, and the
-        terminology of a retriever that was saved without one.
-    excluded (Collection[str]): Parts to leave out.
-    RETURNS (LinkerParts): The parts. The terminology is that of the retriever.
-    RAISES (OSError): If a file is missing or damaged.
-    """
+    """Load a linker's parts from a folder. The encoder's present settings override those of the folder."""
     finish_replacing(path)
     manifest = read_manifest(find_part(path, LINKER_FILE), FORMAT_VERSION)
     names = set(manifest["parts"]).difference(excluded)
@@ -86,11 +74,7 @@ def load_parts(path: Path, present: Snapshot, excluded: Collection[str]) -> Link
 
 
 def pack_parts(parts: LinkerParts) -> bytes:
-    """Serialise a linker's parts to bytes.
-
-    parts (LinkerParts): The parts.
-    RETURNS (bytes): A msgpack map from part to bytes.
-    """
+    """Serialise a linker's parts to bytes."""
     packed: dict[str, bytes] = {}
     if parts.encoder is not None:
         packed["encoder"] = pack_encoder(parts.encoder)
@@ -103,14 +87,7 @@ def pack_parts(parts: LinkerParts) -> bytes:
 
 
 def unpack_parts(data: bytes, present: Snapshot, excluded: Collection[str]) -> LinkerParts:
-    """Load a linker's parts from bytes.
-
-    data (bytes): The bytes that `pack_parts` returned.
-    present (Snapshot): What the linker has, as for `load_parts`.
-    excluded (Collection[str]): Parts to leave out.
-    RETURNS (LinkerParts): The parts. The terminology is that of the retriever.
-    RAISES (ValueError): If the bytes are damaged, or are not those of a linker.
-    """
+    """Load a linker's parts from bytes."""
     try:
         # Not srsly.msgpack_loads, which leaves the garbage collector switched off when the bytes are damaged.
         packed: dict[str, Any] = srsly.msgpack.loads(data, raw=False)
@@ -132,17 +109,11 @@ def unpack_parts(data: bytes, present: Snapshot, excluded: Collection[str]) -> L
 
 
 def check_exclude(exclude: Iterable[str]) -> set[str]:
-    """Check which parts are to be left out.
-
-    exclude (Iterable[str]): The parts. "vocab" is accepted because spaCy passes it to every component.
-    RETURNS (set[str]): Those that a linker has.
-    RAISES (TypeError): If it is a single string, or no list.
-    RAISES (ValueError): If a part is unknown.
-    """
+    """Check which parts are to be left out."""
     what = f"parts ({', '.join(PARTS)})"
     if isinstance(exclude, str) or not isinstance(exclude, Iterable):
         raise TypeError(Errors.E441.format(function="exclude", what=what, found=f"{exclude!r:.80} was given"))
-    # A list, because an unknown part may be anything, even a list itself.
+    # spaCy passes "vocab" to every component. A list, because an unknown part may be anything, even a list itself.
     excluded = [part for part in exclude if part != "vocab"]
     unknown = ", ".join(sorted(repr(part) for part in excluded if part not in PARTS))
     if unknown:
@@ -151,13 +122,7 @@ def check_exclude(exclude: Iterable[str]) -> set[str]:
 
 
 def select_parts(snapshot: Snapshot, exclude: Iterable[str]) -> LinkerParts:
-    """Select the parts of a linker to save.
-
-    snapshot (Snapshot): The linker's parts at one moment.
-    exclude (Iterable[str]): Parts to leave out.
-    RETURNS (LinkerParts): The parts.
-    RAISES (ValueError): If a part is unknown, or the index was built with another encoder: it could not be loaded.
-    """
+    """Select the parts of a linker to save. What could not be loaded is refused: an index of another encoder."""
     excluded = check_exclude(exclude)
     built, encoder = snapshot.built, snapshot.encoder.fixed()
     source = encoder.content if encoder.is_loaded else None
@@ -169,15 +134,9 @@ def select_parts(snapshot: Snapshot, exclude: Iterable[str]) -> LinkerParts:
 
 
 def with_parts(present: Snapshot, loaded: LinkerParts, excluded: Collection[str], configured: Index) -> Snapshot:
-    """Make the snapshot of a linker that has loaded parts.
+    """Make the snapshot of a linker that has loaded parts; the excluded ones stay as they are.
 
-    present (Snapshot): What the linker has.
-    loaded (LinkerParts): The parts.
-    excluded (Collection[str]): Parts that were left out at loading, and stay as they are.
-    configured (Index): An index with the settings of the linker's config. A saved one of another kind, or with
-        other settings, is built again from its vectors.
-    RETURNS (Snapshot): The new one, without concepts if no retriever was saved, and without an encoder if nothing was.
-    RAISES (ValueError): If the index was built with another encoder.
+    An index of another kind than the configured one, or with other settings, is built again from its vectors.
     """
     encoder = present.encoder
     if loaded.encoder is not None:

@@ -1,15 +1,26 @@
-"""What a linker works with, as one object that is replaced as a whole."""
+"""What a linker searches with, as one object that is replaced as a whole."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from threading import RLock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
+import numpy as np
+from spacy.language import Language
+from spacy.tokens import Doc, Span
+
+from .abbreviations.component import Abbreviations, abbreviations_by_start
+from .candidates import Candidate, Candidates, Mentions, is_linkable, mention_forms, merge_forms
 from .errors import Errors
 from .forking import free_in_children
+from .linker_settings import LinkerSettings
 from .retrieval.cache import LRUCache
+from .retrieval.filters import ConceptFilter
+from .text import normalize_name
 
 if TYPE_CHECKING:
     from .encoder.shim import EncoderShim
@@ -17,59 +28,42 @@ if TYPE_CHECKING:
 
 # More distinct strings than a batch of documents has; 8 MB with vectors of 256 numbers.
 RECENT_VECTORS = 8192
+# The candidates of a query are remembered as the bytes of such rows: small, and quickly put together.
+ROW = np.dtype([("concept", np.int64), ("name", np.int64), ("score", np.float64)])
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Encoder, terminology, index and cache of a linker at one moment.
+    """Encoder, terminology, index and caches of a linker at one moment.
 
     A search works with one snapshot from its first line to its last. Whatever changes a linker makes another snapshot
     aside and puts it in place at the end, so no search sees half of a change.
-
-    name (str): The name of the linker, for messages.
-    encoder (EncoderShim): The encoder.
-    built (Retriever | None): Terminology and index, built with this encoder; None before `initialize`.
-    cache (LRUCache): Candidates that were found with them, by `k` and query.
-    vectors (LRUCache): Vectors of the last strings, which a reranker behind the linker looks up again.
     """
 
+    # The name of the linker, for messages.
     name: str
     encoder: EncoderShim
+    # Terminology and index, built with this encoder; None before `initialize`.
     built: Retriever | None
-    cache: LRUCache[Any]
-    vectors: LRUCache[Any]
+    # Candidates that were found with them, by depth, string and filter.
+    cache: LRUCache[bytes]
+    # Vectors of the last strings, which a reranker behind the linker looks up again.
+    vectors: LRUCache[np.ndarray]
 
     @classmethod
     def create(cls, name: str, encoder: EncoderShim, built: Retriever | None, cache_size: int) -> Snapshot:
-        """Create a snapshot with empty caches.
-
-        name (str): The name of the linker.
-        encoder (EncoderShim): The encoder.
-        built (Retriever | None): Terminology and index.
-        cache_size (int): Mentions whose candidates are remembered; 0 remembers no vectors either.
-        RETURNS (Snapshot): The snapshot.
-        """
+        """Create a snapshot with empty caches of `cache_size` mentions; 0 remembers no vectors either."""
         return cls(name, encoder, built, LRUCache(cache_size), LRUCache(min(RECENT_VECTORS, cache_size)))
 
     @property
     def retriever(self) -> Retriever:
-        """Return terminology and index together.
-
-        RETURNS (Retriever): The retriever.
-        RAISES (ValueError): If the linker has not been initialized.
-        """
+        """Return terminology and index together; ValueError if the linker has not been initialized."""
         if self.built is None:
             raise ValueError(Errors.E401.format(name=self.name))
         return self.built
 
     def replaced(self, *, encoder: EncoderShim | None = None, retriever: Retriever | None = None) -> Snapshot:
-        """Make a snapshot with other parts.
-
-        encoder (EncoderShim | None): Another encoder; None keeps the present one.
-        retriever (Retriever | None): Another retriever; None for a linker without concepts.
-        RETURNS (Snapshot): The new one, with an empty cache. A search that goes on adds to the old cache.
-        RAISES (ValueError): If the index was built with another encoder.
-        """
+        """Make a snapshot with other parts and empty caches. A search that goes on adds to the old ones."""
         new = Snapshot.create(self.name, encoder or self.encoder, retriever, self.cache.size)
         # An encoder that is loaded later is checked then, by the first search.
         if retriever is not None and new.encoder.is_loaded:
@@ -77,23 +71,184 @@ class Snapshot:
         return new
 
     def fixed(self) -> Snapshot:
-        """Make the snapshot that one search works with.
-
-        RETURNS (Snapshot): This one, with an encoder that stays the same even if `linker.encoder.load` is called.
-        RAISES (ValueError): If the linker has no concepts, or its encoder was exchanged.
-        """
+        """Make the snapshot that one search works with: its encoder stays the same if another one is loaded into it."""
         fixed = replace(self, encoder=self.encoder.fixed())
         fixed.check_encoder()
         return fixed
 
     def check_encoder(self) -> None:
-        """Check that the index was built with the encoder.
-
-        RAISES (ValueError): If it was built with another one, or there is no index or no encoder.
-        """
+        """Refuse an index that was built with another encoder, and a linker without either."""
         index, encoder = self.retriever.index.fingerprint, self.encoder.fingerprint
         if index != encoder:
             raise ValueError(Errors.E402.format(name=self.name, index=index[:8], encoder=encoder[:8]))
+
+    def find(self, queries: Sequence[tuple[str, ConceptFilter]], k: int, batch_size: int = 256) -> Candidates:
+        """Find the candidates of distinct queries, in the cache or in the index. Each string is encoded once.
+
+        There are more than `k` of a string that is a name, or where the last ones tie. Each depth has candidates of its
+        own in the cache, because they may differ where the index is approximate.
+        """
+        known = {query: self.cache.get((k, *query)) for query in queries}
+        by_filter: dict[ConceptFilter, list[str]] = {}
+        for (text, allowed), packed in known.items():
+            if packed is None:
+                by_filter.setdefault(allowed, []).append(text)
+        texts = [*dict.fromkeys(text for asked in by_filter.values() for text in asked)]
+        vectors = dict(zip(texts, self.encode(texts, batch_size), strict=True)) if texts else {}
+        for allowed, asked in by_filter.items():
+            found = self.retriever.find(asked, np.stack([vectors[text] for text in asked]), k, allowed)
+            for text, packed in zip(asked, _pack(found), strict=True):
+                known[text, allowed] = packed
+                self.cache.put((k, text, allowed), packed)
+        parts = [packed or b"" for packed in known.values()]
+        rows = np.frombuffer(b"".join(parts), dtype=ROW)
+        offsets = np.cumsum([0, *(len(packed) // ROW.itemsize for packed in parts)])
+        concept, name, score = (np.ascontiguousarray(rows[column]) for column in ("concept", "name", "score"))
+        form = np.zeros(len(rows), dtype=np.int64)
+        return Candidates([(text,) for text, _ in queries], offsets, concept, name, form, score)
+
+    def encode(self, texts: Sequence[str], batch_size: int = 256) -> np.ndarray:
+        """Encode distinct strings. The last ones are remembered.
+
+        A string without a known token gets zeros: all such strings look alike, and their neighbours would be arbitrary.
+        """
+        vectors = np.zeros((len(texts), self.encoder.width), dtype=np.float32)
+        missing = []
+        for place, text in enumerate(texts):
+            vector = self.vectors.get(text)
+            if vector is None:
+                missing.append(place)
+            else:
+                vectors[place] = vector
+        tokens = self.encoder.tokenize([texts[place] for place in missing]) if missing else []
+        informative = [n for n, of_text in enumerate(tokens) if self.encoder.is_informative(of_text)]
+        if informative:
+            made = self.encoder.encode_tokens([tokens[n] for n in informative], batch_size=batch_size)
+            for n, vector in zip(informative, made, strict=True):
+                vectors[missing[n]] = vector
+                # A copy, because a view would keep the vectors of all others.
+                self.vectors.put(texts[missing[n]], vector.copy())
+        return vectors
+
+
+def _pack(found: Candidates) -> list[bytes]:
+    """Pack the rows of each query."""
+    rows = np.empty(len(found.concept), dtype=ROW)
+    rows["concept"], rows["name"], rows["score"] = found.concept, found.name, np.minimum(found.score, 1.0)
+    data, ends = rows.tobytes(), (found.offsets * ROW.itemsize).tolist()
+    return [data[start:end] for start, end in zip(ends[:-1], ends[1:], strict=True)]
+
+
+class FixedLinker:
+    """A linker at one moment: what a search works with from its first line to its last.
+
+    settings (LinkerSettings): Its settings.
+    snapshot (Snapshot): Encoder, terminology and index.
+    depth (int): How deep to search at least, because a component behind the linker asks for as many candidates.
+    RAISES (ValueError): If a filter holds what occurs nowhere in the terminology.
+    """
+
+    def __init__(self, settings: LinkerSettings, snapshot: Snapshot, depth: int = 0) -> None:
+        self.settings, self.snapshot, self._depth = settings, snapshot, depth
+        retriever, allowed = snapshot.retriever, settings.make_filter()
+        # Reuse the retriever's own filter where it has an equal one, because comparing long lists of ids takes time.
+        self._filter = allowed if allowed.is_open else retriever.allow(allowed).filter
+        self._by_label = {
+            label: replace(self._filter, label_types=frozenset(types)) for label, types in settings.label_types.items()
+        }
+        # Check all of them, so that a misspelled type does not wait for the first mention with its label.
+        for by_label in self._by_label.values():
+            retriever.filters.check(by_label)
+
+    def list_mentions(self, docs: Iterable[Doc]) -> Mentions:
+        """List the mentions of documents that are to be linked: entities, and spans of the group `spans_key`."""
+        mentions, key = Mentions(), self.settings.spans_key
+        for document, doc in enumerate(docs):
+            known = self._read_abbreviations(doc)
+            for is_ent, group in ((True, doc.ents), (False, doc.spans[key] if key and key in doc.spans else ())):
+                for place, span in enumerate(group):
+                    if self.links(span.label_):
+                        forms = mention_forms(span, known, self.settings.abbreviations)
+                        mentions.add(
+                            forms, self._by_label.get(span.label_, self._filter), span, document, is_ent, place
+                        )
+        return mentions
+
+    def list_spans(self, spans: Iterable[Span]) -> Mentions:
+        """List any spans as mentions, without the places where they are. Those with labels that are not to be linked
+        have nothing to look up."""
+        mentions, known, doc = Mentions(), {}, None
+        for span in spans:
+            if span.doc is not doc:
+                doc, known = span.doc, self._read_abbreviations(span.doc)
+            forms = mention_forms(span, known, self.settings.abbreviations) if self.links(span.label_) else ()
+            mentions.add(forms, self._by_label.get(span.label_, self._filter), span)
+        return mentions
+
+    def list_texts(self, texts: Iterable[str]) -> Mentions:
+        """List strings as mentions, without spans."""
+        mentions = Mentions()
+        for text in map(normalize_name, texts):
+            mentions.add((text,) if is_linkable(text) else (), self._filter)
+        return mentions
+
+    def links(self, label: str) -> bool:
+        """Tell whether mentions with a label are to be linked."""
+        wanted = self.settings.link_labels
+        return (wanted is None or label in wanted) and label not in self.settings.skip_labels
+
+    def look_up(self, mentions: Mentions, k: int | None = None) -> Candidates:
+        """Find the `k` best candidates of mentions, and those with the score of the last one. Equal mentions are looked
+        up once."""
+        k = self.settings.k if k is None else k
+        numbers: dict[tuple[tuple[str, ...], ConceptFilter], int] = {}
+        place = [numbers.setdefault(key, len(numbers)) for key in zip(mentions.forms, mentions.filters, strict=True)]
+        queries: dict[tuple[str, ConceptFilter], int] = {}
+        asked = [queries.setdefault((form, key[1]), len(queries)) for key in numbers for form in key[0]]
+        # As deep as a reranker will ask: it shall not search again.
+        found = self.snapshot.find([*queries], max(k, self._depth), self.settings.batch_size)
+        found = self._join_forms(found.take_mentions(np.array(asked, dtype=np.int64)), [forms for forms, _ in numbers])
+        return found.cut(k).take_mentions(np.array(place, dtype=np.int64))
+
+    def _join_forms(self, found: Candidates, forms: list[tuple[str, ...]]) -> Candidates:
+        """Make one list of candidates of those for each form of a mention."""
+        lengths = np.array([len(of_mention) for of_mention in forms], dtype=np.int64)
+        offsets = found.offsets[np.concatenate([[0], np.cumsum(lengths)])]
+        if not (lengths > 1).any():
+            return replace(found, forms=forms, offsets=offsets)
+        form = np.repeat([place for of_mention in forms for place in range(len(of_mention))], found.lengths)
+        joined = replace(found, forms=forms, offsets=offsets, form=form)
+        ids = self.snapshot.retriever.number_ids(joined.concept, self.settings.output_source)
+        return merge_forms(joined, ids)
+
+    def describe(self, candidates: Candidates) -> list[list[Candidate]]:
+        """Make plain data of candidates, at the very end, of those that are kept."""
+        return self.snapshot.retriever.describe(candidates, self.settings.output_source)
+
+    def _read_abbreviations(self, doc: Doc) -> Abbreviations:
+        return abbreviations_by_start(doc) if self.settings.abbreviations != "short_form" else {}
+
+
+class Depth:
+    """How many candidates the components of a pipeline ask of a linker: rerankers, which have its name as their
+    `linker`, and `n_candidates`.
+
+    The pipeline is held weakly. A copy of the linker in another process searches as deep as the linker did.
+    """
+
+    def __init__(self, linker: str, nlp: Language | None = None, known: int = 0) -> None:
+        self._linker, self._nlp, self._known = linker, None if nlp is None else ref(nlp), known
+
+    def find(self) -> int:
+        """Find the largest number that an enabled component asks for."""
+        nlp = None if self._nlp is None else self._nlp()
+        if nlp is None:
+            return self._known
+        asking = (part for _, part in nlp.pipeline if getattr(part, "linker", None) == self._linker)
+        return max((getattr(part, "n_candidates", 0) for part in asking), default=0)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Depth, (self._linker, None, self.find())
 
 
 class EditLock:

@@ -1,5 +1,6 @@
 """What linkers write to documents: by linker, boundaries and label, and as extension attributes."""
 
+import json
 import pickle
 import warnings
 
@@ -10,9 +11,8 @@ from spacy.tokens.underscore import Underscore
 from spacy.training import Example
 
 from spacy_sapbert import get_candidates
-from spacy_sapbert.annotations import LINKS, get_kb_ents, register_extensions
-from spacy_sapbert.candidates import DocLinks
-from spacy_sapbert.link_writing import write_links
+from spacy_sapbert.annotations import LINKS, get_kb_ents, get_links, register_extensions, write
+from spacy_sapbert.candidates import Mentions
 from spacy_sapbert.linker_settings import LinkerSettings
 
 # "cold" is a disease and a temperature; the label says which.
@@ -36,10 +36,11 @@ def found(*concepts):
     return [{"id": id_, "score": 1.0} for id_ in concepts]
 
 
-def write(doc, name, *concepts, **settings):
-    """Write links of all entities by hand: a linker of this name that finds these concepts."""
-    links = DocLinks(ents=[found(*concepts) for _ in doc.ents], spans=[])
-    write_links([doc], [links], LinkerSettings(**settings), name, threshold=0.0)
+def write_ents(doc, component, *concepts, **options):
+    """Write these candidates to all entities, and the first one as the id."""
+    n = len(doc.ents)
+    mentions = Mentions(document=[0] * n, is_ent=[True] * n, place=[*range(n)])
+    write([doc], mentions, [found(*concepts) for _ in range(n)], [concepts[0]] * n, component=component, **options)
 
 
 @pytest.mark.parametrize("entity, spans", [("DISEASE", ["WEATHER"]), ("WEATHER", ["DISEASE"]), (None, [*COLDS])])
@@ -103,27 +104,18 @@ def test_links_survive_whatever_documents_go_through(make_nlp, carry):
             assert candidates[0]["id"] == COLDS[span.label_]
     # Linking a copy again leaves the first document alone.
     before = doc.to_bytes()
-    write(carried, "sapbert_linker", "C1")
+    write_ents(carried, "sapbert_linker", "C1")
     assert ids(linker.get_candidates(ent)) == ids(ent._.kb_candidates) == ["C1"]
     assert doc.to_bytes() == before
 
 
-def test_each_link_is_stored_once(make_nlp):
+def test_each_link_is_stored_once_as_plain_data(make_nlp):
     linker = make_nlp(spans_key="sc", k=2, **LABELS).get_pipe("sapbert_linker")
     doc = linker(linker(make_doc(linker.vocab, "DISEASE", ["WEATHER", "WEATHER"])))
-    assert {key[1] for key in doc.user_data} == {"kb_candidates", LINKS}
-    entity, span = doc.user_data["._.", LINKS, 2, 6]
-    assert entity == {"linker": "sapbert_linker", "label": "DISEASE", "attribute": "kb_candidates"}
+    assert [*doc.user_data] == [("._.", LINKS, 2, 6)]
+    entity, span = json.loads(json.dumps(doc.user_data["._.", LINKS, 2, 6]))
+    assert entity["component"] == "sapbert_linker" and entity["label"] == "DISEASE" and entity["kb_id"] == "C0009443"
     assert span["label"] == "WEATHER" and span["candidates"] == linker.get_candidates(doc.spans["sc"][0])
-    shown = doc.to_json(underscore=["kb_candidates"])["underscore_span"]["kb_candidates"]
-    assert [(row["start"], row["end"], row["value"][0]["id"]) for row in shown] == [(2, 6, "C0009443")]
-
-
-def test_documents_of_earlier_versions_show_their_candidates():
-    register_extensions()
-    doc = make_doc(spacy.blank("en").vocab, "DISEASE")
-    doc.user_data["._.", "kb_candidates", 2, 6] = found("C1")
-    assert ids(doc.ents[0]._.kb_candidates) == ids(doc[1:2]._.kb_candidates) == ["C1"]
 
 
 def test_assigning_to_the_attribute_replaces_the_candidates_of_that_label(make_nlp):
@@ -166,40 +158,27 @@ def test_two_linkers_are_scored_apart(make_nlp):
     assert scores["nel_weather_micro_f"] == scores["nel_weather_acc_at_1"] == 1.0
 
 
-@pytest.mark.parametrize(
-    "second, said",
-    [
-        ({}, "show their candidates in `span._.kb_candidates` and set `kb_id_`"),
-        ({"set_kb_id": False}, "both show their candidates in `span._.kb_candidates`. Give"),
-        ({"overwrite": False}, "both show their candidates in `span._.kb_candidates`. Give"),
-        ({"attribute": "others"}, "both set `kb_id_`. Give"),
-    ],
-)
-def test_linkers_say_that_they_collide_and_the_attribute_goes_with_the_id(second, said):
+def test_of_two_components_with_one_attribute_the_last_one_is_shown():
     doc = make_doc(spacy.blank("en").vocab, "DISEASE")
-    write(doc, "first", "C7")
-    with pytest.warns(UserWarning, match="W411") as caught:
-        write(doc, "second", "C3", **second)
-    (message,) = [str(warning.message) for warning in caught]
-    assert "'first' and 'second'" in message and said in message
     (ent,) = doc.ents
-    attribute = second.get("attribute", "kb_candidates")
-    assert ent.kb_id_ == ("C3" if not second or "attribute" in second else "C7")
-    assert ids(ent._.get(attribute)) == [ent.kb_id_]
-    assert ids(get_candidates(ent, "first")) == ["C7"] and ids(get_candidates(ent, "second")) == ["C3"]
+    for component, concept in (("first", "C7"), ("second", "C3"), ("first", "C8")):
+        write_ents(doc, component, concept)
+        assert ids(ent._.kb_candidates) == [concept]
+    assert ids(get_candidates(ent, "first")) == ["C8"] and ids(get_candidates(ent, "second")) == ["C3"]
+    write_ents(doc, "third", "C4", attribute="third", overwrite=False)
+    assert doc.ents[0].kb_id_ == "C8" and ids(ent._.third) == ["C4"] and ids(ent._.kb_candidates) == ["C8"]
 
 
-def test_linkers_that_share_nothing_say_nothing():
+def test_what_a_reranker_made_of_former_candidates_is_void_when_its_linker_links_again():
     doc = make_doc(spacy.blank("en").vocab, "DISEASE")
-    doc.spans["sc"] = [Span(doc, 1, 2, label="WEATHER")]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        write(doc, "first", "C7")
-        write(doc, "first", "C8")
-        write_links([doc], [DocLinks([None], [found("C3")])], LinkerSettings(spans_key="sc"), "second", threshold=0.0)
-        write(doc, "third", "C4", attribute="third", overwrite=False)
-    assert doc.ents[0].kb_id_ == doc[1:2]._.kb_candidates[0]["id"] == "C8"
-    assert doc.spans["sc"][0].kb_id_ == doc.spans["sc"][0]._.kb_candidates[0]["id"] == "C3"
+    (ent,) = doc.ents
+    write_ents(doc, "linker", "C7", "C3")
+    # The linker's id gives way, even if no other one would.
+    write_ents(doc, "reranker", "C3", "C7", reranks="linker", probabilities=[0.75], overwrite=False)
+    assert doc.ents[0].kb_id_ == "C3" and ent._.kb_probability == 0.75 and ids(ent._.kb_candidates) == ["C3", "C7"]
+    assert ids(get_candidates(ent, "linker")) == ["C7", "C3"]
+    write_ents(doc, "linker", "C8")
+    assert ent._.kb_probability is None and [link["component"] for link in get_links(ent)] == ["linker"]
 
 
 def test_the_attribute_can_be_changed_on_a_loaded_linker(make_nlp):
@@ -211,7 +190,7 @@ def test_the_attribute_can_be_changed_on_a_loaded_linker(make_nlp):
 
 @pytest.mark.parametrize("name", ["", "two words", "_hidden", "set", "kb_ents", "7up"])
 def test_names_that_are_no_attributes_are_refused(name):
-    with pytest.raises(ValueError, match="E404.*attribute"):
+    with pytest.raises(ValueError, match="attribute"):
         LinkerSettings.read({"attribute": name})
 
 
@@ -222,18 +201,8 @@ def test_an_attribute_that_another_library_computes_is_left_alone_with_a_warning
         register_extensions("theirs")
     assert Span.get_extension("theirs") is theirs
     doc = make_doc(spacy.blank("en").vocab, "DISEASE")
-    write(doc, "linker", "C1", attribute="theirs")
+    write_ents(doc, "linker", "C1", attribute="theirs")
     assert ids(get_candidates(doc.ents[0], "linker")) == ["C1"] and doc.ents[0]._.theirs == 1
-
-
-def test_an_ordinary_attribute_of_the_same_name_shows_what_belongs_to_the_entity(monkeypatch):
-    monkeypatch.setitem(Underscore.span_extensions, "plain", ([], None, None, None))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        register_extensions("plain")
-    doc = make_doc(spacy.blank("en").vocab, "DISEASE")
-    write(doc, "linker", "C1", attribute="plain")
-    assert ids(doc.ents[0]._.plain) == ["C1"]
 
 
 def test_kb_ents_are_tuples_also_after_saving_the_document(make_nlp):
@@ -253,8 +222,6 @@ def test_spans_that_were_not_linked_have_their_own_empty_candidates(make_nlp):
 
 
 def test_registering_again_keeps_what_another_library_has_registered(monkeypatch):
-    from spacy.tokens.underscore import Underscore
-
     theirs = ([], None, None, None)
     monkeypatch.setitem(Underscore.span_extensions, "kb_ents", theirs)
     register_extensions()

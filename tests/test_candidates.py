@@ -1,98 +1,120 @@
-"""Candidates as plain data, and the merging of two lists of them."""
+"""The table of candidates, the merging of forms, and candidates as plain data."""
 
 import json
 
 import numpy as np
 import pytest
 import srsly
+from found_rows import list_hits
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_sapbert.candidates import CandidateMaker, merge_candidates
+from spacy_sapbert.candidates import Candidates, merge_forms
 from spacy_sapbert.index import Index
-from spacy_sapbert.retrieval.hits import Hit
+from spacy_sapbert.retrieval.name_table import NameTable
 from spacy_sapbert.retrieval.retriever import Retriever
 
-
-def candidate(id_, score, mention="m"):
-    return {
-        "id": id_,
-        "concept_id": id_,
-        "score": score,
-        "name": "n",
-        "canonical_name": "N",
-        "types": [],
-        "mention": mention,
-    }
+IDS = "ABCDEF"
 
 
-def ids(candidates):
-    return [candidate["id"] for candidate in candidates]
+def table(*mentions):
+    """Make a table of (forms, then for each form a list of (letter, score)); the row of a name is that of its form."""
+    rows = [
+        (mention, IDS.index(id_), form, score)
+        for mention, (_, *by_form) in enumerate(mentions)
+        for form, found in enumerate(by_form)
+        for id_, score in found
+    ]
+    mention, concept, form, score = np.array(rows).reshape(-1, 4).T
+    mention, concept, form = (column.astype(np.int64) for column in (mention, concept, form))
+    return Candidates.of_rows([forms for forms, *_ in mentions], mention, concept, form, score, form)
 
 
-candidate_lists = st.lists(
-    st.tuples(st.sampled_from("ABCDEF"), st.sampled_from([-0.5, 0.0, 0.3, 0.30000001, 0.9, 1.0])),
-    unique_by=lambda pair: pair[0],
-    max_size=6,
-).map(lambda pairs: sorted((candidate(*pair) for pair in pairs), key=lambda c: -c["score"]))
+def merge(long, short, k=5, forms=("long form", "same words long")):
+    """Merge the candidates of two forms, and list letters and scores."""
+    found = table((forms, long, short))
+    (rows,) = list_hits(merge_forms(found, found.concept).cut(k))
+    return [(IDS[row.concept], row.score) for row in rows]
+
+
+def ids(pairs):
+    return "".join(id_ for id_, _ in pairs)
 
 
 def test_merging_keeps_the_better_score_of_a_concept():
-    merged = merge_candidates([candidate("A", 0.9), candidate("B", 0.2)], [candidate("B", 0.8), candidate("A", 0.1)], 5)
-    assert [(c["id"], c["score"]) for c in merged] == [("A", 0.9), ("B", 0.8)]
+    assert merge([("A", 0.9), ("B", 0.2)], [("B", 0.8), ("A", 0.1)]) == [("A", 0.9), ("B", 0.8)]
 
 
 def test_merging_prefers_the_first_form_where_scores_are_equal():
-    merged = merge_candidates([candidate("A", 1.0, "long")], [candidate("A", 1.0, "short")], 5)
-    assert [c["mention"] for c in merged] == ["long"]
-    assert ids(merge_candidates([candidate("B", 0.9999999)], [candidate("A", 1.0)], 5)) == ["B", "A"]
+    found = table((("long", "short long"), [("A", 1.0)], [("A", 1.0)]))
+    assert merge_forms(found, found.concept).form.tolist() == [0]
+    assert ids(merge([("B", 0.9999999)], [("A", 1.0)])) == "BA"
 
 
 def test_a_short_form_alone_stays_behind_what_the_document_says():
-    long = [candidate("A", 0.7, "myotonic dystrophy"), candidate("B", 0.5, "myotonic dystrophy")]
-    short = [candidate("C", 1.0, "DM"), candidate("D", 0.9, "DM"), candidate("B", 0.85, "DM")]
-    merged = merge_candidates(long, short, 5)
-    assert ids(merged) == ["A", "C", "D", "B"]
-    assert [c["score"] for c in merged] == pytest.approx([0.7, 0.699, 0.599, 0.549])
-    assert [c["score"] for c in short] == [1.0, 0.9, 0.85]
+    forms, long = ("myotonic dystrophy", "DM"), [("A", 0.7), ("B", 0.5)]
+    short = [("C", 1.0), ("D", 0.9), ("B", 0.85)]
+    merged = merge(long, short, forms=forms)
+    assert ids(merged) == "ACDB"
+    assert [score for _, score in merged] == pytest.approx([0.7, 0.699, 0.599, 0.549])
     # Scores that are lower anyway stay, and without the other form there is nothing to stay behind.
-    assert merge_candidates(long, [candidate("C", 0.6, "DM")], 5)[1]["score"] == 0.6
-    assert merge_candidates([], short, 5) == short and merge_candidates(long, [], 5) == long
+    assert merge(long, [("C", 0.6)], forms=forms)[1] == ("C", 0.6)
+    assert merge([], short, forms=forms) == short and merge(long, [], forms=forms) == long
 
 
 def test_a_mention_with_other_words_than_the_short_form_may_win():
-    long = [candidate("A", 0.76, "diminished galactosylceramidase activity")]
-    assert ids(merge_candidates(long, [candidate("B", 1.0, "diminished GALC activity")], 5)) == ["B", "A"]
+    forms = "diminished galactosylceramidase activity", "diminished GALC activity"
+    assert ids(merge([("A", 0.76)], [("B", 1.0)], forms=forms)) == "BA"
 
 
-def test_merging_cuts_at_k_but_not_between_equal_scores():
-    assert ids(merge_candidates([candidate("A", 0.9), candidate("B", 0.8)], [candidate("C", 0.85)], 2)) == ["A", "C"]
-    assert ids(merge_candidates([candidate("A", 0.9), candidate("B", 0.8)], [candidate("C", 0.8)], 2)) == [*"ABC"]
+def test_the_table_is_cut_at_k_but_not_between_equal_scores():
+    assert ids(merge([("A", 0.9), ("B", 0.8)], [("C", 0.85)], 2)) == "AC"
+    assert ids(merge([("A", 0.9), ("B", 0.8)], [("C", 0.8)], 2)) == "ABC"
+    assert ids(merge([(id_, 0.7) for id_ in "ABCDE"], [], 1)) == "ABCDE"
+    assert merge([], [], 3) == []
 
 
-def test_merging_nothing_gives_nothing():
-    assert merge_candidates([], [], 3) == []
+candidate_lists = st.lists(
+    st.tuples(st.sampled_from(IDS), st.sampled_from([-0.5, 0.0, 0.3, 0.30000001, 0.9, 1.0])),
+    unique_by=lambda pair: pair[0],
+    max_size=6,
+).map(lambda pairs: sorted(pairs, key=lambda pair: -pair[1]))
 
 
 @given(candidate_lists, candidate_lists, st.integers(1, 7))
 def test_merging_gives_the_best_concepts_once_each_in_order(first, second, k):
-    merged = merge_candidates(first, second, k)
-    every = {c["id"] for c in (*first, *second)}
-    scores = [round(c["score"], 6) for c in merged]
-    assert len(set(ids(merged))) == len(merged) >= min(k, len(every))
+    merged = merge(first, second, k)
+    every = {id_ for id_, _ in (*first, *second)}
+    scores = [round(score, 6) for _, score in merged]
+    assert len({*ids(merged)}) == len(merged) >= min(k, len(every))
     assert scores == sorted(scores, reverse=True)
-    for c in merged:
-        assert round(c["score"], 6) == max(round(o["score"], 6) for o in (*first, *second) if o["id"] == c["id"])
-    left_out = [o for o in (*first, *second) if o["id"] not in ids(merged)]
-    assert all(round(o["score"], 6) < scores[-1] for o in left_out)
+    for id_, score in merged:
+        assert round(score, 6) == max(round(other, 6) for known, other in (*first, *second) if known == id_)
+    left_out = [score for id_, score in (*first, *second) if id_ not in ids(merged)]
+    assert all(round(score, 6) < scores[-1] for score in left_out)
 
 
-def test_hits_become_plain_data(terminology):
-    rows = {terminology.concepts["id"][row]: row for row in range(len(terminology))}
+@given(st.lists(st.tuples(candidate_lists, candidate_lists), max_size=5), st.integers(1, 4), st.randoms())
+def test_mentions_of_a_batch_do_not_depend_on_one_another(lists, k, rng):
+    forms = ("long form", "SF")
+    found = table(*((forms, *of_mention) for of_mention in lists))
+    numbers = [rng.randrange(len(lists)) for _ in range(7)] if lists else []
+    merged = merge_forms(found, found.concept).cut(k).take_mentions(np.array(numbers, dtype=np.int64))
+    alone = [merge(*lists[number], k, forms) for number in numbers]
+    assert [[(IDS[row.concept], row.score) for row in rows] for rows in list_hits(merged)] == alone
+    assert list_hits(Candidates.join([merged, merged])) == 2 * list_hits(merged)
+    reranked = merged.take(np.lexsort((merged.score, merged.mention)))
+    assert [sorted(rows) for rows in list_hits(reranked)] == [sorted(rows) for rows in list_hits(merged)]
+
+
+def test_rows_become_plain_data(terminology):
     names = {name: row for row, name in enumerate(terminology.names["name"].to_list())}
-    retriever = Retriever(terminology, Index(), *np.empty((3, 0), dtype=np.int64))
-    maker = CandidateMaker(retriever, None)
-    made = maker.make("b", Hit(rows["C0027051"], names["heart attack"], 0.5))
+    empty = NameTable.build(terminology.names["name"])
+    retriever = Retriever(terminology, Index(), *np.empty((3, 0), dtype=np.int64), empty)
+    rows = np.full(2, terminology.row("C0027051"))
+    found = Candidates.of_rows([("a", "b"), ("c",)], np.arange(2), rows, np.array([names["heart attack"], -1]),
+                               np.array([0.5, 1.0000001]), np.array([1, 0]))  # fmt: skip
+    ((made,), (again,)) = retriever.describe(found)
     assert made == {
         "id": "C0027051",
         "concept_id": "C0027051",
@@ -103,8 +125,8 @@ def test_hits_become_plain_data(terminology):
         "mention": "b",
     }
     made["types"].append("changed")
-    again = maker.make("c", Hit(rows["C0027051"], -1, 1.0000001))
     assert (again["name"], again["score"], again["types"]) == ("Myocardial Infarction", 1.0, ["T047"])
+    assert retriever.describe(found)[0][0]["types"] == ["T047"]
 
 
 def test_candidates_are_plain_data_for_every_serialiser(make_nlp):
@@ -114,9 +136,3 @@ def test_candidates_are_plain_data_for_every_serialiser(make_nlp):
     for found in candidates:
         assert type(found["score"]) is float and not isinstance(found["score"], np.generic)
         assert set(found) == {"id", "concept_id", "score", "name", "canonical_name", "types", "mention"}
-
-
-@pytest.mark.parametrize("k", [1, 3])
-def test_a_long_tie_at_the_end_is_never_cut(make_nlp, k):
-    tied = [candidate(id_, 0.7) for id_ in "ABCDE"]
-    assert ids(merge_candidates([], tied, k)) == [*"ABCDE"]

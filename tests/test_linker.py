@@ -1,5 +1,6 @@
 """The component on documents."""
 
+import pickle
 import warnings
 
 import pytest
@@ -10,8 +11,9 @@ from spacy.tokens import Doc, Span, SpanGroup
 from spacy.tokens.underscore import Underscore
 from spacy.training import Example
 
+from spacy_sapbert.candidates import Mentions
 from spacy_sapbert.encoder.shim import EncoderShim
-from spacy_sapbert.linker import DocLinks
+from spacy_sapbert.retrieval.retriever import Retriever
 
 DMD = "Duchenne muscular dystrophy (DMD) is severe . In DMD the heart may fail ."
 TEXTS = [
@@ -289,6 +291,40 @@ def test_each_distinct_string_is_encoded_once_and_later_not_at_all(make_nlp, enc
     assert encoded == [3, 1]
 
 
+class Asking:
+    """Asks the linker for more candidates than it shows, as a reranker does."""
+
+    linker, n_candidates = "sapbert_linker", 4
+
+    def __init__(self, nlp, name):
+        self.nlp, self.asked = nlp, []
+
+    def __call__(self, doc):
+        now = dict(self.nlp.components)[self.linker].fixed()
+        self.asked.append(now.describe(now.look_up(now.list_mentions([doc]), self.n_candidates)))
+        return doc
+
+
+def test_a_component_behind_the_linker_causes_no_second_search_whatever_came_before(make_nlp, monkeypatch):
+    nlp = make_nlp(k=1)
+    expected = [links(doc) for doc in nlp.pipe(TEXTS)]
+    nlp.get_pipe("sapbert_linker").set_retriever(nlp.get_pipe("sapbert_linker").retriever)
+    Language.factory("test_asking", func=Asking)
+    asking, depths = nlp.add_pipe("test_asking", last=True), []
+    search = Retriever.search
+    monkeypatch.setattr(Retriever, "search", lambda self, *args: depths.append(args[2]) or search(self, *args))
+    for _ in range(2):
+        assert_same([link for text in TEXTS for link in links(nlp(text))], [link for row in expected for link in row])
+    assert {*depths} == {4} and len(depths) == sum(map(bool, expected))
+    (candidates,) = asking.asked[4][:1]
+    assert len(candidates) == 4 and candidates[0]["mention"] == "Xyzzy"
+    # A copy in another process does not know the pipeline, but searches as deep.
+    twin = pickle.loads(pickle.dumps(nlp.get_pipe("sapbert_linker")))
+    assert twin.find(["cold"]) and depths[-1] == 4
+    with nlp.select_pipes(disable="test_asking"):
+        assert nlp("hypertension in trouble") and depths[-1] == 1
+
+
 def test_results_do_not_depend_on_the_cache(make_nlp, encoded):
     cached, uncached = make_nlp(), make_nlp(cache_size=0)
     for _ in range(2):
@@ -344,11 +380,11 @@ def test_predict_leaves_the_documents_alone(make_nlp):
     assert [doc.to_bytes() for doc in docs] == before
 
 
-def test_predict_gives_one_entry_per_entity_and_none_for_labels_not_to_link(make_nlp):
+def test_predict_lists_the_mentions_whose_labels_are_to_be_linked(make_nlp):
     linker = make_nlp(skip_labels=["B"]).get_pipe("sapbert_linker")
     doc = make_doc(linker, ["cold", "cold"], [(0, 1, "A"), (1, 2, "B")])
-    (found,) = linker.predict([doc])
-    assert len(found.ents) == 2 and found.ents[1] is None and found.spans == []
+    mentions, candidates = linker.predict([doc])
+    assert mentions.spans == [doc.ents[0]] and mentions.forms == [("cold",)] and len(candidates) == len(mentions) == 1
 
 
 def test_set_annotations_writes_what_it_is_given_without_calling_the_model(make_nlp, encoded, monkeypatch):
@@ -358,17 +394,11 @@ def test_set_annotations_writes_what_it_is_given_without_calling_the_model(make_
     doc = make_doc(linker, ["a", "b", "c"], [(0, 1, "X"), (1, 2, "X"), (2, 3, "X")])
     doc.spans["sc"] = [doc[0:2]]
     candidate = {"id": "Q1", "score": 0.5, "name": "n", "canonical_name": "N", "types": [], "mention": "a"}
-    linker.set_annotations([doc], [DocLinks(ents=[[candidate], [], None], spans=[[{**candidate, "id": "Q2"}]])])
+    mentions = Mentions(document=[0, 0, 0], is_ent=[True, True, False], place=[0, 1, 0])
+    linker.set_annotations([doc], (mentions, [[candidate], [], [{**candidate, "id": "Q2"}]]))
     assert encoded == []
     assert best_ids(doc) == ["Q1", "", ""] and doc.ents[0]._.kb_candidates == [candidate]
     assert doc.spans["sc"][0].kb_id_ == "Q2"
-
-
-def test_set_annotations_refuses_links_of_other_documents(make_nlp):
-    linker = make_nlp().get_pipe("sapbert_linker")
-    doc = make_doc(linker, ["cold"], [(0, 1, "X")])
-    with pytest.raises(ValueError):
-        linker.set_annotations([doc], [DocLinks(ents=[], spans=[])])
 
 
 def test_the_component_does_not_train_and_a_pipeline_around_it_does(make_nlp):

@@ -9,7 +9,7 @@ import pytest
 import spacy
 
 from spacy_sapbert import read_obo
-from spacy_sapbert.retrieval.words import OWN_CASE_LENGTH, own_case_forms, read_hashes
+from spacy_sapbert.retrieval.name_table import OWN_CASE_LENGTH, own_case_forms, read_hashes
 from spacy_sapbert.text import normalize_name, to_american, to_singular
 
 GREEK = {"alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ"}
@@ -73,7 +73,7 @@ def is_accepted(form, name):
 def list_ids(retriever, text):
     (entry,) = retriever.table.find_whole([text])
     concepts = retriever.terminology.name_concept[retriever.table.rows_of(entry)].tolist()
-    return {retriever.concept_columns[0][concept] for concept in concepts}
+    return {retriever.get_id(concept) for concept in concepts}
 
 
 @pytest.fixture(scope="module")

@@ -70,7 +70,7 @@ import sys, spacy, spacy_transformers
 others = set(sys.modules)
 nlp = spacy.blank("en")
 nlp.add_pipe("schwartz_hearst")
-print("spacy_sapbert.factory" in sys.modules, *[name for name in {HEAVY} if name in sys.modules and name not in others])
+print("spacy_sapbert.linker" in sys.modules, *[name for name in {HEAVY} if name in sys.modules and name not in others])
 nlp.add_pipe("sapbert_linker")
 print(*nlp.pipe_names)
 """
@@ -117,8 +117,7 @@ def test_default_settings_are_all_in_the_config_of_a_pipeline():
 def test_the_class_and_the_factory_have_the_same_defaults():
     import inspect
 
-    from spacy_sapbert.factory import make_linker
-    from spacy_sapbert.linker import SapbertLinker
+    from spacy_sapbert.linker import SapbertLinker, make_linker
 
     defaults = Language.get_factory_meta("sapbert_linker").default_config
     for function in (SapbertLinker.__init__, make_linker):

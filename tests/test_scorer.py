@@ -6,6 +6,7 @@ from spacy.scorer import Scorer
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
+from spacy_sapbert.annotations import register_extensions
 from spacy_sapbert.scorer import linker_score, make_linker_scorer
 
 VOCAB = spacy.blank("en").vocab
@@ -14,13 +15,8 @@ KEYS = {*MICRO, "nel_acc_at_1", "nel_acc_at_5", "nel_coverage"}
 
 
 @pytest.fixture(autouse=True)
-def kb_candidates():
-    known = Span.has_extension("kb_candidates")
-    if not known:
-        Span.set_extension("kb_candidates", default=None)
-    yield
-    if not known and Span.has_extension("kb_candidates"):
-        Span.remove_extension("kb_candidates")
+def _extensions():
+    register_extensions()
 
 
 def make_doc(links, label="DISEASE"):

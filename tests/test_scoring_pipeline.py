@@ -7,7 +7,7 @@ from spacy.cli.evaluate import evaluate
 from spacy.tokens import Doc, DocBin, Span
 from spacy.training import Example
 
-from spacy_sapbert.factory import SCORES
+from spacy_sapbert.linker import SCORES
 from spacy_sapbert.terminology import TerminologyBuilder
 
 KEYS = {"nel_micro_p", "nel_micro_r", "nel_micro_f", "nel_acc_at_1", "nel_acc_at_5", "nel_coverage"}

@@ -15,12 +15,11 @@ import spacy
 from spacy.tokens import Doc, DocBin, Span, SpanGroup
 from spacy.util import filter_spans
 
-from ..annotations import read_attribute
+from ..annotations import ATTRIBUTE, read_attribute
 from ..candidates import Candidate
 from ..context import ATTRIBUTES, Attributes, MentionContext, has_context, list_attributes, read_context, write_context
 from ..errors import Errors
 from ..files import write_whole
-from ..linker_settings import ATTRIBUTE
 from ..settings import OnMalformed
 
 # The document's id in `Doc.user_data`, and the span group of mentions that overlap an entity.

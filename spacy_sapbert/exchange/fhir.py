@@ -11,11 +11,10 @@ from typing import Any, NamedTuple
 
 from spacy.tokens import Doc, Span
 
-from ..annotations import NIL
+from ..annotations import ATTRIBUTE, NIL
 from ..context import ATTRIBUTES, Attributes, MentionContext
 from ..errors import Errors
 from ..files import write_whole
-from ..linker_settings import ATTRIBUTE
 from ..terminology.codes import Key, equal_prefix, make_key
 from ..terminology.table import SOURCE_SEPARATOR, Terminology
 from .documents import UNKNOWN, ExchangeReport, find_candidate, read_mentions

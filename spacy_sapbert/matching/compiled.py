@@ -11,8 +11,7 @@ from spacy.tokens import Doc
 from ..abbreviations.component import abbreviations_by_start, get_bounds
 from ..retrieval.cache import LRUCache
 from ..retrieval.filters import ConceptFilter, FilterTable
-from ..retrieval.name_table import Matches, NameTable
-from ..retrieval.words import INVISIBLE, own_case_forms, read_words
+from ..retrieval.name_table import INVISIBLE, Matches, NameTable, own_case_forms, read_words
 from . import MatcherSettings
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from spacy.pipeline import Pipe
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
-from ..errors import Errors, Warnings
+from ..errors import Errors
 from ..settings import SettingsAttributes, with_settings
 from . import MatcherSettings
 
@@ -107,13 +107,12 @@ class TerminologyMatcher(SettingsAttributes[MatcherSettings], Pipe):
         return {} if self.scorer is None else self.scorer(examples, **kwargs)
 
     def _compile(self) -> CompiledMatcher:
-        from ..concept_pipe import ConceptPipe
-        from ..queries import make_filter
+        from ..linker import SapbertLinker
         from .compiled import CompiledMatcher
 
         names = self._nlp.component_names
         linker = dict(self._nlp.components).get(self._settings.linker)
-        if not isinstance(linker, ConceptPipe):
+        if not isinstance(linker, SapbertLinker):
             reason = f"the pipeline has no linker '{self._settings.linker}'"
             raise ValueError(Errors.E460.format(name=self.name, reason=reason, found=", ".join(names)))
         retriever = linker.retriever
@@ -121,8 +120,13 @@ class TerminologyMatcher(SettingsAttributes[MatcherSettings], Pipe):
         known, compiled = self._compiled
         if compiled is None or known != used:
             if self.name in names and names.index(self._settings.linker) < names.index(self.name):
-                warnings.warn(Warnings.W460.format(name=self.name, linker=self._settings.linker), stacklevel=2)
-            allowed = make_filter(linker.settings)
+                warnings.warn(
+                    f"The matcher '{self.name}' stands behind the linker '{self._settings.linker}', which "
+                    "therefore does not link what it finds. Put it before the linker: "
+                    f'`nlp.add_pipe("terminology_matcher", before="{self._settings.linker}")`.',
+                    stacklevel=2,
+                )
+            allowed = linker.settings.make_filter()
             try:
                 compiled = CompiledMatcher(retriever.table, retriever.terminology, self._settings, allowed)
             except ValueError as error:

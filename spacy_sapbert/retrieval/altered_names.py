@@ -19,33 +19,18 @@ SHORTEST_MISSPELT = 4
 
 
 def shorten(name: str, rng: random.Random) -> str:
-    """Drop the first or the last word.
-
-    name (str): The name.
-    rng (Random): Chooses the word.
-    RETURNS (str): The shorter name, or the name itself if it has one word.
-    """
+    """Drop the first or the last word."""
     words = name.split()
     return name if len(words) < 2 else " ".join(rng.choice((words[1:], words[:-1])))
 
 
 def take_first_word(name: str, rng: random.Random) -> str:
-    """Drop all words but the first.
-
-    name (str): The name.
-    rng (Random): Not used: there is one first word.
-    RETURNS (str): The word.
-    """
+    """Drop all words but the first."""
     return name.split()[0] if name.split() else name
 
 
 def misspell(name: str, rng: random.Random) -> str:
-    """Swap two adjacent letters, drop a letter or double one, anywhere but at the start.
-
-    name (str): The name.
-    rng (Random): Chooses the error and its place.
-    RETURNS (str): The name with one error, or the name itself if it is too short.
-    """
+    """Swap two adjacent letters, drop a letter or double one, anywhere but at the start."""
     if len(name) < SHORTEST_MISSPELT:
         return name
     at = rng.randrange(1, len(name) - 1)
@@ -63,14 +48,7 @@ ALTERATIONS: dict[str, Callable[[str, random.Random], str]] = {
 def alter_names(
     names: pl.Series, n: int = SAMPLE, *, kinds: Iterable[str] = tuple(ALTERATIONS), seed: int = 0
 ) -> list[str]:
-    """Alter names drawn at random. Results that are names themselves are left out, because every index finds them.
-
-    names (pl.Series): The names.
-    n (int): Altered names wanted; there are fewer if the names do not give as many.
-    kinds (Iterable[str]): Keys of `ALTERATIONS`, which take turns.
-    seed (int): Seed of the draw and of the alterations.
-    RETURNS (list[str]): Distinct altered names.
-    """
+    """Alter names drawn at random. Results that are names themselves are left out, because every index finds them."""
     import polars as pl
 
     rng = random.Random(seed)
@@ -87,13 +65,7 @@ def alter_names(
 
 
 def encode_altered_names(names: pl.Series, encoder: EncoderShim, *, batch_size: int = 256) -> np.ndarray:
-    """Encode a sample of altered names, as queries to tune an index with.
-
-    names (pl.Series): The names of the index.
-    encoder (EncoderShim): The encoder of the index.
-    batch_size (int): Names in one forward pass.
-    RETURNS (ndarray): Shape (n, width), float32; n is 0 if the names give no altered ones.
-    """
+    """Encode a sample of altered names, as queries to tune an index with."""
     vectors = encoder.encode(alter_names(names), batch_size=batch_size)
     # A static encoder gives strings of unknown tokens vectors of zeros, which have no nearest names.
     return vectors[vectors.any(axis=1)]

@@ -24,29 +24,18 @@ class LRUCache(Generic[Value]):
         self._lock = free_in_children(Lock())
 
     def __len__(self) -> int:
-        """Return the number of values held.
-
-        RETURNS (int): At most `size`.
-        """
+        """Return the number of values held."""
         return len(self._values)
 
     def get(self, key: Hashable) -> Value | None:
-        """Return a value and mark it as used.
-
-        key (Hashable): Its key.
-        RETURNS (Value | None): The value, or None.
-        """
+        """Return a value and mark it as used."""
         with self._lock:
             if key in self._values:
                 self._values.move_to_end(key)
             return self._values.get(key)
 
     def put(self, key: Hashable, value: Value) -> None:
-        """Store a value. If the cache is full, drop the least recently used value.
-
-        key (Hashable): Its key.
-        value (Value): The value.
-        """
+        """Store a value. If the cache is full, drop the least recently used value."""
         with self._lock:
             self._values[key] = value
             self._values.move_to_end(key)

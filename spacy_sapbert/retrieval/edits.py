@@ -17,9 +17,8 @@ from ..index import is_as_configured
 from ..progress import say
 from ..terminology.edits import Edit, add_terminology
 from .altered_names import encode_altered_names
-from .keys import find_keys
 from .retriever import Retriever
-from .token_rows import encode_groups, group_by_tokens, make_row_table, warn_of_unsayable
+from .token_rows import encode_groups, find_keys, group_by_tokens, make_row_table, warn_of_unsayable
 
 if TYPE_CHECKING:
     from ..encoder.shim import EncoderShim
@@ -28,14 +27,7 @@ if TYPE_CHECKING:
 
 
 def with_names(retriever: Retriever, encoder: EncoderShim, added: Terminology, *, batch_size: int = 256) -> Retriever:
-    """Make a retriever with more names.
-
-    retriever (Retriever): The present one, which stays as it is.
-    encoder (EncoderShim): The encoder that it was built with.
-    added (Terminology): Names and concepts to add.
-    batch_size (int): Names in one forward pass.
-    RETURNS (Retriever): The new one.
-    """
+    """Make a retriever with more names."""
     edit = add_terminology(retriever.terminology, added)
     row_of_name = _carry_over(retriever, edit)
     is_new = np.ones(edit.terminology.n_names, dtype=bool)
@@ -58,27 +50,14 @@ def with_names(retriever: Retriever, encoder: EncoderShim, added: Terminology, *
 
 
 def with_removed(retriever: Retriever, edit: Edit) -> Retriever:
-    """Make a retriever for a terminology from which concepts or names were removed.
-
-    retriever (Retriever): The present one, which stays as it is.
-    edit (Edit): What `remove_concepts` or `remove_names` made of its terminology.
-    RETURNS (Retriever): The new one.
-    RAISES (ValueError): If no concept with an index row would be left.
-    """
+    """Make a retriever for a terminology from which concepts or names were removed."""
     return _make_retriever(retriever, edit, retriever.index, retriever.keys, _carry_over(retriever, edit))
 
 
 def with_configured_index(
     retriever: Retriever, configured: Index, encoder: EncoderShim, *, batch_size: int = 256
 ) -> Retriever:
-    """Make a retriever with the index that a config asks for, built from the vectors of the present one.
-
-    retriever (Retriever): A loaded retriever.
-    configured (Index): An index with the settings of the config.
-    encoder (EncoderShim): The encoder. If it is loaded, recall is measured on altered names as well.
-    batch_size (int): Names in one forward pass.
-    RETURNS (Retriever): The new one; the present one if its index is as configured.
-    """
+    """Make a retriever with the index that a config asks for, built from the vectors of the present one."""
     present = retriever.index
     if is_as_configured(present, configured):
         return retriever

@@ -1,10 +1,10 @@
-"""Filters: the concepts and names that mentions may be linked to."""
+"""Filters: the concepts and names that mentions may be linked to, and what a search among them costs."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -21,31 +21,40 @@ if TYPE_CHECKING:
 SOURCE_SEPARATOR = "|"
 # Values listed in a message.
 EXAMPLES = 10
+# Values of a column that are read at once.
+CHUNK = 1 << 16
+# Finding one id takes as long as comparing so many with it.
+SEARCH_COST = 200
 # The values that a filter's fields contain.
 FIELDS = {"types": "types", "label_types": "types", "sources": "sources", "languages": "languages"}
+# What a search with a filter costs: the number of rows that could be compared exactly in the same time (measured on
+# 72,000 names) for any search of the index, for a row fetched from it, and for one `effort`, as a share of all rows.
+FREE_ROWS = 4000
+ROWS_PER_FETCHED = 25
+SHARE_PER_EFFORT = 0.0015
+# Less effort misses rows where a filter allows only names far from a mention: a tuned index searches few leaves.
+MOST_EFFORT = 64
+# Fetching more rows than this for every query takes memory, and an approximate index does not have them all.
+MOST_FETCHED = 10_000
 
 
 @dataclass(frozen=True)
 class ConceptFilter:
-    """Conditions on names and concepts. All must hold; None is no condition.
+    """Conditions on names and concepts. All must hold; None is no condition."""
 
-    types (Collection[str] | None): Semantic types, of which the concept needs one.
-    sources (Collection[str] | None): Sources, of which the name needs one.
-    languages (Collection[str] | None): Languages, of which the name needs one.
-    ids (Collection[str] | None): Ids of concepts.
-    label_types (Collection[str] | None): Semantic types, of which the concept needs one as well: those that belong
-        to a mention's label.
-    coded_in (str | None): The source in which the concept needs a code. Of concepts that share their first code there,
-        only the nearest is found.
-    below (Collection[str] | None): Ids of concepts: the concept is one of them, or has one among its ancestors.
-    """
-
+    # Semantic types, of which the concept needs one.
     types: Collection[str] | None = None
+    # Sources and languages, of which the name needs one each.
     sources: Collection[str] | None = None
     languages: Collection[str] | None = None
+    # Ids of concepts.
     ids: Collection[str] | None = None
+    # Semantic types, of which the concept needs one as well: those that belong to a mention's label.
     label_types: Collection[str] | None = None
+    # The source in which the concept needs a code. Of concepts that share their first code there, only the nearest is
+    # found.
     coded_in: str | None = None
+    # Ids of concepts: the concept is one of them, or has one among its ancestors.
     below: Collection[str] | None = None
 
     def __post_init__(self) -> None:
@@ -60,6 +69,18 @@ class ConceptFilter:
             # Any collection may be given, but only frozen sets can be hashed, and compared whatever their order.
             object.__setattr__(self, field.name, frozenset(value))
 
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        # Computed once, because every mention is looked up with its filter.
+        return hash(tuple(getattr(self, field.name) for field in fields(self)))
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Strings have another hash in another process.
+        return {key: value for key, value in self.__dict__.items() if key != "_hash"}
+
     @cached_property
     def is_open(self) -> bool:
         """Whether everything is allowed."""
@@ -67,18 +88,13 @@ class ConceptFilter:
 
 
 class Allowed(NamedTuple):
-    """A filter, applied to a terminology and its index.
-
-    filter (ConceptFilter): The filter.
-    names (ndarray): For each name whether it is allowed; bool.
-    rows (ndarray): For each index row whether any of its names is allowed; bool.
-    n_rows (int): Rows that are allowed.
-    n_concepts (int): Concepts that can be found.
-    """
+    """A filter, applied to a terminology and its index."""
 
     filter: ConceptFilter
+    # For each name whether it is allowed, and for each index row whether any of its names is; bool.
     names: np.ndarray
     rows: np.ndarray
+    # Rows that are allowed, and concepts that can be found.
     n_rows: int
     n_concepts: int
 
@@ -86,21 +102,19 @@ class Allowed(NamedTuple):
 class FilterTable:
     """A terminology's types, sources and languages, encoded as small numbers when a filter first asks for them.
 
-    Filters run in numpy and pyarrow on single columns. Operations of polars on whole tables may wait forever in a
-    forked process, which lacks the threads of polars.
+    Columns are read in chunks, as Python's strings: whatever polars computes on columns may run on its threads, which a
+    forked process lacks, so that it would wait forever.
 
     terminology (Terminology): Concepts and names.
     """
 
     def __init__(self, terminology: Terminology) -> None:
         self._terminology = terminology
+        # Each label of `label_types` has a filter with the same output source.
+        self._match_codes = lru_cache(4)(lambda source: _match_codes(terminology.concepts["codes"], source))
 
     def check(self, allowed: ConceptFilter) -> None:
-        """Refuse types, sources and languages that the terminology lacks, because they are probably misspelled.
-
-        allowed (ConceptFilter): The filter.
-        RAISES (ValueError): With the unknown values and examples of known ones.
-        """
+        """Refuse types, sources and languages that the terminology lacks, because they are probably misspelled."""
         for key, what in FIELDS.items():
             wanted = getattr(allowed, key)
             if wanted is not None:
@@ -109,43 +123,26 @@ class FilterTable:
                 _check_known(key, what, wanted - known, known)
 
     def apply(self, allowed: ConceptFilter, offsets: np.ndarray, name_rows: np.ndarray) -> Allowed:
-        """Find the names and the index rows that a filter allows.
-
-        allowed (ConceptFilter): The filter.
-        offsets (ndarray): Where each index row's names start in `name_rows`. Rows of removed names have none.
-        name_rows (ndarray): Rows of the terminology's names, grouped by index row.
-        RETURNS (Allowed): The allowed names and rows.
-        RAISES (ValueError): If the filter has a value that the terminology lacks.
-        """
+        """Find the names and the index rows that a filter allows."""
         names = self.match(allowed)
         # Names that cannot be encoded are in no row of the index.
         is_found = names[name_rows]
-        found_before = np.concatenate([[0], np.cumsum(is_found)])
-        rows = found_before[offsets[1:]] > found_before[offsets[:-1]]
+        rows = _any_in_list(is_found, offsets)
         concepts = np.zeros(len(self._terminology), dtype=bool)
         concepts[self._terminology.name_concept[name_rows[is_found]]] = True
         return Allowed(allowed, names, rows, int(rows.sum()), int(concepts.sum()))
 
     def find_types(self, wanted: Collection[str]) -> frozenset[str]:
-        """Find the types that are meant.
-
-        wanted (Collection[str]): Semantic types, by identifier ("T047") or name ("Disease or Syndrome").
-        RETURNS (frozenset[str]): As the terminology has them.
-        """
+        """Find the types that are meant by identifiers ("T047") or names ("Disease or Syndrome")."""
         return find_types(wanted, self._types.known)
 
     def match(self, allowed: ConceptFilter) -> np.ndarray:
-        """Find the names that a filter allows.
-
-        allowed (ConceptFilter): The filter.
-        RETURNS (ndarray): For each name of the terminology whether it is allowed; bool.
-        RAISES (ValueError): If the filter has a value that the terminology lacks.
-        """
+        """Tell for each name whether a filter, which may hold nothing that the terminology lacks, allows it."""
         self.check(allowed)
         concepts = np.ones(len(self._terminology), dtype=bool)
         for wanted in (allowed.types, allowed.label_types):
             if wanted is not None:
-                concepts &= _any_in_list(self._types.match(self.find_types(wanted)), self._type_offsets)
+                concepts &= self._types.match(self.find_types(wanted))
         if allowed.ids is not None:
             concepts &= self._match_ids(allowed.ids, "ids")
         if allowed.below is not None:
@@ -161,28 +158,22 @@ class FilterTable:
 
     @cached_property
     def _types(self) -> _Column:
-        return _Column(_to_arrow(self._terminology.concepts["types"]).flatten())
-
-    @cached_property
-    def _type_offsets(self) -> np.ndarray:
-        return _list_offsets(_to_arrow(self._terminology.concepts["types"]))
+        return _Column(self._terminology.concepts["types"])
 
     @cached_property
     def _sources(self) -> _Column:
-        return _Column(_to_arrow(self._terminology.names["source"]), SOURCE_SEPARATOR)
+        return _Column(self._terminology.names["source"], SOURCE_SEPARATOR)
 
     @cached_property
     def _languages(self) -> _Column:
-        return _Column(_to_arrow(self._terminology.names["language"]))
+        return _Column(self._terminology.names["language"])
 
     @cached_property
     def _parents(self) -> tuple[np.ndarray, np.ndarray]:
         """The rows of all parents, -1 for those that the terminology lacks, and where each concept's start."""
-        import pyarrow.compute as pc
-
-        lists = _to_arrow(self._terminology.concepts["parents"])
-        found = pc.index_in(lists.flatten(), value_set=_to_arrow(self._terminology.concepts["id"]))
-        return pc.fill_null(found, -1).to_numpy(zero_copy_only=False), _list_offsets(lists)
+        column = _Column(self._terminology.concepts["parents"])
+        rows = self._find_rows([values[0] for values in column.values])
+        return rows[column.codes], column.offsets
 
     def _match_below(self, wanted: Collection[str]) -> np.ndarray:
         matched = self._match_ids(wanted, "below")
@@ -196,67 +187,76 @@ class FilterTable:
         return matched
 
     def _match_ids(self, wanted: Collection[str], key: str) -> np.ndarray:
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        from ..terminology.readers.lines import invalid_utf8
-
-        ids = self._terminology.concepts["id"]
-        # Arrow cannot hold half of a character, and no id has one.
-        valid = sorted(id_ for id_ in wanted if invalid_utf8(id_) is None)
-        found = pc.is_in(_to_arrow(ids), value_set=pa.array(valid, pa.large_string()))
-        matched: np.ndarray = found.to_numpy(zero_copy_only=False)
-        if matched.sum() < len(wanted):
+        ids, listed = self._terminology.concepts["id"], list(wanted)
+        rows = self._find_rows(listed)
+        if (rows < 0).any():
             known = [ids[row] for row in range(min(EXAMPLES, len(ids)))]
-            _check_known(key, "ids", {id_ for id_ in wanted if id_ not in self._terminology}, known, total=len(ids))
+            _check_known(key, "ids", {listed[place] for place in np.flatnonzero(rows < 0)}, known, total=len(ids))
+        matched = np.zeros(len(ids), dtype=bool)
+        matched[rows] = True
         return matched
 
-    def _match_codes(self, source: str) -> np.ndarray:
-        import pyarrow.compute as pc
-
-        lists = _to_arrow(self._terminology.concepts["codes"])
-        codes = lists.flatten()
-        prefix = f"{source}:"
-        # A source ends at the first colon, so none holds one; and a code of no characters could not be an id.
-        has_code = pc.and_(pc.starts_with(codes, prefix), pc.greater(pc.binary_length(codes), len(prefix.encode())))
-        matched = has_code.to_numpy(zero_copy_only=False)
-        if ":" in source or not matched.any():
-            known = set(pc.replace_substring_regex(codes, "(?s):.*", "").unique().to_pylist())
-            raise ValueError(Errors.E431.format(source=source, n=len(known), examples=_list_some(known)))
-        return _any_in_list(matched, _list_offsets(lists))
+    def _find_rows(self, wanted: Collection[str]) -> np.ndarray:
+        """Find the rows of concepts by their ids; -1 for those that the terminology lacks."""
+        if SEARCH_COST * len(wanted) < len(self._terminology):
+            found = [self._terminology.find_row(id_) for id_ in wanted]
+            return np.array([-1 if row is None else row for row in found], dtype=np.int64)
+        place = {id_: number for number, id_ in enumerate(wanted)}
+        rows = np.full(len(place), -1, dtype=np.int64)
+        first = 0
+        for chunk in _read_chunks(self._terminology.concepts["id"]):
+            for row, id_ in enumerate(chunk, first):
+                if id_ in place:
+                    rows[place[id_]] = row
+            first += len(chunk)
+        return rows
 
 
 class _Column:
-    """Texts of which few are distinct.
+    """Texts, or lists of texts, of which few are distinct; a text may hold several values, joined by a separator."""
 
-    texts (pyarrow.Array): The texts.
-    separator (str | None): What joins the values that one text holds.
-    """
-
-    def __init__(self, texts: Any, separator: str | None = None) -> None:
-        encoded = texts.dictionary_encode()
-        distinct = encoded.dictionary.to_pylist()
-        self._values = [text.split(separator) if separator else [text] for text in distinct]
-        self._codes = encoded.indices.to_numpy().astype(np.min_scalar_type(len(distinct)))
-        self.known = frozenset(value for values in self._values for value in values)
+    def __init__(self, texts: pl.Series, separator: str | None = None) -> None:
+        numbers: dict[str, int] = {}
+        codes, lengths = [np.zeros(0, dtype=np.int64)], [np.zeros(1, dtype=np.int64)]
+        for chunk in _read_chunks(texts):
+            if chunk and isinstance(chunk[0], list):
+                lengths.append(np.fromiter(map(len, chunk), dtype=np.int64, count=len(chunk)))
+                chunk = [text for of_row in chunk for text in of_row]
+            number = (numbers.setdefault(text, len(numbers)) for text in chunk)
+            codes.append(np.fromiter(number, dtype=np.int64, count=len(chunk)).astype(np.int32))
+        self.values = [text.split(separator) if separator else [text] for text in numbers]
+        self.codes = np.concatenate(codes).astype(np.min_scalar_type(len(numbers)))
+        # Where the values of each list start; nothing but a zero for texts.
+        self.offsets = np.cumsum(np.concatenate(lengths))
+        self.known = frozenset(value for values in self.values for value in values)
 
     def match(self, wanted: Collection[str]) -> np.ndarray:
-        is_wanted = [any(value in wanted for value in values) for values in self._values]
-        matched: np.ndarray = np.array(is_wanted, dtype=bool)[self._codes]
-        return matched
+        """Tell for each row whether any of its values is wanted."""
+        is_wanted = [any(value in wanted for value in values) for values in self.values]
+        matched: np.ndarray = np.array(is_wanted, dtype=bool)[self.codes]
+        return matched if len(self.offsets) == 1 else _any_in_list(matched, self.offsets)
 
 
-def _to_arrow(series: pl.Series) -> Any:
-    import polars as pl
-
-    # pyarrow computes on plain strings in every version, on string views not yet.
-    return series.to_arrow(compat_level=pl.CompatLevel.oldest())
+def _read_chunks(column: pl.Series) -> Iterator[list[Any]]:
+    for start in range(0, len(column), CHUNK):
+        yield column[start : start + CHUNK].to_list()
 
 
-def _list_offsets(lists: Any) -> np.ndarray:
-    offsets = lists.offsets.to_numpy()
-    starts: np.ndarray = offsets - offsets[0]
-    return starts
+def _match_codes(column: pl.Series, source: str) -> np.ndarray:
+    # A source ends at the first colon, so none holds one; and a code of no characters could not be an id.
+    prefix = f"{source}:"
+    matched = np.array(
+        [
+            any(code.startswith(prefix) and code != prefix for code in codes)
+            for chunk in _read_chunks(column)
+            for codes in chunk
+        ],
+        dtype=bool,
+    )
+    if ":" in source or not matched.any():
+        known = {code.partition(":")[0] for chunk in _read_chunks(column) for codes in chunk for code in codes}
+        raise ValueError(Errors.E431.format(source=source, n=len(known), examples=_list_some(known)))
+    return matched
 
 
 def _any_in_list(matched: np.ndarray, offsets: np.ndarray) -> np.ndarray:
@@ -270,17 +270,27 @@ def _check_known(
     key: str, what: str, unknown: Collection[str], known: Collection[str], *, total: int | None = None
 ) -> None:
     if unknown:
-        raise ValueError(
-            Errors.E430.format(
-                key=key,
-                what=what,
-                unknown=_list_some(unknown),
-                n=len(known) if total is None else total,
-                examples=_list_some(known),
-            )
-        )
+        n, examples = len(known) if total is None else total, _list_some(known)
+        raise ValueError(Errors.E430.format(key=key, what=what, unknown=_list_some(unknown), n=n, examples=examples))
 
 
 def _list_some(values: Collection[str]) -> str:
     listed = ", ".join(map(repr, sorted(values)[:EXAMPLES]))
     return f"{listed}, ..." if len(values) > EXAMPLES else listed or "none"
+
+
+def grow_while_cheap(wanted: int, n_allowed: int, n_rows: int) -> Iterator[int]:
+    """Yield growing numbers of rows to fetch, as long as that is faster than comparing with all allowed rows."""
+    # If allowed rows are spread evenly, the first number contains the wanted rows.
+    fetch = -(-wanted * n_rows // n_allowed)
+    while fetch <= MOST_FETCHED:
+        cost = FREE_ROWS + ROWS_PER_FETCHED * fetch + SHARE_PER_EFFORT * n_rows * get_effort(fetch, wanted)
+        if cost >= n_allowed:
+            break
+        yield fetch
+        fetch *= 4
+
+
+def get_effort(fetch: int, wanted: int) -> int:
+    """Choose how much of an approximate index to search, because allowed rows can be far from a mention."""
+    return min(-(-32 * fetch // wanted), MOST_EFFORT)

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache, partial
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ..candidates import DIGITS, Candidate, Candidates, count_offsets
 from ..errors import Errors
 from ..index import Index, Subset, choose_dtype, warn_of_memory
 from .altered_names import encode_altered_names
 from .cache import LRUCache
-from .collecting import Collector, Found, IdNumbers, Names
-from .filter_cost import get_effort, grow_while_cheap
-from .filters import Allowed, ConceptFilter, FilterTable
-from .hits import Hit, Hits
-from .name_table import NameTable
-from .ties import TieBreaker
-from .token_rows import encode_groups, group_by_tokens, make_row_table, warn_of_unsayable
-from .vector_store import VectorStore
-from .words import OWN_CASE_LENGTH, own_case_forms
+from .filters import Allowed, ConceptFilter, FilterTable, get_effort, grow_while_cheap
+from .name_table import OWN_CASE_LENGTH, NameTable, own_case_forms
+from .token_rows import VectorStore, encode_groups, group_by_tokens, make_row_table, warn_of_unsayable
 
 if TYPE_CHECKING:
     from ..encoder.shim import EncoderShim
@@ -30,20 +26,27 @@ if TYPE_CHECKING:
 # Cached filters, and cached copies of the vectors that they allow. Each label of `label_types` has a filter.
 KEPT_FILTERS = 32
 KEPT_SUBSETS = 8
+# Concepts and names whose strings are remembered.
+KEPT_STRINGS = 1 << 16
+# Scores of equal vectors can differ by this much.
+TIE = 10.0**-DIGITS
+# A name that is written like the mention has its vector, and even in half precision a higher cosine than this.
+SAME_STRING = 0.99
+# Rows of a search that are collected together.
+ROWS_AT_ONCE = 1 << 17
+# Of a concept without parents nothing is known. It comes after those with any number of ancestors.
+UNKNOWN = float("inf")
 # Takes vectors and the number of rows to fetch for each; gives rows and scores.
 RowSearch = Callable[[np.ndarray, int], tuple[np.ndarray, np.ndarray]]
 
 
-class _Batch(NamedTuple):
-    """Mentions that are searched together, and their hits."""
+class _Entries(NamedTuple):
+    """Names that were found, mention after mention, best first."""
 
-    texts: Sequence[str]
-    vectors: np.ndarray
-    k: int
-    allowed: Allowed | None
-    found: list[Hits]
-    # The numbers of ids that concepts can share; None if each has its own.
-    number: Callable[[np.ndarray], np.ndarray] | None = None
+    mention: np.ndarray
+    concept: np.ndarray
+    name: np.ndarray
+    score: np.ndarray
 
 
 class Retriever:
@@ -58,7 +61,7 @@ class Retriever:
         were removed has none.
     name_rows (ndarray): Rows of the terminology's names, grouped by index row; int64.
     keys (ndarray): The key of each index row's tokens, as `TokenGroups` has them.
-    table (NameTable | None): Which names are written like a text; None to make it when it is first needed.
+    table (NameTable): Which names are written like a text.
     """
 
     def __init__(
@@ -68,24 +71,26 @@ class Retriever:
         offsets: np.ndarray,
         name_rows: np.ndarray,
         keys: np.ndarray,
-        table: NameTable | None = None,
+        table: NameTable,
     ) -> None:
-        self.terminology = terminology
-        self.index = index
+        self.terminology, self.index, self.table = terminology, index, table
         self.keys = np.asarray(keys)
         # Plain views: single items of a memmap are slow to get.
         self.offsets = np.asarray(offsets)
         self.name_rows = np.asarray(name_rows)
-        # Columns of the terminology, because getting one from its table takes longer than reading a value.
-        self.concept_columns = [terminology.concepts[column] for column in ("id", "canonical_name", "types")]
         self.names = terminology.names["name"]
         self.filters = FilterTable(terminology)
-        self._preferred = terminology.names["preferred"].to_numpy()
-        names = Names(self.offsets, self.name_rows, terminology.name_concept, self.names, self._preferred)
-        self._table, self._ties = table, TieBreaker(terminology)
-        self._collector = Collector(names, self._ties)
+        self._name_concept, self._preferred = terminology.name_concept, terminology.names["preferred"].to_numpy()
         self._allowed: LRUCache[Allowed] = LRUCache(KEPT_FILTERS)
         self._subsets: LRUCache[Subset] = LRUCache(KEPT_SUBSETS)
+        # Columns, because getting one from its table takes longer than reading a value; and one value at a time,
+        # because whatever polars does on whole tables may run on its threads, which a forked process lacks, so that it
+        # would wait forever.
+        ids, canonical_names, types = (terminology.concepts[column] for column in ("id", "canonical_name", "types"))
+        self._get_name = lru_cache(KEPT_STRINGS)(self.names.__getitem__)
+        self._read_concept = lru_cache(KEPT_STRINGS)(lambda row: (ids[row], canonical_names[row], types[row].to_list()))
+        self._read_code = lru_cache(KEPT_STRINGS)(lambda id_, source: terminology.codes(id_, source)[0])
+        self._ties = TieBreaker(terminology, self._get_name, self._preferred)
 
     @classmethod
     def build(
@@ -97,16 +102,7 @@ class Retriever:
         batch_size: int = 256,
         vectors_path: str | Path | None = None,
     ) -> Retriever:
-        """Encode all names and build the index.
-
-        terminology (Terminology): Concepts and names.
-        encoder (EncoderShim): The encoder.
-        index (Index): The index to fill. Its content is replaced.
-        batch_size (int): Names in one forward pass.
-        vectors_path (str | Path | None): A folder that keeps vectors. Names with a vector there are not encoded.
-        RETURNS (Retriever): Ready to search.
-        RAISES (ValueError): If no name can be encoded.
-        """
+        """Encode all names and build the index. Names with a vector in the folder `vectors_path` are not encoded."""
         # Before tokenising, which takes minutes, so that a wrong path is refused at once.
         store = None if vectors_path is None else VectorStore(vectors_path, encoder)
         groups = group_by_tokens(terminology.names["name"], encoder)
@@ -122,158 +118,329 @@ class Retriever:
         return cls(terminology, index, *rows, groups.keys, NameTable.build(terminology.names["name"]))
 
     @property
-    def table(self) -> NameTable:
-        """Return which names are written like a text. Folders of 0.1.0 lack it.
-
-        RETURNS (NameTable): The table.
-        """
-        if self._table is None:
-            self._table = NameTable.build(self.names)
-        return self._table
-
-    @property
     def row_of_name(self) -> np.ndarray:
-        """Return the index row of each name.
-
-        RETURNS (ndarray): Shape (names,), int64; -1 for names that cannot be found.
-        """
+        """Return the index row of each name; -1 for names that cannot be found."""
         rows = np.full(len(self.names), -1, dtype=np.int64)
         rows[self.name_rows] = np.repeat(np.arange(len(self.index)), np.diff(self.offsets))
         return rows
 
     def allow(self, concept_filter: ConceptFilter) -> Allowed:
-        """Apply a filter. Recent results are cached.
-
-        concept_filter (ConceptFilter): The filter.
-        RETURNS (Allowed): The allowed names and rows.
-        RAISES (ValueError): If the filter has a value that the terminology lacks.
-        """
+        """Apply a filter, which may hold nothing that the terminology lacks. Recent results are cached."""
         allowed = self._allowed.get(concept_filter)
         if allowed is None:
             allowed = self.filters.apply(concept_filter, self.offsets, self.name_rows)
             self._allowed.put(concept_filter, allowed)
         return allowed
 
-    def get_id(self, concept: int, coded_in: str | None) -> str:
-        """Get the id that a concept has under a filter. Two concepts with one id are found as one.
+    def get_id(self, concept: int, coded_in: str | None = None) -> str:
+        """Get the id that a concept has under a filter: its first code in that source, or else its own id."""
+        concept_id: str = self._read_concept(concept)[0]
+        return concept_id if coded_in is None else self._read_code(concept_id, coded_in)
 
-        concept (int): The concept's row.
-        coded_in (str | None): The filter's source of codes, in which the concept has one.
-        RETURNS (str): Its first code in that source, or else its own id.
+    def get_name(self, row: int) -> str:
+        """Get a name by its row."""
+        name: str = self._get_name(row)
+        return name
+
+    def get_canonical_name(self, concept: int) -> str:
+        """Get the canonical name of a concept."""
+        name: str = self._read_concept(concept)[1]
+        return name
+
+    def number_ids(self, concepts: np.ndarray, coded_in: str | None = None) -> np.ndarray:
+        """Number the ids that concepts have under a filter. Those with one id have one number, and are found as one."""
+        if coded_in is None:
+            return concepts
+        distinct, places = np.unique(concepts, return_inverse=True)
+        numbers: dict[str, int] = {}
+        ids = (self.get_id(concept, coded_in) for concept in distinct.tolist())
+        return np.array([numbers.setdefault(id_, len(numbers)) for id_ in ids], dtype=np.int64)[places]
+
+    def describe(self, candidates: Candidates, coded_in: str | None = None) -> list[list[Candidate]]:
+        """Make plain data of candidates, for each mention best first. One without a name has its canonical name."""
+        made: list[list[Candidate]] = []
+        rows = zip(
+            candidates.concept.tolist(),
+            candidates.name.tolist(),
+            candidates.form.tolist(),
+            np.minimum(candidates.score, 1.0).tolist(),
+            strict=True,
+        )
+        for forms, length in zip(candidates.forms, candidates.lengths.tolist(), strict=True):
+            of_mention: list[Candidate] = []
+            for _ in range(length):
+                concept, name, form, score = next(rows)
+                concept_id, canonical_name, types = self._read_concept(concept)
+                of_mention.append(
+                    {
+                        "id": concept_id if coded_in is None else self._read_code(concept_id, coded_in),
+                        "concept_id": concept_id,
+                        "score": score,
+                        "name": self._get_name(name) if name >= 0 else canonical_name,
+                        "canonical_name": canonical_name,
+                        "types": [*types],
+                        "mention": forms[form],
+                    }
+                )
+            made.append(of_mention)
+        return made
+
+    def find(
+        self, texts: Sequence[str], vectors: np.ndarray, k: int, allowed: ConceptFilter | None = None
+    ) -> Candidates:
+        """Find the concepts of each mention: those that have it as a name, with the score 1, then the nearest ones.
+
+        The arguments are those of `search`. There may be more than `k` concepts.
         """
-        concept_id: str = self.concept_columns[0][concept]
-        return concept_id if coded_in is None else self.terminology.codes(concept_id, coded_in)[0]
+        named, nearest = self.find_named(texts, allowed), self.search(texts, vectors, k, allowed)
+        if not len(named.concept):
+            return nearest
+        mention = np.concatenate([named.mention, nearest.mention])
+        columns = [np.concatenate([getattr(named, key), getattr(nearest, key)]) for key in ("concept", "name", "score")]
+        order = np.argsort(mention, kind="stable")
+        both = Candidates.of_rows(nearest.forms, mention[order], *(column[order] for column in columns))
+        return both.distinct(self.number_ids(both.concept, None if allowed is None else allowed.coded_in))
 
-    def find_named(self, texts: Sequence[str], allowed: ConceptFilter | None = None) -> list[list[Hit]]:
+    def find_named(self, texts: Sequence[str], allowed: ConceptFilter | None = None) -> Candidates:
         """Find the concepts that have each mention as a name, written like it or in another form: another case, number
-        or spelling, with or without hyphens, with Greek letters or Roman numerals.
-
-        texts (Sequence[str]): The mentions.
-        allowed (ConceptFilter | None): The concepts and names that may be found; None for all.
-        RETURNS (list[list[Hit]]): For each mention its concepts with the score 1, in the order of `TieBreaker`.
-        RAISES (ValueError): If the filter has a value that the terminology lacks.
-        """
+        or spelling, with or without hyphens, with Greek letters or Roman numerals."""
         is_allowed = None if allowed is None or allowed.is_open else self.allow(allowed).names
-        entries = self.table.find_whole(texts).tolist()
-        return [
-            [] if entry < 0 else self._name(text, entry, is_allowed) for text, entry in zip(texts, entries, strict=True)
-        ]
+        entries = self.table.find_whole(texts)
+        mentions = np.flatnonzero(entries >= 0)
+        found = [self._name(texts[place], int(entries[place]), is_allowed) for place in mentions.tolist()]
+        rows = np.array([row for named in found for row in named], dtype=np.int64)
+        mention = np.repeat(mentions, [len(named) for named in found])
+        concepts = self._name_concept[rows].astype(np.int64)
+        return Candidates.of_rows([(text,) for text in texts], mention, concepts, rows, np.ones(len(rows)))
 
-    def _name(self, text: str, entry: int, is_allowed: np.ndarray | None) -> list[Hit]:
+    def _name(self, text: str, entry: int, is_allowed: np.ndarray | None) -> list[int]:
         rows = self.table.rows_of(entry)
         named: list[int] = (rows if is_allowed is None else rows[is_allowed[rows]]).tolist()
         if len(text) <= OWN_CASE_LENGTH:
             forms = own_case_forms(text)
-            named = [row for row in named if not forms.isdisjoint(own_case_forms(self.names[row]))]
-        if len(named) == 1:
-            return [Hit(int(self.terminology.name_concept[named[0]]), named[0], 1.0)]
+            named = [row for row in named if not forms.isdisjoint(own_case_forms(self._get_name(row)))]
+        if len(named) < 2:
+            return named
         small = text.lower()
         best: dict[int, int] = {}
         # Names written like the mention come first, then preferred ones.
-        for row in sorted(named, key=lambda row: (self.names[row].lower() != small, not self._preferred[row])):
-            best.setdefault(int(self.terminology.name_concept[row]), row)
-        return self._ties.order(text, [Hit(concept, row, 1.0) for concept, row in best.items()])
+        for row in sorted(named, key=lambda row: (self._get_name(row).lower() != small, not self._preferred[row])):
+            best.setdefault(int(self._name_concept[row]), row)
+        concepts, rows_of = [*best], [*best.values()]
+        return [rows_of[place] for place in self._ties.order(text, concepts, rows_of, [1.0] * len(best))]
 
     def search(
         self, texts: Sequence[str], vectors: np.ndarray, k: int, allowed: ConceptFilter | None = None
-    ) -> list[Hits]:
-        """Find the nearest concepts of each mention.
+    ) -> Candidates:
+        """Find the `k` nearest concepts of each mention, and those with the score of the last one. With a filter for
+        `coded_in`, they are concepts with distinct codes. A vector of zeros is near to nothing."""
+        is_open = allowed is None or allowed.is_open
+        names = None if is_open else self.allow(allowed)  # type: ignore[arg-type]
+        k = k if names is None else min(k, names.n_concepts)
+        is_known = vectors.any(axis=1) if k else np.zeros(len(texts), dtype=bool)
+        unknown, pending = np.flatnonzero(~is_known), np.flatnonzero(is_known)
+        parts, numbers, rest = [make_empty([texts[place] for place in unknown.tolist()])], [unknown], make_empty([])
+        for search, fetch in self._plan(k, names) if len(pending) else ():
+            asked = [texts[place] for place in pending.tolist()]
+            rest, is_complete = self._collect(asked, *search(vectors[pending], fetch), k, names)
+            if is_complete.all():
+                break
+            # A concept with many similar names can fill the first rows. Only such mentions are searched again.
+            parts.append(rest.take_mentions(np.flatnonzero(is_complete)))
+            numbers.append(pending[is_complete])
+            rest, pending = rest.take_mentions(np.flatnonzero(~is_complete)), pending[~is_complete]
+        found, order = Candidates.join([*parts, rest]), np.concatenate([*numbers, pending])
+        return found if (np.diff(order) > 0).all() else found.take_mentions(np.argsort(order))
 
-        texts (Sequence[str]): The mentions; used to choose between names with the same vector.
-        vectors (ndarray): Their vectors, shape (n, width).
-        k (int): Distinct concepts wanted, or distinct codes with a filter for `coded_in`. There are more where the last
-            ones have the same score.
-        allowed (ConceptFilter | None): The concepts and names that may be found; None for all.
-        RETURNS (list[Hits]): For each mention its concepts, best first. `TieBreaker` has the order of equal ones.
-        RAISES (ValueError): If the filter has a value that the terminology lacks.
-        """
-        found = [Hits.of([]) for _ in texts]
-        pending = np.arange(len(texts))
-        if allowed is None or allowed.is_open:
-            fetches = grow_to(len(self.index), get_first_fetch(k))
-            self._look(_Batch(texts, vectors, k, None, found), pending, self.index.search, fetches)
-        else:
-            names = self.allow(allowed)
-            if names.n_concepts:
-                number = (
-                    None if allowed.coded_in is None else IdNumbers(partial(self.get_id, coded_in=allowed.coded_in))
-                )
-                batch = _Batch(texts, vectors, min(k, names.n_concepts), names, found, number)
-                self._look_among(batch, names, pending)
-        return found
-
-    def _look_among(self, batch: _Batch, allowed: Allowed, pending: np.ndarray) -> None:
-        """Search the index and drop excluded rows, then search the allowed rows exactly where that is cheaper."""
-        wanted = get_first_fetch(batch.k)
-
-        def search(vectors: np.ndarray, fetch: int) -> tuple[np.ndarray, np.ndarray]:
-            return self.index.search(vectors, fetch, effort=get_effort(fetch, wanted))
-
-        pending = self._look(batch, pending, search, grow_while_cheap(wanted, allowed.n_rows, len(self.index)))
-        if not len(pending):
+    def _plan(self, k: int, allowed: Allowed | None) -> Iterator[tuple[RowSearch, int]]:
+        """Yield searches for more and more rows. With a filter, search the index and drop excluded rows as long as that
+        is cheap, then search the allowed rows exactly."""
+        wanted = get_first_fetch(k)
+        if allowed is None:
+            yield from ((self.index.search, fetch) for fetch in grow_to(len(self.index), wanted))
             return
+        for fetch in grow_while_cheap(wanted, allowed.n_rows, len(self.index)):
+            yield partial(self.index.search, effort=get_effort(fetch, wanted)), fetch
         subset = self._subsets.get(allowed.filter)
         if subset is None:
             subset = Subset(self.index, np.flatnonzero(allowed.rows))
             self._subsets.put(allowed.filter, subset)
-        self._look(batch, pending, subset.search, grow_to(len(subset), wanted))
+        yield from ((subset.search, fetch) for fetch in grow_to(len(subset), wanted))
 
-    def _look(self, batch: _Batch, pending: np.ndarray, search: RowSearch, fetches: Iterable[int]) -> np.ndarray:
-        """Search pending mentions with more and more rows. Return the mentions that need still more rows."""
-        for fetch in fetches:
-            if not len(pending):
-                break
-            places = pending.tolist()
-            texts = [batch.texts[place] for place in places]
-            found = Found(texts, *search(batch.vectors[pending], fetch), batch.k, batch.allowed, batch.number)
-            collected, is_complete = self._collector.collect(found)
-            for place, hits in zip(places, collected, strict=True):
-                batch.found[place] = hits
-            # A concept with many similar names can fill the first rows. Only such mentions are searched again.
-            pending = pending[~is_complete]
-        return pending
+    def _collect(
+        self, texts: Sequence[str], rows: np.ndarray, scores: np.ndarray, k: int, allowed: Allowed | None
+    ) -> tuple[Candidates, np.ndarray]:
+        """Collect distinct concepts from rows of the index, and tell whether no further row can change those of each
+        mention."""
+        step = max(ROWS_AT_ONCE // max(rows.shape[1], 1), 1)
+        parts, is_complete = [], []
+        for start in range(0, len(texts), step):
+            part = slice(start, start + step)
+            entries, complete = self._list_entries(rows[part], scores[part], k, allowed)
+            parts.append(self._choose_names(texts[part], entries, allowed))
+            is_complete.append(complete)
+        return Candidates.join(parts), np.concatenate(is_complete)
+
+    def _list_entries(
+        self, rows: np.ndarray, scores: np.ndarray, k: int, allowed: Allowed | None
+    ) -> tuple[_Entries, np.ndarray]:
+        """List the names of rows, until `k` distinct ids are complete and the score falls."""
+        kept = rows >= 0 if allowed is None else (rows >= 0) & allowed.rows[rows]
+        mention = np.nonzero(kept)[0]
+        row, score = rows[kept], scores[kept].astype(np.float64)
+        starts = self.offsets[row]
+        sizes = self.offsets[row + 1] - starts
+        place = np.repeat(np.arange(len(row)), sizes)
+        name = self.name_rows[(starts - np.cumsum(sizes) + sizes)[place] + np.arange(len(place))]
+        if allowed is not None:
+            is_allowed = allowed.names[name]
+            place, name = place[is_allowed], name[is_allowed]
+        concept = self._name_concept[name].astype(np.int64)
+
+        # Ids that no earlier row of the mention has.
+        id_ = self.number_ids(concept, None if allowed is None else allowed.filter.coded_in)
+        _, new = np.unique(mention[place] * len(self.names) + id_, return_index=True)
+        n_new = np.bincount(place[new], minlength=len(row))
+        first = np.searchsorted(mention, np.arange(len(rows)))
+        before = np.concatenate([[0], np.cumsum(n_new)])
+        n_distinct = before[:-1] - before[first][mention]
+        last = np.concatenate([[np.inf], score[:-1]])
+        is_end = (n_distinct >= k) & (score < last - TIE)
+        # The first row of a mention has none before it, so that `n_distinct` is 0 there.
+        n_ends = np.concatenate([[0], np.cumsum(is_end)])
+        is_before_end = n_ends[1:] == n_ends[first][mention]
+
+        has_end = np.bincount(mention, weights=is_end, minlength=len(rows)) > 0
+        ends = np.append(first[1:], len(row))
+        is_filled = ends > first
+        total, lowest = before[ends] - before[first], np.full(len(rows), np.inf)
+        lowest[is_filled] = score[ends[is_filled] - 1]
+        # The last fetched row tells how far the search has come, even if the filter excludes it.
+        is_complete = has_end | ((total >= k) & (scores[:, -1] < lowest - TIE))
+        if allowed is None:
+            is_complete |= (rows < 0).any(axis=1)
+        taken = is_before_end[place]
+        place = place[taken]
+        return _Entries(mention[place], concept[taken], name[taken], score[place]), is_complete
+
+    def _choose_names(self, texts: Sequence[str], entries: _Entries, allowed: Allowed | None) -> Candidates:
+        """Choose the best name of each concept, and sort each mention's concepts by their scores."""
+        mention, concept, name, score = entries
+        _, first, group = np.unique(mention * len(self.names) + concept, return_index=True, return_inverse=True)
+        # Of names with the same vector, those written like the mention come first, then preferred ones.
+        differs = np.ones(len(mention), dtype=bool)
+        for place in np.flatnonzero(score >= SAME_STRING).tolist():
+            differs[place] = self._get_name(int(name[place])) != texts[mention[place]]
+        rank = 2 * differs + ~self._preferred[name]
+        rank[score < score[first][group] - TIE] = 4
+        order = np.lexsort((rank, group))
+        chosen = order[np.searchsorted(group[order], np.arange(len(first)))]
+        # Concepts with equal scores stay in the order in which they were found.
+        chosen = chosen[np.lexsort((first, -score[chosen], mention[chosen]))]
+        chosen = chosen[self._order_ties(texts, _Entries(*(column[chosen] for column in entries)))]
+        forms = [(text,) for text in texts]
+        found = Candidates.of_rows(forms, mention[chosen], concept[chosen], name[chosen], score[chosen])
+        if allowed is not None and allowed.filter.coded_in is not None:
+            found = found.distinct(self.number_ids(found.concept, allowed.filter.coded_in))
+        return found
+
+    def _order_ties(self, texts: Sequence[str], entries: _Entries) -> np.ndarray:
+        """Order the concepts of those mentions that have equal scores."""
+        mention, concept, name, score = entries
+        is_tied = (np.diff(score) >= -TIE) & (np.diff(mention) == 0)
+        offsets = count_offsets(mention, len(texts)).tolist()
+        order = np.arange(len(score))
+        for number in np.unique(mention[1:][is_tied]).tolist():
+            part = slice(offsets[number], offsets[number + 1])
+            columns = (column[part].tolist() for column in (concept, name, score))
+            order[part] = offsets[number] + np.array(self._ties.order(texts[number], *columns))
+        return order
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A copy can apply its filters itself.
-        return Retriever, (self.terminology, self.index, self.offsets, self.name_rows, self.keys, self._table)
+        return Retriever, (self.terminology, self.index, self.offsets, self.name_rows, self.keys, self.table)
+
+
+class TieBreaker:
+    """Order concepts whose scores are equal.
+
+    terminology (Terminology): The concepts and their names.
+    get_name (Callable[[int], str]): Gets a name by its row.
+    preferred (ndarray): Whether each name is a preferred one; bool.
+    """
+
+    def __init__(self, terminology: Terminology, get_name: Callable[[int], str], preferred: np.ndarray) -> None:
+        self._terminology, self._get_name, self._preferred = terminology, get_name, preferred
+        self._canonical_names, self._parents = (terminology.concepts[name] for name in ("canonical_name", "parents"))
+        self._n_ancestors: dict[int, float] = {}
+
+    def order(self, text: str, concepts: Sequence[int], names: Sequence[int], scores: Sequence[float]) -> list[int]:
+        """Order the concepts of a mention that are sorted by their scores. Ties are broken in this order:
+
+        the concept whose name is written like the mention but for case; the one whose canonical name it is; the one
+        written in the same case; the one with fewer ancestors, which is more general; the one of which it is a
+        preferred name; the smaller id.
+        """
+        small = text.lower()
+
+        def compare_names(place: int) -> tuple[bool, bool, bool]:
+            name = self._get_name(names[place])
+            lowered = name.lower()
+            is_canonical = lowered == self._canonical_names[concepts[place]].lower()
+            return lowered != small, not is_canonical, name != text
+
+        def compare_concepts(place: int) -> tuple[float, bool, int]:
+            generality = self.count_ancestors(concepts[place]) or UNKNOWN
+            return generality, not self._preferred[names[place]], concepts[place]
+
+        ordered: list[int] = []
+        for _, group in groupby(range(len(scores)), key=lambda place: round(scores[place], DIGITS)):
+            tied = [*group]
+            if len(tied) == 1:
+                ordered += tied
+                continue
+            # Ancestors take longest, and few concepts have the same key of names.
+            keys = {place: compare_names(place) for place in tied}
+            for _, equal in groupby(sorted(tied, key=keys.__getitem__), key=keys.__getitem__):
+                alike = [*equal]
+                ordered += sorted(alike, key=compare_concepts) if len(alike) > 1 else alike
+        return ordered
+
+    def count_ancestors(self, concept: int) -> float:
+        """Count the parents of a concept, their parents and so on, each once, as far as the terminology has them."""
+        if concept not in self._n_ancestors:
+            seen = {concept}
+            pending = [concept]
+            while pending:
+                above = [row for row in self._list_parents(pending.pop()) if row not in seen]
+                seen.update(above)
+                pending += above
+            self._n_ancestors[concept] = len(seen) - 1
+        return self._n_ancestors[concept]
+
+    def _list_parents(self, concept: int) -> Iterator[int]:
+        for parent in self._parents[concept].to_list():
+            row = self._terminology.find_row(parent)
+            if row is not None:
+                yield row
+
+
+def make_empty(texts: Sequence[str]) -> Candidates:
+    """Make a table without candidates."""
+    empty = np.zeros(0, dtype=np.int64)
+    return Candidates.of_rows([(text,) for text in texts], empty, empty, empty, empty.astype(np.float64))
 
 
 def get_first_fetch(k: int) -> int:
-    """Get how many rows to fetch at first. The nearest concepts have few rows among them, those farther away more.
+    """Get how many rows to fetch at first, with which one search is enough for most mentions.
 
-    k (int): Distinct concepts wanted.
-    RETURNS (int): The number, with which one search is enough for most mentions.
+    The nearest concepts have few rows among them, those farther away more.
     """
     return 2 * k + 8 + 3 * max(k - 10, 0)
 
 
 def grow_to(n_rows: int, fetch: int) -> Iterator[int]:
-    """Yield growing numbers of rows to fetch, up to all rows.
-
-    n_rows (int): Rows of the index.
-    fetch (int): The first number.
-    YIELDS (int): Rows to fetch.
-    """
+    """Yield growing numbers of rows to fetch, up to all rows."""
     while fetch < n_rows:
         yield fetch
         fetch *= 4

@@ -16,17 +16,12 @@ from .retriever import Retriever
 
 RETRIEVER_FILE = "retriever.json"
 ARRAYS = ("offsets", "name_rows", "keys")
-# Folders of 0.1.0 lack these: the table is made when it is first needed.
 TABLE_ARRAYS = tuple(f"writing_{name}" for name in NameTable._fields)
 FORMAT_VERSION = 2
 
 
 def write_retriever(retriever: Retriever, path: str | Path) -> None:
-    """Save index and row table to a folder.
-
-    retriever (Retriever): The retriever.
-    path (str | Path): The folder; other files in it are left alone.
-    """
+    """Save index and row table to a folder."""
     with fill_folder(Path(path), last=RETRIEVER_FILE) as folder:
         arrays = {name: getattr(retriever, name) for name in ARRAYS}
         for name, array in {**arrays, **dict(zip(TABLE_ARRAYS, retriever.table, strict=True))}.items():
@@ -42,45 +37,29 @@ def write_retriever(retriever: Retriever, path: str | Path) -> None:
 
 
 def read_retriever(path: str | Path, terminology: Terminology, *, memory_map: bool = True) -> Retriever:
-    """Load the retriever that `write_retriever` saved.
-
-    path (str | Path): The folder.
-    terminology (Terminology): The terminology that the retriever was built from.
-    memory_map (bool): Map arrays and vectors from disk instead of reading them.
-    RETURNS (Retriever): The retriever, ready to search.
-    RAISES (OSError): If a file is missing or damaged.
-    RAISES (ValueError): If the folder belongs to another terminology, or its index to another retriever.
-    """
+    """Load the retriever that `write_retriever` saved."""
     path = Path(path)
-    used = [*(f"{name}.npy" for name in ARRAYS), "writing_*.npy"]
+    used = [f"{name}.npy" for name in (*ARRAYS, *TABLE_ARRAYS)]
     data = read_manifest(path / RETRIEVER_FILE, FORMAT_VERSION, used=used)
     if data["terminology"] != terminology.fingerprint:
         raise ValueError(Errors.E412.format(path=path, saved_with="the terminology beside it"))
-    has_table = f"{TABLE_ARRAYS[0]}.npy" in data["files"]
-    names = [*ARRAYS, *(TABLE_ARRAYS if has_table else ())]
-    arrays = [np.asarray(np.load(path / f"{name}.npy", mmap_mode="r" if memory_map else None)) for name in names]
+    arrays = [
+        np.asarray(np.load(path / f"{name}.npy", mmap_mode="r" if memory_map else None))
+        for name in (*ARRAYS, *TABLE_ARRAYS)
+    ]
     index = read_index(path / "index", memory_map=memory_map)
     # The index has its own manifest, so an undamaged index copied from another pipeline passes that check.
     if hash_file(path / "index" / INDEX_FILE) != data["index"]:
         raise ValueError(Errors.E412.format(path=path / "index", saved_with="this pipeline"))
     offsets, name_rows, keys, *table = arrays
-    return Retriever(terminology, index, offsets, name_rows, keys, NameTable(*table) if has_table else None)
+    return Retriever(terminology, index, offsets, name_rows, keys, NameTable(*table))
 
 
 def pack_retriever(retriever: Retriever) -> bytes:
-    """Serialise index and row table to bytes.
-
-    retriever (Retriever): The retriever.
-    RETURNS (bytes): The packed folder.
-    """
+    """Serialise index and row table to bytes."""
     return pack_with(partial(write_retriever, retriever))
 
 
 def unpack_retriever(data: bytes, terminology: Terminology) -> Retriever:
-    """Load the retriever that `pack_retriever` serialised.
-
-    data (bytes): The packed folder.
-    terminology (Terminology): The terminology that the retriever was built from.
-    RETURNS (Retriever): The retriever, ready to search.
-    """
+    """Load the retriever that `pack_retriever` serialised."""
     return unpack_with(partial(read_retriever, terminology=terminology, memory_map=False), data)

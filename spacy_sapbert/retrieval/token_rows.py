@@ -1,26 +1,39 @@
-"""Assign names to index rows. Names with the same tokens share a row."""
+"""From names to rows of an index: names with the same tokens share a row, found by the key of these tokens.
+
+Encoded vectors can be kept in a folder, so that an interrupted build resumes.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import os
+import re
+import tempfile
 import warnings
+from collections.abc import Iterator
+from hashlib import blake2b
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ..encoder.token_lists import TokenLists
-from ..errors import Warnings
+from ..errors import Errors, Warnings
+from ..files import fill_folder, hash_file, save_array
 from ..progress import show_progress
-from .keys import group_keys, make_keys
 
 if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import DTypeLike
 
     from ..encoder.shim import EncoderShim
-    from .vector_store import VectorStore
 
 # Names tokenised or encoded between two steps of the progress bar.
 CHUNK = 8192
+# 128 bits: among a billion token sequences, a chance of 1e-21 that two share a key.
+KEY_DTYPE = np.dtype("V16")
+# Strict, because matching files are deleted if they are damaged. The groups are the hashes of encoder and content.
+FILE_NAME = re.compile(r"vectors-([0-9a-f]{16})-([0-9a-f]{16})\.npy")
 
 
 class TokenGroups(NamedTuple):
@@ -36,21 +49,12 @@ class TokenGroups(NamedTuple):
     row_of_name: np.ndarray
 
     def take(self, rows: np.ndarray) -> TokenGroups:
-        """Select sequences, without names.
-
-        rows (ndarray): The sequences to select.
-        RETURNS (TokenGroups): The selected sequences and their keys.
-        """
+        """Select sequences, without names."""
         return TokenGroups(self.tokens.take(rows), self.keys[rows], np.empty(0, dtype=np.int64))
 
 
 def group_by_tokens(names: pl.Series, encoder: EncoderShim) -> TokenGroups:
-    """Tokenise names and group those with the same tokens.
-
-    names (pl.Series): The names.
-    encoder (EncoderShim): The encoder.
-    RETURNS (TokenGroups): The groups.
-    """
+    """Tokenise names and group those with the same tokens."""
     parts, name_rows = [], [np.empty(0, dtype=np.int64)]
     with show_progress(total=len(names), description="Tokenizing names", unit="names") as progress:
         for start in range(0, len(names), CHUNK):
@@ -68,10 +72,7 @@ def group_by_tokens(names: pl.Series, encoder: EncoderShim) -> TokenGroups:
 
 
 def warn_of_unsayable(groups: TokenGroups) -> None:
-    """Warn of names whose tokens the encoder does not know.
-
-    groups (TokenGroups): The names.
-    """
+    """Warn of names whose tokens the encoder does not know."""
     missing = int((groups.row_of_name < 0).sum())
     if missing:
         warnings.warn(Warnings.W410.format(missing=missing, n=len(groups.row_of_name)), stacklevel=3)
@@ -85,15 +86,7 @@ def encode_groups(
     store: VectorStore | None = None,
     dtype: DTypeLike = np.float32,
 ) -> np.ndarray:
-    """Encode token sequences. Vectors in the store are reused.
-
-    groups (TokenGroups): The sequences and their keys.
-    encoder (EncoderShim): The encoder.
-    batch_size (int): Sequences in one forward pass.
-    store (VectorStore | None): The store of this encoder's vectors, to which new vectors are added in chunks.
-    dtype (dtype): The type of the vectors.
-    RETURNS (ndarray): Shape (sequences, width).
-    """
+    """Encode token sequences. Vectors in the store are reused."""
     vectors = np.empty((len(groups.tokens), encoder.width), dtype=dtype)
     is_known = np.zeros(len(vectors), dtype=bool) if store is None else store.read(groups.keys, vectors)
     missing = np.flatnonzero(~is_known)
@@ -110,14 +103,121 @@ def encode_groups(
 
 
 def make_row_table(row_of_name: np.ndarray, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """List the names of each index row.
-
-    row_of_name (ndarray): Each name's index row, or -1.
-    n_rows (int): Rows of the index. Some may have no names.
-    RETURNS (tuple[ndarray, ndarray]): Where each row's names start, shape (n_rows + 1,); and the names, ascending
-        within a row. int64.
-    """
+    """List the names of each index row."""
     order = np.argsort(row_of_name, kind="stable")
     name_rows = order[np.searchsorted(row_of_name[order], 0) :]
     offsets = np.searchsorted(row_of_name[name_rows], np.arange(n_rows + 1))
     return offsets.astype(np.int64), name_rows.astype(np.int64)
+
+
+def make_keys(tokens: TokenLists) -> np.ndarray:
+    """Hash token sequences."""
+    data, size = memoryview(tokens.ids.astype("<i4", copy=False).tobytes()), KEY_DTYPE.itemsize
+    keys, start = bytearray(), 0
+    for end in (tokens.ends * 4).tolist():
+        keys += blake2b(data[start:end], digest_size=size).digest()
+        start = end
+    return np.frombuffer(bytes(keys), dtype=KEY_DTYPE)
+
+
+def group_keys(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Group equal keys. Groups are in the order of their first keys."""
+    halves = np.ascontiguousarray(keys).view(np.uint64).reshape(-1, 2)
+    order = np.lexsort((halves[:, 1], halves[:, 0]))
+    halves = halves[order]
+    is_new = np.ones(len(keys), dtype=bool)
+    is_new[1:] = (halves[1:] != halves[:-1]).any(axis=1)
+    # The sort is stable, so that the first of equal keys is the first one there is.
+    first = order[is_new]
+    rank = np.empty(len(first), dtype=np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    group = np.empty(len(keys), dtype=np.int64)
+    group[order] = rank[np.cumsum(is_new) - 1]
+    return np.sort(first), group
+
+
+def find_keys(keys: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Find keys among many others."""
+    # Comparing the first halves as numbers is fast and excludes nearly all other keys.
+    likely = np.flatnonzero(np.isin(_first_halves(keys), _first_halves(wanted)))
+    place = dict(zip(keys[likely].tolist(), likely.tolist(), strict=True))
+    return np.array([place.get(key, -1) for key in wanted.tolist()], dtype=np.int64)
+
+
+def _first_halves(keys: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(keys).view(np.uint64)[::2]
+
+
+class VectorStore:
+    """Keep the vectors of one encoder, found by the keys of their token sequences.
+
+    A vector depends only on encoder and tokens. A build therefore reuses the vectors of an interrupted build, and those
+    of names that a terminology shares with its previous release.
+
+    Each chunk is a file of keys and vectors, written completely or not at all. The file name has the hashes of the
+    encoder and of the content, so vectors of other encoders and damaged vectors are never used.
+
+    path (str | Path): The folder, made if missing. Other files in it are left alone.
+    encoder (EncoderShim): The encoder. Files of other encoders, and of this one in another precision, are left alone.
+    RAISES (ValueError): If the path is not a folder, or it cannot be made or written to.
+    """
+
+    def __init__(self, path: str | Path, encoder: EncoderShim) -> None:
+        if not isinstance(path, str | Path) or not str(path):
+            raise ValueError(Errors.E442.format(what="The vectors_path", path=path, reason="which is no path"))
+        self.path = Path(path)
+        try:
+            if self.path.exists() and not self.path.is_dir():
+                raise ValueError("which is a file")
+            self.path.mkdir(parents=True, exist_ok=True)
+            # Not to find out after hours of encoding that nothing can be kept.
+            with tempfile.TemporaryFile(dir=self.path):
+                pass
+        except OSError as error:
+            reason = f"which cannot be made or written to ({error.strerror or error})"
+            raise ValueError(Errors.E442.format(what="The vectors_path", path=str(path), reason=reason)) from error
+        except ValueError as error:
+            raise ValueError(Errors.E442.format(what="The vectors_path", path=str(path), reason=error)) from error
+        # The fingerprint leaves out the precision, but an index should not mix precisions.
+        identity = f"{encoder.fingerprint} {encoder.dtype} {encoder.width}"
+        self._encoder = hashlib.sha256(identity.encode()).hexdigest()[:16]
+        self._dtype = np.dtype([("key", KEY_DTYPE), ("vector", np.float32, (encoder.width,))])
+
+    def add(self, keys: np.ndarray, vectors: np.ndarray) -> None:
+        """Write vectors to the folder."""
+        if not np.isfinite(vectors).all():
+            return
+        chunk = np.empty(len(keys), dtype=self._dtype)
+        chunk["key"], chunk["vector"] = keys, vectors
+        with fill_folder(self.path) as folder:
+            unnamed = folder / "chunk.npy"
+            with unnamed.open("wb") as file_:
+                save_array(file_, chunk)
+                file_.flush()
+                os.fsync(file_.fileno())
+            unnamed.rename(folder / f"vectors-{self._encoder}-{hash_file(unnamed)[:16]}.npy")
+
+    def read(self, keys: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+        """Read stored vectors. Damaged files are deleted, with a warning."""
+        is_known = np.zeros(len(keys), dtype=bool)
+        damaged = []
+        for path, content in self._files():
+            if hash_file(path)[:16] != content:
+                damaged.append(path)
+                continue
+            chunk = np.load(path, mmap_mode="r")
+            rows = find_keys(keys, chunk["key"])
+            is_wanted = rows >= 0
+            vectors[rows[is_wanted]] = chunk["vector"][is_wanted]
+            is_known[rows[is_wanted]] = True
+        if damaged:
+            warnings.warn(Warnings.W441.format(n=len(damaged), path=self.path, file=damaged[0].name), stacklevel=2)
+        for path in damaged:
+            path.unlink()
+        return is_known
+
+    def _files(self) -> Iterator[tuple[Path, str]]:
+        """List the files of this encoder's vectors with the hash of their content that their names hold."""
+        for path in sorted(self.path.iterdir()):
+            if (match := FILE_NAME.fullmatch(path.name)) and match[1] == self._encoder:
+                yield path, match[2]

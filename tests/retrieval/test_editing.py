@@ -6,6 +6,7 @@ import shutil
 import numpy as np
 import pytest
 import spacy
+from found_rows import list_hits
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from spacy.tokens import Doc, Span
@@ -74,7 +75,7 @@ def copy_retriever(retriever, how, folder):
 def described_hits(retriever, encoder, texts, k, allowed=None):
     """Say what is found, and of each name only what decides between names with equal scores."""
     names = retriever.terminology.names
-    found = retriever.search(texts, encoder.encode(texts), k, allowed)
+    found = list_hits(retriever.search(texts, encoder.encode(texts), k, allowed))
     return [
         [(hit.concept, hit.score, names["name"][hit.name] == text, names["concept"][hit.name]) for hit in hits]
         for text, hits in zip(texts, found, strict=True)
@@ -86,7 +87,7 @@ def assert_like_from_scratch(retriever, encoder):
     texts = [*NAMES[::7], "heart", "b b", "zzz"]
     for k in (1, 3, 20):
         assert described_hits(retriever, encoder, texts, k) == described_hits(scratch, encoder, texts, k)
-    assert retriever.find_named(texts) == scratch.find_named(texts)
+    assert list_hits(retriever.find_named(texts)) == list_hits(scratch.find_named(texts))
     some = ConceptFilter(ids=frozenset(retriever.terminology.concepts["id"].to_list()[::2]))
     assert described_hits(retriever, encoder, texts, 3, some) == described_hits(scratch, encoder, texts, 3, some)
     used = np.diff(retriever.offsets) > 0
@@ -96,7 +97,7 @@ def assert_like_from_scratch(retriever, encoder):
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@settings(deadline=None, max_examples=40, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, max_examples=25, suppress_health_check=list(HealthCheck))
 @given(
     st.lists(PAIRS, max_size=15),
     st.lists(st.one_of(ADDING, REMOVING, COPYING), min_size=1, max_size=7),

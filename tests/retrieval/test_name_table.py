@@ -5,8 +5,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_sapbert.retrieval.name_table import NameTable
-from spacy_sapbert.retrieval.words import read_words
+from spacy_sapbert.retrieval.name_table import NameTable, read_words
 from spacy_sapbert.terminology import TerminologyBuilder
 
 WORDS = "renal failure acute type ii of , / kidney".split()

@@ -2,8 +2,7 @@
 
 import pytest
 
-from spacy_sapbert.retrieval.hits import Hit
-from spacy_sapbert.retrieval.ties import TieBreaker
+from spacy_sapbert.retrieval.retriever import TieBreaker
 from spacy_sapbert.terminology import TerminologyBuilder
 
 
@@ -17,17 +16,22 @@ def build(*concepts):
     return builder.build()
 
 
+def break_ties(terminology):
+    return TieBreaker(terminology, terminology.names["name"].__getitem__, terminology.names["preferred"].to_numpy())
+
+
 def order(terminology, text, *found):
-    """Order concepts that were found by (id, name, score)."""
+    """Order concepts that were found by (id, name, score), best first."""
     names = terminology.names.select("concept", "name").rows()
-    rows = [terminology.row(id_) for id_, _, _ in found]
-    hits = [Hit(row, names.index((row, name)), score) for row, (_, name, score) in zip(rows, found, strict=True)]
-    return [terminology.concepts["id"][hit.concept] for hit in TieBreaker(terminology).order(text, hits)]
+    concepts = [terminology.row(id_) for id_, _, _ in found]
+    rows = [names.index((concept, name)) for concept, (_, name, _) in zip(concepts, found, strict=True)]
+    places = break_ties(terminology).order(text, concepts, rows, [score for _, _, score in found])
+    return [found[place][0] for place in places]
 
 
 def test_scores_come_first():
     terminology = build(("A", "cold", (), ()), ("B", "cold", (), ()), ("C", "chill", (), ()))
-    found = [("C", "chill", 0.9), ("A", "cold", 0.5), ("B", "cold", 0.95)]
+    found = [("B", "cold", 0.95), ("C", "chill", 0.9), ("A", "cold", 0.5)]
     assert order(terminology, "cold", *found) == ["B", "C", "A"]
     # Equal vectors have scores that differ in the last digits.
     assert order(terminology, "cold", ("B", "cold", 0.9), ("A", "cold", 0.89999995)) == ["A", "B"]
@@ -74,10 +78,10 @@ def test_ancestors_are_counted_once_also_in_circles(parents, expected):
     terminology = build(
         ("A", "a", (), parents), ("B", "b", (), ("C", "D")), ("C", "c", (), ("D", "B")), ("D", "d", (), ())
     )
-    ties = TieBreaker(terminology)
+    ties = break_ties(terminology)
     assert ties.count_ancestors(terminology.row("A")) == ties.count_ancestors(terminology.row("A")) == expected
     circle = build(("A", "a", (), ("B",)), ("B", "b", (), ("A",)))
-    assert [TieBreaker(circle).count_ancestors(row) for row in (0, 1)] == [1, 1]
+    assert [break_ties(circle).count_ancestors(row) for row in (0, 1)] == [1, 1]
 
 
 def test_preferred_names_and_smaller_ids_decide_at_last():

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from spacy_sapbert.encoder.shim import EncoderShim, make_huggingface_loader
 from spacy_sapbert.index import Index
-from spacy_sapbert.retrieval.keys import KEY_DTYPE, find_keys
 from spacy_sapbert.retrieval.retriever import Retriever
+from spacy_sapbert.retrieval.token_rows import KEY_DTYPE, find_keys
 from spacy_sapbert.terminology import TerminologyBuilder
 
 CHUNK = 7

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_sapbert.retrieval.words import INSIDE, own_case_forms, read_hashes, read_words
+from spacy_sapbert.retrieval.name_table import INSIDE, own_case_forms, read_hashes, read_words
 from spacy_sapbert.text import normal_words
 
 EQUAL = [

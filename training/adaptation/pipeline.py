@@ -54,7 +54,7 @@ def list_rerankers(nlp: Language, linker: str) -> list[str]:
     """
     pipes: list[tuple[str, Any]] = nlp.components
     rerankers = [(name, pipe) for name, pipe in pipes if nlp.get_pipe_meta(name).factory == RERANKER]
-    return [name for name, pipe in rerankers if linker in pipe.settings.linkers]
+    return [name for name, pipe in rerankers if linker == pipe.settings.linker]
 
 
 def check_output(output: Path, pipeline: Path) -> None:

@@ -17,8 +17,8 @@ from spacy.language import Language
 from spacy.tokens import Doc, Span
 
 from spacy_sapbert.annotations import get_probability
-from spacy_sapbert.decision.learned_pipe import LearnedPipe
 from spacy_sapbert.linker import SapbertLinker
+from spacy_sapbert.reranker.component import SapbertReranker
 from spacy_sapbert.text import MAX_RUN, measure_run
 
 Entity = tuple[int, int, str]
@@ -124,8 +124,8 @@ def _empty_caches(nlp: Language) -> None:
     for _, component in nlp.pipeline:
         if isinstance(component, SapbertLinker) and component.is_ready:
             component.set_retriever(component.retriever)
-        elif isinstance(component, LearnedPipe):
-            # Its proposals.
+        elif isinstance(component, SapbertReranker):
+            # What it remembers of mentions.
             component._context = None
 
 

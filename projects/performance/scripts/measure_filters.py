@@ -19,11 +19,10 @@ from run import start
 from tqdm import tqdm
 from turns import median_ratio, take_turns
 
-from spacy_sapbert.candidates import Candidate
+from spacy_sapbert.candidates import Candidate, Candidates
 from spacy_sapbert.index.approximate import TOLERANCE
 from spacy_sapbert.linker import SapbertLinker
 from spacy_sapbert.retrieval.filters import ConceptFilter
-from spacy_sapbert.retrieval.hits import Hits
 from spacy_sapbert.retrieval.retriever import Retriever
 from spacy_sapbert.terminology import Terminology
 from training.data.run_folder import write_json
@@ -65,20 +64,20 @@ def make_filters(terminology: Terminology, seed: int) -> dict[str, dict[str, lis
     return found
 
 
-def search(retriever: Retriever, texts: list[str], vectors: np.ndarray, allowed: ConceptFilter | None) -> list[Hits]:
+def search(retriever: Retriever, texts: list[str], vectors: np.ndarray, allowed: ConceptFilter | None) -> Candidates:
     """Search in batches, as the linker does.
 
     retriever (Retriever): The retriever.
     texts (list[str]): The mentions.
     vectors (ndarray): Their vectors.
     allowed (ConceptFilter | None): The filter; None for none.
-    RETURNS (list[Hits]): What was found for each mention.
+    RETURNS (Candidates): What was found for each mention.
     """
-    found: list[Hits] = []
+    found = []
     for first in range(0, len(texts), BATCH_SIZE):
         batch = slice(first, first + BATCH_SIZE)
-        found.extend(retriever.search(texts[batch], vectors[batch], K, allowed))
-    return found
+        found.append(retriever.search(texts[batch], vectors[batch], K, allowed))
+    return Candidates.join(found)
 
 
 def find_best_scores(retriever: Retriever, vectors: np.ndarray, allowed: ConceptFilter) -> np.ndarray:
@@ -134,7 +133,7 @@ def measure_filter(
     for turn in range(TURNS):
         for way, (elapsed, _) in take_turns(ways, turn).items():
             seconds[way].append(elapsed)
-    scores = np.array([hits[0].score if hits else -np.inf for hits in found])
+    scores = np.append(found.score, -np.inf)[np.where(found.lengths, found.offsets[:-1], -1)]
     best = find_best_scores(retriever, vectors, allowed)
     return {
         "rows": int(rows.sum()),

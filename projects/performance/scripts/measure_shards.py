@@ -19,7 +19,7 @@ from run import start
 from subprocesses import run_script
 from terminology_input import keep_names
 
-from spacy_sapbert.candidates import Candidate, merge_candidates
+from spacy_sapbert.candidates import Candidate
 from spacy_sapbert.terminology import Terminology
 from training.data.run_folder import write_json
 from training.machine import describe_machine, find_versions
@@ -82,7 +82,8 @@ def search(pipelines: list[Path], mentions: Path, folder: Path, threads: int) ->
     k = spacy.load(pipelines[0]).get_pipe("sapbert_linker").k
     merged: list[list[Candidate]] = found[0]
     for more in found[1:]:
-        merged = [merge_candidates(first, second, k) for first, second in zip(merged, more, strict=True)]
+        both = ([*first, *second] for first, second in zip(merged, more, strict=True))
+        merged = [sorted(found, key=lambda one: -one["score"])[:k] for found in both]
     slowest = max(measured, key=lambda one: one["seconds"])
     peak = max(one["peak_bytes"] for one in measured)
     return {

@@ -16,10 +16,9 @@ from spacy.training import Corpus, Example
 from thinc.api import fix_random_seed
 from wasabi import msg
 
-from spacy_sapbert.decision.lists import Lists
-from spacy_sapbert.decision.network import ListInput, start_network
-from spacy_sapbert.decision.reading import build_input, mark_right
 from spacy_sapbert.progress import show_progress
+from spacy_sapbert.reranker.component import GoldBatch
+from spacy_sapbert.reranker.network import ListInput, Lists, start_network
 from training.data.run_folder import write_text
 from training.evaluation.documents.pipelines import PipelineSystem
 from training.evaluation.documents.task import DocumentTask
@@ -36,7 +35,7 @@ class LinkedCorpus(NamedTuple):
     linker (Path): The saved pipeline.
     nlp (Language): The pipeline, with the reranker.
     examples (list[Example]): Its training documents, linked.
-    sample (tuple[ListInput, ndarray]): The features of some mentions, and which rows are right.
+    sample (GoldBatch): The features of some mentions, and which rows are right.
     test (Path): Documents to measure on.
     """
 
@@ -44,7 +43,7 @@ class LinkedCorpus(NamedTuple):
     linker: Path
     nlp: Language
     examples: list[Example]
-    sample: tuple[ListInput, np.ndarray]
+    sample: GoldBatch
     test: Path
 
     @property
@@ -105,11 +104,7 @@ def read_corpus(folder: Path) -> LinkedCorpus:
     examples = [Example(doc, example.reference) for doc, example in zip(linked, examples, strict=True)]
     reranker: Any = nlp.add_pipe(RERANKER, config={"priors": False})
     reranker.initialize(lambda: examples, nlp=nlp)
-    # All mentions of a corpus have the same linkers.
-    (batch,) = reranker.read_gold(examples)
-    asked, right = batch.mentions[:MEASURED], batch.right[:MEASURED]
-    proposals, given = build_input(batch.context, asked)
-    sample = given, mark_right(proposals, right, given.lists)
+    sample = reranker.read_gold(examples, limit=MEASURED)
     return LinkedCorpus(folder.name, folder / "linker", nlp, examples, sample, test)
 
 
@@ -160,11 +155,13 @@ def start_together(model: Any, corpora: Sequence[LinkedCorpus]) -> None:
     model (Any): The network.
     corpora (Sequence[LinkedCorpus]): The corpora.
     """
-    samples = [given for given, _ in (corpus.sample for corpus in corpora)]
+    samples = [corpus.sample.given for corpus in corpora]
     features = np.concatenate([given.features for given in samples])
     scores = np.concatenate([given.scores for given in samples])
     lists = Lists([length for given in samples for length in given.lists.lengths.tolist()])
-    start_network(model, ListInput(features, scores, lists), np.concatenate([corpus.sample[1] for corpus in corpora]))
+    start_network(
+        model, ListInput(features, scores, lists), np.concatenate([corpus.sample.is_right for corpus in corpora])
+    )
 
 
 def list_batches(corpus: LinkedCorpus, mentions: int, rng: random.Random) -> Iterator[list[Example]]:

@@ -1,4 +1,4 @@
-"""Make the config of a training: the pipeline as it is, frozen, and a reranker behind its linkers."""
+"""Make the config of a training: the pipeline as it is, frozen, and a reranker behind its linker."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RERANKER, LINKER, ABBREVIATIONS = "sapbert_reranker", "sapbert_linker", "schwart
 def main(pipeline: Path, output: Path) -> None:
     """Write a config.
 
-    pipeline (Path): A saved pipeline with a linker, or several.
+    pipeline (Path): A saved pipeline with a linker.
     output (Path): The config.
     """
     output.parent.mkdir(parents=True, exist_ok=True)
@@ -22,9 +22,9 @@ def main(pipeline: Path, output: Path) -> None:
 
 
 def make_config(pipeline: Path, base: Path = CONFIG) -> Config:
-    """Make a config: all components are sourced and frozen, and all linkers propose candidates.
+    """Make a config: all components are sourced and frozen, and the first linker's candidates are reranked.
 
-    pipeline (Path): A saved pipeline with a linker, or several. A reranker that it has already is replaced.
+    pipeline (Path): A saved pipeline with a linker. A reranker that it has already is replaced.
     base (Path): The settings of the training.
     RETURNS (Config): The config, without the paths of the documents.
     RAISES (ValueError): If the pipeline has no linker.
@@ -36,7 +36,7 @@ def make_config(pipeline: Path, base: Path = CONFIG) -> Config:
     if not linkers:
         raise ValueError(f"The pipeline {pipeline} has no linker: its components are {', '.join(factories) or 'none'}.")
     config = Config().from_disk(base, interpolate=False)
-    own = {**config["components"][RERANKER], "linkers": linkers}
+    own = {**config["components"][RERANKER], "linker": linkers[0]}
     config["components"] = {**{name: {"source": str(pipeline.absolute())} for name in kept}, RERANKER: own}
     config["nlp"] |= {"lang": saved["nlp"]["lang"], "pipeline": [*kept, RERANKER]}
     config["training"]["frozen_components"] = kept

@@ -157,7 +157,7 @@ def test_an_interrupted_call_goes_on_and_leaves_the_former_output(pipeline, data
 def test_rerankers_of_the_linker_are_left_out_and_named(pipeline, data, tmp_path_factory, capsys):
     nlp = spacy.load(pipeline)
     nlp.add_pipe("sapbert_reranker")
-    nlp.add_pipe("sapbert_reranker", name="other", config={"linkers": ["another"]})
+    nlp.add_pipe("sapbert_reranker", name="other", config={"linker": "another"})
     assert list_rerankers(nlp, "sapbert_linker") == ["sapbert_reranker"]
     nlp.remove_pipe("other")
     nlp.to_disk(whole := tmp_path_factory.mktemp("reranked") / "pipeline")

@@ -12,8 +12,8 @@ import spacy
 from spacy.language import Language
 
 import spacy_sapbert
+from spacy_sapbert.candidates import AbbreviationForms
 from spacy_sapbert.files import hash_file
-from spacy_sapbert.linker_settings import AbbreviationForms
 from spacy_sapbert.terminology import Terminology
 
 from ...errors import Errors

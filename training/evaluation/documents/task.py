@@ -13,7 +13,7 @@ import spacy
 from spacy.tokens import Doc, DocBin
 
 from spacy_sapbert.files import hash_file
-from spacy_sapbert.reliability import (
+from spacy_sapbert.reranker.calibration import (
     area_under_roc,
     bin_confidences,
     calibration_error,

@@ -1,0 +1,244 @@
+"""Probabilities: from a softmax to shares of right decisions, thresholds, and scores of how far both can be trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+from spacy.training import Example
+
+from ..annotations import NIL, get_candidates
+from ..scorer import iter_entities, linker_score
+
+# Below so many mentions two parameters are fitted, from there on a step function of any form.
+ENOUGH_FOR_STEPS = 500
+# The logit of a probability of 0 or 1.
+EDGE = 1e-6
+# Steps of Newton's method, the smallest one, and points of the function that are stored.
+NEWTON_STEPS, TINY, PLATT_POINTS = 30, 1e-9, 1025
+# Bins of the calibration error, and the precision at which coverage is reported.
+N_BINS, PRECISION = 15, 0.95
+NO_LINK = ("", NIL)
+NIL_SCORES = ("nel_nil_p", "nel_nil_r", "nel_nil_f")
+
+
+class Curve(NamedTuple):
+    """A monotone map between probabilities, with straight lines between its points."""
+
+    x: np.ndarray  # probabilities of the softmax, rising; float64
+    y: np.ndarray  # calibrated ones, not falling; float64
+
+    def apply(self, probabilities: np.ndarray) -> np.ndarray:
+        """Calibrate probabilities."""
+        return np.asarray(np.interp(probabilities, self.x, self.y))
+
+
+class Calibration(NamedTuple):
+    """What calibrating has changed, on the documents that it was fitted to."""
+
+    n_mentions: int
+    error_before: float  # expected calibration error of the best concepts' probabilities
+    error_after: float
+
+
+class Threshold(NamedTuple):
+    """A threshold of the probability, and what it gives on the mentions that it was chosen on."""
+
+    threshold: float  # the probability that a concept needs
+    precision: float  # share of right concepts among those that have it
+    coverage: float  # share of mentions whose best concept has it
+
+
+class Bin(NamedTuple):
+    """Answers of similar confidence."""
+
+    confidence: float  # their mean
+    precision: float  # share of right ones
+    n: int
+
+
+IDENTITY = Curve(np.array([0.0, 1.0]), np.array([0.0, 1.0]))
+
+
+def fit_curve(probabilities: np.ndarray, is_right: np.ndarray) -> Curve:
+    """Fit a monotone map to decisions: Platt's with few of them, else isotonic regression.
+
+    Decisions that are all right, or all wrong, leave probabilities as they are.
+    """
+    right = np.asarray(is_right, dtype=np.float64)
+    if not len(right) or right.min() == right.max():
+        return IDENTITY
+    if len(right) < ENOUGH_FOR_STEPS:
+        return _fit_platt(np.asarray(probabilities, dtype=np.float64), right)
+    return _fit_isotonic(np.asarray(probabilities, dtype=np.float64), right)
+
+
+def _fit_isotonic(probabilities: np.ndarray, right: np.ndarray) -> Curve:
+    """Pool adjacent violators, and put a point in the middle of each pool."""
+    order = np.argsort(probabilities, kind="stable")
+    # Each pool: sum of probabilities, of right ones, and their number. One of each in front and behind keeps the
+    # outermost pools away from 0 and 1.
+    pools: list[tuple[float, float, int]] = [(0.0, 0.5, 1)]
+    for x, y in zip([*probabilities[order].tolist(), 1.0], [*right[order].tolist(), 0.5], strict=True):
+        pool = (x, y, 1)
+        while pools and pools[-1][1] * pool[2] >= pool[1] * pools[-1][2]:
+            last = pools.pop()
+            pool = (last[0] + pool[0], last[1] + pool[1], last[2] + pool[2])
+        pools.append(pool)
+    sums = np.array(pools)
+    return Curve(sums[:, 0] / sums[:, 2], sums[:, 1] / sums[:, 2])
+
+
+def _fit_platt(probabilities: np.ndarray, right: np.ndarray) -> Curve:
+    """Fit a logistic function of the logit by Newton's method, with Platt's smoothed targets."""
+    n_right = right.sum()
+    targets = np.where(right > 0, (n_right + 1) / (n_right + 2), 1 / (len(right) - n_right + 2))
+    logits = _logit(probabilities)
+    design = np.stack([logits, np.ones_like(logits)], axis=1)
+
+    def get_loss(weights: np.ndarray) -> float:
+        scores = design @ weights
+        return float((np.logaddexp(0, scores) - targets * scores).sum())
+
+    weights = np.array([1.0, 0.0])
+    for _ in range(NEWTON_STEPS):
+        found = _sigmoid(design @ weights)
+        curvature = (design * (found * (1 - found))[:, None]).T @ design + 1e-6 * np.eye(2)
+        step = np.linalg.solve(curvature, design.T @ (found - targets))
+        while get_loss(weights - step) > get_loss(weights) and np.abs(step).max() > TINY:
+            step = step / 2
+        weights = weights - step
+    if weights[0] <= 0:
+        # A falling map would turn the order around: the probabilities say nothing.
+        weights = np.array([0.0, float(_logit(targets.mean()))])
+    x = np.linspace(0, 1, PLATT_POINTS)
+    return Curve(x, _sigmoid(_logit(x) * weights[0] + weights[1]))
+
+
+def _sigmoid(scores: np.ndarray) -> np.ndarray:
+    return np.asarray(1 / (1 + np.exp(-np.clip(scores, -30, 30))))
+
+
+def _logit(probabilities: np.ndarray) -> np.ndarray:
+    clipped = np.clip(probabilities, EDGE, 1 - EDGE)
+    return np.asarray(np.log(clipped / (1 - clipped)))
+
+
+def choose_threshold(probabilities: np.ndarray, is_right: np.ndarray, precision: float) -> Threshold:
+    """Choose the threshold with the largest coverage at a promised precision.
+
+    If none keeps the promise, the one with the highest precision is chosen. If nothing is right, nothing is chosen: a
+    threshold of 1 with a coverage of 0.
+    """
+    if not np.any(is_right):
+        return Threshold(1.0, 0.0, 0.0)
+    coverages, precisions = risk_coverage(probabilities, is_right)
+    kept = np.flatnonzero(precisions >= precision)
+    chosen = int(kept[-1]) if len(kept) else int(np.argmax(precisions))
+    lowest = np.unique(probabilities)[::-1][chosen]
+    return Threshold(float(lowest), float(precisions[chosen]), float(coverages[chosen]))
+
+
+def risk_coverage(confidence: np.ndarray, is_right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Compute coverage, ascending, and precision of the most confident answers; equal ones come together."""
+    order = np.argsort(-confidence, kind="stable")
+    ordered = confidence[order]
+    last = np.append(np.flatnonzero(ordered[1:] != ordered[:-1]), len(ordered) - 1)
+    return (last + 1) / len(ordered), np.cumsum(is_right[order])[last] / (last + 1)
+
+
+def coverage_at(confidence: np.ndarray, is_right: np.ndarray, precision: float = PRECISION) -> float:
+    """Find the largest share of answers that can be given with a precision; 0 if no threshold reaches it."""
+    best = choose_threshold(confidence, is_right, precision)
+    return best.coverage if best.precision >= precision else 0.0
+
+
+def bin_confidences(confidence: np.ndarray, is_right: np.ndarray) -> list[Bin]:
+    """Put answers into bins of equal width by their confidence, and leave out empty ones."""
+    places = np.minimum((confidence * N_BINS).astype(int), N_BINS - 1)
+    masks = [places == bin_ for bin_ in np.unique(places)]
+    return [Bin(float(confidence[mask].mean()), float(is_right[mask].mean()), int(mask.sum())) for mask in masks]
+
+
+def calibration_error(confidence: np.ndarray, is_right: np.ndarray) -> float:
+    """Compute the expected calibration error: the mean distance between confidence and precision of the bins."""
+    bins = bin_confidences(confidence, is_right)
+    return sum(abs(found.confidence - found.precision) * found.n for found in bins) / max(len(confidence), 1)
+
+
+def area_under_roc(probabilities: np.ndarray, is_right: np.ndarray) -> float | None:
+    """Compute how often a right decision has a higher probability than a wrong one; ties count half.
+
+    None if all are right or all wrong.
+    """
+    right = np.asarray(is_right, dtype=bool)
+    n_right, n_wrong = int(right.sum()), int((~right).sum())
+    if not n_right or not n_wrong:
+        return None
+    _, place, counts = np.unique(np.asarray(probabilities), return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(counts) - (counts - 1) / 2)[place]
+    return float((ranks[right].sum() - n_right * (n_right + 1) / 2) / (n_right * n_wrong))
+
+
+def nil_scores(is_nil: np.ndarray, predicted: np.ndarray) -> tuple[float, float, float]:
+    """Compute precision, recall and F1 of NIL; 0 where there is nothing to divide by."""
+    hits = int((is_nil & predicted).sum())
+    n_gold, n_predicted = int(is_nil.sum()), int(predicted.sum())
+    return hits / max(n_predicted, 1), hits / max(n_gold, 1), 2 * hits / max(n_gold + n_predicted, 1)
+
+
+def make_reranker_scorer() -> Callable[..., dict[str, Any]]:
+    """Create the scorer of the reranker, for the registry of scorers."""
+    return reranker_score
+
+
+def reranker_score(
+    examples: Iterable[Example],
+    *,
+    linker: str,
+    resolve: Callable[[str], Collection[str]] | None = None,
+    **kwargs: Any,
+) -> dict[str, float | None]:
+    """Compare predicted with gold decisions on entities that have the same boundaries in both.
+
+    examples (Iterable[Example]): The examples.
+    linker (str): The name of the reranker.
+    resolve (Callable[[str], Collection[str]] | None): Gives the terminology's ids of which any is right for a gold id.
+        A gold id for which there are none counts as NIL.
+    RETURNS (dict[str, float | None]): The scores of `linker_score`, and, None where nothing can be computed:
+        nel_nil_p, nel_nil_r, nel_nil_f: precision, recall and F-score of NIL.
+        nel_ece: expected calibration error of the best concepts' probabilities.
+        nel_auroc: how often a right best concept has a higher probability than a wrong one.
+        nel_coverage_at_95: share of mentions that the best threshold keeps at a precision of .95.
+    """
+    examples = list(examples)
+    nil: list[bool] = []
+    predicted_nil: list[bool] = []
+    probabilities: list[float] = []
+    is_right: list[bool] = []
+    for gold, ent in iter_entities(examples):
+        if ent is None or not gold.kb_id_:
+            continue
+        ids = {gold.kb_id_} if resolve is None else {*resolve(gold.kb_id_)}
+        ids -= {*NO_LINK}
+        nil.append(not ids)
+        predicted_nil.append(ent.kb_id_ in NO_LINK)
+        candidates = get_candidates(ent, linker)
+        if candidates:
+            probabilities.append(candidates[0]["probability"])
+            is_right.append(candidates[0]["id"] in ids)
+    scores = linker_score(examples, linker=linker, resolve=resolve, **kwargs)
+    of_nil = nil_scores(np.array(nil), np.array(predicted_nil)) if any(nil) else (None,) * len(NIL_SCORES)
+    scores |= dict(zip(NIL_SCORES, of_nil, strict=True))
+    return scores | _score_probabilities(np.array(probabilities), np.array(is_right, dtype=bool))
+
+
+def _score_probabilities(probabilities: np.ndarray, is_right: np.ndarray) -> dict[str, float | None]:
+    if not len(probabilities):
+        return dict.fromkeys(("nel_ece", "nel_auroc", "nel_coverage_at_95"))
+    return {
+        "nel_ece": calibration_error(probabilities, is_right),
+        "nel_auroc": area_under_roc(probabilities, is_right),
+        "nel_coverage_at_95": coverage_at(probabilities, is_right),
+    }

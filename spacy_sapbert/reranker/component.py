@@ -1,0 +1,647 @@
+"""The pipeline component `sapbert_reranker`: settings, factory, component, and how it is saved.
+
+spaCy imports this module in every process that makes a pipeline: nothing heavy may be imported here.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import numpy as np
+from pydantic import AfterValidator, Field
+from spacy import util
+from spacy.language import Language
+from spacy.pipeline import TrainablePipe
+from spacy.tokens import Doc
+from spacy.training import Example, validate_examples
+from thinc.api import Optimizer, set_dropout_rate
+from typing_extensions import Self
+
+from ..annotations import ATTRIBUTE, NIL, check_attribute, register_extensions, write
+from ..candidates import Candidate, Candidates, Mentions, check_texts
+from ..errors import Errors
+from ..files import pack_with, unpack_with
+from ..linker import SCORES, SapbertLinker
+from ..scorer import with_gold_ents
+from ..settings import Settings, SettingsAttributes, with_settings
+from .calibration import Calibration, Threshold, calibration_error, choose_threshold, fit_curve
+from .features import FEATURES
+from .gold import AnnotatedMentions, GoldBatch, GoldIds, find_gold, run_before, warn_of_missing, with_abbreviations
+from .memory import Learned, load_learned, save_learned
+from .network import ListInput, Lists, NetworkModel, get_start, listwise_loss, start_network
+from .table import CandidateTable, list_rows
+
+if TYPE_CHECKING:
+    from ..retrieval.retriever import Retriever
+    from ..snapshot import FixedLinker
+
+# Mentions whose features are in memory together.
+MENTIONS_AT_ONCE = 2048
+# Annotated mentions whose features give mean and deviation.
+MEASURED = 5000
+# Features that a reason names, and the logit that each has to add.
+NAMED_FEATURES, LEAST = 3, 0.1
+# What is measured beside the linker's scores.
+PROBABILITY_SCORES = ("nel_nil_p", "nel_nil_r", "nel_nil_f", "nel_ece", "nel_auroc", "nel_coverage_at_95")
+
+
+class RerankerSettings(Settings):
+    """What a reranker learns from and what it writes. All but `cache_size` can be changed on a loaded reranker.
+
+    Which mentions are linked to which concepts, and how abbreviations are looked up, are settings of the linker.
+    """
+
+    linker: str = Field(
+        default="sapbert_linker",
+        min_length=1,
+        description="The linker in the same pipeline whose candidates are reranked.",
+    )
+    n_candidates: int = Field(
+        default=30,
+        ge=1,
+        description="Distinct concepts that the linker proposes for a mention, whatever its own `k` is.",
+    )
+    k: int = Field(default=5, ge=1, description="Concepts kept in `kb_candidates`.")
+    priors: bool = Field(
+        default=True,
+        description="Remember the annotated mentions of the training documents, as features and as further candidates.",
+    )
+    pull: float = Field(
+        default=0.01,
+        ge=0,
+        description="Weight of the squared distance to the linker's scores in the loss: more keeps the order closer to "
+        "its own.",
+    )
+    nil_threshold: float | None = Field(
+        default=None,
+        ge=0,
+        le=1,
+        description="Probability that the best concept needs; null for the chosen threshold, or else whichever of it "
+        "and NIL is more probable.",
+    )
+    precision: float | None = Field(
+        default=None,
+        gt=0,
+        le=1,
+        description="Precision of chosen concepts that `calibrate` chooses the threshold for; null to leave NIL to the "
+        "network.",
+    )
+    set_nil: bool = Field(
+        default=False, description='Set `ent.kb_id_` to "NIL" where no concept is chosen, instead of leaving it empty.'
+    )
+    set_kb_id: bool = Field(
+        default=True, description="Set `ent.kb_id_`; false to write candidates and probabilities only."
+    )
+    overwrite: bool = Field(default=True, description="Replace ids that neither this component nor its linker has set.")
+    attribute: Annotated[str, AfterValidator(check_attribute)] = Field(
+        default=ATTRIBUTE,
+        description="Extension attribute of spans that shows the candidates. By default they take the place of the "
+        "linker's.",
+    )
+    explain: bool = Field(
+        default=False,
+        description="Give each candidate its `definition` and a `reason`, the strongest features in words. This takes "
+        "time.",
+    )
+    use_gold_ents: bool = Field(
+        default=True,
+        description="Learn and score links on gold entities, as spaCy's `entity_linker` does; false for those that "
+        "were predicted.",
+    )
+    cache_size: int = Field(default=20_000, ge=0, description="Distinct mentions whose features are remembered.")
+
+
+@Language.factory(
+    "sapbert_reranker",
+    requires=["doc.ents", "span._.kb_candidates"],
+    assigns=["token.ent_kb_id", "span._.kb_candidates", "span._.kb_probability"],
+    default_config={
+        **RerankerSettings().to_dict(),
+        "model": {"@architectures": "spacy-sapbert.DecisionNetwork.v1"},
+        "scorer": {"@scorers": "spacy-sapbert.reranker_scorer.v1"},
+    },
+    # The share of right links decides which training step is kept.
+    default_score_weights={**dict.fromkeys((*SCORES, *PROBABILITY_SCORES)), "nel_micro_f": 1.0},
+)
+@with_settings(RerankerSettings)
+def make_reranker(
+    nlp: Language, name: str, model: NetworkModel, scorer: Callable[..., Any] | None, **settings: Any
+) -> SapbertReranker:
+    """Create the reranker for a pipeline."""
+    return SapbertReranker(nlp, model, name, scorer=scorer, **settings)
+
+
+def make_calibration(
+    corpus: Callable[[Language], Iterable[Example]], reranker: str = "sapbert_reranker"
+) -> Callable[[Language], Language]:
+    """Create the callback for [training.before_to_disk] that calibrates a reranker whenever the pipeline is saved.
+
+    corpus (Callable[[Language], Iterable[Example]]): Documents that the network is not trained with: ${corpora.dev}.
+    reranker (str): The name of the component.
+    RETURNS (Callable[[Language], Language]): The callback.
+    """
+    return partial(_calibrate, corpus=corpus, reranker=reranker)
+
+
+def _calibrate(nlp: Language, *, corpus: Callable[[Language], Iterable[Example]], reranker: str) -> Language:
+    component: Any = nlp.get_pipe(reranker)
+    component.calibrate(corpus(nlp), nlp=nlp)
+    return nlp
+
+
+class Decisions(NamedTuple):
+    """What `predict` gives to `set_annotations`, for each mention."""
+
+    mentions: Mentions
+    candidates: list[list[Candidate]]  # best first
+    kb_ids: list[str]
+    probabilities: list[float]  # of the chosen concept, or of NIL
+
+
+class _Context:
+    """What a reranker works with until it, its settings or its linker change."""
+
+    def __init__(self, linker: FixedLinker, settings: RerankerSettings, learned: Learned) -> None:
+        self.linker, self.learned, self.settings = linker, learned, settings
+        self.retriever: Retriever = linker.snapshot.retriever
+        self.gold = GoldIds(self.retriever.terminology, linker.settings.output_source)
+        memory = learned.memory if settings.priors else None
+        self.table = CandidateTable(linker, settings.n_candidates, memory, settings.cache_size)
+
+    def __reduce__(self) -> tuple[type[None], tuple[()]]:
+        # A copy of a reranker makes its own.
+        return type(None), ()
+
+    def fits(self, linker: FixedLinker, settings: RerankerSettings, learned: Learned) -> bool:
+        return (
+            self.settings is settings
+            and self.linker.settings is linker.settings
+            and self.retriever is linker.snapshot.retriever
+            and (self.learned.memory, self.learned.encoder) == (learned.memory, learned.encoder)
+            and self.linker.snapshot.encoder.fingerprint == linker.snapshot.encoder.fingerprint
+        )
+
+
+class SapbertReranker(SettingsAttributes[RerankerSettings], TrainablePipe):  # type: ignore[misc]  # compiled, without types
+    """Decide which of a linker's candidates is right, how probable that is, and whether any is (NIL).
+
+    It learns from documents with `ent.kb_id_`. Writes `token.ent_kb_id_`, `span._.kb_candidates` with a probability
+    for each candidate, and `span._.kb_probability`.
+    """
+
+    settings_class = RerankerSettings
+    kind = "reranker"
+    model: NetworkModel
+    # What it has learned, and what it works with at the moment. Both are replaced as a whole.
+    _learned: Learned | None = None
+    _context: _Context | None = None
+
+    @with_settings(RerankerSettings)
+    def __init__(
+        self,
+        nlp: Language,
+        model: NetworkModel,
+        name: str = "sapbert_reranker",
+        *,
+        scorer: Callable[..., Any] | None = None,
+        **settings: Any,
+    ) -> None:
+        """Create the component. All settings but `cache_size` can be changed later, as attributes.
+
+        nlp (Language): The pipeline, which has the linker when the first document arrives.
+        model (Model[ListInput, ndarray]): The network.
+        name (str): The component's name.
+        scorer (Callable | None): The scoring function.
+        **settings (Any): Those of `RerankerSettings`.
+        RAISES (ValueError): If a setting is unknown or its value has no meaning.
+        """
+        self._set_up(nlp.vocab, model, name, scorer, settings)
+        self._nlp = nlp
+        register_extensions(self.attribute)
+
+    @property
+    def is_ready(self) -> bool:
+        """Tell whether the reranker has been initialized or loaded.
+
+        RETURNS (bool): False before.
+        """
+        return self._learned is not None
+
+    @property
+    def learned(self) -> Learned:
+        """Return what the reranker has learned apart from the network's weights.
+
+        RETURNS (Learned): Annotated mentions, calibration, fingerprints.
+        RAISES (ValueError): If it has not been initialized.
+        """
+        if self._learned is None:
+            raise ValueError(Errors.E450.format(name=self.name, reason="it has not been initialized"))
+        return self._learned
+
+    def initialize(
+        self, get_examples: Callable[[], Iterable[Example]] | None = None, *, nlp: Language | None = None
+    ) -> None:
+        """Collect the annotated mentions, and start the network as a copy of the linker.
+
+        get_examples (Callable | None): Gives the training documents. Without any, a reranker that has learned something
+            is left alone.
+        nlp (Language | None): The pipeline, which has the linker; None for the one that the reranker was made for.
+        RAISES (ValueError): If there is nothing to learn from, or the linker is missing.
+        """
+        self._nlp = nlp or self._nlp
+        settings, linker = self._settings, self._find_linker().fixed()
+        examples = () if get_examples is None else get_examples()
+        copies = with_abbreviations(examples, self._nlp)
+        documents = [gold for eg in copies if (gold := find_gold(eg, use_gold_ents=True))]
+        if not documents:
+            if self._learned is not None:
+                return
+            reason = "there are no examples whose entities have `kb_id_`"
+            raise ValueError(Errors.E450.format(name=self.name, reason=reason))
+        snapshot = linker.snapshot
+        learned = Learned(snapshot.encoder.fingerprint, snapshot.retriever.terminology.fingerprint, tuple(FEATURES))
+        context = _Context(linker, settings, learned)
+        warn_of_missing(documents, context.gold)
+        found = AnnotatedMentions.read(documents, linker, context.gold)
+        if not len(found.mentions):
+            reason = "the linker links none of the labels of the annotated entities"
+            raise ValueError(Errors.E450.format(name=self.name, reason=reason))
+        if settings.priors:
+            learned = replace(learned, memory=found.remember(snapshot.encoder))
+            context = _Context(linker, settings, learned)
+        batch = AnnotatedMentions.read(documents, linker, context.gold, MEASURED).look_up(context.table)
+        start_network(self.model, batch.given, batch.is_right)
+        self._learned, self._context = learned, context
+
+    def predict(self, docs: Iterable[Doc]) -> Decisions:
+        """Decide on the mentions of documents, without modifying them.
+
+        docs (Iterable[Doc]): The documents. Those from disk will do as well as those that the linker has just linked.
+        RETURNS (Decisions): What was decided on each mention that the linker links.
+        RAISES (ValueError): If the reranker has not been trained, or not with this linker.
+        """
+        docs = list(docs)
+        # Documents without mentions need no linker.
+        if not any(doc.ents or any(doc.spans.values()) for doc in docs):
+            return Decisions(Mentions(), [], [], [])
+        context = self._get_context()
+        mentions = context.linker.list_mentions(docs)
+        return self._decide(context, mentions, mentions.document)
+
+    def set_annotations(self, docs: Iterable[Doc], decisions: Decisions) -> None:
+        """Write ids, candidates and probabilities to the documents.
+
+        docs (Iterable[Doc]): The documents.
+        decisions (Decisions): What `predict` returned for them.
+        """
+        self._write(docs, decisions, self._settings)
+
+    def _write(self, docs: Iterable[Doc], decisions: Decisions, settings: RerankerSettings) -> None:
+        if not len(decisions.mentions):
+            return
+        write(
+            docs,
+            decisions.mentions,
+            decisions.candidates,
+            decisions.kb_ids,
+            component=self.name,
+            attribute=settings.attribute,
+            spans_key=self._find_linker().settings.spans_key,
+            set_kb_id=settings.set_kb_id,
+            overwrite=settings.overwrite,
+            probabilities=decisions.probabilities,
+            reranks=settings.linker,
+        )
+
+    def find(self, texts: Iterable[str], *, threshold: float = 0.0) -> list[list[Candidate]]:
+        """Find the concepts of strings, without documents.
+
+        texts (Iterable[str]): The strings.
+        threshold (float): The probability that a candidate needs.
+        RETURNS (list[list[Candidate]]): The candidates of each string with their probability, best first.
+        RAISES (ValueError): If the reranker has not been trained, the linker is missing, or the threshold has no
+            meaning.
+        """
+        self._settings.changed("`find`", nil_threshold=threshold)
+        texts, context = check_texts(texts), self._get_context()
+        found = self._decide(context, context.linker.list_texts(texts), range(len(texts)))
+        return [[one for one in of_text if one["probability"] >= threshold] for of_text in found.candidates]
+
+    def update(
+        self,
+        examples: Iterable[Example],
+        *,
+        drop: float = 0.0,
+        sgd: Optimizer | None = None,
+        losses: dict[str, float] | None = None,
+    ) -> dict[str, float]:
+        """Learn from a batch of documents.
+
+        examples (Iterable[Example]): Documents with gold links. Abbreviations count where they have been found.
+        drop (float): The dropout rate.
+        sgd (Optimizer | None): The optimizer.
+        losses (dict[str, float] | None): The losses so far.
+        RETURNS (dict[str, float]): The losses, with the mean loss of the batch's mentions added.
+        RAISES (ValueError): If the reranker has not been initialized, or the loss is no finite number.
+        """
+        losses = {} if losses is None else losses
+        losses.setdefault(self.name, 0.0)
+        examples = list(examples)
+        validate_examples(examples, "SapbertReranker.update")
+        batch = self.read_gold(examples)
+        if batch is None:
+            return losses
+        set_dropout_rate(self.model, drop)
+        logits, backprop = self.model.begin_update(batch.given)
+        start = get_start(self.model, batch.given)
+        loss, gradient = listwise_loss(logits, batch.is_right, batch.given.lists, start=start, pull=self._settings.pull)
+        if not np.isfinite(loss):
+            what = "[training.optimizer] learn_rate, or set its grad_clip"
+            raise ValueError(f"The loss of the reranker '{self.name}' is {loss}. Lower {what}.")
+        backprop(gradient)
+        losses[self.name] += loss
+        if sgd is not None:
+            self.finish_update(sgd)
+        return losses
+
+    def read_gold(self, examples: Iterable[Example], *, limit: int | None = None) -> GoldBatch | None:
+        """Read the annotated mentions of documents, without what their own annotations say.
+
+        examples (Iterable[Example]): The documents.
+        limit (int | None): Mentions to read at most.
+        RETURNS (GoldBatch | None): The mentions with their gold; None if there are none.
+        RAISES (ValueError): If the reranker has not been initialized.
+        """
+        settings = self._settings
+        documents = [gold for eg in examples if (gold := find_gold(eg, use_gold_ents=settings.use_gold_ents))]
+        if not documents:
+            return None
+        context = self._get_context()
+        found = AnnotatedMentions.read(documents, context.linker, context.gold, limit)
+        return found.look_up(context.table) if len(found.mentions) else None
+
+    def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
+        """Score a batch of examples, on gold entities if `use_gold_ents` is set.
+
+        examples (Iterable[Example]): Examples whose predicted documents have been through the pipeline.
+        RETURNS (dict[str, Any]): The scores of the scoring function.
+        """
+        if self.scorer is None:
+            return {}
+        examples = list(examples)
+        if self._settings.use_gold_ents:
+            examples = list(with_gold_ents(examples))
+            docs = [eg.predicted for eg in examples]
+            # The gold entities have no ids yet, and are this component's alone.
+            self._write(docs, self.predict(docs), self._settings.changed(set_kb_id=True))
+        resolve = None if self._context is None else self._context.gold.resolve
+        scores: dict[str, Any] = self.scorer(examples, **{"linker": self.name, "resolve": resolve, **kwargs})
+        return scores
+
+    def calibrate(self, examples: Iterable[Example], *, nlp: Language | None = None) -> Calibration:
+        """Fit the probabilities to documents that the network was not trained with. Links stay the same, unless a
+        threshold is set.
+
+        With the setting `precision`, the threshold is chosen on the same documents.
+
+        examples (Iterable[Example]): The documents, a few hundred annotated mentions or more.
+        nlp (Language | None): The pipeline, if the documents have not been through it.
+        RETURNS (Calibration): The calibration error before and after.
+        RAISES (ValueError): If no document has annotated mentions.
+        """
+        best, is_right, nil, is_nil = self._judge(examples, nlp)
+        before = calibration_error(self.learned.concept.apply(best), is_right)
+        if is_right.min() == is_right.max():
+            what = "right" if is_right[0] else "wrong"
+            warnings.warn(
+                f"All {len(best)} decisions of the reranker '{self.name}' on these documents are {what}, so "
+                "nothing tells its probabilities apart, and they stay as they are. Calibrate on more documents, "
+                "which it was not trained with.",
+                stacklevel=2,
+            )
+        concept = fit_curve(best, is_right)
+        self._learned = replace(self.learned, concept=concept, nil=fit_curve(nil, is_nil), threshold=None)
+        probabilities = concept.apply(best)
+        if self._settings.precision is not None:
+            self._set_threshold(probabilities, is_right, self._settings.precision)
+        return Calibration(len(best), before, calibration_error(probabilities, is_right))
+
+    def choose_threshold(
+        self, examples: Iterable[Example], precision: float = 0.95, *, nlp: Language | None = None
+    ) -> Threshold:
+        """Choose the probability that a concept needs, so that the chosen ones have a precision. It is saved with the
+        pipeline; the setting `nil_threshold` comes before it.
+
+        examples (Iterable[Example]): The documents, as for `calibrate`.
+        precision (float): The precision.
+        nlp (Language | None): The pipeline, if the documents have not been through it.
+        RETURNS (Threshold): The threshold, with precision and coverage on these documents.
+        RAISES (ValueError): If no document has annotated mentions, or the precision has no meaning.
+        """
+        self._settings.changed("`choose_threshold`", precision=precision)
+        best, is_right, _, _ = self._judge(examples, nlp)
+        return self._set_threshold(self.learned.concept.apply(best), is_right, precision)
+
+    def _set_threshold(self, probabilities: np.ndarray, is_right: np.ndarray, precision: float) -> Threshold:
+        chosen = choose_threshold(probabilities, is_right, precision)
+        if chosen.precision < precision:
+            warnings.warn(
+                f"No threshold of the reranker '{self.name}' gives a precision of {precision} on these documents. "
+                f"The one with the highest precision, {chosen.precision:.3f}, was chosen. More annotated "
+                "documents help.",
+                stacklevel=3,
+            )
+        self._learned = replace(self.learned, threshold=chosen.threshold)
+        return chosen
+
+    def _judge(
+        self, examples: Iterable[Example], nlp: Language | None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Return the softmax's probability of the best concept of each mention that has candidates, whether it is
+        right, that of NIL for each mention, and whether no concept is right."""
+        examples = list(examples)
+        validate_examples(examples, "SapbertReranker.calibrate")
+        batch = self.read_gold(examples if nlp is None else run_before(self, nlp, examples))
+        if batch is None:
+            reason = "none of these documents has entities with `kb_id_`"
+            raise ValueError(Errors.E450.format(name=self.name, reason=reason))
+        lists = batch.given.lists
+        raw, raw_nil, order = self._score(batch.given)
+        best = order[lists.offsets[:-1][lists.lengths > 0]]
+        if not len(best):
+            reason = "no annotated mention of these documents has candidates"
+            raise ValueError(Errors.E450.format(name=self.name, reason=reason))
+        return raw[best], batch.is_right[lists.rows][best], raw_nil, batch.is_nil
+
+    def to_disk(self, path: str | Path, *, exclude: Iterable[str] = util.SimpleFrozenList()) -> None:
+        """Save network, annotated mentions and calibration to a folder, completely or not at all.
+
+        path (str | Path): The folder.
+        exclude (Iterable[str]): Not used: a reranker has no parts that could be left out.
+        """
+        save_learned(Path(path), self.model, self._learned)
+
+    def from_disk(self, path: str | Path, *, exclude: Iterable[str] = util.SimpleFrozenList()) -> Self:
+        """Load from a folder.
+
+        path (str | Path): What `to_disk` has written.
+        exclude (Iterable[str]): Not used.
+        RETURNS (SapbertReranker): The component itself.
+        RAISES (OSError): If a file is missing or damaged.
+        RAISES (ValueError): If it was trained by a version with other features.
+        """
+        self._learned = load_learned(Path(path), self.model, self.name, tuple(FEATURES))
+        return self
+
+    def to_bytes(self, *, exclude: Iterable[str] = util.SimpleFrozenList()) -> bytes:
+        """Serialise network, annotated mentions and calibration.
+
+        exclude (Iterable[str]): Not used.
+        RETURNS (bytes): The serialised reranker.
+        """
+        return pack_with(self.to_disk)
+
+    def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = util.SimpleFrozenList()) -> Self:
+        """Load from bytes.
+
+        bytes_data (bytes): What `to_bytes` returned.
+        exclude (Iterable[str]): Not used.
+        RETURNS (SapbertReranker): The component itself.
+        RAISES (ValueError): If the bytes are damaged.
+        """
+        return unpack_with(self.from_disk, bytes_data)
+
+    def _find_linker(self) -> SapbertLinker:
+        """Find the linker in the pipeline, whether it is enabled, frozen or neither."""
+        name, wanted, names = self.name, self._settings.linker, self._nlp.component_names
+        linker: Any = dict(self._nlp.components).get(wanted)
+        if not isinstance(linker, SapbertLinker):
+            raise ValueError(
+                f"The reranker '{name}' finds no linker '{wanted}' in its pipeline, which has {', '.join(names)}. Add "
+                "that linker in front of it, or name another one in the setting `linker`."
+            )
+        if name in names and names.index(name) < names.index(wanted):
+            raise ValueError(
+                f"The reranker '{name}' stands in front of its linker '{wanted}', which would replace what it decides. "
+                f'Put it behind: `nlp.add_pipe("sapbert_reranker", after="{wanted}")`.'
+            )
+        return linker
+
+    def _get_context(self) -> _Context:
+        """Get what the reranker works with; a new one if anything has been replaced since."""
+        learned, settings, context = self.learned, self._settings, self._context
+        linker = self._find_linker().fixed()
+        if context is None or not context.fits(linker, settings, learned):
+            _check(self.name, linker, learned)
+            context = self._context = _Context(linker, settings, learned)
+        return context
+
+    def _score(self, given: ListInput) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the softmax's probabilities of candidates and of NIL, and the rows of the candidates, best first."""
+        logits, lists = self.model.predict(given), given.lists
+        if not np.isfinite(logits).all():
+            raise ValueError(
+                f"The network of the reranker '{self.name}' gives scores that are not finite: its weights are "
+                "damaged, or training has diverged. Load a saved pipeline again, or train it with a lower "
+                "learn_rate."
+            )
+        probabilities = lists.softmax(logits)
+        return probabilities[lists.rows], probabilities[lists.nil_rows], lists.sort(logits[lists.rows])
+
+    def _decide(self, context: _Context, mentions: Mentions, documents: Sequence[int]) -> Decisions:
+        """Decide on mentions, those of some documents at once, so that the features of a large corpus need little
+        memory."""
+        keys = context.table.make_keys(mentions)
+        decided = Decisions(mentions, [], [], [])
+        for part in _cut(documents):
+            found, given, places = context.table.read(keys[part], documents[part])
+            candidates, kb_ids, probabilities = self._decide_part(context, found, given, places)
+            decided.candidates.extend(candidates)
+            decided.kb_ids.extend(kb_ids)
+            decided.probabilities.extend(probabilities)
+        return decided
+
+    def _decide_part(
+        self, context: _Context, found: Candidates, given: ListInput, places: np.ndarray
+    ) -> tuple[list[list[Candidate]], list[str], list[float]]:
+        """Return candidates, id and probability of mentions, given the place of each among those that differ."""
+        settings, learned, lists = self._settings, self.learned, given.lists
+        raw, raw_nil, order = self._score(given)
+        first = lists.first(raw[order])
+        best = np.where(lists.lengths > 0, learned.concept.apply(first), 0.0)
+        threshold = learned.threshold if settings.nil_threshold is None else settings.nil_threshold
+        is_nil = (raw_nil > first) if threshold is None else (best < threshold)
+        is_nil |= lists.lengths == 0
+        probability = np.where(is_nil, learned.nil.apply(raw_nil), best)
+        rows = order[lists.place < settings.k]
+        kept = found.take(rows)
+        shown = list_rows(kept.offsets[:-1][places], kept.lengths[places])
+        candidates = context.linker.describe(kept.take_mentions(places))
+        flat = [candidate for of_mention in candidates for candidate in of_mention]
+        for candidate, value in zip(flat, learned.concept.apply(raw[rows])[shown].tolist(), strict=True):
+            candidate["probability"] = value
+        if settings.explain:
+            few = ListInput(given.features[rows], given.scores[rows], Lists(kept.lengths))
+            reasons = _find_reasons(self.model, few, learned.features)
+            for candidate, row in zip(flat, shown.tolist(), strict=True):
+                concept = context.retriever.terminology[candidate["concept_id"]]
+                candidate["definition"], candidate["reason"] = concept.definition or "", reasons[row]
+        empty = NIL if settings.set_nil else ""
+        kb_ids = [
+            empty if nothing else of_mention[0]["id"]
+            for nothing, of_mention in zip(is_nil[places].tolist(), candidates, strict=True)
+        ]
+        return candidates, kb_ids, probability[places].tolist()
+
+
+def _cut(documents: Sequence[int]) -> Iterator[slice]:
+    """Cut mentions into parts of whole documents."""
+    start = 0
+    for end in range(1, len(documents) + 1):
+        is_last = end == len(documents)
+        if is_last or (end - start >= MENTIONS_AT_ONCE and documents[end] != documents[end - 1]):
+            yield slice(start, end)
+            start = end
+
+
+def _find_reasons(model: NetworkModel, given: ListInput, features: Sequence[str]) -> list[str]:
+    """Take each feature away, that is put its mean in its place, and see how much lower the candidates' logits are."""
+    rows, mean = given.lists.rows, model.get_param("mean")
+    logits = model.predict(given)[rows]
+    gains = np.zeros_like(given.features)
+    for column in range(given.features.shape[1]):
+        changed = given.features.copy()
+        changed[:, column] = mean[column]
+        gains[:, column] = logits - model.predict(given._replace(features=changed))[rows]
+    # The words of a feature fit only where there is more of it than usual.
+    gains[given.features <= mean] = 0
+    best = np.argsort(-gains, axis=1)[:, :NAMED_FEATURES]
+    words = [FEATURES[name] for name in features]
+    return ["; ".join(words[f] for f in of if gains[row, f] > LEAST) for row, of in enumerate(best.tolist())]
+
+
+def _check(name: str, linker: FixedLinker, learned: Learned) -> None:
+    """Refuse another encoder, and a terminology that lacks most of what was annotated; warn of any other one."""
+    encoder, terminology = linker.snapshot.encoder.fingerprint, linker.snapshot.retriever.terminology
+    if learned.encoder and encoder != learned.encoder:
+        reason = f"it was trained with the encoder {learned.encoder[:8]}, but its linker has {encoder[:8]}"
+        raise ValueError(Errors.E451.format(name=name, reason=reason))
+    memory = learned.memory
+    if memory is None or not memory.concepts or linker.settings.output_source is not None:
+        return
+    if learned.terminology == terminology.fingerprint:
+        return
+    n, n_missing = len(memory.concepts), sum(concept not in terminology for concept in memory.concepts)
+    if 2 * n_missing > n:
+        reason = f"{n_missing} of the {n} concepts of its annotations are not in the terminology"
+        raise ValueError(Errors.E451.format(name=name, reason=reason))
+    warnings.warn(
+        f"The reranker '{name}' was trained with another terminology; this one lacks {n_missing} of the {n} "
+        "annotated concepts. Train it again for the best decisions.",
+        stacklevel=4,
+    )

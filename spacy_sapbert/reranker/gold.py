@@ -1,0 +1,203 @@
+"""Annotated documents: the gold concepts of their mentions, and what the network learns from."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from spacy.language import Language
+from spacy.pipeline import TrainablePipe
+from spacy.tokens import Span
+from spacy.training import Example
+
+from ..abbreviations.component import SchwartzHearst
+from ..annotations import NIL
+from ..candidates import Mentions
+from ..scorer import ID_SEPARATOR
+from .memory import AnnotationMemory, MemoryEntry, document_key
+from .network import ListInput, Lists
+from .table import CandidateTable, list_rows
+
+if TYPE_CHECKING:
+    from ..encoder.shim import EncoderShim
+    from ..snapshot import FixedLinker
+    from ..terminology.table import Terminology
+
+# Missing ids that a warning names.
+NAMED_IDS = 5
+
+
+class GoldMention(NamedTuple):
+    """A mention of a predicted document with its annotation."""
+
+    span: Span
+    kb_id: str  # the gold id, or several joined by "|"
+
+
+def find_gold(example: Example, *, use_gold_ents: bool) -> list[GoldMention]:
+    """Find the mentions of a predicted document that are annotated with a concept or with NIL.
+
+    They are the gold entities themselves, or predicted entities with the same boundaries. Those with an empty gold id
+    are left out: nothing is known of them.
+    """
+    gold = {(ent.start_char, ent.end_char): ent.kb_id_ for ent in example.reference.ents if ent.kb_id_}
+    if not gold:
+        return []
+    spans = example.get_aligned_ents_and_ner()[0] if use_gold_ents else example.predicted.ents
+    found = ((span, gold.get((span.start_char, span.end_char), "")) for span in spans)
+    return [GoldMention(span, kb_id) for span, kb_id in found if kb_id]
+
+
+class GoldIds:
+    """Turn gold ids into ids that candidates have: those of concepts, or their codes in the linker's output source."""
+
+    def __init__(self, terminology: Terminology, output_source: str | None = None) -> None:
+        self._terminology = terminology
+        self._source = output_source
+        self._resolved: dict[str, frozenset[str]] = {}
+
+    def resolve(self, kb_id: str) -> frozenset[str]:
+        """Get the ids of which any is right for a gold id; none for NIL and where the terminology has none of them.
+
+        An id of the terminology may itself be several equal ones joined by "|": it is right if one of them is.
+        """
+        found = self._resolved.get(kb_id)
+        if found is None:
+            parts = {kb_id, *(part.strip() for part in kb_id.split(ID_SEPARATOR))} - {"", NIL}
+            if kb_id in self._ids:
+                parts = {kb_id}
+            equal = {id_ for part in parts for id_ in (part, *self._joined.get(part, ()))}
+            found = self._resolved[kb_id] = frozenset(equal & self._ids)
+        return found
+
+    def count_missing(self, kb_ids: Iterable[str]) -> Counter[str]:
+        """Count gold ids that stand for a concept which the terminology lacks."""
+        return Counter(kb_id for kb_id in kb_ids if kb_id != NIL and not self.resolve(kb_id))
+
+    @cached_property
+    def _ids(self) -> frozenset[str]:
+        """All ids that candidates can have."""
+        concepts = self._terminology.concepts
+        if self._source is None:
+            return frozenset(concepts["id"].to_list())
+        prefix = f"{self._source}:"
+        codes = (code for of_concept in concepts["codes"].to_list() for code in of_concept)
+        return frozenset(code.removeprefix(prefix) for code in codes if code.startswith(prefix))
+
+    @cached_property
+    def _joined(self) -> dict[str, list[str]]:
+        """The joined ids that each id is a part of."""
+        joined: dict[str, list[str]] = {}
+        for id_ in self._ids:
+            for part in id_.split(ID_SEPARATOR) if ID_SEPARATOR in id_ else ():
+                joined.setdefault(part, []).append(id_)
+        return joined
+
+
+class GoldBatch(NamedTuple):
+    """Annotated mentions, as the network sees them."""
+
+    given: ListInput
+    is_right: np.ndarray  # whether each row of `Lists.with_nil` is right
+    is_nil: np.ndarray  # whether the terminology has no right concept for each mention
+
+
+class AnnotatedMentions(NamedTuple):
+    """The annotated mentions of documents that the linker links."""
+
+    mentions: Mentions
+    documents: list[int]  # the number of each one's document
+    keys: list[int]  # the key of each one's document
+    right: list[frozenset[str]]  # the ids of which any is right; none for NIL and ids that the terminology lacks
+
+    @classmethod
+    def read(
+        cls,
+        documents: Sequence[Sequence[GoldMention]],
+        linker: FixedLinker,
+        gold_ids: GoldIds,
+        limit: int | None = None,
+    ) -> AnnotatedMentions:
+        """Read annotated mentions, at most `limit`."""
+        found = [
+            (gold.span, number, key, gold_ids.resolve(gold.kb_id))
+            for number, of_document in enumerate(documents)
+            for key in [document_key(of_document[0].span.doc.text)]
+            for gold in of_document
+            if linker.links(gold.span.label_)
+        ][:limit]
+        spans, *others = map(list, zip(*found, strict=True)) if found else ([], [], [], [])
+        return cls(linker.list_spans(spans), *others)
+
+    def remember(self, encoder: EncoderShim) -> AnnotationMemory:
+        """Collect the mentions, each by its more telling form."""
+        found = [
+            MemoryEntry(forms[0], concept, key)
+            for forms, key, ids in zip(self.mentions.forms, self.keys, self.right, strict=True)
+            for concept in ids
+            if forms
+        ]
+        texts = sorted({annotation.mention for annotation in found})
+        vectors = encoder.encode(texts) if texts else np.zeros((0, encoder.width), dtype=np.float32)
+        return AnnotationMemory.collect(found, dict(zip(texts, vectors, strict=True)), encoder.width)
+
+    def look_up(self, table: CandidateTable) -> GoldBatch:
+        """Look up the candidates, without what the annotations of their own documents say."""
+        keys = table.make_keys(self.mentions, self.keys)
+        found, given, places = table.read(keys, self.documents)
+        rows = list_rows(found.offsets[:-1][places], found.lengths[places])
+        lists = Lists(found.lengths[places])
+        numbers = table.facts.number(found.concept[rows])
+        pairs = [(mention, id_) for mention, ids in enumerate(self.right) for id_ in ids]
+        right = table.facts.number_ids([id_ for _, id_ in pairs])
+        mention = np.array([mention for mention, _ in pairs], dtype=np.int64)
+        n_numbers = max(numbers.max(initial=0), right.max(initial=0)) + 1
+        is_right = np.isin(lists.mention * n_numbers + numbers, mention * n_numbers + right)
+        return GoldBatch(
+            ListInput(given.features[rows], given.scores[rows], lists),
+            lists.with_nil(is_right, ~lists.best(is_right, empty=False)),
+            np.array([not ids for ids in self.right], dtype=bool),
+        )
+
+
+def warn_of_missing(documents: Iterable[Iterable[GoldMention]], gold: GoldIds) -> None:
+    """Warn of gold ids that the terminology lacks."""
+    kb_ids = [found.kb_id for of_document in documents for found in of_document]
+    missing = gold.count_missing(kb_ids)
+    if missing:
+        examples = ", ".join(f"{kb_id} ({n})" for kb_id, n in missing.most_common(NAMED_IDS))
+        message = (
+            f"{missing.total()} of {len(kb_ids)} annotated mentions have gold ids that the terminology lacks, and "
+            f"are learned as NIL: {examples}. If these ids should be there, gold ids and terminology do not fit."
+        )
+        warnings.warn(message, stacklevel=3)
+
+
+def with_abbreviations(examples: Iterable[Example], nlp: Language) -> Iterator[Example]:
+    """Find abbreviations in copies of documents: `initialize` is called before the pipeline can run."""
+    wanted = nlp.config.get("training", {}).get("annotating_components") or ()
+    parts = [
+        part
+        for name, part in nlp.components
+        if isinstance(part, SchwartzHearst) or (name in wanted and not isinstance(part, TrainablePipe))
+    ]
+    for example in examples:
+        doc = example.predicted.copy()
+        for part in parts:
+            doc = part(doc)
+        yield Example(doc, example.reference)
+
+
+def run_before(reranker: Any, nlp: Language, examples: Iterable[Example]) -> list[Example]:
+    """Send copies of documents through the part of the pipeline in front of a reranker."""
+    examples = list(examples)
+    docs: Iterable[Any] = [eg.predicted.copy() for eg in examples]
+    for _, part in nlp.pipeline:
+        if part is reranker:
+            break
+        docs = part.pipe(docs) if hasattr(part, "pipe") else map(part, docs)
+    return [Example(doc, eg.reference) for doc, eg in zip(docs, examples, strict=True)]

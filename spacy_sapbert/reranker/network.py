@@ -1,0 +1,203 @@
+"""The network that scores candidates and NIL, and its loss."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from thinc.api import Dropout, Linear, Model, NumpyOps, Relu, chain, zero_init
+
+# Starts that are tried: the weight of the cosine, and the cosine at which NIL is as probable as a candidate.
+SCALES = (5.0, 10.0, 20.0, 40.0, 80.0)
+NIL_COSINES = np.linspace(0.0, 1.0, 21)
+# thinc's own types of arrays are not NumPy's.
+NetworkModel = Model[Any, Any]
+
+
+class Lists:
+    """The places of candidates and mentions in flat arrays: `lengths` says how many candidates each mention has."""
+
+    def __init__(self, lengths: np.ndarray | Sequence[int]) -> None:
+        self.lengths = np.asarray(lengths, dtype=np.int64)
+        self.offsets = np.concatenate([[0], np.cumsum(self.lengths)])
+        self.n_mentions, self.n_candidates = len(self.lengths), int(self.offsets[-1])
+        # Which mention each candidate belongs to, and its place in that mention's list.
+        self.mention = np.repeat(np.arange(self.n_mentions), self.lengths)
+        self.place = np.arange(self.n_candidates) - self.offsets[self.mention]
+        # In arrays with a row for NIL behind each mention's candidates: the rows of candidates, of NIL, and the first.
+        self.rows = np.arange(self.n_candidates) + self.mention
+        self.nil_rows = self.offsets[1:] + np.arange(self.n_mentions)
+        self.starts = self.offsets[:-1] + np.arange(self.n_mentions)
+
+    def best(self, values: np.ndarray, empty: float = 0.0) -> np.ndarray:
+        """Get the largest value, or row of values, of each list; `empty` for lists without candidates."""
+        found = np.full((self.n_mentions, *values.shape[1:]), empty, dtype=values.dtype)
+        filled = self.lengths > 0
+        if filled.any():
+            # Without the empty lists, the end of each is the start of the next.
+            found[filled] = np.maximum.reduceat(values, self.offsets[:-1][filled], axis=0)
+        return found
+
+    def first(self, values: np.ndarray, empty: float = 0.0) -> np.ndarray:
+        """Get the value, or row of values, of each list's first candidate; `empty` for lists without candidates."""
+        found = np.full((self.n_mentions, *values.shape[1:]), empty, dtype=values.dtype)
+        filled = self.lengths > 0
+        found[filled] = values[self.offsets[:-1][filled]]
+        return found
+
+    def sort(self, scores: np.ndarray) -> np.ndarray:
+        """List the rows of the candidates, best first, mention after mention. Ties stay in their order."""
+        return np.lexsort((self.place, -scores, self.mention))
+
+    def with_nil(self, values: np.ndarray, nil: np.ndarray) -> np.ndarray:
+        """Put a value for NIL behind those of each list's candidates."""
+        rows = np.empty(self.n_candidates + self.n_mentions, dtype=np.result_type(values, nil))
+        rows[self.rows], rows[self.nil_rows] = values, nil
+        return rows
+
+    def softmax(self, logits: np.ndarray) -> np.ndarray:
+        """Turn scores, with those of NIL, into probabilities that sum to one for each mention."""
+        if not self.n_mentions:
+            return np.zeros(0, dtype=np.float64)
+        sizes = self.lengths + 1
+        top = np.repeat(np.maximum.reduceat(logits, self.starts), sizes)
+        powers = np.exp((logits - top).astype(np.float64))
+        return np.asarray(powers / np.repeat(np.add.reduceat(powers, self.starts), sizes))
+
+
+class ListInput(NamedTuple):
+    """What the network sees."""
+
+    features: np.ndarray  # shape (candidates, features), float32
+    scores: np.ndarray  # the linker's cosine of each candidate; float32
+    lists: Lists
+
+
+def build_decision_network_v1(width: int = 64) -> NetworkModel:
+    """Build a network that scores the candidates of a mention, and NIL as one more row.
+
+    The score of a candidate is a weight times the linker's cosine, plus a hidden layer of its standardised features.
+    NIL is scored by a hidden layer of the first candidate's features and of the largest of each feature. Last layers
+    start with zeros, so that the order starts as the linker's.
+
+    width (int): Units of each hidden layer.
+    RETURNS (Model[ListInput, ndarray]): The network. Its result has the rows of `Lists.with_nil`.
+    """
+    model: NetworkModel = Model(
+        "decision_network",
+        _forward,
+        init=_initialize,
+        layers=[_build_layers(width), _build_layers(width)],
+        params=dict.fromkeys(("scale", "weight", "nil", "mean", "deviation")),
+        dims={"nI": None},
+    )
+    # Lists of 30 candidates are too short for a GPU to pay, and their features are NumPy arrays.
+    model._to_ops(NumpyOps())
+    return model
+
+
+def _build_layers(width: int) -> NetworkModel:
+    # Dropout's rate is set by `nlp.update`, as for all components.
+    layers: list[Any] = [Relu(width), Dropout(0.0), Linear(1, init_W=zero_init)]
+    hidden: NetworkModel = chain(*layers)
+    return hidden
+
+
+def start_network(model: NetworkModel, given: ListInput, is_right: np.ndarray) -> None:
+    """Start the network as the linker, with what fits a sample best: mean and deviation of each feature, the weight of
+    the cosine, and the score of NIL. Weights start anew. `is_right` has the rows of `Lists.with_nil`."""
+    features = given.features
+    n_features = features.shape[1]
+    mean = features.mean(axis=0) if len(features) else np.zeros(n_features)
+    deviation = features.std(axis=0) if len(features) else np.ones(n_features)
+    # Trained before, it can have had other features: a size changes only without parameters.
+    for node in model.walk():
+        for name in node.param_names:
+            node.set_param(name, None)
+    model.set_dim("nI", n_features, force=True)
+    _set_param(model, "mean", mean)
+    # What is the same for all training candidates says nothing of others.
+    _set_param(model, "deviation", np.where(deviation > 1e-6, deviation, np.inf))
+    scale, nil = _fit_start(given, is_right)
+    _set_param(model, "scale", [scale])
+    _set_param(model, "weight", [scale])
+    _set_param(model, "nil", [scale * nil])
+    for layers, size in zip(model.layers, (n_features, 2 * n_features), strict=True):
+        for node in (layers, layers.layers[0]):
+            node.set_dim("nI", size, force=True)
+        layers.initialize(np.zeros((1, size), dtype=np.float32))
+
+
+def _set_param(model: NetworkModel, name: str, value: Any) -> None:
+    array: Any = np.asarray(value, dtype=np.float32)
+    model.set_param(name, array)
+
+
+def _inc_grad(model: NetworkModel, name: str, value: Any) -> None:
+    array: Any = np.asarray([value], dtype=np.float32)
+    model.inc_grad(name, array)
+
+
+def _fit_start(given: ListInput, is_right: np.ndarray) -> tuple[float, float]:
+    """Return the weight of the cosine, and the cosine that stands for NIL, with the least loss."""
+    lists = given.lists
+
+    def get_loss(scale: float, nil: float) -> float:
+        logits = scale * lists.with_nil(given.scores, np.full(lists.n_mentions, nil, dtype=np.float32))
+        return listwise_loss(logits, is_right, lists, start=given.scores, pull=0.0)[0]
+
+    return min(((scale, float(nil)) for scale in SCALES for nil in NIL_COSINES), key=lambda pair: get_loss(*pair))
+
+
+def get_start(model: NetworkModel, given: ListInput) -> np.ndarray:
+    """Get the candidates' logits as they were before training, without rows for NIL."""
+    return np.asarray(model.get_param("scale")[0] * given.scores)
+
+
+def _initialize(model: NetworkModel, X: object = None, Y: object = None) -> None:
+    """Leave the start to `start_network`, which knows the features."""
+
+
+def _forward(model: NetworkModel, X: ListInput, is_train: bool) -> tuple[np.ndarray, Callable[[np.ndarray], ListInput]]:
+    lists = X.lists
+    standard = X.features - model.get_param("mean")
+    standard /= model.get_param("deviation")
+    np.clip(standard, -5, 5, out=standard)
+    of_list = np.hstack([lists.first(standard), lists.best(standard)])
+    candidates, backprop_candidates = model.layers[0](standard, is_train)
+    nil, backprop_nil = model.layers[1](of_list, is_train)
+    logits = candidates[:, 0] + model.get_param("weight")[0] * X.scores
+
+    def backprop(d_rows: np.ndarray) -> ListInput:
+        d_nil, d_logits = d_rows[lists.nil_rows], d_rows[lists.rows]
+        _inc_grad(model, "weight", d_logits @ X.scores)
+        _inc_grad(model, "nil", d_nil.sum())
+        backprop_nil(np.ascontiguousarray(d_nil[:, None]))
+        backprop_candidates(np.ascontiguousarray(d_logits[:, None]))
+        return X
+
+    return lists.with_nil(logits, nil[:, 0] + model.get_param("nil")[0]), backprop
+
+
+def listwise_loss(
+    logits: np.ndarray, is_right: np.ndarray, lists: Lists, *, start: np.ndarray, pull: float
+) -> tuple[float, np.ndarray]:
+    """Compute the mean loss of the mentions and its gradient by the logits, which have rows for NIL.
+
+    The loss of a mention is -log of the probability of all right rows together, plus `pull` times the mean squared
+    distance between the candidates' logits and `start`, those of the linker alone. Each mention has a right row.
+    """
+    probabilities = lists.softmax(logits)
+    sizes = lists.lengths + 1
+    right = np.add.reduceat(np.where(is_right, probabilities, 0.0), lists.starts)
+    right = np.maximum(right, 1e-30)
+    among_right = np.where(is_right, probabilities, 0.0) / np.repeat(right, sizes)
+    gradient = probabilities - among_right
+    loss = -np.log(right).sum()
+    if pull and lists.n_candidates:
+        distance = logits[lists.rows] - start
+        weights = pull / lists.lengths[lists.mention]
+        loss += float((weights * distance**2).sum())
+        gradient[lists.rows] += 2 * weights * distance
+    return float(loss / lists.n_mentions), (gradient / lists.n_mentions).astype(np.float32)

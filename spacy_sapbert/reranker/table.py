@@ -1,0 +1,220 @@
+"""The candidates of mentions with their features: made for many at once, and remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from threading import Lock
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ..candidates import Candidates, Mentions
+from ..forking import free_in_children
+from .features import QUERY, ConceptFacts, compute_document_features, compute_query_features
+from .memory import ADDED, AnnotationMemory, Lookup, Recollections
+from .network import ListInput, Lists
+
+if TYPE_CHECKING:
+    from ..retrieval.filters import ConceptFilter
+    from ..snapshot import FixedLinker
+
+# Mentions whose candidates are looked up and compared together.
+MADE_AT_ONCE = 512
+
+
+class MentionKey(NamedTuple):
+    """What the candidates of a mention and most of their features depend on."""
+
+    forms: tuple[str, ...]
+    filter: int  # its number
+    left_out: int | None  # the key of the document whose annotations do not count: its own, while training
+
+
+class FeaturedCandidates(NamedTuple):
+    """Candidates with those features that no document changes."""
+
+    candidates: Candidates
+    features: np.ndarray
+
+    def take_mentions(self, numbers: np.ndarray) -> FeaturedCandidates:
+        """Take the rows of some mentions, in any order, a mention as often as it is wanted."""
+        if np.array_equal(numbers, np.arange(len(self.candidates))):
+            return self
+        rows = list_rows(self.candidates.offsets[:-1][numbers], self.candidates.lengths[numbers])
+        return FeaturedCandidates(self.candidates.take_mentions(numbers), self.features[rows])
+
+
+def list_rows(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """List the rows of slices, given where each starts and how many rows it has."""
+    ends = np.cumsum(lengths)
+    return np.asarray(np.arange(int(lengths.sum())) + np.repeat(starts - ends + lengths, lengths))
+
+
+class CandidateTable:
+    """What a linker proposes for mentions, `n_candidates` deep, and which concepts similar mentions are annotated with.
+
+    Threads can share a table.
+    """
+
+    def __init__(self, linker: FixedLinker, n_candidates: int, memory: AnnotationMemory | None, size: int) -> None:
+        self._linker, self._n_candidates, self._memory = linker, n_candidates, memory
+        self.facts = ConceptFacts(linker.snapshot.retriever, linker.settings.output_source)
+        self._filters: list[ConceptFilter] = []
+        # For filters by their numbers, which concepts of the memory may become candidates.
+        self._allowed: dict[int, np.ndarray] = {}
+        self._cache = _Cache(size, n_candidates + ADDED)
+        if memory is not None:
+            self._of_memory = self.facts.number_ids(memory.concepts)
+            order = np.argsort(self._of_memory, kind="stable")
+            order = order[self._of_memory[order] >= 0]
+            self._in_memory = Lookup(self._of_memory[order], order)
+
+    def make_keys(self, mentions: Mentions, left_out: Sequence[int] | None = None) -> list[MentionKey]:
+        """Make the keys of mentions. Those with equal ones have the same candidates."""
+        # By identity first: nearly all mentions share one filter, and comparing long lists of ids takes time.
+        filters = {id(allowed): allowed for allowed in mentions.filters}
+        numbers = {key: self._number_filter(allowed) for key, allowed in filters.items()}
+        own: Sequence[int | None] = [None] * len(mentions)
+        if left_out is not None and self._memory is not None:
+            own = [key if self._memory.has_document(key) else None for key in left_out]
+        return [
+            MentionKey(forms, numbers[id(allowed)], key)
+            for forms, allowed, key in zip(mentions.forms, mentions.filters, own, strict=True)
+        ]
+
+    def _number_filter(self, allowed: ConceptFilter) -> int:
+        if allowed not in self._filters:
+            self._filters.append(allowed)
+        return self._filters.index(allowed)
+
+    def look_up(self, keys: Sequence[MentionKey]) -> FeaturedCandidates:
+        """Get the candidates of mentions. Equal ones are made once."""
+        known, table = self._cache.read(dict.fromkeys(keys))
+        places = {key: place for place, key in enumerate(known)}
+        missing = [key for key in dict.fromkeys(keys) if key not in places]
+        parts = [table]
+        for start in range(0, len(missing), MADE_AT_ONCE):
+            asked = missing[start : start + MADE_AT_ONCE]
+            places.update(zip(asked, range(len(places), len(places) + len(asked)), strict=True))
+            parts.append(self._make(asked))
+            self._cache.add(asked, parts[-1])
+        if missing:
+            candidates, features = zip(*parts, strict=True)
+            table = FeaturedCandidates(Candidates.join(candidates), np.concatenate(features))
+        return table.take_mentions(np.array([places[key] for key in keys], dtype=np.int64))
+
+    def read(self, keys: Sequence[MentionKey], documents: Sequence[int]) -> tuple[Candidates, ListInput, np.ndarray]:
+        """Read what the network sees of mentions, each once for a document. Return the place of each mention too."""
+        distinct: dict[tuple[int, MentionKey], int] = {}
+        places = [distinct.setdefault(pair, len(distinct)) for pair in zip(documents, keys, strict=True)]
+        found, features = self.look_up([key for _, key in distinct])
+        lists = Lists(found.lengths)
+        # The first feature is the cosine.
+        scores = np.ascontiguousarray(features[:, 0])
+        of_document = compute_document_features(
+            lists, scores, self.facts.number(found.concept), np.array([number for number, _ in distinct], np.int64)
+        )
+        return found, ListInput(np.hstack([features, of_document]), scores, lists), np.array(places, dtype=np.int64)
+
+    def _make(self, keys: Sequence[MentionKey]) -> FeaturedCandidates:
+        mentions = Mentions()
+        for key in keys:
+            mentions.add(key.forms, self._filters[key.filter])
+        found = self._linker.look_up(mentions, self._n_candidates)
+        said = None
+        if self._memory is not None:
+            recalled = self._recall(keys, self._memory)
+            found = self._add(found, np.array([key.filter for key in keys]), recalled)
+            said = recalled, self._in_memory.get(self.facts.number(found.concept), -1)
+        # Rounded, so that names with equal vectors have equal scores.
+        scores = found.score.round(6).astype(np.float32)
+        return FeaturedCandidates(found, compute_query_features(found, scores, self.facts, said))
+
+    def _recall(self, keys: Sequence[MentionKey], memory: AnnotationMemory) -> Recollections:
+        texts = [key.forms[0] if key.forms else "" for key in keys]
+        places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
+        vectors = self._linker.snapshot.encode([*places], self._linker.settings.batch_size)
+        return memory.recall(texts, vectors[[places[text] for text in texts]], [key.left_out for key in keys])
+
+    def _add(self, found: Candidates, filters: np.ndarray, said: Recollections) -> Candidates:
+        """Add concepts that similar mentions are annotated with, if the linker may link to them. They have the lowest
+        score of the mention's candidates."""
+        # A code does not say which of its concepts was meant.
+        if self._linker.settings.output_source is not None:
+            return found
+        mention, place = said.list_added()
+        concept = self._of_memory[place]
+        n_concepts = len(self._linker.snapshot.retriever.terminology)
+        known = np.isin(mention * n_concepts + concept, found.mention * n_concepts + found.concept)
+        is_allowed = np.zeros(len(mention), dtype=bool)
+        for number in np.unique(filters).tolist():
+            of_filter = filters[mention] == number
+            is_allowed[of_filter] = self._allow(number)[place[of_filter]]
+        is_new = (concept >= 0) & ~known & is_allowed
+        mention, concept = mention[is_new], concept[is_new]
+        lowest = np.zeros(len(found))
+        filled = found.lengths > 0
+        lowest[filled] = found.score[found.offsets[1:][filled] - 1]
+        order = np.argsort(np.concatenate([found.mention, mention]), kind="stable")
+        none = np.zeros(len(mention), dtype=np.int64)
+        columns = {
+            "concept": np.concatenate([found.concept, concept]),
+            "name": np.concatenate([found.name, none - 1]),
+            "form": np.concatenate([found.form, none]),
+            "score": np.concatenate([found.score, lowest[mention]]),
+        }
+        mention = np.concatenate([found.mention, mention])[order]
+        return Candidates.of_rows(found.forms, mention, **{name: column[order] for name, column in columns.items()})
+
+    def _allow(self, number: int) -> np.ndarray:
+        """Tell which concepts of the memory a filter allows."""
+        if number not in self._allowed:
+            retriever, rows = self._linker.snapshot.retriever, self._of_memory
+            names, offsets = retriever.allow(self._filters[number]).names, retriever.terminology.name_offsets
+            self._allowed[number] = np.array(
+                [row >= 0 and bool(names[offsets[row] : offsets[row + 1]].any()) for row in rows.tolist()], dtype=bool
+            )
+        return self._allowed[number]
+
+
+class _Cache:
+    """Rows of the last mentions, one after another in a few large arrays. When these are full, they are filled anew."""
+
+    def __init__(self, size: int, rows_each: int) -> None:
+        self._size, self._n_rows = size, size * rows_each
+        self._lock = free_in_children(Lock())
+        self._places: dict[MentionKey, tuple[int, int]] = {}
+        self._end = 0
+        # Memory that has not been written to is not taken.
+        kinds = (np.int64, np.int64, np.int64, np.float64)
+        self._columns = [np.empty(self._n_rows, dtype=kind) for kind in kinds]
+        self._features = np.empty((self._n_rows, len(QUERY)), dtype=np.float32)
+
+    def read(self, keys: Sequence[MentionKey] | dict[MentionKey, None]) -> tuple[list[MentionKey], FeaturedCandidates]:
+        """Copy the rows of those mentions that are there."""
+        with self._lock:
+            known = [key for key in keys if key in self._places]
+            places = np.array([self._places[key] for key in known], dtype=np.int64).reshape(len(known), 2)
+            rows = list_rows(*places.T)
+            concept, name, form, score = (column[rows] for column in self._columns)
+            features = self._features[rows]
+        offsets = np.concatenate([[0], np.cumsum(places[:, 1])])
+        candidates = Candidates([key.forms for key in known], offsets, concept, name, form, score)
+        return known, FeaturedCandidates(candidates, features)
+
+    def add(self, keys: Sequence[MentionKey], table: FeaturedCandidates) -> None:
+        """Remember mentions."""
+        found, n_rows = table.candidates, len(table.features)
+        with self._lock:
+            if self._end + n_rows > self._n_rows or len(self._places) + len(keys) > self._size:
+                self._places, self._end = {}, 0
+            if n_rows > self._n_rows or len(keys) > self._size:
+                return
+            rows = slice(self._end, self._end + n_rows)
+            for column, new in zip(self._columns, (found.concept, found.name, found.form, found.score), strict=True):
+                column[rows] = new
+            self._features[rows] = table.features
+            starts = (found.offsets[:-1] + self._end).tolist()
+            # Last, because a process can be forked at any line.
+            self._end += n_rows
+            self._places.update(zip(keys, zip(starts, found.lengths.tolist(), strict=True), strict=True))

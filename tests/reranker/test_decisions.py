@@ -1,0 +1,237 @@
+"""Probabilities, thresholds, NIL, and what a reranker writes in its pipeline."""
+
+import numpy as np
+import pytest
+from reranking import add_reranker, make_examples, train
+from spacy.tokens import Doc, Span
+
+# What the first of them learns serves all tests.
+LEARNED = []
+
+
+@pytest.fixture
+def trained(make_nlp):
+    nlp = make_nlp()
+    if LEARNED:
+        add_reranker(nlp).from_bytes(LEARNED[0])
+        return nlp
+    reranker = add_reranker(nlp, make_examples(nlp))
+    train(nlp, make_examples(nlp), steps=40)
+    LEARNED.append(reranker.to_bytes())
+    return nlp
+
+
+def get_reranker(nlp):
+    return nlp.get_pipe("sapbert_reranker")
+
+
+def test_nil_is_decided_by_the_threshold(trained):
+    reranker = get_reranker(trained)
+    ent = trained("insomnia").ents[0]
+    best = ent._.kb_candidates[0]["probability"]
+    assert ent.kb_id_ == "C0917801" and ent._.kb_probability == best
+    reranker.nil_threshold = min(best * 1.001, 1.0)
+    ent = trained("insomnia").ents[0]
+    # The candidates stay, and the probability is that of NIL.
+    assert ent.kb_id_ == "" and ent._.kb_probability < 0.5 and ent._.kb_candidates[0]["probability"] == best
+    reranker.set_nil = True
+    assert trained("insomnia").ents[0].kb_id_ == "NIL"
+    reranker.nil_threshold = 0.0
+    assert trained("xyzzy").ents[0].kb_id_.startswith("C")
+
+
+def test_calibrating_keeps_links_and_changes_probabilities(trained):
+    reranker = get_reranker(trained)
+    text = "a cold , insomnia , heart attack"
+    before = [(ent.kb_id_, ent._.kb_probability) for ent in trained(text).ents]
+    found = reranker.calibrate(make_examples(trained), nlp=trained)
+    after = [(ent.kb_id_, ent._.kb_probability) for ent in trained(text).ents]
+    assert found.n_mentions == 10 and 0 <= found.error_after < 0.3
+    assert [id_ for id_, _ in before] == [id_ for id_, _ in after] and before != after
+
+
+def test_a_chosen_threshold_is_saved_with_the_pipeline(trained, make_nlp):
+    reranker = get_reranker(trained)
+    chosen = reranker.choose_threshold(make_examples(trained), precision=1.0, nlp=trained)
+    assert chosen.precision == 1.0 and 0.8 < chosen.coverage < 1
+    assert trained("xyzzy").ents[0].kb_id_ == ""
+    twin = make_nlp()
+    assert add_reranker(twin).from_bytes(reranker.to_bytes()).learned.threshold == chosen.threshold
+    # An explicit setting comes before it.
+    reranker.nil_threshold = 0.0
+    assert trained("xyzzy").ents[0].kb_id_.startswith("C")
+
+
+def test_a_precision_that_cannot_be_kept_is_said(trained):
+    examples = make_examples(trained, [("He had a cold", {"cold": "C0013264"})])
+    with pytest.warns(UserWarning, match="No threshold of the reranker"):
+        chosen = get_reranker(trained).choose_threshold(examples, nlp=trained)
+    assert chosen.precision == 0
+
+
+def test_strings_are_found_without_documents(trained):
+    reranker = get_reranker(trained)
+    found = reranker.find(["cold", "insomnia", "?"])
+    assert [candidates[0]["id"] for candidates in found[:2]] == ["C0009443", "C0917801"] and found[2] == []
+    assert len(found[0]) == 5 and all("probability" in candidate for candidate in found[0])
+    (kept,) = reranker.find(["insomnia"], threshold=0.5)
+    assert [candidate["id"] for candidate in kept] == ["C0917801"]
+    with pytest.raises(ValueError, match="E432"):
+        reranker.find("insomnia")
+    # As in a document with nothing else in it.
+    assert trained("insomnia").ents[0]._.kb_candidates[0]["probability"] == pytest.approx(found[1][0]["probability"])
+
+
+def test_it_keeps_its_own_k_and_searches_deeper_than_the_linker(make_nlp):
+    nlp = make_nlp(k=1)
+    reranker = add_reranker(nlp, make_examples(nlp), k=3, n_candidates=4, priors=False)
+    assert len(nlp("insomnia").ents[0]._.kb_candidates) == 3
+    reranker.k = 10
+    assert len(nlp("insomnia").ents[0]._.kb_candidates) == 4
+    assert len(nlp.get_pipe("sapbert_linker").get_candidates(nlp("insomnia").ents[0])) == 1
+
+
+def test_ids_of_others_stay_without_overwrite_and_no_id_is_set_without_set_kb_id(trained):
+    reranker = get_reranker(trained)
+    reranker.overwrite = False
+    doc = trained.make_doc("a cold and insomnia")
+    for name, part in trained.pipeline:
+        if name == "sapbert_linker":
+            doc.ents[0][0].ent_kb_id_ = "MINE"
+            part.overwrite = False
+        doc = part(doc)
+    # The linker's id gives way, the one that was there before does not.
+    assert [ent.kb_id_ for ent in doc.ents] == ["MINE", "C0917801"]
+    assert doc.ents[0]._.kb_probability is not None
+    trained.get_pipe("sapbert_linker").overwrite = True
+    reranker.set_kb_id = False
+    doc = trained("a cold")
+    assert doc.ents[0].kb_id_ == "C0009264"
+    assert reranker.name and doc.ents[0]._.kb_probability > 0.5
+
+
+def test_probabilities_survive_saved_documents(trained):
+    doc = trained("a cold")
+    loaded = Doc(trained.vocab).from_bytes(doc.to_bytes())
+    assert loaded.ents[0]._.kb_probability == doc.ents[0]._.kb_probability
+    assert loaded.ents[0]._.kb_candidates == doc.ents[0]._.kb_candidates
+    assert trained.make_doc("a cold")[1:2]._.kb_probability is None
+
+
+def test_documents_are_decided_alike_in_batches_and_processes(trained):
+    texts = ["a cold and insomnia", "hypertension", "nothing", "heart attack and cold"]
+    alone = [[(ent.kb_id_, round(ent._.kb_probability, 4)) for ent in trained(text).ents] for text in texts]
+    for options in ({"batch_size": 2}, {"n_process": 2, "batch_size": 2}):
+        found = [
+            [(ent.kb_id_, round(ent._.kb_probability, 4)) for ent in doc.ents] for doc in trained.pipe(texts, **options)
+        ]
+        assert found == alone
+
+
+def test_documents_on_which_all_is_right_cannot_calibrate_and_that_is_said(trained):
+    reranker = get_reranker(trained)
+    before = reranker.learned.concept
+    examples = make_examples(trained, [("He had insomnia", {"insomnia": "C0917801"})])
+    with pytest.warns(UserWarning, match=r"All 1 decisions.*'sapbert_reranker'.*are right"):
+        reranker.calibrate(examples, nlp=trained)
+    assert all((old == new).all() for old, new in zip(before, reranker.learned.concept, strict=True))
+
+
+def test_a_damaged_network_is_refused(trained):
+    reranker = get_reranker(trained)
+    reranker.model.set_param("weight", np.array([np.nan], dtype=np.float32))
+    with pytest.raises(ValueError, match=r"The network of the reranker.*'sapbert_reranker'.*not finite"):
+        trained("insomnia")
+    with pytest.raises(ValueError, match="The network of the reranker"):
+        reranker.find(["insomnia"])
+
+
+def test_a_reranker_decides_on_what_the_linker_has_left_without_an_id(trained):
+    trained.get_pipe("sapbert_linker").threshold = 1.0
+    for set_nil, overwrite in ((False, True), (True, True), (True, False)):
+        trained.get_pipe("sapbert_linker").set_nil = set_nil
+        get_reranker(trained).overwrite = overwrite
+        get_reranker(trained).nil_threshold = 0.0
+        assert trained("xyzzy").ents[0].kb_id_.startswith("C")
+
+
+def test_documents_from_disk_are_reranked_without_a_second_look_by_the_linker(trained, make_nlp):
+    text = "a cold and insomnia"
+    expected = trained(text)
+    with trained.select_pipes(disable=["sapbert_reranker"]):
+        linked = trained(text)
+    loaded = Doc(trained.vocab).from_bytes(linked.to_bytes())
+    assert loaded.ents[0].kb_id_ == "C0009264"
+    get_reranker(trained)(loaded)
+    assert [ent.kb_id_ for ent in loaded.ents] == [ent.kb_id_ for ent in expected.ents] == ["C0009443", "C0917801"]
+
+
+def test_a_linker_in_front_of_it_leaves_nothing_to_search(trained, monkeypatch):
+    linker, depths = trained.get_pipe("sapbert_linker"), []
+    search = type(linker.retriever).search
+    monkeypatch.setattr(type(linker.retriever), "search", lambda *args: depths.append(args[3]) or search(*args))
+    ents = trained("a cold , insomnia and trouble sleeping").ents
+    assert depths == [30] and len(ents[0]._.kb_candidates) == 5
+
+
+def test_spans_of_the_linkers_group_are_decided_too(make_nlp):
+    nlp = make_nlp(spans_key="sc")
+    add_reranker(nlp, make_examples(nlp))
+    train(nlp, make_examples(nlp), steps=40)
+    doc = nlp.make_doc("a cold and insomnia")
+    doc.spans["sc"] = [Span(doc, 1, 2, label="OTHER"), Span(doc, 3, 4, label="OTHER")]
+    doc = nlp(doc)
+    assert [span.kb_id_ for span in doc.spans["sc"]] == ["C0009443", "C0917801"]
+    assert all(span._.kb_probability > 0.5 for span in doc.spans["sc"])
+
+
+def test_filters_and_codes_of_the_linker_hold(make_nlp):
+    nlp = make_nlp(types=["T047"], output_source="MSH")
+    texts = [("a cold", {"cold": "D003139"}), ("heart attack", {"heart attack": "D009203"})]
+    add_reranker(nlp, make_examples(nlp, texts))
+    doc = nlp("a cold , insomnia")
+    assert doc.ents[0].kb_id_ == "D003139"
+    assert {type_ for ent in doc.ents for candidate in ent._.kb_candidates for type_ in candidate["types"]} == {"T047"}
+
+
+def test_concepts_that_share_a_code_are_one(make_nlp):
+    nlp = make_nlp(output_source="OMIM")
+    texts = [("hypertension", {"hypertension": "1"}), ("trouble sleeping", {"trouble sleeping": "1"})]
+    add_reranker(nlp, make_examples(nlp, texts), priors=False)
+    train(nlp, make_examples(nlp, texts), steps=40)
+    ents = nlp("hypertension and insomnia").ents
+    assert [ent.kb_id_ for ent in ents] == ["1", "1"]
+    assert all(len({found["id"] for found in ent._.kb_candidates}) == len(ent._.kb_candidates) for ent in ents)
+
+
+def test_concepts_of_similar_annotated_mentions_become_candidates_unless_a_filter_forbids(make_nlp):
+    texts = [("the xyzzy", {"xyzzy": "C0013264"}), ("some xyzzy", {"xyzzy": "C0013264"})]
+    for settings, found in ({"types": ["T047"]}, True), ({"types": ["T184"]}, False):
+        nlp = make_nlp(**settings)
+        add_reranker(nlp, make_examples(nlp, texts), n_candidates=1)
+        ids = [candidate["id"] for candidate in nlp("a xyzzy").ents[0]._.kb_candidates]
+        assert ("C0013264" in ids) is found
+
+
+def test_explanations_are_given_only_if_asked_for(trained):
+    reranker = get_reranker(trained)
+    assert "reason" not in trained("a cold").ents[0]._.kb_candidates[0]
+    reranker.explain = True
+    candidates = trained("a cold").ents[0]._.kb_candidates
+    assert all(candidate["definition"] == "" and isinstance(candidate["reason"], str) for candidate in candidates)
+    assert "annotated" in candidates[0]["reason"] and len(candidates[0]["reason"].split("; ")) <= 3
+    assert reranker.find(["cold"])[0][0]["reason"] == candidates[0]["reason"]
+
+
+@pytest.mark.parametrize("cache_size", [0, 2])
+def test_what_is_remembered_changes_nothing(make_nlp, cache_size):
+    decisions = []
+    for settings in ({}, {"cache_size": cache_size}):
+        nlp = make_nlp()
+        add_reranker(nlp, make_examples(nlp), **settings)
+        texts = ["a cold , insomnia and cold", "hypertension , cold and dmd", "a cold", "insomnia , dmd"] * 2
+        docs = [nlp(text) for text in texts]
+        decisions.append([[(ent.kb_id_, ent._.kb_probability) for ent in doc.ents] for doc in docs])
+    for one, other in zip(*decisions, strict=True):
+        assert [kb_id for kb_id, _ in one] == [kb_id for kb_id, _ in other]
+        assert [p for _, p in one] == pytest.approx([p for _, p in other], abs=1e-4)

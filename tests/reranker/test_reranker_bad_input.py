@@ -1,0 +1,254 @@
+"""What does not fit is refused with what to do, or has a documented result."""
+
+import json
+
+import numpy as np
+import pytest
+import spacy
+from reranking import TEXTS, add_reranker, make_examples, train
+
+from spacy_sapbert.encoder.shim import make_huggingface_loader
+from spacy_sapbert.reranker import component
+from spacy_sapbert.terminology import TerminologyBuilder
+
+
+def make_small_pipeline(encoder_folder, concepts):
+    """Make a pipeline with a terminology of its own, which marks nothing."""
+    builder = TerminologyBuilder()
+    for concept_id, names in concepts.items():
+        builder.add_concept(concept_id, canonical_name=names[0])
+        for name in names:
+            builder.add_name(concept_id, name)
+    nlp = spacy.blank("en")
+    linker = nlp.add_pipe("sapbert_linker")
+    linker.initialize(terminology=builder.build(), encoder=make_huggingface_loader(str(encoder_folder)))
+    return nlp
+
+
+def mark(nlp, text, *words, label="DISORDER"):
+    doc = nlp.make_doc(text)
+    doc.ents = [doc.char_span(text.index(word), text.index(word) + len(word), label=label) for word in words]
+    return doc
+
+
+def test_gold_ids_that_the_terminology_lacks_are_counted_and_named_once(make_nlp):
+    nlp = make_nlp()
+    texts = [("a cold", {"cold": "D1"}), ("the cold", {"cold": "D1|D2"}), ("insomnia", {"insomnia": "C0917801|D3"})]
+    with pytest.warns(UserWarning, match=r"2 of 3.*D1 \(1\), D1\|D2 \(1\)") as caught:
+        add_reranker(nlp, make_examples(nlp, texts))
+    assert (
+        len([warning for warning in caught if "annotated mentions have gold ids that the" in str(warning.message)]) == 1
+    )
+    # They are learned as NIL.
+    train(nlp, make_examples(nlp, texts), steps=100)
+    assert [nlp(text).ents[0].kb_id_ for text in ("a cold", "insomnia")] == ["", "C0917801"]
+
+
+def test_documents_without_annotations_teach_nothing(make_nlp):
+    nlp = make_nlp()
+    reranker = add_reranker(nlp)
+    plain = make_examples(nlp, [("nothing here", {}), ("a cold", {"cold": ""})])
+    with pytest.raises(ValueError, match=r"E450.*kb_id_"):
+        reranker.initialize(lambda: plain, nlp=nlp)
+    with pytest.raises(ValueError, match=r"E450.*kb_id_"):
+        reranker.initialize(nlp=nlp)
+    reranker.initialize(lambda: make_examples(nlp))
+    before = reranker.model.to_bytes()
+    assert train(nlp, plain, steps=1) == {"sapbert_reranker": 0.0}
+    assert reranker.model.to_bytes() == before
+    with pytest.raises(ValueError, match="E450"):
+        reranker.calibrate(plain, nlp=nlp)
+    # What has been learned stays.
+    learned = reranker.learned
+    reranker.initialize(lambda: plain, nlp=nlp)
+    assert reranker.learned is learned
+
+
+def test_documents_instead_of_examples_cannot_calibrate(make_nlp):
+    nlp = make_nlp()
+    reranker = add_reranker(nlp, make_examples(nlp))
+    with pytest.raises(TypeError, match=r"SapbertReranker\.calibrate"):
+        reranker.calibrate([nlp("a cold")], nlp=nlp)
+
+
+def test_one_concept_only(encoder_folder):
+    nlp = make_small_pipeline(encoder_folder, {"C1": ["common cold"]})
+    texts = [("a common cold", {"common cold": "C1"}), ("a cold", {"cold": "NIL"})]
+    add_reranker(nlp, make_examples(nlp, texts))
+    train(nlp, make_examples(nlp, texts), steps=30)
+    docs = [nlp(mark(nlp, "a common cold", "common cold")), nlp(mark(nlp, "a cold", "cold"))]
+    assert [doc.ents[0].kb_id_ for doc in docs] == ["C1", ""]
+    assert all(doc.ents[0]._.kb_probability > 0.5 for doc in docs)
+
+
+def test_labels_that_were_never_seen_and_labels_that_are_not_linked(make_nlp):
+    nlp = make_nlp(skip_labels=["SKIPPED"])
+    add_reranker(nlp, make_examples(nlp))
+    with nlp.select_pipes(disable=["entity_ruler"]):
+        assert nlp(mark(nlp, "a cold", "cold", label="NEW")).ents[0].kb_id_.startswith("C")
+        skipped = nlp(mark(nlp, "a cold", "cold", label="SKIPPED")).ents[0]
+    assert skipped.kb_id_ == "" and skipped._.kb_probability is None and skipped._.kb_candidates == []
+
+
+def test_mentions_that_cannot_be_names_are_nil(make_nlp):
+    nlp = make_nlp()
+    reranker = add_reranker(nlp, make_examples(nlp), set_nil=True)
+    with nlp.select_pipes(disable=["entity_ruler"]):
+        (ent,) = nlp(mark(nlp, "a ? here", "?")).ents
+    assert (ent.kb_id_, ent._.kb_candidates) == ("NIL", []) and 0 <= ent._.kb_probability <= 1
+    # Neither do they hurt while it learns and is scored.
+    texts = [*TEXTS, ("a ? here", {"?": "NIL"}), ("a ! here", {"!": "C0009443"})]
+    assert np.isfinite(train(nlp, make_examples(nlp, texts), steps=3)["sapbert_reranker"])
+    assert reranker.calibrate(make_examples(nlp, texts), nlp=nlp).n_mentions == 10
+    assert nlp.evaluate(make_examples(nlp, texts))["nel_nil_r"] is not None
+
+
+def test_a_linker_with_another_encoder_is_refused(make_nlp, static_folder):
+    nlp = make_nlp()
+    reranker = add_reranker(nlp, make_examples(nlp))
+    nlp("a cold")
+    nlp.get_pipe("sapbert_linker").initialize(encoder=str(static_folder))
+    with pytest.raises(ValueError, match=r"E451.*encoder"):
+        nlp("a cold")
+    reranker.initialize(lambda: make_examples(nlp), nlp=nlp)
+    assert nlp("a cold").ents[0]._.kb_probability is not None
+
+
+def test_another_terminology_is_refused_or_warned_of_by_its_annotated_concepts(make_nlp):
+    nlp = make_nlp()
+    reranker = add_reranker(nlp, make_examples(nlp))
+    linker = nlp.get_pipe("sapbert_linker")
+    linker.add_names([("C7", "influenza")])
+    with pytest.warns(UserWarning, match=r"The reranker.*lacks 0 of the 4") as caught:
+        assert nlp("a cold").ents[0]._.kb_probability is not None
+        nlp("a cold")
+    assert len(caught) == 1
+    linker.remove_concepts(["C0009443", "C0020538", "C0917801"])
+    with pytest.raises(ValueError, match=r"E451.*3 of the 4"):
+        nlp("a cold")
+    # Without priors nothing of the old terminology is left.
+    reranker.initialize(lambda: make_examples(nlp, [("heart attack", {"heart attack": "C0027051"})]), nlp=nlp)
+    assert nlp("heart attack").ents[0].kb_id_ == "C0027051"
+
+
+def test_a_loss_that_is_no_number_stops_training(make_nlp):
+    nlp = make_nlp()
+    reranker = add_reranker(nlp, make_examples(nlp))
+    reranker.model.get_param("weight")[0] = np.nan
+    with pytest.raises(ValueError, match=r"The loss of the reranker.*nan"):
+        train(nlp, make_examples(nlp), steps=1)
+
+
+def test_a_reranker_of_another_version_or_a_damaged_one_is_refused(make_nlp, tmp_path):
+    nlp = make_nlp()
+    reranker = add_reranker(nlp, make_examples(nlp))
+    reranker.to_disk(tmp_path / "r")
+    data = reranker.learned
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(component, "FEATURES", {"cosine": "near the mention"})
+        with pytest.raises(ValueError, match=r"E451.*features"):
+            reranker.from_disk(tmp_path / "r")
+    assert reranker.learned is data
+    manifest = json.loads((tmp_path / "r" / "reranker.json").read_text())
+    assert manifest["features"][0] == "cosine"
+    (tmp_path / "r" / "model").write_bytes(b"damaged")
+    with pytest.raises(OSError, match="E504"):
+        reranker.from_disk(tmp_path / "r")
+    with pytest.raises(ValueError, match="E505"):
+        reranker.from_bytes(b"damaged")
+
+
+def test_an_untrained_reranker_is_saved_and_loaded_as_such(make_nlp, tmp_path):
+    nlp = make_nlp()
+    reranker = add_reranker(nlp)
+    nlp.to_disk(tmp_path / "pipeline")
+    loaded = spacy.load(tmp_path / "pipeline").get_pipe("sapbert_reranker")
+    assert not reranker.is_ready and not loaded.is_ready
+    with pytest.raises(ValueError, match="E450"):
+        loaded.learned  # noqa: B018
+
+
+def test_no_id_changes_without_a_probability(make_nlp):
+    nlp = make_nlp()
+    reranker = add_reranker(nlp, make_examples(nlp))
+    docs = [nlp.make_doc(text) for text, _ in TEXTS]
+    for name, part in nlp.pipeline:
+        if name != "sapbert_reranker":
+            docs = [part(doc) for doc in docs]
+    before = [[ent.kb_id_ for ent in doc.ents] for doc in docs]
+    reranker.model.get_param("nil")[0] = 100
+    for doc, ids in zip(docs, before, strict=True):
+        reranker(doc)
+        for ent, old in zip(doc.ents, ids, strict=True):
+            assert ent.kb_id_ != old and ent._.kb_probability is not None
+
+
+def test_settings_are_refused_by_name(make_nlp):
+    nlp = make_nlp()
+    with pytest.raises(ValueError, match="pul"):
+        nlp.add_pipe("sapbert_reranker", config={"pul": 1.0})
+    reranker = add_reranker(nlp)
+    with pytest.raises(ValueError, match="nil_threshold"):
+        reranker.nil_threshold = 1.5
+    with pytest.raises(AttributeError, match="nil_threshold"):
+        reranker.nil_treshold = 0.5
+
+
+def test_annotations_of_labels_that_are_not_linked_teach_nothing(make_nlp):
+    nlp = make_nlp(skip_labels=["DISORDER"])
+    with pytest.raises(ValueError, match=r"E450.*links none of the labels"):
+        add_reranker(nlp, make_examples(nlp))
+
+
+def test_mentions_without_candidates_cannot_calibrate(make_nlp):
+    nlp = make_nlp()
+    reranker = add_reranker(nlp, make_examples(nlp))
+    examples = make_examples(nlp, [("a ? here", {"?": "NIL"})])
+    before = reranker.learned
+    for method in (reranker.calibrate, reranker.choose_threshold):
+        with pytest.raises(ValueError, match=r"E450.*no annotated mention .* has candidates"):
+            method(examples, nlp=nlp)
+    assert reranker.learned is before
+
+
+@pytest.mark.parametrize("value", [-1, 0, 95, float("nan"), "x"])
+def test_precisions_without_meaning_are_refused(make_nlp, value):
+    nlp = make_nlp()
+    reranker = add_reranker(nlp, make_examples(nlp))
+    with pytest.raises(ValueError, match=r"precision.*choose_threshold"):
+        reranker.choose_threshold(make_examples(nlp), value, nlp=nlp)
+
+
+@pytest.mark.parametrize("value", [-0.1, 1.5, float("nan"), "x"])
+def test_thresholds_without_meaning_are_refused(make_nlp, value):
+    nlp = make_nlp()
+    reranker = add_reranker(nlp, make_examples(nlp))
+    with pytest.raises(ValueError, match=r"threshold.*find"):
+        reranker.find(["a cold"], threshold=value)
+
+
+def test_a_linker_that_is_missing_empty_or_behind_is_said(make_nlp):
+    nlp = make_nlp()
+    reranker = add_reranker(nlp, linker="other")
+    with pytest.raises(ValueError, match="'sapbert_reranker' finds no linker 'other'"):
+        reranker.initialize(lambda: make_examples(nlp), nlp=nlp)
+    nlp.add_pipe("sapbert_linker", name="other")
+    with pytest.raises(ValueError, match="stands in front of its linker 'other'.* behind"):
+        reranker.initialize(lambda: make_examples(nlp), nlp=nlp)
+    nlp.remove_pipe("other")
+    nlp.add_pipe("sapbert_linker", name="other", before="sapbert_reranker")
+    with pytest.raises(ValueError, match=r"E401.*other"):
+        reranker.initialize(lambda: make_examples(nlp), nlp=nlp)
+    nlp.remove_pipe("other")
+    reranker.linker = "sapbert_linker"
+    reranker.initialize(lambda: make_examples(nlp), nlp=nlp)
+    nlp.remove_pipe("sapbert_linker")
+    with pytest.raises(ValueError, match="no linker 'sapbert_linker' in its pipeline, which has entity_ruler"):
+        nlp("a cold")
+
+
+def test_training_without_initializing_says_what_to_do(make_nlp):
+    nlp = make_nlp()
+    reranker = add_reranker(nlp)
+    with pytest.raises(ValueError, match=r"E450.*not been initialized"):
+        reranker.update(make_examples(nlp))
