@@ -96,18 +96,18 @@ def test_settings_round_trip_as_json():
 @pytest.mark.parametrize(
     ("code", "requested"),
     [
-        ("E404", {"pooling": "max"}),
-        ("E404", {"max_length": 2}),
+        ("pooling of the encoder", {"pooling": "max"}),
+        ("max_length of the encoder", {"max_length": 2}),
         ("less than max_length", {"max_length": 20, "pad_to_length": 19}),
         ("pad_to_length has to be set", {"attention_mask": False}),
-        ("E404", {"precision": "fp16"}),
+        ("precision", {"precision": "fp16"}),
         ("64 tokens at most", {"max_length": 65}),
         ("64 tokens at most", {"pad_to_length": 65}),
     ],
 )
-def test_impossible_settings_are_refused(encoder_folder, code, requested):
+def test_impossible_settings_are_refused(encoder_folder, message, requested):
     encoder = get_encoder(build_name_encoder_v1(**requested))
-    with pytest.raises(ValueError, match=code):
+    with pytest.raises(ValueError, match=message):
         encoder.load(encoder_folder)
 
 
