@@ -94,7 +94,7 @@ def test_settings_round_trip_as_json():
 
 
 @pytest.mark.parametrize(
-    ("code", "requested"),
+    ("message", "requested"),
     [
         ("pooling of the encoder", {"pooling": "max"}),
         ("max_length of the encoder", {"max_length": 2}),
