@@ -57,7 +57,7 @@ class UsearchIndex(ApproximateIndex):
     def _get_steps(self) -> Steps:
         return STEPS
 
-    def _build_structure(self) -> Graph:
+    def _build_structure(self) -> NeighbourGraph:
         rows, width = self._built.shape
         usearch = self.import_package()
         # Half-precision copies are twice as large and, with exact rescoring, find hardly more.
@@ -75,7 +75,7 @@ class UsearchIndex(ApproximateIndex):
                 block = np.array(self._built[start : start + BUILD_BLOCK], dtype=np.float32)
                 index.add(np.arange(start, start + len(block), dtype=np.uint64), block, threads=count_threads())
                 progress.update(len(block))
-        return Graph(np.frombuffer(index.save(), dtype=np.uint8), usearch)
+        return NeighbourGraph(np.frombuffer(index.save(), dtype=np.uint8), usearch)
 
     def _configurations(self) -> Iterator[dict[str, Any]]:
         for expansion in EXPANSIONS:
@@ -98,19 +98,19 @@ class UsearchIndex(ApproximateIndex):
     def _write_structure(self, folder: Path) -> None:
         self._structure.data.tofile(folder / GRAPH_FILE)
 
-    def _read_structure(self, folder: Path, files: dict[str, str], memory_map: bool) -> Graph:
+    def _read_structure(self, folder: Path, files: dict[str, str], memory_map: bool) -> NeighbourGraph:
         path = folder / GRAPH_FILE
         if f"{STRUCTURE_FOLDER}/{GRAPH_FILE}" not in files:
             raise FileNotFoundError(Errors.E503.format(path=path))
         data = np.memmap(path, dtype=np.uint8, mode="r") if memory_map else np.fromfile(path, dtype=np.uint8)
-        graph = Graph(data, self.import_package())
+        graph = NeighbourGraph(data, self.import_package())
         found = (len(graph.view), graph.view.ndim)
         if found != self._built.shape:
             raise OSError(Errors.E501.format(path=path, reason=f"a graph of {found}, not {self._built.shape}"))
         return graph
 
 
-class Graph:
+class NeighbourGraph:
     """A graph of neighbours in the form in which usearch saves it.
 
     Each thread searches a view of its own, because usearch's searches share the memory of the object they are called
