@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 from spacy.tokens import Doc, Span
 
 from .annotations import get_user_data, make_key
-from .errors import Errors
 
 
 class MentionContext(NamedTuple):
@@ -77,7 +76,10 @@ def _is_true(value: Any, name: str, wanted: str) -> bool:
     if wanted:
         return str(value) == wanted
     if value not in (None, False, True):
-        raise ValueError(Errors.E477.format(name=name, value=value))
+        raise ValueError(
+            f"The attribute {name} of a mention is {value!r:.80}, neither true nor false. Say which of its values "
+            f"counts, as in --negated {name}=VALUE."
+        )
     return bool(value)
 
 

@@ -8,30 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from .documents import AnnotatedText, Annotation, ExchangeReport
-from .fields import (
-    ID_SEPARATOR,
-    decode_mentions,
-    find_misfit,
-    list_writable,
-    parse_json,
-    read_flags,
-    read_kb_id,
-    read_text,
-    write_flags,
-)
+from .fields import parse_json, place_mentions, read_flags, read_text, write_flags
 
 FORM = (
     '{"documents": [{"id": "1", "passages": [{"offset": 0, "text": "a cold", "annotations": [{"text": "cold", '
     '"infons": {"type": "Disease", "identifier": "MESH:D003139"}, "locations": [{"offset": 2, "length": 4}]}]}]}]}'
 )
 LABEL, IDS = "type", "identifier"
-# What reading malformed records can raise.
-FAULTS = (KeyError, TypeError, ValueError, AttributeError, IndexError)
-# The places of an annotation, its text and its `infons`.
-Row = tuple[list[range], str, dict[str, Any]]
 
 
-def read_bioc(path: Path, report: ExchangeReport, prefix: str = "") -> Iterator[AnnotatedText]:
+def read_bioc(path: Path, report: ExchangeReport) -> Iterator[AnnotatedText]:
     """Read a collection, an export of PubTator 3 or a single document. Spaces fill the gaps between passages."""
     data = parse_json(read_text(path, report), str(path), report, FORM)
     if data is None:
@@ -44,16 +30,27 @@ def read_bioc(path: Path, report: ExchangeReport, prefix: str = "") -> Iterator[
     for number, document in enumerate(documents, 1):
         place = f"{path.name}, document {number}"
         try:
-            name, (text, rows) = str(document["id"]), _parse_document(document)
-        except FAULTS as error:
+            name, (text, rows) = str(document["id"]), _parse_passages(document["passages"])
+        # What reading malformed records can raise.
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
             report.refuse(place, f"not of this form ({error!r:.80})", FORM)
-        else:
-            yield AnnotatedText(name, text, list(_read_rows(text, rows, f"{place} ({name})", report, prefix)))
+            continue
+        place, written = f"{place} ({name})", []
+        for places, mention, infons in rows:
+            if len(places) != 1:
+                report.leave_out("mentions in several pieces", f"{place}: {mention!r:.60}")
+                continue
+            label, ids = str(infons.get(LABEL) or ""), str(infons.get(IDS) or "")
+            annotation = Annotation(places[0].start, places[0].stop, label, ids, place, context=read_flags(infons))
+            written.append((annotation, mention or text[annotation.start : annotation.end]))
+        yield AnnotatedText(name, text, place_mentions(text, written, place, report, FORM))
 
 
-def _parse_document(document: dict[str, Any]) -> tuple[str, list[Row]]:
+def _parse_passages(passages: Any) -> tuple[str, list[tuple[list[range], str, dict[str, Any]]]]:
+    """Join the texts of passages, and list the places, the text and the `infons` of each annotation."""
     text, rows = "", []
-    for part in _list_parts(document["passages"]):
+    # Some have sentences instead of a text.
+    for part in (part for one in passages for part in (one, *(() if one.get("text") else one.get("sentences", ())))):
         offset, own = part["offset"], part.get("text") or ""
         if own and offset < len(text):
             raise ValueError("a passage begins before the one above it has ended")
@@ -64,46 +61,19 @@ def _parse_document(document: dict[str, Any]) -> tuple[str, list[Row]]:
     return text, rows
 
 
-def _list_parts(passages: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    for passage in passages:
-        yield passage
-        # Some have sentences instead of a text.
-        yield from () if passage.get("text") else passage.get("sentences", ())
-
-
-def _read_rows(text: str, rows: Iterable[Row], place: str, report: ExchangeReport, prefix: str) -> Iterator[Annotation]:
-    mentions, of_mentions = [], []
-    for places, mention, infons in rows:
-        if len(places) == 1:
-            start, end = places[0].start, places[0].stop
-            mentions.append((start, end, mention or text[start:end]))
-            of_mentions.append(infons)
-        else:
-            report.leave_out("mentions in several pieces", f"{place}: {mention!r:.60}")
-    decoded = decode_mentions(text, mentions, place, report)
-    for (start, end), (_, _, mention), infons in zip(decoded, mentions, of_mentions, strict=True):
-        if fault := find_misfit(text, start, end, mention):
-            report.refuse(place, fault, FORM)
-        else:
-            kb_id, label = read_kb_id(str(infons.get(IDS) or ""), prefix), str(infons.get(LABEL) or "")
-            yield Annotation(start, end, label, kb_id, place, context=read_flags(infons))
-
-
-def write_bioc(documents: Iterable[AnnotatedText], path: Path, report: ExchangeReport, prefix: str = "") -> None:
-    """Write a collection. Each document is one passage, and offsets count code points."""
+def dump_bioc(documents: Iterable[AnnotatedText], report: ExchangeReport) -> Iterator[tuple[str, str]]:
+    """Make a collection. Each document is one passage, and offsets count code points."""
     made = []
     for document in documents:
-        annotations = list(_list_annotations(document, report, prefix))
-        passage = {"offset": 0, "infons": {}, "text": document.text, "sentences": [], "annotations": annotations}
+        rows = []
+        for number, annotation in enumerate(document.annotations, 1):
+            infons = {LABEL: annotation.label, **({IDS: annotation.kb_id} if annotation.kb_id else {})}
+            infons |= write_flags(annotation.context)
+            place = {"offset": annotation.start, "length": annotation.end - annotation.start}
+            row = {"id": str(number), "infons": infons, "text": document.cut(annotation), "locations": [place]}
+            rows.append(row)
+        passage = {"offset": 0, "infons": {}, "text": document.text, "sentences": [], "annotations": rows}
         passages = [{**passage, "relations": []}]
         made.append({"id": document.doc_id, "infons": {}, "passages": passages, "relations": []})
     collection = {"source": "spacy-sapbert", "date": "", "key": "", "infons": {}, "documents": made}
-    path.write_text(json.dumps(collection, ensure_ascii=False, indent=1), encoding="utf8", newline="\n")
-
-
-def _list_annotations(document: AnnotatedText, report: ExchangeReport, prefix: str) -> Iterator[dict[str, Any]]:
-    for number, (annotation, mention, ids) in enumerate(list_writable(document, report, FORM, prefix), 1):
-        infons = {LABEL: annotation.label, **({IDS: ID_SEPARATOR.join(ids)} if ids else {})}
-        infons |= {word: flag for word, flag in write_flags(annotation.context).items() if flag}
-        place = {"offset": annotation.start, "length": annotation.end - annotation.start}
-        yield {"id": str(number), "infons": infons, "text": mention, "locations": [place]}
+    yield "", json.dumps(collection, ensure_ascii=False, indent=1)

@@ -27,7 +27,6 @@ from ..types import OnMalformed
 DOC_ID, OVERLAPPING = "doc_id", "overlapping"
 # The label of mentions without one: spaCy drops entities that have none.
 LABEL = "MENTION"
-DOCBIN_FORM = "documents with entities and their ids in kb_id_, saved by DocBin.to_disk"
 UNKNOWN = (
     "mentions in documents that do not say whether a mention is negated, of the family or of the past: add negspacy or "
     "medspaCy's ConText to the pipeline (docs/exchange.md)"
@@ -66,7 +65,10 @@ class ExchangeReport:
 
     def make_error(self, place: str, reason: str, form: str) -> ValueError:
         """Make the error of a malformed record."""
-        return ValueError(Errors.E470.format(place=place, reason=reason, form=form))
+        return ValueError(
+            f"{place}: {reason}. The form is {form}. The file is probably damaged or of another kind, or the format "
+            "cannot hold this. Correct it, or set errors = 'skip' (--errors skip) to count such records instead."
+        )
 
     def leave_out(self, kind: str, place: str, n: int = 1) -> None:
         """Count records that are excluded."""
@@ -79,8 +81,7 @@ class ExchangeReport:
     def write(self, output: Path, counts: dict[str, int]) -> dict[str, Any]:
         """Write the report beside an output, as <output>.report.json, and return its data."""
         data = {"counts": counts, "left_out": self.left_out, "odd": self.odd}
-        with write_whole(output.with_name(f"{output.name}.report.json")) as temporary:
-            temporary.write_text(json.dumps(data, indent=2, ensure_ascii=False), encoding="utf8")
+        write_file(output.with_name(f"{output.name}.report.json"), json.dumps(data, indent=2, ensure_ascii=False))
         return data
 
 
@@ -126,6 +127,17 @@ class AnnotatedText:
     text: str
     annotations: list[Annotation]
 
+    def cut(self, annotation: Annotation) -> str:
+        """Cut a mention out of the text."""
+        return self.text[annotation.start : annotation.end]
+
+
+def write_file(path: Path, content: str | bytes) -> None:
+    """Write a file as a whole or not at all, with the line ends that it has."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with write_whole(path) as temporary:
+        temporary.write_bytes(content.encode("utf8") if isinstance(content, str) else content)
+
 
 def parse_docs(data: bytes, label: str, report: ExchangeReport) -> list[Doc]:
     """Read the documents in the bytes of a DocBin, with a vocabulary of their own."""
@@ -133,7 +145,8 @@ def parse_docs(data: bytes, label: str, report: ExchangeReport) -> list[Doc]:
         return list(DocBin().from_bytes(data).get_docs(spacy.blank("xx").vocab))
     # Whatever zlib, msgpack and NumPy raise for bytes of another kind.
     except Exception as error:
-        report.refuse(label, f"no documents of spaCy ({error!r:.120})", DOCBIN_FORM)
+        form = "documents with entities and their ids in kb_id_, saved by DocBin.to_disk"
+        report.refuse(label, f"no documents of spaCy ({error!r:.120})", form)
         return []
 
 
@@ -146,9 +159,7 @@ def read_docs(path: Path, report: ExchangeReport) -> list[Doc]:
 
 def write_docs(path: Path, docs: Iterable[Doc]) -> None:
     """Write documents with their names to a file, .spacy, for `spacy train`."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with write_whole(path) as temporary:
-        temporary.write_bytes(DocBin(docs=docs, store_user_data=True).to_bytes())
+    write_file(path, DocBin(docs=docs, store_user_data=True).to_bytes())
 
 
 def number_name(name: str, taken: set[str], number: int = 2) -> str:
@@ -168,10 +179,7 @@ def list_mentions(doc: Doc, spans_keys: Sequence[str] = ()) -> list[Span]:
 
 
 def read_mentions(
-    docs: Iterable[Doc],
-    report: ExchangeReport,
-    spans_keys: Sequence[str] = (),
-    attributes: Attributes = ATTRIBUTES,
+    docs: Iterable[Doc], report: ExchangeReport, spans_keys: Sequence[str] = (), attributes: Attributes = ATTRIBUTES
 ) -> Iterator[tuple[str, Doc, list[tuple[Span, MentionContext | None]]]]:
     """Give each document a name of its own, and list its mentions with their contexts."""
     docs = list(docs)
@@ -192,10 +200,7 @@ def read_mentions(
 
 
 def annotate(
-    docs: Iterable[Doc],
-    report: ExchangeReport,
-    spans_keys: Sequence[str] = (),
-    attributes: Attributes = ATTRIBUTES,
+    docs: Iterable[Doc], report: ExchangeReport, spans_keys: Sequence[str] = (), attributes: Attributes = ATTRIBUTES
 ) -> list[AnnotatedText]:
     """Take texts and mentions out of documents."""
     texts = []
@@ -233,10 +238,9 @@ def make_doc(
     doc = tokenize(document.text)
     doc.user_data[DOC_ID] = document.doc_id
     made = (_make_span(doc, document, annotation, report, inside_tokens) for annotation in document.annotations)
-    ents, others = split_overlapping(span for span in made if span is not None)
+    doc.ents, others = split_overlapping(span for span in made if span is not None)
     for span in others:
         report.note_odd("mentions that overlap a longer one", f"document {document.doc_id}: {span.text!r:.60}")
-    doc.ents = ents
     if others:
         doc.spans[OVERLAPPING] = SpanGroup(doc, name=OVERLAPPING, spans=others)
     return doc
@@ -245,23 +249,23 @@ def make_doc(
 def _make_span(
     doc: Doc, document: AnnotatedText, annotation: Annotation, report: ExchangeReport, inside_tokens: InsideTokens
 ) -> Span | None:
-    text, start, end, label = document.text, annotation.start, annotation.end, annotation.label or LABEL
-    place = f"{annotation.place or f'document {document.doc_id}'}: {text[start:end]!r:.60}"
-    if not 0 <= start < end <= len(text):
+    start, end = annotation.start, annotation.end
+    place = f"{annotation.place or f'document {document.doc_id}'}: {document.cut(annotation)!r:.60}"
+    if not 0 <= start < end <= len(document.text):
         report.leave_out("mentions outside of their text", place)
         return None
     if not annotation.label:
         report.note_odd(f"mentions without a label, which get {LABEL!r}", place)
     # Spaces between tokens are in no token; annotators often mark one too many.
-    trimmed = trim_span(text, start, end)
+    trimmed = trim_span(document.text, start, end)
     ways = [("strict", (start, end), "")]
     ways.append(("strict", trimmed, "mentions with white space at their ends, which is left off"))
     if inside_tokens == "expand":
         ways.append(("expand", trimmed, "mentions extended to whole tokens"))
     for mode, (first, last), oddity in ways:
-        if first >= last:
-            break
-        span: Span | None = doc.char_span(first, last, label, kb_id=annotation.kb_id, alignment_mode=mode)
+        span = None
+        if first < last:
+            span = doc.char_span(first, last, annotation.label or LABEL, annotation.kb_id, alignment_mode=mode)
         if span is not None:
             if oddity:
                 report.note_odd(oddity, place)

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from .documents import AnnotatedText, Annotation, ExchangeReport, number_name
-from .fields import ID_SEPARATOR, parse_json, read_kb_id, read_lines
+from .fields import ID_SEPARATOR, parse_records, read_lines
 
 FORM = '{"text": "a head cold", "spans": [{"start": 2, "end": 11, "label": "DISEASE", "kb_id": "C0009443"}]}'
 ID_KEY = "kb_id"
-REJECTED = ("reject", "ignore")
 
 
 def parse_prodigy(
@@ -22,17 +21,12 @@ def parse_prodigy(
     `part` names documents that have no name, with their number behind it. Texts of one document are numbered as well.
     """
     taken: set[str] = set()
-    for number, line in lines:
-        place = f"{label}, line {number}"
-        record = parse_json(line, place, report, FORM) if line.strip() else None
-        if record is None:
-            continue
-        text = record.get("text") if isinstance(record, dict) else None
-        if not isinstance(text, str) or not text.strip():
-            report.refuse(place, "'text' has to be text", FORM)
+    for number, place, record in parse_records(lines, label, report, FORM):
+        if not record["text"].strip():
+            report.refuse(place, "'text' is empty", FORM)
         elif not isinstance(record.get("spans") or [], list):
             report.refuse(place, "'spans' has to be a list", FORM)
-        elif record.get("answer") in REJECTED:
+        elif record.get("answer") in ("reject", "ignore"):
             report.leave_out("examples that were rejected or ignored", place)
         else:
             meta = record.get("meta")
@@ -52,14 +46,11 @@ def parse_spans(
             report.refuse(place, f"a span without a place in the text: {span!r:.80}", FORM)
             continue
         written = ID_SEPARATOR.join(map(str, raw)) if isinstance(raw, list) else str(raw or "")
-        yield Annotation(start, end, str(values.get("label") or ""), place=place), written
+        yield Annotation(start, end, str(values.get("label") or ""), written, place), written
 
 
-def read_prodigy(path: Path, report: ExchangeReport, prefix: str = "") -> Iterator[AnnotatedText]:
+def read_prodigy(path: Path, report: ExchangeReport) -> Iterator[AnnotatedText]:
     """Read documents with all their mentions, those without an id too. Offsets count code points."""
     for name, place, record in parse_prodigy(read_lines(path, report), path.name, path.stem, report):
-        annotations = [
-            Annotation(span.start, span.end, span.label, read_kb_id(written, prefix), place)
-            for span, written in parse_spans(record, ID_KEY, place, report)
-        ]
+        annotations = [annotation for annotation, _ in parse_spans(record, ID_KEY, place, report)]
         yield AnnotatedText(name, record["text"], annotations)

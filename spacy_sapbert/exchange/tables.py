@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 from ..context import MentionContext
-from ..errors import Errors
 from .documents import AnnotatedText, Annotation, ExchangeReport
-from .fields import ID_SEPARATOR, parse_json, read_flags, read_lines, read_text, write_flags, write_ids
+from .fields import parse_records, read_flags, read_lines, read_text, write_flags
 
 TEXTS, DELIMITERS = "texts.jsonl", {"csv": ",", "tsv": "\t"}
 READ = ("document", "start", "end", "label", "id", "mention")
@@ -24,55 +25,47 @@ FORM = f"a table with the columns {', '.join(READ)}"
 TEXT_FORM = '{"document": "1", "text": "a cold"}'
 
 
-def write_table(
-    documents: Iterable[AnnotatedText],
-    folder: Path,
-    report: ExchangeReport,
-    prefix: str = "",
-    *,
-    ending: str,
-    escape_formulas: bool = False,
-) -> None:
-    """Write mentions.csv or mentions.tsv, and the texts as lines of JSON."""
-    table = (folder / f"mentions.{ending}").open("w", encoding="utf8", newline="")
-    texts = (folder / TEXTS).open("w", encoding="utf8", newline="\n")
-    with table, texts:
-        # Texts in quotation marks: a carriage return in a mention would otherwise end its row.
-        writer = csv.writer(table, delimiter=DELIMITERS[ending], lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
-        writer.writerow([*READ, *OF_CANDIDATE, *FLAGS, *([MARKED] if escape_formulas else [])])
-        for document in documents:
-            texts.write(json.dumps({"document": document.doc_id, "text": document.text}, ensure_ascii=False) + "\n")
-            for annotation in document.annotations:
-                mention = document.text[annotation.start : annotation.end]
-                ids = ID_SEPARATOR.join(write_ids(annotation.kb_id, prefix))
-                cells = [document.doc_id, annotation.start, annotation.end, annotation.label, ids, mention]
-                if any("\0" in str(cell) for cell in cells):
-                    report.refuse(f"document {document.doc_id}: {mention!r:.60}", "a null character", FORM)
-                    continue
-                candidate: Mapping[str, object] = annotation.candidate or {}
-                cells += [candidate.get(column, "") for column in OF_CANDIDATE]
-                cells += write_flags(annotation.context).values()
-                writer.writerow([*map(_escape, cells), MARK] if escape_formulas else cells)
+def dump_table(
+    documents: Iterable[AnnotatedText], report: ExchangeReport, *, ending: str, escape_formulas: bool = False
+) -> Iterator[tuple[str, str]]:
+    """Make mentions.csv or mentions.tsv, and the texts as lines of JSON."""
+    table, texts = io.StringIO(), []
+    columns = [*READ, *OF_CANDIDATE, *FLAGS, *([MARKED] if escape_formulas else [])]
+    # Texts in quotation marks: a carriage return in a mention would otherwise end its row.
+    form: dict[str, Any] = {"delimiter": DELIMITERS[ending], "lineterminator": "\n", "quoting": csv.QUOTE_NONNUMERIC}
+    writer = csv.DictWriter(table, columns, extrasaction="ignore", **form)
+    writer.writeheader()
+    for document in documents:
+        texts.append(json.dumps({"document": document.doc_id, "text": document.text}, ensure_ascii=False) + "\n")
+        for annotation in document.annotations:
+            mention = annotation.start, annotation.end, annotation.label, annotation.kb_id, document.cut(annotation)
+            cells = dict(annotation.candidate or {}) | dict(zip(READ, (document.doc_id, *mention), strict=True))
+            cells |= write_flags(annotation.context)
+            if any("\0" in str(cells[column]) for column in READ):
+                report.refuse(f"document {document.doc_id}: {mention[-1]!r:.60}", "a null character", FORM)
+                continue
+            if escape_formulas:
+                cells = {name: _escape(cell) for name, cell in cells.items()} | {MARKED: MARK}
+            writer.writerow(cells)
+    yield f"mentions.{ending}", table.getvalue()
+    yield TEXTS, "".join(texts)
 
 
-def _escape(cell: object) -> object:
+def _escape(cell: Any) -> Any:
     return MARK + cell if isinstance(cell, str) and cell.startswith(FORMULA) else cell
 
 
-def read_table(folder: Path, report: ExchangeReport, prefix: str = "", *, ending: str) -> Iterator[AnnotatedText]:
+def read_table(folder: Path, report: ExchangeReport, *, ending: str) -> Iterator[AnnotatedText]:
     """Read mentions.csv or mentions.tsv and the texts beside it, in the order of the texts."""
     documents: dict[str, AnnotatedText] = {}
-    for number, line in read_lines(folder / TEXTS, report):
-        if not line.strip():
-            continue
-        place = f"{TEXTS}, line {number}"
-        row = parse_json(line, place, report, TEXT_FORM)
-        if not isinstance(row, dict) or not isinstance(row.get("text"), str) or "document" not in row:
-            report.refuse(place, "no document with a text", TEXT_FORM)
-        elif (name := str(row["document"])) in documents:
+    for _, place, record in parse_records(read_lines(folder / TEXTS, report), TEXTS, report, TEXT_FORM):
+        name = str(record.get("document", ""))
+        if "document" not in record:
+            report.refuse(place, "a text without a document", TEXT_FORM)
+        elif name in documents:
             report.refuse(place, f"a second document {name!r:.80}, so that its mentions could be of either", TEXT_FORM)
         else:
-            documents[name] = AnnotatedText(name, row["text"], [])
+            documents[name] = AnnotatedText(name, record["text"], [])
     for place, cells in _read_rows(folder / f"mentions.{ending}", DELIMITERS[ending], report):
         name, start, end, label, ids, mention = (cells[column] for column in READ)
         flags = [cells.get(word, "").lower() for word in FLAGS]
@@ -84,8 +77,7 @@ def read_table(folder: Path, report: ExchangeReport, prefix: str = "", *, ending
         elif not {"", "true", "false"}.issuperset(flags):
             report.refuse(place, f"{', '.join(FLAGS)} are {flags!r:.80}, not all true or false", FORM)
         else:
-            kb_id = ID_SEPARATOR.join(id_.removeprefix(prefix) for id_ in ids.split(ID_SEPARATOR))
-            annotation = Annotation(int(start), int(end), label, kb_id, place, context=read_flags(cells))
+            annotation = Annotation(int(start), int(end), label, ids, place, context=read_flags(cells))
             documents[name].annotations.append(annotation)
     yield from documents.values()
 
@@ -102,7 +94,10 @@ def _read_rows(path: Path, delimiter: str, report: ExchangeReport) -> Iterator[t
     finally:
         csv.field_size_limit(limit)
     if missing := ", ".join(column for column in READ if column not in header):
-        raise ValueError(Errors.E475.format(path=path, missing=missing, found=", ".join(header)[:200]))
+        raise ValueError(
+            f"{path} has no column {missing}. Its columns are: {', '.join(header)[:200]}. Name them in the first line, "
+            "with commas between them in a .csv and tabs in a .tsv."
+        )
     for number, row in enumerate(rows, 2):
         if any(row):
             # A short row has no values at its end.

@@ -3,7 +3,7 @@
 import json
 
 import spacy
-from annotated_texts import check_refused, take, tokenize
+from annotated_texts import check_refused, take, tokenize, ways
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,8 +18,7 @@ from spacy_sapbert.exchange.documents import (
     read_docs,
     read_mentions,
 )
-from spacy_sapbert.exchange.formats import FORMATS, import_docs
-from spacy_sapbert.exchange.prodigy import read_prodigy
+from spacy_sapbert.exchange.formats import FORMATS, import_docs, read_texts
 
 nlp = spacy.blank("en")
 
@@ -102,16 +101,15 @@ def test_all_documents_have_a_name_of_their_own_and_come_back(tmp_path_factory, 
     folder = tmp_path_factory.mktemp("names")
     docs = annotate(make_named(names), ExchangeReport())
     assert len({doc.doc_id for doc in docs}) == len(names)
-    for name, (read, write, is_folder, _) in FORMATS.items():
-        if read and write:
+    for name in FORMATS:
+        if FORMATS[name].dump:
             report, output = ExchangeReport("skip"), folder / name
-            if is_folder:
-                output.mkdir()
-            write(docs, output, report, "")
+            read, write = ways(name)
+            write(docs, output, report)
             # A file system may take capitals for small letters.
             files = [path.name.lower() for path in folder.glob(f"{name}/*")]
             assert len(set(files)) == len(files)
-            back = list(read(output, ExchangeReport(), ""))
+            back = list(read(output, ExchangeReport()))
             n_refused = count(report).get("malformed", 0)
             assert len(back) == len(names) - n_refused and (name == "pubtator" or not n_refused)
             assert len({doc.doc_id for doc in back}) == len({doc.text for doc in back}) == len(back)
@@ -122,7 +120,7 @@ def test_all_documents_have_a_name_of_their_own_and_come_back(tmp_path_factory, 
 def test_examples_of_prodigy_have_names_of_their_own(tmp_path_factory, names):
     path = tmp_path_factory.mktemp("prodigy") / "a.jsonl"
     path.write_text("".join(json.dumps({"text": "a", "doc_id": name}) + "\n" for name in names), encoding="utf8")
-    found = [document.doc_id for document in read_prodigy(path, ExchangeReport())]
+    found = [document.doc_id for document in read_texts("prodigy", path, ExchangeReport())]
     assert len(found) == len(set(found)) == len(names)
 
 

@@ -3,11 +3,13 @@
 import json
 
 import pytest
-from annotated_texts import annotated_texts, check_refused, take, tokenize
+from annotated_texts import annotated_texts, check_refused, take, tokenize, ways
 from hypothesis import given
 
 from spacy_sapbert.exchange.documents import AnnotatedText, Annotation, ExchangeReport, make_doc
-from spacy_sapbert.exchange.inception import IDENTIFIER, NAMED_ENTITY, SOFA, read_inception, write_inception
+from spacy_sapbert.exchange.inception import IDENTIFIER, NAMED_ENTITY, SOFA
+
+read_inception, write_inception = ways("inception")
 
 
 @given(annotated_texts(labels=("D", "x y"), ids=("", "NIL", "http://x.org/D1", "C1|C2")))
@@ -81,5 +83,5 @@ def test_other_files_are_refused_or_counted(tmp_path, content, fault):
 
 @pytest.mark.parametrize("annotation", [Annotation(0, 1, "D", "C1;C2"), Annotation(0, 1, "", "C1")])
 def test_what_would_be_read_back_otherwise_is_refused(tmp_path, annotation):
-    with pytest.raises(ValueError, match="E470.*would be read back"):
+    with pytest.raises(ValueError, match="would be read back"):
         write_inception([AnnotatedText("a", "ab", [annotation])], tmp_path, ExchangeReport())

@@ -3,11 +3,12 @@
 import json
 
 import pytest
-from annotated_texts import annotated_texts, check_refused, count_refused
+from annotated_texts import annotated_texts, check_refused, count_refused, ways
 from hypothesis import given
 
 from spacy_sapbert.exchange.documents import Annotation, ExchangeReport
-from spacy_sapbert.exchange.prodigy import read_prodigy
+
+read_prodigy, _ = ways("prodigy")
 
 
 def write(path, *records):
