@@ -63,7 +63,7 @@ def export_command(
     errors: OnErrors = "raise",
 ) -> None:
     """Write linked documents in another format."""
-    report: Any = ExchangeReport(errors)  # type: ignore[arg-type]
+    report = ExchangeReport(errors)
     data = export_docs(format, docs, output, report, prefix=prefix, escape_formulas=escape_formulas, **chosen)
     _show(output, data)
 
@@ -81,8 +81,8 @@ def import_command(
     errors: OnErrors = "raise",
 ) -> None:
     """Write annotations as documents with gold ids, for `spacy train` and `spacy evaluate`."""
-    report, options = ExchangeReport(errors), {"prefix": prefix, "lang": lang, "inside_tokens": inside_tokens}  # type: ignore[arg-type]
-    _show(output, import_docs(format, source, output, report, **options))  # type: ignore[arg-type]
+    report, tokens = ExchangeReport(errors), inside_tokens
+    _show(output, import_docs(format, source, output, report, prefix=prefix, lang=lang, inside_tokens=tokens))
 
 
 @app.command("to-fhir")
@@ -123,7 +123,7 @@ def omop_command(
     errors: OnErrors = "raise",
 ) -> None:
     """Write rows of OMOP's table NOTE_NLP (CDM 5.4) for mentions. Documents are named by their note_id."""
-    report, codes = ExchangeReport(errors), _make_finder(terminology, id_source)  # type: ignore[arg-type]
+    report, codes = ExchangeReport(errors), _make_finder(terminology, id_source)
     names, day = _parse_pairs(vocabulary, "--vocabulary"), nlp_date.date() if nlp_date else None
     notes = NoteNlp(codes, report, vocabularies=names, sources=source or (), nlp_date=day)
     linked, athena = read_docs(docs, report), AthenaTables(concepts, relationships)

@@ -6,10 +6,10 @@ Offsets are counted in code points, as Python and spaCy do. Formats that count o
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import spacy
 from spacy.tokens import Doc, DocBin, Span, SpanGroup
@@ -32,8 +32,6 @@ UNKNOWN = (
     "medspaCy's ConText to the pipeline (docs/exchange.md)"
 )
 N_EXAMPLES = 5
-# What is done with a mention that begins or ends inside of a token: spaCy has no such spans.
-InsideTokens = Literal["leave_out", "expand"]
 
 
 class ExchangeReport:
@@ -42,7 +40,7 @@ class ExchangeReport:
     errors (str): "raise" an error at the first malformed record, or "skip" and count malformed records.
     """
 
-    def __init__(self, errors: OnMalformed = "raise") -> None:
+    def __init__(self, errors: str = "raise") -> None:
         if errors not in get_args(OnMalformed):
             allowed = " or ".join(map(repr, get_args(OnMalformed)))
             raise ValueError(Errors.E404.format(name="errors", where="", value=errors, allowed=allowed))
@@ -52,13 +50,7 @@ class ExchangeReport:
         self.odd: dict[str, dict[str, Any]] = {}
 
     def refuse(self, place: str, reason: str, form: str) -> None:
-        """Raise an error for a record that is malformed or that a format cannot hold; count it if errors are skipped.
-
-        place (str): File and line, and the document if there is one.
-        reason (str): The fault.
-        form (str): The expected format.
-        RAISES (ValueError): Unless errors are skipped.
-        """
+        """Raise an error for a malformed record, or one that a format cannot hold. Count it if errors are skipped."""
         if self.errors == "raise":
             raise self.make_error(place, reason, form)
         self.leave_out("malformed", f"{place}: {reason}")
@@ -101,7 +93,7 @@ class Annotation:
     label (str): Its label.
     kb_id (str): Its ids with "|" between them; "NIL" for no concept, and "" where nobody has said which concept it is.
     place (str): The file and line, for messages.
-    candidate (Candidate | None): What the linker says of the concept.
+    span (Span | None): The span of spaCy, if it comes from one.
     context (MentionContext | None): Whether it is negated, and such; None where nobody has said.
     """
 
@@ -110,7 +102,7 @@ class Annotation:
     label: str = ""
     kb_id: str = ""
     place: str = field(default="", compare=False)
-    candidate: Candidate | None = field(default=None, compare=False)
+    span: Span | None = field(default=None, compare=False)
     context: MentionContext | None = None
 
 
@@ -178,10 +170,10 @@ def list_mentions(doc: Doc, spans_keys: Sequence[str] = ()) -> list[Span]:
     return list({(span.start_char, span.end_char, span.label_, span.kb_id_): span for span in spans}.values())
 
 
-def read_mentions(
+def annotate(
     docs: Iterable[Doc], report: ExchangeReport, spans_keys: Sequence[str] = (), attributes: Attributes = ATTRIBUTES
-) -> Iterator[tuple[str, Doc, list[tuple[Span, MentionContext | None]]]]:
-    """Give each document a name of its own, and list its mentions with their contexts."""
+) -> list[AnnotatedText]:
+    """Take texts and mentions out of documents, and give each document a name of its own."""
     docs = list(docs)
     stored = {name for doc in docs for name in list_attributes(doc)}
     for word, names in attributes.items():
@@ -190,26 +182,17 @@ def read_mentions(
     # What ran over one document of a file ran over all of them.
     is_known = has_context(docs, attributes)
     taken: set[str] = set()
+    texts = []
     for number, doc in enumerate(docs, 1):
         given = str(doc.user_data.get(DOC_ID) or f"document-{number}")
-        name = number_name(given, taken, number)
-        if name != given:
-            report.note_odd("documents with the name of another one, which get a number", f"document {name}")
-        spans = list_mentions(doc, spans_keys)
-        yield name, doc, [(span, read_context(span, attributes, is_known=is_known)) for span in spans]
-
-
-def annotate(
-    docs: Iterable[Doc], report: ExchangeReport, spans_keys: Sequence[str] = (), attributes: Attributes = ATTRIBUTES
-) -> list[AnnotatedText]:
-    """Take texts and mentions out of documents."""
-    texts = []
-    for name, doc, mentions in read_mentions(docs, report, spans_keys, attributes):
-        annotations = []
-        for span, context in mentions:
+        text = AnnotatedText(number_name(given, taken, number), doc.text, [])
+        if text.doc_id != given:
+            report.note_odd("documents with the name of another one, which get a number", f"document {text.doc_id}")
+        for span in list_mentions(doc, spans_keys):
+            context = read_context(span, attributes, is_known=is_known)
             values = span.start_char, span.end_char, span.label_, span.kb_id_
-            annotations.append(Annotation(*values, candidate=find_candidate(span), context=context))
-        texts.append(AnnotatedText(name, doc.text, annotations))
+            text.annotations.append(Annotation(*values, span=span, context=context))
+        texts.append(text)
     return texts
 
 
@@ -223,7 +206,7 @@ def make_doc(
     tokenize: Callable[[str], Doc],
     report: ExchangeReport,
     *,
-    inside_tokens: InsideTokens = "leave_out",
+    inside_tokens: str = "leave_out",
 ) -> Doc:
     """Make a document of spaCy, with the mentions as entities and their ids in `kb_id_`.
 
@@ -247,7 +230,7 @@ def make_doc(
 
 
 def _make_span(
-    doc: Doc, document: AnnotatedText, annotation: Annotation, report: ExchangeReport, inside_tokens: InsideTokens
+    doc: Doc, document: AnnotatedText, annotation: Annotation, report: ExchangeReport, inside_tokens: str
 ) -> Span | None:
     start, end = annotation.start, annotation.end
     place = f"{annotation.place or f'document {document.doc_id}'}: {document.cut(annotation)!r:.60}"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import spacy
 
@@ -20,7 +20,6 @@ from .documents import (
     AnnotatedText,
     Annotation,
     ExchangeReport,
-    InsideTokens,
     annotate,
     list_mentions,
     make_doc,
@@ -174,7 +173,7 @@ def import_docs(
     *,
     prefix: str = "",
     lang: str = "en",
-    inside_tokens: InsideTokens = "leave_out",
+    inside_tokens: str = "leave_out",
 ) -> dict[str, Any]:
     """Write annotations of another format as documents, with gold ids in `kb_id_`.
 
@@ -189,8 +188,8 @@ def import_docs(
     RAISES (ValueError): If there is no such format, or if a record is malformed and errors are not skipped.
     """
     _check_format(name, "read", FORMATS)
-    if inside_tokens not in get_args(InsideTokens):
-        allowed = " or ".join(get_args(InsideTokens))
+    if inside_tokens not in ("leave_out", "expand"):
+        allowed = "leave_out or expand"
         raise ValueError(Errors.E404.format(name="inside_tokens", where="", value=inside_tokens, allowed=allowed))
     if not source.exists():
         raise FileNotFoundError(Errors.E102.format(file=source, cwd=Path.cwd()))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..context import MentionContext
-from .documents import AnnotatedText, Annotation, ExchangeReport
+from .documents import AnnotatedText, Annotation, ExchangeReport, find_candidate
 from .fields import parse_records, read_flags, read_lines, read_text, write_flags
 
 TEXTS, DELIMITERS = "texts.jsonl", {"csv": ",", "tsv": "\t"}
@@ -39,7 +39,8 @@ def dump_table(
         texts.append(json.dumps({"document": document.doc_id, "text": document.text}, ensure_ascii=False) + "\n")
         for annotation in document.annotations:
             mention = annotation.start, annotation.end, annotation.label, annotation.kb_id, document.cut(annotation)
-            cells = dict(annotation.candidate or {}) | dict(zip(READ, (document.doc_id, *mention), strict=True))
+            candidate = find_candidate(annotation.span) if annotation.span else None
+            cells = {**(candidate or {}), **dict(zip(READ, (document.doc_id, *mention), strict=True))}
             cells |= write_flags(annotation.context)
             if any("\0" in str(cells[column]) for column in READ):
                 report.refuse(f"document {document.doc_id}: {mention[-1]!r:.60}", "a null character", FORM)

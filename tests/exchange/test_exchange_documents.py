@@ -16,7 +16,6 @@ from spacy_sapbert.exchange.documents import (
     annotate,
     make_doc,
     read_docs,
-    read_mentions,
 )
 from spacy_sapbert.exchange.formats import FORMATS, import_docs, read_texts
 
@@ -73,7 +72,7 @@ def test_span_groups_go_out_once_and_names_are_distinct():
     assert len(take(doc).annotations) == 1
     assert take(doc, spans_keys=["sc"]).annotations == [Annotation(0, 4, "D", "C1"), Annotation(0, 2, "E", "C2")]
     report = ExchangeReport()
-    assert [name for name, _, _ in read_mentions([doc, doc, nlp.make_doc("b")], report)] == ["a", "a#2", "document-3"]
+    assert [text.doc_id for text in annotate([doc, doc, nlp.make_doc("b")], report)] == ["a", "a#2", "document-3"]
     assert count(report) == {"documents with the name of another one, which get a number": 1}
 
 
