@@ -120,14 +120,3 @@ def dump_brat(documents: Iterable[AnnotatedText], report: ExchangeReport) -> Ite
                 lines.append(f"A{next(attributes)}\t{word.title()} T{number}\n")
         yield f"{name}.txt", document.text
         yield f"{name}.ann", "".join(lines)
-
-
-def find_brat_fault(annotation: Annotation, mention: str) -> str | None:
-    """Tell why brat cannot hold a mention."""
-    if re.fullmatch(r"\S+", annotation.label) is None:
-        return f"the label {annotation.label!r:.80} is empty or has white space in it"
-    if not mention.strip():
-        return "a mention of white space"
-    if mention.startswith("\n") or mention.endswith("\n"):
-        return "a mention that begins or ends with a line break"
-    return None

@@ -112,10 +112,3 @@ def dump_pubtator(documents: Iterable[AnnotatedText], report: ExchangeReport) ->
             lines.append("\t".join(fields))
         lines.append("")
     yield "", "".join(f"{line}\n" for line in lines)
-
-
-def find_pubtator_fault(annotation: Annotation, mention: str) -> str | None:
-    """Tell why PubTator's form cannot hold a mention."""
-    if not annotation.label.strip() or annotation.label != plain_text(annotation.label).strip():
-        return f"the label {annotation.label!r:.80} is empty, or has a tab, a line break or spaces at its ends"
-    return None if plain_text(mention).strip() else "a mention of white space"
