@@ -1,9 +1,9 @@
 """Convert linked documents, and annotations to documents: `python -m spacy_sapbert.exchange --help`."""
 
-import inspect
 from collections.abc import Callable
 from datetime import datetime
 from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -32,20 +32,19 @@ Spans = Annotated[Names, typer.Option("--spans-key", help="A span group with fur
 
 def _choose_mentions(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command options that say which mentions there are and what their context is, as its argument `chosen`."""
+    added: dict[str, Any] = {"spans_key": Spans}
+    for word, names in ATTRIBUTES.items():
+        known = f"An attribute of spans, NAME or NAME=VALUE, for {word} mentions; repeat it. Else {' and '.join(names)}"
+        added[word] = Annotated[Names, typer.Option(help=known)]
 
     @wraps(command)
     def run(*, spans_key: Names, **given: Any) -> None:
         attributes = {word: given.pop(word) or names for word, names in ATTRIBUTES.items()}
         command(chosen={"spans_keys": spans_key or (), "attributes": attributes}, **given)
 
-    annotations: dict[str, Any] = {"spans_key": Spans}
-    for word, names in ATTRIBUTES.items():
-        known = f"An attribute of spans, NAME or NAME=VALUE, for {word} mentions; repeat it. Else {' and '.join(names)}"
-        annotations[word] = Annotated[Names, typer.Option(help=known)]
-    own = [option for name, option in inspect.signature(command).parameters.items() if name != "chosen"]
-    added = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name in annotations]
-    added = [option.replace(annotation=annotations[option.name]) for option in added]
-    run.__signature__ = inspect.Signature([*own, *added])  # type: ignore[attr-defined]
+    own = [option for name, option in signature(command).parameters.items() if name != "chosen"]
+    more = [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=added[name]) for name in added]
+    run.__signature__ = Signature([*own, *more])  # type: ignore[attr-defined]
     return run
 
 
@@ -99,9 +98,9 @@ def fhir_command(
 ) -> None:
     """Write a CodeableConcept of FHIR for each mention, and what its context means for the record."""
     report, codes = ExchangeReport(), _make_finder(terminology, id_source)
-    systems, versions = _parse_pairs(system, "--system"), _parse_pairs(version, "--version")
-    concepts = CodeableConcepts(codes, report, sources=source or (), systems=systems, versions=versions)
-    _show(output, export_concepts(read_docs(docs, report), output, concepts, **chosen))
+    chosen |= {"systems": _parse_pairs(system, "--system"), "versions": _parse_pairs(version, "--version")}
+    concepts = CodeableConcepts(codes, report, sources=source or (), **chosen)
+    _show(output, export_concepts(read_docs(docs, report), output, concepts))
 
 
 @app.command("to-omop")
@@ -124,10 +123,9 @@ def omop_command(
 ) -> None:
     """Write rows of OMOP's table NOTE_NLP (CDM 5.4) for mentions. Documents are named by their note_id."""
     report, codes = ExchangeReport(errors), _make_finder(terminology, id_source)
-    names, day = _parse_pairs(vocabulary, "--vocabulary"), nlp_date.date() if nlp_date else None
-    notes = NoteNlp(codes, report, vocabularies=names, sources=source or (), nlp_date=day)
-    linked, athena = read_docs(docs, report), AthenaTables(concepts, relationships)
-    _show(output, export_notes(linked, output, notes, athena, first_id=first_id, **chosen))
+    chosen |= {"vocabularies": _parse_pairs(vocabulary, "--vocabulary"), "first_id": first_id}
+    notes = NoteNlp(codes, report, sources=source or (), nlp_date=nlp_date and nlp_date.date(), **chosen)
+    _show(output, export_notes(read_docs(docs, report), output, notes, AthenaTables(concepts, relationships)))
 
 
 def _make_finder(terminology: Path | None, id_source: str | None) -> CodeFinder:

@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -166,6 +167,7 @@ def _name_sources(terminology: Terminology, row: int) -> dict[str, str]:
     return names
 
 
+@dataclass
 class CodeableConcepts:
     """Make CodeableConcepts of mentions.
 
@@ -174,25 +176,27 @@ class CodeableConcepts:
     sources (Sequence[str]): The sources whose codes are wanted, such as "SNOMEDCT_US", in this order; empty for all.
     systems (Mapping[str, str]): URIs of further sources, or other URIs of known ones.
     versions (Mapping[str, str]): The version of each source, as FHIR asks for it.
+    spans_keys (Sequence[str]): Span groups with further mentions.
+    attributes (Attributes): As for `read_context`.
     RAISES (ValueError): If the URI of a wanted source, or the source of a version, is not known.
     """
 
-    def __init__(
-        self,
-        codes: CodeFinder,
-        report: ExchangeReport,
-        *,
-        sources: Sequence[str] = (),
-        systems: Mapping[str, str] | None = None,
-        versions: Mapping[str, str] | None = None,
-    ) -> None:
-        self._codes, self.report = codes, report
+    codes: CodeFinder
+    report: ExchangeReport
+    _: KW_ONLY
+    sources: Sequence[str] = ()
+    systems: Mapping[str, str] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    spans_keys: Sequence[str] = ()
+    attributes: Attributes = field(default_factory=lambda: ATTRIBUTES)
+
+    def __post_init__(self) -> None:
         self._systems = dict(CODE_SYSTEMS)
-        for source, uri in (systems or {}).items():
+        for source, uri in self.systems.items():
             name = normalize_source(source)
             self._systems[name] = CODE_SYSTEMS.get(name, CodeSystem(uri))._replace(uri=uri)
-        self._sources = [normalize_source(source) for source in sources]
-        self._versions = {normalize_source(source): version for source, version in (versions or {}).items()}
+        self._sources = [normalize_source(source) for source in self.sources]
+        self._versions = {normalize_source(source): version for source, version in self.versions.items()}
         for source in (*self._sources, *self._versions):
             if source not in self._systems:
                 raise ValueError(
@@ -208,7 +212,7 @@ class CodeableConcepts:
         RETURNS (dict[str, Any]): `text`, and `coding` if there are codes.
         """
         text, place = self._write_string(span.text, place), f"{place}: {span.text!r:.60}"
-        found, codings = self._codes.find(span), []
+        found, codings = self.codes.find(span), []
         if not found:
             self.report.note_odd("mentions without a concept", place)
         for id_, codes in found.items():
@@ -239,18 +243,10 @@ class CodeableConcepts:
             self.report.note_odd("texts with control characters, which become spaces", f"{place}: {text!r:.60}")
         return CONTROL.sub(" ", text)
 
-    def list_rows(
-        self, docs: Iterable[Doc], spans_keys: Sequence[str] = (), attributes: Attributes = ATTRIBUTES
-    ) -> Iterator[dict[str, Any]]:
-        """List the CodeableConcepts of documents.
-
-        docs (Iterable[Doc]): The documents.
-        spans_keys (Sequence[str]): Span groups with further mentions.
-        attributes (Attributes): As for `read_context`.
-        YIELDS (dict[str, Any]): For each mention, `document`, `start` and `end` in code points, `label`, `context`,
-            `resource`, `verificationStatus` if it is negated or uncertain, and `codeableConcept`.
-        """
-        for document in annotate(docs, self.report, spans_keys, attributes):
+    def list_rows(self, docs: Iterable[Doc]) -> Iterator[dict[str, Any]]:
+        """List `document`, `start` and `end` in code points, `label`, `context`, `resource`, `verificationStatus` if it
+        is negated or uncertain, and `codeableConcept` of each mention."""
+        for document in annotate(docs, self.report, self.spans_keys, self.attributes):
             place = f"document {document.doc_id}"
             for found in document.annotations:
                 if found.span is None or not CONTROL.sub(" ", found.span.text).strip():
@@ -277,15 +273,9 @@ def describe_context(context: MentionContext | None) -> dict[str, Any]:
     return described
 
 
-def export_concepts(
-    docs: Iterable[Doc],
-    output: Path,
-    concepts: CodeableConcepts,
-    spans_keys: Sequence[str] = (),
-    attributes: Attributes = ATTRIBUTES,
-) -> dict[str, Any]:
+def export_concepts(docs: Iterable[Doc], output: Path, concepts: CodeableConcepts) -> dict[str, Any]:
     """Write a line of JSON with a CodeableConcept for each mention, and return the counts."""
-    rows = list(concepts.list_rows(docs, spans_keys, attributes))
+    rows = list(concepts.list_rows(docs))
     if rows and all(row["context"] is None for row in rows):
         concepts.report.note_odd(UNKNOWN, f"document {rows[0]['document']}", len(rows))
     write_file(output, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))

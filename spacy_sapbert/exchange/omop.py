@@ -6,6 +6,7 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -133,6 +134,7 @@ def _collect(table: pl.LazyFrame, path: Path, ids: list[str]) -> pl.DataFrame:
     return numbers
 
 
+@dataclass
 class NoteNlp:
     """Make rows of NOTE_NLP.
 
@@ -141,46 +143,34 @@ class NoteNlp:
     vocabularies (Mapping[str, str]): Athena's vocabularies of further sources, by source.
     sources (Sequence[str]): The sources to look in, in this order; empty for all.
     nlp_date (date | None): The date of the processing; None for today.
+    first_id (int): The note_nlp_id of the first row.
+    spans_keys (Sequence[str]): Span groups with further mentions.
+    attributes (Attributes): As for `read_context`.
     """
 
-    def __init__(
-        self,
-        codes: CodeFinder,
-        report: ExchangeReport,
-        *,
-        vocabularies: Mapping[str, str] | None = None,
-        sources: Sequence[str] = (),
-        nlp_date: date | None = None,
-    ) -> None:
-        self._codes, self.report = codes, report
-        self._vocabularies = {source: system.vocabulary for source, system in CODE_SYSTEMS.items() if system.vocabulary}
-        self._vocabularies |= {normalize_source(source): name for source, name in (vocabularies or {}).items()}
-        self._sources = [normalize_source(source) for source in sources]
-        self._date = nlp_date or date.today()
+    codes: CodeFinder
+    report: ExchangeReport
+    _: KW_ONLY
+    vocabularies: Mapping[str, str] = field(default_factory=dict)
+    sources: Sequence[str] = ()
+    nlp_date: date | None = None
+    first_id: int = 1
+    spans_keys: Sequence[str] = ()
+    attributes: Attributes = field(default_factory=lambda: ATTRIBUTES)
 
-    def list_rows(
-        self,
-        docs: Iterable[Doc],
-        athena: AthenaTables,
-        spans_keys: Sequence[str] = (),
-        attributes: Attributes = ATTRIBUTES,
-        first_id: int = 1,
-    ) -> Iterator[dict[str, Any]]:
+    def list_rows(self, docs: Iterable[Doc], athena: AthenaTables) -> Iterator[dict[str, Any]]:
         """List the rows of documents: one for each mention, and more for a code that maps to several standard concepts,
         as OMOP's conventions have it.
 
         docs (Iterable[Doc]): The documents, named by the note_id of their note.
         athena (AthenaTables): The concepts.
-        spans_keys (Sequence[str]): Span groups with further mentions.
-        attributes (Attributes): As for `read_context`.
-        first_id (int): The note_nlp_id of the first row.
         YIELDS (dict[str, Any]): A row, with the columns of `COLUMNS`.
         RAISES (OSError): If one of Athena's files is not there.
         RAISES (ValueError): If a document is not named by a whole number, unless errors are skipped, or one of Athena's
             files is another one.
         """
         notes: list[tuple[int, Span, MentionContext | None]] = []
-        for document in annotate(docs, self.report, spans_keys, attributes):
+        for document in annotate(docs, self.report, self.spans_keys, self.attributes):
             name = document.doc_id
             # Not "017", which would become the note 17 as well.
             if NOTE_ID.fullmatch(name) and int(name) <= LARGEST_ID:
@@ -191,31 +181,35 @@ class NoteNlp:
         known = athena.find(key for of_mention in keys for key in of_mention)
         # Who finds the past anywhere tells it from the present.
         has_past = any(context is not None and context.historical for *_, context in notes)
-        number = first_id
+        number = self.first_id
         for (note_id, span, context), of_mention in zip(notes, keys, strict=True):
             concepts = [known[key] for key in of_mention if key in known]
             # A code that is standard is nearer to the concept than what another code maps to.
             in_order = sorted(concepts, key=lambda concept: concept.standard != (concept.concept_id,))
             standard = next((concept.standard for concept in in_order if concept.standard), ())
             reason = "" if standard else self._explain(span, of_mention, concepts)
-            source = concepts[0].concept_id if concepts else NO_CONCEPT
-            row = self._make_row(note_id, span, source, reason) | _describe(context, reason, has_past)
+            row = self._make_row(note_id, span, reason) | _describe(context, reason, has_past)
+            row["note_nlp_source_concept_id"] = concepts[0].concept_id if concepts else NO_CONCEPT
             for concept_id in standard or (NO_CONCEPT,):
                 yield {**row, "note_nlp_id": number, "note_nlp_concept_id": concept_id}
                 number += 1
 
     def _list_keys(self, span: Span) -> list[Key]:
-        codes = pick_codes([code for codes in self._codes.find(span).values() for code in codes], self._sources)
-        return [(self._vocabularies[code.source], code.code) for code in codes if code.source in self._vocabularies]
+        """List the vocabularies and codes of a mention, those of sources to look in first."""
+        names = {source: system.vocabulary for source, system in CODE_SYSTEMS.items() if system.vocabulary}
+        names |= {normalize_source(source): name for source, name in self.vocabularies.items()}
+        codes = [code for codes in self.codes.find(span).values() for code in codes]
+        picked = pick_codes(codes, [normalize_source(source) for source in self.sources])
+        return [(names[code.source], code.code) for code in picked if code.source in names]
 
     def _explain(self, span: Span, keys: list[Key], concepts: list[OmopConcept]) -> str:
-        if not self._codes.find(span):
+        if not self.codes.find(span):
             return "the mention has no concept"
         if not keys:
             return "the concept has no code in a vocabulary of Athena"
         return "its codes stand for no standard concept" if concepts else "CONCEPT.csv has none of its codes"
 
-    def _make_row(self, note_id: int, span: Span, source_concept: int, reason: str) -> dict[str, Any]:
+    def _make_row(self, note_id: int, span: Span, reason: str) -> dict[str, Any]:
         place = f"note {note_id}, {span.start_char}: {span.text!r:.60}"
         if reason:
             self.report.note_odd(f"mentions with the concept 0: {reason}", place)
@@ -228,9 +222,8 @@ class NoteNlp:
             "snippet": plain_text(around)[:WIDTH],
             "offset": str(span.start_char),
             "lexical_variant": plain_text(span.text)[:WIDTH],
-            "note_nlp_source_concept_id": source_concept,
             "nlp_system": f"spacy-sapbert {__version__}",
-            "nlp_date": self._date.isoformat(),
+            "nlp_date": (self.nlp_date or date.today()).isoformat(),
         }
 
 
@@ -247,17 +240,9 @@ def _describe(context: MentionContext | None, reason: str, has_past: bool) -> di
     }
 
 
-def export_notes(
-    docs: Iterable[Doc],
-    output: Path,
-    notes: NoteNlp,
-    athena: AthenaTables,
-    spans_keys: Sequence[str] = (),
-    attributes: Attributes = ATTRIBUTES,
-    first_id: int = 1,
-) -> dict[str, Any]:
+def export_notes(docs: Iterable[Doc], output: Path, notes: NoteNlp, athena: AthenaTables) -> dict[str, Any]:
     """Write rows of OMOP's table NOTE_NLP for mentions, and return the counts."""
-    rows = list(notes.list_rows(docs, athena, spans_keys, attributes, first_id))
+    rows = list(notes.list_rows(docs, athena))
     if rows and not any(row["term_exists"] for row in rows):
         notes.report.note_odd(UNKNOWN, f"note {rows[0]['note_id']}", len(rows))
     table = io.StringIO()

@@ -76,16 +76,16 @@ def count_zeros(report):
     return [entry["count"] for kind, entry in report.odd.items() if kind.startswith("mentions with the concept 0")]
 
 
-def export(folder, notes, doc, athena, **options):
-    export_notes([doc], folder / "out.csv", notes, athena, **options)
+def export(folder, notes, doc, athena):
+    export_notes([doc], folder / "out.csv", notes, athena)
     return read(folder / "out.csv")
 
 
 def test_rows_and_reasons(tmp_path, concepts, terminology):
     doc = make_note("7", "C0000001", "C0000002", "C0000003", "C0000004", "NIL")
     report = ExchangeReport()
-    notes = NoteNlp(CodeFinder(terminology), report, nlp_date=datetime.date(2025, 1, 2))
-    rows = export(tmp_path, notes, doc, AthenaTables(concepts), first_id=10)
+    notes = NoteNlp(CodeFinder(terminology), report, nlp_date=datetime.date(2025, 1, 2), first_id=10)
+    rows = export(tmp_path, notes, doc, AthenaTables(concepts))
     found = [(row["note_nlp_concept_id"], row["note_nlp_source_concept_id"], row["term_modifiers"]) for row in rows]
     assert found == [
         ("260427", "45571668", ""),
