@@ -19,6 +19,8 @@ REFERENCE = re.compile(r"\S+ (T\S+) (\S+)")
 ATTRIBUTE = re.compile(rf"A\S*\t({'|'.join(word.title() for word in MentionContext._fields)}) (T\S+)")
 # Brat's own parser asks for the name of a resource before each id.
 RESOURCE = re.compile(r"[^:\s]+:\S+")
+# The labels and the mentions that brat can hold.
+HOLDS = r"\S+", r"(?!\n)(?=.*\S).*(?<!\n)"
 
 
 @dataclass

@@ -64,11 +64,13 @@ class ExchangeReport:
 
     def leave_out(self, kind: str, place: str, n: int = 1) -> None:
         """Count records that are excluded."""
-        _count(self.left_out, kind, place, n)
+        entry = self.left_out.setdefault(kind, {"count": 0, "first": []})
+        entry.update(count=entry["count"] + n, first=[*entry["first"], place][:N_EXAMPLES])
 
     def note_odd(self, kind: str, place: str, n: int = 1) -> None:
         """Count records that are kept, but look odd."""
-        _count(self.odd, kind, place, n)
+        entry = self.odd.setdefault(kind, {"count": 0, "first": []})
+        entry.update(count=entry["count"] + n, first=[*entry["first"], place][:N_EXAMPLES])
 
     def write(self, output: Path, counts: dict[str, int]) -> dict[str, Any]:
         """Write the report beside an output, as <output>.report.json, and return its data."""
@@ -77,19 +79,11 @@ class ExchangeReport:
         return data
 
 
-def _count(kinds: dict[str, dict[str, Any]], kind: str, place: str, n: int) -> None:
-    entry = kinds.setdefault(kind, {"count": 0, "first": []})
-    entry["count"] += n
-    if len(entry["first"]) < N_EXAMPLES:
-        entry["first"].append(place)
-
-
 @dataclass(frozen=True)
 class Annotation:
     """A mention and its ids.
 
-    start (int): Where it starts in the text, in code points.
-    end (int): Where it ends.
+    start (int), end (int): Where it is in the text, in code points.
     label (str): Its label.
     kb_id (str): Its ids with "|" between them; "NIL" for no concept, and "" where nobody has said which concept it is.
     place (str): The file and line, for messages.
@@ -108,12 +102,7 @@ class Annotation:
 
 @dataclass(frozen=True)
 class AnnotatedText:
-    """A document's text and its annotations.
-
-    doc_id (str): The document's name.
-    text (str): Its text.
-    annotations (list[Annotation]): Its mentions.
-    """
+    """A document's name, its text and its mentions."""
 
     doc_id: str
     text: str
@@ -246,9 +235,8 @@ def _make_span(
     if inside_tokens == "expand":
         ways.append(("expand", trimmed, "mentions extended to whole tokens"))
     for mode, (first, last), oddity in ways:
-        span = None
-        if first < last:
-            span = doc.char_span(first, last, annotation.label or LABEL, annotation.kb_id, alignment_mode=mode)
+        options = {"label": annotation.label or LABEL, "kb_id": annotation.kb_id, "alignment_mode": mode}
+        span = doc.char_span(first, last, **options) if first < last else None
         if span is not None:
             if oddity:
                 report.note_odd(oddity, place)

@@ -79,24 +79,19 @@ def place_mentions(
 
     Offsets become code points if all mentions fit as units of UTF-16, and not all fit as code points.
     """
-
-    def list_faults(pairs: Sequence[tuple[Annotation, str]]) -> list[str | None]:
-        return [find_misfit(text, annotation.start, annotation.end, mention) for annotation, mention in pairs]
-
-    faults = list_faults(written)
+    faults = [find_misfit(text, found.start, found.end, mention) for found, mention in written]
     if any(faults) and max(text, default="") > "\uffff":
         points = {unit: point for point, unit in enumerate(count_utf16(text))}
-        decoded = [
-            (replace(annotation, start=points.get(annotation.start, -1), end=points.get(annotation.end, -1)), mention)
-            for annotation, mention in written
-        ]
-        if not any(list_faults(decoded)):
+        places = [(points.get(found.start, -1), points.get(found.end, -1)) for found, _ in written]
+        decoded = [replace(found, start=at[0], end=at[1]) for (found, _), at in zip(written, places, strict=True)]
+        pairs = zip(decoded, written, strict=True)
+        if not any(find_misfit(text, found.start, found.end, mention) for found, (_, mention) in pairs):
             report.note_odd("documents with offsets in units of UTF-16, which are converted", place)
-            return [annotation for annotation, _ in decoded]
-    for (annotation, _), fault in zip(written, faults, strict=True):
+            return decoded
+    for (found, _), fault in zip(written, faults, strict=True):
         if fault:
-            report.refuse(annotation.place, fault, form)
-    return [annotation for (annotation, _), fault in zip(written, faults, strict=True) if not fault]
+            report.refuse(found.place, fault, form)
+    return [found for (found, _), fault in zip(written, faults, strict=True) if not fault]
 
 
 def name_files(documents: Iterable[AnnotatedText], report: ExchangeReport) -> Iterator[tuple[str, AnnotatedText]]:

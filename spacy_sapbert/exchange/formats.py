@@ -22,8 +22,7 @@ from ..annotations import NIL
 from ..context import ATTRIBUTES, Attributes, MentionContext
 from ..errors import Errors
 from ..files import fill_folder, write_whole
-from .brat import FORM as BRAT_FORM
-from .brat import dump_brat, read_brat
+from . import brat, fields, pubtator
 from .documents import (
     OVERLAPPING,
     AnnotatedText,
@@ -37,20 +36,6 @@ from .documents import (
     read_docs,
     write_docs,
 )
-from .fields import (
-    count_utf16,
-    name_files,
-    parse_json,
-    parse_records,
-    place_mentions,
-    read_flags,
-    read_kb_id,
-    read_lines,
-    read_text,
-    write_flags,
-)
-from .pubtator import FORM as PUBTATOR_FORM
-from .pubtator import dump_pubtator, read_pubtator
 
 ID_KEY = "kb_id"
 PRODIGY_FORM = '{"text": "a head cold", "spans": [{"start": 2, "end": 11, "label": "DISEASE", "kb_id": "C0009443"}]}'
@@ -84,7 +69,7 @@ def parse_prodigy(
     `part` names documents that have no name, with their number behind it. Texts of one document are numbered as well.
     """
     taken: set[str] = set()
-    for number, place, record in parse_records(lines, label, report, PRODIGY_FORM):
+    for number, place, record in fields.parse_records(lines, label, report, PRODIGY_FORM):
         if not record["text"].strip():
             report.refuse(place, "'text' is empty", PRODIGY_FORM)
         elif not isinstance(record.get("spans") or [], list):
@@ -104,24 +89,23 @@ def parse_spans(
     text = record["text"]
     for span in record.get("spans") or []:
         values = span if isinstance(span, dict) else {}
-        start, end, raw = values.get("start"), values.get("end"), values.get(id_key)
+        start, end, ids = values.get("start"), values.get("end"), values.get(id_key)
         if type(start) is not int or type(end) is not int or not text[max(start, 0) : end].strip() or end > len(text):
             report.refuse(place, f"a span without a place in the text: {span!r:.80}", PRODIGY_FORM)
             continue
-        written = "|".join(map(str, raw)) if isinstance(raw, list) else str(raw or "")
+        written = "|".join(map(str, ids)) if isinstance(ids, list) else str(ids or "")
         yield Annotation(start, end, str(values.get("label") or ""), written, place), written
 
 
 def read_prodigy(path: Path, report: ExchangeReport) -> Iterator[AnnotatedText]:
     """Read documents with all their mentions, those without an id too. Offsets count code points."""
-    for name, place, record in parse_prodigy(read_lines(path, report), path.name, path.stem, report):
-        annotations = [annotation for annotation, _ in parse_spans(record, ID_KEY, place, report)]
-        yield AnnotatedText(name, record["text"], annotations)
+    for name, place, record in parse_prodigy(fields.read_lines(path, report), path.name, path.stem, report):
+        yield AnnotatedText(name, record["text"], [span for span, _ in parse_spans(record, ID_KEY, place, report)])
 
 
 def read_bioc(path: Path, report: ExchangeReport) -> Iterator[AnnotatedText]:
     """Read a collection, an export of PubTator 3 or a single document. Spaces fill the gaps between passages."""
-    data = parse_json(read_text(path, report), str(path), report, BIOC_FORM)
+    data = fields.parse_json(fields.read_text(path, report), str(path), report, BIOC_FORM)
     if data is None:
         return
     # PubTator 3 has a key of its own.
@@ -143,9 +127,11 @@ def read_bioc(path: Path, report: ExchangeReport) -> Iterator[AnnotatedText]:
                 report.leave_out("mentions in several pieces", f"{place}: {mention!r:.60}")
                 continue
             label, ids = str(infons.get("type") or ""), str(infons.get("identifier") or "")
-            annotation = Annotation(places[0].start, places[0].stop, label, ids, place, context=read_flags(infons))
+            annotation = Annotation(
+                places[0].start, places[0].stop, label, ids, place, context=fields.read_flags(infons)
+            )
             written.append((annotation, mention or text[annotation.start : annotation.end]))
-        yield AnnotatedText(name, text, place_mentions(text, written, place, report, BIOC_FORM))
+        yield AnnotatedText(name, text, fields.place_mentions(text, written, place, report, BIOC_FORM))
 
 
 def _parse_passages(passages: Any) -> tuple[str, list[tuple[list[range], str, dict[str, Any]]]]:
@@ -170,7 +156,7 @@ def dump_bioc(documents: Iterable[AnnotatedText], report: ExchangeReport) -> Ite
         rows = []
         for number, annotation in enumerate(document.annotations, 1):
             infons = {"type": annotation.label, **({"identifier": annotation.kb_id} if annotation.kb_id else {})}
-            infons |= write_flags(annotation.context)
+            infons |= fields.write_flags(annotation.context)
             place = {"offset": annotation.start, "length": annotation.end - annotation.start}
             row = {"id": str(number), "infons": infons, "text": document.cut(annotation), "locations": [place]}
             rows.append(row)
@@ -187,7 +173,7 @@ def read_inception(folder: Path, report: ExchangeReport) -> Iterator[AnnotatedTe
     if not paths:
         report.refuse(str(folder), "there are no .json files", INCEPTION_FORM)
     for path in paths:
-        data = parse_json(read_text(path, report), str(path), report, INCEPTION_FORM)
+        data = fields.parse_json(fields.read_text(path, report), str(path), report, INCEPTION_FORM)
         if data is None:
             continue
         structures = data.get("%FEATURE_STRUCTURES") if isinstance(data, dict) else None
@@ -210,7 +196,7 @@ def read_inception(folder: Path, report: ExchangeReport) -> Iterator[AnnotatedTe
 def _parse_annotations(
     text: str, rows: list[dict[str, Any]], label: str, report: ExchangeReport
 ) -> Iterator[Annotation]:
-    points = {unit: point for point, unit in enumerate(count_utf16(text))}
+    points = {unit: point for point, unit in enumerate(fields.count_utf16(text))}
     for row in rows:
         kind, identifier = str(row.get("%TYPE")), row.get(IDENTIFIER)
         place = f"{label}, feature structure {row.get('%ID')}"
@@ -230,8 +216,8 @@ def _parse_annotations(
 
 def dump_inception(documents: Iterable[AnnotatedText], report: ExchangeReport) -> Iterator[tuple[str, str]]:
     """Make a file of each document."""
-    for name, document in name_files(documents, report):
-        units = count_utf16(document.text)
+    for name, document in fields.name_files(documents, report):
+        units = fields.count_utf16(document.text)
         sofa = {"%ID": 1, "%TYPE": SOFA, "sofaNum": 1, "sofaID": VIEW, "mimeType": "text", "sofaString": document.text}
         rows = [{"%ID": 2, "%TYPE": DOCUMENT, "@sofa": 1, "begin": 0, "end": units[-1], "language": "x-unspecified"}]
         for id_, annotation in enumerate(document.annotations, 3):
@@ -259,7 +245,7 @@ def dump_table(
             mention = annotation.start, annotation.end, annotation.label, annotation.kb_id, document.cut(annotation)
             candidate = find_candidate(annotation.span) if annotation.span else None
             cells = {**(candidate or {}), **dict(zip(READ, (document.doc_id, *mention), strict=True))}
-            cells |= write_flags(annotation.context)
+            cells |= fields.write_flags(annotation.context)
             if any("\0" in str(cells[column]) for column in READ):
                 report.refuse(f"document {document.doc_id}: {mention[-1]!r:.60}", "a null character", TABLE_FORM)
                 continue
@@ -277,7 +263,7 @@ def _escape(cell: Any) -> Any:
 def read_table(folder: Path, report: ExchangeReport, *, ending: str) -> Iterator[AnnotatedText]:
     """Read mentions.csv or mentions.tsv and the texts beside it, in the order of the texts."""
     documents: dict[str, AnnotatedText] = {}
-    for _, place, record in parse_records(read_lines(folder / TEXTS, report), TEXTS, report, TEXTS_FORM):
+    for _, place, record in fields.parse_records(fields.read_lines(folder / TEXTS, report), TEXTS, report, TEXTS_FORM):
         name = str(record.get("document", ""))
         if "document" not in record:
             report.refuse(place, "a text without a document", TEXTS_FORM)
@@ -296,7 +282,7 @@ def read_table(folder: Path, report: ExchangeReport, *, ending: str) -> Iterator
         elif not {"", "true", "false"}.issuperset(flags):
             report.refuse(place, f"{', '.join(FLAGS)} are {flags!r:.80}, not all true or false", TABLE_FORM)
         else:
-            annotation = Annotation(int(start), int(end), label, ids, place, context=read_flags(cells))
+            annotation = Annotation(int(start), int(end), label, ids, place, context=fields.read_flags(cells))
             documents[name].annotations.append(annotation)
     yield from documents.values()
 
@@ -305,7 +291,7 @@ def _read_rows(path: Path, delimiter: str, report: ExchangeReport) -> Iterator[t
     # A whole text may be a mention. The limit is that of the module, so that others find it as it was.
     limit = csv.field_size_limit(1 << 30)
     try:
-        lines = (read_text(path, report) or "").removeprefix("\ufeff").split("\n")
+        lines = (fields.read_text(path, report) or "").removeprefix("\ufeff").split("\n")
         header, *rows = csv.reader((f"{line}\n" for line in lines), delimiter=delimiter)
     except csv.Error as error:
         report.refuse(str(path), str(error), TABLE_FORM)
@@ -342,50 +328,41 @@ class ExchangeFormat(NamedTuple):
     has_any_id: bool = False
 
 
-_TABLES = {
-    ending: ExchangeFormat(
-        TABLE_FORM,
-        partial(read_table, ending=ending),
-        partial(dump_table, ending=ending),
-        is_folder=True,
-        has_any_id=True,
-    )
-    for ending in DELIMITERS
-}
-_BRAT = ExchangeFormat(BRAT_FORM, read_brat, dump_brat, r"\S+", r"(?!\n)(?=.*\S).*(?<!\n)", is_folder=True)
-_INCEPTION = ExchangeFormat(INCEPTION_FORM, read_inception, dump_inception, ".+", is_folder=True, has_context=False)
-_ONE_LINE = r"\S(?:[^\t\r\n\x0b\x0c\x1c-\x1e\x85\u2028\u2029]*\S)?"
+def _make_table(ending: str) -> ExchangeFormat:
+    read, dump = partial(read_table, ending=ending), partial(dump_table, ending=ending)
+    return ExchangeFormat(TABLE_FORM, read, dump, is_folder=True, has_any_id=True)
+
+
 FORMATS = {
     "bioc": ExchangeFormat(BIOC_FORM, read_bioc, dump_bioc),
-    "brat": _BRAT,
-    "csv": _TABLES["csv"],
-    "inception": _INCEPTION,
+    "brat": ExchangeFormat(brat.FORM, brat.read_brat, brat.dump_brat, *brat.HOLDS, is_folder=True),
+    "csv": _make_table("csv"),
+    "inception": ExchangeFormat(
+        INCEPTION_FORM, read_inception, dump_inception, ".+", is_folder=True, has_context=False
+    ),
     "prodigy": ExchangeFormat(PRODIGY_FORM, read_prodigy),
-    "pubtator": ExchangeFormat(PUBTATOR_FORM, read_pubtator, dump_pubtator, _ONE_LINE, r".*\S.*", has_context=False),
-    "tsv": _TABLES["tsv"],
+    "pubtator": ExchangeFormat(
+        pubtator.FORM, pubtator.read_pubtator, pubtator.dump_pubtator, *pubtator.HOLDS, has_context=False
+    ),
+    "tsv": _make_table("tsv"),
 }
 
 
 def read_texts(name: str, source: Path, report: ExchangeReport, prefix: str = "") -> Iterator[AnnotatedText]:
     """Read texts in a format, with ids as in `kb_id_`."""
+
+    def read_kb_id(written: str) -> str:
+        if FORMATS[name].has_any_id:
+            return "|".join(id_.removeprefix(prefix) for id_ in written.split("|"))
+        return fields.read_kb_id(written, prefix)
+
     for document in FORMATS[name].read(source, report):
-        annotations = []
-        for annotation in document.annotations:
-            if FORMATS[name].has_any_id:
-                kb_id = "|".join(id_.removeprefix(prefix) for id_ in annotation.kb_id.split("|"))
-            else:
-                kb_id = read_kb_id(annotation.kb_id, prefix)
-            annotations.append(replace(annotation, kb_id=kb_id))
+        annotations = [replace(found, kb_id=read_kb_id(found.kb_id)) for found in document.annotations]
         yield replace(document, annotations=annotations)
 
 
 def write_texts(
-    name: str,
-    documents: Iterable[AnnotatedText],
-    output: Path,
-    report: ExchangeReport,
-    prefix: str = "",
-    **options: bool,
+    name: str, documents: Iterable[AnnotatedText], output: Path, report: ExchangeReport, prefix: str = "", **how: Any
 ) -> None:
     """Write texts in a format, as a file or a folder. What the format cannot hold is refused."""
     format_ = FORMATS[name]
@@ -393,7 +370,7 @@ def write_texts(
     writable = (_keep_writable(document, format_, report, prefix) for document in documents)
     output.parent.mkdir(parents=True, exist_ok=True)
     with fill_folder(output) if format_.is_folder else write_whole(output) as place:
-        for file, content in format_.dump(writable, report, **options):
+        for file, content in format_.dump(writable, report, **how):
             (place / file).write_bytes(content.encode("utf8"))
 
 
@@ -408,8 +385,8 @@ def _keep_writable(
             fault = f"the label {label!r:.80} is empty, or has white space where the format has none"
         elif not re.fullmatch(format_.mention, mention, re.DOTALL):
             fault = "a mention of white space, or one that begins or ends with a line break"
-        elif not format_.has_any_id and read_kb_id(kb_id) != kb_id:
-            fault = f"the id {kb_id!r:.80} would be read back as {read_kb_id(kb_id)!r:.80}"
+        elif not format_.has_any_id and fields.read_kb_id(kb_id) != kb_id:
+            fault = f"the id {kb_id!r:.80} would be read back as {fields.read_kb_id(kb_id)!r:.80}"
         if fault:
             report.refuse(f"document {document.doc_id}: {mention!r:.60}", fault, format_.form)
             continue

@@ -13,6 +13,8 @@ from .fields import BREAK, place_mentions, plain_text, read_lines
 FORM = "PMID|t|title, PMID|a|abstract, then lines of PMID, start, end, mention, type and ids with tabs between them"
 TEXT_LINE = re.compile(r"([^|\t]+)\|([ta])\|(.*)")
 RELATION_FIELDS = 4
+# The labels and the mentions that the form can hold.
+HOLDS = r"\S(?:[^\t\r\n\x0b\x0c\x1c-\x1e\x85\u2028\u2029]*\S)?", r".*\S.*"
 NAME = re.compile(r"[^|\s](?:[^|\t\r\n]*[^|\s])?")
 
 
