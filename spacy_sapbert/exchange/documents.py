@@ -235,8 +235,9 @@ def _make_span(
     if inside_tokens == "expand":
         ways.append(("expand", trimmed, "mentions extended to whole tokens"))
     for mode, (first, last), oddity in ways:
-        options = {"label": annotation.label or LABEL, "kb_id": annotation.kb_id, "alignment_mode": mode}
-        span = doc.char_span(first, last, **options) if first < last else None
+        span = None
+        if first < last:
+            span = doc.char_span(first, last, annotation.label or LABEL, annotation.kb_id, alignment_mode=mode)
         if span is not None:
             if oddity:
                 report.note_odd(oddity, place)

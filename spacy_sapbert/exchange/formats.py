@@ -126,11 +126,10 @@ def read_bioc(path: Path, report: ExchangeReport) -> Iterator[AnnotatedText]:
             if len(places) != 1:
                 report.leave_out("mentions in several pieces", f"{place}: {mention!r:.60}")
                 continue
+            [at], flags = places, fields.read_flags(infons)
             label, ids = str(infons.get("type") or ""), str(infons.get("identifier") or "")
-            annotation = Annotation(
-                places[0].start, places[0].stop, label, ids, place, context=fields.read_flags(infons)
-            )
-            written.append((annotation, mention or text[annotation.start : annotation.end]))
+            annotation = Annotation(at.start, at.stop, label, ids, place, context=flags)
+            written.append((annotation, mention or text[at.start : at.stop]))
         yield AnnotatedText(name, text, fields.place_mentions(text, written, place, report, BIOC_FORM))
 
 
@@ -365,22 +364,22 @@ def write_texts(
     name: str, documents: Iterable[AnnotatedText], output: Path, report: ExchangeReport, prefix: str = "", **how: Any
 ) -> None:
     """Write texts in a format, as a file or a folder. What the format cannot hold is refused."""
-    format_ = FORMATS[name]
-    assert format_.dump is not None
-    writable = (_keep_writable(document, format_, report, prefix) for document in documents)
+    dump = FORMATS[name].dump
+    assert dump is not None
+    writable = (_keep_writable(name, document, report, prefix) for document in documents)
     output.parent.mkdir(parents=True, exist_ok=True)
-    with fill_folder(output) if format_.is_folder else write_whole(output) as place:
-        for file, content in format_.dump(writable, report, **how):
+    with fill_folder(output) if FORMATS[name].is_folder else write_whole(output) as place:
+        for file, content in dump(writable, report, **how):
             (place / file).write_bytes(content.encode("utf8"))
 
 
-def _keep_writable(
-    document: AnnotatedText, format_: ExchangeFormat, report: ExchangeReport, prefix: str
-) -> AnnotatedText:
-    kept = []
+def _keep_writable(name: str, document: AnnotatedText, report: ExchangeReport, prefix: str) -> AnnotatedText:
+    format_, kept = FORMATS[name], []
     for annotation in document.annotations:
         mention, label, kb_id = document.cut(annotation), annotation.label, annotation.kb_id
-        fault = ""
+        place, fault = f"document {document.doc_id}: {mention!r:.60}", ""
+        for word in annotation.context.words if annotation.context and not format_.has_context else ():
+            report.note_odd(f"{word} mentions, which {name} cannot mark as such", place)
         if not re.fullmatch(format_.label, label, re.DOTALL):
             fault = f"the label {label!r:.80} is empty, or has white space where the format has none"
         elif not re.fullmatch(format_.mention, mention, re.DOTALL):
@@ -388,7 +387,7 @@ def _keep_writable(
         elif not format_.has_any_id and fields.read_kb_id(kb_id) != kb_id:
             fault = f"the id {kb_id!r:.80} would be read back as {fields.read_kb_id(kb_id)!r:.80}"
         if fault:
-            report.refuse(f"document {document.doc_id}: {mention!r:.60}", fault, format_.form)
+            report.refuse(place, fault, format_.form)
             continue
         ids = (id_ if id_ == NIL else prefix + id_ for id_ in kb_id.split("|") if id_)
         kept.append(replace(annotation, kb_id="|".join(ids)))
@@ -423,12 +422,6 @@ def export_docs(
         _check_format(name, "write with formulas escaped", DELIMITERS)
     _check_format(name, "write", [known for known, format_ in FORMATS.items() if format_.dump])
     documents = annotate(read_docs(docs, report), report, spans_keys, attributes)
-    if not FORMATS[name].has_context:
-        for document in documents:
-            for annotation in document.annotations:
-                for word in annotation.context.words if annotation.context else ():
-                    place = f"document {document.doc_id}: {document.cut(annotation)!r:.60}"
-                    report.note_odd(f"{word} mentions, which {name} cannot mark as such", place)
     if FORMATS[name].is_folder and output.is_dir() and any(output.iterdir()):
         raise FileExistsError(f"{output} is there already, and not empty. Choose another folder, or clear it.")
     write_texts(name, documents, output, report, prefix, **({"escape_formulas": True} if escape_formulas else {}))

@@ -46,11 +46,8 @@ NO_CONCEPT = 0
 NOTE_ID, LARGEST_ID = re.compile("0|[1-9][0-9]{0,18}"), (1 << 63) - 1
 
 
-class OmopConcept(NamedTuple):
-    """A concept of OMOP, and the standard concepts that stand for it: itself if it is one, or those it maps to."""
-
-    concept_id: int
-    standard: tuple[int, ...]
+# The id of a concept, and those of the standard concepts that stand for it: its own if it is one, or what it maps to.
+OmopConcept = tuple[int, tuple[int, ...]]
 
 
 class AthenaTables(NamedTuple):
@@ -74,7 +71,7 @@ class AthenaTables(NamedTuple):
         order = [is_standard, pl.col("standard").is_not_null(), "concept_id"]
         found: dict[Key, OmopConcept] = {}
         for id_, vocabulary, code, kind, standard in rows.sort(order, descending=[False, False, True]).iter_rows():
-            found[vocabulary, code] = OmopConcept(id_, (id_,) if kind == STANDARD else tuple(standard or ()))
+            found[vocabulary, code] = id_, ((id_,) if kind == STANDARD else tuple(standard or ()))
         return found
 
     def _map(self, ids: pl.Series) -> pl.DataFrame:
@@ -96,9 +93,9 @@ class AthenaTables(NamedTuple):
 
 
 def _scan(path: Path, name: str) -> pl.LazyFrame:
-    """Open a table of this name, and check that it has its columns. All values are texts, and nothing is quoted."""
     if not path.is_file():
         raise FileNotFoundError(Errors.E102.format(file=path, cwd=Path.cwd()))
+    # All values are texts, and nothing is quoted.
     table = pl.scan_csv(path, separator="\t", quote_char=None, infer_schema=False)
     try:
         found = table.collect_schema().names()
@@ -120,7 +117,6 @@ def _make_error(path: Path, reason: object) -> ValueError:
 
 
 def _collect(table: pl.LazyFrame, path: Path, ids: list[str]) -> pl.DataFrame:
-    """Read rows, and make numbers of ids."""
     try:
         rows = table.collect(engine="streaming")
     except pl.exceptions.ComputeError as error:
@@ -159,16 +155,8 @@ class NoteNlp:
     attributes: Attributes = field(default_factory=lambda: ATTRIBUTES)
 
     def list_rows(self, docs: Iterable[Doc], athena: AthenaTables) -> Iterator[dict[str, Any]]:
-        """List the rows of documents: one for each mention, and more for a code that maps to several standard concepts,
-        as OMOP's conventions have it.
-
-        docs (Iterable[Doc]): The documents, named by the note_id of their note.
-        athena (AthenaTables): The concepts.
-        YIELDS (dict[str, Any]): A row, with the columns of `COLUMNS`.
-        RAISES (OSError): If one of Athena's files is not there.
-        RAISES (ValueError): If a document is not named by a whole number, unless errors are skipped, or one of Athena's
-            files is another one.
-        """
+        """List the rows of documents that are named by the note_id of their note: one for each mention, and more for a
+        code that maps to several standard concepts, as OMOP's conventions have it."""
         notes: list[tuple[int, Span, MentionContext | None]] = []
         for document in annotate(docs, self.report, self.spans_keys, self.attributes):
             name = document.doc_id
@@ -185,11 +173,11 @@ class NoteNlp:
         for (note_id, span, context), of_mention in zip(notes, keys, strict=True):
             concepts = [known[key] for key in of_mention if key in known]
             # A code that is standard is nearer to the concept than what another code maps to.
-            in_order = sorted(concepts, key=lambda concept: concept.standard != (concept.concept_id,))
-            standard = next((concept.standard for concept in in_order if concept.standard), ())
+            in_order = sorted(concepts, key=lambda concept: concept[1] != concept[:1])
+            standard: tuple[int, ...] = next((ids for _, ids in in_order if ids), ())
             reason = "" if standard else self._explain(span, of_mention, concepts)
             row = self._make_row(note_id, span, reason) | _describe(context, reason, has_past)
-            row["note_nlp_source_concept_id"] = concepts[0].concept_id if concepts else NO_CONCEPT
+            row["note_nlp_source_concept_id"] = concepts[0][0] if concepts else NO_CONCEPT
             for concept_id in standard or (NO_CONCEPT,):
                 yield {**row, "note_nlp_id": number, "note_nlp_concept_id": concept_id}
                 number += 1
