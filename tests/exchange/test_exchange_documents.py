@@ -94,7 +94,7 @@ def test_a_name_with_a_number_that_is_taken_gets_another():
     assert [text.doc_id for text in annotate(make_named(["a#3", "a", "a"]), ExchangeReport())] == ["a#3", "a", "a#4"]
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=25)
 @given(st.lists(NAMES, min_size=1, max_size=6))
 def test_all_documents_have_a_name_of_their_own_and_come_back(tmp_path_factory, names):
     folder = tmp_path_factory.mktemp("names")
