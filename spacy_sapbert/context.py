@@ -17,16 +17,11 @@ from .annotations import get_user_data, make_key
 class MentionContext(NamedTuple):
     """What is said of a mention. Nothing of it is true of a finding that the patient has now."""
 
-    negated: bool = False
-    """It is denied: "no fever"."""
-    uncertain: bool = False
-    """It is possible: "probable pneumonia"."""
-    family: bool = False
-    """A relative has it: "mother had breast cancer"."""
-    historical: bool = False
-    """It is of the past: "history of stroke"."""
-    hypothetical: bool = False
-    """It is only thought of: "return if you develop chest pain"."""
+    negated: bool = False  # It is denied: "no fever".
+    uncertain: bool = False  # It is possible: "probable pneumonia".
+    family: bool = False  # A relative has it: "mother had breast cancer".
+    historical: bool = False  # It is of the past: "history of stroke".
+    hypothetical: bool = False  # It is only thought of: "return if you develop chest pain".
 
     @property
     def words(self) -> list[str]:
