@@ -115,7 +115,7 @@ def dump_brat(documents: Iterable[AnnotatedText], report: ExchangeReport) -> Ite
             lines.append(f"T{number}\t{annotation.label} {';'.join(pieces)}\t{mention}\n")
             for id_ in filter(None, annotation.kb_id.split(ID_SEPARATOR)):
                 if not RESOURCE.fullmatch(id_):
-                    place = f"document {document.doc_id}: {mention!r:.60}: {id_}"
+                    place = f"document {document.doc_id}: {document.cut(annotation)!r:.60}: {id_}"
                     report.note_odd("ids without a resource and a colon, which brat does not show", place)
                 lines.append(f"N{next(references)}\tReference T{number} {id_}\t{mention}\n")
             for word in annotation.context.words if annotation.context else ():

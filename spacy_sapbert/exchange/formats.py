@@ -317,9 +317,10 @@ class ExchangeFormat(NamedTuple):
     form: str
     read: Callable[[Path, ExchangeReport], Iterator[AnnotatedText]]
     dump: Callable[..., Iterator[tuple[str, str]]] | None = None
-    # What labels and mentions it can hold.
+    # What labels, mentions and names of documents it can hold.
     label: str = ".*"
     mention: str = ".*"
+    name: str = ".*"
     is_folder: bool = False
     # Whether it can say that a mention is negated, and such.
     has_context: bool = True
@@ -366,32 +367,45 @@ def write_texts(
     """Write texts in a format, as a file or a folder. What the format cannot hold is refused."""
     dump = FORMATS[name].dump
     assert dump is not None
-    writable = (_keep_writable(name, document, report, prefix) for document in documents)
+    writable = _list_writable(name, documents, report, prefix)
     output.parent.mkdir(parents=True, exist_ok=True)
     with fill_folder(output) if FORMATS[name].is_folder else write_whole(output) as place:
         for file, content in dump(writable, report, **how):
             (place / file).write_bytes(content.encode("utf8"))
 
 
-def _keep_writable(name: str, document: AnnotatedText, report: ExchangeReport, prefix: str) -> AnnotatedText:
-    format_, kept = FORMATS[name], []
-    for annotation in document.annotations:
-        mention, label, kb_id = document.cut(annotation), annotation.label, annotation.kb_id
-        place, fault = f"document {document.doc_id}: {mention!r:.60}", ""
-        for word in annotation.context.words if annotation.context and not format_.has_context else ():
-            report.note_odd(f"{word} mentions, which {name} cannot mark as such", place)
-        if not re.fullmatch(format_.label, label, re.DOTALL):
-            fault = f"the label {label!r:.80} is empty, or has white space where the format has none"
-        elif not re.fullmatch(format_.mention, mention, re.DOTALL):
-            fault = "a mention of white space, or one that begins or ends with a line break"
-        elif not format_.has_any_id and fields.read_kb_id(kb_id) != kb_id:
-            fault = f"the id {kb_id!r:.80} would be read back as {fields.read_kb_id(kb_id)!r:.80}"
-        if fault:
-            report.refuse(place, fault, format_.form)
+def _list_writable(
+    name: str, documents: Iterable[AnnotatedText], report: ExchangeReport, prefix: str
+) -> Iterator[AnnotatedText]:
+    format_ = FORMATS[name]
+    for document in documents:
+        kept = []
+        if not re.fullmatch(format_.name, document.doc_id, re.DOTALL):
+            fault = f"the name {document.doc_id!r:.80} has a bar, a tab or spaces at its ends"
+            report.refuse(f"document {document.doc_id}", fault, format_.form)
             continue
-        ids = (id_ if id_ == NIL else prefix + id_ for id_ in kb_id.split("|") if id_)
-        kept.append(replace(annotation, kb_id="|".join(ids)))
-    return replace(document, annotations=kept)
+        for annotation in document.annotations:
+            mention, kb_id = document.cut(annotation), annotation.kb_id
+            place = f"document {document.doc_id}: {mention!r:.60}"
+            for word in annotation.context.words if annotation.context and not format_.has_context else ():
+                report.note_odd(f"{word} mentions, which {name} cannot mark as such", place)
+            if fault := _find_fault(format_, annotation, mention):
+                report.refuse(place, fault, format_.form)
+                continue
+            ids = (id_ if id_ == NIL else prefix + id_ for id_ in kb_id.split("|") if id_)
+            kept.append(replace(annotation, kb_id="|".join(ids)))
+        yield replace(document, annotations=kept)
+
+
+def _find_fault(format_: ExchangeFormat, annotation: Annotation, mention: str) -> str | None:
+    label, kb_id = annotation.label, annotation.kb_id
+    if not re.fullmatch(format_.label, label, re.DOTALL):
+        return f"the label {label!r:.80} is empty, or has white space where the format has none"
+    if not re.fullmatch(format_.mention, mention, re.DOTALL):
+        return "a mention of white space, or one that begins or ends with a line break"
+    if not format_.has_any_id and fields.read_kb_id(kb_id) != kb_id:
+        return f"the id {kb_id!r:.80} would be read back as {fields.read_kb_id(kb_id)!r:.80}"
+    return None
 
 
 def export_docs(

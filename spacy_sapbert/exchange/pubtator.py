@@ -13,9 +13,9 @@ from .fields import BREAK, place_mentions, plain_text, read_lines
 FORM = "PMID|t|title, PMID|a|abstract, then lines of PMID, start, end, mention, type and ids with tabs between them"
 TEXT_LINE = re.compile(r"([^|\t]+)\|([ta])\|(.*)")
 RELATION_FIELDS = 4
-# The labels and the mentions that the form can hold.
-HOLDS = r"\S(?:[^\t\r\n\x0b\x0c\x1c-\x1e\x85\u2028\u2029]*\S)?", r".*\S.*"
-NAME = re.compile(r"[^|\s](?:[^|\t\r\n]*[^|\s])?")
+LABEL = r"\S(?:[^\t\r\n\x0b\x0c\x1c-\x1e\x85\u2028\u2029]*\S)?"
+# The labels, the mentions and the names of documents that the form can hold.
+HOLDS = LABEL, r".*\S.*", r"[^|\s](?:[^|\t\r\n]*[^|\s])?"
 
 
 @dataclass
@@ -99,9 +99,6 @@ def dump_pubtator(documents: Iterable[AnnotatedText], report: ExchangeReport) ->
     lines = []
     for document in documents:
         name, text, place = document.doc_id, document.text, f"document {document.doc_id}"
-        if not NAME.fullmatch(name):
-            report.refuse(place, f"the name {name!r:.80} has a bar, a tab or spaces at its ends", FORM)
-            continue
         if BREAK.search(text):
             report.note_odd("documents with line breaks or tabs, which become spaces", place)
         found = re.search(r"\n|(?<=[.!?]) ", text)
