@@ -389,8 +389,8 @@ def _list_writable(
             place = f"document {document.doc_id}: {mention!r:.60}"
             for word in annotation.context.words if annotation.context and not format_.has_context else ():
                 report.note_odd(f"{word} mentions, which {name} cannot mark as such", place)
-            if fault := _find_fault(format_, annotation, mention):
-                report.refuse(place, fault, format_.form)
+            if reason := _find_fault(format_, annotation, mention):
+                report.refuse(place, reason, format_.form)
                 continue
             ids = (id_ if id_ == NIL else prefix + id_ for id_ in kb_id.split("|") if id_)
             kept.append(replace(annotation, kb_id="|".join(ids)))
