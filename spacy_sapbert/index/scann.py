@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
+from tempfile import TemporaryFile
+from threading import Lock
 from typing import Any, ClassVar
 
 import numpy as np
@@ -87,7 +91,8 @@ class ScannIndex(ApproximateIndex):
         builder = builder.score_ah(HASHED_TOGETHER)
         # ScaNN does not rescore: it would hold another copy of the vectors in memory, in full precision.
         with show_phase(f"Arranging rows {start:,} to {end:,} of the index"):
-            return builder.build()
+            with hold_log():
+                return builder.build()
 
     def _configurations(self) -> Iterator[dict[str, Any]]:
         leaves = self._count_leaves()
@@ -140,6 +145,27 @@ class ScannIndex(ApproximateIndex):
             # Not scann's load_searcher, which unpickles a file of ids wherever there is one.
             searchers.append(scann.ScannSearcher(scann.scann_pybind.ScannNumpy(str(folder / str(number)), assets)))
         return searchers
+
+
+# What ScaNN logs goes to the process's standard error, which one build at a time may redirect.
+_LOG = Lock()
+
+
+@contextmanager
+def hold_log() -> Iterator[None]:
+    """Hold back what native code writes to standard error, and show it if the call fails."""
+    with _LOG, TemporaryFile() as log:
+        screen = os.dup(2)
+        os.dup2(log.fileno(), 2)
+        try:
+            yield
+        except BaseException:
+            log.seek(0)
+            os.write(screen, log.read())
+            raise
+        finally:
+            os.dup2(screen, 2)
+            os.close(screen)
 
 
 def read_assets(folder: Path, listed: set[str]) -> str:

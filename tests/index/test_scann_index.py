@@ -9,6 +9,7 @@ import pytest
 from index_vectors import clustered_vectors
 
 from spacy_sapbert.index import ScannIndex, exact_search
+from spacy_sapbert.index.scann import hold_log
 
 pytestmark = pytest.mark.usefixtures("low_thresholds")
 pytest.importorskip("scann")
@@ -73,3 +74,13 @@ def test_whoever_wants_more_rows_than_the_searched_leaves_hold_gets_them_all(ind
     assert (np.sort(index.search(queries, len(index))[0], axis=1) == np.arange(len(index))).all()
     few, _ = index.search(queries, 3)
     assert (few != exact_search(index.vectors, queries, 3)[0]).any()
+
+
+def test_a_build_shows_its_log_only_if_it_fails(index, capfd):
+    with hold_log():
+        os.write(2, b"Size of sampled dataset\n")
+    assert capfd.readouterr().err == ""
+    with pytest.raises(RuntimeError), hold_log():
+        os.write(2, b"Size of sampled dataset\n")
+        raise RuntimeError
+    assert capfd.readouterr().err == "Size of sampled dataset\n"
