@@ -61,22 +61,22 @@ def test_bulk_lookup(terminology):
 
 
 def test_missing_ids_and_rows_are_errors(terminology):
-    with pytest.raises(KeyError, match="E105"):
+    with pytest.raises(KeyError, match="No concept with the id"):
         terminology.row("C0")
-    with pytest.raises(KeyError, match="E105"):
+    with pytest.raises(KeyError, match="No concept with the id"):
         terminology["C4"]
     assert 3 not in terminology
     for wrong in (None, 3, float("nan"), ["C1"]):
         assert wrong not in terminology
-        with pytest.raises(KeyError, match="E105"):
+        with pytest.raises(KeyError, match="No concept with the id"):
             terminology[wrong]
     for row in (-1, 3):
-        with pytest.raises(IndexError, match="E106"):
+        with pytest.raises(IndexError, match="is outside the"):
             terminology.concept(row)
-        with pytest.raises(IndexError, match="E106"):
+        with pytest.raises(IndexError, match="is outside the"):
             terminology.names_of(row)
     for row in (-1, 6):
-        with pytest.raises(IndexError, match="E106"):
+        with pytest.raises(IndexError, match="is outside the"):
             terminology.concept_rows(np.array([0, row]))
 
 
@@ -119,7 +119,7 @@ def test_tables_that_do_not_fit_together_are_refused(terminology):
         (concepts, names.with_columns(name=pl.lit(None, dtype=pl.String()))),
     ]
     for tables in wrong:
-        with pytest.raises(ValueError, match="E115"):
+        with pytest.raises(ValueError, match="don't fit together"):
             Terminology(*tables)
 
 

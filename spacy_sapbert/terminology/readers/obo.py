@@ -214,8 +214,8 @@ class _Ontology:
         if not prefixes[prefix]:
             found = ", ".join(name for name, _ in prefixes.most_common(10)) or "none"
             raise ValueError(
-                f"No term of {self.file.path} has a cross-reference with the prefix '{id_prefix}', so none would get such "
-                f"an id. Prefixes are case-sensitive; those found are: {found}."
+                f"No term of {self.file.path} has a cross-reference with the prefix '{id_prefix}'. Prefixes are "
+                f"case-sensitive; those found are: {found}."
             )
         xrefs, counts, examples = choose_ids(list(self.terms.values()), prefix)
         return xrefs, {"id_prefix": id_prefix, "ids": counts, "id_examples": examples}

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ...errors import Errors, Warnings
+from ...errors import Errors
 from ...progress import show_progress
 from ...types import OnMalformed
 from .lines import BOM, HashingReader, MalformedLog, invalid_utf8, unpacked
@@ -53,44 +53,63 @@ class RrfFolder:
         self.repaired: Counter[str] = Counter()
         self.malformed_count = 0
         self.malformed_examples: list[str] = []
-        self._described: list[dict[str, Any]] = []
+        self._hashes: dict[str, str] = {}
         # Columns and rows of each file. MRFILES itself has the standard columns.
         self._formats: dict[str, tuple[list[str], int | None]] = {}
         if not find_parts(self.path, "MRCONSO") and find_parts(self.path / "META", "MRCONSO"):
             self.path = self.path / "META"
         if not find_parts(self.path, "MRCONSO"):
-            raise FileNotFoundError(Errors.E120.format(folder=self.path, cwd=Path.cwd()))
+            raise FileNotFoundError(
+                "There is no MRCONSO.RRF (nor MRCONSO.RRF.gz, nor parts MRCONSO.RRF.aa.gz, ...) in "
+                f"{self.path}. Give the folder with the files of a release in Rich Release Format; a relative path starts "
+                f"from the folder you run in ({Path.cwd()}). UMLS is licensed, free of charge, at "
+                "https://www.nlm.nih.gov/research/umls: sign in, download the 'UMLS Metathesaurus Full Subset' and unpack "
+                "it. Without a licence, `projects/open_terminology` makes such a folder of open ontologies."
+            )
         for name, columns, rows in self.table("MRFILES", ("FIL", "FMT", "RWS")).iter_rows():
             self._formats[Path(name).stem] = columns.split(","), int(rows) if rows.isdigit() else None
         for name in ("MRSTY", "MRDEF", "MRREL", "MRSAB"):
-            _, rows = self._formats.get(name, ([], None))
-            if rows and name not in self:
-                if self.errors == "raise":
-                    raise ValueError(Errors.E129.format(folder=self.path, file=name, rows=rows))
-                warnings.warn(Warnings.W105.format(folder=self.path, file=name, rows=rows), UserWarning, stacklevel=2)
+            _, expected = self._formats.get(name, ([], None))
+            if expected and name not in self:
+                fault = (
+                    f"{self.path} has no {name}, but MRFILES says that it has {expected} rows. The copy is incomplete."
+                )
+                self._refuse(fault, "Copy the file there, or set errors = 'skip' to go on without it.")
 
     def __contains__(self, name: str) -> bool:
         return bool(find_parts(self.path, name))
 
     def tables(self, name: str, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
         """Read a file in blocks. All columns are strings without nulls."""
-        header, rows = self._formats.get(name, (COLUMNS[name].split(), None))
+        header, expected = self._formats.get(name, (COLUMNS[name].split(), None))
         parts = find_parts(self.path, name)
-        missing = [column for column in columns if column not in header]
-        if missing:
-            raise ValueError(Errors.E121.format(file=parts[0], column=missing[0], found=", ".join(header)))
+        for column in columns:
+            if column not in header:
+                found = ", ".join(header)
+                raise ValueError(f"{parts[0]} has no column {column}. According to MRFILES, its columns are: {found}.")
         malformed = MalformedLog(parts[0], self.errors)
         lines = RrfLines(parts, len(header), malformed)
         is_empty = True
         for block in lines.blocks():
             is_empty = False
-            yield parse_block(block, header, columns)
+            yield _parse_block(block, header, columns)
         if is_empty and malformed.count:
             found = f"has no well-formed line ({malformed.count} malformed ones, the first is {malformed.examples[0]})"
             raise ValueError(Errors.E103.format(file=parts[0], found=found))
         if is_empty:
             yield pl.DataFrame(schema={column: pl.String() for column in columns})
-        self._account(name, lines, rows)
+        self.read[name] = lines.rows
+        self.repaired.update(lines.repaired)
+        self.malformed_count += malformed.count
+        self.malformed_examples += malformed.examples
+        self._hashes |= lines.hashes
+        malformed.warn(stacklevel=3)
+        if expected not in (None, lines.rows):
+            fault = (
+                f"{parts[0]} has {lines.rows} lines, but MRFILES says {expected}. The copy is incomplete, the file was cut "
+                "on purpose, or it comes from another release than MRFILES."
+            )
+            self._refuse(fault, "Copy the release again, or set errors = 'skip' to read the file as it is.")
 
     def table(self, name: str, columns: Sequence[str]) -> pl.DataFrame:
         """Read a file as a whole. If it is missing, the table is empty."""
@@ -100,21 +119,12 @@ class RrfFolder:
 
     def describe(self) -> list[dict[str, Any]]:
         """List name and SHA-256 of the files read so far."""
-        return sorted(self._described, key=lambda file: file["name"])
+        return [{"name": name, "sha256": digest} for name, digest in sorted(self._hashes.items())]
 
-    def _account(self, name: str, lines: RrfLines, expected: int | None) -> None:
-        """Record the counts of a file that was read to its end, and compare its length with MRFILES."""
-        self.read[name] = lines.rows
-        self._described += [{"name": path.name, "sha256": lines.hashes[path.name]} for path in lines.paths]
-        self.repaired.update(lines.repaired)
-        self.malformed_count += lines.malformed.count
-        self.malformed_examples += lines.malformed.examples
-        lines.malformed.warn(stacklevel=4)
-        if expected is not None and expected != lines.rows:
-            if self.errors == "raise":
-                raise ValueError(Errors.E122.format(file=lines.paths[0], found=lines.rows, expected=expected))
-            message = Warnings.W103.format(file=lines.paths[0], found=lines.rows, expected=expected)
-            warnings.warn(message, UserWarning, stacklevel=4)
+    def _refuse(self, fault: str, advice: str) -> None:
+        if self.errors == "raise":
+            raise ValueError(f"{fault} {advice}")
+        warnings.warn(fault, UserWarning, stacklevel=3)
 
 
 def find_parts(folder: Path, name: str) -> list[Path]:
@@ -125,19 +135,21 @@ def find_parts(folder: Path, name: str) -> list[Path]:
     found = {path: match for path, match in matches.items() if match}
     names = ", ".join(path.name for path in found)
     if len({(bool(match["part"]), match["packed"]) for match in found.values()}) > 1:
-        raise ValueError(Errors.E123.format(folder=folder, files=names))
+        raise ValueError(
+            f"{folder} holds the same file in several forms: {names}. They may be of different releases. Leave one there."
+        )
     parts = [match["part"][1:] for match in found.values() if match["part"]]
     if parts != [first + second for first in ascii_lowercase for second in ascii_lowercase][: len(parts)]:
-        raise ValueError(Errors.E119.format(folder=folder, files=names))
+        raise ValueError(
+            f"Parts of a file are missing in {folder}: {names}. They have to be named .aa, .ab, .ac and so on without a "
+            "gap. Copy the others there as well."
+        )
     return list(found)
 
 
-def parse_block(data: bytes, header: Sequence[str], columns: Sequence[str]) -> pl.DataFrame:
-    """Parse some columns of lines with the right number of fields."""
+def _parse_block(data: bytes, header: Sequence[str], columns: Sequence[str]) -> pl.DataFrame:
     wanted = sorted(header.index(column) for column in columns)
-    frame = pl.read_csv(
-        data, separator="|", has_header=False, quote_char=None, columns=wanted, infer_schema=False, raise_if_empty=True
-    )
+    frame = pl.read_csv(data, separator="|", has_header=False, quote_char=None, columns=wanted, infer_schema=False)
     frame.columns = [header[position] for position in wanted]
     return frame.select(pl.col(column).fill_null("") for column in columns)
 
@@ -150,7 +162,7 @@ class RrfLines:
     """
 
     def __init__(self, paths: Sequence[Path], n_columns: int, malformed: MalformedLog) -> None:
-        self.paths = list(paths)
+        self.paths = paths
         self.n_columns = n_columns
         self.malformed = malformed
         self.rows = 0
