@@ -18,7 +18,7 @@ from ...progress import say
 from ...settings import Settings
 from ...types import OnMalformed, Suppressed, TradenameDirection, Tradenames
 from ..licences import STRICTEST, Source
-from ..names import find_repeated, list_distinct_names, normalize_names, unite_names
+from ..names import list_distinct_names, normalize_names, unite_names
 from ..storage import make_lists
 from ..table import CONCEPT_SCHEMA, NAME_KEY, NAME_SCHEMA, Terminology
 from .lines import Texts, make_factory, takes_settings, verify
@@ -549,8 +549,10 @@ def _make_concepts(ids: pl.Series, atoms: pl.DataFrame, columns: dict[str, pl.Da
     These are tables of `concept` and the column, with several rows for a concept if the column has lists. Atoms are
     sorted by concept.
     """
-    concepts = pl.DataFrame([ids, _choose_names(atoms)]).with_row_index("concept")
-    concepts = concepts.with_columns(definition=pl.lit(None, dtype=pl.String()))
+    # The canonical name is the first one of the lowest rank.
+    best = pl.col("name").get(pl.col("rank").arg_min()).alias("canonical_name")
+    concepts = atoms.group_by("concept", maintain_order=True).agg(best)
+    concepts = concepts.with_columns(ids, definition=pl.lit(None, dtype=pl.String()))
     for name, values in columns.items():
         if isinstance(CONCEPT_SCHEMA[name], pl.List):
             concepts = concepts.with_columns(_make_lists(values, name, len(ids)))
@@ -560,26 +562,9 @@ def _make_concepts(ids: pl.Series, atoms: pl.DataFrame, columns: dict[str, pl.Da
     return concepts.select(CONCEPT_SCHEMA.names()).cast(CONCEPT_SCHEMA)
 
 
-def _choose_names(atoms: pl.DataFrame) -> pl.Series:
-    """Choose the canonical name of each concept: the first atom with the lowest rank. Atoms are sorted by concept."""
-    concept = atoms["concept"].to_numpy()
-    starts = np.flatnonzero(np.concatenate([[True], concept[1:] != concept[:-1]]))
-    # Rank and row in one number, so that the lowest is the first atom of the lowest rank.
-    places = (atoms["rank"].to_numpy().astype(np.int64) << 48) | np.arange(atoms.height)
-    best = np.minimum.reduceat(places, starts) & ((1 << 48) - 1)
-    return atoms["name"].gather(best).alias("canonical_name")
-
-
 def _make_lists(values: pl.DataFrame, name: str, n_concepts: int) -> pl.Series:
     """List the distinct values of each concept in their order; concepts without any have an empty list."""
-    values = values.select("concept", name)
-    may_repeat = find_repeated(values)
-    is_kept = ~may_repeat
-    few = values.filter(pl.Series(may_repeat))
-    is_kept[may_repeat] = few.select(pl.struct(pl.all()).is_first_distinct()).to_series().to_numpy()
-    values = values.filter(pl.Series(is_kept))
-    if not values["concept"].is_sorted():
-        values = values.sort("concept", maintain_order=True)
+    values = values.select("concept", name).unique(maintain_order=True).sort("concept", maintain_order=True)
     return make_lists(values[name], np.bincount(values["concept"].to_numpy(), minlength=n_concepts)).alias(name)
 
 
@@ -618,8 +603,7 @@ def _report_files(folder: RrfFolder, counts: AtomCounts, n_concepts: int) -> dic
 def _report_names(names: pl.DataFrame, atoms: pl.DataFrame, counts: AtomCounts) -> dict[str, Any]:
     """Count names by label and by concept, and the names that several concepts share."""
     distinct = list_distinct_names(names)
-    # Few names are repeated: only those that may be are compared.
-    shared = distinct.filter(pl.Series(find_repeated(distinct.select("name")))).filter(pl.col("name").is_duplicated())
+    shared = distinct.filter(pl.col("name").is_duplicated())
     by_label = {}
     for column, label in LABELS.items():
         kept = dict(atoms[label].value_counts().iter_rows())

@@ -60,20 +60,17 @@ class RrfFolder:
             self.path = self.path / "META"
         if not find_parts(self.path, "MRCONSO"):
             raise FileNotFoundError(
-                "There is no MRCONSO.RRF (nor MRCONSO.RRF.gz, nor parts MRCONSO.RRF.aa.gz, ...) in "
-                f"{self.path}. Give the folder with the files of a release in Rich Release Format; a relative path starts "
-                f"from the folder you run in ({Path.cwd()}). UMLS is licensed, free of charge, at "
-                "https://www.nlm.nih.gov/research/umls: sign in, download the 'UMLS Metathesaurus Full Subset' and unpack "
-                "it. Without a licence, `projects/open_terminology` makes such a folder of open ontologies."
+                f"There is no MRCONSO.RRF (nor MRCONSO.RRF.gz, nor parts MRCONSO.RRF.aa.gz, ...) in {self.path}. Give "
+                "the folder of a release in Rich Release Format; a relative path starts from the folder you run in "
+                f"({Path.cwd()}). UMLS is licensed, free of charge, at https://www.nlm.nih.gov/research/umls. Without a "
+                "licence, `projects/open_terminology` makes such a folder of open ontologies."
             )
         for name, columns, rows in self.table("MRFILES", ("FIL", "FMT", "RWS")).iter_rows():
             self._formats[Path(name).stem] = columns.split(","), int(rows) if rows.isdigit() else None
         for name in ("MRSTY", "MRDEF", "MRREL", "MRSAB"):
             _, expected = self._formats.get(name, ([], None))
             if expected and name not in self:
-                fault = (
-                    f"{self.path} has no {name}, but MRFILES says that it has {expected} rows. The copy is incomplete."
-                )
+                fault = f"{self.path} has no {name}, but MRFILES says that it has {expected} rows."
                 self._refuse(fault, "Copy the file there, or set errors = 'skip' to go on without it.")
 
     def __contains__(self, name: str) -> bool:
@@ -106,8 +103,8 @@ class RrfFolder:
         malformed.warn(stacklevel=3)
         if expected not in (None, lines.rows):
             fault = (
-                f"{parts[0]} has {lines.rows} lines, but MRFILES says {expected}. The copy is incomplete, the file was cut "
-                "on purpose, or it comes from another release than MRFILES."
+                f"{parts[0]} has {lines.rows} lines, but MRFILES says {expected}. The copy is incomplete, the file was "
+                "cut on purpose, or it comes from another release than MRFILES."
             )
             self._refuse(fault, "Copy the release again, or set errors = 'skip' to read the file as it is.")
 
@@ -136,13 +133,13 @@ def find_parts(folder: Path, name: str) -> list[Path]:
     names = ", ".join(path.name for path in found)
     if len({(bool(match["part"]), match["packed"]) for match in found.values()}) > 1:
         raise ValueError(
-            f"{folder} holds the same file in several forms: {names}. They may be of different releases. Leave one there."
+            f"{folder} holds the same file in several forms: {names}. They may differ. Leave one of the forms there."
         )
     parts = [match["part"][1:] for match in found.values() if match["part"]]
     if parts != [first + second for first in ascii_lowercase for second in ascii_lowercase][: len(parts)]:
         raise ValueError(
-            f"Parts of a file are missing in {folder}: {names}. They have to be named .aa, .ab, .ac and so on without a "
-            "gap. Copy the others there as well."
+            f"Parts of a file are missing in {folder}: {names}. They have to be named .aa, .ab, .ac and so on without "
+            "a gap. Copy the others there as well."
         )
     return list(found)
 
