@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import permutations
 from typing import Any
 
 import polars as pl
@@ -37,9 +38,8 @@ def merge(terminologies: Iterable[Terminology], *, cross_references: bool = True
     """
     inputs = _list_inputs(terminologies)
     if not inputs:
-        raise ValueError(Errors.E142)
-    links = _Links()
-    owners = links.find(inputs if cross_references else [])
+        raise ValueError("There is nothing to merge: no terminology was given. Pass one or more.")
+    owners, links = _link(inputs if cross_references else [])
     concepts = _stack([terminology.concepts for terminology in inputs]).rename({"id": "own_id"})
     concepts = concepts.with_columns(id=_owner(pl.col("own_id"), owners))
     concepts = concepts.sort("id", "place", "own_id", maintain_order=True)
@@ -49,7 +49,7 @@ def merge(terminologies: Iterable[Terminology], *, cross_references: bool = True
             for terminology in inputs
         ]
     ).with_columns(id=_owner(pl.col("own_id"), owners))
-    own = own_prefixes(map(make_key, concepts["own_id"].to_list()), names["source"].unique().to_list())
+    own = _own_prefixes(map(make_key, concepts["own_id"].to_list()), names["source"].unique().to_list())
     parents, self_parents = _merge_parents(concepts, owners)
     merged = (
         concepts.group_by("id", maintain_order=True)
@@ -63,7 +63,7 @@ def merge(terminologies: Iterable[Terminology], *, cross_references: bool = True
     merged_names = _merge_names(names, merged["id"])
     report = {
         "merged_from": [_describe(terminology) for terminology in inputs],
-        "links": links.describe(),
+        "links": links,
         "concepts_with_equal_ids": concepts.height - concepts["own_id"].n_unique(),
         "kept": {"concepts": merged.height, "names": merged_names.height},
         "dropped": {"self_parents": self_parents, "duplicate_names": names.height - merged_names.height},
@@ -151,97 +151,76 @@ def _union(terminologies: Sequence[Terminology], key: str) -> dict[str, Any]:
     return dict(sorted(together.items()))
 
 
-class _Links:
-    """The cross-references that join concepts of several terminologies, and those that were refused."""
+def _link(terminologies: Sequence[Terminology]) -> tuple[dict[str, str], dict[str, Any]]:
+    """Join concepts by cross-references. Return the id of the merged concept for each joined id, and counts.
 
-    def __init__(self) -> None:
-        self.used = 0
-        self.used_by_name = 0  # of these, those that are not one to one, and were chosen because the names agree
-        self.refused: Counter[str] = Counter()
-        self.examples: dict[str, list[str]] = defaultdict(list)
+    A concept A of one terminology refers to a concept B of another if A has a code that is the id or a code of B in
+    B's own source. A and B are joined if A refers to no other concept of B's terminology, and no other concept of
+    A's terminology refers to B. A concept with several CUIs refers to several concepts, even if the other
+    terminology has only one of them. Of references by CUI that are not one to one, those between concepts whose
+    names agree join them if these are one to one. Two CUIs, two ids with the same prefix and two concepts of one
+    terminology are never joined. Mutual references are used first, the others in the order of the terminologies
+    and of the concepts' ids.
+    """
+    lookups = [_Lookup(place, terminology) for place, terminology in enumerate(terminologies)]
+    refused: dict[str, list[str]] = defaultdict(list)
+    # Whether a reference was chosen by name.
+    directed: dict[tuple[Node, Node], bool] = {}
+    for source, target in permutations(lookups, 2):
+        for start, end, is_named in _choose(source, target, refused):
+            directed[(source.place, start), (target.place, end)] = is_named
+    pairs = {min((start, end), (end, start)): (end, start) in directed for start, end in directed}
+    joined = _Joined(lookups)
+    by_name = []
+    for one, other in sorted(pairs, key=lambda pair: (not pairs[pair], pair[0][0], pair[1][0], pair)):
+        if reason := joined.join(one[1], other[1]):
+            refused[reason].append(f"{one[1]} - {other[1]}")
+        else:
+            by_name.append(all(directed.get(edge, True) for edge in ((one, other), (other, one))))
+    return joined.owners(), {
+        "used": len(by_name),
+        # Of these, those that are not one to one, and were chosen because the names agree.
+        "used_by_name": sum(by_name),
+        "refused": {reason: len(texts) for reason, texts in sorted(refused.items())},
+        "refused_examples": {reason: texts[:MAX_EXAMPLES] for reason, texts in sorted(refused.items())},
+    }
 
-    def find(self, terminologies: Sequence[Terminology]) -> dict[str, str]:
-        """Join concepts by cross-references, and return the id of the merged concept for each joined id.
 
-        A concept A of one terminology refers to a concept B of another if A has a code that is the id or a code of B in
-        B's own source. A and B are joined if A refers to no other concept of B's terminology, and no other concept of
-        A's terminology refers to B. A concept with several CUIs refers to several concepts, even if the other
-        terminology has only one of them. Of references by CUI that are not one to one, those between concepts whose
-        names agree join them if these are one to one. Two CUIs, two ids with the same prefix and two concepts of one
-        terminology are never joined. Mutual references are used first, the others in the order of the terminologies
-        and of the concepts' ids.
-        """
-        lookups = [_Lookup(place, terminology) for place, terminology in enumerate(terminologies)]
-        # Whether a reference was chosen by name.
-        directed: dict[tuple[Node, Node], bool] = {}
-        for source in lookups:
-            for target in lookups:
-                if source is not target:
-                    for start, end, is_named in self._choose(source, target):
-                        directed[(source.place, start), (target.place, end)] = is_named
-        pairs = {min((start, end), (end, start)): (end, start) in directed for start, end in directed}
-        joined = _Joined(lookups)
-        for (one, other), _ in sorted(
-            pairs.items(), key=lambda item: (not item[1], item[0][0][0], item[0][1][0], item[0])
-        ):
-            reason = joined.join(one[1], other[1])
-            if reason is None:
-                self.used += 1
-                self.used_by_name += all(directed.get(edge, True) for edge in ((one, other), (other, one)))
-            else:
-                self._refuse(reason, f"{one[1]} - {other[1]}")
-        return joined.owners()
-
-    def describe(self) -> dict[str, Any]:
-        """Describe the links for a report."""
-        examples = {reason: self.examples[reason] for reason in sorted(self.refused)}
-        refused = dict(sorted(self.refused.items()))
-        return {
-            "used": self.used,
-            "used_by_name": self.used_by_name,
-            "refused": refused,
-            "refused_examples": examples,
-        }
-
-    def _refuse(self, reason: str, text: str) -> None:
-        self.refused[reason] += 1
-        if len(self.examples[reason]) < MAX_EXAMPLES:
-            self.examples[reason].append(text)
-
-    def _choose(self, source: _Lookup, target: _Lookup) -> Iterator[tuple[str, str, bool]]:
-        """Choose the references that join two concepts, and say for each whether it was chosen by name."""
-        targets: dict[str, set[str]] = defaultdict(set)
-        sources: dict[str, set[str]] = defaultdict(set)
-        by_cui: set[Edge] = set()
-        # References by anything but one of several CUIs.
-        certain: set[Edge] = set()
-        for start, key in source.codes:
-            for end in target.keys.get(key, ()) if key[0] in target.own else ():
-                sources[end].add(start)
-                # A concept with the same id in both terminologies needs no link.
-                if start == end:
-                    continue
-                targets[start].add(end)
-                if key[0] == "UMLS":
-                    by_cui.add((start, end))
-                if key[0] != "UMLS" or len(source.cuis[start]) == 1:
-                    certain.add((start, end))
-        plain = {(a, b) for a, b in certain if len(targets[a]) == len(sources[b]) == 1}
-        agreeing = {(a, b) for a, b in by_cui - plain if names_agree(source.terminology[a], target.terminology[b])}
-        starts, ends = Counter(a for a, _ in agreeing), Counter(b for _, b in agreeing)
-        named = {(a, b) for a, b in agreeing if starts[a] == ends[b] == 1}
-        for start, end in sorted(plain | named):
-            yield start, end, (start, end) in named
-        for start in sorted(targets.keys() - {start for start, _ in plain | named}):
-            found = sorted(targets[start])
-            rivals = sorted(sources[found[0]] - {start})
-            if len(found) > 1:
-                self._refuse("points_to_several", f"{start} -> {', '.join(found[:5])}")
-            elif rivals:
-                self._refuse("pointed_to_by_several", f"{start} -> {found[0]} (as do: {', '.join(rivals[:5])})")
-            else:
-                cuis = ", ".join(sorted(source.cuis[start])[:5])
-                self._refuse("one_of_several_cuis", f"{start} -> {found[0]} (of: {cuis})")
+def _choose(source: _Lookup, target: _Lookup, refused: dict[str, list[str]]) -> Iterator[tuple[str, str, bool]]:
+    """Choose the references that join two concepts, and say for each whether it was chosen by name."""
+    targets: dict[str, set[str]] = defaultdict(set)
+    sources: dict[str, set[str]] = defaultdict(set)
+    by_cui: set[Edge] = set()
+    # References by anything but one of several CUIs.
+    certain: set[Edge] = set()
+    for start, key in source.codes:
+        for end in target.keys.get(key, ()) if key[0] in target.own else ():
+            sources[end].add(start)
+            # A concept with the same id in both terminologies needs no link.
+            if start == end:
+                continue
+            targets[start].add(end)
+            if key[0] == "UMLS":
+                by_cui.add((start, end))
+            if key[0] != "UMLS" or len(source.cuis[start]) == 1:
+                certain.add((start, end))
+    plain = {(a, b) for a, b in certain if len(targets[a]) == len(sources[b]) == 1}
+    agreeing = {(a, b) for a, b in by_cui - plain if _names_agree(source.terminology[a], target.terminology[b])}
+    starts, ends = Counter(a for a, _ in agreeing), Counter(b for _, b in agreeing)
+    named = {(a, b) for a, b in agreeing if starts[a] == ends[b] == 1}
+    for start, end in sorted(plain | named):
+        yield start, end, (start, end) in named
+    for start in sorted(targets.keys() - {start for start, _ in plain | named}):
+        found = sorted(targets[start])
+        rivals = sorted(sources[found[0]] - {start})
+        if len(found) > 1:
+            refused["points_to_several"].append(f"{start} -> {', '.join(found[:5])}")
+        elif rivals:
+            text = f"{start} -> {found[0]} (as do: {', '.join(rivals[:5])})"
+            refused["pointed_to_by_several"].append(text)
+        else:
+            cuis = ", ".join(sorted(source.cuis[start])[:5])
+            refused["one_of_several_cuis"].append(f"{start} -> {found[0]} (of: {cuis})")
 
 
 class _Lookup:
@@ -252,7 +231,7 @@ class _Lookup:
         self.terminology = terminology
         self.ids: list[str] = terminology.concepts["id"].to_list()
         keys = [make_key(concept_id) for concept_id in self.ids]
-        self.own = own_prefixes(keys, terminology.names["source"].unique().to_list())
+        self.own = _own_prefixes(keys, terminology.names["source"].unique().to_list())
         self.keys: dict[Key, set[str]] = defaultdict(set)
         self.codes: list[tuple[str, Key]] = []
         self.cuis: dict[str, set[str]] = defaultdict(set)
@@ -305,13 +284,13 @@ class _Joined:
         return owners
 
 
-def names_agree(one: Concept, other: Concept) -> bool:
+def _names_agree(one: Concept, other: Concept) -> bool:
     """Check whether the canonical name of one concept is a name of the other, ignoring case."""
     names = [{name.casefold() for name in concept.names} for concept in (one, other)]
     return one.canonical_name.casefold() in names[1] or other.canonical_name.casefold() in names[0]
 
 
-def own_prefixes(keys: Iterable[Key | None], sources: Iterable[str]) -> set[str]:
+def _own_prefixes(keys: Iterable[Key | None], sources: Iterable[str]) -> set[str]:
     """Collect the normalized prefixes of the sources that contribute ids (by their keys) or names to a terminology."""
     named = {equal_prefix(part) for joined in sources for part in joined.split(SOURCE_SEPARATOR)}
     return named | {key[0] for key in keys if key}
