@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
@@ -77,7 +77,7 @@ def read_obo(path: Path, settings: OboSettings) -> Terminology:
     """
     ontology = _Ontology(path, settings.errors)
     builder, scopes = TerminologyBuilder(), Counter[str]()
-    xrefs, report = ontology.choose_ids(settings.id_prefix)
+    xrefs, report = _choose_ids(ontology, settings.id_prefix)
     source = settings.source
     if source is None:
         source = ontology.header.get("ontology", "").removesuffix(".obo")
@@ -128,7 +128,7 @@ def read_obo_relations(path: str | Path, *, id_prefix: str | None = None) -> lis
     RAISES (FileNotFoundError): If the file does not exist.
     """
     ontology = _Ontology(Path(path), "skip")
-    xrefs, _ = ontology.choose_ids(id_prefix)
+    xrefs, _ = _choose_ids(ontology, id_prefix)
     return [
         TermRelation(_concept_id(term.id, xrefs), label, _concept_id(tail, xrefs))
         for term in ontology.terms.values()
@@ -163,7 +163,10 @@ class _Ontology:
         self.terms: dict[str, OboTerm] = {}
         stanzas = _stanzas(self.file)
         start, lines = next(stanzas)
-        refuse_other_formats(path, lines)
+        first = next((line.strip() for line in lines if line.strip()), "")
+        for pattern, found, advice in _FORMATS:
+            if re.match(pattern, first, re.IGNORECASE):
+                raise ValueError(f"{path} looks like {found}, and is not in OBO format. {advice}")
         # fastobo would refuse the invalid headers of many files; only two tags are needed. In reverse, so that the
         # first line of a tag wins.
         pairs = (line.partition(":") for line in reversed(lines if self._is_utf8(start, lines) else []))
@@ -204,21 +207,6 @@ class _Ontology:
             self.malformed.add(start + (error.lineno or 1) - 1, f"not valid OBO ({error.msg})")
         except ValueError as error:
             self.malformed.add(start, error)
-
-    def choose_ids(self, id_prefix: str | None) -> tuple[dict[str, str], dict[str, Any]]:
-        """Choose the cross-references that become ids, by term; and entries of the report about them."""
-        if not id_prefix:
-            return {}, {}
-        prefix = id_prefix.removesuffix(":")
-        prefixes = Counter(xref.split(":", 1)[0] for term in self.terms.values() for xref in term.xrefs)
-        if not prefixes[prefix]:
-            found = ", ".join(name for name, _ in prefixes.most_common(10)) or "none"
-            raise ValueError(
-                f"No term of {self.file.path} has a cross-reference with the prefix '{id_prefix}'. Prefixes are "
-                f"case-sensitive; those found are: {found}."
-            )
-        xrefs, counts, examples = choose_ids(list(self.terms.values()), prefix)
-        return xrefs, {"id_prefix": id_prefix, "ids": counts, "id_examples": examples}
 
 
 def _concept_id(term_id: str, xrefs: dict[str, str]) -> str:
@@ -283,18 +271,27 @@ def _plain(identifier: Any) -> str:
     return getattr(identifier, "unescaped", None) or str(identifier)
 
 
-def choose_ids(terms: Sequence[OboTerm], prefix: str) -> tuple[dict[str, str], dict[str, int], dict[str, list[str]]]:
+def _choose_ids(ontology: _Ontology, id_prefix: str | None) -> tuple[dict[str, str], dict[str, Any]]:
     """Choose ids of terms among their cross-references with a prefix, such as "UMLS".
 
     A term gets a cross-reference as id if it is the term's own: no other term has it, and it is the term's only such
     cross-reference. All other terms keep their own id, so two terms never get the same one.
 
-    RETURNS: The chosen cross-reference by term. The number of terms by outcome: "from" a cross-reference, or their
-        "own" id; and the cross-references to UMLS that do not have the form of a CUI. The first terms that keep their
-        own id although they have cross-references, by outcome.
+    RETURNS: The chosen cross-reference by term, and entries of the report: the number of terms by outcome ("from" a
+        cross-reference, or their "own" id) and of the cross-references to UMLS that do not have the form of a CUI; and
+        the first terms that keep their own id although they have cross-references.
     """
-    start = f"{prefix}:"
-    is_umls = equal_prefix(prefix) == "UMLS"
+    if not id_prefix:
+        return {}, {}
+    start, terms = id_prefix.removesuffix(":") + ":", ontology.terms.values()
+    prefixes = Counter(xref.split(":", 1)[0] for term in terms for xref in term.xrefs)
+    if not prefixes[start[:-1]]:
+        found = ", ".join(name for name, _ in prefixes.most_common(10)) or "none"
+        raise ValueError(
+            f"No term of {ontology.file.path} has a cross-reference with the prefix '{id_prefix}'. Prefixes are "
+            f"case-sensitive; those found are: {found}."
+        )
+    is_umls = equal_prefix(start[:-1]) == "UMLS"
     counts = Counter(
         from_only_xref=0, from_unshared_xref=0, own_shared_xref=0, own_several_xrefs=0, own_no_xref=0, xrefs_not_cuis=0
     )
@@ -304,9 +301,9 @@ def choose_ids(terms: Sequence[OboTerm], prefix: str) -> tuple[dict[str, str], d
     # An id of a term is taken, as if another term referred to it.
     claims = Counter(f"{start}{term.id}" for term in terms)
     for term in terms:
-        found = list(dict.fromkeys(xref for xref in term.xrefs if xref.startswith(start) and xref != start))
-        usable = [xref for xref in found if not is_umls or is_cui(xref.removeprefix(start))]
-        counts["xrefs_not_cuis"] += len(found) - len(usable)
+        of_prefix = list(dict.fromkeys(xref for xref in term.xrefs if xref.startswith(start) and xref != start))
+        usable = [xref for xref in of_prefix if not is_umls or is_cui(xref.removeprefix(start))]
+        counts["xrefs_not_cuis"] += len(of_prefix) - len(usable)
         references[term.id] = usable
         claims.update(usable)
     for term in terms:
@@ -316,16 +313,8 @@ def choose_ids(terms: Sequence[OboTerm], prefix: str) -> tuple[dict[str, str], d
             chosen[term.id] = unshared[0]
             counts["from_only_xref" if len(usable) == 1 else "from_unshared_xref"] += 1
             continue
-        outcome = ("own_no_xref", "own_shared_xref")[len(usable)] if len(usable) < 2 else "own_several_xrefs"
+        outcome = ("own_no_xref", "own_shared_xref", "own_several_xrefs")[min(len(usable), 2)]
         counts[outcome] += 1
         if usable and len(examples[outcome]) < MAX_EXAMPLES:
             examples[outcome].append(f"{term.id} ({term.name}) -> {', '.join(usable)}")
-    return chosen, dict(counts), dict(examples)
-
-
-def refuse_other_formats(path: Path, header: list[str]) -> None:
-    """Refuse a file that is not in OBO format by its first line."""
-    first = next((line.strip() for line in header if line.strip()), "")
-    for pattern, found, advice in _FORMATS:
-        if re.match(pattern, first, re.IGNORECASE):
-            raise ValueError(f"{path} looks like {found}, and is not in OBO format. {advice}")
+    return chosen, {"id_prefix": id_prefix, "ids": dict(counts), "id_examples": dict(examples)}

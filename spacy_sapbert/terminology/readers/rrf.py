@@ -164,9 +164,8 @@ def read_rrf(path: Path, settings: RrfSettings) -> Terminology:
     concepts = _make_concepts(ids, atoms, {name: pl.concat(tables) for name, tables in columns.items()})
     used = {*atoms["source"].unique(), *best["SAB"].unique(), *relations["SAB"].unique()} - {""}
     about = {"MRREL": relations[["CUI1", "CUI2"]], "MRSTY": types[["CUI"]], "MRDEF": definitions[["CUI"]]}
-    version = _read_version(folder)
     report = {
-        **({"source_version": version} if version else {}),
+        **_read_version(folder),
         "settings": settings.to_dict(),
         "kept": {"concepts": concepts.height, "names": names.height, "atoms": atoms.height},
         "unknown_concepts": _count_unknown(about, counts.ids),
@@ -225,11 +224,12 @@ def keep_sources(
     return condition & pl.col("SAB").is_in(sorted(free))
 
 
-def _read_version(folder: RrfFolder) -> str:
-    """Read the version of a release from MRDOC, such as "2017AA" for UMLS; empty if the release does not say."""
+def _read_version(folder: RrfFolder) -> dict[str, str]:
+    """Read the version of a release from MRDOC, such as "2017AA" for UMLS, as an entry of the report."""
     rows = folder.table("MRDOC", ("DOCKEY", "VALUE", "EXPL"))
     found = rows.filter((pl.col("DOCKEY") == "RELEASE") & (pl.col("VALUE") == "umls.release.name"))
-    return str(found["EXPL"][0]).strip() if found.height else ""
+    version = str(found["EXPL"][0]).strip() if found.height else ""
+    return {"source_version": version} if version else {}
 
 
 @dataclass
@@ -381,11 +381,7 @@ def _check_any(folder: RrfFolder, counts: AtomCounts, atoms: pl.DataFrame) -> pl
 
 
 def _read_definitions(
-    folder: RrfFolder,
-    retired: pl.DataFrame | None,
-    is_kept: pl.Expr,
-    sources: Mapping[str, Source],
-    settings: RrfSettings,
+    folder: RrfFolder, retired: pl.DataFrame | None, is_kept: pl.Expr, sources: dict[str, Source], settings: RrfSettings
 ) -> pl.DataFrame:
     """Read definitions from MRDEF: CUI, SAB and `definition`, with the best definition of a concept first."""
     table = remap(folder.table("MRDEF", ("CUI", "SAB", "DEF", "SUPPRESS")), ("CUI",), retired)
@@ -394,8 +390,7 @@ def _read_definitions(
     if (languages := settings.languages) is not None:
         foreign = [name for name, source in sources.items() if source.language not in ("", *languages)]
         table = table.filter(~pl.col("SAB").is_in(foreign))
-    preferred = list(dict.fromkeys(settings.definition_sources))
-    if preferred:
+    if preferred := list(dict.fromkeys(settings.definition_sources)):
         rank = pl.col("SAB").replace_strict(preferred, range(len(preferred)), default=len(preferred))
         table = table.sort(rank, maintain_order=True)
     return table.select("CUI", "SAB", definition="DEF")
@@ -466,12 +461,16 @@ def _find_parents(relations: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
     """
     up = relations.filter(IS_PARENT).select(child="CUI1", parents="CUI2")
     down = relations.filter(IS_CHILD).select(child="CUI2", parents="CUI1")
-    pairs = pl.concat([up, down]).filter(pl.col("child") != pl.col("parents")).unique(maintain_order=True)
-    pairs = pairs.with_columns(
-        pl.Series("concept", find_rows(pairs["child"], ids)), pl.Series("parent", find_rows(pairs["parents"], ids))
-    )
-    known = pairs.filter(pl.col("concept") >= 0, pl.col("parent") >= 0).sort("concept", maintain_order=True)
+    pairs = pl.concat([up, down]).unique(maintain_order=True)
+    known = _find_pairs(pairs, "child", "parents", ids).sort("concept", maintain_order=True)
     return known.select(pl.col("concept").cast(pl.UInt32()), "parents")
+
+
+def _find_pairs(pairs: pl.DataFrame, one: str, other: str, ids: pl.Series) -> pl.DataFrame:
+    """Add the rows `concept` and `partner` of two columns of ids, and keep pairs of different, known concepts."""
+    rows = {"concept": find_rows(pairs[one], ids), "partner": find_rows(pairs[other], ids)}
+    concept, partner = pl.col("concept"), pl.col("partner")
+    return pairs.with_columns(pl.DataFrame(rows)).filter(concept >= 0, partner >= 0, concept != partner)
 
 
 def _add_tradenames(
@@ -495,12 +494,8 @@ def _add_tradenames(
 
 def _link(relations: pl.DataFrame, ids: pl.Series, mode: Tradenames, direction: TradenameDirection) -> pl.DataFrame:
     """Make a table of each `concept` (row) that is given names and the `partner` (row) that they come from."""
-    rows = relations.filter(IS_TRADENAME)
-    rows = rows.select(
-        pl.Series("concept", find_rows(rows["CUI1"], ids)),
-        pl.Series("partner", find_rows(rows["CUI2"], ids)),
-        is_generic=pl.col("RELA") == TRADENAME_OF,
-    ).filter(pl.col("concept") >= 0, pl.col("partner") >= 0, pl.col("concept") != pl.col("partner"))
+    rows = _find_pairs(relations.filter(IS_TRADENAME), "CUI1", "CUI2", ids)
+    rows = rows.select("concept", "partner", is_generic=pl.col("RELA") == TRADENAME_OF)
     if mode == "union":
         # A release has each relation in both directions; a part of a release may have only one.
         turned = rows.select(concept="partner", partner="concept", is_generic=~pl.col("is_generic"))

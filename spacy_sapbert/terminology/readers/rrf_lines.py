@@ -62,8 +62,8 @@ class RrfFolder:
             raise FileNotFoundError(
                 f"There is no MRCONSO.RRF (nor MRCONSO.RRF.gz, nor parts MRCONSO.RRF.aa.gz, ...) in {self.path}. Give "
                 "the folder of a release in Rich Release Format; a relative path starts from the folder you run in "
-                f"({Path.cwd()}). UMLS is licensed, free of charge, at https://www.nlm.nih.gov/research/umls. Without a "
-                "licence, `projects/open_terminology` makes such a folder of open ontologies."
+                f"({Path.cwd()}). UMLS is licensed, free of charge, at https://www.nlm.nih.gov/research/umls. Without "
+                "a licence, `projects/open_terminology` makes such a folder of open ontologies."
             )
         for name, columns, rows in self.table("MRFILES", ("FIL", "FMT", "RWS")).iter_rows():
             self._formats[Path(name).stem] = columns.split(","), int(rows) if rows.isdigit() else None
@@ -219,28 +219,29 @@ class RrfLines:
             if not line:
                 self.repaired["empty line"] += 1
                 continue
-            reason = self._find_fault(line)
-            if reason is not None:
-                self.malformed.add(number, reason)
+            has_end = line.endswith(b"|")
+            found = line.count(b"|") + (not has_end)
+            reason = invalid_utf8(line.decode("utf8", errors="surrogateescape"))
+            if reason or found != self.n_columns:
+                wrong = f"{found} fields were found, but there are {self.n_columns} columns"
+                self.malformed.add(number, reason or wrong)
                 continue
             # Editors often drop the pipe after the last field; the line stays unambiguous.
-            if line.count(b"|") == self.n_columns - 1:
+            if not has_end:
                 line += b"|"
                 self.repaired["missing trailing pipe"] += 1
             kept.append(line)
         return b"\n".join([*kept, b""])
 
-    def _find_fault(self, line: bytes) -> str | None:
-        fault = invalid_utf8(line.decode("utf8", errors="surrogateescape"))
-        found = line.count(b"|") + (not line.endswith(b"|"))
-        if fault or found == self.n_columns:
-            return fault
-        return f"{found} fields were found, but there are {self.n_columns} columns"
-
 
 def is_clean(data: bytes, n_columns: int) -> bool:
     """Check whether all lines are UTF-8 with the right number of fields, a trailing pipe and no carriage return."""
-    if b"\r" in data or not _is_utf8(data):
+    if b"\r" in data:
+        return False
+    try:
+        # Without decoding them, which takes longer.
+        pl.Series([data]).cast(pl.String())
+    except pl.exceptions.PolarsError:
         return False
     characters = np.frombuffer(data, dtype=np.uint8)
     separators = np.flatnonzero((characters == PIPE) | (characters == NEWLINE))
@@ -252,12 +253,3 @@ def is_clean(data: bytes, n_columns: int) -> bool:
     last = lines[:, -1]
     ends_lines = bool((characters[last] == NEWLINE).all() and (lines[:, -2] + 1 == last).all())
     return ends_lines and data.count(b"\n") == len(lines)
-
-
-def _is_utf8(data: bytes) -> bool:
-    """Check whether data are UTF-8, without decoding them."""
-    try:
-        pl.Series([data]).cast(pl.String())
-    except pl.exceptions.PolarsError:
-        return False
-    return True
