@@ -50,13 +50,14 @@ def merge(terminologies: Iterable[Terminology], *, cross_references: bool = True
         ]
     ).with_columns(id=_owner(pl.col("own_id"), owners))
     own = _own_prefixes(map(make_key, concepts["own_id"].to_list()), names["source"].unique().to_list())
-    parents, self_parents = _merge_parents(concepts, owners)
+    parents = _explode(concepts, "parents").with_columns(_owner(pl.col("parents"), owners))
+    others = _unite(parents.filter(pl.col("parents") != pl.col("id")), "parents")
     merged = (
         concepts.group_by("id", maintain_order=True)
         .agg(pl.first("canonical_name"), pl.col("definition").drop_nulls().first())
         .join(_unite(_explode(concepts, "types"), "types"), on="id", how="left", maintain_order="left")
         .join(_merge_codes(concepts, own), on="id", how="left", maintain_order="left")
-        .join(parents, on="id", how="left", maintain_order="left")
+        .join(others, on="id", how="left", maintain_order="left")
         .with_columns(pl.col("types", "codes", "parents").fill_null([]))
         .select(CONCEPT_SCHEMA.names())
     )
@@ -66,8 +67,11 @@ def merge(terminologies: Iterable[Terminology], *, cross_references: bool = True
         "links": links,
         "concepts_with_equal_ids": concepts.height - concepts["own_id"].n_unique(),
         "kept": {"concepts": merged.height, "names": merged_names.height},
-        "dropped": {"self_parents": self_parents, "duplicate_names": names.height - merged_names.height},
-        "dangling_parents": count_dangling(parents["parents"], merged["id"]),
+        "dropped": {
+            "self_parents": (parents["parents"] == parents["id"]).sum(),
+            "duplicate_names": names.height - merged_names.height,
+        },
+        "dangling_parents": count_dangling(others["parents"], merged["id"]),
         "sources": _union(inputs, "sources"),
         "semantic_types": _union(inputs, "semantic_types"),
     }
@@ -99,26 +103,15 @@ def _merge_codes(concepts: pl.DataFrame, own: set[str]) -> pl.DataFrame:
     ids = concepts.filter(pl.col("own_id") != pl.col("id")).select("id", codes="own_id")
     codes = _explode(concepts, "codes")
     distinct = codes.select(pl.col("codes").unique(maintain_order=True))["codes"]
-    keys = [make_key(code) for code in distinct.to_list()]
-    kinds = pl.DataFrame(
-        {
-            "codes": distinct,
-            "far": [key is None or key[0] not in own for key in keys],
-            "cui": [key[1] if key and key[0] == "UMLS" else None for key in keys],
-        },
-        schema={"codes": pl.String(), "far": pl.Boolean(), "cui": pl.String()},
-    )
+    keys = [make_key(code) or ("", "") for code in distinct.to_list()]
+    far = pl.Series("far", [prefix not in own for prefix, _ in keys], dtype=pl.Boolean())
+    cui = pl.Series("cui", [code if prefix == "UMLS" else None for prefix, code in keys], dtype=pl.String())
+    kinds = pl.DataFrame([distinct, far, cui])
     codes = codes.join(kinds, on="codes", how="left", maintain_order="left")
     # A concept's own id, in any spelling, is not one of its codes.
     itself = (pl.col("codes") == pl.col("id")) | (pl.col("cui") == pl.col("id")).fill_null(False)
     codes = codes.filter(~itself).sort("id", "far", maintain_order=True)
     return _unite(pl.concat([ids, codes.select("id", "codes")]), "codes")
-
-
-def _merge_parents(concepts: pl.DataFrame, owners: dict[str, str]) -> tuple[pl.DataFrame, int]:
-    rows = _explode(concepts, "parents").with_columns(_owner(pl.col("parents"), owners))
-    others = rows.filter(pl.col("parents") != pl.col("id"))
-    return _unite(others, "parents"), rows.height - others.height
 
 
 def _explode(concepts: pl.DataFrame, column: str) -> pl.DataFrame:

@@ -195,15 +195,15 @@ class _Column:
 
 
 def _make_release(read: dict[int, _Column], array_type: Any) -> Any:
-    @ctypes.CFUNCTYPE(None, ctypes.c_void_p)
     def release(address: int) -> None:
         array = array_type.from_address(address)
         read.pop(array.private_data, None)
         array.release = 0
 
+    made = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(release)
     # polars may call it when this module is gone already, at the end of the process.
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(release))
-    return release
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(made))
+    return made
 
 
 _release = _make_release(_Column.read, _ArrowArray)

@@ -31,7 +31,7 @@ ids = st.text(st.characters(exclude_categories=("Cs", "Cc", "Zs", "Zl", "Zp")), 
 names = st.text(st.characters(exclude_categories=("Cs",)), max_size=8).map(lambda s: f"x{s}x")
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.lists(st.tuples(ids, names), min_size=1, max_size=20), st.lists(ids, max_size=5))
 def test_lookups_agree_with_a_dict(pairs, others):
     naive = {}

@@ -1,6 +1,7 @@
 """Read concepts from JSON lines, the format of scispaCy's knowledge bases."""
 
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -87,12 +88,9 @@ def _parse(text: str) -> _Record:
 
 def _add(builder: TerminologyBuilder, record: _Record, settings: JsonlSettings) -> None:
     builder.add_concept(
-        record.concept_id,
-        canonical_name=record.canonical_name,
-        types=record.types or (),
-        definition=record.definition,
+        record.concept_id, canonical_name=record.canonical_name, types=record.types or (), definition=record.definition
     )
-    labels = {"language": settings.language, "source": settings.source}
-    builder.add_name(record.concept_id, record.canonical_name, preferred=True, **labels)
+    add_name = partial(builder.add_name, record.concept_id, language=settings.language, source=settings.source)
+    add_name(record.canonical_name, preferred=True)
     for alias in record.aliases:
-        builder.add_name(record.concept_id, alias, **labels)
+        add_name(alias)

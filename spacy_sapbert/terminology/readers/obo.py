@@ -7,6 +7,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
@@ -84,12 +85,12 @@ def read_obo(path: Path, settings: OboSettings) -> Terminology:
     for term in ontology.terms.values():
         try:
             _add_concept(builder, term, xrefs)
-            labels = {"language": settings.language, "source": source or term.id.partition(":")[0]}
-            builder.add_name(_concept_id(term.id, xrefs), term.name, term_type="name", preferred=True, **labels)
+            given = source or term.id.partition(":")[0]
+            add_name = partial(builder.add_name, _concept_id(term.id, xrefs), language=settings.language, source=given)
+            add_name(term.name, term_type="name", preferred=True)
             for text, scope, kind in term.synonyms:
                 if scope in settings.synonym_scopes:
-                    kind = f"{scope} {kind}" if kind else scope
-                    builder.add_name(_concept_id(term.id, xrefs), text, term_type=kind, **labels)
+                    add_name(text, term_type=f"{scope} {kind}" if kind else scope)
                 else:
                     scopes[scope] += 1
         except ValueError as error:

@@ -191,7 +191,10 @@ def read_sources(folder: RrfFolder) -> dict[str, Source]:
     """Read the current sources of a release from MRSAB, by abbreviation."""
     columns = ("RSAB", "SON", "SVER", "SLC", "LAT", "SRL", "CURVER")
     rows = folder.table("MRSAB", columns).filter(pl.col("CURVER").is_in(["", "Y"]))
-    return {sab: Source(*texts, _parse_level(level)) for sab, *texts, level, _ in rows.iter_rows()}
+    return {
+        sab: Source(name, version, licence, language, _parse_level(level))
+        for sab, name, version, licence, language, level, _ in rows.iter_rows()
+    }
 
 
 def _add_levels(sources: dict[str, Source], labels: pl.DataFrame) -> dict[str, Source]:

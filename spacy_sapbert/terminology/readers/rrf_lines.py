@@ -187,17 +187,6 @@ class RrfLines:
     def _whole_lines(self) -> Iterator[bytes]:
         """Read blocks of whole lines. A line may continue in the next part of the file."""
         rest = b""
-        for data in self._raw():
-            end = data.rfind(b"\n") + 1
-            if not end:
-                rest += data
-                continue
-            yield rest + data[:end]
-            rest = data[end:]
-        if rest:
-            yield rest + b"\n"
-
-    def _raw(self) -> Iterator[bytes]:
         size = sum(path.stat().st_size for path in self.paths)
         with show_progress(total=size, description=f"Reading {self.paths[0].name}", unit="B") as progress:
             for path in self.paths:
@@ -206,8 +195,14 @@ class RrfLines:
                     source = io.BufferedReader(HashingReader(raw, sha256, progress.update), buffer_size=1 << 20)
                     with unpacked(path, source) as content:
                         while data := content.read(BLOCK_SIZE):
-                            yield data
+                            data, rest = rest + data + content.readline(), b""
+                            if data.endswith(b"\n"):
+                                yield data
+                            else:
+                                rest = data
                 self.hashes[path.name] = sha256.hexdigest()
+        if rest:
+            yield rest + b"\n"
 
     def _mend(self, data: bytes, first: int) -> bytes:
         """Repair lines, and log those that cannot be repaired with their numbers."""

@@ -75,7 +75,7 @@ def read_table(path: Path, settings: TableSettings) -> Terminology:
     builder = TerminologyBuilder()
     n_rows = 0
     rows = _rows(file, delimiter, malformed)
-    header: Sequence[str] | None = settings.header
+    header = None if settings.header is None else list(settings.header)
     if header is None and (first := next(rows, None)):
         header = [field.strip() for field in first[1]]
     positions = {} if header is None else _find_columns(file.path, settings, header, delimiter)

@@ -20,13 +20,7 @@ def write(path, *records):
 
 
 def test_reads_scispacy_form(tmp_path):
-    second = {
-        "concept_id": "C0",
-        "canonical_name": "Cough",
-        "aliases": [],
-        "definition": "A\u2028sound.",
-        "x": 1,
-    }
+    second = {"concept_id": "C0", "canonical_name": "Cough", "aliases": [], "definition": "A\u2028sound.", "x": 1}
     path = write(tmp_path / "kb.jsonl", GOOD, b"", second)
     terminology = make_jsonl_reader(str(path), source="UMLS", language="GER")()
     assert terminology["C1"].names == ("Asthma", "asthma")
@@ -54,7 +48,7 @@ records = st.dictionaries(
 )
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(records, st.booleans())
 def test_what_goes_in_comes_out(tmp_path, records, ascii_only):
     path = tmp_path / "kb.jsonl"

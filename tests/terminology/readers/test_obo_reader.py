@@ -109,9 +109,7 @@ def test_a_term_with_several_cross_references_keeps_its_id(path):
         "own_no_xref": 1,
         "xrefs_not_cuis": 0,
     }
-    assert terminology.report["id_examples"] == {
-        "own_shared_xref": ["HP:0000002 (Seizure, focal) -> UMLS:C0014544"],
-    }
+    assert terminology.report["id_examples"] == {"own_shared_xref": ["HP:0000002 (Seizure, focal) -> UMLS:C0014544"]}
     assert summarize(terminology) == (
         "3 concepts with 7 names; 1 ids are references to UMLS, 2 the terms' own (1 without a reference, 1 with one "
         "that other terms have too); dropped: 1 obsolete terms"
@@ -141,7 +139,7 @@ def test_terms_with_a_cross_reference_of_their_own_have_it_as_id(tmp_path):
     }
     terminology = read_obo(write_terms(tmp_path / "x.obo", terms), id_prefix="UMLS")
     assert terminology.concepts["id"].to_list() == [
-        *("C0000001", "C0000005", "C0000006", "X:2", "X:3", "X:4", "X:7", "X:8"),
+        *("C0000001", "C0000005", "C0000006", "X:2", "X:3", "X:4", "X:7", "X:8")
     ]
     assert terminology.codes("X:2", "UMLS") == ("C0000002", "C0000003")
     assert terminology.codes("C0000005", "UMLS") == ("C0000004",) and "X:5" in terminology.codes("C0000005")
@@ -164,7 +162,7 @@ references = st.dictionaries(
 )
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(references.filter(lambda terms: any(terms.values())), st.randoms(use_true_random=False))
 def test_no_term_shares_its_id_whatever_the_cross_references(tmp_path, terms, random):
     terminology = read_obo(write_terms(tmp_path / "x.obo", terms), id_prefix="UMLS")

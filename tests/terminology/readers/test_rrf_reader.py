@@ -58,7 +58,7 @@ atoms = st.builds(
 )
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(atoms, min_size=1, max_size=25), st.sampled_from(["keep", "drop"]), st.booleans(), st.booleans())
 def test_names_are_those_of_a_plain_loop(tmp_path, lines, suppressed, lower_case, packed):
     for old in tmp_path.glob("MRCONSO*"):

@@ -62,7 +62,7 @@ def pairs(names):
     return st.lists(st.tuples(st.text("C012", min_size=1), names.filter(normalize_name)), min_size=1)
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(pairs(in_file("\t\n")))
 def test_tsv_gives_back_what_went_in(tmp_path, pairs):
     path = tmp_path / "names.tsv"
@@ -70,7 +70,7 @@ def test_tsv_gives_back_what_went_in(tmp_path, pairs):
     check_round_trip(path, pairs)
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(pairs(in_file("\x00\n")))
 def test_csv_gives_back_what_went_in(tmp_path, pairs):
     path = tmp_path / "names.csv"
@@ -113,10 +113,7 @@ def test_csv_line_numbers_with_fields_over_lines(tmp_path):
     with pytest.warns(UserWarning, match="2 malformed"):
         terminology = read_table(path, definition_column="definition", errors="skip")
     assert terminology["C1"].definition == "a\n\nb" and terminology["C3"].names == ('e"e',)
-    assert [e.split()[0] for e in terminology.report["malformed_examples"]] == [
-        "names.csv:5:",
-        "names.csv:7:",
-    ]
+    assert [e.split()[0] for e in terminology.report["malformed_examples"]] == ["names.csv:5:", "names.csv:7:"]
 
 
 def test_unclosed_quote_does_not_swallow_the_rest_silently(tmp_path):
