@@ -28,7 +28,9 @@ from .rrf_lines import RrfFolder
 UNKNOWN_SHARE = 0.05
 # Longer names exist (laboratory tests, chemicals), but an encoder reads only their beginning.
 LONG = 1000
-BINS = ((1, 1), (2, 2), (3, 3), (4, 4), (5, 9), (10, 19), (20, 49), (50, 199), (200, 999), (1000, None))
+# Numbers of names by which concepts are counted: labels and lowest numbers.
+BIN_LABELS = ("1", "2", "3", "4", "5-9", "10-19", "20-49", "50-199", "200-999", "1000+")
+BINS = (1, 2, 3, 4, 5, 10, 20, 50, 200, 1000, np.inf)
 ATOM_COLUMNS = ("CUI", "LAT", "TS", "STT", "ISPREF", "SAB", "TTY", "CODE", "STR", "SRL", "SUPPRESS")
 # The columns by which atoms are counted, and the columns of names that they become.
 LABELS = {"SAB": "source", "LAT": "language", "TTY": "term_type"}
@@ -199,16 +201,13 @@ def read_sources(folder: RrfFolder) -> dict[str, Source]:
 
 def _add_levels(sources: dict[str, Source], labels: pl.DataFrame) -> dict[str, Source]:
     """Give sources without a restriction level the strictest one of their atoms, or None if an atom has none."""
-    atom_levels: dict[str, list[int | None]] = {}
-    for sab, text in labels.select("SAB", "SRL").unique().sort("SAB", "SRL").iter_rows():
-        atom_levels.setdefault(sab, []).append(_parse_level(text))
+    level = pl.col("SRL").str.strip_chars().cast(pl.Int64(), strict=False)
+    strictest = pl.when(level.is_null().any()).then(None).otherwise(level.max())
     described = dict(sources)
-    for sab, levels in atom_levels.items():
+    for sab, found in labels.group_by("SAB").agg(strictest).sort("SAB").iter_rows():
         source = sources.get(sab, Source(sab))
         if source.restriction_level is None:
-            known = [level for level in levels if level is not None]
-            level = max(known) if len(known) == len(levels) else None
-            described[sab] = source._replace(restriction_level=level)
+            described[sab] = source._replace(restriction_level=found)
     return described
 
 
@@ -602,6 +601,8 @@ def _report_names(names: pl.DataFrame, atoms: pl.DataFrame, counts: AtomCounts) 
     """Count names by label and by concept, and the names that several concepts share."""
     distinct = list_distinct_names(names)
     shared = distinct.filter(pl.col("name").is_duplicated())
+    per_concept = np.bincount(distinct["concept"].to_numpy())
+    bins = dict(zip(BIN_LABELS, np.histogram(per_concept, BINS)[0].tolist(), strict=True))
     by_label = {}
     for column, label in LABELS.items():
         kept = dict(atoms[label].value_counts().iter_rows())
@@ -611,16 +612,6 @@ def _report_names(names: pl.DataFrame, atoms: pl.DataFrame, counts: AtomCounts) 
         "normalized_names": counts.normalized,
         "long_names": int((atoms["name"].str.len_chars() > LONG).sum()),
         **by_label,
-        "names_per_concept": _count_names_per_concept(distinct),
+        "names_per_concept": {**bins, "largest": int(per_concept.max(initial=0))},
         "homonyms": {"names": shared["name"].n_unique(), "concepts": shared["concept"].n_unique()},
     }
-
-
-def _count_names_per_concept(distinct: pl.DataFrame) -> dict[str, int]:
-    """Count concepts by their number of distinct names, such as "5-9"; the highest number is under "largest"."""
-    n = np.bincount(distinct["concept"].to_numpy())
-    counts = {}
-    for low, high in BINS:
-        label = f"{low}+" if high is None else str(low) if low == high else f"{low}-{high}"
-        counts[label] = int(((n >= low) & (high is None or n <= high)).sum())
-    return {**counts, "largest": int(n.max(initial=0))}

@@ -119,6 +119,7 @@ class RrfFolder:
         return [{"name": name, "sha256": digest} for name, digest in sorted(self._hashes.items())]
 
     def _refuse(self, fault: str, advice: str) -> None:
+        """Raise an error, or warn where errors are skipped."""
         if self.errors == "raise":
             raise ValueError(f"{fault} {advice}")
         warnings.warn(fault, UserWarning, stacklevel=3)
