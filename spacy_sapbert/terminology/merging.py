@@ -63,7 +63,11 @@ def merge(terminologies: Iterable[Terminology], *, cross_references: bool = True
     )
     merged_names = _merge_names(names, merged["id"])
     report = {
-        "merged_from": [_describe(terminology) for terminology in inputs],
+        "merged_from": [
+            {"concepts": len(terminology), "names": terminology.n_names, "fingerprint": terminology.fingerprint}
+            | {key: terminology.report[key] for key in ("files", "source_version") if key in terminology.report}
+            for terminology in inputs
+        ],
         "links": links,
         "concepts_with_equal_ids": concepts.height - concepts["own_id"].n_unique(),
         "kept": {"concepts": merged.height, "names": merged_names.height},
@@ -128,12 +132,6 @@ def _merge_names(names: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
     # Within a terminology, names keep their order; terminologies are in the order of the list.
     names = names.sort("concept", "place", "own_id", maintain_order=True)
     return unite_names(names, key=("id", "name", "language")).select(NAME_SCHEMA.names())
-
-
-def _describe(terminology: Terminology) -> dict[str, Any]:
-    report = terminology.report
-    size = {"concepts": len(terminology), "names": terminology.n_names, "fingerprint": terminology.fingerprint}
-    return size | {key: report[key] for key in ("files", "source_version") if key in report}
 
 
 def _union(terminologies: Sequence[Terminology], key: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -40,24 +40,28 @@ NAME = ctypes.create_string_buffer(b"")
 NULLABLE = 2
 
 
-def table_digest(frame: pl.DataFrame) -> str:
-    """Hash a table as saved."""
-    return _write_table(frame, None)[0]
+def compute_fingerprint(tables: Mapping[str, pl.DataFrame]) -> str:
+    """Hash tables as saved."""
+    return _combine(_write_table(frame, None)[0] for frame in tables.values())
 
 
-def save_folder(
-    folder: Path, tables: Mapping[str, pl.DataFrame], describe: Callable[[dict[str, str]], dict[str, Any]]
-) -> None:
-    """Write tables and their manifest into a folder, where other files stay. `describe` makes further entries of the
-    manifest from the digest of each table.
-    """
+def save_folder(folder: Path, tables: Mapping[str, pl.DataFrame], report: dict[str, Any]) -> str:
+    """Write tables by file and their manifest into a folder, where other files stay. Return their fingerprint."""
     digests, layouts = {}, {}
     with fill_folder(folder, last=MANIFEST) as temporary:
         for name, frame in tables.items():
             with (temporary / name).open("wb") as file:
                 digests[name], sizes = _write_table(frame, file)
             layouts[name] = {"rows": frame.height, "sizes": sizes}
-        write_manifest(temporary / MANIFEST, FORMAT_VERSION, {**describe(digests), "layouts": layouts}, hashes=digests)
+        counts = {Path(name).stem: frame.height for name, frame in tables.items()}
+        fingerprint = _combine(digests.values())
+        data = {"counts": counts, "fingerprint": fingerprint, "report": report, "layouts": layouts}
+        write_manifest(temporary / MANIFEST, FORMAT_VERSION, data, hashes=digests)
+    return fingerprint
+
+
+def _combine(digests: Iterable[str]) -> str:
+    return hashlib.sha256("".join(digests).encode("ascii")).hexdigest()
 
 
 def load_folder(

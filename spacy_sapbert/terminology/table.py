@@ -1,7 +1,6 @@
 """The terminology: an immutable table of concepts and an immutable table of their names."""
 
 import copy
-import hashlib
 import json
 from bisect import bisect_left
 from collections.abc import Callable
@@ -14,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from ..files import pack_with, unpack_with
-from .storage import load_folder, save_folder, table_digest
+from .storage import compute_fingerprint, load_folder, save_folder
 
 CONCEPT_SCHEMA = pl.Schema(
     {
@@ -134,7 +133,7 @@ class Terminology:
     @cached_property
     def fingerprint(self) -> str:
         """The sha256 of the two tables as saved: the same for the same concepts and names."""
-        return _combine({name: table_digest(table) for name, table in self._tables().items()})
+        return compute_fingerprint(self._tables())
 
     def __len__(self) -> int:
         return self._concepts.height
@@ -252,7 +251,8 @@ class Terminology:
 
         path (str | Path): The folder. The terminology may have been loaded from it.
         """
-        save_folder(Path(path), self._tables(), self._manifest)
+        # Known now, and slow to compute.
+        self.__dict__["fingerprint"] = save_folder(Path(path), self._tables(), self._report)
 
     @classmethod
     def from_disk(cls, path: str | Path) -> "Terminology":
@@ -285,28 +285,17 @@ class Terminology:
     @classmethod
     def _from_saved(cls, tables: dict[str, pl.DataFrame], manifest: dict[str, Any]) -> "Terminology":
         terminology = cls(tables[CONCEPTS_FILE], tables[NAMES_FILE], report=manifest["report"])
-        # Known, and slow to compute.
         terminology.__dict__["fingerprint"] = manifest["fingerprint"]
         return terminology
 
     def _tables(self) -> dict[str, pl.DataFrame]:
         return {CONCEPTS_FILE: self._concepts, NAMES_FILE: self._names}
 
-    def _manifest(self, digests: dict[str, str]) -> dict[str, Any]:
-        # The tables have just been written, so their digests are known.
-        fingerprint = self.__dict__.setdefault("fingerprint", _combine(digests))
-        counts = {"concepts": len(self), "names": self.n_names}
-        return {"counts": counts, "fingerprint": fingerprint, "report": self._report}
-
     def _name_slice(self, row: int) -> slice:
         # A negative row would count from the end: a wrong concept rather than an error.
         if not 0 <= row < len(self):
             raise IndexError(_OUTSIDE.format(row=row, n=len(self), what="concepts"))
         return slice(int(self.name_offsets[row]), int(self.name_offsets[row + 1]))
-
-
-def _combine(digests: dict[str, str]) -> str:
-    return hashlib.sha256((digests[CONCEPTS_FILE] + digests[NAMES_FILE]).encode("ascii")).hexdigest()
 
 
 def check_tables(concepts: pl.DataFrame, names: pl.DataFrame) -> None:
