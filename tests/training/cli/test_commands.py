@@ -196,11 +196,8 @@ def test_errors_with_a_code_are_printed_and_others_raised(tmp_path, monkeypatch,
     with pytest.raises(SystemExit) as exit_info:
         commands.main()
     captured = capsys.readouterr()
-    assert (
-        exit_info.value.code == 1
-        and captured.err.startswith("[There is no MRCONSO]")
-        and "Traceback" not in captured.err
-    )
+    assert exit_info.value.code == 1 and captured.err.startswith("There is no MRCONSO")
+    assert "Traceback" not in captured.err
 
     def fail(*_, **__):
         raise KeyError("CUI")
