@@ -40,13 +40,16 @@ def unite_names(names: pl.DataFrame, key: Sequence[str] = NAME_KEY) -> pl.DataFr
     is_repeated = names.select(key).is_duplicated()
     if not is_repeated.any():
         return names
-    rows = names.with_row_index("first_row")
-    repeated = rows.filter(is_repeated).group_by(key, maintain_order=True)
-    others = pl.all().exclude("source", "preferred")
-    united = repeated.agg(others.first(), pl.col("preferred").any(), pl.col("source").unique(maintain_order=True))
+    # Of the table, only what changes is copied.
+    repeated = names.select(*key, "source", "preferred").with_row_index("first_row").filter(is_repeated)
+    united = repeated.group_by(key, maintain_order=True).agg(
+        pl.first("first_row"), pl.col("preferred").any(), pl.col("source").unique(maintain_order=True)
+    )
     has_several = united["source"].list.len() > 1
     parts = united["source"].filter(has_several).list.join(SOURCE_SEPARATOR).str.split(SOURCE_SEPARATOR)
     joined = parts.list.unique(maintain_order=True).list.eval(pl.element().filter(pl.element() != ""))
     source = united["source"].list.first().scatter(has_several.arg_true(), joined.list.join(SOURCE_SEPARATOR))
-    united = united.with_columns(source).select(rows.columns)
-    return pl.concat([rows.filter(~is_repeated), united]).sort("first_row").drop("first_row")
+    changes = {"source": source, "preferred": united["preferred"]}
+    rows = united["first_row"]
+    changed = [names[column].clone().scatter(rows, values) for column, values in changes.items()]
+    return names.with_columns(changed).filter((~is_repeated).scatter(rows, True))
