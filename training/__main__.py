@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+import traceback
 
 import typer
 
@@ -28,10 +29,16 @@ def main() -> None:
             message = Errors.E746.format(file=error.filename or "A file", reason=error.strerror)
         if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] not in OWN:
             message = Errors.E763.format(name=error.name)
-        if not isinstance(message, str) or not CODE.match(message):
+        if not isinstance(message, str) or not (CODE.match(message) or _is_advice(error, message)):
             raise
         typer.echo(message, err=True)
         raise SystemExit(1) from error
+
+
+def _is_advice(error: Exception, message: str) -> bool:
+    """Check whether our own code raised the error with whole sentences, which Python's own messages are not."""
+    (*_, (frame, _)) = traceback.walk_tb(error.__traceback__)
+    return frame.f_globals.get("__name__", "").partition(".")[0] in OWN and message.endswith(".")
 
 
 if __name__ == "__main__":

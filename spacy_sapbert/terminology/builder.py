@@ -2,15 +2,12 @@
 
 import re
 from array import array
-from collections import Counter
 from collections.abc import Iterable, Mapping
-from itertools import chain
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from ..errors import Errors
 from ..text import normalize_name
 from .names import unite_names
 from .storage import make_lists
@@ -33,10 +30,7 @@ class TerminologyBuilder:
         self._name_rows = array("L")
         self._labels: dict[str, list[str]] = {"language": [], "source": [], "term_type": []}
         self._preferred: list[bool] = []
-        self._n_normalized = 0
-        self._dropped: Counter[str] = Counter(
-            empty_names=0, duplicate_names=0, concepts_without_names=0, self_parents=0
-        )
+        self._n_normalized = self._n_empty = self._n_self_parents = 0
 
     def __contains__(self, concept_id: object) -> bool:
         return concept_id in self._rows
@@ -62,19 +56,16 @@ class TerminologyBuilder:
         RAISES (ValueError): If the id or a text is invalid.
         """
         # All values are checked first, so that no part of a refused record is added.
-        texts = {"canonical name": canonical_name, "definition": definition}
-        for what, text in texts.items():
+        for what, text in (("canonical name", canonical_name), ("definition", definition)):
             check_text(concept_id, what, "" if text is None else text)
-        canonical_name = normalize_name(canonical_name or "") or None
-        definition = (definition or "").strip() or None
         given = {"types": types, "codes": codes, "parents": parents}
         lists = {kind: _list_texts(concept_id, kind, values) for kind, values in given.items()}
         row = self._row(concept_id)
-        self._canonical[row] = self._canonical[row] or canonical_name
-        self._definitions[row] = self._definitions[row] or definition
+        self._canonical[row] = self._canonical[row] or normalize_name(canonical_name or "") or None
+        self._definitions[row] = self._definitions[row] or (definition or "").strip() or None
         for kind, values in lists.items():
             kept = [value for value in values if value and not (kind == "parents" and value == concept_id)]
-            self._dropped["self_parents"] += kind == "parents" and concept_id in values
+            self._n_self_parents += kind == "parents" and concept_id in values
             if kept:
                 self._lists[kind].setdefault(row, {}).update(dict.fromkeys(kept))
 
@@ -98,19 +89,19 @@ class TerminologyBuilder:
         preferred (bool): Whether it is a preferred name in the source.
         RAISES (ValueError): If the id or a text is invalid.
         """
-        texts = {"name": name, "language": language, "source": source, "term type": term_type}
+        texts = {"name": name, "language": language, "source": source, "term_type": term_type}
         for what, text in texts.items():
             check_text(concept_id, what, text)
         row = self._row(concept_id)
         normal = normalize_name(name)
         self._n_normalized += normal != name.strip()
         if not normal:
-            self._dropped["empty_names"] += 1
+            self._n_empty += 1
             return
         self._names.append(normal)
         self._name_rows.append(row)
-        for key, value in (("language", language), ("source", source), ("term_type", term_type)):
-            self._labels[key].append(value)
+        for key, values in self._labels.items():
+            values.append(texts[key])
         self._preferred.append(bool(preferred))
 
     def build(self, report: Mapping[str, Any] | None = None) -> Terminology:
@@ -121,18 +112,27 @@ class TerminologyBuilder:
         RAISES (ValueError): If no concept has a name.
         """
         report = dict(report or {})
-        names = self._make_names()
-        dropped = self._dropped.copy()
-        dropped["duplicate_names"] += len(self._names) - names.height
+        columns = {"name": self._names, "row": np.array(self._name_rows, dtype=np.uint32), **self._labels}
+        schema = {column: NAME_SCHEMA.get(column, pl.UInt32()) for column in (*columns, "preferred")}
+        names = pl.DataFrame({**columns, "preferred": self._preferred}, schema=schema)
+        names = unite_names(names, key=("row", "name", "language"))
         has_name = np.zeros(len(self._rows), dtype=bool)
         has_name[names["row"].to_numpy()] = True
-        dropped["concepts_without_names"] += int((~has_name).sum())
-        report["dropped"] = {**report.get("dropped", {}), **dropped}
         kept = sorted((concept_id, row) for concept_id, row in self._rows.items() if has_name[row])
+        report["dropped"] = {
+            **report.get("dropped", {}),
+            "empty_names": self._n_empty,
+            "duplicate_names": len(self._names) - names.height,
+            "concepts_without_names": len(self._rows) - len(kept),
+            "self_parents": self._n_self_parents,
+        }
         if not kept:
             files = ", ".join(file["name"] for file in report.get("files", ())) or "the records given"
-            read, lost = report.get("read", {}), report["dropped"]
-            raise ValueError(Errors.E104.format(files=files, read=read, dropped=lost))
+            raise ValueError(
+                f"The terminology is empty: {files} gave no concept with a name "
+                f"(read: {report.get('read', {})}; dropped: {report['dropped']}). The file is probably of another kind "
+                "than the reader expects, or its settings name the wrong columns."
+            )
         new_rows = np.zeros(len(self._rows), dtype=np.uint32)
         new_rows[[row for _, row in kept]] = np.arange(len(kept), dtype=np.uint32)
         names = names.with_columns(pl.Series("concept", new_rows[names["row"].to_numpy()]))
@@ -152,13 +152,6 @@ class TerminologyBuilder:
             self._definitions.append(None)
         return row
 
-    def _make_names(self) -> pl.DataFrame:
-        """Make the table of distinct names, with the row of each name's concept in this builder."""
-        rows = np.array(self._name_rows, dtype=np.uint32)
-        columns = {"name": self._names, "row": rows, **self._labels, "preferred": self._preferred}
-        schema = {column: NAME_SCHEMA.get(column, pl.UInt32()) for column in columns}
-        return unite_names(pl.DataFrame(columns, schema=schema), key=("row", "name", "language"))
-
     def _make_concepts(self, kept: list[tuple[str, int]], names: pl.DataFrame) -> pl.DataFrame:
         first = names.sort("concept", "preferred", descending=[False, True], maintain_order=True)
         fallback = first.unique("concept", keep="first", maintain_order=True)["name"]
@@ -170,50 +163,59 @@ class TerminologyBuilder:
         }
         for kind, of in self._lists.items():
             lists = [of.get(row, ()) for _, row in kept]
-            values = pl.Series(list(chain.from_iterable(lists)), dtype=pl.String())
-            columns[kind] = make_lists(values, np.array([len(values) for values in lists]))
+            values = pl.Series([value for listed in lists for value in listed], dtype=pl.String())
+            columns[kind] = make_lists(values, np.array([len(listed) for listed in lists]))
         return pl.DataFrame({column: columns[column] for column in CONCEPT_SCHEMA}, schema=CONCEPT_SCHEMA)
 
 
 def check_id(concept_id: str) -> None:
     """Refuse an invalid concept id."""
     if not isinstance(concept_id, str):
-        raise ValueError(Errors.E109.format(id=concept_id, reason=f"it is a {type(concept_id).__name__}, not a string"))
-    if not concept_id:
-        raise ValueError(Errors.E109.format(id=concept_id, reason="it is empty"))
-    if _NOT_IN_ID.search(concept_id):
+        reason = f"it is a {type(concept_id).__name__}, not a string"
+    elif not concept_id:
+        reason = "it is empty"
+    elif _NOT_IN_ID.search(concept_id):
         reason = "it holds white space or a control character"
-        raise ValueError(Errors.E109.format(id=concept_id, reason=reason))
-    check_text(concept_id, "id", concept_id)
-
-
-def count_dangling(parents: pl.Series, ids: pl.Series) -> int:
-    """Count parents that are not in a terminology."""
-    listed = parents.explode().drop_nulls()
-    return int((~listed.is_in(ids.implode())).sum())
+    else:
+        return check_text(concept_id, "id", concept_id)
+    raise ValueError(
+        f"Can't use {concept_id!r} as the id of a concept: {reason}. Ids end up in `token.ent_kb_id_` and "
+        "in files of one record per line, so they need to be visible text without spaces."
+    )
 
 
 def check_text(concept_id: str, what: str, text: str) -> None:
     """Refuse a value that is no valid text."""
     if not isinstance(text, str):
         reason = f"it is a {type(text).__name__}, not a string (in tables, empty cells are often read as NaN)"
-        raise ValueError(Errors.E110.format(what=what, text=text, id=concept_id, reason=reason))
-    if text.isascii():
+    elif text.isascii():
         return
-    try:
-        text.encode("utf8")
-    except UnicodeEncodeError:
-        reason = "it holds a lone surrogate, a character that was cut in half or decoded with the wrong encoding"
-        raise ValueError(Errors.E110.format(what=what, text=text, id=concept_id, reason=reason)) from None
+    else:
+        try:
+            text.encode("utf8")
+            return
+        except UnicodeEncodeError:
+            reason = "it holds a lone surrogate, a character that was cut in half or decoded with the wrong encoding"
+    raise _refuse_text(concept_id, what, text, reason)
+
+
+def _refuse_text(concept_id: str, what: str, text: object, reason: str) -> ValueError:
+    return ValueError(
+        f"Can't use {text!r:.80} as a text ({what}) of the concept '{concept_id}': {reason}. Correct it in the source."
+    )
 
 
 def _list_texts(concept_id: str, kind: str, values: Iterable[str]) -> tuple[str, ...]:
     # A string is a list of its letters too.
     if isinstance(values, str) or not isinstance(values, Iterable):
-        raise ValueError(
-            Errors.E110.format(what=kind, text=values, id=concept_id, reason="a list of strings is needed")
-        )
+        raise _refuse_text(concept_id, kind, values, "a list of strings is needed")
     texts = tuple(values)
     for text in texts:
         check_text(concept_id, kind, text)
     return texts
+
+
+def count_dangling(parents: pl.Series, ids: pl.Series) -> int:
+    """Count parents that are not in a terminology."""
+    listed = parents.explode().drop_nulls()
+    return int((~listed.is_in(ids.implode())).sum())

@@ -64,9 +64,9 @@ def add_terminology(terminology: Terminology, added: Terminology) -> Edit:
     gets_names = pl.col("concept").is_in(new["concept"].unique().implode())
     united = unite_names(pl.concat([old.filter(gets_names), new], how="diagonal"))
     names = pl.concat([old.filter(~gets_names), united]).sort("concept", maintain_order=True)
-    n_added = names["old_row"].null_count()
-    name_rows = np.full(old.height, -1, dtype=np.int64)
     is_old = names["old_row"].is_not_null().to_numpy()
+    n_added = int((~is_old).sum())
+    name_rows = np.full(old.height, -1, dtype=np.int64)
     name_rows[names["old_row"].drop_nulls().to_numpy()] = np.flatnonzero(is_old)
     dropped = added.report.get("dropped", {})
     counts = {
@@ -93,10 +93,7 @@ def remove_concepts(terminology: Terminology, ids: Iterable[str]) -> Edit:
     names = terminology.names.filter(pl.Series(name_is_kept))
     names = names.with_columns(pl.Series("concept", new_rows[terminology.name_concept[name_is_kept]]))
     name_rows = np.where(name_is_kept, np.cumsum(name_is_kept) - 1, -1)
-    counts = {
-        "concepts_removed": int((~is_kept).sum()),
-        "names_removed": int((~name_is_kept).sum()),
-    }
+    counts = {"concepts_removed": int((~is_kept).sum()), "names_removed": int((~name_is_kept).sum())}
     return _make_edit(terminology, terminology.concepts.filter(pl.Series(is_kept)), names, name_rows, counts)
 
 
@@ -113,10 +110,12 @@ def remove_names(terminology: Terminology, names: Iterable[tuple[str, str]]) -> 
         found = [place for place in range(*offsets[row : row + 2].tolist()) if strings[place] == wanted]
         if not found:
             has = ", ".join(map(repr, terminology[concept_id].names[:10]))
-            raise KeyError(Errors.E151.format(id=concept_id, name=name, names=has))
+            raise KeyError(f"The concept '{concept_id}' has no name {name!r} to remove. It has, exactly: {has}.")
         is_kept[found] = False
         if not is_kept[slice(*offsets[row : row + 2])].any():
-            raise ValueError(Errors.E152.format(id=concept_id))
+            raise ValueError(
+                f"The concept '{concept_id}' would be left without names. Use `remove_concepts` to remove it."
+            )
     # Concepts whose canonical name was one of the names, and is none now.
     rows = np.unique(terminology.name_concept[~is_kept]).tolist()
     canonical = terminology.concepts["canonical_name"].clone()

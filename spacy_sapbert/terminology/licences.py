@@ -43,14 +43,14 @@ def describe_sources(terminology: Terminology) -> list[dict[str, str]]:
     """Describe the source vocabularies of a terminology in the form of spaCy's `meta["sources"]`."""
     entries = []
     for abbreviation, source in list_sources(terminology.report).items():
-        level = source.restriction_level
-        version = f" {source.version}" if source.version else ""
-        restriction = "restriction level not given" if level is None else f"restriction level {level}"
+        level = "" if source.restriction_level is None else str(source.restriction_level)
+        name = f"{source.name or abbreviation} {source.version}".strip()
+        restriction = f"restriction level {level or 'not given'}"
         entries.append(
             {
-                "name": f"{source.name or abbreviation}{version} ({abbreviation}, {restriction})",
+                "name": f"{name} ({abbreviation}, {restriction})",
                 "abbreviation": abbreviation,
-                "restriction_level": "" if level is None else str(level),
+                "restriction_level": level,
                 "license": source.licence or "",
             }
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import permutations
 from typing import Any
 
 import polars as pl
@@ -37,9 +38,8 @@ def merge(terminologies: Iterable[Terminology], *, cross_references: bool = True
     """
     inputs = _list_inputs(terminologies)
     if not inputs:
-        raise ValueError(Errors.E142)
-    links = _Links()
-    owners = links.find(inputs if cross_references else [])
+        raise ValueError("There is nothing to merge: no terminology was given. Pass one or more.")
+    owners, links = _link(inputs if cross_references else [])
     concepts = _stack([terminology.concepts for terminology in inputs]).rename({"id": "own_id"})
     concepts = concepts.with_columns(id=_owner(pl.col("own_id"), owners))
     concepts = concepts.sort("id", "place", "own_id", maintain_order=True)
@@ -49,25 +49,33 @@ def merge(terminologies: Iterable[Terminology], *, cross_references: bool = True
             for terminology in inputs
         ]
     ).with_columns(id=_owner(pl.col("own_id"), owners))
-    own = own_prefixes(map(make_key, concepts["own_id"].to_list()), names["source"].unique().to_list())
-    parents, self_parents = _merge_parents(concepts, owners)
+    own = _own_prefixes(map(make_key, concepts["own_id"].to_list()), names["source"].unique().to_list())
+    parents = _explode(concepts, "parents").with_columns(_owner(pl.col("parents"), owners))
+    others = _unite(parents.filter(pl.col("parents") != pl.col("id")), "parents")
     merged = (
         concepts.group_by("id", maintain_order=True)
         .agg(pl.first("canonical_name"), pl.col("definition").drop_nulls().first())
         .join(_unite(_explode(concepts, "types"), "types"), on="id", how="left", maintain_order="left")
         .join(_merge_codes(concepts, own), on="id", how="left", maintain_order="left")
-        .join(parents, on="id", how="left", maintain_order="left")
+        .join(others, on="id", how="left", maintain_order="left")
         .with_columns(pl.col("types", "codes", "parents").fill_null([]))
         .select(CONCEPT_SCHEMA.names())
     )
     merged_names = _merge_names(names, merged["id"])
     report = {
-        "merged_from": [_describe(terminology) for terminology in inputs],
-        "links": links.describe(),
+        "merged_from": [
+            {"concepts": len(terminology), "names": terminology.n_names, "fingerprint": terminology.fingerprint}
+            | {key: terminology.report[key] for key in ("files", "source_version") if key in terminology.report}
+            for terminology in inputs
+        ],
+        "links": links,
         "concepts_with_equal_ids": concepts.height - concepts["own_id"].n_unique(),
         "kept": {"concepts": merged.height, "names": merged_names.height},
-        "dropped": {"self_parents": self_parents, "duplicate_names": names.height - merged_names.height},
-        "dangling_parents": count_dangling(parents["parents"], merged["id"]),
+        "dropped": {
+            "self_parents": (parents["parents"] == parents["id"]).sum(),
+            "duplicate_names": names.height - merged_names.height,
+        },
+        "dangling_parents": count_dangling(others["parents"], merged["id"]),
         "sources": _union(inputs, "sources"),
         "semantic_types": _union(inputs, "semantic_types"),
     }
@@ -99,26 +107,15 @@ def _merge_codes(concepts: pl.DataFrame, own: set[str]) -> pl.DataFrame:
     ids = concepts.filter(pl.col("own_id") != pl.col("id")).select("id", codes="own_id")
     codes = _explode(concepts, "codes")
     distinct = codes.select(pl.col("codes").unique(maintain_order=True))["codes"]
-    keys = [make_key(code) for code in distinct.to_list()]
-    kinds = pl.DataFrame(
-        {
-            "codes": distinct,
-            "far": [key is None or key[0] not in own for key in keys],
-            "cui": [key[1] if key and key[0] == "UMLS" else None for key in keys],
-        },
-        schema={"codes": pl.String(), "far": pl.Boolean(), "cui": pl.String()},
-    )
+    keys = [make_key(code) or ("", "") for code in distinct.to_list()]
+    far = pl.Series("far", [prefix not in own for prefix, _ in keys], dtype=pl.Boolean())
+    cui = pl.Series("cui", [code if prefix == "UMLS" else None for prefix, code in keys], dtype=pl.String())
+    kinds = pl.DataFrame([distinct, far, cui])
     codes = codes.join(kinds, on="codes", how="left", maintain_order="left")
     # A concept's own id, in any spelling, is not one of its codes.
     itself = (pl.col("codes") == pl.col("id")) | (pl.col("cui") == pl.col("id")).fill_null(False)
     codes = codes.filter(~itself).sort("id", "far", maintain_order=True)
     return _unite(pl.concat([ids, codes.select("id", "codes")]), "codes")
-
-
-def _merge_parents(concepts: pl.DataFrame, owners: dict[str, str]) -> tuple[pl.DataFrame, int]:
-    rows = _explode(concepts, "parents").with_columns(_owner(pl.col("parents"), owners))
-    others = rows.filter(pl.col("parents") != pl.col("id"))
-    return _unite(others, "parents"), rows.height - others.height
 
 
 def _explode(concepts: pl.DataFrame, column: str) -> pl.DataFrame:
@@ -137,12 +134,6 @@ def _merge_names(names: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
     return unite_names(names, key=("id", "name", "language")).select(NAME_SCHEMA.names())
 
 
-def _describe(terminology: Terminology) -> dict[str, Any]:
-    report = terminology.report
-    size = {"concepts": len(terminology), "names": terminology.n_names, "fingerprint": terminology.fingerprint}
-    return size | {key: report[key] for key in ("files", "source_version") if key in report}
-
-
 def _union(terminologies: Sequence[Terminology], key: str) -> dict[str, Any]:
     together: dict[str, Any] = {}
     # Reversed, so that entries of the first terminology win.
@@ -151,97 +142,76 @@ def _union(terminologies: Sequence[Terminology], key: str) -> dict[str, Any]:
     return dict(sorted(together.items()))
 
 
-class _Links:
-    """The cross-references that join concepts of several terminologies, and those that were refused."""
+def _link(terminologies: Sequence[Terminology]) -> tuple[dict[str, str], dict[str, Any]]:
+    """Join concepts by cross-references. Return the id of the merged concept for each joined id, and counts.
 
-    def __init__(self) -> None:
-        self.used = 0
-        self.used_by_name = 0  # of these, those that are not one to one, and were chosen because the names agree
-        self.refused: Counter[str] = Counter()
-        self.examples: dict[str, list[str]] = defaultdict(list)
+    A concept A of one terminology refers to a concept B of another if A has a code that is the id or a code of B in
+    B's own source. A and B are joined if A refers to no other concept of B's terminology, and no other concept of
+    A's terminology refers to B. A concept with several CUIs refers to several concepts, even if the other
+    terminology has only one of them. Of references by CUI that are not one to one, those between concepts whose
+    names agree join them if these are one to one. Two CUIs, two ids with the same prefix and two concepts of one
+    terminology are never joined. Mutual references are used first, the others in the order of the terminologies
+    and of the concepts' ids.
+    """
+    lookups = [_Lookup(place, terminology) for place, terminology in enumerate(terminologies)]
+    refused: dict[str, list[str]] = defaultdict(list)
+    # Whether a reference was chosen by name.
+    directed: dict[tuple[Node, Node], bool] = {}
+    for source, target in permutations(lookups, 2):
+        for start, end, is_named in _choose(source, target, refused):
+            directed[(source.place, start), (target.place, end)] = is_named
+    pairs = {min((start, end), (end, start)): (end, start) in directed for start, end in directed}
+    joined = _Joined(lookups)
+    by_name = []
+    for one, other in sorted(pairs, key=lambda pair: (not pairs[pair], pair[0][0], pair[1][0], pair)):
+        if reason := joined.join(one[1], other[1]):
+            refused[reason].append(f"{one[1]} - {other[1]}")
+        else:
+            by_name.append(all(directed.get(edge, True) for edge in ((one, other), (other, one))))
+    return joined.owners(), {
+        "used": len(by_name),
+        # Of these, those that are not one to one, and were chosen because the names agree.
+        "used_by_name": sum(by_name),
+        "refused": {reason: len(texts) for reason, texts in sorted(refused.items())},
+        "refused_examples": {reason: texts[:MAX_EXAMPLES] for reason, texts in sorted(refused.items())},
+    }
 
-    def find(self, terminologies: Sequence[Terminology]) -> dict[str, str]:
-        """Join concepts by cross-references, and return the id of the merged concept for each joined id.
 
-        A concept A of one terminology refers to a concept B of another if A has a code that is the id or a code of B in
-        B's own source. A and B are joined if A refers to no other concept of B's terminology, and no other concept of
-        A's terminology refers to B. A concept with several CUIs refers to several concepts, even if the other
-        terminology has only one of them. Of references by CUI that are not one to one, those between concepts whose
-        names agree join them if these are one to one. Two CUIs, two ids with the same prefix and two concepts of one
-        terminology are never joined. Mutual references are used first, the others in the order of the terminologies
-        and of the concepts' ids.
-        """
-        lookups = [_Lookup(place, terminology) for place, terminology in enumerate(terminologies)]
-        # Whether a reference was chosen by name.
-        directed: dict[tuple[Node, Node], bool] = {}
-        for source in lookups:
-            for target in lookups:
-                if source is not target:
-                    for start, end, is_named in self._choose(source, target):
-                        directed[(source.place, start), (target.place, end)] = is_named
-        pairs = {min((start, end), (end, start)): (end, start) in directed for start, end in directed}
-        joined = _Joined(lookups)
-        for (one, other), _ in sorted(
-            pairs.items(), key=lambda item: (not item[1], item[0][0][0], item[0][1][0], item[0])
-        ):
-            reason = joined.join(one[1], other[1])
-            if reason is None:
-                self.used += 1
-                self.used_by_name += all(directed.get(edge, True) for edge in ((one, other), (other, one)))
-            else:
-                self._refuse(reason, f"{one[1]} - {other[1]}")
-        return joined.owners()
-
-    def describe(self) -> dict[str, Any]:
-        """Describe the links for a report."""
-        examples = {reason: self.examples[reason] for reason in sorted(self.refused)}
-        refused = dict(sorted(self.refused.items()))
-        return {
-            "used": self.used,
-            "used_by_name": self.used_by_name,
-            "refused": refused,
-            "refused_examples": examples,
-        }
-
-    def _refuse(self, reason: str, text: str) -> None:
-        self.refused[reason] += 1
-        if len(self.examples[reason]) < MAX_EXAMPLES:
-            self.examples[reason].append(text)
-
-    def _choose(self, source: _Lookup, target: _Lookup) -> Iterator[tuple[str, str, bool]]:
-        """Choose the references that join two concepts, and say for each whether it was chosen by name."""
-        targets: dict[str, set[str]] = defaultdict(set)
-        sources: dict[str, set[str]] = defaultdict(set)
-        by_cui: set[Edge] = set()
-        # References by anything but one of several CUIs.
-        certain: set[Edge] = set()
-        for start, key in source.codes:
-            for end in target.keys.get(key, ()) if key[0] in target.own else ():
-                sources[end].add(start)
-                # A concept with the same id in both terminologies needs no link.
-                if start == end:
-                    continue
-                targets[start].add(end)
-                if key[0] == "UMLS":
-                    by_cui.add((start, end))
-                if key[0] != "UMLS" or len(source.cuis[start]) == 1:
-                    certain.add((start, end))
-        plain = {(a, b) for a, b in certain if len(targets[a]) == len(sources[b]) == 1}
-        agreeing = {(a, b) for a, b in by_cui - plain if names_agree(source.terminology[a], target.terminology[b])}
-        starts, ends = Counter(a for a, _ in agreeing), Counter(b for _, b in agreeing)
-        named = {(a, b) for a, b in agreeing if starts[a] == ends[b] == 1}
-        for start, end in sorted(plain | named):
-            yield start, end, (start, end) in named
-        for start in sorted(targets.keys() - {start for start, _ in plain | named}):
-            found = sorted(targets[start])
-            rivals = sorted(sources[found[0]] - {start})
-            if len(found) > 1:
-                self._refuse("points_to_several", f"{start} -> {', '.join(found[:5])}")
-            elif rivals:
-                self._refuse("pointed_to_by_several", f"{start} -> {found[0]} (as do: {', '.join(rivals[:5])})")
-            else:
-                cuis = ", ".join(sorted(source.cuis[start])[:5])
-                self._refuse("one_of_several_cuis", f"{start} -> {found[0]} (of: {cuis})")
+def _choose(source: _Lookup, target: _Lookup, refused: dict[str, list[str]]) -> Iterator[tuple[str, str, bool]]:
+    """Choose the references that join two concepts, and say for each whether it was chosen by name."""
+    targets: dict[str, set[str]] = defaultdict(set)
+    sources: dict[str, set[str]] = defaultdict(set)
+    by_cui: set[Edge] = set()
+    # References by anything but one of several CUIs.
+    certain: set[Edge] = set()
+    for start, key in source.codes:
+        for end in target.keys.get(key, ()) if key[0] in target.own else ():
+            sources[end].add(start)
+            # A concept with the same id in both terminologies needs no link.
+            if start == end:
+                continue
+            targets[start].add(end)
+            if key[0] == "UMLS":
+                by_cui.add((start, end))
+            if key[0] != "UMLS" or len(source.cuis[start]) == 1:
+                certain.add((start, end))
+    plain = {(a, b) for a, b in certain if len(targets[a]) == len(sources[b]) == 1}
+    agreeing = {(a, b) for a, b in by_cui - plain if _names_agree(source.terminology[a], target.terminology[b])}
+    starts, ends = Counter(a for a, _ in agreeing), Counter(b for _, b in agreeing)
+    named = {(a, b) for a, b in agreeing if starts[a] == ends[b] == 1}
+    for start, end in sorted(plain | named):
+        yield start, end, (start, end) in named
+    for start in sorted(targets.keys() - {start for start, _ in plain | named}):
+        found = sorted(targets[start])
+        rivals = sorted(sources[found[0]] - {start})
+        if len(found) > 1:
+            refused["points_to_several"].append(f"{start} -> {', '.join(found[:5])}")
+        elif rivals:
+            text = f"{start} -> {found[0]} (as do: {', '.join(rivals[:5])})"
+            refused["pointed_to_by_several"].append(text)
+        else:
+            cuis = ", ".join(sorted(source.cuis[start])[:5])
+            refused["one_of_several_cuis"].append(f"{start} -> {found[0]} (of: {cuis})")
 
 
 class _Lookup:
@@ -252,7 +222,7 @@ class _Lookup:
         self.terminology = terminology
         self.ids: list[str] = terminology.concepts["id"].to_list()
         keys = [make_key(concept_id) for concept_id in self.ids]
-        self.own = own_prefixes(keys, terminology.names["source"].unique().to_list())
+        self.own = _own_prefixes(keys, terminology.names["source"].unique().to_list())
         self.keys: dict[Key, set[str]] = defaultdict(set)
         self.codes: list[tuple[str, Key]] = []
         self.cuis: dict[str, set[str]] = defaultdict(set)
@@ -305,13 +275,13 @@ class _Joined:
         return owners
 
 
-def names_agree(one: Concept, other: Concept) -> bool:
+def _names_agree(one: Concept, other: Concept) -> bool:
     """Check whether the canonical name of one concept is a name of the other, ignoring case."""
     names = [{name.casefold() for name in concept.names} for concept in (one, other)]
     return one.canonical_name.casefold() in names[1] or other.canonical_name.casefold() in names[0]
 
 
-def own_prefixes(keys: Iterable[Key | None], sources: Iterable[str]) -> set[str]:
+def _own_prefixes(keys: Iterable[Key | None], sources: Iterable[str]) -> set[str]:
     """Collect the normalized prefixes of the sources that contribute ids (by their keys) or names to a terminology."""
     named = {equal_prefix(part) for joined in sources for part in joined.split(SOURCE_SEPARATOR)}
     return named | {key[0] for key in keys if key}

@@ -1,21 +1,19 @@
 """The terminology: an immutable table of concepts and an immutable table of their names."""
 
 import copy
-import hashlib
 import json
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
 
-from ..errors import Errors
 from ..files import pack_with, unpack_with
-from .storage import load_folder, save_folder, table_digest
+from .storage import compute_fingerprint, load_folder, save_folder
 
 CONCEPT_SCHEMA = pl.Schema(
     {
@@ -64,6 +62,10 @@ _OWN_IDS = {
     "own_several_xrefs": "with several",
     "own_shared_xref": "with one that other terms have too",
 }
+_OUTSIDE = (
+    "Row {row} is outside the {n} {what} of the terminology. An index built from another terminology, or "
+    "its padding of -1, gives such rows."
+)
 Default = TypeVar("Default")
 
 
@@ -131,7 +133,7 @@ class Terminology:
     @cached_property
     def fingerprint(self) -> str:
         """The sha256 of the two tables as saved: the same for the same concepts and names."""
-        return _combine({name: table_digest(table) for name, table in self._tables().items()})
+        return compute_fingerprint(self._tables())
 
     def __len__(self) -> int:
         return self._concepts.height
@@ -181,16 +183,13 @@ class Terminology:
         RAISES (KeyError): If there is no such concept.
         """
         if (row := self.find_row(concept_id)) is None:
-            raise KeyError(Errors.E105.format(id=concept_id, n=len(self)))
+            raise KeyError(
+                f"No concept with the id {concept_id!r} is in the terminology of {len(self)} concepts. Ids "
+                "are matched exactly, case and prefix included. Test with `id in terminology` first."
+            )
         return row
 
-    @overload
-    def get(self, concept_id: str) -> Concept | None: ...
-
-    @overload
-    def get(self, concept_id: str, default: Default) -> Concept | Default: ...
-
-    def get(self, concept_id: str, default: Any = None) -> Any:
+    def get(self, concept_id: str, default: Default | None = None) -> Concept | Default | None:
         """Get a concept, if the terminology has it.
 
         concept_id (str): The concept's id.
@@ -244,7 +243,7 @@ class Terminology:
         RAISES (IndexError): If a row is outside the table, such as an index's padding of -1.
         """
         if (wrong := (name_rows < 0) | (name_rows >= self.n_names)).any():
-            raise IndexError(Errors.E106.format(row=name_rows[wrong][0], n=self.n_names, what="names"))
+            raise IndexError(_OUTSIDE.format(row=name_rows[wrong][0], n=self.n_names, what="names"))
         return np.asarray(self.name_concept[name_rows])
 
     def to_disk(self, path: str | Path) -> None:
@@ -252,7 +251,8 @@ class Terminology:
 
         path (str | Path): The folder. The terminology may have been loaded from it.
         """
-        save_folder(Path(path), self._tables(), self._manifest)
+        # Known now, and slow to compute.
+        self.__dict__["fingerprint"] = save_folder(Path(path), self._tables(), self._report)
 
     @classmethod
     def from_disk(cls, path: str | Path) -> "Terminology":
@@ -285,44 +285,40 @@ class Terminology:
     @classmethod
     def _from_saved(cls, tables: dict[str, pl.DataFrame], manifest: dict[str, Any]) -> "Terminology":
         terminology = cls(tables[CONCEPTS_FILE], tables[NAMES_FILE], report=manifest["report"])
-        # Known, and slow to compute.
         terminology.__dict__["fingerprint"] = manifest["fingerprint"]
         return terminology
 
     def _tables(self) -> dict[str, pl.DataFrame]:
         return {CONCEPTS_FILE: self._concepts, NAMES_FILE: self._names}
 
-    def _manifest(self, digests: dict[str, str]) -> dict[str, Any]:
-        # The tables have just been written, so their digests are known.
-        fingerprint = self.__dict__.setdefault("fingerprint", _combine(digests))
-        counts = {"concepts": len(self), "names": self.n_names}
-        return {"counts": counts, "fingerprint": fingerprint, "report": self._report}
-
     def _name_slice(self, row: int) -> slice:
         # A negative row would count from the end: a wrong concept rather than an error.
         if not 0 <= row < len(self):
-            raise IndexError(Errors.E106.format(row=row, n=len(self), what="concepts"))
+            raise IndexError(_OUTSIDE.format(row=row, n=len(self), what="concepts"))
         return slice(int(self.name_offsets[row]), int(self.name_offsets[row + 1]))
-
-
-def _combine(digests: dict[str, str]) -> str:
-    return hashlib.sha256((digests[CONCEPTS_FILE] + digests[NAMES_FILE]).encode("ascii")).hexdigest()
 
 
 def check_tables(concepts: pl.DataFrame, names: pl.DataFrame) -> None:
     """Refuse inconsistent tables, which would silently give wrong results."""
+    if reason := _find_fault(concepts, names):
+        raise ValueError(
+            f"The tables given to Terminology don't fit together: {reason}. Use TerminologyBuilder, which "
+            "sorts and checks them."
+        )
+
+
+def _find_fault(concepts: pl.DataFrame, names: pl.DataFrame) -> str | None:
     for frame, schema, what in ((concepts, CONCEPT_SCHEMA, "concepts"), (names, NAME_SCHEMA, "names")):
         if frame.schema != schema:
-            raise ValueError(Errors.E115.format(reason=f"the columns of {what} are {dict(frame.schema)}"))
-        nulls = [c for c in frame.columns if c != "definition" and frame[c].null_count()]
-        if nulls:
-            raise ValueError(Errors.E115.format(reason=f"{what} have missing values in {', '.join(nulls)}"))
-    ids = concepts["id"]
+            return f"the columns of {what} are {dict(frame.schema)}"
+        if nulls := [c for c in frame.columns if c != "definition" and frame[c].null_count()]:
+            return f"{what} have missing values in {', '.join(nulls)}"
+    ids, rows = concepts["id"], names["concept"]
     if not (ids.slice(1) > ids.slice(0, max(0, len(ids) - 1))).all():
-        raise ValueError(Errors.E115.format(reason="concepts are not sorted by id, or ids repeat"))
-    rows = names["concept"]
+        return "concepts are not sorted by id, or ids repeat"
     if not rows.is_sorted() or (len(rows) and rows[-1] >= len(ids)):
-        raise ValueError(Errors.E115.format(reason="names are not sorted by concept row, or the concept is missing"))
+        return "names are not sorted by concept row, or the concept is missing"
+    return None
 
 
 TerminologyReader = Callable[[], Terminology]
@@ -345,24 +341,18 @@ def read_saved(path: str) -> Terminology:
 
 def summarize(terminology: Terminology) -> str:
     """Summarize a terminology and its reader's report."""
-    dropped = terminology.report.get("dropped", {})
-    parts = [f"{n:,} {_REASONS.get(reason, reason.replace('_', ' '))}" for reason, n in dropped.items() if n]
-    size = f"{len(terminology):,} concepts with {terminology.n_names:,} names"
-    ids = _summarize_ids(terminology.report)
-    normalized = terminology.report.get("normalized_names", 0)
-    if normalized:
-        ids.append(f"{normalized:,} names normalized")
-    return "; ".join([size, *ids, *([f"dropped: {', '.join(parts)}"] if parts else [])])
-
-
-def _summarize_ids(report: dict[str, Any]) -> list[str]:
-    """Say how many terms of an ontology have a cross-reference as id, and why the others have not."""
-    ids: dict[str, int] = report.get("ids", {})
-    if not ids:
-        return []
-    from_xref, own = (sum(n for key, n in ids.items() if key.startswith(start)) for start in ("from_", "own_"))
-    reasons = ", ".join(f"{ids[key]:,} {reason}" for key, reason in _OWN_IDS.items() if ids[key])
-    prefix = report["id_prefix"].removesuffix(":")
-    return [
-        f"{from_xref:,} ids are references to {prefix}, {own:,} the terms' own" + (f" ({reasons})" if reasons else "")
-    ]
+    report = terminology.report
+    parts = [f"{len(terminology):,} concepts with {terminology.n_names:,} names"]
+    # How many terms of an ontology have a cross-reference as id, and why the others have not.
+    if ids := report.get("ids"):
+        from_xref, own = (sum(n for key, n in ids.items() if key.startswith(start)) for start in ("from_", "own_"))
+        reasons = ", ".join(f"{ids[key]:,} {reason}" for key, reason in _OWN_IDS.items() if ids[key])
+        prefix = report["id_prefix"].removesuffix(":")
+        parts.append(f"{from_xref:,} ids are references to {prefix}, {own:,} the terms' own")
+        parts[-1] += f" ({reasons})" if reasons else ""
+    if normalized := report.get("normalized_names"):
+        parts.append(f"{normalized:,} names normalized")
+    counts = {_REASONS.get(reason, reason.replace("_", " ")): n for reason, n in report.get("dropped", {}).items()}
+    if dropped := [f"{n:,} {reason}" for reason, n in counts.items() if n]:
+        parts.append(f"dropped: {', '.join(dropped)}")
+    return "; ".join(parts)

@@ -260,7 +260,7 @@ def test_a_row_of_zeros_makes_its_token_say_nothing(folder):
 
 def test_settings_without_a_meaning_are_refused(static_folder):
     for requested in ({"pooling": "cls"}, {"lower_case": True}, {"pad_to_length": 30}, {"pooling": "mean_all_tok"}):
-        with pytest.raises(ValueError, match=r"E404.*of a static encoder"):
+        with pytest.raises(ValueError, match=r"of a static encoder"):
             read_encoder(static_folder, requested=requested)
     assert read_encoder(static_folder, requested={"pooling": "mean", "max_length": 60}).settings.max_length == 60
 

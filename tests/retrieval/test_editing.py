@@ -237,7 +237,7 @@ def test_removed_names_find_nothing_and_their_concept_stays(make_nlp):
         ("cold", TypeError),
         (["cold"], TypeError),
     ):
-        with pytest.raises(error, match="E151|E105|E152|E440"):
+        with pytest.raises(error, match="to remove|No concept with the id|without names|E440"):
             linker.remove_names(names)
     assert linker.terminology.fingerprint == before
 
@@ -285,15 +285,15 @@ def test_refused_edits_change_nothing(make_nlp):
     linker = make_nlp().get_pipe("sapbert_linker")
     everything = linker.terminology.concepts["id"].to_list()
     for call, error, match in (
-        (lambda: linker.add_names([("C1", "a"), ("C 2", "b")]), ValueError, r"\[E109\]"),
-        (lambda: linker.add_names([("C1", "a"), ("C2", "\ud800")]), ValueError, r"\[E110\]"),
+        (lambda: linker.add_names([("C1", "a"), ("C 2", "b")]), ValueError, r"as the id of a concept"),
+        (lambda: linker.add_names([("C1", "a"), ("C2", "\ud800")]), ValueError, r"as a text"),
         (lambda: linker.add_names([("C1", "a"), ("C2", None)]), TypeError, r"\[E440\] Item 1"),
         (lambda: linker.add_names({"C1": "a"}), TypeError, r"\[E440\] Item 0"),
         (lambda: linker.add_names("C1"), TypeError, r"\[E440\] Item 0"),
         (lambda: linker.add_names(None), TypeError, r"\[E440\].*None"),
-        (lambda: linker.remove_concepts(["C0009443", "C1"]), KeyError, r"\[E105\].*C1"),
-        (lambda: linker.remove_concepts([None]), KeyError, r"\[E105\].*None"),
-        (lambda: linker.remove_concepts(["C0009443", 5]), KeyError, r"\[E105\].*5"),
+        (lambda: linker.remove_concepts(["C0009443", "C1"]), KeyError, r"No concept with the id.*C1"),
+        (lambda: linker.remove_concepts([None]), KeyError, r"No concept with the id.*None"),
+        (lambda: linker.remove_concepts(["C0009443", 5]), KeyError, r"No concept with the id.*5"),
         (lambda: linker.remove_concepts("C0009443"), TypeError, r"\[E441\]"),
         (lambda: linker.remove_concepts(None), TypeError, r"\[E441\].*None was given"),
         (lambda: linker.remove_concepts(5), TypeError, r"\[E441\].*5 was given"),

@@ -171,7 +171,7 @@ def test_of_several_terms_with_a_cui_the_one_with_its_name_is_joined():
 def test_single_terminology_and_none():
     one = make("A", {"A:1": ["B:1"]})
     assert merge([one]) == one
-    with pytest.raises(ValueError, match="E142"):
+    with pytest.raises(ValueError, match="nothing to merge"):
         merge([])
     for wrong, message in (
         ("ab", "item 0 is 'a'"),
@@ -206,7 +206,7 @@ def test_equal_codes_have_equal_keys(code, key):
 pairs = st.tuples(st.integers(1, 4), st.integers(1, 4))
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=40)
 @given(st.sets(pairs, max_size=6), st.sets(pairs, max_size=6))
 def test_two_terminologies_are_joined_as_a_plain_loop_says(forth, back):
     def one_to_one(pointers):
@@ -240,7 +240,7 @@ tables = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=30)
 @given(tables, st.randoms(use_true_random=False))
 def test_whatever_the_links_no_source_loses_an_id_to_another(tables, random):
     named = [{i.replace("#", s): codes for i, codes in t.items()} for s, t in zip("ABC", tables, strict=True)]

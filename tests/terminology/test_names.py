@@ -37,7 +37,7 @@ def unite_in_a_loop(rows):
     return united
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=100)
 @given(ROWS)
 @example([("a", 0, "ENG", "", "PT", False), ("a", 0, "ENG", "A", "SY", True)])
 @example([("a", 0, "ENG", "A||B", "PT", False)] * 2)

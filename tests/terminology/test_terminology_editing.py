@@ -53,7 +53,7 @@ def name_keys(terminology):
     return [(ids[concept], name, language) for concept, name, language in rows]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=25)
 @given(RECORDS, RECORDS)
 def test_adding_gives_what_one_builder_gives(first, second):
     old, added = build(first), build(second)
@@ -65,7 +65,7 @@ def test_adding_gives_what_one_builder_gives(first, second):
     assert (old, added) == (build(first), build(second))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=25)
 @given(RECORDS, st.data())
 def test_removing_gives_what_was_built_without(records, data):
     ids = data.draw(st.sets(st.sampled_from(sorted({record[0] for record in records}))))

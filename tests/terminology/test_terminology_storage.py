@@ -42,7 +42,7 @@ def terminology():
     return build(concepts)
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(concept, max_size=8))
 def test_round_trips_lose_nothing(tmp_path, concepts):
     terminology = build(concepts)

@@ -31,7 +31,7 @@ ids = st.text(st.characters(exclude_categories=("Cs", "Cc", "Zs", "Zl", "Zp")), 
 names = st.text(st.characters(exclude_categories=("Cs",)), max_size=8).map(lambda s: f"x{s}x")
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.lists(st.tuples(ids, names), min_size=1, max_size=20), st.lists(ids, max_size=5))
 def test_lookups_agree_with_a_dict(pairs, others):
     naive = {}
@@ -61,22 +61,22 @@ def test_bulk_lookup(terminology):
 
 
 def test_missing_ids_and_rows_are_errors(terminology):
-    with pytest.raises(KeyError, match="E105"):
+    with pytest.raises(KeyError, match="No concept with the id"):
         terminology.row("C0")
-    with pytest.raises(KeyError, match="E105"):
+    with pytest.raises(KeyError, match="No concept with the id"):
         terminology["C4"]
     assert 3 not in terminology
     for wrong in (None, 3, float("nan"), ["C1"]):
         assert wrong not in terminology
-        with pytest.raises(KeyError, match="E105"):
+        with pytest.raises(KeyError, match="No concept with the id"):
             terminology[wrong]
     for row in (-1, 3):
-        with pytest.raises(IndexError, match="E106"):
+        with pytest.raises(IndexError, match="is outside the"):
             terminology.concept(row)
-        with pytest.raises(IndexError, match="E106"):
+        with pytest.raises(IndexError, match="is outside the"):
             terminology.names_of(row)
     for row in (-1, 6):
-        with pytest.raises(IndexError, match="E106"):
+        with pytest.raises(IndexError, match="is outside the"):
             terminology.concept_rows(np.array([0, row]))
 
 
@@ -119,7 +119,7 @@ def test_tables_that_do_not_fit_together_are_refused(terminology):
         (concepts, names.with_columns(name=pl.lit(None, dtype=pl.String()))),
     ]
     for tables in wrong:
-        with pytest.raises(ValueError, match="E115"):
+        with pytest.raises(ValueError, match="don't fit together"):
             Terminology(*tables)
 
 

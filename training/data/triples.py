@@ -15,8 +15,8 @@ from spacy_sapbert.settings import OnMalformed
 from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.licences import list_sources
 from spacy_sapbert.terminology.readers.lines import verify
+from spacy_sapbert.terminology.readers.rrf import find_rows, keep_sources, read_retired, read_sources, remap
 from spacy_sapbert.terminology.readers.rrf_lines import RrfFolder
-from spacy_sapbert.terminology.readers.rrf_tables import SourceFilter, find_rows, read_retired, read_sources, remap
 
 from ..errors import Errors
 from .triple_data import TripleData, save_triples
@@ -113,8 +113,8 @@ def _make_conditions(folder: RrfFolder, terminology: Terminology, wanted: Collec
     told = {name: source for name, source in read_sources(folder).items() if source.restriction_level is not None}
     known = {**list_sources(terminology.report), **told}
     return {
-        "source": SourceFilter(wanted).condition(),
-        "restriction_level": SourceFilter(None, settings.get("max_restriction_level"), known).condition(),
+        "source": keep_sources(wanted),
+        "restriction_level": keep_sources(None, settings.get("max_restriction_level"), known),
         "suppressed": (pl.col("SUPPRESS") == "N") | pl.lit(settings.get("suppressed") != "drop"),
         "self_loop": pl.col("CUI1") != pl.col("CUI2"),
     }

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from spacy_sapbert.terminology.readers.rrf_tables import NO_CODE, NO_SOURCE
+from spacy_sapbert.terminology.readers.rrf import NO_CODE, NO_SOURCE
 from spacy_sapbert.terminology.table import SOURCE_SEPARATOR
 
 

@@ -13,8 +13,8 @@ import polars as pl
 
 from spacy_sapbert.files import fill_folder
 from spacy_sapbert.terminology import Terminology, read_rrf
+from spacy_sapbert.terminology.readers.rrf import read_retired
 from spacy_sapbert.terminology.readers.rrf_lines import RrfFolder
-from spacy_sapbert.terminology.readers.rrf_tables import read_retired
 
 from ..errors import Warnings
 

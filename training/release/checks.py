@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from spacy_sapbert.terminology.names import normalize_names
-from spacy_sapbert.terminology.readers.rrf_tables import NO_SOURCE, NOT_IN_ID, WHITE_SPACE
+from spacy_sapbert.terminology.readers.rrf import NO_SOURCE, NOT_IN_ID, WHITE_SPACE
 from spacy_sapbert.terminology.table import NAME_KEY
 
 from ..errors import Errors

@@ -13,8 +13,8 @@ import polars as pl
 from spacy_sapbert.files import fill_folder
 from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.licences import Source, list_sources
+from spacy_sapbert.terminology.readers.rrf import CANONICAL_NAME, HAS_TRADENAME, NO_SOURCE, TRADENAME_OF, XREF
 from spacy_sapbert.terminology.readers.rrf_lines import COLUMNS
-from spacy_sapbert.terminology.readers.rrf_tables import CANONICAL_NAME, HAS_TRADENAME, NO_SOURCE, TRADENAME_OF, XREF
 
 from ..errors import Errors
 from .atoms import Atoms, make_atoms, number

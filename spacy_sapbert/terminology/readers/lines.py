@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Concatenate, ParamSpec, TypeVar, cast
 
-from ...errors import Errors, Warnings
+from ...errors import Errors
 from ...settings import OnMalformed, Settings, Strings, with_settings
 
 if TYPE_CHECKING:
@@ -44,7 +44,9 @@ class SourceFile:
         self.path = Path(path)
         self._sha256 = hashlib.sha256()
         if self.path.is_dir():
-            raise IsADirectoryError(Errors.E127.format(path=self.path))
+            raise IsADirectoryError(
+                f"{self.path} is a folder, and this reader reads one file. Give the path of the file in it."
+            )
         if not self.path.is_file():
             raise FileNotFoundError(Errors.E102.format(file=self.path, cwd=Path.cwd()))
 
@@ -56,12 +58,13 @@ class SourceFile:
         """
         with self.path.open("rb", buffering=0) as raw:
             hashed = io.BufferedReader(HashingReader(raw, self._sha256), buffer_size=1 << 20)
-            for number, data in enumerate(_lines(self.path, hashed), start=1):
-                if number == 1:
-                    data = data.removeprefix(BOM)
-                if not keep_ends:
-                    data = data.removesuffix(b"\n").removesuffix(b"\r")
-                yield number, data.decode("utf8", errors="surrogateescape")
+            with unpacked(self.path, hashed) as content:
+                for number, data in enumerate(content, start=1):
+                    if number == 1:
+                        data = data.removeprefix(BOM)
+                    if not keep_ends:
+                        data = data.removesuffix(b"\n").removesuffix(b"\r")
+                    yield number, data.decode("utf8", errors="surrogateescape")
 
     def describe(self) -> dict[str, Any]:
         """Describe the file for a terminology's report, after reading all lines."""
@@ -97,14 +100,9 @@ def unpacked(path: Path, file: io.BufferedReader[Any]) -> Iterator[BinaryIO]:
         return
     try:
         with gzip.GzipFile(fileobj=file) as content:
-            yield cast(BinaryIO, content)
+            yield io.BufferedReader(content, buffer_size=1 << 20)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise ValueError(Errors.E103.format(file=path, found=f"{DAMAGED_GZIP} ({error})")) from error
-
-
-def _lines(path: Path, file: io.BufferedReader[Any]) -> Iterator[bytes]:
-    with unpacked(path, file) as content:
-        yield from content if content is file else io.BufferedReader(cast(io.RawIOBase, content), buffer_size=1 << 20)
 
 
 def invalid_utf8(text: str) -> str | None:
@@ -132,7 +130,10 @@ class MalformedLog:
         """Log a malformed record by its line. The caller leaves it out."""
         text = str(reason).rstrip(".")
         if self.errors == "raise":
-            raise ValueError(Errors.E101.format(file=self.path, line=line, reason=text))
+            raise ValueError(
+                f"{self.path}, line {line}: {text}. The file is damaged or of another kind. Correct the line, or set "
+                "errors = 'skip' to leave such records out and have them counted in the terminology's report."
+            )
         self.count += 1
         if len(self.examples) < MAX_EXAMPLES:
             self.examples.append(f"{self.path.name}:{line}: {text}")
@@ -140,7 +141,10 @@ class MalformedLog:
     def warn(self, stacklevel: int) -> None:
         """Warn if records were skipped. Call this after reading the whole file."""
         if self.count:
-            message = Warnings.W101.format(file=self.path, n=self.count, example=self.examples[0])
+            message = (
+                f"{self.path}: {self.count} malformed records were skipped because errors = 'skip', the first at "
+                f"{self.examples[0]}. The first {MAX_EXAMPLES} are in `terminology.report`."
+            )
             warnings.warn(message, UserWarning, stacklevel=stacklevel + 1)
 
 
@@ -184,11 +188,14 @@ def verify(files: Sequence[dict[str, Any]], folder: str | Path, checksums: str |
         name, found = file["name"], file["sha256"]
         if expected.get(name, found) != found:
             raise ValueError(
-                Errors.E607.format(file=name, folder=folder, found=found, expected=expected[name], path=path)
+                f"'{name}' in {folder} is not the file that {path} lists: its SHA-256 is {found}, not "
+                f"{expected[name]}. It is damaged, or of another release. Fetch it again, or correct the list."
             )
-    unlisted = [file["name"] for file in files if file["name"] not in expected]
-    if unlisted:
-        raise ValueError(Errors.E608.format(path=path, files=", ".join(unlisted)))
+    if unlisted := [file["name"] for file in files if file["name"] not in expected]:
+        raise ValueError(
+            f"The list of checksums {path} lacks files that were read: {', '.join(unlisted)}. It belongs to another "
+            "folder, is out of date, or is not in the form that `sha256sum` writes."
+        )
     return len(files)
 
 

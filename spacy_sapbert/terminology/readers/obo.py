@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import BeforeValidator, Field
 
-from ...errors import Errors
 from ...progress import say
 from ...settings import OnMalformed, Settings, as_tuple
 from ..builder import TerminologyBuilder, check_id
@@ -76,19 +75,33 @@ def read_obo(path: Path, settings: OboSettings) -> Terminology:
         file has no term, or no term has a cross-reference with the prefix.
     RAISES (FileNotFoundError): If the file does not exist.
     """
-    file = SourceFile(path)
-    malformed = MalformedLog(file.path, settings.errors)
-    reading = _Reading(file, settings, malformed)
-    more = reading.add_terms()
-    reading.say_scopes()
+    ontology = _Ontology(path, settings.errors)
+    builder, scopes = TerminologyBuilder(), Counter[str]()
+    xrefs, report = _choose_ids(ontology, settings.id_prefix)
+    source = settings.source
+    if source is None:
+        source = ontology.header.get("ontology", "").removesuffix(".obo")
+    for term in ontology.terms.values():
+        try:
+            _add_concept(builder, term, xrefs)
+            given = source or term.id.partition(":")[0]
+            add_name = partial(builder.add_name, _concept_id(term.id, xrefs), language=settings.language, source=given)
+            add_name(term.name, term_type="name", preferred=True)
+            for text, scope, kind in term.synonyms:
+                if scope in settings.synonym_scopes:
+                    add_name(text, term_type=f"{scope} {kind}" if kind else scope)
+                else:
+                    scopes[scope] += 1
+        except ValueError as error:
+            ontology.malformed.add(ontology.first_lines[term.id], error)
+    if scopes:
+        found = " and ".join(f"{n:,} of the scope {scope}" for scope, n in sorted(scopes.items()))
+        wanted = json.dumps([*settings.synonym_scopes, *sorted(scopes)])
+        say(f"{path.name}: dropped synonyms: {found}. synonym_scopes = {wanted} keeps them.")
+    dropped = {"obsolete_terms": ontology.n_obsolete, "synonyms_of_other_scopes": scopes.total()}
+    version = ontology.header.get("data-version")
     return finish(
-        reading.builder,
-        file,
-        malformed,
-        read=reading.read,
-        dropped=reading.dropped,
-        version=reading.header.get("data-version"),
-        **more,
+        builder, ontology.file, ontology.malformed, read=ontology.read, dropped=dropped, version=version, **report
     )
 
 
@@ -114,12 +127,11 @@ def read_obo_relations(path: str | Path, *, id_prefix: str | None = None) -> lis
         prefix.
     RAISES (FileNotFoundError): If the file does not exist.
     """
-    file = SourceFile(Path(path))
-    reading = _Reading(file, OboSettings(id_prefix=id_prefix), MalformedLog(file.path, "skip"))
-    _, concepts, _ = reading.choose_ids()
+    ontology = _Ontology(Path(path), "skip")
+    xrefs, _ = _choose_ids(ontology, id_prefix)
     return [
-        TermRelation(concepts.get(term.id, term.id), label, concepts.get(tail, tail))
-        for term in reading.terms
+        TermRelation(_concept_id(term.id, xrefs), label, _concept_id(tail, xrefs))
+        for term in ontology.terms.values()
         for label, tail in term.relations
     ]
 
@@ -129,33 +141,32 @@ class OboTerm:
     """The clauses of a term that a terminology uses."""
 
     id: str
-    name: str = ""
-    definition: str | None = None
-    obsolete: bool = False
-    synonyms: list[tuple[str, str, str | None]] = field(default_factory=list)  # text, scope and type
-    xrefs: list[str] = field(default_factory=list)
-    alt_ids: list[str] = field(default_factory=list)
-    parents: list[str] = field(default_factory=list)
-    relations: list[tuple[str, str]] = field(default_factory=list)  # label and the other term
+    name: str
+    definition: str | None
+    obsolete: bool
+    synonyms: list[tuple[str, str, str | None]]  # text, scope and type
+    xrefs: list[str]
+    alt_ids: list[str]
+    parents: list[str]
+    relations: list[tuple[str, str]]  # label and the other term
 
 
-class _Reading:
-    """The terms of one file, and what is counted on the way."""
+class _Ontology:
+    """The terms of one file, and what was counted on the way."""
 
-    def __init__(self, file: SourceFile, settings: OboSettings, malformed: MalformedLog) -> None:
-        self.path = file.path
-        self.settings = settings
-        self.malformed = malformed
-        self.builder = TerminologyBuilder()
+    def __init__(self, path: Path, errors: OnMalformed) -> None:
+        self.file = SourceFile(path)
+        self.malformed = MalformedLog(path, errors)
         self.read = Counter(terms=0, other_stanzas=0)
-        self.dropped = Counter(obsolete_terms=0, synonyms_of_other_scopes=0)
-        self._other_scopes: Counter[str] = Counter()
-        self._first_lines: dict[str, int] = {}
-        # Terms are added last, when the cross-references of all of them are known.
-        self.terms: list[OboTerm] = []
-        stanzas = _stanzas(file)
+        self.n_obsolete = 0
+        self.first_lines: dict[str, int] = {}
+        self.terms: dict[str, OboTerm] = {}
+        stanzas = _stanzas(self.file)
         start, lines = next(stanzas)
-        refuse_other_formats(file.path, lines)
+        first = next((line.strip() for line in lines if line.strip()), "")
+        for pattern, found, advice in _FORMATS:
+            if re.match(pattern, first, re.IGNORECASE):
+                raise ValueError(f"{path} looks like {found}, and is not in OBO format. {advice}")
         # fastobo would refuse the invalid headers of many files; only two tags are needed. In reverse, so that the
         # first line of a tag wins.
         pairs = (line.partition(":") for line in reversed(lines if self._is_utf8(start, lines) else []))
@@ -184,69 +195,33 @@ class _Reading:
             return
         try:
             term = parse_term(lines)
-            first = self._first_lines.setdefault(term.id, start)
+            first = self.first_lines.setdefault(term.id, start)
             if first != start:
                 raise ValueError(f"the term '{term.id}' is defined on line {first} already")
             if term.obsolete:
-                self.dropped["obsolete_terms"] += 1
+                self.n_obsolete += 1
                 return
             check_id(term.id)
-            self.terms.append(term)
+            self.terms[term.id] = term
         except SyntaxError as error:
             self.malformed.add(start + (error.lineno or 1) - 1, f"not valid OBO ({error.msg})")
         except ValueError as error:
             self.malformed.add(start, error)
 
-    def choose_ids(self) -> tuple[dict[str, str], dict[str, str], dict[str, Any]]:
-        """Choose the cross-references that become ids, by term; the ids that they give; and entries of the report."""
-        if not self.settings.id_prefix:
-            return {}, {}, {}
-        prefix = self.settings.id_prefix.removesuffix(":")
-        prefixes = Counter(xref.split(":", 1)[0] for term in self.terms for xref in term.xrefs)
-        if not prefixes[prefix]:
-            found = ", ".join(name for name, _ in prefixes.most_common(10)) or "none"
-            raise ValueError(Errors.E116.format(file=self.path, prefix=self.settings.id_prefix, found=found))
-        xrefs, counts, examples = choose_ids(self.terms, prefix)
-        concept_ids = {term_id: xref.partition(":")[2] for term_id, xref in xrefs.items()}
-        return xrefs, concept_ids, {"id_prefix": self.settings.id_prefix, "ids": counts, "id_examples": examples}
 
-    def add_terms(self) -> dict[str, Any]:
-        """Add the terms to the builder, and return entries of the report about their ids."""
-        xrefs, concept_ids, report = self.choose_ids()
-        for term in self.terms:
-            try:
-                self._add_term(term, xrefs.get(term.id), concept_ids)
-            except ValueError as error:
-                self.malformed.add(self._first_lines[term.id], error)
-        return report
+def _concept_id(term_id: str, xrefs: dict[str, str]) -> str:
+    return xrefs[term_id].partition(":")[2] if term_id in xrefs else term_id
 
-    def say_scopes(self) -> None:
-        """Say which synonyms are left out, and how to keep them."""
-        if self._other_scopes:
-            found = " and ".join(f"{n:,} of the scope {scope}" for scope, n in sorted(self._other_scopes.items()))
-            scopes = json.dumps([*self.settings.synonym_scopes, *sorted(self._other_scopes)])
-            say(f"{self.path.name}: dropped synonyms: {found}. synonym_scopes = {scopes} keeps them.")
 
-    def _add_term(self, term: OboTerm, xref: str | None, concept_ids: dict[str, str]) -> None:
-        concept_id = concept_ids.get(term.id, term.id)
-        codes = [term.id] if xref else []
-        codes += [code for code in (*term.alt_ids, *term.xrefs) if code != xref]
-        parents = [concept_ids.get(parent, parent) for parent in term.parents]
-        self.builder.add_concept(
-            concept_id, canonical_name=term.name, definition=term.definition, codes=codes, parents=parents
-        )
-        source = self.settings.source
-        if source is None:
-            source = self.header.get("ontology", "").removesuffix(".obo")
-        source = source or term.id.partition(":")[0]
-        add_name = partial(self.builder.add_name, concept_id, language=self.settings.language, source=source)
-        add_name(term.name, term_type="name", preferred=True)
-        for text, scope, kind in term.synonyms:
-            if scope in self.settings.synonym_scopes:
-                add_name(text, term_type=f"{scope} {kind}" if kind else scope)
-            else:
-                self.dropped["synonyms_of_other_scopes"] += 1
-                self._other_scopes[scope] += 1
+def _add_concept(builder: TerminologyBuilder, term: OboTerm, xrefs: dict[str, str]) -> None:
+    xref = xrefs.get(term.id)
+    builder.add_concept(
+        _concept_id(term.id, xrefs),
+        canonical_name=term.name,
+        definition=term.definition,
+        codes=[*([term.id] if xref else []), *(code for code in (*term.alt_ids, *term.xrefs) if code != xref)],
+        parents=[_concept_id(parent, xrefs) for parent in term.parents],
+    )
 
 
 def _stanzas(file: SourceFile) -> Iterator[tuple[int, list[str]]]:
@@ -266,33 +241,24 @@ def parse_term(lines: list[str]) -> OboTerm:
     import fastobo  # a large module that no other reader needs
 
     (frame,) = fastobo.loads("\n".join(lines) + "\n")
-    term = OboTerm(_plain(frame.id))
-    seen = {"name": 0, "def": 0}
+    found: dict[str, list[Any]] = defaultdict(list)
     for clause in frame:
-        tag = clause.raw_tag()
-        if tag in seen:
-            seen[tag] += 1
-        if tag == "name":
-            term.name = clause.name.strip()
-        elif tag == "def":
-            term.definition = clause.definition
-        elif tag == "synonym":
-            synonym = clause.synonym
-            kind = _plain(synonym.type) if synonym.type else None
-            term.synonyms.append((synonym.desc, synonym.scope, kind))
-        elif tag == "xref":
-            term.xrefs.append(_plain(clause.xref.id))
-        elif tag == "alt_id":
-            term.alt_ids.append(_plain(clause.alt_id))
-        elif tag == "is_a":
-            term.parents.append(_plain(clause.term))
-        elif tag == "relationship":
-            term.relations.append((_plain(clause.typedef), _plain(clause.term)))
-        elif tag == "is_obsolete":
-            term.obsolete = clause.obsolete
-    for tag, count in seen.items():
-        if count > 1:
-            raise ValueError(f"the term '{term.id}' has {count} lines '{tag}:', where one is allowed")
+        found[clause.raw_tag()].append(clause)
+    synonyms = [clause.synonym for clause in found["synonym"]]
+    term = OboTerm(
+        id=_plain(frame.id),
+        name=found["name"][0].name.strip() if found["name"] else "",
+        definition=found["def"][0].definition if found["def"] else None,
+        obsolete=any(clause.obsolete for clause in found["is_obsolete"]),
+        synonyms=[(one.desc, one.scope, _plain(one.type) if one.type else None) for one in synonyms],
+        xrefs=[_plain(clause.xref.id) for clause in found["xref"]],
+        alt_ids=[_plain(clause.alt_id) for clause in found["alt_id"]],
+        parents=[_plain(clause.term) for clause in found["is_a"]],
+        relations=[(_plain(clause.typedef), _plain(clause.term)) for clause in found["relationship"]],
+    )
+    for tag in ("name", "def"):
+        if (n := len(found[tag])) > 1:
+            raise ValueError(f"the term '{term.id}' has {n} lines '{tag}:', where one is allowed")
     if not term.name and not term.obsolete:
         raise ValueError(f"the term '{term.id}' has no name")
     return term
@@ -305,18 +271,27 @@ def _plain(identifier: Any) -> str:
     return getattr(identifier, "unescaped", None) or str(identifier)
 
 
-def choose_ids(terms: Sequence[OboTerm], prefix: str) -> tuple[dict[str, str], dict[str, int], dict[str, list[str]]]:
+def _choose_ids(ontology: _Ontology, id_prefix: str | None) -> tuple[dict[str, str], dict[str, Any]]:
     """Choose ids of terms among their cross-references with a prefix, such as "UMLS".
 
     A term gets a cross-reference as id if it is the term's own: no other term has it, and it is the term's only such
     cross-reference. All other terms keep their own id, so two terms never get the same one.
 
-    RETURNS: The chosen cross-reference by term. The number of terms by outcome: "from" a cross-reference, or their
-        "own" id; and the cross-references to UMLS that do not have the form of a CUI. The first terms that keep their
-        own id although they have cross-references, by outcome.
+    RETURNS: The chosen cross-reference by term, and entries of the report: the number of terms by outcome ("from" a
+        cross-reference, or their "own" id) and of the cross-references to UMLS that do not have the form of a CUI; and
+        the first terms that keep their own id although they have cross-references.
     """
-    start = f"{prefix}:"
-    is_umls = equal_prefix(prefix) == "UMLS"
+    if not id_prefix:
+        return {}, {}
+    start, terms = id_prefix.removesuffix(":") + ":", ontology.terms.values()
+    prefixes = Counter(xref.split(":", 1)[0] for term in terms for xref in term.xrefs)
+    if not prefixes[start[:-1]]:
+        found = ", ".join(name for name, _ in prefixes.most_common(10)) or "none"
+        raise ValueError(
+            f"No term of {ontology.file.path} has a cross-reference with the prefix '{id_prefix}'. Prefixes are "
+            f"case-sensitive; those found are: {found}."
+        )
+    is_umls = equal_prefix(start[:-1]) == "UMLS"
     counts = Counter(
         from_only_xref=0, from_unshared_xref=0, own_shared_xref=0, own_several_xrefs=0, own_no_xref=0, xrefs_not_cuis=0
     )
@@ -326,9 +301,9 @@ def choose_ids(terms: Sequence[OboTerm], prefix: str) -> tuple[dict[str, str], d
     # An id of a term is taken, as if another term referred to it.
     claims = Counter(f"{start}{term.id}" for term in terms)
     for term in terms:
-        found = list(dict.fromkeys(xref for xref in term.xrefs if xref.startswith(start) and xref != start))
-        usable = [xref for xref in found if not is_umls or is_cui(xref.removeprefix(start))]
-        counts["xrefs_not_cuis"] += len(found) - len(usable)
+        of_prefix = list(dict.fromkeys(xref for xref in term.xrefs if xref.startswith(start) and xref != start))
+        usable = [xref for xref in of_prefix if not is_umls or is_cui(xref.removeprefix(start))]
+        counts["xrefs_not_cuis"] += len(of_prefix) - len(usable)
         references[term.id] = usable
         claims.update(usable)
     for term in terms:
@@ -338,16 +313,8 @@ def choose_ids(terms: Sequence[OboTerm], prefix: str) -> tuple[dict[str, str], d
             chosen[term.id] = unshared[0]
             counts["from_only_xref" if len(usable) == 1 else "from_unshared_xref"] += 1
             continue
-        outcome = ("own_no_xref", "own_shared_xref")[len(usable)] if len(usable) < 2 else "own_several_xrefs"
+        outcome = ("own_no_xref", "own_shared_xref", "own_several_xrefs")[min(len(usable), 2)]
         counts[outcome] += 1
         if usable and len(examples[outcome]) < MAX_EXAMPLES:
             examples[outcome].append(f"{term.id} ({term.name}) -> {', '.join(usable)}")
-    return chosen, dict(counts), dict(examples)
-
-
-def refuse_other_formats(path: Path, header: list[str]) -> None:
-    """Refuse a file that is not in OBO format by its first line."""
-    first = next((line.strip() for line in header if line.strip()), "")
-    for pattern, found, advice in _FORMATS:
-        if re.match(pattern, first, re.IGNORECASE):
-            raise ValueError(Errors.E113.format(file=path, found=found, advice=advice))
+    return chosen, {"id_prefix": id_prefix, "ids": dict(counts), "id_examples": dict(examples)}

@@ -3,26 +3,119 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
+from pydantic import Field
 
-from ...errors import Warnings
+from ...errors import Errors
 from ...progress import say
-from ..names import find_repeated, list_distinct_names, unite_names
-from ..table import NAME_SCHEMA, Terminology
-from . import rrf_tables as tables
-from .lines import make_factory, takes_settings, verify
+from ...settings import Settings
+from ...types import OnMalformed, Suppressed, TradenameDirection, Tradenames
+from ..licences import STRICTEST, Source
+from ..names import list_distinct_names, normalize_names, unite_names
+from ..storage import make_lists
+from ..table import CONCEPT_SCHEMA, NAME_KEY, NAME_SCHEMA, Terminology
+from .lines import Texts, make_factory, takes_settings, verify
 from .rrf_lines import RrfFolder
-from .rrf_tables import NO_CODE, NO_SOURCE, AtomCounts, RrfSettings, SourceFilter, place
 
 # A larger share of rows about unknown concepts suggests that the files are of different releases.
 UNKNOWN_SHARE = 0.05
 # Longer names exist (laboratory tests, chemicals), but an encoder reads only their beginning.
 LONG = 1000
-BINS = ((1, 1), (2, 2), (3, 3), (4, 4), (5, 9), (10, 19), (20, 49), (50, 199), (200, 999), (1000, None))
+# Numbers of names by which concepts are counted: labels and lowest numbers.
+BIN_LABELS = ("1", "2", "3", "4", "5-9", "10-19", "20-49", "50-199", "200-999", "1000+")
+BINS = (1, 2, 3, 4, 5, 10, 20, 50, 200, 1000, np.inf)
+ATOM_COLUMNS = ("CUI", "LAT", "TS", "STT", "ISPREF", "SAB", "TTY", "CODE", "STR", "SRL", "SUPPRESS")
+# The columns by which atoms are counted, and the columns of names that they become.
+LABELS = {"SAB": "source", "LAT": "language", "TTY": "term_type"}
+# The characters that `str.strip` removes. polars' default lacks the separators U+001C to U+001F.
+WHITE_SPACE = "\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
+    map(chr, range(0x2000, 0x200B))
+)
+# White space and control characters, as in the builder.
+NOT_IN_ID = r"[\s\x00-\x1f\x7f-\x9f]"
+# Attributes of MRSAT that `write_rrf` uses: a concept's code in a source without a name of the concept, and a canonical
+# name that the flags of MRCONSO cannot mark.
+XREF = "XREF"
+CANONICAL_NAME = "CANONICAL_NAME"
+# In UMLS, all names and codes have a source. `write_rrf` gives this one to names and codes without a source.
+NO_SOURCE = "NOSAB"
+# In UMLS, the code of an atom without a code in its source.
+NO_CODE = "NOCODE"
+# In a row of MRREL, concept 2 has the relation to concept 1: it is its parent, or its child.
+IS_PARENT = (pl.col("REL") == "PAR") | (pl.col("RELA") == "inverse_isa")
+IS_CHILD = (pl.col("REL") == "CHD") | (pl.col("RELA") == "isa")
+# Concept 2 is a brand of concept 1, or the generic concept of the brand.
+TRADENAME_OF, HAS_TRADENAME = "tradename_of", "has_tradename"
+IS_TRADENAME = pl.col("RELA").is_in([TRADENAME_OF, HAS_TRADENAME])
+
+
+class RrfSettings(Settings):
+    """Filters for a release. The defaults give the training data of SapBERT (Liu et al., NAACL 2021, section 2.1)."""
+
+    languages: Texts | None = Field(default=("ENG",), description="Languages (LAT) of the names to keep; null for all.")
+    sources: Texts | None = Field(
+        default=None, description="Sources (SAB) of the names, definitions and relations to keep; null for all."
+    )
+    term_types: Texts | None = Field(default=None, description="Term types (TTY) to keep; null for all.")
+    semantic_types: Texts | None = Field(
+        default=None, description="Semantic types (TUI) of the concepts to keep; null for all."
+    )
+    suppressed: Suppressed = Field(
+        default="keep",
+        description='Whether to "keep" or "drop" names and relations with a SUPPRESS other than N (suppressible, '
+        "obsolete). Suppressed definitions are always dropped.",
+    )
+    max_restriction_level: int | None = Field(
+        default=None,
+        ge=0,
+        le=9,
+        description="The highest restriction level (SRL) of the sources to keep; 0 for sources without restrictions "
+        "beyond the UMLS licence, null for all. An unknown level counts as the strictest.",
+    )
+    lower_case: bool = Field(
+        default=False, description="Whether to lower-case names, so that names that differ only in case become one."
+    )
+    tradenames: Tradenames = Field(
+        default="union",
+        description="Give brands and their generic concepts each other's names: the \"union\" of all partners' names, "
+        'those of the "last" partner in MRREL only, as in the released SapBERT code, or none ("off").',
+    )
+    tradename_direction: TradenameDirection = Field(
+        default="both", description='The concepts that are given names: "both", only the "generic" or only the "brand".'
+    )
+    definition_sources: Texts = Field(
+        default=("NCI_BRIDG", "NCI_NCI-GLOSS", "NCI", "GO", "MSH", "NCI_FDA"),
+        description="Sources of preferred definitions, best first; by default sources with definitions written for "
+        "readers. Definitions of other sources follow in the order of the file. Definitions in other languages than "
+        "`languages` are left out if MRSAB gives the language of the source.",
+    )
+    remap_retired: bool = Field(
+        default=False,
+        description="Whether to replace retired concepts in other files by the concepts that they were merged into, "
+        "according to MRCUI.",
+    )
+    xrefs: bool = Field(
+        default=False,
+        description="Whether to read the codes of sources without names and the canonical names that `write_rrf` "
+        "stores in MRSAT.",
+    )
+    errors: OnMalformed = Field(
+        default="raise", description='Whether to "raise" an error for a malformed line, or to "skip" and count it.'
+    )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the settings as plain JSON data. Values without an order are sorted."""
+        values = super().to_dict()
+        for name in ("languages", "sources", "term_types", "semantic_types"):
+            values[name] = None if values[name] is None else sorted(values[name])
+        return values
 
 
 @takes_settings(RrfSettings)
@@ -42,52 +135,46 @@ def read_rrf(path: Path, settings: RrfSettings) -> Terminology:
     folder = RrfFolder(path, errors=settings.errors)
     if "MRREL" not in folder:
         what = "parents" if settings.tradenames == "off" else "parents and tradenames"
-        warnings.warn(Warnings.W102.format(folder=folder.path, file="MRREL", what=what), stacklevel=3)
-    atoms, counts = tables.read_atoms(folder, settings)
-    retired = tables.read_retired(folder, counts.ids) if settings.remap_retired else None
-    sources = tables.read_sources(folder)
-    known = tables.describe_used({*sources, *counts.levels}, sources, counts.levels)
-    source_filter = SourceFilter(settings.sources, settings.max_restriction_level, known)
-    types = tables.read_types(folder, retired)
-    atoms = tables.keep_semantic_types(atoms, types, settings.semantic_types, folder, counts)
-    ids, atoms = tables.number_concepts(atoms.with_columns(pl.col("source").replace(NO_SOURCE, "")))
+        warnings.warn(
+            f"{folder.path} has no MRREL, so the terminology is without {what}. Copy the file there if the release has "
+            "it; a subset made with MetamorphoSys may have left it out.",
+            stacklevel=3,
+        )
+    atoms, counts = read_atoms(folder, settings)
+    retired = read_retired(folder, counts.ids) if settings.remap_retired else None
+    sources = _add_levels(read_sources(folder), counts.labels)
+    is_kept = keep_sources(settings.sources, settings.max_restriction_level, sources)
+    types = remap(folder.table("MRSTY", ("CUI", "TUI", "STY")), ("CUI",), retired)
+    atoms = _keep_semantic_types(atoms, types, settings.semantic_types, folder, counts)
+    ids, atoms = _number_concepts(atoms.with_columns(pl.col("source").replace(NO_SOURCE, "")))
     names = unite_names(atoms.select(NAME_SCHEMA.names()))
-    relations = tables.read_relations(folder, retired, source_filter, settings.suppressed)
+    relations = _read_relations(folder, retired, is_kept, settings.suppressed)
     given: dict[str, int] = {}
     if settings.tradenames != "off":
-        names, given = tables.add_tradenames(names, relations, ids, settings.tradenames, settings.tradename_direction)
-    definitions = tables.read_definitions(folder, retired, source_filter, settings)
-    placed = place(definitions, ids, "definition", "SAB").unique("concept", keep="first", maintain_order=True)
+        names, given = _add_tradenames(names, relations, ids, settings.tradenames, settings.tradename_direction)
+    definitions = _read_definitions(folder, retired, is_kept, sources, settings)
+    best = _place(definitions, ids, "definition", "SAB").unique("concept", keep="first", maintain_order=True)
     codes = atoms.filter(~pl.col("code").is_in(["", NO_CODE]))
     columns = {
-        "types": place(types.filter(pl.col("TUI") != "").rename({"TUI": "types"}), ids, "types"),
-        "definition": placed.drop("SAB"),
-        "codes": codes.select("concept", codes=pl.concat_str("source", "code", separator=":")),
-        "parents": tables.find_parents(relations, ids),
+        "types": [_place(types.filter(pl.col("TUI") != "").rename({"TUI": "types"}), ids, "types")],
+        "definition": [best.drop("SAB")],
+        "codes": [codes.select("concept", codes=pl.concat_str("source", "code", separator=":"))],
+        "parents": [_find_parents(relations, ids)],
     }
-    if settings.xrefs:
-        more_codes, canonical_names = tables.read_xrefs(folder, retired)
-        columns["codes"] = pl.concat([columns["codes"], place(more_codes, ids, "codes")])
-        columns["canonical_name"] = place(canonical_names, ids, "canonical_name")
-    concepts = tables.make_concepts(ids, atoms, columns)
-    about = {
-        "MRREL": relations.select("CUI1", "CUI2"),
-        "MRSTY": types.select("CUI"),
-        "MRDEF": definitions.select("CUI"),
-    }
-    used = {*atoms["source"].unique(), *placed["SAB"].unique(), *relations["SAB"].unique()} - {""}
-    version = tables.read_version(folder)
+    for name, table in _read_xrefs(folder, retired).items() if settings.xrefs else ():
+        columns.setdefault(name, []).append(_place(table, ids, name))
+    concepts = _make_concepts(ids, atoms, {name: pl.concat(tables) for name, tables in columns.items()})
+    used = {*atoms["source"].unique(), *best["SAB"].unique(), *relations["SAB"].unique()} - {""}
+    about = {"MRREL": relations[["CUI1", "CUI2"]], "MRSTY": types[["CUI"]], "MRDEF": definitions[["CUI"]]}
     report = {
-        **({"source_version": version} if version else {}),
+        **_read_version(folder),
         "settings": settings.to_dict(),
         "kept": {"concepts": concepts.height, "names": names.height, "atoms": atoms.height},
         "unknown_concepts": _count_unknown(about, counts.ids),
         "retired_concepts": 0 if retired is None else retired.height,
         "tradenames": given,
         "semantic_types": dict(types.select("TUI", "STY").unique().sort("TUI").iter_rows()),
-        "sources": {
-            sab: source._asdict() for sab, source in tables.describe_used(used, sources, counts.levels).items()
-        },
+        "sources": {sab: sources.get(sab, Source(sab))._asdict() for sab in sorted(used)},
         **_report_files(folder, counts, len(concepts)),
         **_report_names(names, atoms, counts),
     }
@@ -102,6 +189,382 @@ def read_rrf(path: Path, settings: RrfSettings) -> Terminology:
 make_rrf_reader = make_factory("make_rrf_reader", read_rrf, RrfSettings)
 
 
+def read_sources(folder: RrfFolder) -> dict[str, Source]:
+    """Read the current sources of a release from MRSAB, by abbreviation."""
+    columns = ("RSAB", "SON", "SVER", "SLC", "LAT", "SRL", "CURVER")
+    rows = folder.table("MRSAB", columns).filter(pl.col("CURVER").is_in(["", "Y"]))
+    return {
+        sab: Source(name, version, licence, language, _parse_level(level))
+        for sab, name, version, licence, language, level, _ in rows.iter_rows()
+    }
+
+
+def _add_levels(sources: dict[str, Source], labels: pl.DataFrame) -> dict[str, Source]:
+    """Give sources without a restriction level the strictest one of their atoms, or None if an atom has none."""
+    level = pl.col("SRL").str.strip_chars().cast(pl.Int64(), strict=False)
+    strictest = pl.when(level.is_null().any()).then(None).otherwise(level.max())
+    described = dict(sources)
+    for sab, found in labels.group_by("SAB").agg(strictest).sort("SAB").iter_rows():
+        source = sources.get(sab, Source(sab))
+        if source.restriction_level is None:
+            described[sab] = source._replace(restriction_level=found)
+    return described
+
+
+def _parse_level(text: str) -> int | None:
+    return int(text) if text.strip().isdigit() else None
+
+
+def keep_sources(
+    wanted: Collection[str] | None = None, max_level: int | None = None, sources: Mapping[str, Source] | None = None
+) -> pl.Expr:
+    """Make the condition on the column SAB that a source is wanted and that its known level is not too high."""
+    condition = pl.lit(True) if wanted is None else pl.col("SAB").is_in(sorted(wanted))
+    if max_level is None:
+        return condition
+    free = [name for name, source in (sources or {}).items() if source.strictness <= max_level]
+    return condition & pl.col("SAB").is_in(sorted(free))
+
+
+def _read_version(folder: RrfFolder) -> dict[str, str]:
+    """Read the version of a release from MRDOC, such as "2017AA" for UMLS, as an entry of the report."""
+    rows = folder.table("MRDOC", ("DOCKEY", "VALUE", "EXPL"))
+    found = rows.filter((pl.col("DOCKEY") == "RELEASE") & (pl.col("VALUE") == "umls.release.name"))
+    version = str(found["EXPL"][0]).strip() if found.height else ""
+    return {"source_version": version} if version else {}
+
+
+@dataclass
+class AtomCounts:
+    """Counts of the atoms of MRCONSO."""
+
+    ids: pl.Series  # all concepts of the release
+    labels: pl.DataFrame  # SAB, LAT, TTY, SRL and `rows`, the number of atoms
+    normalized: int  # atoms whose names were changed by normalizing them
+    dropped: Counter[str]  # by reason
+
+    def by(self, column: str) -> dict[str, int]:
+        """Count rows by SAB, LAT or TTY, the most frequent first."""
+        totals = self.labels.group_by(column).agg(pl.sum("rows")).sort("rows", column, descending=[True, False])
+        return dict(totals.iter_rows())
+
+
+def read_atoms(folder: RrfFolder, settings: RrfSettings) -> tuple[pl.DataFrame, AtomCounts]:
+    """Read the atoms of MRCONSO, keep those that pass the filters, and count all of them.
+
+    The kept ones have the columns CUI, name, language, source, term_type, preferred, code and rank (0 for the best
+    canonical name). A file without rows, settings with values that do not occur (probably misspelt) and an empty result
+    are refused.
+    """
+    kept, ids, labels = [], [], []
+    normalized = 0
+    dropped: Counter[str] = Counter()
+    conditions = _make_conditions(settings)
+    for block in folder.tables("MRCONSO", ATOM_COLUMNS):
+        n = block.height
+        block, own_ids = _with_good_ids(block, folder)
+        dropped["bad_id"] += n - block.height
+        ids.append(own_ids)
+        labels.append(block.group_by(*LABELS, "SRL").len("rows"))
+        block = _keep(block, conditions, dropped)
+        n = block.height
+        block, n_changed = _as_atoms(block, settings.lower_case)
+        kept.append(block)
+        normalized += n_changed
+        dropped["empty_name"] += n - block.height
+    counts = AtomCounts(pl.concat(ids).unique(), pl.concat(labels), normalized, dropped)
+    if not folder.read["MRCONSO"]:
+        raise ValueError(Errors.E103.format(file=folder.path / "MRCONSO", found="is empty"))
+    wanted = {"LAT": settings.languages, "SAB": settings.sources, "TTY": settings.term_types}
+    for column, values in wanted.items():
+        _check_values(folder, "MRCONSO", column, values, list(counts.by(column)))
+    return _check_any(folder, counts, pl.concat(kept)), counts
+
+
+def _keep_semantic_types(
+    atoms: pl.DataFrame, types: pl.DataFrame, wanted: Collection[str] | None, folder: RrfFolder, counts: AtomCounts
+) -> pl.DataFrame:
+    """Keep the atoms of concepts with one of the given semantic types (None for all), and count the others."""
+    if wanted is None:
+        return atoms
+    known = types["TUI"].value_counts(sort=True)["TUI"].to_list()
+    _check_values(folder, "MRSTY", "semantic type", wanted, known)
+    allowed = types.filter(pl.col("TUI").is_in(sorted(wanted))).select("CUI").unique()
+    left = atoms.join(allowed, on="CUI", how="semi", maintain_order="left")
+    counts.dropped["semantic_type"] = atoms.height - left.height
+    return _check_any(folder, counts, left)
+
+
+def _make_conditions(settings: RrfSettings) -> dict[str, pl.Expr]:
+    """Express the settings as conditions, by the reason for dropping an atom that fails one."""
+    labels = {"language": settings.languages, "source": settings.sources, "term_type": settings.term_types}
+    columns = {label: column for column, label in LABELS.items()}
+    conditions = {
+        label: pl.col(columns[label]).is_in(sorted(values)) for label, values in labels.items() if values is not None
+    }
+    if settings.suppressed == "drop":
+        conditions["suppressed"] = pl.col("SUPPRESS") == "N"
+    if settings.max_restriction_level is not None:
+        level = pl.col("SRL").cast(pl.Int16(), strict=False).fill_null(STRICTEST)
+        conditions["restriction_level"] = level <= settings.max_restriction_level
+    return conditions
+
+
+def _keep(block: pl.DataFrame, conditions: dict[str, pl.Expr], dropped: Counter[str]) -> pl.DataFrame:
+    """Keep the atoms that meet all conditions, and count the others by the first condition that they fail."""
+    if not conditions:
+        return block
+    # Rows are copied once, whatever the number of conditions.
+    kept = np.ones(block.height, dtype=bool)
+    for mask in block.select(**conditions).iter_columns():
+        left = kept & mask.to_numpy()
+        dropped[mask.name] += int(kept.sum() - left.sum())
+        kept = left
+    return block.filter(pl.Series(kept))
+
+
+def _with_good_ids(block: pl.DataFrame, folder: RrfFolder) -> tuple[pl.DataFrame, pl.Series]:
+    """Drop or refuse atoms with a concept id that cannot be written to a document, and list the distinct ids."""
+    # A release is nearly sorted by concept: most repeated ids follow each other.
+    ids = block["CUI"].filter((block["CUI"] != block["CUI"].shift()).fill_null(True)).unique()
+    is_bad = (ids == "") | ids.str.contains(NOT_IN_ID)
+    if not is_bad.any():
+        return block, ids
+    bad = pl.col("CUI").is_in(ids.filter(is_bad).implode())
+    if folder.errors == "raise":
+        first = block.filter(bad).row(0, named=True)
+        raise ValueError(
+            f"{folder.path / 'MRCONSO'} has an atom {first['STR']!r} of a concept with the id {first['CUI']!r}, which "
+            "is empty or holds white space or a control character. Correct the line, or set errors = 'skip'."
+        )
+    return block.filter(~bad), ids.filter(~is_bad)
+
+
+def _as_atoms(block: pl.DataFrame, lower_case: bool) -> tuple[pl.DataFrame, int]:
+    """Make atoms of lines, without those that have no name, and count the names changed by normalizing them."""
+    stripped = block["STR"].str.strip_chars(WHITE_SPACE)
+    if lower_case:
+        stripped = stripped.str.to_lowercase()
+    name = normalize_names(stripped)
+    is_best = {column: pl.col(column) == best for column, best in (("TS", "P"), ("STT", "PF"), ("ISPREF", "Y"))}
+    # The best canonical name is English, not suppressed, and preferred by UMLS.
+    faults = (pl.col("LAT") != "ENG", pl.col("SUPPRESS") != "N", *(~best for best in is_best.values()))
+    rank = sum((fault.cast(pl.UInt8()) * 2**place for place, fault in enumerate(reversed(faults))), start=pl.lit(0))
+    atoms = block.select(
+        "CUI",
+        name=name,
+        language="LAT",
+        source="SAB",
+        term_type="TTY",
+        preferred=pl.all_horizontal(is_best.values()),
+        code="CODE",
+        rank=rank.cast(pl.UInt8()),
+    )
+    return atoms.filter(pl.col("name") != ""), int((name != stripped).sum())
+
+
+def _check_values(
+    folder: RrfFolder, file: str, what: str, wanted: Collection[str] | None, known: Sequence[str]
+) -> None:
+    for value in sorted(set(wanted or ()) - set(known)):
+        found = ", ".join(known[:30]) + (", ..." if len(known) > 30 else "") or "none at all"
+        raise ValueError(Errors.E125.format(file=folder.path / file, what=what, value=value, found=found))
+
+
+def _check_any(folder: RrfFolder, counts: AtomCounts, atoms: pl.DataFrame) -> pl.DataFrame:
+    if not atoms.height:
+        filters = ", ".join(f"{reason}: {n} dropped" for reason, n in counts.dropped.items() if n) or "none"
+        languages, sources = (", ".join(list(counts.by(column))[:30]) for column in ("LAT", "SAB"))
+        raise ValueError(
+            f"No row of {folder.path / 'MRCONSO'} passes the filters: {filters}. It has the languages {languages} and "
+            f"the sources {sources}. Values are matched exactly, case included."
+        )
+    return atoms
+
+
+def _read_definitions(
+    folder: RrfFolder, retired: pl.DataFrame | None, is_kept: pl.Expr, sources: dict[str, Source], settings: RrfSettings
+) -> pl.DataFrame:
+    """Read definitions from MRDEF: CUI, SAB and `definition`, with the best definition of a concept first."""
+    table = remap(folder.table("MRDEF", ("CUI", "SAB", "DEF", "SUPPRESS")), ("CUI",), retired)
+    table = table.with_columns(pl.col("DEF").str.strip_chars())
+    table = table.filter(pl.col("SUPPRESS") == "N", pl.col("DEF") != "", is_kept)
+    if (languages := settings.languages) is not None:
+        foreign = [name for name, source in sources.items() if source.language not in ("", *languages)]
+        table = table.filter(~pl.col("SAB").is_in(foreign))
+    if preferred := list(dict.fromkeys(settings.definition_sources)):
+        rank = pl.col("SAB").replace_strict(preferred, range(len(preferred)), default=len(preferred))
+        table = table.sort(rank, maintain_order=True)
+    return table.select("CUI", "SAB", definition="DEF")
+
+
+def _read_xrefs(folder: RrfFolder, retired: pl.DataFrame | None) -> dict[str, pl.DataFrame]:
+    """Read from MRSAT the codes of sources without names, and canonical names, each with its CUI."""
+    wanted = pl.col("ATN").is_in([XREF, CANONICAL_NAME])
+    table = remap(folder.table("MRSAT", ("CUI", "ATN", "SAB", "ATV")).filter(wanted), ("CUI",), retired)
+    code = pl.when(pl.col("SAB") == NO_SOURCE).then("ATV").otherwise(pl.concat_str("SAB", "ATV", separator=":"))
+    names = table.filter(pl.col("ATN") == CANONICAL_NAME)
+    return {
+        "codes": table.filter(pl.col("ATN") == XREF).select("CUI", codes=code),
+        "canonical_name": names.select("CUI", canonical_name=normalize_names(names["ATV"])),
+    }
+
+
+def read_retired(folder: RrfFolder, living: pl.Series | None = None) -> pl.DataFrame:
+    """Read from MRCUI the `retired` concepts that were merged into others (CUI).
+
+    Concepts that were deleted, or mapped to broader, narrower or related ones, have no row. Those in MRCONSO, if they
+    are given, are not retired even if MRCUI lists them.
+    """
+    table = folder.table("MRCUI", ("CUI1", "REL", "CUI2")).filter(pl.col("REL") == "SY", pl.col("CUI2") != "")
+    if living is not None:
+        table = table.filter(~pl.col("CUI1").is_in(living.implode()))
+    merged = dict(table.select("CUI1", "CUI2").iter_rows())
+    current = {}
+    for start, end in merged.items():
+        seen = {start}
+        # A concept may have been merged into one that was merged later. Circular merges are left out.
+        while end in merged and end not in seen:
+            seen.add(end)
+            end = merged[end]
+        if end not in seen:
+            current[start] = end
+    schema = {"retired": pl.String(), "CUI": pl.String()}
+    return pl.DataFrame({"retired": list(current), "CUI": list(current.values())}, schema=schema)
+
+
+def remap(table: pl.DataFrame, columns: Sequence[str], retired: pl.DataFrame | None) -> pl.DataFrame:
+    """Replace retired concepts in columns of ids by those that they were merged into."""
+    if retired is None or not retired.height:
+        return table
+    return table.with_columns(pl.col(column).replace(retired["retired"], retired["CUI"]) for column in columns)
+
+
+def _read_relations(
+    folder: RrfFolder, retired: pl.DataFrame | None, is_kept: pl.Expr, suppressed: Suppressed
+) -> pl.DataFrame:
+    """Read the rows of MRREL about parents and tradenames: CUI1, REL, CUI2, RELA and SAB."""
+    columns = ("CUI1", "REL", "CUI2", "RELA", "SAB")
+    wanted = (IS_PARENT | IS_CHILD | IS_TRADENAME) & is_kept
+    if suppressed == "drop":
+        wanted = wanted & (pl.col("SUPPRESS") == "N")
+    rows = [pl.DataFrame(schema={column: pl.String() for column in columns})]
+    if "MRREL" in folder:
+        for block in folder.tables("MRREL", (*columns, "SUPPRESS")):
+            rows.append(remap(block.filter(wanted).select(columns), ("CUI1", "CUI2"), retired))
+    return pl.concat(rows)
+
+
+def _find_parents(relations: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
+    """Find the parents (id) of each `concept` (row) of the terminology.
+
+    Concepts outside the terminology and concepts that are their own parents are left out. Parents from rows that begin
+    with the child come first, both kinds in the order of the file.
+    """
+    up = relations.filter(IS_PARENT).select(child="CUI1", parents="CUI2")
+    down = relations.filter(IS_CHILD).select(child="CUI2", parents="CUI1")
+    pairs = pl.concat([up, down]).unique(maintain_order=True)
+    known = _find_pairs(pairs, "child", "parents", ids).sort("concept", maintain_order=True)
+    return known.select(pl.col("concept").cast(pl.UInt32()), "parents")
+
+
+def _find_pairs(pairs: pl.DataFrame, one: str, other: str, ids: pl.Series) -> pl.DataFrame:
+    """Add the rows `concept` and `partner` of two columns of ids, and keep pairs of different, known concepts."""
+    rows = {"concept": find_rows(pairs[one], ids), "partner": find_rows(pairs[other], ids)}
+    concept, partner = pl.col("concept"), pl.col("partner")
+    return pairs.with_columns(pl.DataFrame(rows)).filter(concept >= 0, partner >= 0, concept != partner)
+
+
+def _add_tradenames(
+    names: pl.DataFrame, relations: pl.DataFrame, ids: pl.Series, mode: Tradenames, direction: TradenameDirection
+) -> tuple[pl.DataFrame, dict[str, int]]:
+    """Give brands and their generic concepts each other's names. Given names are not passed on.
+
+    The names are distinct and sorted by concept. Links, concepts and names are counted.
+    """
+    links = _link(relations, ids, mode, direction)
+    given = links.join(names, left_on="partner", right_on="concept", how="inner", maintain_order="left")
+    # A preferred name of the partner is not a preferred name of this concept.
+    given = given.with_columns(preferred=pl.lit(False)).select(names.columns)
+    receivers = links.select("concept").unique()
+    touched = names.join(receivers, on="concept", how="semi", maintain_order="left")
+    others = names.join(receivers, on="concept", how="anti", maintain_order="left")
+    enlarged = pl.concat([touched, given]).unique(NAME_KEY, keep="first", maintain_order=True)
+    counts = {"links": links.height, "concepts": receivers.height, "names": enlarged.height - touched.height}
+    return pl.concat([others, enlarged]).sort("concept", maintain_order=True), counts
+
+
+def _link(relations: pl.DataFrame, ids: pl.Series, mode: Tradenames, direction: TradenameDirection) -> pl.DataFrame:
+    """Make a table of each `concept` (row) that is given names and the `partner` (row) that they come from."""
+    rows = _find_pairs(relations.filter(IS_TRADENAME), "CUI1", "CUI2", ids)
+    rows = rows.select("concept", "partner", is_generic=pl.col("RELA") == TRADENAME_OF)
+    if mode == "union":
+        # A release has each relation in both directions; a part of a release may have only one.
+        turned = rows.select(concept="partner", partner="concept", is_generic=~pl.col("is_generic"))
+        rows = pl.concat([rows, turned])
+    if direction != "both":
+        rows = rows.filter(pl.col("is_generic") == (direction == "generic"))
+    if mode == "last":
+        rows = rows.unique("concept", keep="last", maintain_order=True)
+    return rows.select(pl.col("concept", "partner").cast(pl.UInt32())).unique().sort("concept", "partner")
+
+
+def _number_concepts(atoms: pl.DataFrame) -> tuple[pl.Series, pl.DataFrame]:
+    """List the ids of the terminology, and replace the column CUI by `concept`, the row. Atoms are sorted by it, those
+    of a concept in their order.
+    """
+    # A release is nearly sorted by concept, so one look-up for each run of equal ids is much faster.
+    runs = atoms["CUI"].rle().struct.unnest()
+    if runs["value"].is_sorted():
+        ids, rows = runs["value"].alias("id"), np.arange(runs.height)
+    else:
+        ids = runs["value"].unique().sort().alias("id")
+        rows = find_rows(runs["value"], ids)
+    concept = pl.Series("concept", np.repeat(rows, runs["len"].to_numpy()), dtype=pl.UInt32())
+    atoms = atoms.drop("CUI").with_columns(concept)
+    if not concept.is_sorted():
+        atoms = atoms.sort("concept", maintain_order=True)
+    return ids, atoms
+
+
+def find_rows(wanted: pl.Series, ids: pl.Series) -> np.ndarray:
+    """Look up the rows of ids among distinct ids: int64, or -1 if an id is missing."""
+    known = pl.DataFrame({"id": ids, "row": np.arange(len(ids), dtype=np.int64)})
+    found = pl.DataFrame({"id": wanted}).join(known, on="id", how="left", maintain_order="left")
+    return found["row"].fill_null(-1).to_numpy()
+
+
+def _place(table: pl.DataFrame, ids: pl.Series, *columns: str) -> pl.DataFrame:
+    """Keep the rows about concepts of the terminology, and of their columns these and `concept`, the row."""
+    placed = table.select(pl.Series("concept", find_rows(table["CUI"], ids)), *columns).filter(pl.col("concept") >= 0)
+    return placed.cast({"concept": pl.UInt32()})
+
+
+def _make_concepts(ids: pl.Series, atoms: pl.DataFrame, columns: dict[str, pl.DataFrame]) -> pl.DataFrame:
+    """Make the table of concepts: their ids, the names of the lowest rank, and other columns.
+
+    These are tables of `concept` and the column, with several rows for a concept if the column has lists. Atoms are
+    sorted by concept.
+    """
+    # The canonical name is the first one of the lowest rank.
+    best = pl.col("name").get(pl.col("rank").arg_min()).alias("canonical_name")
+    concepts = atoms.group_by("concept", maintain_order=True).agg(best)
+    concepts = concepts.with_columns(ids, definition=pl.lit(None, dtype=pl.String()))
+    for name, values in columns.items():
+        if isinstance(CONCEPT_SCHEMA[name], pl.List):
+            concepts = concepts.with_columns(_make_lists(values, name, len(ids)))
+        else:
+            first = values.unique("concept", keep="first", maintain_order=True)
+            concepts = concepts.update(first, on="concept", maintain_order="left")
+    return concepts.select(CONCEPT_SCHEMA.names()).cast(CONCEPT_SCHEMA)
+
+
+def _make_lists(values: pl.DataFrame, name: str, n_concepts: int) -> pl.Series:
+    """List the distinct values of each concept in their order; concepts without any have an empty list."""
+    values = values.select("concept", name).unique(maintain_order=True).sort("concept", maintain_order=True)
+    return make_lists(values[name], np.bincount(values["concept"].to_numpy(), minlength=n_concepts)).alias(name)
+
+
 def _count_unknown(tables: dict[str, pl.DataFrame], ids: pl.Series) -> dict[str, int]:
     """Count the rows of each file about concepts that MRCONSO does not have, and warn if there are many."""
     # All ids are looked up at once: this makes one set of the known ones.
@@ -112,7 +575,10 @@ def _count_unknown(tables: dict[str, pl.DataFrame], ids: pl.Series) -> dict[str,
         if len(missing):
             counts[file] = table.filter(pl.any_horizontal(pl.all().is_in(missing.implode()))).height
         if counts[file] > UNKNOWN_SHARE * table.height:
-            message = Warnings.W104.format(n=counts[file], total=table.height, file=file)
+            message = (
+                f"{counts[file]} of {table.height} rows of {file} are about concepts that MRCONSO does not have, and "
+                "were left out. The folder probably mixes the files of two releases."
+            )
             warnings.warn(message, stacklevel=4)
     return counts
 
@@ -134,25 +600,18 @@ def _report_files(folder: RrfFolder, counts: AtomCounts, n_concepts: int) -> dic
 def _report_names(names: pl.DataFrame, atoms: pl.DataFrame, counts: AtomCounts) -> dict[str, Any]:
     """Count names by label and by concept, and the names that several concepts share."""
     distinct = list_distinct_names(names)
-    # Few names are repeated: only those that may be are compared.
-    shared = distinct.filter(pl.Series(find_repeated(distinct.select("name")))).filter(pl.col("name").is_duplicated())
+    shared = distinct.filter(pl.col("name").is_duplicated())
+    per_concept = np.bincount(distinct["concept"].to_numpy())
+    bins = dict(zip(BIN_LABELS, np.histogram(per_concept, BINS)[0].tolist(), strict=True))
+    by_label = {}
+    for column, label in LABELS.items():
+        kept = dict(atoms[label].value_counts().iter_rows())
+        rows = counts.by(column)
+        by_label[f"by_{label}"] = {value: {"rows": n, "kept": kept.get(value, 0)} for value, n in rows.items()}
     return {
         "normalized_names": counts.normalized,
         "long_names": int((atoms["name"].str.len_chars() > LONG).sum()),
-        "by_source": counts.by_kept("SAB", atoms),
-        "by_language": counts.by_kept("LAT", atoms),
-        "by_term_type": counts.by_kept("TTY", atoms),
-        "names_per_concept": count_names_per_concept(distinct),
+        **by_label,
+        "names_per_concept": {**bins, "largest": int(per_concept.max(initial=0))},
         "homonyms": {"names": shared["name"].n_unique(), "concepts": shared["concept"].n_unique()},
     }
-
-
-def count_names_per_concept(distinct: pl.DataFrame) -> dict[str, int]:
-    """Count concepts by their number of distinct names, such as "5-9"; the highest number is under "largest"."""
-    n = np.bincount(distinct["concept"].to_numpy())
-    n = n[n > 0]
-    counts = {}
-    for low, high in BINS:
-        label = f"{low}+" if high is None else str(low) if low == high else f"{low}-{high}"
-        counts[label] = int(((n >= low) & (n <= high if high is not None else n >= low)).sum())
-    return {**counts, "largest": int(n.max(initial=0))}

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ...errors import Errors, Warnings
+from ...errors import Errors
 from ...progress import show_progress
 from ...settings import OnMalformed
 from .lines import BOM, HashingReader, MalformedLog, invalid_utf8, unpacked
@@ -53,44 +53,60 @@ class RrfFolder:
         self.repaired: Counter[str] = Counter()
         self.malformed_count = 0
         self.malformed_examples: list[str] = []
-        self._described: list[dict[str, Any]] = []
+        self._hashes: dict[str, str] = {}
         # Columns and rows of each file. MRFILES itself has the standard columns.
         self._formats: dict[str, tuple[list[str], int | None]] = {}
         if not find_parts(self.path, "MRCONSO") and find_parts(self.path / "META", "MRCONSO"):
             self.path = self.path / "META"
         if not find_parts(self.path, "MRCONSO"):
-            raise FileNotFoundError(Errors.E120.format(folder=self.path, cwd=Path.cwd()))
+            raise FileNotFoundError(
+                f"There is no MRCONSO.RRF (nor MRCONSO.RRF.gz, nor parts MRCONSO.RRF.aa.gz, ...) in {self.path}. Give "
+                "the folder of a release in Rich Release Format; a relative path starts from the folder you run in "
+                f"({Path.cwd()}). UMLS is licensed, free of charge, at https://www.nlm.nih.gov/research/umls. Without "
+                "a licence, `projects/open_terminology` makes such a folder of open ontologies."
+            )
         for name, columns, rows in self.table("MRFILES", ("FIL", "FMT", "RWS")).iter_rows():
             self._formats[Path(name).stem] = columns.split(","), int(rows) if rows.isdigit() else None
         for name in ("MRSTY", "MRDEF", "MRREL", "MRSAB"):
-            _, rows = self._formats.get(name, ([], None))
-            if rows and name not in self:
-                if self.errors == "raise":
-                    raise ValueError(Errors.E129.format(folder=self.path, file=name, rows=rows))
-                warnings.warn(Warnings.W105.format(folder=self.path, file=name, rows=rows), UserWarning, stacklevel=2)
+            _, expected = self._formats.get(name, ([], None))
+            if expected and name not in self:
+                fault = f"{self.path} has no {name}, but MRFILES says that it has {expected} rows."
+                self._refuse(fault, "Copy the file there, or set errors = 'skip' to go on without it.")
 
     def __contains__(self, name: str) -> bool:
         return bool(find_parts(self.path, name))
 
     def tables(self, name: str, columns: Sequence[str]) -> Iterator[pl.DataFrame]:
         """Read a file in blocks. All columns are strings without nulls."""
-        header, rows = self._formats.get(name, (COLUMNS[name].split(), None))
+        header, expected = self._formats.get(name, (COLUMNS[name].split(), None))
         parts = find_parts(self.path, name)
-        missing = [column for column in columns if column not in header]
-        if missing:
-            raise ValueError(Errors.E121.format(file=parts[0], column=missing[0], found=", ".join(header)))
+        for column in columns:
+            if column not in header:
+                found = ", ".join(header)
+                raise ValueError(f"{parts[0]} has no column {column}. According to MRFILES, its columns are: {found}.")
         malformed = MalformedLog(parts[0], self.errors)
         lines = RrfLines(parts, len(header), malformed)
         is_empty = True
         for block in lines.blocks():
             is_empty = False
-            yield parse_block(block, header, columns)
+            yield _parse_block(block, header, columns)
         if is_empty and malformed.count:
             found = f"has no well-formed line ({malformed.count} malformed ones, the first is {malformed.examples[0]})"
             raise ValueError(Errors.E103.format(file=parts[0], found=found))
         if is_empty:
             yield pl.DataFrame(schema={column: pl.String() for column in columns})
-        self._account(name, lines, rows)
+        self.read[name] = lines.rows
+        self.repaired.update(lines.repaired)
+        self.malformed_count += malformed.count
+        self.malformed_examples += malformed.examples
+        self._hashes |= lines.hashes
+        malformed.warn(stacklevel=3)
+        if expected not in (None, lines.rows):
+            fault = (
+                f"{parts[0]} has {lines.rows} lines, but MRFILES says {expected}. The copy is incomplete, the file was "
+                "cut on purpose, or it comes from another release than MRFILES."
+            )
+            self._refuse(fault, "Copy the release again, or set errors = 'skip' to read the file as it is.")
 
     def table(self, name: str, columns: Sequence[str]) -> pl.DataFrame:
         """Read a file as a whole. If it is missing, the table is empty."""
@@ -100,21 +116,13 @@ class RrfFolder:
 
     def describe(self) -> list[dict[str, Any]]:
         """List name and SHA-256 of the files read so far."""
-        return sorted(self._described, key=lambda file: file["name"])
+        return [{"name": name, "sha256": digest} for name, digest in sorted(self._hashes.items())]
 
-    def _account(self, name: str, lines: RrfLines, expected: int | None) -> None:
-        """Record the counts of a file that was read to its end, and compare its length with MRFILES."""
-        self.read[name] = lines.rows
-        self._described += [{"name": path.name, "sha256": lines.hashes[path.name]} for path in lines.paths]
-        self.repaired.update(lines.repaired)
-        self.malformed_count += lines.malformed.count
-        self.malformed_examples += lines.malformed.examples
-        lines.malformed.warn(stacklevel=4)
-        if expected is not None and expected != lines.rows:
-            if self.errors == "raise":
-                raise ValueError(Errors.E122.format(file=lines.paths[0], found=lines.rows, expected=expected))
-            message = Warnings.W103.format(file=lines.paths[0], found=lines.rows, expected=expected)
-            warnings.warn(message, UserWarning, stacklevel=4)
+    def _refuse(self, fault: str, advice: str) -> None:
+        """Raise an error, or warn where errors are skipped."""
+        if self.errors == "raise":
+            raise ValueError(f"{fault} {advice}")
+        warnings.warn(fault, UserWarning, stacklevel=3)
 
 
 def find_parts(folder: Path, name: str) -> list[Path]:
@@ -125,19 +133,21 @@ def find_parts(folder: Path, name: str) -> list[Path]:
     found = {path: match for path, match in matches.items() if match}
     names = ", ".join(path.name for path in found)
     if len({(bool(match["part"]), match["packed"]) for match in found.values()}) > 1:
-        raise ValueError(Errors.E123.format(folder=folder, files=names))
+        raise ValueError(
+            f"{folder} holds the same file in several forms: {names}. They may differ. Leave one of the forms there."
+        )
     parts = [match["part"][1:] for match in found.values() if match["part"]]
     if parts != [first + second for first in ascii_lowercase for second in ascii_lowercase][: len(parts)]:
-        raise ValueError(Errors.E119.format(folder=folder, files=names))
+        raise ValueError(
+            f"Parts of a file are missing in {folder}: {names}. They have to be named .aa, .ab, .ac and so on without "
+            "a gap. Copy the others there as well."
+        )
     return list(found)
 
 
-def parse_block(data: bytes, header: Sequence[str], columns: Sequence[str]) -> pl.DataFrame:
-    """Parse some columns of lines with the right number of fields."""
+def _parse_block(data: bytes, header: Sequence[str], columns: Sequence[str]) -> pl.DataFrame:
     wanted = sorted(header.index(column) for column in columns)
-    frame = pl.read_csv(
-        data, separator="|", has_header=False, quote_char=None, columns=wanted, infer_schema=False, raise_if_empty=True
-    )
+    frame = pl.read_csv(data, separator="|", has_header=False, quote_char=None, columns=wanted, infer_schema=False)
     frame.columns = [header[position] for position in wanted]
     return frame.select(pl.col(column).fill_null("") for column in columns)
 
@@ -150,7 +160,7 @@ class RrfLines:
     """
 
     def __init__(self, paths: Sequence[Path], n_columns: int, malformed: MalformedLog) -> None:
-        self.paths = list(paths)
+        self.paths = paths
         self.n_columns = n_columns
         self.malformed = malformed
         self.rows = 0
@@ -178,17 +188,6 @@ class RrfLines:
     def _whole_lines(self) -> Iterator[bytes]:
         """Read blocks of whole lines. A line may continue in the next part of the file."""
         rest = b""
-        for data in self._raw():
-            end = data.rfind(b"\n") + 1
-            if not end:
-                rest += data
-                continue
-            yield rest + data[:end]
-            rest = data[end:]
-        if rest:
-            yield rest + b"\n"
-
-    def _raw(self) -> Iterator[bytes]:
         size = sum(path.stat().st_size for path in self.paths)
         with show_progress(total=size, description=f"Reading {self.paths[0].name}", unit="B") as progress:
             for path in self.paths:
@@ -197,8 +196,14 @@ class RrfLines:
                     source = io.BufferedReader(HashingReader(raw, sha256, progress.update), buffer_size=1 << 20)
                     with unpacked(path, source) as content:
                         while data := content.read(BLOCK_SIZE):
-                            yield data
+                            data, rest = rest + data + content.readline(), b""
+                            if data.endswith(b"\n"):
+                                yield data
+                            else:
+                                rest = data
                 self.hashes[path.name] = sha256.hexdigest()
+        if rest:
+            yield rest + b"\n"
 
     def _mend(self, data: bytes, first: int) -> bytes:
         """Repair lines, and log those that cannot be repaired with their numbers."""
@@ -210,28 +215,29 @@ class RrfLines:
             if not line:
                 self.repaired["empty line"] += 1
                 continue
-            reason = self._find_fault(line)
-            if reason is not None:
-                self.malformed.add(number, reason)
+            has_end = line.endswith(b"|")
+            found = line.count(b"|") + (not has_end)
+            reason = invalid_utf8(line.decode("utf8", errors="surrogateescape"))
+            if reason or found != self.n_columns:
+                wrong = f"{found} fields were found, but there are {self.n_columns} columns"
+                self.malformed.add(number, reason or wrong)
                 continue
             # Editors often drop the pipe after the last field; the line stays unambiguous.
-            if line.count(b"|") == self.n_columns - 1:
+            if not has_end:
                 line += b"|"
                 self.repaired["missing trailing pipe"] += 1
             kept.append(line)
         return b"\n".join([*kept, b""])
 
-    def _find_fault(self, line: bytes) -> str | None:
-        fault = invalid_utf8(line.decode("utf8", errors="surrogateescape"))
-        found = line.count(b"|") + (not line.endswith(b"|"))
-        if fault or found == self.n_columns:
-            return fault
-        return f"{found} fields were found, but there are {self.n_columns} columns"
-
 
 def is_clean(data: bytes, n_columns: int) -> bool:
     """Check whether all lines are UTF-8 with the right number of fields, a trailing pipe and no carriage return."""
-    if b"\r" in data or not _is_utf8(data):
+    if b"\r" in data:
+        return False
+    try:
+        # Without decoding them, which takes longer.
+        pl.Series([data]).cast(pl.String())
+    except pl.exceptions.PolarsError:
         return False
     characters = np.frombuffer(data, dtype=np.uint8)
     separators = np.flatnonzero((characters == PIPE) | (characters == NEWLINE))
@@ -243,12 +249,3 @@ def is_clean(data: bytes, n_columns: int) -> bool:
     last = lines[:, -1]
     ends_lines = bool((characters[last] == NEWLINE).all() and (lines[:, -2] + 1 == last).all())
     return ends_lines and data.count(b"\n") == len(lines)
-
-
-def _is_utf8(data: bytes) -> bool:
-    """Check whether data are UTF-8, without decoding them."""
-    try:
-        pl.Series([data]).cast(pl.String())
-    except pl.exceptions.PolarsError:
-        return False
-    return True

@@ -1,12 +1,11 @@
 """Read names from a table with one name per row, tab- or comma-separated."""
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pydantic import Field, field_validator
 
-from ...errors import Errors
 from ...settings import OnMalformed, Settings
 from ...text import normalize_name
 from ..builder import TerminologyBuilder
@@ -74,16 +73,15 @@ def read_table(path: Path, settings: TableSettings) -> Terminology:
     delimiter = settings.delimiter or _find_delimiter(file.path)
     builder = TerminologyBuilder()
     n_rows = 0
-    names = list(settings.header) if settings.header is not None else None
-    positions = _find_columns(file.path, settings, names, delimiter) if names is not None else {}
-    for number, fields in _rows(file, delimiter, malformed):
-        if names is None:
-            names = [field.strip() for field in fields]
-            positions = _find_columns(file.path, settings, names, delimiter)
-            continue
+    rows = _rows(file, delimiter, malformed)
+    header = None if settings.header is None else list(settings.header)
+    if header is None and (first := next(rows, None)):
+        header = [field.strip() for field in first[1]]
+    positions = {} if header is None else _find_columns(file.path, settings, header, delimiter)
+    for number, fields in rows:
         n_rows += 1
         try:
-            _add(builder, fields, positions, len(names), settings.list_separator)
+            _add(builder, fields, positions, len(header or ()), settings.list_separator)
         except ValueError as error:
             malformed.add(number, error)
     return finish(builder, file, malformed, read={"rows": n_rows})
@@ -96,8 +94,7 @@ def _add(builder: TerminologyBuilder, fields: list[str], positions: dict[str, in
     """Add one row, or raise a ValueError with the reason why it is malformed."""
     if len(fields) != width:
         raise ValueError(f"{len(fields)} fields were found, but there are {width} columns")
-    reason = next(filter(None, map(invalid_utf8, fields)), None)
-    if reason:
+    if reason := next(filter(None, map(invalid_utf8, fields)), None):
         raise ValueError(reason)
     row = {what: fields[position].strip() for what, position in positions.items()}
     if not normalize_name(row["name"]):
@@ -125,15 +122,9 @@ def _add(builder: TerminologyBuilder, fields: list[str], positions: dict[str, in
 
 def _rows(file: SourceFile, delimiter: str, malformed: MalformedLog) -> Iterator[tuple[int, list[str]]]:
     """Iterate over the rows with the numbers of their first lines, skipping empty lines."""
-    if delimiter != "\t":
-        yield from _quoted_rows(file, delimiter, malformed)
+    if delimiter == "\t":
+        yield from ((number, text.split("\t")) for number, text in file.lines() if text)
         return
-    for number, text in file.lines():
-        if text:
-            yield number, text.split("\t")
-
-
-def _quoted_rows(file: SourceFile, delimiter: str, malformed: MalformedLog) -> Iterator[tuple[int, list[str]]]:
     last = 0
 
     def feed() -> Iterator[str]:
@@ -159,23 +150,29 @@ def _quoted_rows(file: SourceFile, delimiter: str, malformed: MalformedLog) -> I
 def _find_delimiter(path: Path) -> str:
     suffix = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
     if suffix.lower() not in _DELIMITERS:
-        raise ValueError(Errors.E112.format(file=path))
+        raise ValueError(
+            f"Can't tell the delimiter of {path}: its name ends neither in .tsv nor in .csv. Set `delimiter` to the "
+            "character between its columns."
+        )
     return _DELIMITERS[suffix.lower()]
 
 
-def _find_columns(path: Path, settings: TableSettings, found: list[str], delimiter: str) -> dict[str, int]:
+def _find_columns(path: Path, settings: TableSettings, found: Sequence[str], delimiter: str) -> dict[str, int]:
     positions = {}
     for what in COLUMNS:
-        setting = f"{what}_column"
-        column = getattr(settings, setting)
+        column = getattr(settings, f"{what}_column")
         if column is None:
             continue
         if column not in found:
-            text = ", ".join(map(repr, found))
             raise ValueError(
-                Errors.E111.format(file=path, column=column, setting=setting, found=text, delimiter=delimiter)
+                f"{path} has no column '{column}', which the setting {what}_column names. Its columns are: "
+                f"{', '.join(map(repr, found))}. Correct the setting, the delimiter ({delimiter!r}), or give `header` "
+                "if the file has none."
             )
         if found.count(column) > 1:
-            raise ValueError(Errors.E114.format(file=path, column=column, n=found.count(column)))
+            raise ValueError(
+                f"{path}: the header names the column '{column}' {found.count(column)} times. Rename one, or give "
+                "`header` to name the columns yourself."
+            )
         positions[what] = found.index(column)
     return positions

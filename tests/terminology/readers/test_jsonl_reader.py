@@ -20,13 +20,7 @@ def write(path, *records):
 
 
 def test_reads_scispacy_form(tmp_path):
-    second = {
-        "concept_id": "C0",
-        "canonical_name": "Cough",
-        "aliases": [],
-        "definition": "A\u2028sound.",
-        "x": 1,
-    }
+    second = {"concept_id": "C0", "canonical_name": "Cough", "aliases": [], "definition": "A\u2028sound.", "x": 1}
     path = write(tmp_path / "kb.jsonl", GOOD, b"", second)
     terminology = make_jsonl_reader(str(path), source="UMLS", language="GER")()
     assert terminology["C1"].names == ("Asthma", "asthma")
@@ -54,7 +48,7 @@ records = st.dictionaries(
 )
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(records, st.booleans())
 def test_what_goes_in_comes_out(tmp_path, records, ascii_only):
     path = tmp_path / "kb.jsonl"
@@ -72,20 +66,20 @@ def test_what_goes_in_comes_out(tmp_path, records, ascii_only):
 
 
 MALFORMED = [
-    (b'{"concept_id": "C2"', "not valid JSON"),
-    (b"[" * 100_000, "not valid JSON"),
-    (b'["C2"]', "a JSON object is needed"),
+    (b'{"concept_id": "C2"', "Invalid JSON"),
+    (b"[" * 100_000, "Invalid JSON"),
+    (b'["C2"]', "should be an object"),
     (b'"\xff"', "0xff"),
-    ({"concept_id": "C2", "canonical_name": "a"}, "no 'aliases'"),
-    ({**GOOD, "concept_id": 2}, "'concept_id' needs to be a string"),
-    ({**GOOD, "concept_id": "C2", "canonical_name": None}, "'canonical_name' needs to be a string"),
-    ({**GOOD, "concept_id": "C2", "aliases": "abc"}, "'aliases' needs to be a list of strings"),
-    ({**GOOD, "concept_id": "C2", "aliases": ["a", None]}, "'aliases' needs to be a list of strings"),
-    ({**GOOD, "concept_id": "C2", "types": "T047"}, "'types' needs to be a list of strings"),
-    ({**GOOD, "concept_id": "C2", "definition": 1}, "'definition' needs to be a string"),
-    ({**GOOD, "concept_id": "C 2"}, "E109"),
-    ({**GOOD, "concept_id": ""}, "E109"),
-    ({**GOOD, "concept_id": "C2", "aliases": ["fine", "\ud83d"]}, "lone surrogate"),
+    ({"concept_id": "C2", "canonical_name": "a"}, "aliases: Field required"),
+    ({**GOOD, "concept_id": 2}, "concept_id: Input should be a valid string, not 2"),
+    ({**GOOD, "concept_id": "C2", "canonical_name": None}, "canonical_name: Input should be a valid string, not None"),
+    ({**GOOD, "concept_id": "C2", "aliases": "abc"}, "aliases: Input should be a valid array"),
+    ({**GOOD, "concept_id": "C2", "aliases": ["a", None]}, "aliases.1: Input should be a valid string"),
+    ({**GOOD, "concept_id": "C2", "types": "T047"}, "types: Input should be a valid array"),
+    ({**GOOD, "concept_id": "C2", "definition": 1}, "definition: Input should be a valid string"),
+    ({**GOOD, "concept_id": "C 2"}, "as the id of a concept"),
+    ({**GOOD, "concept_id": ""}, "as the id of a concept"),
+    ({**GOOD, "concept_id": "C2", "aliases": ["fine", "\ud83d"]}, "Invalid JSON"),
     ({**GOOD, "concept_id": "C1", "aliases": ["lost"]}, "on line 1 already"),
 ]
 
@@ -93,9 +87,9 @@ MALFORMED = [
 @pytest.mark.parametrize("record, reason", MALFORMED)
 def test_malformed_records_raise_or_are_counted(tmp_path, record, reason):
     path = write(tmp_path / "kb.jsonl", GOOD, b"", record, {**GOOD, "concept_id": "C3"})
-    with pytest.raises(ValueError, match=rf"E101.*kb\.jsonl, line 3: .*{reason}"):
+    with pytest.raises(ValueError, match=rf"kb\.jsonl, line 3: .*{reason}"):
         read_jsonl(path)
-    with pytest.warns(UserWarning, match="W101.*1 malformed"):
+    with pytest.warns(UserWarning, match="1 malformed"):
         terminology = read_jsonl(path, errors="skip")
     assert terminology.concepts["id"].to_list() == ["C1", "C3"]
     assert terminology["C1"].names == ("Asthma", "asthma")
@@ -120,7 +114,7 @@ def test_gzip_gives_the_same(tmp_path):
 
 def test_settings_and_empty_files(tmp_path):
     path = write(tmp_path / "kb.jsonl", b"")
-    with pytest.raises(ValueError, match=r"E104.*kb\.jsonl"):
+    with pytest.raises(ValueError, match=r"The terminology is empty: kb\.jsonl"):
         read_jsonl(path)
     with pytest.raises(ValueError, match="'ignore'"):
         read_jsonl(path, errors="ignore")

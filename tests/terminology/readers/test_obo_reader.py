@@ -109,9 +109,7 @@ def test_a_term_with_several_cross_references_keeps_its_id(path):
         "own_no_xref": 1,
         "xrefs_not_cuis": 0,
     }
-    assert terminology.report["id_examples"] == {
-        "own_shared_xref": ["HP:0000002 (Seizure, focal) -> UMLS:C0014544"],
-    }
+    assert terminology.report["id_examples"] == {"own_shared_xref": ["HP:0000002 (Seizure, focal) -> UMLS:C0014544"]}
     assert summarize(terminology) == (
         "3 concepts with 7 names; 1 ids are references to UMLS, 2 the terms' own (1 without a reference, 1 with one "
         "that other terms have too); dropped: 1 obsolete terms"
@@ -141,7 +139,7 @@ def test_terms_with_a_cross_reference_of_their_own_have_it_as_id(tmp_path):
     }
     terminology = read_obo(write_terms(tmp_path / "x.obo", terms), id_prefix="UMLS")
     assert terminology.concepts["id"].to_list() == [
-        *("C0000001", "C0000005", "C0000006", "X:2", "X:3", "X:4", "X:7", "X:8"),
+        *("C0000001", "C0000005", "C0000006", "X:2", "X:3", "X:4", "X:7", "X:8")
     ]
     assert terminology.codes("X:2", "UMLS") == ("C0000002", "C0000003")
     assert terminology.codes("C0000005", "UMLS") == ("C0000004",) and "X:5" in terminology.codes("C0000005")
@@ -164,7 +162,7 @@ references = st.dictionaries(
 )
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(references.filter(lambda terms: any(terms.values())), st.randoms(use_true_random=False))
 def test_no_term_shares_its_id_whatever_the_cross_references(tmp_path, terms, random):
     terminology = read_obo(write_terms(tmp_path / "x.obo", terms), id_prefix="UMLS")
@@ -201,7 +199,7 @@ MALFORMED = [
     (b"[Term]\nid: X:2\nname: b\nname: c\n", 0, "2 lines 'name:'"),
     (b'[Term]\nid: X:2\nname: b\nsynonym: "gr\xfcn" EXACT []\n', 3, "0xfc"),
     (b"[Term]\nid: X:1\nname: b\n", 0, "on line 5 already"),
-    (b"[Term]\nid: X:2\xc2\x853\nname: b\n", 0, "E109"),
+    (b"[Term]\nid: X:2\xc2\x853\nname: b\n", 0, "as the id of a concept"),
 ]
 
 
@@ -210,9 +208,9 @@ def test_malformed_stanzas_raise_or_are_counted(tmp_path, stanza, line, reason):
     path = tmp_path / "x.obo"
     head = b"format-version: 1.2\nontology: x\n! a comment\n\n[Term]\nid: X:1\nname: a\n\n"
     path.write_bytes(head + stanza + b"\n[Term]\nid: X:3\nname: c\n")
-    with pytest.raises(ValueError, match=rf"E101.*x\.obo, line {9 + line}: .*{reason}"):
+    with pytest.raises(ValueError, match=rf"x\.obo, line {9 + line}: .*{reason}"):
         read_obo(path)
-    with pytest.warns(UserWarning, match="W101.*1 malformed"):
+    with pytest.warns(UserWarning, match="1 malformed"):
         terminology = read_obo(path, errors="skip")
     assert terminology.concepts["id"].to_list() == ["X:1", "X:3"]
     assert terminology["X:1"].names == ("a",)
@@ -236,7 +234,7 @@ def test_identifiers_lose_their_escapes(tmp_path):
 def test_malformed_header(tmp_path):
     path = tmp_path / "x.obo"
     path.write_bytes(b"format-version: 1.2\ndata-version: gr\xfcn\n\n[Term]\nid: X:1\nname: a\n")
-    with pytest.raises(ValueError, match="E101.*line 2: .*0xfc"):
+    with pytest.raises(ValueError, match="line 2: .*0xfc"):
         read_obo(path)
 
 
@@ -246,7 +244,7 @@ def test_settings_and_other_files(tmp_path, path):
     with pytest.raises(ValueError, match="The setting|spacy-sapbert:"):
         read_obo(path, synonym_scopes="EXACT")
     (tmp_path / "page.obo").write_text("Not found\n")
-    with pytest.raises(ValueError, match=r"E104.*page\.obo"):
+    with pytest.raises(ValueError, match=r"The terminology is empty: page\.obo"):
         read_obo(tmp_path / "page.obo")
     with pytest.raises(FileNotFoundError, match="E102"):
         read_obo(tmp_path / "nowhere.obo")
@@ -270,7 +268,7 @@ def test_files_in_other_formats_are_recognized(tmp_path, text, found):
     path = tmp_path / "hp.obo"
     path.write_text(text)
     for errors in ("raise", "skip"):
-        with pytest.raises(ValueError, match=rf"^\[E113\] .*hp\.obo looks like .*{found}"):
+        with pytest.raises(ValueError, match=rf"hp\.obo looks like .*{found}"):
             read_obo(path, errors=errors)
 
 
@@ -315,6 +313,6 @@ def test_human_phenotype_ontology():
 def test_prefix_that_no_term_has_is_refused_by_name(tmp_path):
     path = tmp_path / "a.obo"
     path.write_text("ontology: a\n\n[Term]\nid: A:1\nname: one\nxref: UMLS:C0000001\n")
-    with pytest.raises(ValueError, match="E116.*'umls'.*UMLS"):
+    with pytest.raises(ValueError, match="with the prefix 'umls'.*UMLS"):
         read_obo(path, id_prefix="umls")
     assert "C0000001" in read_obo(path, id_prefix="UMLS:")

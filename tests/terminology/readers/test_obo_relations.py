@@ -3,12 +3,7 @@
 import pytest
 from rrf_files import rrf_line
 
-from spacy_sapbert.terminology import (
-    TerminologyBuilder,
-    read_obo,
-    read_obo_relations,
-    read_rrf,
-)
+from spacy_sapbert.terminology import TerminologyBuilder, read_obo, read_obo_relations, read_rrf
 from training.data.triple_data import read_triples
 from training.data.triples import write_triples
 from training.release.rrf import Relation, write_rrf
@@ -49,7 +44,7 @@ name: part
 """
 
 
-@pytest.mark.filterwarnings("ignore:.*W101")
+@pytest.mark.filterwarnings("ignore:.*malformed records were skipped")
 def test_relations_are_read(tmp_path):
     (tmp_path / "toy.obo").write_text(ONTOLOGY)
     assert list(read_obo_relations(tmp_path / "toy.obo")) == [
@@ -75,13 +70,13 @@ def test_ids_are_those_of_the_terminology(tmp_path):
             "",
         ]
     path.write_text("\n".join(lines))
-    with pytest.warns(UserWarning, match="W101"):
+    with pytest.warns(UserWarning, match="malformed records were skipped"):
         concepts = read_obo(path, id_prefix="UMLS", errors="skip").concepts["id"].to_list()
     relations = read_obo_relations(path, id_prefix="UMLS")
     # The second definition of a term counts no more than in `read_obo`.
     assert relations == [("C0000001", "part_of", "C0000002")] and {"C0000001", "C0000002"} <= set(concepts)
     path.write_text('<?xml version="1.0"?>\n<rdf:RDF>\n')
-    with pytest.raises(ValueError, match="E113"):
+    with pytest.raises(ValueError, match="is not in OBO format"):
         read_obo_relations(path)
 
 
@@ -93,7 +88,7 @@ def build():
     return builder.build()
 
 
-@pytest.mark.filterwarnings("ignore:.*W104")
+@pytest.mark.filterwarnings("ignore:.*about concepts that MRCONSO does not have")
 def test_relations_become_triples(tmp_path):
     relations = [
         Relation("C1", "part_of", "C2", "TOY"),

@@ -12,12 +12,12 @@ from rrf_files import atom, rrf_line, write_release
 
 from spacy_sapbert.terminology import read_rrf
 from spacy_sapbert.terminology.readers import rrf_lines
+from spacy_sapbert.terminology.readers.rrf import WHITE_SPACE
 from spacy_sapbert.terminology.readers.rrf_lines import COLUMNS
-from spacy_sapbert.terminology.readers.rrf_tables import WHITE_SPACE
 from spacy_sapbert.text import normalize_name
 from training.cli.data import format_report
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*W102")
+pytestmark = pytest.mark.filterwarnings("ignore:.*so the terminology is without")
 ALL = {"languages": None, "tradenames": "off"}
 
 
@@ -58,7 +58,7 @@ atoms = st.builds(
 )
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(atoms, min_size=1, max_size=25), st.sampled_from(["keep", "drop"]), st.booleans(), st.booleans())
 def test_names_are_those_of_a_plain_loop(tmp_path, lines, suppressed, lower_case, packed):
     for old in tmp_path.glob("MRCONSO*"):
@@ -66,7 +66,7 @@ def test_names_are_those_of_a_plain_loop(tmp_path, lines, suppressed, lower_case
     folder = write_release(tmp_path, **{"MRCONSO_gz" if packed else "MRCONSO": lines})
     expected = naive_names(lines, suppressed=suppressed, lower_case=lower_case)
     if not expected:
-        with pytest.raises(ValueError, match="E124"):
+        with pytest.raises(ValueError, match="passes the filters"):
             read(folder, suppressed=suppressed, lower_case=lower_case)
         return
     terminology = read(folder, suppressed=suppressed, lower_case=lower_case)
@@ -127,7 +127,7 @@ def test_what_a_release_says_of_a_concept(tmp_path):
             rrf_line("MRSAB", RSAB="MSH", SON="Medical Subject Headings", SVER="2025", SRL="0", SLC="free", CURVER="Y")
         ],
     )
-    with pytest.warns(UserWarning, match=r"W104.*1 of 5 rows of MRREL"):
+    with pytest.warns(UserWarning, match=r"1 of 5 rows of MRREL are about concepts that MRCONSO"):
         terminology = read(folder)
     fever = terminology["C2"]
     assert fever.canonical_name == "Fever"
@@ -219,7 +219,7 @@ def test_names_in_other_languages_that_are_left_out_are_said(tmp_path, capsys):
         ({"max_restriction_level": "0"}, r"max_restriction_level.*, not '0'"),
         ({"max_restriction_level": 0.5}, r"max_restriction_level"),
         ({"lower_case": "no"}, r"lower_case"),
-        ({"suppressed": "drop"}, r"E124.*suppressed: 1 dropped"),
+        ({"suppressed": "drop"}, r"passes the filters: suppressed: 1 dropped"),
     ],
 )
 def test_settings_that_fit_nothing_are_refused(tmp_path, options, message):
@@ -270,13 +270,13 @@ def test_columns_and_rows_are_those_of_mrfiles(tmp_path):
         return write_release(tmp_path, MRCONSO=lines, MRFILES=[line])
 
     assert names_of(read(write(2))) == {"C1": ("a", "b")}
-    with pytest.raises(ValueError, match=r"E122.*has 2 lines, but MRFILES says 3"):
+    with pytest.raises(ValueError, match=r"has 2 lines, but MRFILES says 3"):
         read(write(3))
-    with pytest.warns(UserWarning, match="W103"):
+    with pytest.warns(UserWarning, match="but MRFILES says"):
         read(write(3), errors="skip")
     columns.remove("SAB")
     lines = [rrf_line("MRCONSO", columns, CUI="C1", STR=name) for name in "ab"]
-    with pytest.raises(ValueError, match="E121.*no column SAB"):
+    with pytest.raises(ValueError, match="no column SAB"):
         read(write(2))
 
 
@@ -291,15 +291,15 @@ def test_retired_concepts_are_followed_on_request(tmp_path):
         MRREL=[rrf_line("MRREL", CUI1="C7", REL="PAR", CUI2="C9")],
         MRCUI=[moved("C7", "C8"), moved("C8", "C1"), moved("C9", "C1"), moved("C5", "C1", "RB"), moved("C4", "C4")],
     )
-    with pytest.warns(UserWarning, match="W104"):
+    with pytest.warns(UserWarning, match="about concepts that MRCONSO does not have"):
         assert read(folder)["C1"].types == ()
-    with pytest.warns(UserWarning, match="W104"):
+    with pytest.warns(UserWarning, match="about concepts that MRCONSO does not have"):
         terminology = read(folder, remap_retired=True)
     # C9 has a name, so it lives, whatever MRCUI says.
     assert names_of(terminology) == {"C1": ("a",), "C9": ("b",)}
     assert terminology["C1"].types == ("T7",) and terminology["C1"].parents == ("C9",)
     assert terminology.report["retired_concepts"] == 2
-    with pytest.warns(UserWarning, match="W104"):
+    with pytest.warns(UserWarning, match="about concepts that MRCONSO does not have"):
         assert names_of(read(folder, remap_retired=True, semantic_types=["T7"])) == {"C1": ("a",)}
 
 
@@ -357,10 +357,10 @@ def test_a_list_of_checksums_beside_the_files_is_heeded(tmp_path):
     folder = write_release(tmp_path, MRCONSO=[atom("C1", "a")])
     sums = tmp_path / "SHA256SUMS"
     sums.write_text("0" * 64 + "  MRCONSO.RRF\n")
-    with pytest.raises(ValueError, match="E607.*MRCONSO.RRF"):
+    with pytest.raises(ValueError, match="MRCONSO.RRF' in .* is not the file that"):
         read(folder)
     sums.write_text("0" * 64 + "  other.txt\n")
-    with pytest.raises(ValueError, match="E608.*MRCONSO.RRF"):
+    with pytest.raises(ValueError, match="lacks files that were read.*MRCONSO.RRF"):
         read(folder)
     sums.write_text(hashlib.sha256((tmp_path / "MRCONSO.RRF").read_bytes()).hexdigest() + " *MRCONSO.RRF\n")
     assert read(folder).report["verified"] == 1
@@ -369,16 +369,16 @@ def test_a_list_of_checksums_beside_the_files_is_heeded(tmp_path):
 def test_missing_files_and_parts_are_noticed(tmp_path):
     described = [rrf_line("MRFILES", FIL="MRSTY.RRF", FMT=",".join(COLUMNS["MRSTY"].split()), RWS="3")]
     folder = write_release(tmp_path / "a", MRCONSO=[atom("C1", "a")], MRFILES=described)
-    with pytest.raises(ValueError, match="E129.*MRSTY.*3 rows"):
+    with pytest.raises(ValueError, match="has no MRSTY.*3 rows"):
         read(folder)
-    with pytest.warns(UserWarning, match="W105.*MRSTY"):
+    with pytest.warns(UserWarning, match="has no MRSTY"):
         assert names_of(read(folder, errors="skip")) == {"C1": ("a",)}
     for parts in (("aa", "ac"), ("ab",)):
         folder = tmp_path / "-".join(parts)
         folder.mkdir()
         for part in parts:
             (folder / f"MRCONSO.RRF.{part}").write_text(atom("C1", part) + "\n")
-        with pytest.raises(ValueError, match="E119"):
+        with pytest.raises(ValueError, match="Parts of a file are missing"):
             read(folder)
 
 
@@ -411,9 +411,9 @@ FAULTS = [
 def test_malformed_lines_are_refused_with_their_number_or_counted(tmp_path, fault, reason):
     good = [atom("C1", f"n{i}").encode() for i in range(3)]
     folder = write_release(tmp_path, MRCONSO=b"\n".join([*good[:2], fault, good[2], b""]))
-    with pytest.raises(ValueError, match=rf"E101.*MRCONSO.RRF, line 3: .*{reason}"):
+    with pytest.raises(ValueError, match=rf"MRCONSO.RRF, line 3: .*{reason}"):
         read(folder)
-    with pytest.warns(UserWarning, match=r"W101.*1 malformed.*MRCONSO.RRF:3"):
+    with pytest.warns(UserWarning, match=r"1 malformed.*MRCONSO.RRF:3"):
         terminology = read(folder, errors="skip")
     assert names_of(terminology) == {"C1": ("n0", "n1", "n2")}
     assert terminology.report["dropped"]["malformed"] == 1
@@ -421,7 +421,7 @@ def test_malformed_lines_are_refused_with_their_number_or_counted(tmp_path, faul
 
 def test_two_faults_that_cancel_out_are_both_found(tmp_path):
     lines = [atom("C1", "a")[:-2], atom("C1", "b") + "|", atom("C1", "c")]
-    with pytest.warns(UserWarning, match="W101.*2 malformed"):
+    with pytest.warns(UserWarning, match="2 malformed"):
         terminology = read(write_release(tmp_path, MRCONSO=lines), errors="skip")
     assert names_of(terminology) == {"C1": ("c",)}
 
@@ -435,7 +435,7 @@ def test_names_with_unusual_line_ends_quotes_and_words_for_nothing(tmp_path):
 
 def test_ids_that_no_document_can_hold(tmp_path):
     folder = write_release(tmp_path, MRCONSO=[atom("", "a"), atom("C 1", "b"), atom("C1", "c"), atom("C1", " ")])
-    with pytest.raises(ValueError, match=r"E126.*'a'"):
+    with pytest.raises(ValueError, match=r"has an atom 'a'"):
         read(folder)
     terminology = read(folder, errors="skip")
     assert names_of(terminology) == {"C1": ("c",)}
@@ -457,7 +457,7 @@ def test_a_file_without_a_well_formed_line_is_refused(tmp_path, file):
     folder = write_release(tmp_path, **files)
     with pytest.raises(ValueError, match=rf"^\[E103\] .*{file}\.RRF has no well-formed line \(2 malformed"):
         read_rrf(folder, errors="skip")
-    with pytest.raises(ValueError, match=rf"^\[E101\] .*{file}\.RRF, line 1"):
+    with pytest.raises(ValueError, match=rf"{file}\.RRF, line 1"):
         read_rrf(folder)
 
 
@@ -469,12 +469,12 @@ def test_damaged_or_doubled_files(tmp_path):
     with pytest.raises(ValueError, match="E103.*MRCONSO.RRF.gz"):
         read(cut)
     (cut / "MRCONSO.RRF").write_bytes(b"")
-    with pytest.raises(ValueError, match="E123.*MRCONSO.RRF, MRCONSO.RRF.gz"):
+    with pytest.raises(ValueError, match="in several forms: MRCONSO.RRF, MRCONSO.RRF.gz"):
         read(cut)
     (cut / "MRCONSO.RRF.gz").unlink()
     with pytest.raises(ValueError, match="E103.*is empty"):
         read(cut)
-    with pytest.raises(FileNotFoundError, match="E120.*UMLS.*licensed"):
+    with pytest.raises(FileNotFoundError, match="There is no MRCONSO.*UMLS.*licensed"):
         read(tmp_path / "nowhere")
 
 
@@ -483,7 +483,9 @@ def test_folder_above_meta_is_taken_and_missing_relations_are_told(tmp_path):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         assert names_of(read_rrf(tmp_path)) == {"C1": ("a",)}
-    assert ["W102" in str(w.message) and "tradenames" in str(w.message) for w in caught] == [True]
+    assert ["so the terminology is without" in str(w.message) and "tradenames" in str(w.message) for w in caught] == [
+        True
+    ]
 
 
 def test_order_of_rows_changes_the_order_of_names_only(tmp_path):

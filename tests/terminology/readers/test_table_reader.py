@@ -62,7 +62,7 @@ def pairs(names):
     return st.lists(st.tuples(st.text("C012", min_size=1), names.filter(normalize_name)), min_size=1)
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(pairs(in_file("\t\n")))
 def test_tsv_gives_back_what_went_in(tmp_path, pairs):
     path = tmp_path / "names.tsv"
@@ -70,7 +70,7 @@ def test_tsv_gives_back_what_went_in(tmp_path, pairs):
     check_round_trip(path, pairs)
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(pairs(in_file("\x00\n")))
 def test_csv_gives_back_what_went_in(tmp_path, pairs):
     path = tmp_path / "names.csv"
@@ -82,8 +82,8 @@ def test_csv_gives_back_what_went_in(tmp_path, pairs):
 MALFORMED = [
     (b"C2", "1 fields were found, but there are 2 columns"),
     (b"C2\ta\tb", "3 fields were found"),
-    (b"\ta", "E109"),
-    (b"C 2\ta", "E109"),
+    (b"\ta", "as the id of a concept"),
+    (b"C 2\ta", "as the id of a concept"),
     (b"C2\t  ", "the name of 'C2' is empty"),
     (b"C2\tgr\xfcn", "0xfc"),
 ]
@@ -95,9 +95,9 @@ def test_malformed_rows_raise_or_are_counted(tmp_path, suffix, row, reason):
     path = tmp_path / f"names{suffix}"
     data = b"id\tname\n\nC1\ta\n" + row + b"\nC3\tc\n"
     path.write_bytes(data if suffix == ".tsv" else data.replace(b"\t", b","))
-    with pytest.raises(ValueError, match=rf"E101.*names{suffix}, line 4: .*{reason}"):
+    with pytest.raises(ValueError, match=rf"names{suffix}, line 4: .*{reason}"):
         read_table(path)
-    with pytest.warns(UserWarning, match="W101.*1 malformed"):
+    with pytest.warns(UserWarning, match="1 malformed"):
         terminology = read_table(path, errors="skip")
     assert terminology.concepts["id"].to_list() == ["C1", "C3"]
     assert terminology.report["dropped"]["malformed"] == 1 and terminology.report["read"] == {"rows": 3}
@@ -108,28 +108,25 @@ def test_malformed_rows_raise_or_are_counted(tmp_path, suffix, row, reason):
 def test_csv_line_numbers_with_fields_over_lines(tmp_path):
     path = tmp_path / "names.csv"
     path.write_text('definition,id,name\n"a\n\nb",C1,n\nx,C2,"c"d\nx,C3,"e""e"\nC4\n')
-    with pytest.raises(ValueError, match="E101.*line 5: "):
+    with pytest.raises(ValueError, match="line 5: "):
         read_table(path, definition_column="definition")
     with pytest.warns(UserWarning, match="2 malformed"):
         terminology = read_table(path, definition_column="definition", errors="skip")
     assert terminology["C1"].definition == "a\n\nb" and terminology["C3"].names == ('e"e',)
-    assert [e.split()[0] for e in terminology.report["malformed_examples"]] == [
-        "names.csv:5:",
-        "names.csv:7:",
-    ]
+    assert [e.split()[0] for e in terminology.report["malformed_examples"]] == ["names.csv:5:", "names.csv:7:"]
 
 
 def test_unclosed_quote_does_not_swallow_the_rest_silently(tmp_path):
     path = tmp_path / "names.csv"
     path.write_text('id,name\nC1,a\nC2,"b\nC3,c\nC4,d\n')
-    with pytest.raises(ValueError, match=r"E101.*line 3: .*the row ends on line 5"):
+    with pytest.raises(ValueError, match=r"line 3: .*the row ends on line 5"):
         read_table(path)
 
 
 def test_quotes_that_join_rows_into_one_name_are_noticed(tmp_path):
     path = tmp_path / "names.csv"
     path.write_text('id,name\nC1,"Fever\nC2,cough\nC3,pain"\nC4,ache\n')
-    with pytest.raises(ValueError, match="E101.*line 2: .*several lines"):
+    with pytest.raises(ValueError, match="line 2: .*several lines"):
         read_table(path)
     with pytest.warns(UserWarning, match="1 malformed"):
         assert [*read_table(path, errors="skip").concepts["id"]] == ["C4"]
@@ -138,26 +135,26 @@ def test_quotes_that_join_rows_into_one_name_are_noticed(tmp_path):
 def test_flag_that_says_nothing(tmp_path):
     path = tmp_path / "names.tsv"
     path.write_text("id\tname\tp\nC1\ta\tmaybe\n")
-    with pytest.raises(ValueError, match="E101.*line 2: 'maybe'"):
+    with pytest.raises(ValueError, match="line 2: 'maybe'"):
         read_table(path, preferred_column="p")
 
 
 def test_settings_that_do_not_fit_the_file(tmp_path):
     path = tmp_path / "names.tsv"
     path.write_text("cui\tname\tname\nC1\ta\tb\n")
-    with pytest.raises(ValueError, match="E111.*'id'.*id_column.*'cui', 'name', 'name'"):
+    with pytest.raises(ValueError, match="has no column 'id'.*id_column.*'cui', 'name', 'name'"):
         read_table(path)
-    with pytest.raises(ValueError, match="E111.*types_column"):
+    with pytest.raises(ValueError, match="has no column 'types'.*types_column"):
         read_table(path, id_column="cui", name_column="cui", types_column="types")
-    with pytest.raises(ValueError, match="E114.*'name'.*2 times"):
+    with pytest.raises(ValueError, match="the header names the column 'name' 2 times"):
         read_table(path, id_column="cui")
     with pytest.raises(ValueError, match="delimiter"):
         read_table(path, delimiter="||")
     path = path.rename(tmp_path / "names.txt")
-    with pytest.raises(ValueError, match="E112.*names.txt"):
+    with pytest.raises(ValueError, match="Can't tell the delimiter.*names.txt"):
         read_table(path)
     path.write_text("")
-    with pytest.raises(ValueError, match="E104.*names.txt"):
+    with pytest.raises(ValueError, match="The terminology is empty: names.txt"):
         read_table(path, delimiter="\t")
     with pytest.raises(FileNotFoundError, match="E102"):
         read_table(tmp_path / "nowhere.tsv")

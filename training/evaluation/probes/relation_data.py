@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from spacy_sapbert.terminology import Terminology
-from spacy_sapbert.terminology.readers.rrf_tables import find_rows
+from spacy_sapbert.terminology.readers.rrf import find_rows
 
 from ...data.triple_data import read_triples
 from ...errors import Errors

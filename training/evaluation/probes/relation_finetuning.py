@@ -13,7 +13,7 @@ from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.encoder.token_lists import TokenLists
 from spacy_sapbert.encoder.transformer import forward, resolve_device
 from spacy_sapbert.terminology import Terminology
-from spacy_sapbert.terminology.readers.rrf_tables import find_rows
+from spacy_sapbert.terminology.readers.rrf import find_rows
 
 from ...data.tokens import tokenise
 from .relation_classification import FINE_TUNING, HeadSettings, describe_runs, predict_labels, train

@@ -13,7 +13,7 @@ import polars as pl
 
 from spacy_sapbert.files import read_manifest
 from spacy_sapbert.terminology import Terminology
-from spacy_sapbert.terminology.readers.rrf_tables import find_rows
+from spacy_sapbert.terminology.readers.rrf import find_rows
 from spacy_sapbert.terminology.storage import FORMAT_VERSION as TERMINOLOGY_VERSION
 from spacy_sapbert.terminology.storage import MANIFEST
 
