@@ -192,7 +192,7 @@ def test_held_out_concepts_must_not_be_in_the_pairs(config, tmp_path):
         ('{"optimizer.learning_rate": 1e-2', '{"optimiser.learning_rate": 1e-2', "optimiser.*no such setting"),
         ('learning_rate": 1e-2', 'rate": 1e-2', "rate.*no such setting"),
         ("[variants]", "[others]", "E676.*others"),
-        ("seeds", "seed", "The setting.*seeds of .sweep."),
+        ("seeds", "seed", "seeds of .sweep."),
         ("base_shares", "base_share", "base_share of .sweep.*Did you mean base_shares"),
         ("[0, 1]", "[]", r"seeds.*at least 1 item"),
         ("[0, 1]", "[0, 0]", "seeds.*a list of different numbers"),

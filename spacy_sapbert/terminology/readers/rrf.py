@@ -15,8 +15,7 @@ from pydantic import Field
 
 from ...errors import Errors
 from ...progress import say
-from ...settings import Settings
-from ...types import OnMalformed, Suppressed, TradenameDirection, Tradenames
+from ...settings import OnMalformed, Settings, Suppressed, TradenameDirection, Tradenames
 from ..licences import STRICTEST, Source
 from ..names import list_distinct_names, normalize_names, unite_names
 from ..storage import make_lists
