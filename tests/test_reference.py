@@ -8,7 +8,7 @@ import pytest
 import spacy
 
 from spacy_sapbert import TerminologyBuilder, read_obo
-from spacy_sapbert.retrieval.altered_names import ALTERATIONS
+from spacy_sapbert.retrieval.encoding import ALTERATIONS
 from spacy_sapbert.retrieval.name_table import read_hashes
 
 K = 5

@@ -6,21 +6,12 @@ from spacy.scorer import Scorer
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
+from spacy_sapbert.annotations import register_extensions
 from spacy_sapbert.scorer import linker_score, make_linker_scorer
 
 VOCAB = spacy.blank("en").vocab
 MICRO = ("nel_micro_p", "nel_micro_r", "nel_micro_f")
 KEYS = {*MICRO, "nel_acc_at_1", "nel_acc_at_5", "nel_coverage"}
-
-
-@pytest.fixture(autouse=True)
-def kb_candidates():
-    known = Span.has_extension("kb_candidates")
-    if not known:
-        Span.set_extension("kb_candidates", default=None)
-    yield
-    if not known and Span.has_extension("kb_candidates"):
-        Span.remove_extension("kb_candidates")
 
 
 def make_doc(links, label="DISEASE"):
@@ -32,8 +23,10 @@ def make_doc(links, label="DISEASE"):
 
 def make_example(gold, predicted, candidates=None):
     doc = make_doc(predicted, label="OTHER")
+    register_extensions()  # other tests remove them
+    ents = {ent.start: ent for ent in doc.ents}
     for i, ids in (candidates or {}).items():
-        doc[i : i + 1]._.kb_candidates = [{"id": id_, "score": 1.0} for id_ in ids]
+        ents[i]._.kb_candidates = [{"id": id_, "score": 1.0} for id_ in ids]
     return Example(doc, make_doc(gold))
 
 
