@@ -36,7 +36,7 @@ lint: $(VENV)/.dev
 # `make wheel-test WHEEL_TESTS=tests` runs all of them, as the workflow for other systems does.
 WHEEL_TESTS = tests/test_registry.py tests/test_assemble.py tests/test_serialize.py \
     tests/test_linker.py tests/test_scoring_pipeline.py tests/test_static_pipeline.py \
-    tests/encoder/test_transformer_folder.py tests/encoder/test_static.py \
+    tests/encoder/test_transformer_folder.py tests/encoder/test_static_encoder.py \
     tests/index/test_approximate_index.py tests/index/test_scann_files.py \
     tests/terminology
 

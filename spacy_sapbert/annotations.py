@@ -101,7 +101,8 @@ def read_attribute(span: Span, attribute: str = ATTRIBUTE) -> list[Candidate]:
 def _assign(span: Span, value: list[Candidate], attribute: str = ATTRIBUTE) -> None:
     """Replace the candidates that an extension attribute shows."""
     shown = next((link for link in reversed(_find_links(span)) if link["attribute"] == attribute), None)
-    new: Link = {"component": "", "label": span.label_, "attribute": attribute, "candidates": value, "kb_id": ""}
+    label = span.label_ or span[0].ent_type_
+    new: Link = {"component": "", "label": label, "attribute": attribute, "candidates": value, "kb_id": ""}
     if shown is not None:
         new = {**shown, "candidates": value}
     # A new list, because copies of the document share the old one.

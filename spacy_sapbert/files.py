@@ -67,6 +67,10 @@ def write_manifest(
     path.write_text(text, encoding="utf8")
 
 
+class OtherFormatError(OSError):
+    """A folder was saved by a version with another format."""
+
+
 def read_manifest(path: Path, version: int, *, used: Iterable[str] = (), check_files: bool = True) -> dict[str, Any]:
     """Read a manifest and check the files that it lists, or raise an OSError that says what is wrong.
 
@@ -83,7 +87,10 @@ def read_manifest(path: Path, version: int, *, used: Iterable[str] = (), check_f
         raise OSError(Errors.E501.format(path=path, reason=repr(error))) from error
     # The version first, because other versions may compute the checksum differently.
     if found != version:
-        raise OSError(Errors.E502.format(path=path, found=found, expected=version))
+        raise OtherFormatError(
+            f"'{path}' has format {found}, this version of spacy-sapbert reads format {version}. Install the "
+            "version that the pipeline's meta.json asks for, or build the pipeline again."
+        )
     if checksum != _checksum(manifest):
         raise OSError(Errors.E504.format(path=path))
     files = manifest.get("files")

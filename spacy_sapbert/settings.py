@@ -25,8 +25,6 @@ AnyFunction = TypeVar("AnyFunction", bound=Callable[..., Any])
 BOUNDS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<", "min_length": "length ≥"}
 # What components have beside settings, apart from the attributes of their classes.
 OF_COMPONENTS = ("name", "scorer", "vocab", "model", "cfg", "error_handler")
-# Until no test looks for codes.
-CODES = {"extra_forbidden": "[E406]", "missing": "[E407]"}
 
 
 def as_tuple(value: Any) -> tuple[Any, ...]:
@@ -120,8 +118,7 @@ def explain(settings: type[Settings], error: ValidationError, where: str = "") -
     """Say on one line what is wrong with which values."""
     problems = [dict(problem) for problem in error.errors()]
     found = "; ".join(_explain_problem(settings, problem, where) for problem in problems)
-    code = CODES.get(str(problems[0]["type"]), "[E404]")
-    return found if _is_check(problems[0]) else f"{code} spacy-sapbert: {found}"
+    return found if _is_check(problems[0]) else f"spacy-sapbert: {found}"
 
 
 def _is_check(problem: dict[str, Any]) -> bool:
@@ -152,7 +149,7 @@ def _explain_problem(settings: type[Settings], problem: dict[str, Any], where: s
 
 def explain_unknown(settings: type[Settings], key: str, where: str) -> str:
     """Say that there is no such setting, and which one was probably meant."""
-    return f"[E406] spacy-sapbert: {_explain_problem(settings, {'loc': [key], 'type': 'extra_forbidden'}, where)}"
+    return f"spacy-sapbert: {_explain_problem(settings, {'loc': [key], 'type': 'extra_forbidden'}, where)}"
 
 
 def with_settings(settings: type[Settings], *, optional: bool = False) -> Callable[[AnyFunction], AnyFunction]:

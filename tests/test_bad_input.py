@@ -170,7 +170,7 @@ def test_another_encoder_at_initialize_encodes_the_same_names_again(make_nlp, ot
     ids=str,
 )
 def test_settings_without_meaning_are_refused_by_name(setting):
-    with pytest.raises(ValueError, match=f"E404.*{next(iter(setting))}"):
+    with pytest.raises(ValueError, match=f"{next(iter(setting))}"):
         spacy.blank("en").add_pipe("sapbert_linker", config=setting)
 
 
@@ -204,7 +204,7 @@ def test_settings_of_the_wrong_type_are_refused_by_name(setting):
     ids=str,
 )
 def test_settings_given_in_python_are_checked_too(setting):
-    with pytest.raises(ValueError, match=f"E404.*{next(iter(setting))}"):
+    with pytest.raises(ValueError, match=f"{next(iter(setting))}"):
         SapbertLinker(spacy.blank("en").vocab, build_name_encoder_v1(), Index(), **setting)
 
 
@@ -263,20 +263,20 @@ def test_a_model_that_is_no_name_encoder_is_refused():
 def test_settings_that_lose_their_meaning_at_run_time_are_refused(make_nlp):
     nlp = make_nlp()
     linker = nlp.get_pipe("sapbert_linker")
-    with pytest.raises(ValueError, match=r"^\[E404\].*k of the linker 'sapbert_linker': .*, not 0"):
+    with pytest.raises(ValueError, match=r"k of the linker 'sapbert_linker': .*, not 0"):
         linker.k = 0
     assert linker.k == 5 and len(nlp("heart attack").ents[0]._.kb_candidates) == 5
 
 
 def test_misspelled_and_fixed_attributes_are_refused(make_nlp):
     linker = make_nlp().get_pipe("sapbert_linker")
-    with pytest.raises(AttributeError, match=r"^\[E406\].*treshold of the linker.*Did you mean threshold\?"):
+    with pytest.raises(AttributeError, match=r"treshold of the linker.*Did you mean threshold\?"):
         linker.treshold = 0.9
     with pytest.raises(AttributeError, match="treshold"):
         _ = linker.treshold
     with pytest.raises(AttributeError, match="cache_size"):
         linker.cache_size = 3
-    with pytest.raises(ValueError, match=r"^\[E406\].*Did you mean threshold\?"):
+    with pytest.raises(ValueError, match=r"Did you mean threshold\?"):
         SapbertLinker(linker.vocab, linker.model, Index(), treshold=0.9)
     assert linker.cache_size == 20_000 and "threshold" in dir(linker)
 
@@ -304,6 +304,6 @@ def test_numbers_and_lists_of_numpy_are_accepted(make_nlp):
 def test_settings_of_another_type_are_refused_by_name(make_nlp, key, value):
     linker = make_nlp().get_pipe("sapbert_linker")
     before = linker.settings
-    with pytest.raises(ValueError, match=rf"^\[E404\].*{key}"):
+    with pytest.raises(ValueError, match=rf"{key}"):
         setattr(linker, key, value)
     assert linker.settings is before

@@ -14,6 +14,11 @@ MICRO = ("nel_micro_p", "nel_micro_r", "nel_micro_f")
 KEYS = {*MICRO, "nel_acc_at_1", "nel_acc_at_5", "nel_coverage"}
 
 
+@pytest.fixture(autouse=True)
+def _extensions():
+    register_extensions()
+
+
 def make_doc(links, label="DISEASE"):
     """Make a document of one-word entities; None is a word outside of entities."""
     doc = Doc(VOCAB, words=[f"w{i}" for i in range(len(links))])
@@ -23,10 +28,8 @@ def make_doc(links, label="DISEASE"):
 
 def make_example(gold, predicted, candidates=None):
     doc = make_doc(predicted, label="OTHER")
-    register_extensions()  # other tests remove them
-    ents = {ent.start: ent for ent in doc.ents}
     for i, ids in (candidates or {}).items():
-        ents[i]._.kb_candidates = [{"id": id_, "score": 1.0} for id_ in ids]
+        doc[i : i + 1]._.kb_candidates = [{"id": id_, "score": 1.0} for id_ in ids]
     return Example(doc, make_doc(gold))
 
 

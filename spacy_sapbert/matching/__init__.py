@@ -5,7 +5,6 @@ from typing import Literal
 from pydantic import Field, model_validator
 from typing_extensions import Self
 
-from ..errors import Errors
 from ..settings import Settings, Strings
 
 
@@ -64,5 +63,8 @@ class MatcherSettings(Settings):
     @model_validator(mode="after")
     def _check_overlaps(self) -> Self:
         if self.matches == "all" and self.spans_key is None:
-            raise ValueError(Errors.E461)
+            raise ValueError(
+                "With matches = 'all', names may overlap, which entities can't. Set `spans_key` as well, to write "
+                "them to a group of `doc.spans`, or keep 'longest'."
+            )
         return self

@@ -15,7 +15,7 @@ from spacy.pipeline import Pipe
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
-from ..errors import Errors, Warnings
+from ..errors import Errors
 from ..settings import SettingsAttributes, with_settings
 from . import MatcherSettings
 
@@ -120,7 +120,12 @@ class TerminologyMatcher(SettingsAttributes[MatcherSettings], Pipe):
         known, compiled = self._compiled
         if compiled is None or known != used:
             if self.name in names and names.index(self._settings.linker) < names.index(self.name):
-                warnings.warn(Warnings.W460.format(name=self.name, linker=self._settings.linker), stacklevel=2)
+                warnings.warn(
+                    f"The matcher '{self.name}' stands behind the linker '{self._settings.linker}', which "
+                    "therefore does not link what it finds. Put it before the linker: "
+                    f'`nlp.add_pipe("terminology_matcher", before="{self._settings.linker}")`.',
+                    stacklevel=2,
+                )
             allowed = linker.settings.make_filter()
             try:
                 compiled = CompiledMatcher(retriever.table, retriever.terminology, self._settings, allowed)

@@ -24,7 +24,7 @@ from typing_extensions import Self
 
 from ..annotations import ATTRIBUTE, NIL, check_attribute, register_extensions, write
 from ..candidates import Candidate, Candidates, Mentions, check_texts
-from ..errors import Errors, Warnings
+from ..errors import Errors
 from ..files import pack_with, unpack_with
 from ..linker import SCORES, SapbertLinker
 from ..scorer import with_gold_ents
@@ -362,7 +362,7 @@ class SapbertReranker(SettingsAttributes[RerankerSettings], TrainablePipe):  # t
         loss, gradient = listwise_loss(logits, batch.is_right, batch.given.lists, start=start, pull=self._settings.pull)
         if not np.isfinite(loss):
             what = "[training.optimizer] learn_rate, or set its grad_clip"
-            raise ValueError(Errors.E454.format(name=self.name, loss=loss, what=what))
+            raise ValueError(f"The loss of the reranker '{self.name}' is {loss}. Lower {what}.")
         backprop(gradient)
         losses[self.name] += loss
         if sgd is not None:
@@ -418,7 +418,12 @@ class SapbertReranker(SettingsAttributes[RerankerSettings], TrainablePipe):  # t
         before = calibration_error(self.learned.concept.apply(best), is_right)
         if is_right.min() == is_right.max():
             what = "right" if is_right[0] else "wrong"
-            warnings.warn(Warnings.W454.format(name=self.name, n=len(best), what=what), stacklevel=2)
+            warnings.warn(
+                f"All {len(best)} decisions of the reranker '{self.name}' on these documents are {what}, so "
+                "nothing tells its probabilities apart, and they stay as they are. Calibrate on more documents, "
+                "which it was not trained with.",
+                stacklevel=2,
+            )
         concept = fit_curve(best, is_right)
         self._learned = replace(self.learned, concept=concept, nil=fit_curve(nil, is_nil), threshold=None)
         probabilities = concept.apply(best)
@@ -445,7 +450,12 @@ class SapbertReranker(SettingsAttributes[RerankerSettings], TrainablePipe):  # t
     def _set_threshold(self, probabilities: np.ndarray, is_right: np.ndarray, precision: float) -> Threshold:
         chosen = choose_threshold(probabilities, is_right, precision)
         if chosen.precision < precision:
-            warnings.warn(Warnings.W453.format(name=self.name, wanted=precision, found=chosen.precision), stacklevel=3)
+            warnings.warn(
+                f"No threshold of the reranker '{self.name}' gives a precision of {precision} on these documents. "
+                f"The one with the highest precision, {chosen.precision:.3f}, was chosen. More annotated "
+                "documents help.",
+                stacklevel=3,
+            )
         self._learned = replace(self.learned, threshold=chosen.threshold)
         return chosen
 
@@ -535,7 +545,11 @@ class SapbertReranker(SettingsAttributes[RerankerSettings], TrainablePipe):  # t
         """Return the softmax's probabilities of candidates and of NIL, and the rows of the candidates, best first."""
         logits, lists = self.model.predict(given), given.lists
         if not np.isfinite(logits).all():
-            raise ValueError(Errors.E452.format(name=self.name))
+            raise ValueError(
+                f"The network of the reranker '{self.name}' gives scores that are not finite: its weights are "
+                "damaged, or training has diverged. Load a saved pipeline again, or train it with a lower "
+                "learn_rate."
+            )
         probabilities = lists.softmax(logits)
         return probabilities[lists.rows], probabilities[lists.nil_rows], lists.sort(logits[lists.rows])
 
@@ -626,4 +640,8 @@ def _check(name: str, linker: FixedLinker, learned: Learned) -> None:
     if 2 * n_missing > n:
         reason = f"{n_missing} of the {n} concepts of its annotations are not in the terminology"
         raise ValueError(Errors.E451.format(name=name, reason=reason))
-    warnings.warn(Warnings.W451.format(name=name, missing=n_missing, n=n), stacklevel=4)
+    warnings.warn(
+        f"The reranker '{name}' was trained with another terminology; this one lacks {n_missing} of the {n} "
+        "annotated concepts. Train it again for the best decisions.",
+        stacklevel=4,
+    )

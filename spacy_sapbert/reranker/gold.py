@@ -17,7 +17,6 @@ from spacy.training import Example
 from ..abbreviations.component import SchwartzHearst
 from ..annotations import NIL
 from ..candidates import Mentions
-from ..errors import Warnings
 from ..scorer import ID_SEPARATOR
 from .memory import AnnotationMemory, MemoryEntry, document_key
 from .network import ListInput, Lists
@@ -171,7 +170,10 @@ def warn_of_missing(documents: Iterable[Iterable[GoldMention]], gold: GoldIds) -
     missing = gold.count_missing(kb_ids)
     if missing:
         examples = ", ".join(f"{kb_id} ({n})" for kb_id, n in missing.most_common(NAMED_IDS))
-        message = Warnings.W452.format(n=missing.total(), total=len(kb_ids), examples=examples)
+        message = (
+            f"{missing.total()} of {len(kb_ids)} annotated mentions have gold ids that the terminology lacks, and "
+            f"are learned as NIL: {examples}. If these ids should be there, gold ids and terminology do not fit."
+        )
         warnings.warn(message, stacklevel=3)
 
 

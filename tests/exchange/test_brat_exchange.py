@@ -100,5 +100,5 @@ def test_faults_of_brat_are_refused_or_counted(tmp_path, text, lines, fault):
 def test_an_empty_folder_and_an_unknown_way_to_treat_errors_are_refused(tmp_path):
     with pytest.raises(ValueError, match="E470.*no .txt and .ann files"):
         list(read_brat(tmp_path, ExchangeReport()))
-    with pytest.raises(ValueError, match="E404.*errors is 'ignore'"):
+    with pytest.raises(ValueError, match="errors is 'ignore'"):
         ExchangeReport("ignore")

@@ -57,7 +57,7 @@ def test_small_index_is_searched_exactly(index):
 @pytest.mark.parametrize("cls", [ScannIndex, UsearchIndex])
 @pytest.mark.parametrize("target", [0.0, 1.01, float("nan")])
 def test_recall_target_that_is_no_share_is_refused(cls, target):
-    with pytest.raises(ValueError, match=r"^\[E404\].*recall_target"):
+    with pytest.raises(ValueError, match=r"recall_target"):
         cls(recall_target=target)
 
 

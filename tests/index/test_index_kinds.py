@@ -29,7 +29,7 @@ def test_linker_takes_the_best_kind_by_default(install, encoder_folder, terminol
 
 @pytest.mark.parametrize("index", ["usearch", "exact", 5, None], ids=str)
 def test_what_is_no_index_is_refused_when_the_linker_is_made(index):
-    with pytest.raises(ValueError, match=rf"^\[E404\].*index of the linker 'sapbert_linker' is {index!r}.*Index.v1"):
+    with pytest.raises(ValueError, match=rf"index of the linker 'sapbert_linker' is {index!r}.*Index.v1"):
         spacy.blank("en").add_pipe("sapbert_linker", config={"index": index})
 
 

@@ -22,7 +22,7 @@ from training.cli import app as training_cli
 from training.encoders.quantisation import write_static_encoder
 
 # A few annotations are all right, or all wrong.
-pytestmark = pytest.mark.filterwarnings("ignore:.*W454")
+pytestmark = pytest.mark.filterwarnings("ignore:.*, so nothing tells its probabilities apart, and")
 PROJECT = Path(__file__).parents[2] / "projects" / "reranker"
 DICTIONARY = "D1\tcold\nD1\tchill\nD2\thead cold\nD2\tcommon cold\nD3\theart attack\nD4\tfever\n"
 # The linker takes "cold" for the temperature, and these annotations for the disease.

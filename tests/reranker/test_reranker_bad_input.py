@@ -34,9 +34,11 @@ def mark(nlp, text, *words, label="DISORDER"):
 def test_gold_ids_that_the_terminology_lacks_are_counted_and_named_once(make_nlp):
     nlp = make_nlp()
     texts = [("a cold", {"cold": "D1"}), ("the cold", {"cold": "D1|D2"}), ("insomnia", {"insomnia": "C0917801|D3"})]
-    with pytest.warns(UserWarning, match=r"W452.*2 of 3.*D1 \(1\), D1\|D2 \(1\)") as caught:
+    with pytest.warns(UserWarning, match=r"2 of 3.*D1 \(1\), D1\|D2 \(1\)") as caught:
         add_reranker(nlp, make_examples(nlp, texts))
-    assert len([warning for warning in caught if "W452" in str(warning.message)]) == 1
+    assert (
+        len([warning for warning in caught if "annotated mentions have gold ids that the" in str(warning.message)]) == 1
+    )
     # They are learned as NIL.
     train(nlp, make_examples(nlp, texts), steps=100)
     assert [nlp(text).ents[0].kb_id_ for text in ("a cold", "insomnia")] == ["", "C0917801"]
@@ -117,7 +119,7 @@ def test_another_terminology_is_refused_or_warned_of_by_its_annotated_concepts(m
     reranker = add_reranker(nlp, make_examples(nlp))
     linker = nlp.get_pipe("sapbert_linker")
     linker.add_names([("C7", "influenza")])
-    with pytest.warns(UserWarning, match=r"W451.*lacks 0 of the 4") as caught:
+    with pytest.warns(UserWarning, match=r"The reranker.*lacks 0 of the 4") as caught:
         assert nlp("a cold").ents[0]._.kb_probability is not None
         nlp("a cold")
     assert len(caught) == 1
@@ -133,7 +135,7 @@ def test_a_loss_that_is_no_number_stops_training(make_nlp):
     nlp = make_nlp()
     reranker = add_reranker(nlp, make_examples(nlp))
     reranker.model.get_param("weight")[0] = np.nan
-    with pytest.raises(ValueError, match=r"E454.*nan"):
+    with pytest.raises(ValueError, match=r"The loss of the reranker.*nan"):
         train(nlp, make_examples(nlp), steps=1)
 
 
@@ -213,7 +215,7 @@ def test_mentions_without_candidates_cannot_calibrate(make_nlp):
 def test_precisions_without_meaning_are_refused(make_nlp, value):
     nlp = make_nlp()
     reranker = add_reranker(nlp, make_examples(nlp))
-    with pytest.raises(ValueError, match=r"E404.*precision.*choose_threshold"):
+    with pytest.raises(ValueError, match=r"precision.*choose_threshold"):
         reranker.choose_threshold(make_examples(nlp), value, nlp=nlp)
 
 
@@ -221,7 +223,7 @@ def test_precisions_without_meaning_are_refused(make_nlp, value):
 def test_thresholds_without_meaning_are_refused(make_nlp, value):
     nlp = make_nlp()
     reranker = add_reranker(nlp, make_examples(nlp))
-    with pytest.raises(ValueError, match=r"E404.*threshold.*find"):
+    with pytest.raises(ValueError, match=r"threshold.*find"):
         reranker.find(["a cold"], threshold=value)
 
 

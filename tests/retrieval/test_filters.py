@@ -101,7 +101,7 @@ def test_equal_filters_are_one_key_whatever_order_and_kind_of_list():
 
 
 def test_a_string_in_place_of_a_list_is_refused():
-    with pytest.raises(ValueError, match=r"^\[E404\].*types"):
+    with pytest.raises(ValueError, match=r"types"):
         ConceptFilter(types="T047")
 
 
@@ -163,5 +163,5 @@ def test_codes_of_one_source_come_without_it_and_those_of_all_as_stored():
 @pytest.mark.parametrize("key", ["ids", "types", "sources", "languages", "label_types"])
 @pytest.mark.parametrize("value", [[None], ["C1", 5], "C1", [b"C1"]])
 def test_filters_take_lists_of_strings_only(key, value):
-    with pytest.raises(ValueError, match=rf"^\[E404\].*{key}.*a list of strings"):
+    with pytest.raises(ValueError, match=rf"{key}.*a list of strings"):
         ConceptFilter(**{key: value})

@@ -192,7 +192,7 @@ def test_mixed_folders_and_other_versions_are_refused(tmp_path, terminology):
         Terminology.from_disk(tmp_path / "a")
     manifest = json.loads((tmp_path / "b" / "terminology.json").read_text())
     (tmp_path / "b" / "terminology.json").write_text(json.dumps({**manifest, "format": 99}))
-    with pytest.raises(OSError, match="E502.*99"):
+    with pytest.raises(OSError, match="99"):
         Terminology.from_disk(tmp_path / "b")
     with pytest.raises(OSError, match="E503.*nowhere"):
         Terminology.from_disk(tmp_path / "nowhere")

@@ -307,7 +307,7 @@ def test_what_can_not_be_exported_is_refused_by_name(run, data, base_folder, tmp
     with pytest.raises(ValueError, match=r"E620.*dtype 'fp8'.*fp32, bf16"):
         export_run(run, output, dtype="fp8")
     for share in (1.0, -0.1, float("nan")):
-        with pytest.raises(ValueError, match="E404.*base_share"):
+        with pytest.raises(ValueError, match="base_share"):
             export_run(run, output, base_share=share)
     copy = tmp_path / "run"
     shutil.copytree(run, copy)

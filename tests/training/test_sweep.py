@@ -119,7 +119,7 @@ def test_seeds_are_given_in_place_of_the_configs(config, tmp_path):
     assert [list(runs) for runs in read_sweep(config, tmp_path, seeds=parse_seeds("")).variants.values()] == [
         [0, 1]
     ] * 2
-    with pytest.raises(ValueError, match="E404.*seeds.*'1,x'"):
+    with pytest.raises(ValueError, match="seeds.*'1,x'"):
         parse_seeds("1,x")
     with pytest.raises(ValueError, match="a list of different numbers"):
         read_sweep(config, tmp_path, seeds=[1, 1])
@@ -189,16 +189,16 @@ def test_held_out_concepts_must_not_be_in_the_pairs(config, tmp_path):
     "old, new, message",
     [
         ('learning_rate": 1e-2', 'learning_rate": 1e-4', "E677.*slow.*fast"),
-        ('{"optimizer.learning_rate": 1e-2', '{"optimiser.learning_rate": 1e-2', "E406.*optimiser"),
-        ('learning_rate": 1e-2', 'rate": 1e-2', "E406.*rate"),
+        ('{"optimizer.learning_rate": 1e-2', '{"optimiser.learning_rate": 1e-2', "optimiser.*no such setting"),
+        ('learning_rate": 1e-2', 'rate": 1e-2', "rate.*no such setting"),
         ("[variants]", "[others]", "E676.*others"),
-        ("seeds", "seed", "E407.*seeds of .sweep."),
-        ("base_shares", "base_share", "E406.*base_share of .sweep.*Did you mean base_shares"),
-        ("[0, 1]", "[]", r"E404.*seeds.*at least 1 item"),
-        ("[0, 1]", "[0, 0]", "E404.*seeds.*a list of different numbers"),
-        ("[0, 1]", "[-1]", "E404.*run.seed"),
-        ("[0.0, 0.5]", "[0.0, 0]", "E404.*base_shares.*a list of different numbers"),
-        ("[0.0, 0.5]", "[1.0]", "E404.*base_shares.*less than 1, not 1.0"),
+        ("seeds", "seed", "The setting.*seeds of .sweep."),
+        ("base_shares", "base_share", "base_share of .sweep.*Did you mean base_shares"),
+        ("[0, 1]", "[]", r"seeds.*at least 1 item"),
+        ("[0, 1]", "[0, 0]", "seeds.*a list of different numbers"),
+        ("[0, 1]", "[-1]", "run.seed"),
+        ("[0.0, 0.5]", "[0.0, 0]", "base_shares.*a list of different numbers"),
+        ("[0.0, 0.5]", "[1.0]", "base_shares.*less than 1, not 1.0"),
         ('"batch.max_steps"', '"max_steps"', "E742.*'max_steps', which names no section"),
         ('{"optimizer.learning_rate": 1e-2}', "5", "E742.*'fast' is 5"),
         ('"optimizer.learning_rate": 1e-2', '"run.base_share": 0.5', "E740.*run.base_share.*`base_shares`"),

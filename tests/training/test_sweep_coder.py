@@ -174,8 +174,8 @@ def test_runs_of_other_data_or_settings_are_taken_again(config, corpora, tmp_pat
     [
         ('config = "run.cfg"', 'config = "run.cfg"\nmethod = "coder"', "E830.*sweep.cfg.*'coder'.*run.cfg"),
         ('"loss.relations": "none"', '"run.method": "sapbert"', "E740.*run.method"),
-        ('"loss.relations": "none"', '"objective.miner": "off"', "E406.*objective"),
-        ('"loss.relations": "none"', '"paths.pairs": "pairs"', "E406.*pairs"),
+        ('"loss.relations": "none"', '"objective.miner": "off"', "objective.*no such setting"),
+        ('"loss.relations": "none"', '"paths.pairs": "pairs"', "pairs.*no such setting"),
         ('"loss.relations": "none"', '"loss.relations": "diagonal"', "E677.*diagonal.*without"),
         ('"loss.relations": "none"', '"batch.max_minutes": 0.0', "E677.*diagonal.*without"),
         ('"loss.relations": "none"', '"run.seed": 3', "E740.*run.seed"),

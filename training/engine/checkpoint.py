@@ -9,7 +9,7 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
-from spacy_sapbert.files import fill_folder, finish_replacing, read_manifest, write_manifest
+from spacy_sapbert.files import OtherFormatError, fill_folder, finish_replacing, read_manifest, write_manifest
 
 from ..errors import Errors
 from .finite import check_finite
@@ -128,10 +128,8 @@ def read_checkpoint(path: Path, *, check_files: bool = True) -> dict[str, Any]:
     """
     try:
         return read_manifest(path / CHECKPOINT_FILE, FORMAT_VERSION, used=[STATE_FILE], check_files=check_files)
-    except OSError as error:
-        if str(error).startswith("[E502]"):
-            raise ValueError(Errors.E682.format(path=path)) from error
-        raise
+    except OtherFormatError as error:
+        raise ValueError(Errors.E682.format(path=path)) from error
 
 
 def load_checkpoint(

@@ -98,9 +98,9 @@ def test_every_setting_has_a_meaning_in_the_table(reader, make, settings):
 
 @pytest.mark.parametrize("reader, make, settings", READERS)
 def test_wrong_settings_are_refused_before_the_file_is_looked_for(reader, make, settings, tmp_path):
-    with pytest.raises(ValueError, match=rf"^\[E404\].*errors of `{reader.__name__}` is 'ignore'"):
+    with pytest.raises(ValueError, match=rf"errors of `{reader.__name__}` is 'ignore'"):
         reader(tmp_path / "none", errors="ignore")
-    with pytest.raises(ValueError, match=rf"^\[E406\].*eror of `{make.__name__}`. Did you mean errors"):
+    with pytest.raises(ValueError, match=rf"eror of `{make.__name__}`. Did you mean errors"):
         make(str(tmp_path / "none"), eror="skip")
     with pytest.raises(FileNotFoundError):
         make(str(tmp_path / "none"))()

@@ -151,7 +151,7 @@ def test_settings_that_do_not_fit_the_file(tmp_path):
         read_table(path, id_column="cui", name_column="cui", types_column="types")
     with pytest.raises(ValueError, match="E114.*'name'.*2 times"):
         read_table(path, id_column="cui")
-    with pytest.raises(ValueError, match="E404.*delimiter"):
+    with pytest.raises(ValueError, match="delimiter"):
         read_table(path, delimiter="||")
     path = path.rename(tmp_path / "names.txt")
     with pytest.raises(ValueError, match="E112.*names.txt"):

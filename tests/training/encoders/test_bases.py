@@ -98,7 +98,7 @@ def test_settings_of_a_run_go_before_those_of_the_table(table):
     table()
     assert load_base("tiny", EncoderChoice()).settings.lower_case is False
     # A word would count as true.
-    with pytest.raises(ValueError, match="E404.*encoder.lower_case: .*, not 'no'"):
+    with pytest.raises(ValueError, match="encoder.lower_case: .*, not 'no'"):
         make_settings(
             {
                 "paths": {"encoder": "", "pairs": "", "output": ""},

@@ -46,7 +46,7 @@ def test_tables_that_cannot_be_quantised_are_refused(tmp_path, table, reason):
     with pytest.raises(ValueError, match=f"E218.*{reason}"):
         write_static_encoder(tmp_path / "encoder", TOKENIZER, table)
     assert not (tmp_path / "encoder").exists()
-    with pytest.raises(ValueError, match="E404.*max_length"):
+    with pytest.raises(ValueError, match="max_length"):
         quantise(TOKENIZER, np.ones((SIZE, 4)), max_length=0)
 
 

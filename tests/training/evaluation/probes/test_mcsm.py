@@ -171,4 +171,4 @@ def test_encoders_are_measured_as_in_the_published_comparison(published, pooling
     system = EncoderSystem(load_base(str(encoder_folder), padded))
     assert kept["figures"]["mean"] == pytest.approx(measure_mcsm(system, terminology)["mean"])
     refused = CliRunner().invoke(app, [*arguments, "--published-pooling", "max"])
-    assert "E404" in str(refused.exception) and "mean, pooler" in str(refused.exception)
+    assert "but has to be" in str(refused.exception) and "mean, pooler" in str(refused.exception)

@@ -107,10 +107,10 @@ def test_what_leaves_one_label_is_refused(tmp_path, names):
     with pytest.raises(ValueError, match="E773.*0 labels.*rare_label"):
         read_relations(folder, names, RelationChoice(min_triples=1000))
     for wrong in ({"min_triples": 1}, {"max_triples": 1}, {"seed": -1}):
-        with pytest.raises(ValueError, match=f"E404.*{next(iter(wrong))}"):
+        with pytest.raises(ValueError, match=f"{next(iter(wrong))}"):
             RelationChoice(**wrong)
     for wrong in ({"epochs": 0}, {"batch_size": 0}, {"learning_rate": 0.0}, {"warm_up": 2.0}, {"seeds": ()}):
-        with pytest.raises(ValueError, match=f"E404.*{next(iter(wrong))}"):
+        with pytest.raises(ValueError, match=f"{next(iter(wrong))}"):
             HeadSettings(**wrong)
 
 
@@ -244,4 +244,4 @@ def test_the_command_compares_encoders_and_tables(tmp_path, names, encoder_folde
         ["--fine-tune", "--standardise"],
         ["--fine-tune", "--vectors", "x"],
     ):
-        assert "E404" in str(CliRunner().invoke(app, [*arguments[:5], *wrong]).exception)
+        assert "but has to be" in str(CliRunner().invoke(app, [*arguments[:5], *wrong]).exception)
