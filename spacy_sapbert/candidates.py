@@ -21,17 +21,15 @@ AbbreviationForms = Literal["both", "long_form", "short_form"]
 DIGITS = 6
 # How far the best candidate of a short form stays behind that of the long form.
 MARGIN = 0.001
+COLUMNS = ("concept", "name", "form", "score")
 # The longest names in clinical terminologies have a few hundred characters.
 MAX_LENGTH = 1000
 
 
 class Candidate(TypedDict):
-    """One concept proposed for a mention, as stored in `span._.kb_candidates`: plain data for any serialiser.
+    """One concept proposed for a mention, as stored in `span._.kb_candidates`: plain data for any serialiser."""
 
-    The `id` is the concept's code in the linker's `output_source`, or else the same as `concept_id`, its id in the
-    terminology.
-    """
-
+    # The concept's code in the linker's `output_source`, or else its id in the terminology.
     id: str
     concept_id: str
     score: float
@@ -89,8 +87,6 @@ class Mentions:
     forms: list[tuple[str, ...]] = field(default_factory=list)
     # What each may be linked to.
     filters: list[ConceptFilter] = field(default_factory=list)
-    # The spans, but for strings that are looked up without a document.
-    spans: list[Span] = field(default_factory=list)
     # Where each is: the number of its document in the batch, whether it is in `doc.ents` or in the group of spans, and
     # its place there.
     document: list[int] = field(default_factory=list)
@@ -101,19 +97,11 @@ class Mentions:
         return len(self.forms)
 
     def add(
-        self,
-        forms: tuple[str, ...],
-        allowed: ConceptFilter,
-        span: Span | None = None,
-        document: int = 0,
-        is_ent: bool = True,
-        place: int = 0,
+        self, forms: tuple[str, ...], allowed: ConceptFilter, document: int = 0, is_ent: bool = True, place: int = 0
     ) -> None:
-        """Add a mention."""
+        """Add a mention; one that is looked up without a document has no place."""
         self.forms.append(forms)
         self.filters.append(allowed)
-        if span is not None:
-            self.spans.append(span)
         self.document.append(document)
         self.is_ent.append(is_ent)
         self.place.append(place)
@@ -158,8 +146,7 @@ class Candidates:
         if len(parts) == 1:
             return parts[0]
         lengths = np.concatenate([np.zeros(0, dtype=np.int64), *(part.lengths for part in parts)])
-        keys = ("concept", "name", "form", "score")
-        columns = (np.concatenate([getattr(part, key) for part in parts]) for key in keys)
+        columns = (np.concatenate([getattr(part, key) for part in parts]) for key in COLUMNS)
         forms = [forms for part in parts for forms in part.forms]
         return cls(forms, np.concatenate([[0], np.cumsum(lengths)]), *columns)
 
@@ -189,8 +176,8 @@ class Candidates:
 
     def _select(self, rows: np.ndarray, forms: Sequence[tuple[str, ...]], offsets: np.ndarray) -> Candidates:
         probability = None if self.probability is None else self.probability[rows]
-        concept, name, form, score = (column[rows] for column in (self.concept, self.name, self.form, self.score))
-        return Candidates(forms, offsets, concept, name, form, score, probability)
+        columns = {key: getattr(self, key)[rows] for key in COLUMNS}
+        return Candidates(forms, offsets, probability=probability, **columns)
 
     def cut(self, k: int) -> Candidates:
         """Keep the `k` best candidates of each mention, and those with the score of the last one."""

@@ -16,6 +16,7 @@ from spacy.language import Language
 from spacy.pipeline import TrainablePipe
 from spacy.tokens import Doc, Span
 from spacy.training import Example
+from spacy.util import raise_error
 from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer
 from thinc.types import Floats2d
@@ -93,6 +94,8 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], TrainablePipe):  # type:
     settings_class = LinkerSettings
     kind = "linker"
     model: Any
+    # spaCy asks for it with each document, and an attribute that is missing is looked for among the settings.
+    error_handler = staticmethod(raise_error)
 
     @with_settings(LinkerSettings)
     def __init__(
@@ -184,7 +187,7 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], TrainablePipe):  # type:
         """
         now = self.fixed()
         mentions = now.list_mentions(docs)
-        return mentions, now.describe(now.look_up(mentions))
+        return mentions, now.find(mentions)
 
     def set_annotations(self, docs: Iterable[Doc], links: Links) -> None:
         """Write candidates and ids to the documents.
@@ -237,10 +240,9 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], TrainablePipe):  # type:
         """
         given = {"k": k, "types": types, "sources": sources, "languages": languages, "ids": ids, "below": below}
         changes = {key: value for key, value in given.items() if value is not None}
-        settings = self._settings.changed("`find`", **changes, label_types={})
-        texts = check_texts(texts)
+        settings, texts = self._settings.changed("`find`", **changes, label_types={}), check_texts(texts)
         now = FixedLinker(settings, self.get_snapshot(), self._depth.find())
-        return now.describe(now.look_up(now.list_texts(texts)))
+        return now.find(now.list_texts(texts))
 
     def link_spans(self, spans: Iterable[Span]) -> list[list[Candidate]]:
         """Find the candidates of spans, whose labels and whose documents' abbreviations count. Nothing is written.
@@ -250,15 +252,10 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], TrainablePipe):  # type:
         RAISES (ValueError): If the linker has not been initialized.
         """
         now = self.fixed()
-        return now.describe(now.look_up(now.list_spans(spans)))
+        return now.find(now.list_spans(spans))
 
     def fixed(self) -> FixedLinker:
-        """Return the linker as it is at this moment, for a search of several steps, as rerankers make it.
-
-        RETURNS (FixedLinker): Its settings with encoder, terminology and index.
-        RAISES (ValueError): If the linker has not been initialized, its encoder was exchanged, or a filter holds what
-            occurs nowhere in the terminology.
-        """
+        """Return the linker as it is at this moment, for a search of several steps, as rerankers make it."""
         return FixedLinker(self._settings, self.get_snapshot(), self._depth.find())
 
     def get_candidates(self, span: Span) -> list[Candidate]:
@@ -278,10 +275,7 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], TrainablePipe):  # type:
         sgd: Optimizer | None = None,
         losses: dict[str, float] | None = None,
     ) -> dict[str, float]:
-        """Do nothing: the encoder is trained outside of spaCy's loop, and other components may be trained beside it.
-
-        RETURNS (dict[str, float]): The losses as they were.
-        """
+        """Do nothing: the encoder is trained outside of spaCy's loop, and other components may be trained beside it."""
         return {} if losses is None else losses
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
@@ -399,8 +393,7 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], TrainablePipe):  # type:
         ids (Iterable[str]): The concepts' ids.
         RETURNS (int): How many names were removed with them.
         RAISES (KeyError): If there is no concept with one of the ids.
-        RAISES (ValueError): If the linker has no concepts, none would be left, or none would be left of a type, source,
-            language, id or output source that a setting of the linker names.
+        RAISES (ValueError): If no concept would be left, or none of what a setting of the linker names.
         """
         from .terminology.edits import remove_concepts
 
@@ -412,8 +405,7 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], TrainablePipe):  # type:
         names (Iterable[tuple[str, str]]): Pairs of a concept's id and a name, written as in the terminology.
         RETURNS (int): How many names were removed: one in several languages counts for each.
         RAISES (KeyError): If there is no such concept, or it has no such name.
-        RAISES (ValueError): If the linker has no concepts, a concept would be left without names, or none would be
-            left of a source or language that a setting of the linker names.
+        RAISES (ValueError): If a concept would be left without names, or nothing of what a setting of the linker names.
         RAISES (TypeError): If something is not a pair of strings.
         """
         from .terminology.edits import remove_names
@@ -469,23 +461,22 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], TrainablePipe):  # type:
         return self._load(Path(path), exclude)
 
     def to_bytes(self, *, exclude: Iterable[str] = util.SimpleFrozenList()) -> bytes:
-        """Serialise encoder, terminology and index as they are at this moment.
+        """Serialise what `to_disk` saves.
 
         exclude (Iterable[str]): Parts to leave out.
-        RETURNS (bytes): The serialised linker.
-        RAISES (ValueError): If a part is unknown, or the index was built with another encoder.
+        RETURNS (bytes): The files of the folder, packed.
         """
         from .saving import save
 
         return pack_with(partial(save, self._snapshot, exclude=exclude))
 
     def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = util.SimpleFrozenList()) -> Self:
-        """Load from bytes, as `from_disk` loads from a folder.
+        """Load what `to_bytes` returned, as `from_disk` loads a folder.
 
-        bytes_data (bytes): What `to_bytes` returned.
+        bytes_data (bytes): The bytes.
         exclude (Iterable[str]): Parts to leave as they are.
         RETURNS (SapbertLinker): The component itself.
-        RAISES (ValueError): If the bytes are damaged, the parts do not belong together, or a part is unknown.
+        RAISES (ValueError): If the bytes are damaged.
         """
         try:
             return unpack_with(partial(self._load, exclude=exclude, memory_map=False), bytes_data)

@@ -293,21 +293,17 @@ class FixedLinker:
             for is_ent, group in ((True, doc.ents), (False, doc.spans[key] if key and key in doc.spans else ())):
                 for place, span in enumerate(group):
                     if self.links(span.label_):
-                        forms = mention_forms(span, known, self.settings.abbreviations)
-                        mentions.add(
-                            forms, self._by_label.get(span.label_, self._filter), span, document, is_ent, place
-                        )
+                        mentions.add(*self._read(span, known), document, is_ent, place)
         return mentions
 
     def list_spans(self, spans: Iterable[Span]) -> Mentions:
-        """List any spans as mentions, without the places where they are. Those with labels that are not to be linked
-        have nothing to look up."""
+        """List any spans as mentions. Those with labels that are not to be linked have nothing to look up."""
         mentions, known, doc = Mentions(), {}, None
         for span in spans:
             if span.doc is not doc:
                 doc, known = span.doc, self._read_abbreviations(span.doc)
-            forms = mention_forms(span, known, self.settings.abbreviations) if self.links(span.label_) else ()
-            mentions.add(forms, self._by_label.get(span.label_, self._filter), span)
+            forms, allowed = self._read(span, known)
+            mentions.add(forms if self.links(span.label_) else (), allowed)
         return mentions
 
     def list_texts(self, texts: Iterable[str]) -> Mentions:
@@ -346,9 +342,16 @@ class FixedLinker:
         ids = self.snapshot.retriever.number_ids(joined.concept, self.settings.output_source)
         return merge_forms(joined, ids)
 
+    def find(self, mentions: Mentions) -> list[list[Candidate]]:
+        """Find the candidates of mentions, as plain data."""
+        return self.describe(self.look_up(mentions))
+
     def describe(self, candidates: Candidates) -> list[list[Candidate]]:
         """Make plain data of candidates, at the very end, of those that are kept."""
         return self.snapshot.retriever.describe(candidates, self.settings.output_source)
+
+    def _read(self, span: Span, known: Abbreviations) -> tuple[tuple[str, ...], ConceptFilter]:
+        return mention_forms(span, known, self.settings.abbreviations), self._by_label.get(span.label_, self._filter)
 
     def _read_abbreviations(self, doc: Doc) -> Abbreviations:
         return abbreviations_by_start(doc) if self.settings.abbreviations != "short_form" else {}

@@ -233,8 +233,8 @@ def test_a_folder_has_one_state_of_a_linker_that_is_edited_while_it_is_saved(lin
 
         return edit_and_write
 
-    for name in ("write_encoder", "write_retriever", "write_manifest"):
-        monkeypatch.setattr(saving, name, edited(getattr(saving, name)))
+    for owner, name in ((saving, "write_encoder"), (Retriever, "to_disk"), (saving, "write_manifest")):
+        monkeypatch.setattr(owner, name, edited(getattr(owner, name)))
     monkeypatch.setattr("spacy_sapbert.terminology.Terminology.to_disk", edited(type(linker.terminology).to_disk))
     before = linker.terminology
     linker.to_disk(tmp_path / "saved")
