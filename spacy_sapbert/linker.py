@@ -326,7 +326,7 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], TrainablePipe):  # type:
         vectors_path (str | Path | None): A folder to keep the names' vectors in. With it, an interrupted call goes on
             where it stopped, and a changed terminology costs its new names only. It may be deleted afterwards.
         RAISES (ValueError): If there is no terminology, or no encoder.
-        RAISES (TypeError): If the terminology or the encoder is something else.
+        RAISES (TypeError): If either is something else.
         """
         from .retrieval.retriever import Retriever
 
@@ -496,7 +496,7 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], TrainablePipe):  # type:
             self._publish(self._snapshot.replaced(retriever=retriever))
 
     def get_snapshot(self) -> Snapshot:
-        """Return what a search works with from its first line to its last, whatever another thread puts in place."""
+        """Return what a search works with, whatever another thread puts in place."""
         return self._snapshot.fixed()
 
     def _publish(self, snapshot: Snapshot) -> None:

@@ -307,7 +307,7 @@ class FixedLinker:
         return mentions
 
     def list_texts(self, texts: Iterable[str]) -> Mentions:
-        """List strings as mentions, without spans."""
+        """List strings as mentions."""
         mentions = Mentions()
         for text in map(normalize_name, texts):
             mentions.add((text,) if is_linkable(text) else (), self._filter)

@@ -41,12 +41,10 @@ class Allowed(NamedTuple):
     """A filter, applied to a terminology and its index."""
 
     filter: ConceptFilter
-    # For each name whether it is allowed, and for each index row whether any of its names is; bool.
-    names: np.ndarray
-    rows: np.ndarray
-    # Rows that are allowed, and concepts that can be found.
-    n_rows: int
-    n_concepts: int
+    names: np.ndarray  # for each name whether it is allowed; bool
+    rows: np.ndarray  # for each index row whether any of its names is; bool
+    n_rows: int  # rows that are allowed
+    n_concepts: int  # concepts that can be found
 
 
 class FilterTable:
