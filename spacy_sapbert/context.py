@@ -12,22 +12,16 @@ from typing import Any, NamedTuple
 from spacy.tokens import Doc, Span
 
 from .annotations import get_user_data, make_key
-from .errors import Errors
 
 
 class MentionContext(NamedTuple):
     """What is said of a mention. Nothing of it is true of a finding that the patient has now."""
 
-    negated: bool = False
-    """It is denied: "no fever"."""
-    uncertain: bool = False
-    """It is possible: "probable pneumonia"."""
-    family: bool = False
-    """A relative has it: "mother had breast cancer"."""
-    historical: bool = False
-    """It is of the past: "history of stroke"."""
-    hypothetical: bool = False
-    """It is only thought of: "return if you develop chest pain"."""
+    negated: bool = False  # It is denied: "no fever".
+    uncertain: bool = False  # It is possible: "probable pneumonia".
+    family: bool = False  # A relative has it: "mother had breast cancer".
+    historical: bool = False  # It is of the past: "history of stroke".
+    hypothetical: bool = False  # It is only thought of: "return if you develop chest pain".
 
     @property
     def words(self) -> list[str]:
@@ -77,7 +71,10 @@ def _is_true(value: Any, name: str, wanted: str) -> bool:
     if wanted:
         return str(value) == wanted
     if value not in (None, False, True):
-        raise ValueError(Errors.E477.format(name=name, value=value))
+        raise ValueError(
+            f"The attribute {name} of a mention is {value!r:.80}, neither true nor false. Say which of its values "
+            f"counts, as in --negated {name}=VALUE."
+        )
     return bool(value)
 
 

@@ -23,7 +23,6 @@ from uuid import uuid4
 
 import numpy as np
 import srsly
-from filelock import FileLock
 
 from .errors import Errors
 
@@ -193,6 +192,9 @@ def lock_folder(path: Path, name: str = LOCK, *, timeout: float = -1) -> Iterato
 
     The system drops the lock of a killed process.
     """
+    # Not at the top, because spaCy imports this module whenever it makes a pipeline.
+    from filelock import FileLock
+
     with FileLock(path / name, timeout=timeout):
         try:
             yield

@@ -73,7 +73,7 @@ def make_linker(
     from .index.base import Index
 
     if index == "auto":
-        from .index.kinds import make_auto_index
+        from .index import make_auto_index
 
         index = make_auto_index()
     if not isinstance(index, Index):

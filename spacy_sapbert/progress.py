@@ -53,10 +53,10 @@ def show_progress(
 
 
 @contextmanager
-def show_phase(description: str, *, stream: TextIO | None = None) -> Iterator[None]:
+def show_phase(description: str) -> Iterator[None]:
     """Name a phase whose steps cannot be counted, once it lasts, and say in the end how long it took."""
     start, is_shown = time.monotonic(), not _is_silenced()
-    timer = threading.Timer(SHOW_AFTER, say, [f"{description} …"], {"stream": stream})
+    timer = threading.Timer(SHOW_AFTER, say, [f"{description} …"])
     timer.daemon = True
     if is_shown:
         timer.start()
@@ -65,7 +65,7 @@ def show_phase(description: str, *, stream: TextIO | None = None) -> Iterator[No
     finally:
         timer.cancel()
     if is_shown and time.monotonic() - start >= SHOW_AFTER:
-        say(f"{description}: {tqdm.format_interval(int(time.monotonic() - start))}", stream=stream)
+        say(f"{description}: {tqdm.format_interval(int(time.monotonic() - start))}")
 
 
 def _is_silenced() -> bool:

@@ -11,7 +11,7 @@ import inspect
 import json
 import re
 from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, NamedTuple, TypeVar, cast, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Literal, NamedTuple, TypeVar, cast, get_type_hints
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, field_validator
 from pydantic_core import PydanticUndefined
@@ -36,6 +36,13 @@ def as_tuple(value: Any) -> tuple[Any, ...]:
 
 # Lists, sets and spaCy's frozen lists alike. A string is a collection of strings too, each a letter: it is refused.
 Strings = Annotated[tuple[str, ...], BeforeValidator(as_tuple)]
+
+
+# "raise" stops at the first malformed record, "skip" counts it in the report and goes on.
+OnMalformed = Literal["raise", "skip"]
+Suppressed = Literal["keep", "drop"]
+Tradenames = Literal["union", "last", "off"]
+TradenameDirection = Literal["both", "generic", "brand"]
 
 
 class Settings(BaseModel):

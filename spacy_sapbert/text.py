@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from functools import lru_cache
+from functools import cache, lru_cache
 
 # Words whose normal form is cached.
 CACHED = 1 << 16
@@ -114,9 +114,17 @@ def _name_letter(found: re.Match[str]) -> str:
     return before + _GREEK[found[0]] + after
 
 
-# Vowel signs, tones and accents that stand behind their letters. For Python's `re`, they are no part of words.
-MARKS = "".join(filter(lambda character: unicodedata.category(character)[0] == "M", map(chr, range(0x300, 0x10000))))
-_WORD = re.compile(rf"[^\W_]+(?:[{MARKS}]+[^\W_]*)*(?:'s(?![^\W_]))?")
+@cache
+def list_marks() -> str:
+    """List vowel signs, tones and accents that stand behind their letters. For Python's `re`, no word has them."""
+    return "".join(filter(lambda character: unicodedata.category(character)[0] == "M", map(chr, range(0x300, 0x10000))))
+
+
+# Compiled at first use, as is `_list_british`, because spaCy imports this module whenever it makes a pipeline.
+@cache
+def _get_word() -> re.Pattern[str]:
+    return re.compile(rf"[^\W_]+(?:[{list_marks()}]+[^\W_]*)*(?:'s(?![^\W_]))?")
+
 
 # Words that end like plurals and are none.
 _SINGULAR = frozenset(
@@ -141,28 +149,28 @@ _ENDINGS = [
         "plegiae:plegia auses:ause uses:us sses:ss xes:x ches:ch shes:sh ies:y ss:ss us:us is:is s:"
     ).split()
 ]
-_BRITISH = (
-    (re.compile("haem"), "hem"),
-    (re.compile("aemi(?=[ac]|$)"), "emi"),
-    (re.compile("(?<=[nlrchgdkptv])aem"), "em"),
-    (re.compile("oedem"), "edem"),
-    (re.compile("oesoph"), "esoph"),
-    (re.compile("oestr"), "estr"),
-    (re.compile("(?<=rrh|.pn)oe(?=a|ic)"), "e"),
-    (re.compile("foet(?=al|us|o)"), "fet"),
-    (re.compile("coelia"), "celia"),
-    (re.compile("(?<=[pc])aed(?=i|o)"), "ed"),
-    (re.compile("gynaec"), "gynec"),
-    (re.compile("an?aesth"), "anesth"),
-    (re.compile("(?<=[fc])aec"), "ec"),
-    (re.compile("aetio"), "etio"),
-    (re.compile("sulph"), "sulf"),
-    (re.compile("(?<=[abdilmv])our(?=s?$|al|ed|less)"), "or"),
-    (re.compile("(?<=[bt])re(?=s?$)"), "er"),
-    (re.compile("(?<=[clmnrt])is(?=ation|ed$|ing$)"), "iz"),
-    (re.compile("lyse(?=[ds]?$)"), "lyze"),
-    (re.compile("aluminium"), "aluminum"),
-)
+_BRITISH = {
+    "haem": "hem",
+    "aemi(?=[ac]|$)": "emi",
+    "(?<=[nlrchgdkptv])aem": "em",
+    "oedem": "edem",
+    "oesoph": "esoph",
+    "oestr": "estr",
+    "(?<=rrh|.pn)oe(?=a|ic)": "e",
+    "foet(?=al|us|o)": "fet",
+    "coelia": "celia",
+    "(?<=[pc])aed(?=i|o)": "ed",
+    "gynaec": "gynec",
+    "an?aesth": "anesth",
+    "(?<=[fc])aec": "ec",
+    "aetio": "etio",
+    "sulph": "sulf",
+    "(?<=[abdilmv])our(?=s?$|al|ed|less)": "or",
+    "(?<=[bt])re(?=s?$)": "er",
+    "(?<=[clmnrt])is(?=ation|ed$|ing$)": "iz",
+    "lyse(?=[ds]?$)": "lyze",
+    "aluminium": "aluminum",
+}
 # Nearly all words have none of these, and are not looked at any further.
 _MAYBE_BRITISH = re.compile("ae|oe|our|re|is[aei]|lyse|sulph|alumin")
 _NUMERAL = re.compile("(x{0,3})(ix|iv|v?i{0,3})([a-c]?)")
@@ -181,7 +189,7 @@ def normal_words(text: str, before: str = "") -> tuple[str, ...]:
     if not text.isascii():
         # Before the writing, which knows composed letters only.
         text = normalize_writing(normalize_name(text))
-    words = _WORD.findall(text.casefold())
+    words = _get_word().findall(text.casefold())
     normal = map(_normalize, words)
     if NUMERALS_AFTER_WORDS.isdisjoint(words):
         return tuple(normal)
@@ -208,9 +216,14 @@ def to_american(word: str) -> str:
     """Return the American spelling of a word in small letters: "edema" for "oedema", "tumor" for "tumour"."""
     if not _MAYBE_BRITISH.search(word):
         return word
-    for british, american in _BRITISH:
+    for british, american in _list_british():
         word = british.sub(american, word)
     return word
+
+
+@cache
+def _list_british() -> list[tuple[re.Pattern[str], str]]:
+    return [(re.compile(british), american) for british, american in _BRITISH.items()]
 
 
 def to_arabic(word: str, before: str = "") -> str:
@@ -224,3 +237,22 @@ def to_arabic(word: str, before: str = "") -> str:
     tens, ones, letter = found.groups()
     value = {"ix": 9, "iv": 4}.get(ones, 5 * ones.count("v") + ones.count("i"))
     return f"{10 * len(tens) + value}{letter}"
+
+
+# The longest run of characters that passes by default. spaCy's tokenizer splits what stands between white space piece
+# by piece, and looks at the whole rest after each piece: 100,000 opening brackets take many minutes. Text of 100,000
+# characters in runs of this length takes seconds.
+MAX_RUN = 500
+# White space, and letters of scripts without spaces: Han, kana, Thai, Lao, Tibetan, Burmese, Khmer.
+_END = (
+    r"[\s々〇\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+    r"\U00020000-\U0003ffff\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ecd\u0f40-\u0fbc\u1000-\u103f\u1050-\u109f"
+    r"\u1780-\u17d3]+"
+)
+
+
+def measure_run(text: str) -> int:
+    """Measure the longest run of characters without white space or a letter of a script without spaces."""
+    # Colons count up to the next white space, because the search for addresses (user:password@host) starts at each.
+    colons = max((stretch.count(":") for stretch in text.split()), default=0)
+    return max(colons, *map(len, re.split(_END, text)))

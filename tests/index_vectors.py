@@ -64,6 +64,6 @@ def install(monkeypatch):
     """Make it look as if only some of the packages were installed."""
 
     def install(*names):
-        monkeypatch.setattr("spacy_sapbert.index.approximate.has_package", lambda name: name in names)
+        monkeypatch.setattr("spacy_sapbert.index.approximate.find_spec", lambda name: name if name in names else None)
 
     return install

@@ -158,7 +158,9 @@ def test_a_config_without_initialize_block_is_refused(tmp_path, monkeypatch):
         nlp.initialize()
 
 
-@pytest.mark.parametrize("key, broken, code", [("path", "gone.tsv", "E102"), ("name", "./gone", "E210")])
+@pytest.mark.parametrize(
+    "key, broken, code", [("path", "gone.tsv", "E102"), ("name", "./gone", "can't read an encoder")]
+)
 def test_paths_that_lead_nowhere_are_named(builder_folder, key, broken, code):
     config = Config().from_disk(builder_folder / "config.cfg")
     block = config["initialize"]["components"]["sapbert_linker"]

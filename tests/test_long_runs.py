@@ -2,7 +2,7 @@
 
 import pytest
 
-from spacy_sapbert.long_runs import MAX_RUN, measure_run
+from spacy_sapbert.text import MAX_RUN, measure_run
 
 
 @pytest.mark.parametrize("unit", ["(", "$", "😀", "'s", "（", "a:", "http:中", "\u200b"])

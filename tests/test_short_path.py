@@ -27,7 +27,6 @@ TO_CANDIDATES = [
     "retrieval/retriever.py",
     "retrieval/name_table.py",
     "index/base.py",
-    "index/nearest.py",
     "annotations.py",
 ]
 TO_A_DECISION = [

@@ -122,7 +122,7 @@ def test_static_architecture_refuses_a_transformer(with_bundled, terminology, en
     linker = spacy.blank("en").add_pipe(
         "sapbert_linker", config={"model": {"@architectures": "spacy-sapbert.StaticEncoder.v1", "max_length": 9}}
     )
-    with pytest.raises(ValueError, match=r"E217.*StaticEncoder.v1"):
+    with pytest.raises(ValueError, match="a static encoder is needed"):
         linker.initialize(terminology=terminology, encoder=encoder_folder)
     assert not linker.is_ready and not linker.encoder.is_loaded
     linker.initialize(terminology=terminology)

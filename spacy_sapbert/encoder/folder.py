@@ -102,17 +102,20 @@ def _read_manifest(name: str | Path, revision: str | None) -> dict[str, Any]:
 def _check_kind(name: str | Path, found: Any, wanted: str | None) -> str:
     if found not in (TRANSFORMER, STATIC, ADAPTED):
         reason = f"it is of the kind {found!r}, which this version does not know"
-        raise OSError(Errors.E210.format(name=name, reason=reason))
+        raise OSError(f"can't read an encoder from '{name}': {reason}")
     # Before its settings, which may have no meaning for the other kind.
     if wanted not in (None, found):
-        raise ValueError(Errors.E217.format(expected=wanted, found=found))
+        raise ValueError(f"'{name}' is a {found} encoder, but a {wanted} encoder is needed here")
     return str(found)
 
 
 def _read_settings(values: dict[str, Any]) -> EncoderSettings:
     unknown = sorted(set(values) - set(EncoderSettings.model_fields))
     if unknown:
-        raise ValueError(Errors.E205.format(names=", ".join(unknown)))
+        raise ValueError(
+            f"the encoder's settings have {', '.join(unknown)}, which this version does not know. A newer one made "
+            "it: `pip install -U spacy-sapbert`"
+        )
     return EncoderSettings.read(values, "the encoder")
 
 

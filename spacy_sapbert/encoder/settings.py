@@ -6,19 +6,20 @@ import re
 from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field, model_validator
 from typing_extensions import Self
 
 from ..errors import Errors
 from ..settings import Settings
-from ..types import Pooling
 
 # The manifest of an encoder folder, with its settings.
 ENCODER_FILE = "name_encoder.json"
 # The kinds of encoders. An adapted one is a transformer with a bottleneck adapter.
 TRANSFORMER, STATIC, ADAPTED = "transformer", "static", "bottleneck"
+Pooling = Literal["cls", "mean", "mean_all_tok", "pooler"]
+Precision = Literal["auto", "fp32", "bf16"]
 # The device that spaCy uses.
 AUTO = "auto"
 _DEVICE = re.compile(r"auto|cpu|cuda(:\d+)?|mps")
@@ -83,9 +84,12 @@ class EncoderSettings(Settings):
     @model_validator(mode="after")
     def _check_padding(self) -> Self:
         if self.pad_to_length is not None and self.pad_to_length < self.max_length:
-            raise ValueError(Errors.E203.format(pad=self.pad_to_length, length=self.max_length))
+            raise ValueError(f"pad_to_length is {self.pad_to_length}, less than max_length, which is {self.max_length}")
         if not self.attention_mask and self.pad_to_length is None:
-            raise ValueError(Errors.E204)
+            raise ValueError(
+                "attention_mask is off, so pad_to_length has to be set, or a string's vector would depend on its "
+                "batch. The released CODER was trained with 32"
+            )
         return self
 
 

@@ -17,9 +17,8 @@ from ..errors import Errors
 from ..forking import limit_threads
 from ..settings import explain_unknown, with_settings
 from ..text import normalize_writing
-from ..types import Precision
 from .folder import AnySource, pack_encoder, read_encoder, unpack_encoder
-from .settings import AUTO, STATIC, TRANSFORMER, EncoderSettings, check_device, require_transformers
+from .settings import AUTO, STATIC, TRANSFORMER, EncoderSettings, Precision, check_device, require_transformers
 from .static import StaticSource
 from .token_lists import TokenIds
 
@@ -71,13 +70,16 @@ class EncoderShim(Shim):
         """The transformer as read, for training and for what else needs its weights. Static encoders are refused."""
         content = self.content
         if isinstance(content, StaticSource):
-            raise ValueError(Errors.E217.format(expected=TRANSFORMER, found=content.kind))
+            raise ValueError(f"this is a {content.kind} encoder, but a {TRANSFORMER} encoder is needed here")
         return content
 
     @property
     def _in_memory(self) -> TransformerEncoder | StaticSource:
         if self._loaded is None:
-            raise ValueError(Errors.E220)
+            raise ValueError(
+                "the name encoder has no weights yet. Call the linker's `initialize`, build the pipeline with `spacy "
+                "assemble`, or load a saved one"
+            )
         return self._loaded
 
     @property
@@ -120,7 +122,7 @@ class EncoderShim(Shim):
         RAISES (ImportError): If a device is named, and what computes with transformers is not installed.
         """
         if self.kind not in (None, source.kind):
-            raise ValueError(Errors.E217.format(expected=self.kind, found=source.kind))
+            raise ValueError(f"this is a {source.kind} encoder, but a {self.kind} encoder is needed here")
         limit_threads()
         if self.device_name not in (AUTO, "cpu"):
             # For a static encoder as well: whoever names a device expects to be told if there is none.
@@ -252,7 +254,7 @@ def _forward(
     """Encode strings. The encoder is trained outside of spaCy's loop, so there is no gradient, and no dropout."""
 
     def backprop(d_vectors: Floats2d) -> list[str]:
-        raise NotImplementedError(Errors.E221)
+        raise NotImplementedError("`nlp.update` can't train the name encoder: train it by itself, then load its folder")
 
     return model.ops.asarray2f(cast(Floats2d, get_encoder(model).encode(names))), backprop
 
@@ -260,7 +262,7 @@ def _forward(
 def get_encoder(model: NameEncoderModel) -> EncoderShim:
     """Return the part of a name encoder that holds the weights."""
     if not model.shims or not isinstance(model.shims[0], EncoderShim):
-        raise ValueError(Errors.E222.format(name=model.name))
+        raise ValueError(f"the model '{model.name}' is no name encoder: use 'spacy-sapbert.NameEncoder.v1'")
     return model.shims[0]
 
 

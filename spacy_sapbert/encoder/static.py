@@ -21,8 +21,7 @@ from tokenizers import Tokenizer
 from typing_extensions import Self
 
 from ..errors import Errors
-from ..types import Precision
-from .settings import STATIC, EncoderSettings
+from .settings import STATIC, EncoderSettings, Precision
 from .token_lists import TokenIds
 
 TABLE_FILE = "model.safetensors"

@@ -20,8 +20,7 @@ from thinc.api import get_torch_default_device
 from tokenizers import Tokenizer
 
 from ..errors import Errors
-from ..types import Pooling, Precision
-from .settings import ADAPTED, AUTO, TRANSFORMER, EncoderSettings, check_device
+from .settings import ADAPTED, AUTO, TRANSFORMER, EncoderSettings, Pooling, Precision, check_device
 from .token_lists import TokenIds
 
 if TYPE_CHECKING:
@@ -55,7 +54,12 @@ def resolve_device(name: str) -> torch.device:
         return find_chosen() or get_torch_default_device()
     there = list_devices()
     if name not in there:
-        raise ValueError(Errors.E206.format(name=name, there=", ".join(there), version=torch.__version__))
+        raise ValueError(
+            f"there is no device '{name}'. PyTorch {torch.__version__} can use: {', '.join(there)}. Set `device` to "
+            "one of these, or to 'auto'; for a saved pipeline, with `spacy.load(path, "
+            "config={'components.sapbert_linker.model.device': 'auto'})` (in a reranker, `second_stage.device`). If "
+            "there is such a GPU, its driver is missing, or PyTorch is a build for the CPU"
+        )
     return torch.device(name)
 
 

@@ -53,7 +53,8 @@ def find_file(name: str | Path, filename: str, revision: str | None) -> Path | N
             _raise_exceptions_for_connection_errors=False,
         )
     except (OSError, ValueError) as error:  # ValueError: a folder that is not there is no valid hub name either
-        raise OSError(Errors.E210.format(name=name, reason=error)) from error
+        hint = "Check the path or the name on the hub, the revision and the network"
+        raise OSError(f"can't read an encoder from '{name}': {error}\n{hint}") from error
     return None if path is None else Path(path)
 
 
@@ -76,13 +77,16 @@ def read_metadata(name: str | Path, revision: str | None = None) -> tuple[str, d
     try:
         paths = {str(module["type"]).rsplit(".", 1)[-1]: module.get("path", "") for module in modules}
     except (KeyError, TypeError, AttributeError) as error:
-        raise OSError(Errors.E210.format(name=name, reason=f"modules.json is damaged ({error!r})")) from error
+        raise OSError(f"can't read an encoder from '{name}': modules.json is damaged ({error!r})") from error
     if any(module["type"] == MODULES[0]["type"] for module in modules):
         # A static encoder whose manifest is missing, or this would not be read.
         raise FileNotFoundError(Errors.E503.format(path=f"{name}/{ENCODER_FILE}"))
     unknown = [kind for kind in paths if kind not in MODULE_FOLDERS]
     if unknown:
-        raise ValueError(Errors.E215.format(name=name, modules=", ".join(unknown)))
+        raise ValueError(
+            f"'{name}' is a sentence-transformers folder with modules that a name encoder does not have: "
+            f"{', '.join(unknown)}. Use an encoder without them"
+        )
     subfolder = paths.get("Transformer", "")
     found: dict[str, Any] = {}
     if "Pooling" in paths:
@@ -109,7 +113,10 @@ def _find_pooling(config: dict[str, Any], name: str | Path) -> str:
     if mode is not None:
         active = [key for key, value in POOLING_KEYS.items() if value == mode] or [str(mode)]
     if len(active) != 1 or active[0] not in POOLING_KEYS:
-        raise ValueError(Errors.E216.format(name=name, found=", ".join(active) or "none"))
+        raise ValueError(
+            f"the sentence-transformers folder '{name}' pools by: {', '.join(active) or 'none'}. It has to be cls or "
+            "mean: set `pooling` and remove modules.json from a copy of the folder if you know better"
+        )
     return POOLING_KEYS[active[0]]
 
 
@@ -120,14 +127,16 @@ def read_transformer(
     with LOADING:
         transformer, tokenizer, info = _from_pretrained(name, revision, subfolder)
     missing = [key for key in info["missing_keys"] if not key.startswith("pooler.")]
-    if missing:  # they would be left at random values
-        raise OSError(Errors.E211.format(name=name, n=len(missing), keys=", ".join(missing[:5])))
+    _refuse_missing(name, missing)
     if settings.pooling != "pooler":
         transformer.register_module("pooler", None)
     elif info["missing_keys"] or getattr(transformer, "pooler", None) is None:
-        raise ValueError(Errors.E212.format(name=name))
+        raise ValueError(f"the encoder '{name}' has no trained pooler, so pooling has to be 'cls' or 'mean'")
     if not tokenizer.is_fast:
-        raise ValueError(Errors.E213.format(name=name, tokenizer=type(tokenizer).__name__))
+        raise ValueError(
+            f"the encoder '{name}' has only a slow tokenizer ({type(tokenizer).__name__}). Save it with a fast one: "
+            "`AutoTokenizer.from_pretrained(..., use_fast=True).save_pretrained(...)`"
+        )
     _check_length(transformer, tokenizer, settings, name)
     transformer.config._name_or_path = ""  # do not publish the path on the builder's machine
     transformer.eval().requires_grad_(False)
@@ -160,7 +169,7 @@ def _from_pretrained(
         tokenizer = AutoTokenizer.from_pretrained(str(name), use_fast=True, **where)
     except Exception as error:  # damaged weights and tokenizers make their libraries raise nearly anything
         reason = PICKLED if _has_only_pickles(Path(name) / subfolder) else error
-        raise OSError(Errors.E210.format(name=name, reason=reason)) from error
+        raise OSError(f"can't read an encoder from '{name}': {reason}") from error
     finally:
         transformers_logging.set_verbosity(verbosity)
     return transformer, tokenizer, info
@@ -168,6 +177,14 @@ def _from_pretrained(
 
 def _has_only_pickles(folder: Path) -> bool:
     return any(folder.glob("pytorch_model*.bin*")) and not any(folder.glob("*.safetensors"))
+
+
+def _refuse_missing(name: str | Path, keys: list[str]) -> None:
+    if keys:
+        raise OSError(
+            f"the encoder '{name}' lacks {len(keys)} weights ({', '.join(keys[:5])}, ...), which would stay random. "
+            "Its config.json probably names another architecture"
+        )
 
 
 def _check_length(
@@ -184,7 +201,10 @@ def _check_length(
     length = settings.pad_to_length or settings.max_length
     limit = min(positions, tokenizer.model_max_length)
     if length > limit:
-        raise ValueError(Errors.E214.format(name=name, length=length, limit=limit))
+        raise ValueError(
+            f"the encoder '{name}' takes {limit} tokens at most, but {length} were asked for: lower max_length or "
+            "pad_to_length"
+        )
 
 
 def read_adapted(
@@ -194,7 +214,10 @@ def read_adapted(
     try:
         import adapters  # takes seconds
     except ImportError as error:
-        raise ImportError(Errors.E219.format(reason=error)) from error
+        raise ImportError(
+            f"the encoder has an adapter, but the package `adapters` can't be imported: {error}\nInstall it with `pip "
+            "install -c constraints.txt '.[adapters]'` in the folder of the checkout"
+        ) from error
     # The fingerprint of the transformer alone is of no use.
     base = read_transformer(name, revision, BASE_FOLDER, settings, fingerprint or "unknown")
     transformer: Any = base.transformer
@@ -207,11 +230,10 @@ def read_adapted(
             adapters.init(transformer)
             transformer.add_adapter(described["name"], config=described["config"], set_active=True)
         needed = {key for key in transformer.state_dict() if key not in known and not key.startswith(ALIAS)}
-        if missing := sorted(needed - set(tensors)):
-            raise OSError(Errors.E211.format(name=name, n=len(missing), keys=", ".join(missing[:5])))
+        _refuse_missing(name, sorted(needed - set(tensors)))
         transformer.load_state_dict({key: tensors[key] for key in needed}, strict=False)
     except (ValueError, KeyError, TypeError, AttributeError, RuntimeError) as error:
-        raise OSError(Errors.E210.format(name=name, reason=f"its adapter is damaged ({error!r})")) from error
+        raise OSError(f"can't read an encoder from '{name}': its adapter is damaged ({error!r})") from error
     transformer.to(dtype).eval().requires_grad_(False)
     return replace(base, fingerprint=fingerprint or compute_fingerprint(transformer, base.tokenizer, settings))
 

@@ -1,67 +1,70 @@
 """Convert linked documents, and annotations to documents: `python -m spacy_sapbert.exchange --help`."""
 
+from collections.abc import Callable
 from datetime import datetime
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 import typer
 from wasabi import msg
 
-from ..context import ATTRIBUTES, Attributes, MentionContext
+from ..context import ATTRIBUTES
 from ..errors import Errors
 from ..terminology import Terminology
-from ..types import OnMalformed
-from .documents import ExchangeReport, InsideTokens, read_docs
+from .documents import ExchangeReport, read_docs
 from .fhir import CodeableConcepts, CodeFinder, export_concepts
 from .formats import FORMATS, export_docs, import_docs
 from .omop import AthenaTables, NoteNlp, export_notes
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
-
-
-def _attribute(word: str) -> Any:
-    known = " and ".join(ATTRIBUTES[word])
-    return typer.Option(help=f"An attribute of spans, NAME or NAME=VALUE, for {word} mentions; repeat it. Else {known}")
-
-
 Names = list[str] | None
 Docs = Annotated[Path, typer.Argument(help="The linked documents, .spacy")]
-SpansKeys = Annotated[Names, typer.Option("--spans-key", help="A span group with further mentions; repeat it")]
 OnErrors = Annotated[str, typer.Option(help="'raise' at the first fault, or 'skip' and count them")]
 Prefix = Annotated[str, typer.Option(help="What stands before each id in the other format only, as 'UMLS:'")]
 Folder = Annotated[
     Path | None, typer.Option(help="A saved terminology: its concepts' codes in other sources are written as well")
 ]
 IdSource = Annotated[str | None, typer.Option(help="The source of ids without a prefix, such as MSH")]
-Negated = Annotated[Names, _attribute("negated")]
-Uncertain = Annotated[Names, _attribute("uncertain")]
-Family = Annotated[Names, _attribute("family")]
-Historical = Annotated[Names, _attribute("historical")]
-Hypothetical = Annotated[Names, _attribute("hypothetical")]
+Spans = Annotated[Names, typer.Option("--spans-key", help="A span group with further mentions; repeat it")]
+
+
+def _choose_mentions(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command options that say which mentions there are and what their context is, as its argument `chosen`."""
+    added: dict[str, Any] = {"spans_key": Spans}
+    for word, names in ATTRIBUTES.items():
+        known = f"An attribute of spans, NAME or NAME=VALUE, for {word} mentions; repeat it. Else {' and '.join(names)}"
+        added[word] = Annotated[Names, typer.Option(help=known)]
+
+    @wraps(command)
+    def run(*, spans_key: Names, **given: Any) -> None:
+        attributes = {word: given.pop(word) or names for word, names in ATTRIBUTES.items()}
+        command(chosen={"spans_keys": spans_key or (), "attributes": attributes}, **given)
+
+    own = [option for name, option in signature(command).parameters.items() if name != "chosen"]
+    more = [Parameter(name, Parameter.KEYWORD_ONLY, default=None, annotation=added[name]) for name in added]
+    run.__signature__ = Signature([*own, *more])  # type: ignore[attr-defined]
+    return run
 
 
 @app.command("to")
+@_choose_mentions
 def export_command(
-    format: Annotated[str, typer.Argument(help=", ".join(name for name in FORMATS if FORMATS[name].write))],
+    format: Annotated[str, typer.Argument(help=", ".join(name for name in FORMATS if FORMATS[name].dump))],
     docs: Docs,
     output: Annotated[Path, typer.Argument(help="The file or the folder to write")],
+    chosen: dict[str, Any],
     prefix: Prefix = "",
-    spans_key: SpansKeys = None,
-    negated: Negated = None,
-    uncertain: Uncertain = None,
-    family: Family = None,
-    historical: Historical = None,
-    hypothetical: Hypothetical = None,
     escape_formulas: Annotated[
         bool, typer.Option("--escape-formulas", help="csv, tsv: put an apostrophe before what looks like a formula")
     ] = False,
     errors: OnErrors = "raise",
 ) -> None:
     """Write linked documents in another format."""
-    attributes = _choose_attributes(negated, uncertain, family, historical, hypothetical)
-    report = ExchangeReport(cast(OnMalformed, errors))
-    options: dict[str, Any] = {"attributes": attributes, "escape_formulas": escape_formulas}
-    _show(output, export_docs(format, docs, output, report, prefix=prefix, spans_keys=spans_key or (), **options))
+    report = ExchangeReport(errors)
+    data = export_docs(format, docs, output, report, prefix=prefix, escape_formulas=escape_formulas, **chosen)
+    _show(output, data)
 
 
 @app.command("from")
@@ -77,39 +80,35 @@ def import_command(
     errors: OnErrors = "raise",
 ) -> None:
     """Write annotations as documents with gold ids, for `spacy train` and `spacy evaluate`."""
-    report, way = ExchangeReport(cast(OnMalformed, errors)), cast(InsideTokens, inside_tokens)
-    _show(output, import_docs(format, source, output, report, prefix=prefix, lang=lang, inside_tokens=way))
+    report, tokens = ExchangeReport(errors), inside_tokens
+    _show(output, import_docs(format, source, output, report, prefix=prefix, lang=lang, inside_tokens=tokens))
 
 
 @app.command("to-fhir")
+@_choose_mentions
 def fhir_command(
     docs: Docs,
     output: Annotated[Path, typer.Argument(help="The file to write, .jsonl")],
+    chosen: dict[str, Any],
     terminology: Folder = None,
     source: Annotated[Names, typer.Option(help="A source whose codes are wanted; repeat it")] = None,
     id_source: IdSource = None,
     system: Annotated[Names, typer.Option(help="The URI of a source: SOURCE=URI; repeat it")] = None,
     version: Annotated[Names, typer.Option(help="The version of a source: SOURCE=VERSION; repeat it")] = None,
-    spans_key: SpansKeys = None,
-    negated: Negated = None,
-    uncertain: Uncertain = None,
-    family: Family = None,
-    historical: Historical = None,
-    hypothetical: Hypothetical = None,
 ) -> None:
     """Write a CodeableConcept of FHIR for each mention, and what its context means for the record."""
-    attributes = _choose_attributes(negated, uncertain, family, historical, hypothetical)
-    report = ExchangeReport()
-    codes = CodeFinder(Terminology.from_disk(terminology) if terminology else None, id_source)
-    systems, versions = _parse_pairs(system, "--system"), _parse_pairs(version, "--version")
-    concepts = CodeableConcepts(codes, report, sources=source or (), systems=systems, versions=versions)
-    _show(output, export_concepts(read_docs(docs, report), output, concepts, spans_key or (), attributes))
+    report, codes = ExchangeReport(), _make_finder(terminology, id_source)
+    chosen |= {"systems": _parse_pairs(system, "--system"), "versions": _parse_pairs(version, "--version")}
+    concepts = CodeableConcepts(codes, report, sources=source or (), **chosen)
+    _show(output, export_concepts(read_docs(docs, report), output, concepts))
 
 
 @app.command("to-omop")
+@_choose_mentions
 def omop_command(
     docs: Docs,
     output: Annotated[Path, typer.Argument(help="The file to write, .csv")],
+    chosen: dict[str, Any],
     concepts: Annotated[Path, typer.Option(help="Athena's CONCEPT.csv")],
     relationships: Annotated[
         Path | None, typer.Option(help="Athena's CONCEPT_RELATIONSHIP.csv, to map codes to standard concepts")
@@ -120,26 +119,17 @@ def omop_command(
     vocabulary: Annotated[Names, typer.Option(help="Athena's name of a source: SOURCE=NAME")] = None,
     first_id: Annotated[int, typer.Option(help="The note_nlp_id of the first row")] = 1,
     nlp_date: Annotated[datetime | None, typer.Option(formats=["%Y-%m-%d"], help="Today if not given")] = None,
-    spans_key: SpansKeys = None,
-    negated: Negated = None,
-    uncertain: Uncertain = None,
-    family: Family = None,
-    historical: Historical = None,
-    hypothetical: Hypothetical = None,
     errors: OnErrors = "raise",
 ) -> None:
     """Write rows of OMOP's table NOTE_NLP (CDM 5.4) for mentions. Documents are named by their note_id."""
-    attributes = _choose_attributes(negated, uncertain, family, historical, hypothetical)
-    report = ExchangeReport(cast(OnMalformed, errors))
-    codes = CodeFinder(Terminology.from_disk(terminology) if terminology else None, id_source)
-    names, day = _parse_pairs(vocabulary, "--vocabulary"), nlp_date.date() if nlp_date else None
-    notes = NoteNlp(codes, report, vocabularies=names, sources=source or (), nlp_date=day)
-    linked, athena = read_docs(docs, report), AthenaTables(concepts, relationships)
-    _show(output, export_notes(linked, output, notes, athena, spans_key or (), attributes, first_id))
+    report, codes = ExchangeReport(errors), _make_finder(terminology, id_source)
+    chosen |= {"vocabularies": _parse_pairs(vocabulary, "--vocabulary"), "first_id": first_id}
+    notes = NoteNlp(codes, report, sources=source or (), nlp_date=nlp_date and nlp_date.date(), **chosen)
+    _show(output, export_notes(read_docs(docs, report), output, notes, AthenaTables(concepts, relationships)))
 
 
-def _choose_attributes(*given: Names) -> Attributes:
-    return {word: names or ATTRIBUTES[word] for word, names in zip(MentionContext._fields, given, strict=True)}
+def _make_finder(terminology: Path | None, id_source: str | None) -> CodeFinder:
+    return CodeFinder(Terminology.from_disk(terminology) if terminology else None, id_source)
 
 
 def _parse_pairs(values: Names, option: str) -> dict[str, str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ..context import MentionContext
 from .documents import AnnotatedText, Annotation, ExchangeReport
-from .fields import ID_SEPARATOR, list_writable, name_file, plain_text, read_kb_id, read_lines, read_text
+from .fields import ID_SEPARATOR, name_files, plain_text, read_lines, read_text
 
 FORM = "T1, tab, type start end, tab, mention; and N1, tab, Reference T1 id, tab, name"
 SPANS = re.compile(r"(\S+) (\d+ \d+(?:;\d+ \d+)*)")
@@ -19,6 +19,8 @@ REFERENCE = re.compile(r"\S+ (T\S+) (\S+)")
 ATTRIBUTE = re.compile(rf"A\S*\t({'|'.join(word.title() for word in MentionContext._fields)}) (T\S+)")
 # Brat's own parser asks for the name of a resource before each id.
 RESOURCE = re.compile(r"[^:\s]+:\S+")
+# The labels and the mentions that brat can hold.
+HOLDS = r"\S+", r"(?!\n)(?=.*\S).*(?<!\n)"
 
 
 @dataclass
@@ -74,7 +76,7 @@ def parse_brat(text: str, lines: Iterable[tuple[int, str]], label: str, report: 
     return list(mentions.values())
 
 
-def read_brat(folder: Path, report: ExchangeReport, prefix: str = "") -> Iterator[AnnotatedText]:
+def read_brat(folder: Path, report: ExchangeReport) -> Iterator[AnnotatedText]:
     """Read <document>.txt and <document>.ann at any depth, with mentions that have no normalization too."""
     names = {path.relative_to(folder).with_suffix("") for kind in ("ann", "txt") for path in folder.rglob(f"*.{kind}")}
     if not names:
@@ -93,50 +95,30 @@ def read_brat(folder: Path, report: ExchangeReport, prefix: str = "") -> Iterato
             if mention.is_in_pieces(text):
                 report.leave_out("mentions in several pieces", f"{mention.place}: {mention.text!r:.60}")
                 continue
-            kb_id = read_kb_id(ID_SEPARATOR.join(mention.ids), prefix)
+            ids = ID_SEPARATOR.join(mention.ids)
             context = MentionContext(**dict.fromkeys(mention.words, True)) if mention.words else None
             start, end = mention.places[0][0], mention.places[-1][1]
-            annotations.append(Annotation(start, end, mention.type, kb_id, mention.place, context=context))
+            annotations.append(Annotation(start, end, mention.type, ids, mention.place, context=context))
         yield AnnotatedText(name.as_posix(), text, annotations)
 
 
-def write_brat(documents: Iterable[AnnotatedText], folder: Path, report: ExchangeReport, prefix: str = "") -> None:
-    """Write a text file and an annotation file for each document. Brat shows only ids with a resource and a colon."""
-    taken: set[str] = set()
-    for document in documents:
-        name = name_file(document.doc_id, taken, report)
-        (folder / f"{name}.txt").write_bytes(document.text.encode("utf8"))
-        lines = list(_make_lines(document, prefix, report))
-        (folder / f"{name}.ann").write_bytes("".join(f"{line}\n" for line in lines).encode("utf8"))
-
-
-def _make_lines(document: AnnotatedText, prefix: str, report: ExchangeReport) -> Iterator[str]:
-    references, attributes = count(1), count(1)
-    for number, (annotation, mention, ids) in enumerate(list_writable(document, report, FORM, prefix, _find_fault), 1):
-        pieces = ";".join(_list_pieces(annotation.start, mention))
-        written = plain_text(" ".join(line for line in mention.split("\n") if line))
-        yield f"T{number}\t{annotation.label} {pieces}\t{written}"
-        for id_ in ids:
-            if not RESOURCE.fullmatch(id_):
-                place = f"document {document.doc_id}: {mention!r:.60}: {id_}"
-                report.note_odd("ids without a resource and a colon, which brat does not show", place)
-            yield f"N{next(references)}\tReference T{number} {id_}\t{written}"
-        for word in annotation.context.words if annotation.context else ():
-            yield f"A{next(attributes)}\t{word.title()} T{number}"
-
-
-def _find_fault(annotation: Annotation, mention: str) -> str | None:
-    if re.fullmatch(r"\S+", annotation.label) is None:
-        return f"the label {annotation.label!r:.80} is empty or has white space in it"
-    if not mention.strip():
-        return "a mention of white space"
-    if mention.startswith("\n") or mention.endswith("\n"):
-        return "a mention that begins or ends with a line break"
-    return None
-
-
-def _list_pieces(start: int, mention: str) -> Iterator[str]:
-    for line in mention.split("\n"):
-        if line:
-            yield f"{start} {start + len(line)}"
-        start += len(line) + 1
+def dump_brat(documents: Iterable[AnnotatedText], report: ExchangeReport) -> Iterator[tuple[str, str]]:
+    """Make a text file and an annotation file of each document. Brat shows only ids with a resource and a colon."""
+    for name, document in name_files(documents, report):
+        lines, references, attributes = [], count(1), count(1)
+        for number, annotation in enumerate(document.annotations, 1):
+            start, pieces = annotation.start, []
+            for line in document.cut(annotation).split("\n"):
+                pieces += [f"{start} {start + len(line)}"] if line else []
+                start += len(line) + 1
+            mention = plain_text(" ".join(line for line in document.cut(annotation).split("\n") if line))
+            lines.append(f"T{number}\t{annotation.label} {';'.join(pieces)}\t{mention}\n")
+            for id_ in filter(None, annotation.kb_id.split(ID_SEPARATOR)):
+                if not RESOURCE.fullmatch(id_):
+                    place = f"document {document.doc_id}: {document.cut(annotation)!r:.60}: {id_}"
+                    report.note_odd("ids without a resource and a colon, which brat does not show", place)
+                lines.append(f"N{next(references)}\tReference T{number} {id_}\t{mention}\n")
+            for word in annotation.context.words if annotation.context else ():
+                lines.append(f"A{next(attributes)}\t{word.title()} T{number}\n")
+        yield f"{name}.txt", document.text
+        yield f"{name}.ann", "".join(lines)

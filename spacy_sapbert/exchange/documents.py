@@ -6,10 +6,10 @@ Offsets are counted in code points, as Python and spaCy do. Formats that count o
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import spacy
 from spacy.tokens import Doc, DocBin, Span, SpanGroup
@@ -20,20 +20,17 @@ from ..candidates import Candidate
 from ..context import ATTRIBUTES, Attributes, MentionContext, has_context, list_attributes, read_context, write_context
 from ..errors import Errors
 from ..files import write_whole
-from ..types import OnMalformed
+from ..settings import OnMalformed
 
 # The document's id in `Doc.user_data`, and the span group of mentions that overlap an entity.
 DOC_ID, OVERLAPPING = "doc_id", "overlapping"
 # The label of mentions without one: spaCy drops entities that have none.
 LABEL = "MENTION"
-DOCBIN_FORM = "documents with entities and their ids in kb_id_, saved by DocBin.to_disk"
 UNKNOWN = (
     "mentions in documents that do not say whether a mention is negated, of the family or of the past: add negspacy or "
     "medspaCy's ConText to the pipeline (docs/exchange.md)"
 )
 N_EXAMPLES = 5
-# What is done with a mention that begins or ends inside of a token: spaCy has no such spans.
-InsideTokens = Literal["leave_out", "expand"]
 
 
 class ExchangeReport:
@@ -42,7 +39,7 @@ class ExchangeReport:
     errors (str): "raise" an error at the first malformed record, or "skip" and count malformed records.
     """
 
-    def __init__(self, errors: OnMalformed = "raise") -> None:
+    def __init__(self, errors: str = "raise") -> None:
         if errors not in get_args(OnMalformed):
             allowed = " or ".join(map(repr, get_args(OnMalformed)))
             raise ValueError(Errors.E404.format(name="errors", where="", value=errors, allowed=allowed))
@@ -52,54 +49,44 @@ class ExchangeReport:
         self.odd: dict[str, dict[str, Any]] = {}
 
     def refuse(self, place: str, reason: str, form: str) -> None:
-        """Raise an error for a record that is malformed or that a format cannot hold; count it if errors are skipped.
-
-        place (str): File and line, and the document if there is one.
-        reason (str): The fault.
-        form (str): The expected format.
-        RAISES (ValueError): Unless errors are skipped.
-        """
+        """Raise an error for a malformed record, or one that a format cannot hold. Count it if errors are skipped."""
         if self.errors == "raise":
             raise self.make_error(place, reason, form)
         self.leave_out("malformed", f"{place}: {reason}")
 
     def make_error(self, place: str, reason: str, form: str) -> ValueError:
         """Make the error of a malformed record."""
-        return ValueError(Errors.E470.format(place=place, reason=reason, form=form))
+        return ValueError(
+            f"{place}: {reason}. The form is {form}. The file is probably damaged or of another kind, or the format "
+            "cannot hold this. Correct it, or set errors = 'skip' (--errors skip) to count such records instead."
+        )
 
     def leave_out(self, kind: str, place: str, n: int = 1) -> None:
         """Count records that are excluded."""
-        _count(self.left_out, kind, place, n)
+        entry = self.left_out.setdefault(kind, {"count": 0, "first": []})
+        entry.update(count=entry["count"] + n, first=[*entry["first"], place][:N_EXAMPLES])
 
     def note_odd(self, kind: str, place: str, n: int = 1) -> None:
         """Count records that are kept, but look odd."""
-        _count(self.odd, kind, place, n)
+        entry = self.odd.setdefault(kind, {"count": 0, "first": []})
+        entry.update(count=entry["count"] + n, first=[*entry["first"], place][:N_EXAMPLES])
 
     def write(self, output: Path, counts: dict[str, int]) -> dict[str, Any]:
         """Write the report beside an output, as <output>.report.json, and return its data."""
         data = {"counts": counts, "left_out": self.left_out, "odd": self.odd}
-        with write_whole(output.with_name(f"{output.name}.report.json")) as temporary:
-            temporary.write_text(json.dumps(data, indent=2, ensure_ascii=False), encoding="utf8")
+        write_file(output.with_name(f"{output.name}.report.json"), json.dumps(data, indent=2, ensure_ascii=False))
         return data
-
-
-def _count(kinds: dict[str, dict[str, Any]], kind: str, place: str, n: int) -> None:
-    entry = kinds.setdefault(kind, {"count": 0, "first": []})
-    entry["count"] += n
-    if len(entry["first"]) < N_EXAMPLES:
-        entry["first"].append(place)
 
 
 @dataclass(frozen=True)
 class Annotation:
     """A mention and its ids.
 
-    start (int): Where it starts in the text, in code points.
-    end (int): Where it ends.
+    start (int), end (int): Where it is in the text, in code points.
     label (str): Its label.
     kb_id (str): Its ids with "|" between them; "NIL" for no concept, and "" where nobody has said which concept it is.
     place (str): The file and line, for messages.
-    candidate (Candidate | None): What the linker says of the concept.
+    span (Span | None): The span of spaCy, if it comes from one.
     context (MentionContext | None): Whether it is negated, and such; None where nobody has said.
     """
 
@@ -108,22 +95,28 @@ class Annotation:
     label: str = ""
     kb_id: str = ""
     place: str = field(default="", compare=False)
-    candidate: Candidate | None = field(default=None, compare=False)
+    span: Span | None = field(default=None, compare=False)
     context: MentionContext | None = None
 
 
 @dataclass(frozen=True)
 class AnnotatedText:
-    """A document's text and its annotations.
-
-    doc_id (str): The document's name.
-    text (str): Its text.
-    annotations (list[Annotation]): Its mentions.
-    """
+    """A document's name, its text and its mentions."""
 
     doc_id: str
     text: str
     annotations: list[Annotation]
+
+    def cut(self, annotation: Annotation) -> str:
+        """Cut a mention out of the text."""
+        return self.text[annotation.start : annotation.end]
+
+
+def write_file(path: Path, content: str | bytes) -> None:
+    """Write a file as a whole or not at all, with the line ends that it has."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with write_whole(path) as temporary:
+        temporary.write_bytes(content.encode("utf8") if isinstance(content, str) else content)
 
 
 def parse_docs(data: bytes, label: str, report: ExchangeReport) -> list[Doc]:
@@ -132,7 +125,8 @@ def parse_docs(data: bytes, label: str, report: ExchangeReport) -> list[Doc]:
         return list(DocBin().from_bytes(data).get_docs(spacy.blank("xx").vocab))
     # Whatever zlib, msgpack and NumPy raise for bytes of another kind.
     except Exception as error:
-        report.refuse(label, f"no documents of spaCy ({error!r:.120})", DOCBIN_FORM)
+        form = "documents with entities and their ids in kb_id_, saved by DocBin.to_disk"
+        report.refuse(label, f"no documents of spaCy ({error!r:.120})", form)
         return []
 
 
@@ -145,9 +139,7 @@ def read_docs(path: Path, report: ExchangeReport) -> list[Doc]:
 
 def write_docs(path: Path, docs: Iterable[Doc]) -> None:
     """Write documents with their names to a file, .spacy, for `spacy train`."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with write_whole(path) as temporary:
-        temporary.write_bytes(DocBin(docs=docs, store_user_data=True).to_bytes())
+    write_file(path, DocBin(docs=docs, store_user_data=True).to_bytes())
 
 
 def number_name(name: str, taken: set[str], number: int = 2) -> str:
@@ -166,13 +158,10 @@ def list_mentions(doc: Doc, spans_keys: Sequence[str] = ()) -> list[Span]:
     return list({(span.start_char, span.end_char, span.label_, span.kb_id_): span for span in spans}.values())
 
 
-def read_mentions(
-    docs: Iterable[Doc],
-    report: ExchangeReport,
-    spans_keys: Sequence[str] = (),
-    attributes: Attributes = ATTRIBUTES,
-) -> Iterator[tuple[str, Doc, list[tuple[Span, MentionContext | None]]]]:
-    """Give each document a name of its own, and list its mentions with their contexts."""
+def annotate(
+    docs: Iterable[Doc], report: ExchangeReport, spans_keys: Sequence[str] = (), attributes: Attributes = ATTRIBUTES
+) -> list[AnnotatedText]:
+    """Take texts and mentions out of documents, and give each document a name of its own."""
     docs = list(docs)
     stored = {name for doc in docs for name in list_attributes(doc)}
     for word, names in attributes.items():
@@ -181,29 +170,17 @@ def read_mentions(
     # What ran over one document of a file ran over all of them.
     is_known = has_context(docs, attributes)
     taken: set[str] = set()
+    texts = []
     for number, doc in enumerate(docs, 1):
         given = str(doc.user_data.get(DOC_ID) or f"document-{number}")
-        name = number_name(given, taken, number)
-        if name != given:
-            report.note_odd("documents with the name of another one, which get a number", f"document {name}")
-        spans = list_mentions(doc, spans_keys)
-        yield name, doc, [(span, read_context(span, attributes, is_known=is_known)) for span in spans]
-
-
-def annotate(
-    docs: Iterable[Doc],
-    report: ExchangeReport,
-    spans_keys: Sequence[str] = (),
-    attributes: Attributes = ATTRIBUTES,
-) -> list[AnnotatedText]:
-    """Take texts and mentions out of documents."""
-    texts = []
-    for name, doc, mentions in read_mentions(docs, report, spans_keys, attributes):
-        annotations = []
-        for span, context in mentions:
+        text = AnnotatedText(number_name(given, taken, number), doc.text, [])
+        if text.doc_id != given:
+            report.note_odd("documents with the name of another one, which get a number", f"document {text.doc_id}")
+        for span in list_mentions(doc, spans_keys):
+            context = read_context(span, attributes, is_known=is_known)
             values = span.start_char, span.end_char, span.label_, span.kb_id_
-            annotations.append(Annotation(*values, candidate=find_candidate(span), context=context))
-        texts.append(AnnotatedText(name, doc.text, annotations))
+            text.annotations.append(Annotation(*values, span=span, context=context))
+        texts.append(text)
     return texts
 
 
@@ -217,7 +194,7 @@ def make_doc(
     tokenize: Callable[[str], Doc],
     report: ExchangeReport,
     *,
-    inside_tokens: InsideTokens = "leave_out",
+    inside_tokens: str = "leave_out",
 ) -> Doc:
     """Make a document of spaCy, with the mentions as entities and their ids in `kb_id_`.
 
@@ -232,35 +209,34 @@ def make_doc(
     doc = tokenize(document.text)
     doc.user_data[DOC_ID] = document.doc_id
     made = (_make_span(doc, document, annotation, report, inside_tokens) for annotation in document.annotations)
-    ents, others = split_overlapping(span for span in made if span is not None)
+    doc.ents, others = split_overlapping(span for span in made if span is not None)
     for span in others:
         report.note_odd("mentions that overlap a longer one", f"document {document.doc_id}: {span.text!r:.60}")
-    doc.ents = ents
     if others:
         doc.spans[OVERLAPPING] = SpanGroup(doc, name=OVERLAPPING, spans=others)
     return doc
 
 
 def _make_span(
-    doc: Doc, document: AnnotatedText, annotation: Annotation, report: ExchangeReport, inside_tokens: InsideTokens
+    doc: Doc, document: AnnotatedText, annotation: Annotation, report: ExchangeReport, inside_tokens: str
 ) -> Span | None:
-    text, start, end, label = document.text, annotation.start, annotation.end, annotation.label or LABEL
-    place = f"{annotation.place or f'document {document.doc_id}'}: {text[start:end]!r:.60}"
-    if not 0 <= start < end <= len(text):
+    start, end = annotation.start, annotation.end
+    place = f"{annotation.place or f'document {document.doc_id}'}: {document.cut(annotation)!r:.60}"
+    if not 0 <= start < end <= len(document.text):
         report.leave_out("mentions outside of their text", place)
         return None
     if not annotation.label:
         report.note_odd(f"mentions without a label, which get {LABEL!r}", place)
     # Spaces between tokens are in no token; annotators often mark one too many.
-    trimmed = trim_span(text, start, end)
+    trimmed = trim_span(document.text, start, end)
     ways = [("strict", (start, end), "")]
     ways.append(("strict", trimmed, "mentions with white space at their ends, which is left off"))
     if inside_tokens == "expand":
         ways.append(("expand", trimmed, "mentions extended to whole tokens"))
     for mode, (first, last), oddity in ways:
-        if first >= last:
-            break
-        span: Span | None = doc.char_span(first, last, label, kb_id=annotation.kb_id, alignment_mode=mode)
+        span = None
+        if first < last:
+            span = doc.char_span(first, last, annotation.label or LABEL, annotation.kb_id, alignment_mode=mode)
         if span is not None:
             if oddity:
                 report.note_odd(oddity, place)

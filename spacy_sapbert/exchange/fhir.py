@@ -6,6 +6,8 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,11 +15,9 @@ from spacy.tokens import Doc, Span
 
 from ..annotations import ATTRIBUTE, NIL
 from ..context import ATTRIBUTES, Attributes, MentionContext
-from ..errors import Errors
-from ..files import write_whole
 from ..terminology.codes import Key, equal_prefix, make_key
 from ..terminology.table import SOURCE_SEPARATOR, Terminology
-from .documents import UNKNOWN, ExchangeReport, find_candidate, read_mentions
+from .documents import UNKNOWN, ExchangeReport, annotate, find_candidate, write_file
 from .fields import ID_SEPARATOR
 
 
@@ -91,6 +91,11 @@ class Code(NamedTuple):
     display: str = ""  # The source's own name of it; empty if it is not known.
 
 
+def pick_codes(codes: Sequence[Code], sources: Sequence[str]) -> list[Code]:
+    """List the codes of sources in the order of these, or all codes if there are no sources."""
+    return [code for source in sources for code in codes if code.source == source] if sources else list(codes)
+
+
 class CodeFinder:
     """Find the codes of mentions.
 
@@ -104,29 +109,27 @@ class CodeFinder:
     ) -> None:
         self._terminology, self._attribute = terminology, attribute
         self._id_source = normalize_source(id_source) if id_source else ""
-        self._found: dict[tuple[str, str], tuple[Code, ...]] = {}
+        self._list = cache(self._list_codes)
 
-    def find(self, span: Span) -> dict[str, tuple[Code, ...]]:
+    def find(self, span: Span) -> dict[str, list[Code]]:
         """Find the codes of a mention.
 
         span (Span): The mention.
-        RETURNS (dict[str, tuple[Code, ...]]): For each of its ids, the codes: its own first, then those of its concept
-            in other sources. Empty for a mention without a concept.
+        RETURNS (dict[str, list[Code]]): For each of its ids, the codes: its own first, then those of its concept in
+            other sources. Empty for a mention without a concept.
         """
         kb_id = span.kb_id_
         if kb_id in ("", NIL):
             return {}
         # With `output_source`, the id is a code, and the candidate says of which concept.
         if chosen := find_candidate(span, self._attribute):
-            return {kb_id: self._find_codes(kb_id, chosen["concept_id"], chosen["canonical_name"])}
+            return {kb_id: self._list(kb_id, chosen["concept_id"], chosen["canonical_name"])}
         # An id with a bar in it is one concept if the terminology says so.
         is_one = self._terminology is not None and kb_id in self._terminology
         ids = [kb_id] if is_one else [id_ for id_ in kb_id.split(ID_SEPARATOR) if id_]
-        return {id_: self._find_codes(id_, id_, "") for id_ in ids}
+        return {id_: self._list(id_, id_, "") for id_ in ids}
 
-    def _find_codes(self, id_: str, concept_id: str, name: str) -> tuple[Code, ...]:
-        if (id_, concept_id) in self._found:
-            return self._found[id_, concept_id]
+    def _list_codes(self, id_: str, concept_id: str, name: str) -> list[Code]:
         of_concept, table = _split_code(concept_id), self._terminology
         row = None if table is None else table.find_row(concept_id)
         listed: list[Key] = []
@@ -134,19 +137,15 @@ class CodeFinder:
         if table is not None and row is not None:
             name, names = table.concept(row).canonical_name, _name_sources(table, row)
             source = of_concept[0] if of_concept else self._id_source
-            keys = (key for key in map(_split_code, table.codes(concept_id)) if key is not None)
             # Of the concept's own source, other ids are those that were merged into it, and are no longer in use.
-            others = (key for key in keys if key[0] != source)
-            listed = list(dict.fromkeys([*([of_concept] if of_concept else []), *others]))
+            others = [key for key in map(_split_code, table.codes(concept_id)) if key and key[0] != source]
+            listed = list(dict.fromkeys([of_concept, *others] if of_concept else others))
         own, of_concept = self._locate(id_, listed), self._locate(concept_id, listed)
         unique = dict.fromkeys([own, *listed])
+        # Of several codes of one source, nobody can tell which has which name.
         counts = Counter(source for source, _ in unique)
-        codes = []
-        for source, code in unique:
-            # Of several codes of one source, nobody can tell which has which name.
-            known = names.get(source, "") if counts[source] == 1 else ""
-            codes.append(Code(source, code, name if (source, code) == of_concept else known))
-        return self._found.setdefault((id_, concept_id), tuple(codes))
+        known = {source: names.get(source, "") for source, n in counts.items() if n == 1}
+        return [Code(*key, name if key == of_concept else known.get(key[0], "")) for key in unique]
 
     def _locate(self, id_: str, listed: list[Key]) -> Key:
         """Take the source off an id. An id without one has that of the only code that looks the same."""
@@ -166,6 +165,7 @@ def _name_sources(terminology: Terminology, row: int) -> dict[str, str]:
     return names
 
 
+@dataclass
 class CodeableConcepts:
     """Make CodeableConcepts of mentions.
 
@@ -174,31 +174,33 @@ class CodeableConcepts:
     sources (Sequence[str]): The sources whose codes are wanted, such as "SNOMEDCT_US", in this order; empty for all.
     systems (Mapping[str, str]): URIs of further sources, or other URIs of known ones.
     versions (Mapping[str, str]): The version of each source, as FHIR asks for it.
+    spans_keys (Sequence[str]): Span groups with further mentions.
+    attributes (Attributes): As for `read_context`.
     RAISES (ValueError): If the URI of a wanted source, or the source of a version, is not known.
     """
 
-    def __init__(
-        self,
-        codes: CodeFinder,
-        report: ExchangeReport,
-        *,
-        sources: Sequence[str] = (),
-        systems: Mapping[str, str] | None = None,
-        versions: Mapping[str, str] | None = None,
-    ) -> None:
-        self._codes, self.report = codes, report
+    codes: CodeFinder
+    report: ExchangeReport
+    _: KW_ONLY
+    sources: Sequence[str] = ()
+    systems: Mapping[str, str] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    spans_keys: Sequence[str] = ()
+    attributes: Attributes = field(default_factory=lambda: ATTRIBUTES)
+
+    def __post_init__(self) -> None:
         self._systems = dict(CODE_SYSTEMS)
-        for source, uri in (systems or {}).items():
+        for source, uri in self.systems.items():
             name = normalize_source(source)
             self._systems[name] = CODE_SYSTEMS.get(name, CodeSystem(uri))._replace(uri=uri)
-        self._sources = [self._check(source) for source in sources]
-        self._versions = {self._check(source): version for source, version in (versions or {}).items()}
-
-    def _check(self, source: str) -> str:
-        name = normalize_source(source)
-        if name not in self._systems:
-            raise ValueError(Errors.E471.format(source=source, known=", ".join(sorted(self._systems))))
-        return name
+        self._sources = [normalize_source(source) for source in self.sources]
+        self._versions = {normalize_source(source): version for source, version in self.versions.items()}
+        for source in (*self._sources, *self._versions):
+            if source not in self._systems:
+                raise ValueError(
+                    f"The URI of the code system '{source}' is not known, and FHIR asks for one. Give it as `systems` "
+                    f"(--system {source}=URI), or choose among the known sources: {', '.join(sorted(self._systems))}."
+                )
 
     def make(self, span: Span, place: str) -> dict[str, Any]:
         """Make the CodeableConcept of a mention.
@@ -208,72 +210,49 @@ class CodeableConcepts:
         RETURNS (dict[str, Any]): `text`, and `coding` if there are codes.
         """
         text, place = self._write_string(span.text, place), f"{place}: {span.text!r:.60}"
-        found = self._codes.find(span)
+        found, codings = self.codes.find(span), []
         if not found:
             self.report.note_odd("mentions without a concept", place)
-        chosen = (code for id_, codes in found.items() for code in self._choose(id_, codes, place))
-        codings = [coding for code in chosen if (coding := self._make_coding(code, place))]
-        return {"coding": codings, "text": text} if codings else {"text": text}
-
-    def _choose(self, id_: str, codes: tuple[Code, ...], place: str) -> list[Code]:
-        """Choose the codes of wanted sources, and count what is missing."""
-        if self._sources:
+        for id_, codes in found.items():
             for source in self._sources:
                 if not any(code.source == source for code in codes):
                     self.report.leave_out(f"concepts without a code in {source}", f"{place}: {id_}")
-            return [code for source in self._sources for code in codes if code.source == source]
-        for code in codes:
-            if code.source not in self._systems:
-                kind = (
-                    f"codes of {code.source}, whose URI is not known"
-                    if code.source
-                    else "ids whose source is not known"
-                )
-                self.report.leave_out(kind, f"{place}: {code.code}")
-        return [code for code in codes if code.source in self._systems]
+            codings += [self._make_coding(code, place) for code in pick_codes(codes, self._sources)]
+        coding = [coding for coding in codings if coding]
+        return {"coding": coding, "text": text} if coding else {"text": text}
 
     def _make_coding(self, code: Code, place: str) -> dict[str, str] | None:
+        if code.source not in self._systems:
+            of_source = f"codes of {code.source}, whose URI is not known"
+            kind = of_source if code.source else "ids whose source is not known"
+            self.report.leave_out(kind, f"{place}: {code.code}")
+            return None
         system = self._systems[code.source]
         written = system.prefix + code.code
         if not CODE.fullmatch(written) or CONTROL.search(written):
             self.report.leave_out("codes that are none in FHIR", f"{place}: {written!r:.60}")
             return None
-        coding = {"system": system.uri, "code": written}
-        if code.source in self._versions:
-            coding["version"] = self._versions[code.source]
-        if display := self._write_string(code.display, place).strip():
-            coding["display"] = display
-        return coding
+        version, display = self._versions.get(code.source), self._write_string(code.display, place).strip()
+        optional = {"version": version, "display": display}
+        return {"system": system.uri, "code": written, **{key: value for key, value in optional.items() if value}}
 
     def _write_string(self, text: str, place: str) -> str:
         if CONTROL.search(text):
             self.report.note_odd("texts with control characters, which become spaces", f"{place}: {text!r:.60}")
         return CONTROL.sub(" ", text)
 
-    def list_rows(
-        self, docs: Iterable[Doc], spans_keys: Sequence[str] = (), attributes: Attributes = ATTRIBUTES
-    ) -> Iterator[dict[str, Any]]:
-        """List the CodeableConcepts of documents.
-
-        docs (Iterable[Doc]): The documents.
-        spans_keys (Sequence[str]): Span groups with further mentions.
-        attributes (Attributes): As for `read_context`.
-        YIELDS (dict[str, Any]): For each mention, `document`, `start` and `end` in code points, `label`, `context`,
-            `resource`, `verificationStatus` if it is negated or uncertain, and `codeableConcept`.
-        """
-        for name, _, mentions in read_mentions(docs, self.report, spans_keys, attributes):
-            for span, context in mentions:
-                if not CONTROL.sub(" ", span.text).strip():
-                    self.report.leave_out("mentions of white space, which are no text in FHIR", f"document {name}")
+    def list_rows(self, docs: Iterable[Doc]) -> Iterator[dict[str, Any]]:
+        """List `document`, `start` and `end` in code points, `label`, `context`, `resource`, `verificationStatus` if it
+        is negated or uncertain, and `codeableConcept` of each mention."""
+        for document in annotate(docs, self.report, self.spans_keys, self.attributes):
+            place = f"document {document.doc_id}"
+            for found in document.annotations:
+                if found.span is None or not CONTROL.sub(" ", found.span.text).strip():
+                    self.report.leave_out("mentions of white space, which are no text in FHIR", place)
                     continue
-                yield {
-                    "document": name,
-                    "start": span.start_char,
-                    "end": span.end_char,
-                    "label": span.label_,
-                    **describe_context(context),
-                    "codeableConcept": self.make(span, f"document {name}"),
-                }
+                row = {"document": document.doc_id, "start": found.start, "end": found.end, "label": found.label}
+                concept = self.make(found.span, place)
+                yield {**row, **describe_context(found.context), "codeableConcept": concept}
 
 
 def describe_context(context: MentionContext | None) -> dict[str, Any]:
@@ -284,30 +263,20 @@ def describe_context(context: MentionContext | None) -> dict[str, Any]:
     if context.hypothetical or context.family:
         # FamilyMemberHistory has no way to say that a relative does not have a condition, or perhaps.
         is_history = not (context.hypothetical or context.negated or context.uncertain)
-        return {**described, "resource": "FamilyMemberHistory" if is_history else None}
-    if context.negated or context.uncertain:
+        described["resource"] = "FamilyMemberHistory" if is_history else None
+    elif context.negated or context.uncertain:
         # What is perhaps not so is not refuted.
         code = "unconfirmed" if context.uncertain else "refuted"
         described["verificationStatus"] = {"coding": [{"system": VERIFICATION, "code": code, "display": code.title()}]}
     return described
 
 
-def export_concepts(
-    docs: Iterable[Doc],
-    output: Path,
-    concepts: CodeableConcepts,
-    spans_keys: Sequence[str] = (),
-    attributes: Attributes = ATTRIBUTES,
-) -> dict[str, Any]:
+def export_concepts(docs: Iterable[Doc], output: Path, concepts: CodeableConcepts) -> dict[str, Any]:
     """Write a line of JSON with a CodeableConcept for each mention, and return the counts."""
-    report = concepts.report
-    rows = list(concepts.list_rows(docs, spans_keys, attributes))
+    rows = list(concepts.list_rows(docs))
     if rows and all(row["context"] is None for row in rows):
-        report.note_odd(UNKNOWN, f"document {rows[0]['document']}", len(rows))
-    output.parent.mkdir(parents=True, exist_ok=True)
-    with write_whole(output) as temporary, temporary.open("w", encoding="utf8", newline="\n") as file:
-        for row in rows:
-            file.write(json.dumps(row, ensure_ascii=False) + "\n")
+        concepts.report.note_odd(UNKNOWN, f"document {rows[0]['document']}", len(rows))
+    write_file(output, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
     words = Counter(word for row in rows for word in row["context"] or ())
     counts = {
         "mentions": len(rows),
@@ -315,4 +284,4 @@ def export_concepts(
         "codes": sum(len(row["codeableConcept"].get("coding", ())) for row in rows),
         **{f"{word} mentions": n for word, n in words.items()},
     }
-    return report.write(output, counts)
+    return concepts.report.write(output, counts)

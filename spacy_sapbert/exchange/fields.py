@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -40,35 +41,9 @@ def read_kb_id(written: str, prefix: str = "") -> str:
     return ID_SEPARATOR.join(split_ids(ID_SEPARATOR.join(parts), keep_prefixes=True)) or NIL
 
 
-def write_ids(kb_id: str, prefix: str) -> list[str]:
-    """Put a prefix before each id of a `kb_id_`, but not before "NIL"."""
-    return [id_ if id_ == NIL else prefix + id_ for id_ in kb_id.split(ID_SEPARATOR) if id_]
-
-
-def list_writable(
-    document: AnnotatedText,
-    report: ExchangeReport,
-    form: str,
-    prefix: str,
-    find_fault: Callable[[Annotation, str], str | None] = lambda annotation, mention: None,
-) -> Iterator[tuple[Annotation, str, list[str]]]:
-    """List annotations with their text and their ids as written. What would be read back otherwise is refused."""
-    for annotation in document.annotations:
-        mention, kb_id = document.text[annotation.start : annotation.end], annotation.kb_id
-        fault = find_fault(annotation, mention)
-        if not fault and kb_id and read_kb_id(kb_id) != kb_id:
-            fault = f"the id {kb_id!r:.80} would be read back as {read_kb_id(kb_id)!r:.80}"
-        if fault:
-            report.refuse(f"document {document.doc_id}: {mention!r:.60}", fault, form)
-        else:
-            yield annotation, mention, write_ids(kb_id, prefix)
-
-
 def write_flags(context: MentionContext | None) -> dict[str, str]:
-    """Write "true" or "false" for each field of a context, and "" where nobody has said."""
-    if context is None:
-        return dict.fromkeys(MentionContext._fields, "")
-    return {word: str(is_true).lower() for word, is_true in context._asdict().items()}
+    """Write "true" or "false" for each field of a context, and nothing where nobody has said."""
+    return {word: str(is_true).lower() for word, is_true in context._asdict().items()} if context else {}
 
 
 def read_flags(values: Mapping[str, Any]) -> MentionContext | None:
@@ -97,36 +72,43 @@ def count_utf16(text: str) -> list[int]:
     return [0, *accumulate(2 if ord(character) > 0xFFFF else 1 for character in text)]
 
 
-def decode_mentions(
-    text: str, mentions: Sequence[tuple[int, int, str]], place: str, report: ExchangeReport
-) -> list[tuple[int, int]]:
-    """Find out what the offsets of a document count, by the mentions that are written beside them.
+def place_mentions(
+    text: str, written: Sequence[tuple[Annotation, str]], place: str, report: ExchangeReport, form: str
+) -> list[Annotation]:
+    """Keep the annotations of a document whose offsets fit the mentions that are written beside them.
 
-    They are converted to code points if all mentions fit as units of UTF-16, and not all fit as code points.
+    Offsets become code points if all mentions fit as units of UTF-16, and not all fit as code points.
     """
-    as_written = [(start, end) for start, end, _ in mentions]
-    if max(text, default="") <= "\uffff" or not any(find_misfit(text, *mention) for mention in mentions):
-        return as_written
-    points = {unit: point for point, unit in enumerate(count_utf16(text))}
-    decoded = [(points.get(start, -1), points.get(end, -1)) for start, end in as_written]
-    if any(find_misfit(text, *ends, mention) for ends, (_, _, mention) in zip(decoded, mentions, strict=True)):
-        return as_written
-    report.note_odd("documents with offsets in units of UTF-16, which are converted", place)
-    return decoded
+    faults = [find_misfit(text, found.start, found.end, mention) for found, mention in written]
+    if any(faults) and max(text, default="") > "\uffff":
+        points = {unit: point for point, unit in enumerate(count_utf16(text))}
+        places = [(points.get(found.start, -1), points.get(found.end, -1)) for found, _ in written]
+        decoded = [replace(found, start=at[0], end=at[1]) for (found, _), at in zip(written, places, strict=True)]
+        pairs = zip(decoded, written, strict=True)
+        if not any(find_misfit(text, found.start, found.end, mention) for found, (_, mention) in pairs):
+            report.note_odd("documents with offsets in units of UTF-16, which are converted", place)
+            return decoded
+    for (found, _), fault in zip(written, faults, strict=True):
+        if fault:
+            report.refuse(found.place, fault, form)
+    return [found for (found, _), fault in zip(written, faults, strict=True) if not fault]
 
 
-def name_file(name: str, taken: set[str], report: ExchangeReport) -> str:
-    """Make a file's name of a document's, with "%" for characters that files cannot have in their names everywhere.
+def name_files(documents: Iterable[AnnotatedText], report: ExchangeReport) -> Iterator[tuple[str, AnnotatedText]]:
+    """Make a file's name of each document's, with "%" for characters that files cannot have in their names everywhere.
 
-    `taken` has the names of the folder's other files in small letters: a file system may take capitals for them.
+    A file system may take capitals for small letters.
     """
-    written = quote(name, safe=" #()+,;=@[]")
-    if written != name:
-        report.note_odd("documents whose names are no file names, with % for other characters", name)
-    number = number_name(written.lower(), taken)[len(written) :]
-    if number:
-        report.note_odd("documents whose names differ in capitals only, which get a number", name)
-    return written + number
+    taken: set[str] = set()
+    for document in documents:
+        name = quote(document.doc_id, safe=" #()+,;=@[]")
+        if name != document.doc_id:
+            kind = "documents whose names are no file names, with % for other characters"
+            report.note_odd(kind, document.doc_id)
+        number = number_name(name.lower(), taken)[len(name) :]
+        if number:
+            report.note_odd("documents whose names differ in capitals only, which get a number", document.doc_id)
+        yield name + number, document
 
 
 def read_text(path: Path, report: ExchangeReport) -> str | None:
@@ -158,3 +140,16 @@ def parse_json(text: str | None, place: str, report: ExchangeReport, form: str) 
         report.refuse(place, f"no valid JSON ({error!s:.120})", form)
         return None
     return data
+
+
+def parse_records(
+    lines: Iterable[tuple[int, str]], label: str, report: ExchangeReport, form: str
+) -> Iterator[tuple[int, str, dict[str, Any]]]:
+    """Read the numbers, places and objects of lines of JSON, each with a text."""
+    for number, line in lines:
+        place = f"{label}, line {number}"
+        record = parse_json(line, place, report, form) if line.strip() else None
+        if isinstance(record, dict) and isinstance(record.get("text"), str):
+            yield number, place, record
+        elif record is not None:
+            report.refuse(place, "no object with a text under 'text'", form)

@@ -1,58 +1,411 @@
-"""The formats of annotated texts, by name, and the ways from files to files. Each output appears whole."""
+"""The formats of annotated texts, by name, and the ways from files to files. Each output appears whole.
+
+Functions named `read_` and `dump_` leave ids as they are written in a format's files. What is dumped is the content of
+files, each with its path in the folder, which is empty for the only file.
+"""
 
 from __future__ import annotations
 
+import csv
+import io
+import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import spacy
 
-from ..context import ATTRIBUTES, Attributes
+from ..annotations import NIL
+from ..context import ATTRIBUTES, Attributes, MentionContext
 from ..errors import Errors
 from ..files import fill_folder, write_whole
-from .bioc import read_bioc, write_bioc
-from .brat import read_brat, write_brat
+from . import brat, fields, pubtator
 from .documents import (
     OVERLAPPING,
     AnnotatedText,
+    Annotation,
     ExchangeReport,
-    InsideTokens,
     annotate,
+    find_candidate,
     list_mentions,
     make_doc,
+    number_name,
     read_docs,
     write_docs,
 )
-from .inception import read_inception, write_inception
-from .prodigy import read_prodigy
-from .pubtator import read_pubtator, write_pubtator
-from .tables import DELIMITERS, read_table, write_table
 
-# They take a path, a report, and what stands before each id in the files only.
-Reader = Callable[[Path, ExchangeReport, str], Iterator[AnnotatedText]]
-Writer = Callable[[Iterable[AnnotatedText], Path, ExchangeReport, str], None]
+ID_KEY = "kb_id"
+PRODIGY_FORM = '{"text": "a head cold", "spans": [{"start": 2, "end": 11, "label": "DISEASE", "kb_id": "C0009443"}]}'
+BIOC_FORM = (
+    '{"documents": [{"id": "1", "passages": [{"offset": 0, "text": "a cold", "annotations": [{"text": "cold", '
+    '"infons": {"type": "Disease", "identifier": "MESH:D003139"}, "locations": [{"offset": 2, "length": 4}]}]}]}]}'
+)
+INCEPTION_FORM = "UIMA CAS JSON, with %FEATURE_STRUCTURES of which one is the text, a uima.cas.Sofa"
+SOFA, DOCUMENT, VIEW = "uima.cas.Sofa", "uima.tcas.DocumentAnnotation", "_InitialView"
+NAMED_ENTITY, IDENTIFIER = "de.tudarmstadt.ukp.dkpro.core.api.ner.type.NamedEntity", "identifier"
+# Layers that INCEpTION has in each document: tokens, sentences and what it knows of the file.
+OWN_LAYERS = (".segmentation.type.", ".metadata.type.", "uima.")
+_FEATURES = {name: {"%NAME": name, "%RANGE": "uima.cas.String"} for name in ("value", IDENTIFIER)}
+TYPES = {NAMED_ENTITY: {"%NAME": NAMED_ENTITY, "%SUPER_TYPE": "uima.tcas.Annotation", **_FEATURES}}
+TEXTS, DELIMITERS = "texts.jsonl", {"csv": ",", "tsv": "\t"}
+READ = ("document", "start", "end", "label", "id", "mention")
+OF_CANDIDATE = ("name", "canonical_name", "score", "probability")
+FLAGS = MentionContext._fields
+# Programs for tables take a cell that begins with one of these for a formula. With the mark before it, it is text.
+FORMULA, MARK = tuple("=+-@\t\r'"), "'"
+# A column that says that cells have the mark: it is in each row.
+MARKED = "escaped"
+TABLE_FORM, TEXTS_FORM = f"a table with the columns {', '.join(READ)}", '{"document": "1", "text": "a cold"}'
+
+
+def parse_prodigy(
+    lines: Iterable[tuple[int, str]], label: str, part: str, report: ExchangeReport
+) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Read the names, the places for messages and the records of examples that are neither rejected nor ignored.
+
+    `part` names documents that have no name, with their number behind it. Texts of one document are numbered as well.
+    """
+    taken: set[str] = set()
+    for number, place, record in fields.parse_records(lines, label, report, PRODIGY_FORM):
+        if not record["text"].strip():
+            report.refuse(place, "'text' is empty", PRODIGY_FORM)
+        elif not isinstance(record.get("spans") or [], list):
+            report.refuse(place, "'spans' has to be a list", PRODIGY_FORM)
+        elif record.get("answer") in ("reject", "ignore"):
+            report.leave_out("examples that were rejected or ignored", place)
+        else:
+            meta = record.get("meta")
+            name = record.get("doc_id") or (meta.get("doc_id") if isinstance(meta, dict) else None)
+            yield number_name(str(name or f"{part}-{number}"), taken, number), place, record
+
+
+def parse_spans(
+    record: dict[str, Any], id_key: str, place: str, report: ExchangeReport
+) -> Iterator[tuple[Annotation, str]]:
+    """Read the spans of an example, and their ids as written with "|" between them."""
+    text = record["text"]
+    for span in record.get("spans") or []:
+        values = span if isinstance(span, dict) else {}
+        start, end, ids = values.get("start"), values.get("end"), values.get(id_key)
+        if type(start) is not int or type(end) is not int or not text[max(start, 0) : end].strip() or end > len(text):
+            report.refuse(place, f"a span without a place in the text: {span!r:.80}", PRODIGY_FORM)
+            continue
+        written = "|".join(map(str, ids)) if isinstance(ids, list) else str(ids or "")
+        yield Annotation(start, end, str(values.get("label") or ""), written, place), written
+
+
+def read_prodigy(path: Path, report: ExchangeReport) -> Iterator[AnnotatedText]:
+    """Read documents with all their mentions, those without an id too. Offsets count code points."""
+    for name, place, record in parse_prodigy(fields.read_lines(path, report), path.name, path.stem, report):
+        yield AnnotatedText(name, record["text"], [span for span, _ in parse_spans(record, ID_KEY, place, report)])
+
+
+def read_bioc(path: Path, report: ExchangeReport) -> Iterator[AnnotatedText]:
+    """Read a collection, an export of PubTator 3 or a single document. Spaces fill the gaps between passages."""
+    data = fields.parse_json(fields.read_text(path, report), str(path), report, BIOC_FORM)
+    if data is None:
+        return
+    # PubTator 3 has a key of its own.
+    documents = data.get("documents", data.get("PubTator3", [data])) if isinstance(data, dict) else None
+    if not isinstance(documents, list):
+        report.refuse(str(path), "no collection of documents", BIOC_FORM)
+        return
+    for number, document in enumerate(documents, 1):
+        place = f"{path.name}, document {number}"
+        try:
+            name, (text, rows) = str(document["id"]), _parse_passages(document["passages"])
+        # What reading malformed records can raise.
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+            report.refuse(place, f"not of this form ({error!r:.80})", BIOC_FORM)
+            continue
+        place, written = f"{place} ({name})", []
+        for places, mention, infons in rows:
+            if len(places) != 1:
+                report.leave_out("mentions in several pieces", f"{place}: {mention!r:.60}")
+                continue
+            [at], flags = places, fields.read_flags(infons)
+            label, ids = str(infons.get("type") or ""), str(infons.get("identifier") or "")
+            annotation = Annotation(at.start, at.stop, label, ids, place, context=flags)
+            written.append((annotation, mention or text[at.start : at.stop]))
+        yield AnnotatedText(name, text, fields.place_mentions(text, written, place, report, BIOC_FORM))
+
+
+def _parse_passages(passages: Any) -> tuple[str, list[tuple[list[range], str, dict[str, Any]]]]:
+    """Join the texts of passages, and list the places, the text and the `infons` of each annotation."""
+    text, rows = "", []
+    # Some have sentences instead of a text.
+    for part in (part for one in passages for part in (one, *(() if one.get("text") else one.get("sentences", ())))):
+        offset, own = part["offset"], part.get("text") or ""
+        if own and offset < len(text):
+            raise ValueError("a passage begins before the one above it has ended")
+        text += " " * (offset - len(text)) + own if own else ""
+        for annotation in part.get("annotations", []):
+            places = [range(at["offset"], at["offset"] + at["length"]) for at in annotation["locations"]]
+            rows.append((places, str(annotation.get("text") or ""), dict(annotation.get("infons", {}))))
+    return text, rows
+
+
+def dump_bioc(documents: Iterable[AnnotatedText], report: ExchangeReport) -> Iterator[tuple[str, str]]:
+    """Make a collection. Each document is one passage, and offsets count code points."""
+    made = []
+    for document in documents:
+        rows = []
+        for number, annotation in enumerate(document.annotations, 1):
+            infons = {"type": annotation.label, **({"identifier": annotation.kb_id} if annotation.kb_id else {})}
+            infons |= fields.write_flags(annotation.context)
+            place = {"offset": annotation.start, "length": annotation.end - annotation.start}
+            row = {"id": str(number), "infons": infons, "text": document.cut(annotation), "locations": [place]}
+            rows.append(row)
+        passage = {"offset": 0, "infons": {}, "text": document.text, "sentences": [], "annotations": rows}
+        passages = [{**passage, "relations": []}]
+        made.append({"id": document.doc_id, "infons": {}, "passages": passages, "relations": []})
+    collection = {"source": "spacy-sapbert", "date": "", "key": "", "infons": {}, "documents": made}
+    yield "", json.dumps(collection, ensure_ascii=False, indent=1)
+
+
+def read_inception(folder: Path, report: ExchangeReport) -> Iterator[AnnotatedText]:
+    """Read .json files at any depth. Mentions are named entities, and whatever else has an identifier."""
+    paths = sorted(folder.rglob("*.json"), key=lambda path: path.with_suffix(""))
+    if not paths:
+        report.refuse(str(folder), "there are no .json files", INCEPTION_FORM)
+    for path in paths:
+        data = fields.parse_json(fields.read_text(path, report), str(path), report, INCEPTION_FORM)
+        if data is None:
+            continue
+        structures = data.get("%FEATURE_STRUCTURES") if isinstance(data, dict) else None
+        if isinstance(structures, dict):
+            # Older files have their structures by number, which is text in JSON.
+            structures = [{"%ID": id_, **row} for id_, row in structures.items() if isinstance(row, dict)]
+        rows = [row for row in structures if isinstance(row, dict)] if isinstance(structures, list) else []
+        texts = [row for row in rows if row.get("%TYPE") == SOFA and isinstance(row.get("sofaString"), str)]
+        # Other views of a document are no text of its own.
+        texts = [row for row in texts if row.get("sofaID") == VIEW] or texts
+        if len(texts) != 1:
+            report.refuse(str(path), f"{len(texts)} texts", INCEPTION_FORM)
+            continue
+        text, id_ = texts[0]["sofaString"], str(texts[0].get("%ID"))
+        found = [row for row in rows if str(row.get("@sofa")) == id_ and row.get("%TYPE") != SOFA]
+        name = path.relative_to(folder).with_suffix("").as_posix()
+        yield AnnotatedText(name, text, list(_parse_annotations(text, found, path.name, report)))
+
+
+def _parse_annotations(
+    text: str, rows: list[dict[str, Any]], label: str, report: ExchangeReport
+) -> Iterator[Annotation]:
+    points = {unit: point for point, unit in enumerate(fields.count_utf16(text))}
+    for row in rows:
+        kind, identifier = str(row.get("%TYPE")), row.get(IDENTIFIER)
+        place = f"{label}, feature structure {row.get('%ID')}"
+        if kind != NAMED_ENTITY and not isinstance(identifier, str):
+            if not any(own in kind for own in OWN_LAYERS):
+                report.leave_out(f"annotations of the layer {kind}, which have no {IDENTIFIER}", place)
+            continue
+        # What is 0 may be left out in JSON.
+        begin, end = row.get("begin", 0), row.get("end", 0)
+        start, stop = (points.get(at) if type(at) is int else None for at in (begin, end))
+        if start is None or stop is None or start >= stop:
+            report.refuse(place, f"no mention is from {begin!r:.20} to {end!r:.20}, in units of UTF-16", INCEPTION_FORM)
+        else:
+            label_ = str(row.get("value") or kind.rpartition(".")[2])
+            yield Annotation(start, stop, label_, str(identifier or ""), place)
+
+
+def dump_inception(documents: Iterable[AnnotatedText], report: ExchangeReport) -> Iterator[tuple[str, str]]:
+    """Make a file of each document."""
+    for name, document in fields.name_files(documents, report):
+        units = fields.count_utf16(document.text)
+        sofa = {"%ID": 1, "%TYPE": SOFA, "sofaNum": 1, "sofaID": VIEW, "mimeType": "text", "sofaString": document.text}
+        rows = [{"%ID": 2, "%TYPE": DOCUMENT, "@sofa": 1, "begin": 0, "end": units[-1], "language": "x-unspecified"}]
+        for id_, annotation in enumerate(document.annotations, 3):
+            row = {"%ID": id_, "%TYPE": NAMED_ENTITY, "@sofa": 1, "begin": units[annotation.start]}
+            row |= {"end": units[annotation.end], "value": annotation.label}
+            rows.append(row | ({IDENTIFIER: annotation.kb_id} if annotation.kb_id else {}))
+        view = {VIEW: {"%SOFA": 1, "%MEMBERS": [row["%ID"] for row in rows]}}
+        cas = {"%TYPES": TYPES, "%FEATURE_STRUCTURES": [sofa, *rows], "%VIEWS": view}
+        yield f"{name}.json", json.dumps(cas, ensure_ascii=False, indent=1)
+
+
+def dump_table(
+    documents: Iterable[AnnotatedText], report: ExchangeReport, *, ending: str, escape_formulas: bool = False
+) -> Iterator[tuple[str, str]]:
+    """Make mentions.csv or mentions.tsv, and the texts as lines of JSON."""
+    table, texts = io.StringIO(), []
+    columns = [*READ, *OF_CANDIDATE, *FLAGS, *([MARKED] if escape_formulas else [])]
+    # Texts in quotation marks: a carriage return in a mention would otherwise end its row.
+    form: dict[str, Any] = {"delimiter": DELIMITERS[ending], "lineterminator": "\n", "quoting": csv.QUOTE_NONNUMERIC}
+    writer = csv.DictWriter(table, columns, extrasaction="ignore", **form)
+    writer.writeheader()
+    for document in documents:
+        texts.append(json.dumps({"document": document.doc_id, "text": document.text}, ensure_ascii=False) + "\n")
+        for annotation in document.annotations:
+            mention = annotation.start, annotation.end, annotation.label, annotation.kb_id, document.cut(annotation)
+            candidate = find_candidate(annotation.span) if annotation.span else None
+            cells = {**(candidate or {}), **dict(zip(READ, (document.doc_id, *mention), strict=True))}
+            cells |= fields.write_flags(annotation.context)
+            if any("\0" in str(cells[column]) for column in READ):
+                report.refuse(f"document {document.doc_id}: {mention[-1]!r:.60}", "a null character", TABLE_FORM)
+                continue
+            if escape_formulas:
+                cells = {name: _escape(cell) for name, cell in cells.items()} | {MARKED: MARK}
+            writer.writerow(cells)
+    yield f"mentions.{ending}", table.getvalue()
+    yield TEXTS, "".join(texts)
+
+
+def _escape(cell: Any) -> Any:
+    return MARK + cell if isinstance(cell, str) and cell.startswith(FORMULA) else cell
+
+
+def read_table(folder: Path, report: ExchangeReport, *, ending: str) -> Iterator[AnnotatedText]:
+    """Read mentions.csv or mentions.tsv and the texts beside it, in the order of the texts."""
+    documents: dict[str, AnnotatedText] = {}
+    for _, place, record in fields.parse_records(fields.read_lines(folder / TEXTS, report), TEXTS, report, TEXTS_FORM):
+        name = str(record.get("document", ""))
+        if "document" not in record:
+            report.refuse(place, "a text without a document", TEXTS_FORM)
+        elif name in documents:
+            report.refuse(place, f"a second document {name!r:.80}, so that its mentions could be of either", TEXTS_FORM)
+        else:
+            documents[name] = AnnotatedText(name, record["text"], [])
+    for place, cells in _read_rows(folder / f"mentions.{ending}", DELIMITERS[ending], report):
+        name, start, end, label, ids, mention = (cells[column] for column in READ)
+        flags = [cells.get(word, "").lower() for word in FLAGS]
+        if name not in documents or not (start.isdecimal() and end.isdecimal()):
+            report.refuse(place, f"no such document as {name!r:.40}, or offsets that are no numbers", TABLE_FORM)
+        elif (found := documents[name].text[int(start) : int(end)]) != mention:
+            fault = f"the text from {start} to {end} is {found!r:.80}, but the mention is {mention!r:.80}"
+            report.refuse(place, fault, TABLE_FORM)
+        elif not {"", "true", "false"}.issuperset(flags):
+            report.refuse(place, f"{', '.join(FLAGS)} are {flags!r:.80}, not all true or false", TABLE_FORM)
+        else:
+            annotation = Annotation(int(start), int(end), label, ids, place, context=fields.read_flags(cells))
+            documents[name].annotations.append(annotation)
+    yield from documents.values()
+
+
+def _read_rows(path: Path, delimiter: str, report: ExchangeReport) -> Iterator[tuple[str, dict[str, str]]]:
+    # A whole text may be a mention. The limit is that of the module, so that others find it as it was.
+    limit = csv.field_size_limit(1 << 30)
+    try:
+        lines = (fields.read_text(path, report) or "").removeprefix("\ufeff").split("\n")
+        header, *rows = csv.reader((f"{line}\n" for line in lines), delimiter=delimiter)
+    except csv.Error as error:
+        report.refuse(str(path), str(error), TABLE_FORM)
+        return
+    finally:
+        csv.field_size_limit(limit)
+    if missing := ", ".join(column for column in READ if column not in header):
+        raise ValueError(
+            f"{path} has no column {missing}. Its columns are: {', '.join(header)[:200]}. Name them in the first line, "
+            "with commas between them in a .csv and tabs in a .tsv."
+        )
+    for number, row in enumerate(rows, 2):
+        if any(row):
+            # A short row has no values at its end.
+            cells = dict.fromkeys(header, "") | dict(zip(header, row, strict=False))
+            if MARKED in header:
+                cells = {column: cell.removeprefix(MARK) for column, cell in cells.items()}
+            yield f"{path.name}, row {number}", cells
 
 
 class ExchangeFormat(NamedTuple):
-    """How a format is read and written, if it is a folder, and if it can say that a mention is negated, and such."""
+    """How a format is read and written."""
 
-    read: Reader
-    write: Writer | None
+    form: str
+    read: Callable[[Path, ExchangeReport], Iterator[AnnotatedText]]
+    dump: Callable[..., Iterator[tuple[str, str]]] | None = None
+    # What labels, mentions and names of documents it can hold.
+    label: str = ".*"
+    mention: str = ".*"
+    name: str = ".*"
     is_folder: bool = False
+    # Whether it can say that a mention is negated, and such.
     has_context: bool = True
+    # Whether ids may have any characters, so that only "|" is between them.
+    has_any_id: bool = False
+
+
+def _make_table(ending: str) -> ExchangeFormat:
+    read, dump = partial(read_table, ending=ending), partial(dump_table, ending=ending)
+    return ExchangeFormat(TABLE_FORM, read, dump, is_folder=True, has_any_id=True)
 
 
 FORMATS = {
-    "bioc": ExchangeFormat(read_bioc, write_bioc),
-    "brat": ExchangeFormat(read_brat, write_brat, is_folder=True),
-    "csv": ExchangeFormat(partial(read_table, ending="csv"), partial(write_table, ending="csv"), is_folder=True),
-    "inception": ExchangeFormat(read_inception, write_inception, is_folder=True, has_context=False),
-    "prodigy": ExchangeFormat(read_prodigy, None),
-    "pubtator": ExchangeFormat(read_pubtator, write_pubtator, has_context=False),
-    "tsv": ExchangeFormat(partial(read_table, ending="tsv"), partial(write_table, ending="tsv"), is_folder=True),
+    "bioc": ExchangeFormat(BIOC_FORM, read_bioc, dump_bioc),
+    "brat": ExchangeFormat(brat.FORM, brat.read_brat, brat.dump_brat, *brat.HOLDS, is_folder=True),
+    "csv": _make_table("csv"),
+    "inception": ExchangeFormat(
+        INCEPTION_FORM, read_inception, dump_inception, ".+", is_folder=True, has_context=False
+    ),
+    "prodigy": ExchangeFormat(PRODIGY_FORM, read_prodigy),
+    "pubtator": ExchangeFormat(
+        pubtator.FORM, pubtator.read_pubtator, pubtator.dump_pubtator, *pubtator.HOLDS, has_context=False
+    ),
+    "tsv": _make_table("tsv"),
 }
+
+
+def read_texts(name: str, source: Path, report: ExchangeReport, prefix: str = "") -> Iterator[AnnotatedText]:
+    """Read texts in a format, with ids as in `kb_id_`."""
+
+    def read_kb_id(written: str) -> str:
+        if FORMATS[name].has_any_id:
+            return "|".join(id_.removeprefix(prefix) for id_ in written.split("|"))
+        return fields.read_kb_id(written, prefix)
+
+    for document in FORMATS[name].read(source, report):
+        annotations = [replace(found, kb_id=read_kb_id(found.kb_id)) for found in document.annotations]
+        yield replace(document, annotations=annotations)
+
+
+def write_texts(
+    name: str, documents: Iterable[AnnotatedText], output: Path, report: ExchangeReport, prefix: str = "", **how: Any
+) -> None:
+    """Write texts in a format, as a file or a folder. What the format cannot hold is refused."""
+    dump = FORMATS[name].dump
+    assert dump is not None
+    writable = _list_writable(name, documents, report, prefix)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with fill_folder(output) if FORMATS[name].is_folder else write_whole(output) as place:
+        for file, content in dump(writable, report, **how):
+            (place / file).write_bytes(content.encode("utf8"))
+
+
+def _list_writable(
+    name: str, documents: Iterable[AnnotatedText], report: ExchangeReport, prefix: str
+) -> Iterator[AnnotatedText]:
+    format_ = FORMATS[name]
+    for document in documents:
+        kept = []
+        if not re.fullmatch(format_.name, document.doc_id, re.DOTALL):
+            fault = f"the name {document.doc_id!r:.80} has a bar, a tab or spaces at its ends"
+            report.refuse(f"document {document.doc_id}", fault, format_.form)
+            continue
+        for annotation in document.annotations:
+            mention, kb_id = document.cut(annotation), annotation.kb_id
+            place = f"document {document.doc_id}: {mention!r:.60}"
+            for word in annotation.context.words if annotation.context and not format_.has_context else ():
+                report.note_odd(f"{word} mentions, which {name} cannot mark as such", place)
+            if reason := _find_fault(format_, annotation, mention):
+                report.refuse(place, reason, format_.form)
+                continue
+            ids = (id_ if id_ == NIL else prefix + id_ for id_ in kb_id.split("|") if id_)
+            kept.append(replace(annotation, kb_id="|".join(ids)))
+        yield replace(document, annotations=kept)
+
+
+def _find_fault(format_: ExchangeFormat, annotation: Annotation, mention: str) -> str | None:
+    label, kb_id = annotation.label, annotation.kb_id
+    if not re.fullmatch(format_.label, label, re.DOTALL):
+        return f"the label {label!r:.80} is empty, or has white space where the format has none"
+    if not re.fullmatch(format_.mention, mention, re.DOTALL):
+        return "a mention of white space, or one that begins or ends with a line break"
+    if not format_.has_any_id and fields.read_kb_id(kb_id) != kb_id:
+        return f"the id {kb_id!r:.80} would be read back as {fields.read_kb_id(kb_id)!r:.80}"
+    return None
 
 
 def export_docs(
@@ -79,40 +432,20 @@ def export_docs(
     RETURNS (dict[str, Any]): The counts, which are written beside the output as well.
     RAISES (ValueError): If there is no such format, or if it cannot hold a document and errors are not skipped.
     """
-    write = _find_writer(name, escape_formulas)
+    if escape_formulas:
+        _check_format(name, "write with formulas escaped", DELIMITERS)
+    _check_format(name, "write", [known for known, format_ in FORMATS.items() if format_.dump])
     documents = annotate(read_docs(docs, report), report, spans_keys, attributes)
+    if FORMATS[name].is_folder and output.is_dir() and any(output.iterdir()):
+        raise FileExistsError(f"{output} is there already, and not empty. Choose another folder, or clear it.")
+    write_texts(name, documents, output, report, prefix, **({"escape_formulas": True} if escape_formulas else {}))
     n_mentions = sum(len(document.annotations) for document in documents)
-    if not FORMATS[name].has_context:
-        _count_contexts(documents, name, report)
-    output.parent.mkdir(parents=True, exist_ok=True)
-    if FORMATS[name].is_folder:
-        if output.is_dir() and any(output.iterdir()):
-            raise FileExistsError(Errors.E472.format(path=output))
-        with fill_folder(output) as folder:
-            write(documents, folder, report, prefix)
-    else:
-        with write_whole(output) as temporary:
-            write(documents, temporary, report, prefix)
     return report.write(output, {"documents": len(documents), "mentions": n_mentions})
 
 
-def _find_writer(name: str, escape_formulas: bool) -> Writer:
-    known = {name: format_.write for name, format_ in FORMATS.items() if format_.write}
-    direction = "write"
-    if escape_formulas:
-        known = {name: partial(write_table, ending=name, escape_formulas=True) for name in DELIMITERS}
-        direction = "write with formulas escaped"
+def _check_format(name: str, direction: str, known: Iterable[str]) -> None:
     if name not in known:
-        raise ValueError(Errors.E473.format(name=name, direction=direction, known=", ".join(known)))
-    return known[name]
-
-
-def _count_contexts(documents: Iterable[AnnotatedText], name: str, report: ExchangeReport) -> None:
-    for document in documents:
-        for annotation in document.annotations:
-            place = f"document {document.doc_id}: {document.text[annotation.start : annotation.end]!r:.60}"
-            for word in annotation.context.words if annotation.context else ():
-                report.note_odd(f"{word} mentions, which {name} cannot mark as such", place)
+        raise ValueError(f"There is no format '{name}' to {direction}. There are: {', '.join(known)}.")
 
 
 def import_docs(
@@ -123,7 +456,7 @@ def import_docs(
     *,
     prefix: str = "",
     lang: str = "en",
-    inside_tokens: InsideTokens = "leave_out",
+    inside_tokens: str = "leave_out",
 ) -> dict[str, Any]:
     """Write annotations of another format as documents, with gold ids in `kb_id_`.
 
@@ -137,15 +470,14 @@ def import_docs(
     RETURNS (dict[str, Any]): The counts, which are written beside the output as well.
     RAISES (ValueError): If there is no such format, or if a record is malformed and errors are not skipped.
     """
-    if name not in FORMATS:
-        raise ValueError(Errors.E473.format(name=name, direction="read", known=", ".join(FORMATS)))
-    if inside_tokens not in get_args(InsideTokens):
-        allowed = " or ".join(get_args(InsideTokens))
+    _check_format(name, "read", FORMATS)
+    if inside_tokens not in ("leave_out", "expand"):
+        allowed = "leave_out or expand"
         raise ValueError(Errors.E404.format(name="inside_tokens", where="", value=inside_tokens, allowed=allowed))
     if not source.exists():
         raise FileNotFoundError(Errors.E102.format(file=source, cwd=Path.cwd()))
     nlp, docs = spacy.blank(lang), []
-    for found in FORMATS[name].read(source, report, prefix):
+    for found in read_texts(name, source, report, prefix):
         if len(found.text) > nlp.max_length:
             form = f"texts of at most {nlp.max_length:,} characters, spaCy's limit"
             report.refuse(f"{source}, document {found.doc_id}", f"{len(found.text):,} characters", form)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import csv
+import io
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,10 +17,9 @@ from spacy.tokens import Doc, Span
 from .. import __version__
 from ..context import ATTRIBUTES, Attributes, MentionContext
 from ..errors import Errors
-from ..files import write_whole
 from ..terminology.codes import Key
-from .documents import UNKNOWN, ExchangeReport, read_mentions
-from .fhir import CODE_SYSTEMS, CodeFinder, normalize_source
+from .documents import UNKNOWN, ExchangeReport, annotate, write_file
+from .fhir import CODE_SYSTEMS, CodeFinder, normalize_source, pick_codes
 from .fields import plain_text
 
 CONCEPT = "CONCEPT.csv"
@@ -46,23 +46,15 @@ NO_CONCEPT = 0
 NOTE_ID, LARGEST_ID = re.compile("0|[1-9][0-9]{0,18}"), (1 << 63) - 1
 
 
-class OmopConcept(NamedTuple):
-    """A concept of OMOP, and the standard concepts that stand for it: itself if it is one, or those it maps to."""
-
-    concept_id: int
-    standard: tuple[int, ...]
-
-    @property
-    def is_standard(self) -> bool:
-        """Whether it is a standard concept itself."""
-        return self.standard == (self.concept_id,)
+# The id of a concept, and those of the standard concepts that stand for it: its own if it is one, or what it maps to.
+OmopConcept = tuple[int, tuple[int, ...]]
 
 
-class AthenaTables:
+class AthenaTables(NamedTuple):
     """Tables as Athena hands them out, with tabs between columns. Without relationships, no concept maps to another."""
 
-    def __init__(self, concepts: Path, relationships: Path | None = None) -> None:
-        self._concepts, self._relationships = concepts, relationships
+    concepts: Path
+    relationships: Path | None = None
 
     def find(self, wanted: Iterable[Key]) -> dict[Key, OmopConcept]:
         """Find the concepts of Athena's vocabularies and codes in them. Files are read when this is called.
@@ -70,66 +62,75 @@ class AthenaTables:
         If a code stands there twice, the concept that is standard counts, or else one that maps to standard ones.
         """
         keys = pl.DataFrame(list(set(wanted)), {"vocabulary_id": pl.String, "concept_code": pl.String}, orient="row")
-        joined = _scan(self._concepts, CONCEPT).join(keys.lazy(), on=["vocabulary_id", "concept_code"], how="semi")
-        rows = _collect(joined, self._concepts, ["concept_id"])
-        mapped = self._map(rows.filter(pl.col("standard_concept").ne_missing(STANDARD))["concept_id"])
+        joined = _scan(self.concepts, CONCEPT).join(keys.lazy(), on=["vocabulary_id", "concept_code"], how="semi")
+        rows = _collect(joined, self.concepts, ["concept_id"])
+        is_standard = pl.col("standard_concept").eq_missing(STANDARD)
+        mapped = self._map(rows.filter(~is_standard)["concept_id"])
+        rows = rows.join(mapped, on="concept_id", how="left", maintain_order="left")
+        # The best comes last, and replaces others.
+        order = [is_standard, pl.col("standard").is_not_null(), "concept_id"]
         found: dict[Key, OmopConcept] = {}
-        for id_, vocabulary, code, standard in rows.sort("concept_id").iter_rows():
-            concept = OmopConcept(id_, (id_,) if standard == STANDARD else tuple(sorted(mapped[id_])))
-            known = found.setdefault((vocabulary, code), concept)
-            if (concept.is_standard, bool(concept.standard)) > (known.is_standard, bool(known.standard)):
-                found[vocabulary, code] = concept
+        for id_, vocabulary, code, kind, standard in rows.sort(order, descending=[False, False, True]).iter_rows():
+            found[vocabulary, code] = id_, ((id_,) if kind == STANDARD else tuple(standard or ()))
         return found
 
-    def _map(self, ids: pl.Series) -> dict[int, list[int]]:
-        """Map concepts to standard ones, by valid relations of the kind "Maps to"."""
-        mapped: dict[int, list[int]] = defaultdict(list)
-        if self._relationships is None:
-            return mapped
+    def _map(self, ids: pl.Series) -> pl.DataFrame:
+        """Map concepts to lists of standard ones, by valid relations of the kind "Maps to"."""
+        if self.relationships is None:
+            return pl.DataFrame(schema={"concept_id": pl.Int64, "standard": pl.List(pl.Int64)})
         is_valid = pl.col("invalid_reason").fill_null("").str.strip_chars().is_in(VALID)
         is_wanted = pl.col("concept_id_1").is_in(ids.cast(pl.String).implode())
-        scanned = _scan(self._relationships, CONCEPT_RELATIONSHIP)
+        scanned = _scan(self.relationships, CONCEPT_RELATIONSHIP)
         scanned = scanned.filter((pl.col("relationship_id") == MAPS_TO) & is_valid & is_wanted)
         columns = ["concept_id_1", "concept_id_2"]
-        pairs = _collect(scanned.select(columns).unique(), self._relationships, columns)
+        pairs = _collect(scanned.select(columns).unique(), self.relationships, columns)
         # A file of another release can name concepts that are no longer standard.
         targets = pairs.select(concept_id=pl.col("concept_id_2").cast(pl.String)).unique().lazy()
-        standard = _scan(self._concepts, CONCEPT).filter(pl.col("standard_concept") == STANDARD)
-        kept = _collect(standard.join(targets, on="concept_id", how="semi"), self._concepts, ["concept_id"])
-        for source, target in pairs.filter(pl.col("concept_id_2").is_in(kept["concept_id"].implode())).iter_rows():
-            mapped[source].append(target)
-        return mapped
+        standard = _scan(self.concepts, CONCEPT).filter(pl.col("standard_concept") == STANDARD)
+        kept = _collect(standard.join(targets, on="concept_id", how="semi"), self.concepts, ["concept_id"])
+        pairs = pairs.join(kept, left_on="concept_id_2", right_on="concept_id", how="semi")
+        return pairs.group_by(concept_id="concept_id_1").agg(standard=pl.col("concept_id_2").sort())
 
 
 def _scan(path: Path, name: str) -> pl.LazyFrame:
-    """Open a table of this name, and check that it has its columns. All values are texts, and nothing is quoted."""
     if not path.is_file():
         raise FileNotFoundError(Errors.E102.format(file=path, cwd=Path.cwd()))
+    # All values are texts, and nothing is quoted.
     table = pl.scan_csv(path, separator="\t", quote_char=None, infer_schema=False)
     try:
         found = table.collect_schema().names()
     except (pl.exceptions.NoDataError, pl.exceptions.ComputeError) as error:
-        raise ValueError(Errors.E476.format(path=path, reason=error)) from error
+        raise _make_error(path, error) from error
     if missing := ", ".join(column for column in READ[name] if column not in found):
-        raise ValueError(Errors.E474.format(path=path, wanted=name, missing=missing, found=", ".join(found)[:200]))
+        raise ValueError(
+            f"{path} is not Athena's {name}, because it has no column {missing}. Its columns are: "
+            f"{', '.join(found)[:200]}. Give the file as it is in the download, with tabs between columns."
+        )
     return table.select(READ[name])
 
 
+def _make_error(path: Path, reason: object) -> ValueError:
+    return ValueError(
+        f"{path} cannot be read as a table of Athena: {reason}. It is perhaps cut off, in another encoding than UTF-8, "
+        "or was saved by another program. Take the file as it is in the download."
+    )
+
+
 def _collect(table: pl.LazyFrame, path: Path, ids: list[str]) -> pl.DataFrame:
-    """Read rows, and make numbers of ids."""
     try:
         rows = table.collect(engine="streaming")
     except pl.exceptions.ComputeError as error:
-        raise ValueError(Errors.E476.format(path=path, reason=error)) from error
+        raise _make_error(path, error) from error
     numbers = rows.with_columns(pl.col(ids).str.strip_chars().cast(pl.Int64, strict=False))
     for column in ids:
         odd = rows.filter(numbers[column].is_null())
         if odd.height:
             reason = f"{odd[column][0]!r} is no {column}, a whole number, in the row {odd.row(0)}"
-            raise ValueError(Errors.E476.format(path=path, reason=reason))
+            raise _make_error(path, reason)
     return numbers
 
 
+@dataclass
 class NoteNlp:
     """Make rows of NOTE_NLP.
 
@@ -138,83 +139,65 @@ class NoteNlp:
     vocabularies (Mapping[str, str]): Athena's vocabularies of further sources, by source.
     sources (Sequence[str]): The sources to look in, in this order; empty for all.
     nlp_date (date | None): The date of the processing; None for today.
+    first_id (int): The note_nlp_id of the first row.
+    spans_keys (Sequence[str]): Span groups with further mentions.
+    attributes (Attributes): As for `read_context`.
     """
 
-    def __init__(
-        self,
-        codes: CodeFinder,
-        report: ExchangeReport,
-        *,
-        vocabularies: Mapping[str, str] | None = None,
-        sources: Sequence[str] = (),
-        nlp_date: date | None = None,
-    ) -> None:
-        added = {normalize_source(source): name for source, name in (vocabularies or {}).items()}
-        known = {source: system.vocabulary for source, system in CODE_SYSTEMS.items() if system.vocabulary}
-        self._codes, self.report = codes, report
-        self._vocabularies = known | added
-        self._sources = [normalize_source(source) for source in sources]
-        self._date = nlp_date or date.today()
+    codes: CodeFinder
+    report: ExchangeReport
+    _: KW_ONLY
+    vocabularies: Mapping[str, str] = field(default_factory=dict)
+    sources: Sequence[str] = ()
+    nlp_date: date | None = None
+    first_id: int = 1
+    spans_keys: Sequence[str] = ()
+    attributes: Attributes = field(default_factory=lambda: ATTRIBUTES)
 
-    def list_rows(
-        self,
-        docs: Iterable[Doc],
-        athena: AthenaTables,
-        spans_keys: Sequence[str] = (),
-        attributes: Attributes = ATTRIBUTES,
-        first_id: int = 1,
-    ) -> Iterator[dict[str, Any]]:
-        """List the rows of documents: one for each mention, and more for a code that maps to several standard concepts,
-        as OMOP's conventions have it.
-
-        docs (Iterable[Doc]): The documents, named by the note_id of their note.
-        athena (AthenaTables): The concepts.
-        spans_keys (Sequence[str]): Span groups with further mentions.
-        attributes (Attributes): As for `read_context`.
-        first_id (int): The note_nlp_id of the first row.
-        YIELDS (dict[str, Any]): A row, with the columns of `COLUMNS`.
-        RAISES (OSError): If one of Athena's files is not there.
-        RAISES (ValueError): If a document is not named by a whole number, unless errors are skipped, or one of Athena's
-            files is another one.
-        """
+    def list_rows(self, docs: Iterable[Doc], athena: AthenaTables) -> Iterator[dict[str, Any]]:
+        """List the rows of documents that are named by the note_id of their note: one for each mention, and more for a
+        code that maps to several standard concepts, as OMOP's conventions have it."""
         notes: list[tuple[int, Span, MentionContext | None]] = []
-        for name, _, mentions in read_mentions(docs, self.report, spans_keys, attributes):
+        for document in annotate(docs, self.report, self.spans_keys, self.attributes):
+            name = document.doc_id
             # Not "017", which would become the note 17 as well.
             if NOTE_ID.fullmatch(name) and int(name) <= LARGEST_ID:
-                notes += [(int(name), *mention) for mention in mentions]
+                notes += [(int(name), found.span, found.context) for found in document.annotations if found.span]
             else:
                 self.report.refuse(f"document {name}", "its name is no whole number", FORM)
-        found = [self._list_keys(span) for _, span, _ in notes]
-        known = athena.find(key for keys in found for key in keys)
+        keys = [self._list_keys(span) for _, span, _ in notes]
+        known = athena.find(key for of_mention in keys for key in of_mention)
         # Who finds the past anywhere tells it from the present.
         has_past = any(context is not None and context.historical for *_, context in notes)
-        number = first_id
-        for (note_id, span, context), keys in zip(notes, found, strict=True):
-            concepts = [known[key] for key in keys if key in known]
+        number = self.first_id
+        for (note_id, span, context), of_mention in zip(notes, keys, strict=True):
+            concepts = [known[key] for key in of_mention if key in known]
             # A code that is standard is nearer to the concept than what another code maps to.
-            in_order = sorted(concepts, key=lambda concept: not concept.is_standard)
-            standard = next((concept.standard for concept in in_order if concept.standard), ())
-            reason = "" if standard else self._explain(span, keys, concepts)
-            source = concepts[0].concept_id if concepts else NO_CONCEPT
-            row = self._make_row(note_id, span, source, reason) | _describe(context, reason, has_past)
+            in_order = sorted(concepts, key=lambda concept: concept[1] != concept[:1])
+            standard: tuple[int, ...] = next((ids for _, ids in in_order if ids), ())
+            reason = "" if standard else self._explain(span, of_mention, concepts)
+            row = self._make_row(note_id, span, reason) | _describe(context, reason, has_past)
+            row["note_nlp_source_concept_id"] = concepts[0][0] if concepts else NO_CONCEPT
             for concept_id in standard or (NO_CONCEPT,):
                 yield {**row, "note_nlp_id": number, "note_nlp_concept_id": concept_id}
                 number += 1
 
     def _list_keys(self, span: Span) -> list[Key]:
-        codes = [code for found in self._codes.find(span).values() for code in found]
-        if self._sources:
-            codes = [code for source in self._sources for code in codes if code.source == source]
-        return [(self._vocabularies[code.source], code.code) for code in codes if code.source in self._vocabularies]
+        """List the vocabularies and codes of a mention, those of sources to look in first."""
+        names = {source: system.vocabulary for source, system in CODE_SYSTEMS.items() if system.vocabulary}
+        names |= {normalize_source(source): name for source, name in self.vocabularies.items()}
+        codes = [code for codes in self.codes.find(span).values() for code in codes]
+        picked = pick_codes(codes, [normalize_source(source) for source in self.sources])
+        return [(names[code.source], code.code) for code in picked if code.source in names]
 
     def _explain(self, span: Span, keys: list[Key], concepts: list[OmopConcept]) -> str:
-        if not self._codes.find(span):
+        if not self.codes.find(span):
             return "the mention has no concept"
         if not keys:
             return "the concept has no code in a vocabulary of Athena"
         return "its codes stand for no standard concept" if concepts else "CONCEPT.csv has none of its codes"
 
-    def _make_row(self, note_id: int, span: Span, source_concept: int, reason: str) -> dict[str, Any]:
+    def _make_row(self, note_id: int, span: Span, reason: str) -> dict[str, Any]:
         place = f"note {note_id}, {span.start_char}: {span.text!r:.60}"
         if reason:
             self.report.note_odd(f"mentions with the concept 0: {reason}", place)
@@ -227,9 +210,8 @@ class NoteNlp:
             "snippet": plain_text(around)[:WIDTH],
             "offset": str(span.start_char),
             "lexical_variant": plain_text(span.text)[:WIDTH],
-            "note_nlp_source_concept_id": source_concept,
             "nlp_system": f"spacy-sapbert {__version__}",
-            "nlp_date": self._date.isoformat(),
+            "nlp_date": (self.nlp_date or date.today()).isoformat(),
         }
 
 
@@ -246,28 +228,19 @@ def _describe(context: MentionContext | None, reason: str, has_past: bool) -> di
     }
 
 
-def export_notes(
-    docs: Iterable[Doc],
-    output: Path,
-    notes: NoteNlp,
-    athena: AthenaTables,
-    spans_keys: Sequence[str] = (),
-    attributes: Attributes = ATTRIBUTES,
-    first_id: int = 1,
-) -> dict[str, Any]:
+def export_notes(docs: Iterable[Doc], output: Path, notes: NoteNlp, athena: AthenaTables) -> dict[str, Any]:
     """Write rows of OMOP's table NOTE_NLP for mentions, and return the counts."""
-    report = notes.report
-    rows = list(notes.list_rows(docs, athena, spans_keys, attributes, first_id))
+    rows = list(notes.list_rows(docs, athena))
     if rows and not any(row["term_exists"] for row in rows):
-        report.note_odd(UNKNOWN, f"note {rows[0]['note_id']}", len(rows))
-    output.parent.mkdir(parents=True, exist_ok=True)
-    with write_whole(output) as temporary, temporary.open("w", encoding="utf8", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+        notes.report.note_odd(UNKNOWN, f"note {rows[0]['note_id']}", len(rows))
+    table = io.StringIO()
+    writer = csv.DictWriter(table, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    write_file(output, table.getvalue())
     counts = {
         "rows": len(rows),
         "rows with a concept": sum(row["note_nlp_concept_id"] != NO_CONCEPT for row in rows),
         "rows whose term does not exist": sum(row["term_exists"] == "N" for row in rows),
     }
-    return report.write(output, counts)
+    return notes.report.write(output, counts)

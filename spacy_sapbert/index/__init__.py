@@ -1,26 +1,90 @@
-"""Nearest-neighbour search among vectors, independent of strings and concepts."""
+"""Nearest-neighbour search among vectors, independent of strings and concepts. Here: which kind of index to take."""
 
-from .base import INDEX_FILE, Index, Subset, choose_dtype
-from .kinds import (
-    is_as_configured,
-    make_auto_index,
-    read_index,
-    warn_of_memory,
-)
-from .nearest import exact_search
-from .scann import ScannIndex
-from .usearch import UsearchIndex
+from __future__ import annotations
 
-__all__ = [
-    "INDEX_FILE",
-    "Index",
-    "ScannIndex",
-    "Subset",
-    "UsearchIndex",
-    "choose_dtype",
-    "exact_search",
-    "is_as_configured",
-    "make_auto_index",
-    "read_index",
-    "warn_of_memory",
-]
+import re
+import warnings
+from pathlib import Path
+from typing import Any
+
+from ..files import read_manifest
+from ..settings import with_settings
+from .approximate import ApproximateIndex, IndexSettings
+from .base import FORMAT_VERSION
+from .base import INDEX_FILE as INDEX_FILE
+from .base import Index as Index
+from .base import Subset as Subset
+from .base import choose_dtype as choose_dtype
+from .base import exact_search as exact_search
+from .scann import PART_ROWS
+from .scann import ScannIndex as ScannIndex
+from .usearch import UsearchIndex as UsearchIndex
+
+# The better one first: ScaNN answers faster, usearch runs everywhere.
+APPROXIMATE: tuple[type[ApproximateIndex], ...] = (ScannIndex, UsearchIndex)
+KINDS: dict[str, type[Index]] = {Index.kind: Index, **{cls.kind: cls for cls in APPROXIMATE}}
+MEMINFO = Path("/proc/meminfo")
+GB = 1e9
+
+
+@with_settings(IndexSettings)
+def make_auto_index(**settings: Any) -> ApproximateIndex:
+    """Make an empty index for ScaNN where it is installed, for usearch elsewhere."""
+    index = choose_kind()(**settings)
+    index.is_auto = True
+    return index
+
+
+def choose_kind(wanted: type[ApproximateIndex] = ScannIndex) -> type[ApproximateIndex]:
+    """Choose an approximate index whose package is installed: the wanted one, or else another one.
+
+    If none is, the wanted one searches exactly.
+    """
+    return next((cls for cls in (wanted, *APPROXIMATE) if cls.is_installed()), wanted)
+
+
+def read_index(path: str | Path, *, memory_map: bool = True) -> Index:
+    """Load the index in a folder that `to_disk` wrote, of the kind that was saved if possible.
+
+    If the package that it was built with is not installed, but another one is, that one builds an index from the saved
+    vectors.
+    """
+    kind = read_manifest(Path(path) / INDEX_FILE, FORMAT_VERSION, check_files=False).get("kind")
+    if kind not in KINDS:
+        raise OSError(f"'{path}' holds an index of the kind {kind!r}, not one of: {', '.join(KINDS)}")
+    cls = KINDS[kind]
+    index = choose_kind(cls)() if issubclass(cls, ApproximateIndex) else cls()
+    index.read(Path(path), memory_map)
+    return index
+
+
+def is_as_configured(index: Index, configured: Index) -> bool:
+    """Tell whether a loaded index is what a config asks for, so that it need not be built again.
+
+    A config that leaves the choice to the platform takes any saved kind.
+    """
+    if not isinstance(index, ApproximateIndex) or not isinstance(configured, ApproximateIndex):
+        return configured.is_auto or type(index) is type(configured)
+    is_kind = configured.is_auto or choose_kind(type(configured)) is type(index)
+    return is_kind and index.settings == configured.settings
+
+
+def find_available() -> int | None:
+    """Find how many bytes of memory the system can still give to processes; None where it does not say."""
+    found = re.search(r"MemAvailable: +(\d+) kB", MEMINFO.read_text(encoding="ascii")) if MEMINFO.exists() else None
+    return int(found[1]) * 1024 if found else None
+
+
+def warn_of_memory(rows: int, width: int) -> None:
+    """Warn of a build that needs more memory than there is, for the vectors and ScaNN's copy of a part in float32."""
+    size = choose_dtype(rows).itemsize
+    # The vectors of a single part in float32 are the index's own.
+    copied = min(rows, PART_ROWS) * 4 * (1 if size == 4 else 2)
+    needed, available = (rows * size + copied) * width, find_available()
+    if available is not None and needed > available:
+        warnings.warn(
+            f"an index of {rows:,} rows needs about {needed / GB:.1f} GB of memory while it is built, and "
+            f"{available / GB:.1f} GB are available. The system may end the process. Use a machine with more "
+            "memory, fewer names, or an encoder of narrower vectors; `vectors_path` keeps what has been encoded",
+            stacklevel=3,
+        )

@@ -6,18 +6,16 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 from pydantic import Field
 
-from ..compat import has_package
-from ..errors import Errors, Warnings
 from ..progress import say, show_phase
 from ..settings import Settings
-from .base import STRUCTURE_FOLDER, Index
-from .nearest import exact_search, score_rows, take_best
+from .base import STRUCTURE_FOLDER, Index, exact_search, score_rows, take_best
 
 # Below this, an index is searched exactly, because encoding a mention takes much longer than comparing it with every
 # row: with a small encoder (MiniLM-L6) 7 times as long at 50,000 rows, and 3 times at 100,000.
@@ -44,8 +42,7 @@ class IndexSettings(Settings):
         default=0.995,
         gt=0,
         le=1,
-        description="Share of the queries whose nearest row has to be found, both of left-out rows and of altered "
-        "names.",
+        description="Share of the queries whose nearest row has to be found, of left-out rows and of altered names.",
     )
 
 
@@ -60,18 +57,17 @@ class ApproximateIndex(Index):
     RAISES (ValueError): If a setting is unknown or its value has no meaning.
     """
 
-    # The package's name, and what has to be imported. The kind of the index is what it is installed as.
-    package: ClassVar[str]
+    # What is imported of the package, which has the name of the kind.
     module: ClassVar[str]
 
     def __init__(self, **settings: Any) -> None:
         super().__init__()
-        self.settings = IndexSettings.read(settings, f"the {self.package} index")
+        self.settings = IndexSettings.read(settings, f"the {self.kind} index")
 
     @classmethod
     def is_installed(cls) -> bool:
         """Tell whether the package is installed. Without it, such an index is searched exactly."""
-        return has_package(cls.kind)
+        return find_spec(cls.kind) is not None
 
     @classmethod
     def import_package(cls) -> Any:
@@ -79,28 +75,29 @@ class ApproximateIndex(Index):
         try:
             return import_module(cls.module)
         except ImportError as error:
-            raise ImportError(Errors.E308.format(package=cls.package, reason=error)) from error
+            raise ImportError(
+                f"{cls.kind} can't be imported: {error}\nScaNN needs Linux and a processor with AVX2. Elsewhere, use "
+                "the index 'spacy-sapbert.UsearchIndex.v1' or 'spacy-sapbert.ExactIndex.v1'"
+            ) from error
 
     def is_worn(self, unused: int) -> bool:
         """Tell whether to call `rearranged`, because many rows are unused or not in the structure."""
         added = 0 if self._added is None else len(self._added)
         return super().is_worn(unused) or (added > ADDED_LIMIT and self.is_installed())
 
-    def read(self, folder: Path, data: dict[str, Any], memory_map: bool) -> None:
-        """Load a folder with a checked manifest. Without a structure that can be read, one is built."""
-        super().read(folder, data, memory_map)
-        self.settings = IndexSettings.read(data["settings"], f"the {self.package} index")
+    def read(self, folder: Path, memory_map: bool = True) -> dict[str, Any]:
+        """Load a folder. Without a structure that can be read, one is built."""
+        data = super().read(folder, memory_map)
+        self.settings = IndexSettings.read(data["settings"], f"the {self.kind} index")
         has_structure = data["kind"] == self.kind and data["configuration"]["scoring"] != "exact"
         if has_structure and self.is_installed():
             self.configuration, self.recall = data["configuration"], data["recall"]
             self._structure = self._read_structure(folder / STRUCTURE_FOLDER, data["files"], memory_map)
-            return
+            return data
         if self._is_approximate():
-            say(
-                f"The index of {len(self):,} rows is built again, because it was saved without a structure for "
-                f"{self.package}: save the pipeline to keep the new one"
-            )
+            say(f"The index of {len(self):,} rows is built again with {self.kind}: save the pipeline to keep it")
         self._arrange()
+        return data
 
     def _arguments(self) -> dict[str, Any]:
         return self.settings.to_dict()
@@ -116,11 +113,13 @@ class ApproximateIndex(Index):
             with show_phase(f"Tuning the index of {len(self._built):,} rows"):
                 tune(self, self._configurations(), self.settings.recall_target, self._altered)
         elif len(self._built) >= EXACT_BELOW:
-            warnings.warn(Warnings.W301.format(package=self.package, rows=len(self)), stacklevel=2)
+            warnings.warn(
+                f"{self.kind} is not installed, so all {len(self)} names are compared with every mention, slowly. "
+                "Install scann (Linux) or usearch, and use the index 'spacy-sapbert.AutoIndex.v1'",
+                stacklevel=2,
+            )
 
-    def _search(
-        self, queries: np.ndarray, k: int, effort: int, own: np.ndarray | None
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def _search(self, queries: np.ndarray, k: int, effort: int, ignored: int = 0) -> tuple[np.ndarray, np.ndarray]:
         """Search the structure, and again with more effort for queries that are far from all rows found."""
         if self._structure is None:
             return exact_search(self._built, queries, k)
@@ -128,10 +127,7 @@ class ApproximateIndex(Index):
         for limit, more in self._get_steps():
             if more is not None and more <= effort:
                 continue
-            best = scores[:, 0]
-            if own is not None and k > 1:
-                best = np.where(rows[:, 0] == own, scores[:, 1], best)
-            far = np.flatnonzero(best < limit)
+            far = np.flatnonzero(scores[:, ignored] < limit)
             if len(far):
                 rows[far], scores[far] = self._search_structure(queries[far], k, more)
         return rows, scores
@@ -197,7 +193,8 @@ class RecallTest:
 
         "at_1" and "at_10" are shares of the exact neighbours that were found.
         """
-        found = _scores_of_others(*index.search(self.queries, self.k + 1, own=self.rows), self.rows)
+        # The best row is the query's own.
+        found = _scores_of_others(*index._search(self.queries, self.k + 1, effort=1, ignored=1), self.rows)
         measured = {"left_out": self._compare(found, self.expected)}
         if self.altered is not None:
             measured["altered"] = self._compare(index.search(self.altered, self.k)[1], self.expected_of_altered)
@@ -228,12 +225,15 @@ def tune(
         if index.recall["at_1"] - index.recall["standard_error"] >= target:
             return
     if index.recall["at_1"] < target:
-        warnings.warn(Warnings.W302.format(target=target, found=index.recall["at_1"]), stacklevel=2)
+        warnings.warn(
+            f"the index finds {index.recall['at_1']:.4f} of the nearest names at its largest budget, less than "
+            f"recall_target = {target}. Use the index 'spacy-sapbert.ExactIndex.v1' if that is too little",
+            stacklevel=2,
+        )
 
 
 def _scores_of_others(rows: np.ndarray, scores: np.ndarray, selves: np.ndarray) -> np.ndarray:
     """Drop each query's own row, or the last column if the own row was not found."""
     own = rows == selves[:, None]
     own[~own.any(axis=1), -1] = True
-    others: np.ndarray = scores[~own].reshape(len(rows), -1)
-    return others
+    return np.reshape(scores[~own], (len(rows), -1))

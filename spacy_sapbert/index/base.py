@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
-from typing_extensions import Self
 
 from ..errors import Errors
 from ..files import fill_folder, pack_with, read_manifest, save_array, unpack_with, write_manifest
-from .nearest import check_finite, exact_search, take_best
 
 INDEX_FILE = "index.json"
 VECTORS_FILE = "dataset.npy"
@@ -28,11 +26,86 @@ HALF_PRECISION_FROM = 2_000_000
 UNUSED_SHARE = 0.25
 # Smaller subsets are copied. The vectors of larger ones are collected at each search.
 COPIED_BYTES = 64 * 2**20
+# The products of a block, 16 MB, stay near the processor while the best of them are picked.
+QUERY_BLOCK = 128
+ROW_BLOCK = 32_768
 
 
 def choose_dtype(rows: int) -> np.dtype[Any]:
     """Choose the precision of an index's vectors: float32, or float16 for large indexes."""
     return np.dtype(np.float32 if rows < HALF_PRECISION_FROM else np.float16)
+
+
+class Rows(Protocol):
+    """Rows of vectors, which need not be in memory: they are read in blocks."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, rows: slice, /) -> np.ndarray: ...
+
+
+def exact_search(vectors: Rows, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Find the k rows with the highest inner products, in blocks that limit memory: best first, equal ones by row."""
+    parts = [queries[i : i + QUERY_BLOCK] for i in range(0, len(queries), QUERY_BLOCK)]
+    rows = [np.empty((len(part), 0), dtype=np.int64) for part in parts]
+    scores = [np.empty((len(part), 0), dtype=np.float32) for part in parts]
+    # Each block is read once.
+    for start in range(0, len(vectors), ROW_BLOCK):
+        # Products of float16 numbers are computed in float32.
+        block = np.asarray(vectors[start : start + ROW_BLOCK], dtype=np.float32).T
+        for i, part in enumerate(parts):
+            products = part @ block
+            places = _find_highest(products, k)
+            found = np.concatenate([rows[i], places + start], axis=1)
+            values = np.concatenate([scores[i], np.take_along_axis(products, places, axis=1)], axis=1)
+            rows[i], scores[i] = keep_highest(found, values, k)
+    return take_best(np.concatenate(rows), np.concatenate(scores), k)
+
+
+def take_best(rows: np.ndarray, scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Keep the rows with the highest scores of each query: best first, equal ones by row."""
+    order = np.lexsort((rows, -scores), axis=-1)[:, :k]
+    return np.take_along_axis(rows, order, axis=-1), np.take_along_axis(scores, order, axis=-1)
+
+
+def keep_highest(rows: np.ndarray, scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Keep the rows with the highest scores of each query, in any order: faster than `take_best`."""
+    if k >= rows.shape[1]:
+        return rows, scores
+    places = _find_highest(scores, k)
+    return np.take_along_axis(rows, places, axis=1), np.take_along_axis(scores, places, axis=1)
+
+
+def _find_highest(scores: np.ndarray, k: int) -> np.ndarray:
+    k = min(k, scores.shape[1])
+    return np.argpartition(scores, -k, axis=1)[:, -k:]
+
+
+def score_rows(vectors: np.ndarray, queries: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Compute the cosines of queries and their candidate rows, shape (n, m), in blocks; -inf where a row is -1."""
+    scores = np.empty(rows.shape, dtype=np.float32)
+    block = max(1, ROW_BLOCK // rows.shape[1])
+    for start in range(0, len(queries), block):
+        part = slice(start, start + block)
+        # -1 reads the last row, whose score is replaced below.
+        of_query = vectors[rows[part]].astype(np.float32, copy=False)
+        scores[part] = np.matmul(of_query, queries[part, :, None])[..., 0]
+    scores[rows < 0] = -np.inf
+    return scores
+
+
+def check_vectors(vectors: np.ndarray, width: int, dtype: Any = np.float32) -> np.ndarray:
+    """Refuse vectors of another width, and those that are not finite, because their scores would be meaningless."""
+    vectors = np.ascontiguousarray(vectors, dtype=dtype)
+    if vectors.ndim != 2 or vectors.shape[1] != width:
+        raise ValueError(f"vectors have the shape {vectors.shape}, not (n, {width}): are they of another encoder?")
+    # A sum is not finite if any of its terms is not, and takes no memory; ScaNN answers [0, 0, 0] to a NaN.
+    bad = ~np.isfinite(vectors.sum(axis=1))
+    if bad.any():
+        raise ValueError(
+            f"{bad.sum()} vectors are not finite, the first in row {np.flatnonzero(bad)[0]}. The encoder's weights are "
+            "damaged, or overflow in this precision: try precision = 'fp32'"
+        )
+    return vectors
 
 
 class Index:
@@ -55,7 +128,6 @@ class Index:
         self._altered: np.ndarray | None = None
 
     def __len__(self) -> int:
-        """Return the number of rows, 0 before `build`."""
         return sum(len(part) for part in (self._vectors, self._added) if part is not None)
 
     @property
@@ -70,12 +142,11 @@ class Index:
 
     def take(self, rows: np.ndarray) -> np.ndarray:
         """Copy the vectors of some rows, which are given in ascending order."""
+        split = int(np.searchsorted(rows, len(self._built)))
         vectors = np.empty((len(rows), self.width), dtype=self._built.dtype)
-        first_added = len(self._built)
-        split = int(np.searchsorted(rows, first_added))
         vectors[:split] = self._built[rows[:split]]
         if self._added is not None:
-            vectors[split:] = self._added[rows[split:] - first_added]
+            vectors[split:] = self._added[rows[split:] - len(self._built)]
         return vectors
 
     def empty(self) -> Index:
@@ -93,10 +164,9 @@ class Index:
             index measures its recall as well.
         RAISES (ValueError): If there are no vectors, or some are not finite.
         """
-        vectors = np.ascontiguousarray(vectors, dtype=choose_dtype(len(vectors)))
-        if vectors.ndim != 2 or 0 in vectors.shape:
-            raise ValueError(Errors.E302.format(shape=vectors.shape))
-        check_finite(vectors)
+        vectors = check_vectors(vectors, np.shape(vectors)[-1], choose_dtype(len(vectors)))
+        if 0 in vectors.shape:
+            raise ValueError(f"an index needs at least one vector, but these have the shape {vectors.shape}")
         self._vectors = vectors
         self._added = None
         self.fingerprint = fingerprint
@@ -108,10 +178,7 @@ class Index:
 
         The new index shares its rows, and row numbers go on where the present ones end.
         """
-        vectors = np.ascontiguousarray(vectors, dtype=np.float32)
-        if vectors.ndim != 2 or vectors.shape[1] != self.width:
-            raise ValueError(Errors.E330.format(shape=vectors.shape, width=self.width))
-        check_finite(vectors)
+        vectors = check_vectors(vectors, self.width)
         twin = self.empty()
         twin.__dict__.update(self.__dict__)
         twin._added = vectors if self._added is None else np.concatenate([self._added, vectors])
@@ -129,26 +196,20 @@ class Index:
         twin.build(self.take(rows), fingerprint=self.fingerprint, make_altered=get_altered)
         return twin
 
-    def search(
-        self, queries: np.ndarray, k: int, *, effort: int = 1, own: np.ndarray | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def search(self, queries: np.ndarray, k: int, *, effort: int = 1) -> tuple[np.ndarray, np.ndarray]:
         """Find the rows with the highest cosine for each query.
 
         queries (ndarray): Shape (n, width), L2-normalised.
         k (int): Rows wanted.
         effort (int): How many times the usual part of the index an approximate search covers: filters need more.
-        own (ndarray | None): A row of each query that an approximate search does not count when it decides to go on.
         RETURNS (tuple[ndarray, ndarray]): Rows, shape (n, k), int64, padded with -1 where the index has fewer; and
             their cosines, float32, padded with -inf. Best first.
         RAISES (ValueError): If there are no queries, their width is wrong, or some are not finite.
         """
-        queries = np.ascontiguousarray(queries, dtype=np.float32)
-        if queries.ndim != 2 or queries.shape[0] == 0 or queries.shape[1] != self.width:
-            raise ValueError(Errors.E303.format(shape=queries.shape, width=self.width))
-        if k < 1:
-            raise ValueError(Errors.E304.format(k=k))
-        check_finite(queries)
-        rows, scores = self._search(queries, min(k, len(self._built)), effort, own)
+        queries = check_vectors(queries, self.width)
+        if not len(queries) or k < 1:
+            raise ValueError(f"k is {k} for {len(queries)} queries, but a search needs at least one of both")
+        rows, scores = self._search(queries, min(k, len(self._built)), effort)
         if self._added is not None:
             added, added_scores = exact_search(self._added, queries, min(k, len(self._added)))
             rows = np.concatenate([rows, added + len(self._built)], axis=1)
@@ -185,22 +246,9 @@ class Index:
                 self._write_structure(folder / STRUCTURE_FOLDER)
             write_manifest(folder / INDEX_FILE, FORMAT_VERSION, data)
 
-    def from_disk(self, path: str | Path, *, memory_map: bool = True) -> Self:
-        """Load from a folder.
-
-        path (str | Path): A folder that `to_disk` wrote.
-        memory_map (bool): Map the vectors from disk instead of reading them.
-        RETURNS (Index): The index itself.
-        RAISES (OSError): If a file is missing or damaged, or the folder holds another kind of index.
-        """
-        data = read_manifest(Path(path) / INDEX_FILE, FORMAT_VERSION, used=["*.npy"])
-        if data.get("kind") != self.kind:
-            raise OSError(Errors.E305.format(path=path, found=data.get("kind"), expected=self.kind))
-        self.read(Path(path), data, memory_map)
-        return self
-
-    def read(self, folder: Path, data: dict[str, Any], memory_map: bool) -> None:
-        """Load what a folder with a checked manifest holds."""
+    def read(self, folder: Path, memory_map: bool = True) -> dict[str, Any]:
+        """Load a folder that an index of any kind has written, and return its manifest. See `read_index`."""
+        data = read_manifest(folder / INDEX_FILE, FORMAT_VERSION, used=["*.npy"])
         files = data["files"]
         if VECTORS_FILE not in files:
             raise FileNotFoundError(Errors.E503.format(path=folder / VECTORS_FILE))
@@ -208,19 +256,20 @@ class Index:
         names = (VECTORS_FILE, ADDED_FILE, ALTERED_FILE)
         self._vectors, self._added, self._altered = (load(folder / name) if name in files else None for name in names)
         self.fingerprint = data["fingerprint"]
+        return data
 
     def __reduce__(self) -> tuple[Any, ...]:
         packed = None if self._vectors is None else pack_with(self.to_disk)
         return partial(type(self), **self._arguments()), (), packed
 
     def __setstate__(self, packed: bytes) -> None:
-        unpack_with(partial(self.from_disk, memory_map=False), packed)
+        unpack_with(partial(self.read, memory_map=False), packed)
 
     @property
     def _built(self) -> np.ndarray:
         """The vectors that the index was built from, without those that were added."""
         if self._vectors is None:
-            raise ValueError(Errors.E301)
+            raise ValueError("the index is empty: call the linker's `initialize`, or load a saved pipeline")
         return self._vectors
 
     # What subclasses replace.
@@ -236,10 +285,8 @@ class Index:
     def _arrange(self) -> None:
         """Prepare the search after the vectors have been set."""
 
-    def _search(
-        self, queries: np.ndarray, k: int, effort: int, own: np.ndarray | None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Search the built rows, of which there are at least k."""
+    def _search(self, queries: np.ndarray, k: int, effort: int, ignored: int = 0) -> tuple[np.ndarray, np.ndarray]:
+        """Search the built rows, at least k. The best `ignored` ones do not count in the decision to go on."""
         return exact_search(self._built, queries, k)
 
     def _write_structure(self, folder: Path) -> None:
@@ -257,16 +304,12 @@ class Subset:
         self._copied = index.take(rows) if is_small else None
 
     def __len__(self) -> int:
-        """Return the number of rows that can be found."""
         return len(self._rows)
 
     def __getitem__(self, part: slice) -> np.ndarray:
-        """Return the vectors of some of them."""
         return self._index.take(self._rows[part]) if self._copied is None else self._copied[part]
 
     def search(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Find the k selected rows with the highest cosine for each query, as `Index.search` does."""
-        queries = np.ascontiguousarray(queries, dtype=np.float32)
-        check_finite(queries)
-        rows, scores = exact_search(self, queries, k)
+        rows, scores = exact_search(self, check_vectors(queries, self._index.width), k)
         return self._rows[rows], scores

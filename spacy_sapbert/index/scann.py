@@ -5,24 +5,22 @@ from __future__ import annotations
 import math
 import os
 import re
-import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any, ClassVar, TextIO
+from threading import Lock
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ..errors import Errors
-from ..forking import free_in_children, is_forked
+from ..forking import is_forked
 from ..progress import show_phase
 from ..settings import with_settings
 from .approximate import ApproximateIndex, IndexSettings, Steps
-from .base import STRUCTURE_FOLDER
-from .nearest import keep_highest
+from .base import STRUCTURE_FOLDER, keep_highest
 
 # Search budgets as (share of the leaves, rows rescored exactly), cheapest first.
 _SHARES = (0.0025, 0.005, 0.0075, 0.01, 0.015, 0.02, 0.03, 0.04, 0.06, 0.1, 0.2, 0.4, 1.0)
@@ -63,10 +61,6 @@ ASSETS_FILE = "scann_assets.pbtxt"
 # The only form in which ScaNN writes its list of files: with names, not paths.
 ASSETS = re.compile(r'(?:assets \{\n  asset_type: \w+\n  asset_path: "\w+\.\w+"\n\}\n?)+')
 ASSET_PATH = re.compile(r'asset_path: "(.*)"')
-STDERR = 2
-# What the logging library of ScaNN writes: severity, date, time, thread, file and line.
-LOG_LINE = re.compile(rb"^(?:[IWEF]\d{4} \S+ +\d+ \S+:\d+\]|WARNING: All log messages before absl::)")
-_stderr_lock = free_in_children(threading.Lock())
 
 
 @with_settings(IndexSettings)
@@ -78,7 +72,6 @@ class ScannIndex(ApproximateIndex):
     """
 
     kind: ClassVar[str] = "scann"
-    package: ClassVar[str] = "ScaNN"
     module: ClassVar[str] = "scann"
 
     def _get_steps(self) -> Steps:
@@ -97,9 +90,9 @@ class ScannIndex(ApproximateIndex):
         # Not anisotropic, which favours rows near to a query: many queries have no near row.
         builder = builder.score_ah(HASHED_TOGETHER)
         # ScaNN does not rescore: it would hold another copy of the vectors in memory, in full precision.
-        phase = f"Arranging rows {start:,} to {end:,} of the index"
-        with hide_native_log() as screen, show_phase(phase, stream=screen):
-            return builder.build()
+        with show_phase(f"Arranging rows {start:,} to {end:,} of the index"):
+            with hold_log():
+                return builder.build()
 
     def _configurations(self) -> Iterator[dict[str, Any]]:
         leaves = self._count_leaves()
@@ -134,10 +127,8 @@ class ScannIndex(ApproximateIndex):
             is_missing = np.isnan(scores)
             found.append(np.where(is_missing, -1, rows.astype(np.int64) + start))
             hashed.append(np.where(is_missing, -np.inf, scores))
-        candidates = np.concatenate(found, axis=1)[: len(queries)]
-        if len(found) == 1:
-            return candidates
-        return keep_highest(candidates, np.concatenate(hashed, axis=1)[: len(queries)], rescored)[0]
+        best, _ = keep_highest(np.concatenate(found, axis=1), np.concatenate(hashed, axis=1), rescored)
+        return best[: len(queries)]
 
     def _write_structure(self, folder: Path) -> None:
         for number, searcher in enumerate(self._structure):
@@ -152,54 +143,38 @@ class ScannIndex(ApproximateIndex):
             listed = {name.removeprefix(prefix) for name in files if name.startswith(prefix)}
             assets = read_assets(folder / str(number), listed)
             # Not scann's load_searcher, which unpickles a file of ids wherever there is one.
-            with hide_native_log():
-                searcher = scann.scann_pybind.ScannNumpy(str(folder / str(number)), assets)
-            searchers.append(scann.ScannSearcher(searcher))
+            searchers.append(scann.ScannSearcher(scann.scann_pybind.ScannNumpy(str(folder / str(number)), assets)))
         return searchers
+
+
+# What ScaNN logs goes to the process's standard error, which one build at a time may redirect.
+_LOG = Lock()
+
+
+@contextmanager
+def hold_log() -> Iterator[None]:
+    """Hold back what native code writes to standard error, and show it if the call fails."""
+    with _LOG, TemporaryFile() as log:
+        screen = os.dup(2)
+        os.dup2(log.fileno(), 2)
+        try:
+            yield
+        except BaseException:
+            log.seek(0)
+            os.write(screen, log.read())
+            raise
+        finally:
+            os.dup2(screen, 2)
+            os.close(screen)
 
 
 def read_assets(folder: Path, listed: set[str]) -> str:
     """Read ScaNN's list of the files that it will open, and refuse any that the manifest does not list."""
     path = folder / ASSETS_FILE
-    for name in (CONFIG_FILE, ASSETS_FILE):
-        if name not in listed:
-            raise OSError(Errors.E501.format(path=folder, reason=f"the manifest does not list {name}"))
-    text = path.read_text(encoding="utf8")
-    if not ASSETS.fullmatch(text):
-        raise OSError(Errors.E501.format(path=path, reason="it holds something other than names of files beside it"))
-    unlisted = set(ASSET_PATH.findall(text)) - listed
+    text = path.read_text(encoding="utf8") if ASSETS_FILE in listed else ""
+    unlisted = {CONFIG_FILE, ASSETS_FILE, *ASSET_PATH.findall(text)} - listed
     if unlisted:
         raise OSError(Errors.E501.format(path=path, reason=f"the manifest does not list {sorted(unlisted)[0]}"))
+    if not ASSETS.fullmatch(text):
+        raise OSError(Errors.E501.format(path=path, reason="it holds something other than names of files beside it"))
     return text
-
-
-@contextmanager
-def hide_native_log() -> Iterator[TextIO]:
-    """Hide the log lines that native code writes to standard error during a call. They are shown if the call fails.
-
-    Other lines are shown after the call. The yielded stream is the screen, for messages that should be seen at once.
-    """
-    with _stderr_lock, TemporaryFile() as log:
-        try:
-            screen = os.dup(STDERR)
-            # Python's own messages go elsewhere anyway in notebooks and tests.
-            is_screen = sys.stderr.fileno() == STDERR
-        except (OSError, ValueError, AttributeError):
-            # The process has no standard error, or Python's is no file.
-            yield sys.stderr
-            return
-        stream = os.fdopen(screen, "w", buffering=1, errors="backslashreplace")
-        sys.stderr.flush()
-        os.dup2(log.fileno(), STDERR)
-        has_failed = True
-        try:
-            yield stream if is_screen else sys.stderr
-            has_failed = False
-        finally:
-            sys.stderr.flush()
-            os.dup2(screen, STDERR)
-            log.seek(0)
-            for line in log:
-                if has_failed or not LOG_LINE.match(line):
-                    os.write(STDERR, line)
-            stream.close()

@@ -52,14 +52,30 @@ class UsearchIndex(ApproximateIndex):
     """
 
     kind: ClassVar[str] = "usearch"
-    package: ClassVar[str] = "usearch"
     module: ClassVar[str] = "usearch.index"
 
     def _get_steps(self) -> Steps:
         return STEPS
 
-    def _build_structure(self) -> Graph:
-        return Graph.build(self._built, self.import_package())
+    def _build_structure(self) -> NeighbourGraph:
+        rows, width = self._built.shape
+        usearch = self.import_package()
+        # Half-precision copies are twice as large and, with exact rescoring, find hardly more.
+        index = usearch.Index(
+            ndim=width,
+            metric="cos",
+            dtype="i8",
+            connectivity=CONNECTIVITY,
+            expansion_add=EXPANSION_ADD,
+            enable_key_lookups=False,
+        )
+        # The keys of the graph are row numbers.
+        with show_progress(total=rows, description="Arranging the index", unit="rows") as progress:
+            for start in range(0, rows, BUILD_BLOCK):
+                block = np.array(self._built[start : start + BUILD_BLOCK], dtype=np.float32)
+                index.add(np.arange(start, start + len(block), dtype=np.uint64), block, threads=count_threads())
+                progress.update(len(block))
+        return NeighbourGraph(np.frombuffer(index.save(), dtype=np.uint8), usearch)
 
     def _configurations(self) -> Iterator[dict[str, Any]]:
         for expansion in EXPANSIONS:
@@ -69,24 +85,32 @@ class UsearchIndex(ApproximateIndex):
         expansion = max(effort * self.configuration["expansion"], 2 * k)
         if expansion * ROWS_PER_CANDIDATE >= len(self._built):
             return None
-        candidates: np.ndarray = self._structure.search(queries, expansion)
-        return candidates
+        view = self._structure.view
+        view.expansion_search = expansion
+        matches = view.search(queries, expansion, threads=count_threads())
+        # usearch answers a single query in another form.
+        rows = np.atleast_2d(matches.keys).astype(np.int64)
+        counts = getattr(matches, "counts", None)
+        if counts is not None:
+            rows[np.arange(rows.shape[1]) >= np.asarray(counts)[:, None]] = -1
+        return np.pad(rows, ((0, 0), (0, expansion - rows.shape[1])), constant_values=-1)
 
     def _write_structure(self, folder: Path) -> None:
         self._structure.data.tofile(folder / GRAPH_FILE)
 
-    def _read_structure(self, folder: Path, files: dict[str, str], memory_map: bool) -> Graph:
+    def _read_structure(self, folder: Path, files: dict[str, str], memory_map: bool) -> NeighbourGraph:
         path = folder / GRAPH_FILE
         if f"{STRUCTURE_FOLDER}/{GRAPH_FILE}" not in files:
             raise FileNotFoundError(Errors.E503.format(path=path))
         data = np.memmap(path, dtype=np.uint8, mode="r") if memory_map else np.fromfile(path, dtype=np.uint8)
-        graph = Graph(data, self.import_package())
-        if graph.shape != self._built.shape:
-            raise OSError(Errors.E501.format(path=path, reason=f"a graph of {graph.shape}, not {self._built.shape}"))
+        graph = NeighbourGraph(data, self.import_package())
+        found = (len(graph.view), graph.view.ndim)
+        if found != self._built.shape:
+            raise OSError(Errors.E501.format(path=path, reason=f"a graph of {found}, not {self._built.shape}"))
         return graph
 
 
-class Graph:
+class NeighbourGraph:
     """A graph of neighbours in the form in which usearch saves it.
 
     Each thread searches a view of its own, because usearch's searches share the memory of the object they are called
@@ -99,47 +123,9 @@ class Graph:
         self._usearch = usearch
         self._local = threading.local()
 
-    @classmethod
-    def build(cls, vectors: np.ndarray, usearch: Any) -> Graph:
-        """Build a graph whose keys are row numbers."""
-        rows, width = vectors.shape
-        # Half-precision copies are twice as large and, with exact rescoring, find hardly more.
-        index = usearch.Index(
-            ndim=width,
-            metric="cos",
-            dtype="i8",
-            connectivity=CONNECTIVITY,
-            expansion_add=EXPANSION_ADD,
-            enable_key_lookups=False,
-        )
-        threads = count_threads()
-        with show_progress(total=rows, description="Arranging the index", unit="rows") as progress:
-            for start in range(0, rows, BUILD_BLOCK):
-                block = np.array(vectors[start : start + BUILD_BLOCK], dtype=np.float32)
-                index.add(np.arange(start, start + len(block), dtype=np.uint64), block, threads=threads)
-                progress.update(len(block))
-        return cls(np.frombuffer(index.save(), dtype=np.uint8), usearch)
-
     @property
-    def shape(self) -> tuple[int, int]:
-        """Return that of the array which the graph was built from."""
-        return len(self._view), int(self._view.ndim)
-
-    def search(self, queries: np.ndarray, expansion: int) -> np.ndarray:
-        """Find rows near each query: shape (n, expansion), int64; -1 where fewer were found."""
-        view = self._view
-        view.expansion_search = expansion
-        # usearch answers a single query in another form.
-        matches = view.search(queries, expansion, threads=count_threads())
-        rows = np.atleast_2d(matches.keys).astype(np.int64)
-        counts = getattr(matches, "counts", None)
-        if counts is not None:
-            rows[np.arange(rows.shape[1]) >= np.asarray(counts)[:, None]] = -1
-        missing = expansion - rows.shape[1]
-        return np.pad(rows, ((0, 0), (0, missing)), constant_values=-1)
-
-    @property
-    def _view(self) -> Any:
+    def view(self) -> Any:
+        """The view of this thread."""
         view = getattr(self._local, "view", None)
         if view is None:
             view = self._local.view = self._usearch.Index.restore(self.data, view=True, enable_key_lookups=False)

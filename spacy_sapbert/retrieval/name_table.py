@@ -14,7 +14,7 @@ import numpy as np
 from spacy.strings import hash_string  # type: ignore[attr-defined]  # its stub lacks it
 
 from ..progress import show_progress
-from ..text import CACHED, MARKS, NUMERALS_AFTER_WORDS, normal_words, normalize_name, normalize_writing
+from ..text import CACHED, NUMERALS_AFTER_WORDS, list_marks, normal_words, normalize_name, normalize_writing
 
 if TYPE_CHECKING:
     import polars as pl
@@ -26,7 +26,7 @@ MODULO = 1 << 64
 CHUNK = 8192
 # Invisible format characters belong to the word around them, as marks do.
 _INVISIBLE = "\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff"
-_WORD = rf"[^\W_]+(?:[{MARKS}{_INVISIBLE}]+[^\W_]*)*(?:['’´′＇][sSｓＳ](?![^\W_]))?"
+_WORD = rf"[^\W_]+(?:[{list_marks()}{_INVISIBLE}]+[^\W_]*)*(?:['’´′＇][sSｓＳ](?![^\W_]))?"
 # Signs that make another name: "ER+" and "ER-", "(+)-catechin", "<140", "-5", and the prime of "4'-hydroxy". A dash is
 # one before a digit, in brackets, and behind a capital or a digit where no word goes on.
 _SIGN = r"[+<>≤≥±]|[-−–](?:(?<=[A-Z0-9].)(?!\w)|(?<!\w.)(?=\d)|(?<=[(\[].)(?=[)\]]))|['’′](?<=\d.)"

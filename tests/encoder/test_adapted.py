@@ -150,7 +150,7 @@ def test_a_linker_is_initialized_with_it_and_saved(folder, terminology, tmp_path
 
 def test_training_and_static_architectures_refuse_it(folder):
     for kind in ("transformer", "static"):
-        with pytest.raises(ValueError, match=f"E217.*A {kind} encoder.*this is a bottleneck encoder"):
+        with pytest.raises(ValueError, match=f"is a bottleneck encoder, but a {kind} encoder"):
             load(folder, kind=kind)
 
 
@@ -180,14 +180,14 @@ def test_an_adapter_that_does_not_fit_is_refused(folder):
         save_file({key: tensors[key] for key in sorted(tensors)[1:]}, path / "adapter.safetensors")
 
     rewrite(folder, drop)
-    with pytest.raises(OSError, match="E211.*lacks 1 weights"):
+    with pytest.raises(OSError, match="lacks 1 weights"):
         read_encoder(folder)
     rewrite(folder, lambda path: (path / "adapter_config.json").write_text('{"name": "mine"}'))
-    with pytest.raises(OSError, match="E210.*its adapter is damaged"):
+    with pytest.raises(OSError, match="can't read .*its adapter is damaged"):
         read_encoder(folder)
 
 
 def test_without_the_library_the_extra_is_named(folder, monkeypatch):
     monkeypatch.setitem(sys.modules, "adapters", None)
-    with pytest.raises(ImportError, match=r"E219.*\n.*'\.\[adapters\]'"):
+    with pytest.raises(ImportError, match=r"`adapters` can't be imported.*\n.*'\.\[adapters\]'"):
         read_encoder(folder)

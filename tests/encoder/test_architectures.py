@@ -104,7 +104,7 @@ def test_vectors_equal_a_naive_loop_before_and_after_saving(folder, tmp_path, re
 
 def test_longest_length_allowed_can_be_encoded_and_one_more_is_refused(folder):
     assert load(folder, max_length=40).encode(["a b " * 40]).shape == (1, 32)
-    with pytest.raises(ValueError, match=r"^\[E214\].*40 tokens at most, but 41"):
+    with pytest.raises(ValueError, match=r"40 tokens at most, but 41"):
         load(folder, max_length=41)
 
 

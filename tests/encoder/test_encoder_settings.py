@@ -94,33 +94,33 @@ def test_settings_round_trip_as_json():
 
 
 @pytest.mark.parametrize(
-    ("code", "requested"),
+    ("message", "requested"),
     [
-        ("E404", {"pooling": "max"}),
-        ("E404", {"max_length": 2}),
-        ("E203", {"max_length": 20, "pad_to_length": 19}),
-        ("E204", {"attention_mask": False}),
-        ("E404", {"precision": "fp16"}),
-        ("E214", {"max_length": 65}),
-        ("E214", {"pad_to_length": 65}),
+        ("pooling of the encoder", {"pooling": "max"}),
+        ("max_length of the encoder", {"max_length": 2}),
+        ("less than max_length", {"max_length": 20, "pad_to_length": 19}),
+        ("pad_to_length has to be set", {"attention_mask": False}),
+        ("precision", {"precision": "fp16"}),
+        ("64 tokens at most", {"max_length": 65}),
+        ("64 tokens at most", {"pad_to_length": 65}),
     ],
 )
-def test_impossible_settings_are_refused(encoder_folder, code, requested):
+def test_impossible_settings_are_refused(encoder_folder, message, requested):
     encoder = get_encoder(build_name_encoder_v1(**requested))
-    with pytest.raises(ValueError, match=rf"^\[{code}\]"):
+    with pytest.raises(ValueError, match=message):
         encoder.load(encoder_folder)
 
 
 def test_settings_of_a_newer_version_are_refused(folder):
     data = {"settings": {**EncoderSettings().to_dict(), "prefix": "x"}, "fingerprint": "f"}
     write_manifest(folder / "name_encoder.json", 1, data)
-    with pytest.raises(ValueError, match=r"^\[E205\].*prefix"):
+    with pytest.raises(ValueError, match="have prefix, which"):
         read_encoder(folder)
 
 
 def test_dense_module_is_refused(folder):
     write_modules(folder, CLS, kinds=("Transformer", "Pooling", "Dense"))
-    with pytest.raises(ValueError, match=r"^\[E215\].*Dense"):
+    with pytest.raises(ValueError, match="does not have: Dense"):
         read_encoder(folder)
 
 
@@ -135,14 +135,14 @@ def test_dense_module_is_refused(folder):
 )
 def test_other_poolings_of_sentence_transformers_are_refused(folder, modes):
     write_modules(folder, modes)
-    with pytest.raises(ValueError, match=r"^\[E216\]"):
+    with pytest.raises(ValueError, match="pools by"):
         read_encoder(folder)
 
 
 @pytest.mark.parametrize("content", ["", "[{", '{"a": 1}', '[{"idx": 0}]', "[3]", "3"])
 def test_damaged_metadata_is_refused(folder, content):
     (folder / "modules.json").write_text(content)
-    with pytest.raises(OSError, match=r"^\[E(210|501)\]"):
+    with pytest.raises(OSError, match=r"can't read an encoder|^\[E501\]"):
         read_encoder(folder)
 
 

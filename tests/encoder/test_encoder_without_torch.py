@@ -4,23 +4,16 @@ import json
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 import spacy
 
-import spacy_sapbert
 from spacy_sapbert.encoder.settings import find_bundled
 from spacy_sapbert.encoder.shim import EncoderShim
 
 TEXTS = ["heart attack", "cold", "", "ж"]
 MAY_NEED_TORCH = ("spacy_sapbert.encoder.transformer", "spacy_sapbert.decision.second_stage.cross_encoder")
-INDEX = Path(spacy_sapbert.__file__).parent / "index"
-waits_for_the_index = pytest.mark.xfail(
-    any("import torch" in path.read_text(encoding="utf8") for path in INDEX.glob("*.py")),
-    reason="the index imports torch",
-)
 SCRIPT = """
 import importlib, importlib.metadata, json, pickle, pkgutil, sys
 from pathlib import Path
@@ -117,7 +110,6 @@ def results(encoder_folder, terminology, tmp_path_factory):
     return json.loads(done.stdout.splitlines()[-1])
 
 
-@waits_for_the_index
 def test_every_other_module_can_be_imported(results):
     assert not [found for found in results["modules"] if not found[0].startswith(MAY_NEED_TORCH)]
     needed = [found for found in results["modules"] if found[0].startswith("spacy_sapbert.encoder.transformer")]
@@ -132,7 +124,6 @@ def test_a_static_encoder_is_read_used_written_and_copied(results):
     np.testing.assert_array_equal(np.array(vectors, dtype=np.float32), encoder.encode(TEXTS))
 
 
-@waits_for_the_index
 def test_a_linker_links_and_is_saved_and_loaded(results):
     assert results["linker"] == ["C1"]
 
@@ -141,7 +132,7 @@ def test_a_linker_links_and_is_saved_and_loaded(results):
     "what, subject",
     [
         ("folder", "The encoder '.*'"),
-        pytest.param("pipeline", "The encoder '.*sapbert_linker/encoder'", marks=waits_for_the_index),
+        ("pipeline", "The encoder '.*sapbert_linker/encoder'"),
         ("hub", "The encoder 'some/encoder', which is not a folder here,"),
         ("device", "The device 'cuda'"),
     ],

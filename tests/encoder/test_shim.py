@@ -79,7 +79,7 @@ def test_model_without_weights_round_trips_and_says_what_to_do():
     ):
         assert not get_encoder(twin).is_loaded
         for call in calls:
-            with pytest.raises(ValueError, match=r"^\[E220\]"):
+            with pytest.raises(ValueError, match="no weights yet"):
                 call(twin)
 
 
@@ -105,14 +105,14 @@ def test_loading_again_replaces_the_encoder(model, tmp_path):
 def test_training_is_refused_and_dropout_stays_off(model):
     vectors, backprop = model.begin_update(TEXTS)
     assert (vectors == model.predict(TEXTS)).all()
-    with pytest.raises(NotImplementedError, match=r"^\[E221\]"):
+    with pytest.raises(NotImplementedError, match="can't train the name encoder"):
         backprop(vectors)
 
 
 def test_other_models_are_refused():
-    with pytest.raises(ValueError, match=r"^\[E222\].*'linear'"):
+    with pytest.raises(ValueError, match="'linear' is no name encoder"):
         get_encoder(Linear(2, 2))
-    with pytest.raises(ValueError, match=r"^\[E222\]"):
+    with pytest.raises(ValueError, match="is no name encoder"):
         make_huggingface_loader("anything")(Linear(2, 2))
 
 

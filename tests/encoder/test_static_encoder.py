@@ -235,8 +235,12 @@ def test_files_that_are_missing_cut_or_of_another_kind_are_refused(folder, name)
 @pytest.mark.parametrize(
     "changes, error, message",
     [
-        ({"kind": "recurrent"}, OSError, "E210.*'recurrent'"),
-        ({"settings": {"pooling": "mean", "max_length": 10**30}}, ValueError, "E404.*max_length.*at most 100000"),
+        ({"kind": "recurrent"}, OSError, "can't read .*'recurrent'"),
+        (
+            {"settings": {"pooling": "mean", "max_length": 10**30}},
+            ValueError,
+            "max_length.*equal to 100000",
+        ),
         ({"settings": []}, OSError, "E501.*name_encoder.json.*no settings"),
         ({"settings": None}, OSError, "E501.*name_encoder.json.*no settings"),
     ],
@@ -277,15 +281,15 @@ def test_each_architecture_says_what_it_takes(static_folder, encoder_folder):
     for path, kind in ((static_folder, "static"), (encoder_folder, "transformer"), (static_folder, "static")):
         make_huggingface_loader(str(path))(model)
         assert get_encoder(model).content.kind == kind and model.predict(["cold"]).shape[0] == 1
-    with pytest.raises(ValueError, match="E217.*A static encoder is needed.*a transformer encoder"):
+    with pytest.raises(ValueError, match="is a transformer encoder, but a static encoder"):
         make_huggingface_loader(str(encoder_folder))(static)
     make_huggingface_loader(str(static_folder))(static)
     assert get_encoder(static).settings.normalize_writing
     # The kind is checked before settings that have no meaning for it.
-    with pytest.raises(ValueError, match="E217.*A transformer encoder is needed"):
+    with pytest.raises(ValueError, match="a transformer encoder is needed"):
         read_encoder(static_folder, requested={"pooling": "cls"}, kind="transformer")
     get_encoder(model).load(encoder_folder)
-    with pytest.raises(ValueError, match="E217"):
+    with pytest.raises(ValueError, match="a static encoder is needed"):
         static.from_bytes(model.to_bytes())
-    with pytest.raises(ValueError, match="E217.*A transformer encoder is needed.*a static encoder"):
+    with pytest.raises(ValueError, match="is a static encoder, but a transformer encoder"):
         _ = get_encoder(static).source

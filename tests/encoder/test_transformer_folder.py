@@ -20,7 +20,7 @@ from transformers import AutoModel, BertConfig, BertForMaskedLM, DistilBertConfi
 from spacy_sapbert.encoder.folder import read_encoder, write_encoder
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.encoder.transformer import compute_fingerprint
-from spacy_sapbert.files import SAVED, list_files
+from spacy_sapbert.files import REMOVED, SAVED, list_files
 
 
 def encode(folder, texts=("heart attack", "cold"), **requested):
@@ -134,23 +134,23 @@ def test_damage_in_any_file_is_noticed(saved, tmp_path):
 def test_truncated_and_missing_files_of_a_plain_folder_are_refused(folder, name):
     data = (folder / name).read_bytes()
     (folder / name).write_bytes(data[: len(data) // 2])
-    with pytest.raises(OSError, match=r"^\[E210\]"):
+    with pytest.raises(OSError, match="can't read an encoder"):
         read_encoder(folder)
     (folder / name).unlink()
     if not name.startswith("tokenizer"):  # one of its two files is enough
-        with pytest.raises(OSError, match=r"^\[E210\]"):
+        with pytest.raises(OSError, match="can't read an encoder"):
             read_encoder(folder)
 
 
 def test_folder_that_is_empty_or_not_there_is_refused(tmp_path):
     for path in (tmp_path, tmp_path / "not there", str(tmp_path / "not there"), "../not/there"):
-        with pytest.raises(OSError, match=r"^\[E210\]"):
+        with pytest.raises(OSError, match="can't read an encoder"):
             read_encoder(path)
 
 
 def test_missing_weights_are_refused_by_name(folder):
     edit_weights(folder, lambda weights: weights.pop("encoder.layer.0.attention.self.query.weight"))
-    with pytest.raises(OSError, match=r"^\[E211\].*lacks 1 weights .*attention.self.query.weight"):
+    with pytest.raises(OSError, match=r"lacks 1 weights .*attention.self.query.weight"):
         read_encoder(folder)
 
 
@@ -159,7 +159,7 @@ def test_weights_of_another_size_are_refused(folder):
         weights["encoder.layer.0.output.dense.bias"] = torch.zeros(5)
 
     edit_weights(folder, shrink)
-    with pytest.raises(OSError, match=r"^\[E21\d\]"):
+    with pytest.raises(OSError, match="can't read an encoder"):
         read_encoder(folder)
 
 
@@ -176,7 +176,7 @@ def test_missing_pooler_is_an_error_only_where_it_is_used(folder, kind):
         sizes = {"dim": 32, "n_layers": 1, "n_heads": 2, "hidden_dim": 64}
         DistilBertModel(DistilBertConfig(vocab_size=config.vocab_size, **sizes)).save_pretrained(folder)
     assert encode(folder).shape == (2, 32)
-    with pytest.raises(ValueError, match=r"^\[E212\]"):
+    with pytest.raises(ValueError, match="no trained pooler"):
         read_encoder(folder, requested={"pooling": "pooler"})
 
 
@@ -193,18 +193,18 @@ def test_slow_tokenizer_is_refused(folder):
     # ByT5's tokenizer has no fast version, and needs no vocabulary file.
     (folder / "tokenizer.json").unlink()
     (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "ByT5Tokenizer"}')
-    with pytest.raises(ValueError, match=r"^\[E213\].*ByT5Tokenizer"):
+    with pytest.raises(ValueError, match=r"slow tokenizer .*ByT5Tokenizer"):
         read_encoder(folder)
 
 
 def test_length_is_limited_by_the_tokenizer_as_well(tmp_path):
     folder = make_encoder_folder(tmp_path / "a", max_position_embeddings=100)
     assert read_encoder(folder, requested={"max_length": 64}).settings.max_length == 64
-    with pytest.raises(ValueError, match=r"^\[E214\].*64 tokens at most, but 65"):
+    with pytest.raises(ValueError, match=r"64 tokens at most, but 65"):
         read_encoder(folder, requested={"max_length": 65})
     folder = make_encoder_folder(tmp_path / "b", max_position_embeddings=30)
     assert encode(folder, ["long " * 30], max_length=30).shape == (1, 32)
-    with pytest.raises(ValueError, match=r"^\[E214\].*30 tokens at most"):
+    with pytest.raises(ValueError, match=r"30 tokens at most"):
         read_encoder(folder, requested={"max_length": 31})
 
 
@@ -223,7 +223,7 @@ def offline(monkeypatch, tmp_path):
 def test_unknown_hub_name_offline_is_refused_at_once(offline, encoder_folder):
     start, environment = time.monotonic(), dict(os.environ)
     read_encoder(encoder_folder)
-    with pytest.raises(OSError, match=r"^\[E210\].*nobody/no-such-encoder"):
+    with pytest.raises(OSError, match=r"can't read .*nobody/no-such-encoder"):
         read_encoder("nobody/no-such-encoder")
     assert time.monotonic() - start < 5 and dict(os.environ) == environment
 
@@ -242,7 +242,7 @@ def test_encoder_on_the_hub_keeps_its_settings(offline, request, folder, request
     assert source.fingerprint == read_encoder(snapshot).fingerprint
     assert (encode("some/encoder") == encode(snapshot)).all()
     assert read_encoder("some/encoder", revision="a" * 40).fingerprint == source.fingerprint
-    with pytest.raises(OSError, match=r"^\[E210\]"):
+    with pytest.raises(OSError, match="can't read an encoder"):
         read_encoder("some/encoder", revision="b" * 40)
 
 
@@ -273,7 +273,7 @@ def test_pickled_weights_are_refused_and_can_be_converted(folder):
     torch.save(weights, folder / "pytorch_model.bin")
     expected = read_encoder(folder).fingerprint  # safetensors lie beside them
     (folder / "model.safetensors").unlink()
-    with pytest.raises(OSError, match=r"^\[E210\].*pickles can run any code.*Pickled weights"):
+    with pytest.raises(OSError, match=r"can't read .*pickles can run any code.*Pickled weights"):
         read_encoder(folder)
     # As the documentation shows.
     weights = torch.load(folder / "pytorch_model.bin", map_location="cpu", weights_only=True)
@@ -293,7 +293,7 @@ def test_code_in_the_folder_is_never_run(folder, kind, monkeypatch):
     if kind == "of a known model":
         assert read_encoder(folder)
     else:
-        with pytest.raises(OSError, match=r"^\[E210\]"):
+        with pytest.raises(OSError, match="can't read an encoder"):
             read_encoder(folder)
 
 
@@ -301,6 +301,7 @@ def test_a_save_that_was_killed_is_finished_before_the_folder_is_read(encoder_fo
     source = read_encoder(encoder_folder)
     waiting = tmp_path / "encoder" / SAVED
     write_encoder(source, waiting)
+    (waiting / REMOVED).write_text("[]")
     assert read_encoder(tmp_path / "encoder").fingerprint == source.fingerprint
     assert not waiting.exists()
 

@@ -47,18 +47,35 @@ def find_ontology():
     return path if path and ONTOLOGY in path.read_text(encoding="utf8")[:200] else None
 
 
+def cut_ontology(path, text):
+    """Keep the terms with a name that could be in the text, and the terms above them: reading all takes seconds."""
+    header, *stanzas = path.read_text(encoding="utf8").split("\n[Term]\n")
+    terms = {re.match(r"id: (\S+)", stanza)[1]: stanza for stanza in stanzas}
+    beginnings = {word[:3] for word in re.findall(r"\w+", text.lower())}
+    kept = []
+    for id_, stanza in terms.items():
+        names = re.findall(r'^(?:name: |synonym: ")([^"\n]+)', stanza.lower(), re.MULTILINE)
+        if any(beginnings.issuperset(word[:3] for word in re.findall(r"\w+", name)) for name in names):
+            kept.append(id_)
+    for id_ in kept:
+        kept += [above for above in re.findall(r"^is_a: (\S+)", terms[id_], re.MULTILINE) if above not in kept]
+    return "\n[Term]\n".join([header, *(terms[id_] for id_ in terms if id_ in kept)])
+
+
 def describe_note(ontology, folder):
     """Link the note, export it both ways, and list its lines with the rows of their mentions below them."""
     import negspacy.negation  # noqa: F401
 
-    terminology = read_obo(ontology)
+    text = (FOLDER / "note.txt").read_text(encoding="utf8")
+    (folder / "hp.obo").write_text(cut_ontology(ontology, text), encoding="utf8")
+    terminology = read_obo(folder / "hp.obo")
     nlp = spacy.blank("en")
     for name in ("sentencizer", "schwartz_hearst", "terminology_matcher", "sapbert_linker", "negex"):
         nlp.add_pipe(name)
     nlp.add_pipe("clinical_note_context")
     nlp.get_pipe("sapbert_linker").below = ["HP:0000118"]
     nlp.get_pipe("sapbert_linker").initialize(terminology=terminology)
-    doc = nlp((FOLDER / "note.txt").read_text(encoding="utf8"))
+    doc = nlp(text)
     doc.user_data[DOC_ID] = "1"
     codes, report = CodeFinder(terminology), ExchangeReport()
     concepts = CodeableConcepts(codes, report, sources=["HP", "SNOMEDCT_US"])

@@ -160,11 +160,11 @@ def test_attributes_of_ones_own_are_named_on_the_command_line(tmp_path, command)
         assert [row["term_exists"] for row in rows] == ["Y", "N", "Y", "N", "Y", "Y", "Y"]
     misspelt = report["odd"]["attributes that no mention has: they are misspelt, or true of none"]
     assert misspelt == {"count": 1, "first": ["is_pats"]}
-    with pytest.raises(ValueError, match="E477.*assertion.*'present'"):
+    with pytest.raises(ValueError, match="assertion.*'present'"):
         export(tmp_path, command, doc, options=["--negated", "assertion"])
 
 
-@pytest.mark.parametrize("name", [name for name, format_ in FORMATS.items() if format_.read and format_.write])
+@pytest.mark.parametrize("name", [name for name, format_ in FORMATS.items() if format_.dump])
 def test_contexts_come_back_or_are_counted(tmp_path, name):
     printed = run("to", name, save(tmp_path / "docs.spacy", make_note(CONTEXTS)), tmp_path / "out")
     run("from", name, tmp_path / "out", tmp_path / "back.spacy")
@@ -198,5 +198,5 @@ def test_flags_of_tables_are_true_or_false(tmp_path):
         [doc] = DocBin().from_disk(tmp_path / "back.spacy").get_docs(nlp.vocab)
         assert read_context(doc.ents[0]) == MentionContext(negated=negated)
     (tmp_path / "mentions.csv").write_text(f"{head}\n{row}yes\n", encoding="utf8")
-    with pytest.raises(ValueError, match="E470.*row 2.*'yes'.*not all true or false"):
+    with pytest.raises(ValueError, match="row 2.*'yes'.*not all true or false"):
         run("from", "csv", tmp_path, tmp_path / "back.spacy")

@@ -35,7 +35,10 @@ def run(*arguments):
 
 
 def test_what_the_user_can_mend_is_one_sentence(tmp_path, docs, capsys, monkeypatch):
-    for arguments, code in ((["to", "xls", docs, "out"], "E473"), (["from", "brat", tmp_path / "no", "out"], "E102")):
+    for arguments, code in (
+        (["to", "xls", docs, "out"], "There is no format"),
+        (["from", "brat", tmp_path / "no", "out"], "E102"),
+    ):
         monkeypatch.setattr("sys.argv", ["exchange", *map(str, arguments)])
         with pytest.raises(SystemExit) as ended:
             main()
@@ -48,7 +51,7 @@ def list_mentions(doc):
     return [(span.start_char, span.end_char, span.label_, span.kb_id_) for span in spans]
 
 
-@pytest.mark.parametrize("name", [name for name, format_ in FORMATS.items() if format_.read and format_.write])
+@pytest.mark.parametrize("name", [name for name, format_ in FORMATS.items() if format_.dump])
 def test_documents_go_out_and_come_back(tmp_path, docs, name):
     out, back = tmp_path / "out", tmp_path / "new" / "back.spacy"
     printed = run("to", name, docs, out, "--spans-key", "more", "--prefix", "UMLS:", "--errors", "skip")
@@ -102,18 +105,18 @@ def test_mentions_inside_of_tokens_are_counted_or_expanded(tmp_path):
 
 def test_what_is_refused(tmp_path, docs):
     run("to", "brat", docs, tmp_path / "out")
-    with pytest.raises(FileExistsError, match="E472"):
+    with pytest.raises(FileExistsError, match="already, and not empty"):
         run("to", "brat", docs, tmp_path / "out")
-    with pytest.raises(ValueError, match="E473.*'word' to write.*brat"):
+    with pytest.raises(ValueError, match="'word' to write.*brat"):
         run("to", "word", docs, tmp_path / "other")
-    with pytest.raises(ValueError, match="E473.*'word' to read.*brat"):
+    with pytest.raises(ValueError, match="'word' to read.*brat"):
         run("from", "word", tmp_path / "out", tmp_path / "other")
     with pytest.raises(FileNotFoundError, match="E102"):
         run("from", "brat", tmp_path / "nothing", tmp_path / "other")
     with pytest.raises(FileNotFoundError, match="E102"):
         run("to", "brat", tmp_path / "nothing.spacy", tmp_path / "other")
     (tmp_path / "bad.spacy").write_bytes(b"no")
-    with pytest.raises(ValueError, match="E470.*no documents of spaCy"):
+    with pytest.raises(ValueError, match="no documents of spaCy"):
         run("to", "brat", tmp_path / "bad.spacy", tmp_path / "other")
 
 
@@ -121,6 +124,6 @@ def test_a_document_that_cannot_be_written_leaves_nothing_behind(tmp_path):
     doc = Doc(nlp.vocab, ["a"])
     doc.ents = [Span(doc, 0, 1, "two words", kb_id="C1")]
     DocBin(docs=[doc]).to_disk(tmp_path / "docs.spacy")
-    with pytest.raises(ValueError, match="E470.*two words"):
+    with pytest.raises(ValueError, match="two words"):
         run("to", "brat", tmp_path / "docs.spacy", tmp_path / "out")
     assert not list((tmp_path / "out").iterdir()) and not (tmp_path / "out.report.json").exists()

@@ -3,7 +3,7 @@
 import json
 
 import spacy
-from annotated_texts import check_refused, take, tokenize
+from annotated_texts import check_refused, take, tokenize, ways
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,10 +16,8 @@ from spacy_sapbert.exchange.documents import (
     annotate,
     make_doc,
     read_docs,
-    read_mentions,
 )
-from spacy_sapbert.exchange.formats import FORMATS, import_docs
-from spacy_sapbert.exchange.prodigy import read_prodigy
+from spacy_sapbert.exchange.formats import FORMATS, import_docs, read_texts
 
 nlp = spacy.blank("en")
 
@@ -74,7 +72,7 @@ def test_span_groups_go_out_once_and_names_are_distinct():
     assert len(take(doc).annotations) == 1
     assert take(doc, spans_keys=["sc"]).annotations == [Annotation(0, 4, "D", "C1"), Annotation(0, 2, "E", "C2")]
     report = ExchangeReport()
-    assert [name for name, _, _ in read_mentions([doc, doc, nlp.make_doc("b")], report)] == ["a", "a#2", "document-3"]
+    assert [text.doc_id for text in annotate([doc, doc, nlp.make_doc("b")], report)] == ["a", "a#2", "document-3"]
     assert count(report) == {"documents with the name of another one, which get a number": 1}
 
 
@@ -96,34 +94,28 @@ def test_a_name_with_a_number_that_is_taken_gets_another():
     assert [text.doc_id for text in annotate(make_named(["a#3", "a", "a"]), ExchangeReport())] == ["a#3", "a", "a#4"]
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=25)
 @given(st.lists(NAMES, min_size=1, max_size=6))
 def test_all_documents_have_a_name_of_their_own_and_come_back(tmp_path_factory, names):
     folder = tmp_path_factory.mktemp("names")
     docs = annotate(make_named(names), ExchangeReport())
     assert len({doc.doc_id for doc in docs}) == len(names)
-    for name, (read, write, is_folder, _) in FORMATS.items():
-        if read and write:
+    for name in FORMATS:
+        if FORMATS[name].dump:
             report, output = ExchangeReport("skip"), folder / name
-            if is_folder:
-                output.mkdir()
-            write(docs, output, report, "")
+            read, write = ways(name)
+            write(docs, output, report)
             # A file system may take capitals for small letters.
             files = [path.name.lower() for path in folder.glob(f"{name}/*")]
             assert len(set(files)) == len(files)
-            back = list(read(output, ExchangeReport(), ""))
+            back = list(read(output, ExchangeReport()))
             n_refused = count(report).get("malformed", 0)
             assert len(back) == len(names) - n_refused and (name == "pubtator" or not n_refused)
             assert len({doc.doc_id for doc in back}) == len({doc.text for doc in back}) == len(back)
             assert {doc.text for doc in back} <= {doc.text for doc in docs}
-
-
-@given(st.lists(NAMES, max_size=6))
-def test_examples_of_prodigy_have_names_of_their_own(tmp_path_factory, names):
-    path = tmp_path_factory.mktemp("prodigy") / "a.jsonl"
-    path.write_text("".join(json.dumps({"text": "a", "doc_id": name}) + "\n" for name in names), encoding="utf8")
-    found = [document.doc_id for document in read_prodigy(path, ExchangeReport())]
-    assert len(found) == len(set(found)) == len(names)
+    lines = [json.dumps({"text": "a", "doc_id": name}) + "\n" for name in names]
+    (folder / "a.jsonl").write_text("".join(lines), encoding="utf8")
+    assert len({doc.doc_id for doc in read_texts("prodigy", folder / "a.jsonl", ExchangeReport())}) == len(names)
 
 
 def test_texts_above_the_limit_of_spacy_are_refused_or_counted(tmp_path):

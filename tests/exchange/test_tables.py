@@ -1,38 +1,35 @@
 """Tables of mentions: documents come back as they went out, and candidates have columns."""
 
 import csv
-from functools import partial
 
 import pytest
 import spacy
-from annotated_texts import annotated_texts, check_refused, take, tokenize
+from annotated_texts import annotated_texts, check_refused, take, tokenize, ways
 from hypothesis import given
 from hypothesis import strategies as st
 from spacy.tokens import Span
 
 from spacy_sapbert.annotations import register_extensions
 from spacy_sapbert.exchange.documents import AnnotatedText, Annotation, ExchangeReport, annotate, make_doc
-from spacy_sapbert.exchange.formats import FORMATS, export_docs
-from spacy_sapbert.exchange.tables import read_table, write_table
+from spacy_sapbert.exchange.formats import export_docs
 
-write_csv, read_csv = (partial(way, ending="csv") for way in (write_table, read_table))
-WAYS = [(FORMATS[name].write, FORMATS[name].read) for name in ("csv", "tsv")]
+read_csv, write_csv = ways("csv")
 
 
 @given(
-    st.sampled_from(WAYS),
+    st.sampled_from(["csv", "tsv"]),
     st.lists(
         annotated_texts(labels=("a,b", 'x\t"'), ids=("", "NIL", "C1|C2", "a b;c")),
         max_size=3,
         unique_by=lambda doc: doc.doc_id,
     ),
 )
-def test_documents_come_back_from_tables(tmp_path_factory, ways, documents):
-    write, read = ways
+def test_documents_come_back_from_tables(tmp_path_factory, name, documents):
+    read, write = ways(name)
     folder = tmp_path_factory.mktemp("tables")
     going = annotate([make_doc(doc, tokenize, ExchangeReport()) for doc in documents], ExchangeReport())
-    write(going, folder, ExchangeReport(), "")
-    assert list(read(folder, ExchangeReport(), "")) == going
+    write(going, folder, ExchangeReport())
+    assert list(read(folder, ExchangeReport())) == going
     assert [set(doc.annotations) for doc in going] == [set(doc.annotations) for doc in documents]
 
 
@@ -77,18 +74,18 @@ def test_faults_of_tables_are_refused_or_counted(tmp_path, rows, fault):
 def test_a_table_that_is_cut_within_a_row_is_refused(tmp_path):
     (tmp_path / "texts.jsonl").write_text('{"document": "a", "text": "ab"}\n', encoding="utf8")
     (tmp_path / "mentions.csv").write_bytes(b"document,start,end,label,id,mention\na,0,1,D\r,C1,a\n")
-    with pytest.raises(ValueError, match="E470.*mentions.csv: new-line character"):
+    with pytest.raises(ValueError, match="mentions.csv: new-line character"):
         list(read_csv(tmp_path, ExchangeReport()))
 
 
 def test_missing_columns_and_null_characters_are_refused(tmp_path):
     (tmp_path / "texts.jsonl").write_text('{"document": "a", "text": "ab"}\n[]\n', encoding="utf8")
     (tmp_path / "mentions.csv").write_text("document,start\n", encoding="utf8")
-    with pytest.raises(ValueError, match="E475.*no column end, label, id, mention"):
+    with pytest.raises(ValueError, match="no column end, label, id, mention"):
         list(read_csv(tmp_path, ExchangeReport("skip")))
-    with pytest.raises(ValueError, match="E470.*no document with a text"):
+    with pytest.raises(ValueError, match="no object with a text"):
         list(read_csv(tmp_path, ExchangeReport()))
-    with pytest.raises(ValueError, match="E470.*a null character"):
+    with pytest.raises(ValueError, match="a null character"):
         write_csv([AnnotatedText("a", "a\0", [Annotation(0, 2, "D")])], tmp_path, ExchangeReport())
 
 
@@ -107,13 +104,14 @@ def test_a_second_text_of_one_document_is_refused(tmp_path):
 def test_formulas_are_escaped_and_come_back(tmp_path_factory, name, document):
     folder = tmp_path_factory.mktemp("formulas")
     going = take(make_doc(document, tokenize, ExchangeReport()), "=1+1")
-    write_table([going], folder, ExchangeReport(), "+", ending=name, escape_formulas=True)
+    read, write = ways(name)
+    write([going], folder, ExchangeReport(), "+", escape_formulas=True)
     with (folder / f"mentions.{name}").open(encoding="utf8", newline="") as file:
         cells = [cell for row in csv.reader(file, delimiter="\t" if name == "tsv" else ",") for cell in row]
     assert not [cell for cell in cells if cell.startswith(("=", "+", "-", "@", "\t", "\r"))]
-    assert list(read_table(folder, ExchangeReport(), "+", ending=name)) == [going]
+    assert list(read(folder, ExchangeReport(), "+")) == [going]
 
 
 def test_only_tables_have_formulas(tmp_path):
-    with pytest.raises(ValueError, match="E473.*'brat' to write with formulas escaped.*csv, tsv"):
+    with pytest.raises(ValueError, match="'brat' to write with formulas escaped.*csv, tsv"):
         export_docs("brat", tmp_path / "docs.spacy", tmp_path / "out", ExchangeReport(), escape_formulas=True)

@@ -123,7 +123,7 @@ def test_an_index_is_worn_by_unused_rows_and_by_many_beside_the_structure(monkey
     more = fractions(1, 5)
     assert not make_index(Index)[0].extended(more).is_worn(0)
     assert make_index(ScannIndex)[0].extended(more).is_worn(0)
-    monkeypatch.setattr("spacy_sapbert.index.approximate.has_package", lambda name: name != "scann")
+    monkeypatch.setattr("spacy_sapbert.index.approximate.find_spec", lambda name: None)
     assert not make_index(ScannIndex)[0].extended(more).is_worn(0)
 
 

@@ -5,19 +5,18 @@ import json
 import pickle
 import random
 import shutil
-from functools import partial
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from spacy_sapbert.files import list_files, unpack_with, write_manifest
+from spacy_sapbert.files import list_files, write_manifest
 from spacy_sapbert.index import Index, Subset, exact_search, read_index
 from spacy_sapbert.index.approximate import RecallTest
 
 RELAXED = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-NEAREST = "spacy_sapbert.index.nearest"
+NEAREST = "spacy_sapbert.index.base"
 
 
 def unit_vectors(rows, width=16, seed=0):
@@ -127,7 +126,7 @@ def test_float64_and_strided_vectors_are_accepted():
 
 @pytest.mark.parametrize("shape", [(0, 8), (3, 0), (8,), (2, 2, 2)])
 def test_building_from_nothing_is_refused(shape):
-    with pytest.raises(ValueError, match=r"^\[E302\]"):
+    with pytest.raises(ValueError, match="shape"):
         Index().build(np.ones(shape, dtype=np.float32))
 
 
@@ -138,22 +137,23 @@ def test_numbers_that_are_not_finite_are_refused_and_leave_the_index_as_it_was(v
     bad[3, 2] = value
     some = Subset(index, np.arange(3))
     for call in (index.build, index.extended, lambda bad: index.search(bad, 1), lambda bad: some.search(bad, 1)):
-        with pytest.raises(ValueError, match=r"^\[E306\] 1 vectors .* row 3"):
+        with pytest.raises(ValueError, match="1 vectors are not finite, the first in row 3"):
             call(bad)
     assert len(index) == 20 and index.fingerprint == "f"
 
 
 @pytest.mark.parametrize("shape", [(0, 16), (2, 15), (16,), (1, 1, 16)])
 def test_queries_and_added_rows_of_wrong_shape_are_refused(shape):
-    with pytest.raises(ValueError, match=r"^\[E303\].*width 16"):
+    message = r"not \(n, 16\)" if shape[0] else "0 queries"
+    with pytest.raises(ValueError, match=message):
         make_index().search(np.ones(shape, dtype=np.float32), 1)
     if shape[0]:
-        with pytest.raises(ValueError, match=r"^\[E330\].*width 16"):
+        with pytest.raises(ValueError, match=message):
             make_index().extended(np.ones(shape, dtype=np.float32))
 
 
 def test_k_below_one_is_refused():
-    with pytest.raises(ValueError, match=r"^\[E304\] k is 0"):
+    with pytest.raises(ValueError, match="k is 0"):
         make_index().search(unit_vectors(1), 0)
 
 
@@ -167,7 +167,7 @@ def test_index_that_was_not_built_says_so(tmp_path):
         lambda: index.width,
         lambda: index.to_disk(tmp_path / "index"),
     ):
-        with pytest.raises(ValueError, match=r"^\[E301\]"):
+        with pytest.raises(ValueError, match="the index is empty"):
             call()
     assert list(tmp_path.iterdir()) == []
     assert len(pickle.loads(pickle.dumps(index))) == 0
@@ -187,9 +187,8 @@ def test_disk_round_trip_keeps_everything_also_after_a_move(tmp_path, memory_map
     index = make_index()
     index.to_disk(tmp_path / "a")
     shutil.move(tmp_path / "a", tmp_path / "b")
-    loaded = Index().from_disk(tmp_path / "b", memory_map=memory_map)
+    loaded = read_index(tmp_path / "b", memory_map=memory_map)
     assert_same(index, loaded)
-    assert_same(index, read_index(tmp_path / "b", memory_map=memory_map))
     assert (loaded.vectors == index.vectors).all()
     assert isinstance(loaded.vectors, np.memmap) is memory_map
 
@@ -227,9 +226,8 @@ def test_flipped_bits_and_truncation_in_any_file_are_noticed(tmp_path):
             damages.append(bytes(damaged))
         for damage in damages:
             path.write_bytes(damage)
-            for load in (read_index, Index().from_disk):
-                with pytest.raises(OSError, match=r"^\[E(305|50\d)\]"):
-                    load(tmp_path / "a")
+            with pytest.raises(OSError, match=r"an index of the kind|^\[E50\d\]"):
+                read_index(tmp_path / "a")
         path.unlink()
         with pytest.raises(FileNotFoundError, match=r"^\[E503\]"):
             read_index(tmp_path / "a")
@@ -239,12 +237,14 @@ def test_flipped_bits_and_truncation_in_any_file_are_noticed(tmp_path):
 
 def test_damaged_bytes_are_refused():
     packed = make_index().__reduce__()[2]
-    assert len(unpack_with(partial(read_index, memory_map=False), packed)) == 20
+    index = Index()
+    index.__setstate__(packed)
+    assert len(index) == 20
     rng = random.Random(0)
     for _ in range(60):
         damaged = bytearray(packed)
         damaged[rng.randrange(len(packed))] ^= 1 << rng.randrange(8)
-        with pytest.raises((OSError, ValueError), match=r"\[E(305|50\d)\]"):
+        with pytest.raises((OSError, ValueError), match=r"an index of the kind|\[E50\d\]"):
             Index().__setstate__(bytes(damaged))
 
 
@@ -253,9 +253,8 @@ def test_folder_of_unknown_kind_or_without_vectors_is_refused(tmp_path):
     data = json.loads((tmp_path / "a" / "index.json").read_text())
     del data["checksum"]
     write_manifest(tmp_path / "a" / "index.json", 1, {**data, "kind": "other"})
-    for load in (read_index, Index().from_disk):
-        with pytest.raises(OSError, match=r"^\[E305\].*'other'"):
-            load(tmp_path / "a")
+    with pytest.raises(OSError, match="an index of the kind 'other', not one of: exact, scann, usearch"):
+        read_index(tmp_path / "a")
     (tmp_path / "a" / "dataset.npy").unlink()
     write_manifest(tmp_path / "a" / "index.json", 1, {**data, "kind": "exact"})
     with pytest.raises(OSError, match=r"^\[E503\].*dataset.npy"):

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from spacy_sapbert.index import Index, kinds, read_index, warn_of_memory
+from spacy_sapbert.index import Index, find_available, read_index, warn_of_memory
 from spacy_sapbert.index.approximate import ApproximateIndex, RecallTest, tune
 
 WIDTH = 8
@@ -19,8 +19,8 @@ def unit_vectors(rows, seed=0):
 class PartialIndex(Index):
     """Find the first rows only: as many as the configuration says."""
 
-    def _search(self, queries, k, effort, own):
-        rows, scores = super()._search(queries, len(self), effort, own)
+    def _search(self, queries, k, effort, ignored=0):
+        rows, scores = super()._search(queries, len(self), effort)
         hidden = rows >= self.configuration.get("rows", len(self))
         rows, scores = np.where(hidden, -1, rows), np.where(hidden, -np.inf, scores)
         order = np.argsort(hidden, axis=1, kind="stable")[:, :k]
@@ -76,7 +76,7 @@ def test_tuning_holds_the_target_against_the_lower_figure():
     assert index.configuration == {"scoring": "exact", "rows": 199} and index.recall["test"] == "left_out"
     tune(index, configurations, 0.9, altered)
     assert index.configuration == {"scoring": "exact", "rows": 200} and index.recall["at_1"] == 1.0
-    with pytest.warns(UserWarning, match=r"\[W302\].*0.0000.*recall_target = 0.9"):
+    with pytest.warns(UserWarning, match=r"finds 0.0000 .*recall_target = 0.9"):
         tune(index, configurations[:2], 0.9, altered)
     assert index.configuration == {"scoring": "exact", "rows": 199} and index.recall["test"] == "altered"
 
@@ -117,7 +117,6 @@ ROWS = np.eye(STEP_WIDTH, dtype=np.float32)[:3]
 class StepIndex(ApproximateIndex):
     """Find the first row with effort 1, two rows with effort 8; note the efforts of all searches."""
 
-    package = "nothing"
     kind = "steps"
 
     def __init__(self):
@@ -177,7 +176,7 @@ def test_the_own_row_of_a_left_out_query_does_not_count(step_index):
     step_index._structure = "any"
     step_index.search(lonely[:1], 2)
     assert step_index.searches == [(1, 1)]
-    step_index.search(lonely[:1], 2, own=np.array([0]))
+    step_index._search(lonely[:1], 2, 1, ignored=1)
     assert step_index.searches[1:] == [(1, 1), (1, 8)]
 
 
@@ -186,21 +185,15 @@ def test_measured_recall_includes_the_repeated_searches(step_index):
     assert measured["at_1"] == measured["altered"]["at_1"] == measured["left_out"]["at_1"] == 1.0
 
 
-def test_estimates_at_three_sizes():
-    # The vectors in float32, and ScaNN's copy.
-    assert kinds.estimate_build(1_000_000, 256) == 2 * 1_000_000 * 256 * 4
-    # The vectors in float16, and those of a part twice in float32.
-    assert kinds.estimate_build(8_000_000, 256) == 8_000_000 * 256 * 2 + 2 * 2_000_000 * 256 * 4
-    assert kinds.estimate_build(8_000_000, 768) == 3 * kinds.estimate_build(8_000_000, 256)
-
-
 def test_too_little_memory_is_warned_of(tmp_path, monkeypatch):
     path = tmp_path / "meminfo"
-    monkeypatch.setattr(kinds, "MEMINFO", path)
+    monkeypatch.setattr("spacy_sapbert.index.MEMINFO", path)
     path.write_text("MemTotal:       24000000 kB\nMemAvailable:    6000000 kB\n")
-    assert kinds.find_available() == 6_000_000 * 1024
-    with pytest.warns(UserWarning, match=r"\[W303\].*8,000,000 rows needs about 8\.2 GB.* 6\.1 GB are available"):
-        warn_of_memory(8_000_000, 256)
+    assert find_available() == 6_000_000 * 1024
+    # The vectors in float16, and those of a part twice in float32; or the vectors in float32, and ScaNN's copy.
+    for rows, width, needed in ((8_000_000, 256, "8.2"), (8_000_000, 768, "24.6"), (1_500_000, 768, "9.2")):
+        with pytest.warns(UserWarning, match=rf"{rows:,} rows needs about {needed} GB.* 6\.1 GB are available"):
+            warn_of_memory(rows, width)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warn_of_memory(1_000_000, 256)
@@ -209,10 +202,10 @@ def test_too_little_memory_is_warned_of(tmp_path, monkeypatch):
 @pytest.mark.parametrize("content", [None, "MemTotal:       24000000 kB\n"])
 def test_unknown_memory_is_not_warned_of(tmp_path, monkeypatch, content):
     path = tmp_path / "meminfo"
-    monkeypatch.setattr(kinds, "MEMINFO", path)
+    monkeypatch.setattr("spacy_sapbert.index.MEMINFO", path)
     if content is not None:
         path.write_text(content)
-    assert kinds.find_available() is None
+    assert find_available() is None
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warn_of_memory(10**9, 1024)

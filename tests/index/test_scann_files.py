@@ -1,6 +1,5 @@
-"""ScaNN opens files of the manifest only, runs no pickle, and keeps its log lines to itself."""
+"""ScaNN opens files of the manifest only, and runs no pickle."""
 
-import os
 import pickle
 import shutil
 
@@ -8,8 +7,7 @@ import pytest
 from index_vectors import clustered_vectors
 
 from spacy_sapbert.files import read_manifest, write_manifest
-from spacy_sapbert.index import ScannIndex, read_index
-from spacy_sapbert.index.scann import hide_native_log
+from spacy_sapbert.index import read_index
 
 pytestmark = pytest.mark.usefixtures("low_thresholds")
 pytest.importorskip("scann")
@@ -94,37 +92,3 @@ def test_no_pickle_is_run(folder, is_listed):
         sign(folder)
     rows, _ = read_index(folder).search(clustered_vectors()[:5], 1)
     assert rows[:, 0].tolist() == [0, 1, 2, 3, 4]
-
-
-def test_building_and_loading_write_nothing_to_the_screen(tmp_path, capfd):
-    index = ScannIndex()
-    index.build(clustered_vectors(2100))
-    index.to_disk(tmp_path)
-    read_index(tmp_path).search(clustered_vectors(5), 1)
-    assert capfd.readouterr().err == ""
-
-
-def test_a_structure_that_fails_to_load_shows_its_log(folder, capfd, monkeypatch):
-    import scann
-
-    def fail(*arguments):
-        os.write(2, b"I0000 00:00:1795351096.052132    1514 partitioner.cc:58] Size of sampled dataset\n")
-        raise RuntimeError("broken")
-
-    monkeypatch.setattr(scann.scann_ops_pybind.scann_pybind, "ScannNumpy", fail)
-    with pytest.raises(RuntimeError, match="broken"):
-        read_index(folder)
-    assert "Size of sampled dataset" in capfd.readouterr().err
-
-
-def test_only_log_lines_are_hidden_and_messages_are_shown_at_once(capfd):
-    log = b"W0000 00:00:1795351096.165366    1514 gmm_utils.cc:1026] Could not normalize centroid\n"
-    with hide_native_log() as screen:
-        os.write(2, b"WARNING: All log messages before absl::InitializeLog() is called are written to STDERR\n" + log)
-        os.write(2, b"Aborted: something else\n")
-        screen.write("Arranging the index\n")
-        screen.flush()
-        assert capfd.readouterr().err == "Arranging the index\n"
-    assert capfd.readouterr().err == "Aborted: something else\n"
-    os.write(2, log)
-    assert capfd.readouterr().err == log.decode()

@@ -132,7 +132,7 @@ def strategy(request, monkeypatch):
     if request.param == "subset gathered at each search":
         monkeypatch.setattr("spacy_sapbert.retrieval.filters.FREE_ROWS", 10**6)
         monkeypatch.setattr("spacy_sapbert.index.base.COPIED_BYTES", 0)
-        monkeypatch.setattr("spacy_sapbert.index.nearest.ROW_BLOCK", 7)
+        monkeypatch.setattr("spacy_sapbert.index.base.ROW_BLOCK", 7)
 
 
 @pytest.mark.parametrize(
@@ -224,7 +224,7 @@ def test_a_filter_is_applied_once(encoder, built, monkeypatch):
 
 
 def test_vectors_that_are_not_finite_are_refused_with_a_filter_too(built):
-    with pytest.raises(ValueError, match=r"^\[E306\]"):
+    with pytest.raises(ValueError, match="are not finite"):
         search(built, ["x"], np.full((1, 32), np.nan, dtype=np.float32), 3, ConceptFilter(ids=["C001"]))
 
 

@@ -149,7 +149,7 @@ def test_damaged_files_are_encoded_again(encoder, tmp_path):
 def test_vectors_that_are_not_finite_are_not_kept(encoder, tmp_path, monkeypatch):
     encode = CountingEncoder.encode_tokens
     monkeypatch.setattr(CountingEncoder, "encode_tokens", lambda *args, **kwargs: encode(*args, **kwargs) * np.nan)
-    with pytest.raises(ValueError, match=r"^\[E306\]"):
+    with pytest.raises(ValueError, match="are not finite"):
         build_vectors(encoder, tmp_path)
     monkeypatch.setattr(CountingEncoder, "encode_tokens", encode)
     assert (build_vectors(encoder, tmp_path) == build_vectors(encoder, None)).all()

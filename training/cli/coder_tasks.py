@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from spacy_sapbert.encoder.settings import Pooling
 from spacy_sapbert.terminology import Terminology
-from spacy_sapbert.types import Pooling
 
 from ..errors import Errors
 from .application import encoding_command, parse_files, parse_seeds

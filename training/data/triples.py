@@ -11,12 +11,12 @@ import numpy as np
 import polars as pl
 
 from spacy_sapbert.progress import show_phase
+from spacy_sapbert.settings import OnMalformed
 from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.licences import list_sources
 from spacy_sapbert.terminology.readers.lines import verify
 from spacy_sapbert.terminology.readers.rrf_lines import RrfFolder
 from spacy_sapbert.terminology.readers.rrf_tables import SourceFilter, find_rows, read_retired, read_sources, remap
-from spacy_sapbert.types import OnMalformed
 
 from ..errors import Errors
 from .triple_data import TripleData, save_triples

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from thinc.api import Config
 
+from spacy_sapbert.encoder.settings import Pooling, Precision
 from spacy_sapbert.encoder.shim import EncoderShim
-from spacy_sapbert.types import Pooling, Precision
 
 from ..errors import Errors
 from .choice import EncoderChoice

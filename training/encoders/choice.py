@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from spacy_sapbert.types import Pooling
+from spacy_sapbert.encoder.settings import Pooling
 
 from ..section import Section
 

@@ -9,7 +9,7 @@ import torch
 
 from spacy_sapbert.encoder.transformer import resolve_device
 from spacy_sapbert.index import ScannIndex, exact_search
-from spacy_sapbert.index.nearest import Rows, take_best
+from spacy_sapbert.index.base import Rows, take_best
 from spacy_sapbert.progress import show_phase
 
 QUERY_BLOCK = 512

@@ -15,8 +15,8 @@ from linking import LinkingSettings
 from wasabi import msg
 from work import Result, find_pipeline, hash_pipeline, link_in_process
 
-from spacy_sapbert.long_runs import MAX_RUN
 from spacy_sapbert.progress import show_progress
+from spacy_sapbert.text import MAX_RUN
 
 SHOWN = 5
 GO_ON = "What is linked stays; run the command again to go on."

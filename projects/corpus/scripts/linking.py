@@ -18,8 +18,8 @@ from spacy.tokens import Doc, Span
 
 from spacy_sapbert.annotations import get_probability
 from spacy_sapbert.linker import SapbertLinker
-from spacy_sapbert.long_runs import MAX_RUN, measure_run
 from spacy_sapbert.reranker.component import SapbertReranker
+from spacy_sapbert.text import MAX_RUN, measure_run
 
 Entity = tuple[int, int, str]
 # Words that stay in a pipeline's vocabulary.

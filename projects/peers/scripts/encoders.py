@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from training.encoders.bases import find_base
 
 if TYPE_CHECKING:
+    from spacy_sapbert.encoder.settings import Precision
     from spacy_sapbert.encoder.shim import EncoderShim
-    from spacy_sapbert.types import Precision
 
 PACKAGES = ("spacy-sapbert", "torch", "transformers", "tokenizers", "scann", "scikit-learn", "scipy", "numpy")
 

@@ -13,9 +13,9 @@ from run import start
 from tqdm import tqdm
 from turns import median_ratio, take_turns
 
+from spacy_sapbert.encoder.settings import Precision
 from spacy_sapbert.encoder.shim import EncoderShim, build_name_encoder_v1, get_encoder
 from spacy_sapbert.terminology import Terminology
-from spacy_sapbert.types import Precision
 from training.data.run_folder import write_json
 
 PRECISIONS: tuple[Precision, ...] = ("auto", "fp32")

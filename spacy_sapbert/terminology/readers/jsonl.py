@@ -7,8 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
-from ...settings import Settings
-from ...types import OnMalformed
+from ...settings import OnMalformed, Settings
 from ..builder import TerminologyBuilder
 from ..table import Terminology
 from .lines import MalformedLog, SourceFile, finish, invalid_utf8, make_factory, takes_settings

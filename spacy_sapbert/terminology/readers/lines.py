@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Concatenate, ParamSpec, TypeVar, cast
 
 from ...errors import Errors, Warnings
-from ...settings import Settings, Strings, with_settings
-from ...types import OnMalformed
+from ...settings import OnMalformed, Settings, Strings, with_settings
 
 if TYPE_CHECKING:
     from ..builder import TerminologyBuilder

@@ -15,8 +15,7 @@ from pydantic import BeforeValidator, Field
 
 from ...errors import Errors
 from ...progress import say
-from ...settings import Settings, as_tuple
-from ...types import OnMalformed
+from ...settings import OnMalformed, Settings, as_tuple
 from ..builder import TerminologyBuilder, check_id
 from ..codes import equal_prefix, is_cui
 from ..table import Terminology

@@ -18,7 +18,7 @@ import polars as pl
 
 from ...errors import Errors, Warnings
 from ...progress import show_progress
-from ...types import OnMalformed
+from ...settings import OnMalformed
 from .lines import BOM, HashingReader, MalformedLog, invalid_utf8, unpacked
 
 # Standard columns (UMLS Reference Manual, chapter 3), for folders without MRFILES.

@@ -12,8 +12,7 @@ import polars as pl
 from pydantic import Field
 
 from ...errors import Errors
-from ...settings import Settings
-from ...types import OnMalformed, Suppressed, TradenameDirection, Tradenames
+from ...settings import OnMalformed, Settings, Suppressed, TradenameDirection, Tradenames
 from ..licences import STRICTEST, Source
 from ..names import find_repeated, normalize_names
 from ..storage import make_lists

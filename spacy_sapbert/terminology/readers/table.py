@@ -7,9 +7,8 @@ from pathlib import Path
 from pydantic import Field, field_validator
 
 from ...errors import Errors
-from ...settings import Settings
+from ...settings import OnMalformed, Settings
 from ...text import normalize_name
-from ...types import OnMalformed
 from ..builder import TerminologyBuilder
 from ..table import Terminology
 from .lines import MalformedLog, SourceFile, Texts, finish, invalid_utf8, make_factory, takes_settings

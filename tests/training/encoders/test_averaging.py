@@ -212,7 +212,7 @@ def test_encoders_that_do_not_fit_are_refused(folders, static_folder, tmp_path):
         source = read_encoder(folders[1], requested=settings)
         write_encoder(source, tmp_path / name)
         refuse(tmp_path / name, f"E671.*settings differ: {what}")
-    refuse(static_folder, "E671.*E217.*static")
+    refuse(static_folder, "E671.*static encoder")
     refuse(folders[1], "E620", dtype="int8")
     adapted = tmp_path / "low-rank"
     shutil.copytree(folders[1], adapted)
@@ -222,7 +222,7 @@ def test_encoders_that_do_not_fit_are_refused(folders, static_folder, tmp_path):
         average_encoders(folders[:1], tmp_path / "mean")
     with pytest.raises(ValueError, match="E671.*0 encoders"):
         app(["average", " , ", str(tmp_path / "mean")], standalone_mode=False)
-    with pytest.raises(OSError, match="E210|E755"):
+    with pytest.raises(OSError, match="can't read an encoder|E755"):
         average_encoders([folders[0], str(tmp_path / "nowhere")], tmp_path / "mean")
 
 
@@ -256,7 +256,7 @@ def test_bottleneck_adapters_are_refused(folders, tmp_path):
     (tmp_path / "adapted" / ADAPTER_FOLDER).mkdir()
     data = {"fingerprint": "f", "settings": EncoderSettings().to_dict(), "kind": "bottleneck"}
     write_manifest(tmp_path / "adapted" / ENCODER_FILE, 1, data)
-    with pytest.raises(ValueError, match="E671.*E217.*bottleneck"):
+    with pytest.raises(ValueError, match="E671.*bottleneck encoder"):
         average_encoders([folders[0], str(tmp_path / "adapted")], tmp_path / "mean")
 
 

@@ -111,10 +111,10 @@ def test_settings_of_a_run_go_before_those_of_the_table(table):
 def test_training_starts_from_transformers(static_folder, encoder_folder, tmp_path):
     assert load_base(str(static_folder), EncoderChoice()).width == 16
     paths = {"encoder": str(static_folder), "pairs": str(tmp_path), "output": str(tmp_path / "run")}
-    with pytest.raises(ValueError, match=r"E217.*A transformer encoder is needed here"):
+    with pytest.raises(ValueError, match="a transformer encoder is needed here"):
         train(make_settings({"paths": paths, "run": {"method": "sapbert", "precision": "fp32"}}))
     # Nor is a setting that only transformers have the reason.
-    with pytest.raises(ValueError, match=r"E217.*A transformer encoder is needed here"):
+    with pytest.raises(ValueError, match="a transformer encoder is needed here"):
         load_base(str(static_folder), EncoderChoice(pooling="cls"), "transformer")
     assert load_base(str(encoder_folder), EncoderChoice(), "transformer").source.kind == "transformer"
 
@@ -136,12 +136,12 @@ def test_an_encoder_that_cannot_be_fetched_is_missing(tmp_path, monkeypatch):
     """So `evaluate` lists it, and goes on. A damaged folder is an error."""
 
     def fail(*_):
-        raise OSError("[E210] no network")
+        raise OSError("no network")
 
     monkeypatch.setattr(bases.EncoderShim, "load", fail)
-    with pytest.raises(FileNotFoundError, match="E210"):
+    with pytest.raises(FileNotFoundError, match="no network"):
         load_base("nobody/no-such-encoder", EncoderChoice())
     (tmp_path / "damaged").mkdir()
-    with pytest.raises(OSError, match="E210") as caught:
+    with pytest.raises(OSError, match="no network") as caught:
         load_base(str(tmp_path / "damaged"), EncoderChoice())
     assert not isinstance(caught.value, FileNotFoundError)

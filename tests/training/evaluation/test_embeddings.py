@@ -110,7 +110,7 @@ def test_a_view_reads_what_take_returns(encoder, monkeypatch):
 def test_names_are_searched_without_an_array_of_all(encoder, monkeypatch):
     names, queries = ["cold", "flu", "common cold", "liver", "heart attack"], ["a cold", "heart"]
     expected = exact_search(encoder.encode(names), encoder.encode(queries), 3)
-    monkeypatch.setattr("spacy_sapbert.index.nearest.ROW_BLOCK", 2)
+    monkeypatch.setattr("spacy_sapbert.index.base.ROW_BLOCK", 2)
     system, sizes = EncoderSystem(encoder), []
     read = system.embeddings._read_rows
     monkeypatch.setattr(

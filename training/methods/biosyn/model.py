@@ -8,10 +8,10 @@ from contextlib import nullcontext
 import numpy as np
 import torch
 
+from spacy_sapbert.encoder.settings import Precision
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.encoder.token_lists import TokenIds
 from spacy_sapbert.encoder.transformer import forward, resolve_precision
-from spacy_sapbert.types import Precision
 
 from ...engine.model import Model
 

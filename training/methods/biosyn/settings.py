@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field, field_validator, model_validator
 from typing_extensions import Self
 
-from spacy_sapbert.types import Pooling, Precision
+from spacy_sapbert.encoder.settings import Pooling, Precision
 
 from ...encoders.choice import EncoderChoice
 from ...engine.settings import (

@@ -11,7 +11,7 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 
-from spacy_sapbert.index.kinds import GB, find_available
+from spacy_sapbert.index import GB, find_available
 
 from ...data.run_folder import write_whole
 from ...engine.objectives import cosines_between

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Any
 
 import torch
 
-from spacy_sapbert.compat import has_package
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.encoder.token_lists import TokenLists
 
@@ -147,7 +147,7 @@ class CoderPlusPlus(Method[CoderPlusPlusSettings]):
 
     def list_packages(self) -> list[str]:
         """Add the index's. See `Method.list_packages`."""
-        return [*super().list_packages(), *(["scann"] if has_package("scann") else [])]
+        return [*super().list_packages(), *(["scann"] if find_spec("scann") else [])]
 
     @classmethod
     def summarise(cls, report: RunReport) -> list[str]:

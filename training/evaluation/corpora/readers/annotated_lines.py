@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from spacy_sapbert.exchange.fields import plain_text, split_ids
-from spacy_sapbert.exchange.prodigy import ID_KEY, parse_prodigy, parse_spans
+from spacy_sapbert.exchange.formats import ID_KEY, parse_prodigy, parse_spans
 
 from ....data.mentions import FORM as UNIFORM_FORM
 from ....data.mentions import Mention, parse_mention

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from spacy_sapbert.exchange.fields import ANY_ID_SEPARATOR, plain_text, split_ids
+from spacy_sapbert.exchange.fields import ANY_ID_SEPARATOR, find_misfit, plain_text, split_ids
 from spacy_sapbert.exchange.pubtator import (
     FORM,
     RELATION_FIELDS,
     PubTatorDocument,
-    find_fault,
     list_mention_lines,
     parse_pubtator,
 )
@@ -39,7 +38,7 @@ def read_mentions(
     for place, fields in list_mention_lines(document, file.label, report):
         if types and fields[4].strip() not in types:
             report.leave_out("mentions of other types", place)
-        elif reason := find_fault(text, fields):
+        elif reason := find_misfit(text, int(fields[1]), int(fields[2]), fields[3]):
             report.refuse(place, reason, FORM)
         else:
             mentions.append(_make_mention(document.doc_id, text, fields, place))
