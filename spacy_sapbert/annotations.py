@@ -193,8 +193,7 @@ def write(
 
 
 def _store(span: Span, link: Link) -> None:
-    """Store a link behind those of other components. Where a linker links again, what a reranker made of its former
-    candidates is void."""
+    """Store a link behind those of others. Where a linker links again, what a reranker made of its links is void."""
     component, label = link["component"], link["label"]
     kept = [
         other

@@ -1,18 +1,19 @@
-"""Mentions and their candidates, each one table for a batch, from the retriever to the writer."""
+"""Mentions, what they may be linked to, and their candidates: each one table for a batch."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypedDict
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import Literal, TypedDict
 
 import numpy as np
 from spacy.tokens import Span
 from typing_extensions import NotRequired
 
 from .abbreviations.component import Abbreviations, expand_abbreviations
-from .errors import Errors, Warnings
+from .errors import Errors
 from .text import normalize_name
 
 AbbreviationForms = Literal["both", "long_form", "short_form"]
@@ -20,17 +21,15 @@ AbbreviationForms = Literal["both", "long_form", "short_form"]
 DIGITS = 6
 # How far the best candidate of a short form stays behind that of the long form.
 MARGIN = 0.001
+COLUMNS = ("concept", "name", "form", "score")
 # The longest names in clinical terminologies have a few hundred characters.
 MAX_LENGTH = 1000
 
 
 class Candidate(TypedDict):
-    """One concept proposed for a mention, as stored in `span._.kb_candidates`: plain data for any serialiser.
+    """One concept proposed for a mention, as stored in `span._.kb_candidates`: plain data for any serialiser."""
 
-    The `id` is the concept's code in the linker's `output_source`, or else the same as `concept_id`, its id in the
-    terminology.
-    """
-
+    # The concept's code in the linker's `output_source`, or else its id in the terminology.
     id: str
     concept_id: str
     score: float
@@ -45,16 +44,49 @@ class Candidate(TypedDict):
     reason: NotRequired[str]
 
 
+@dataclass(frozen=True)
+class ConceptFilter:
+    """Conditions on names and concepts. All must hold; None is no condition."""
+
+    # Semantic types, of which the concept needs one.
+    types: Collection[str] | None = None
+    # Sources and languages, of which the name needs one each.
+    sources: Collection[str] | None = None
+    languages: Collection[str] | None = None
+    # Ids of concepts.
+    ids: Collection[str] | None = None
+    # Semantic types, of which the concept needs one as well: those that belong to a mention's label.
+    label_types: Collection[str] | None = None
+    # The source in which the concept needs a code. Of concepts that share their first code there, only the nearest is
+    # found.
+    coded_in: str | None = None
+    # Ids of concepts: the concept is one of them, or has one among its ancestors.
+    below: Collection[str] | None = None
+
+    def __post_init__(self) -> None:
+        for item in fields(self):
+            value = getattr(self, item.name)
+            if item.name == "coded_in" or value is None:
+                continue
+            if isinstance(value, str) or not all(isinstance(text, str) for text in value):
+                raise ValueError(Errors.E404.format(name=item.name, where="", value=value, allowed="a list of strings"))
+            # Any collection may be given. Frozen sets are equal whatever their order, and know their hash.
+            object.__setattr__(self, item.name, frozenset(value))
+
+    @cached_property
+    def is_open(self) -> bool:
+        """Whether everything is allowed."""
+        return all(getattr(self, item.name) is None for item in fields(self))
+
+
 @dataclass
 class Mentions:
     """The mentions of a batch of documents that are to be linked: one row each, in the order of the documents."""
 
     # The strings to look up for each, the more telling one first; none if it cannot be a name.
     forms: list[tuple[str, ...]] = field(default_factory=list)
-    # What each may be linked to: a `ConceptFilter`.
-    filters: list[Any] = field(default_factory=list)
-    # The spans, but for strings that are looked up without a document.
-    spans: list[Span] = field(default_factory=list)
+    # What each may be linked to.
+    filters: list[ConceptFilter] = field(default_factory=list)
     # Where each is: the number of its document in the batch, whether it is in `doc.ents` or in the group of spans, and
     # its place there.
     document: list[int] = field(default_factory=list)
@@ -62,23 +94,14 @@ class Mentions:
     place: list[int] = field(default_factory=list)
 
     def __len__(self) -> int:
-        """Return the number of mentions."""
         return len(self.forms)
 
     def add(
-        self,
-        forms: tuple[str, ...],
-        allowed: Any,
-        span: Span | None = None,
-        document: int = 0,
-        is_ent: bool = True,
-        place: int = 0,
+        self, forms: tuple[str, ...], allowed: ConceptFilter, document: int = 0, is_ent: bool = True, place: int = 0
     ) -> None:
-        """Add a mention."""
+        """Add a mention; one that is looked up without a document has no place."""
         self.forms.append(forms)
         self.filters.append(allowed)
-        if span is not None:
-            self.spans.append(span)
         self.document.append(document)
         self.is_ent.append(is_ent)
         self.place.append(place)
@@ -123,14 +146,11 @@ class Candidates:
         if len(parts) == 1:
             return parts[0]
         lengths = np.concatenate([np.zeros(0, dtype=np.int64), *(part.lengths for part in parts)])
-        columns = (
-            np.concatenate([getattr(part, key) for part in parts]) for key in ("concept", "name", "form", "score")
-        )
+        columns = (np.concatenate([getattr(part, key) for part in parts]) for key in COLUMNS)
         forms = [forms for part in parts for forms in part.forms]
         return cls(forms, np.concatenate([[0], np.cumsum(lengths)]), *columns)
 
     def __len__(self) -> int:
-        """Return the number of mentions."""
         return len(self.forms)
 
     @property
@@ -156,8 +176,8 @@ class Candidates:
 
     def _select(self, rows: np.ndarray, forms: Sequence[tuple[str, ...]], offsets: np.ndarray) -> Candidates:
         probability = None if self.probability is None else self.probability[rows]
-        concept, name, form, score = (column[rows] for column in (self.concept, self.name, self.form, self.score))
-        return Candidates(forms, offsets, concept, name, form, score, probability)
+        columns = {key: getattr(self, key)[rows] for key in COLUMNS}
+        return Candidates(forms, offsets, probability=probability, **columns)
 
     def cut(self, k: int) -> Candidates:
         """Keep the `k` best candidates of each mention, and those with the score of the last one."""
@@ -183,10 +203,7 @@ def merge_forms(candidates: Candidates, ids: np.ndarray) -> Candidates:
 
     Where the mention is nothing but a short form, the document says what it stands for. So the scores of the short form
     are lowered until its best candidate comes behind that of the long form, even if it has the short form as its name.
-
-    candidates (Candidates): For each mention the candidates of its forms, one form after another.
-    ids (ndarray): A number for each candidate's id; int64.
-    RETURNS (Candidates): Best first.
+    Given are the candidates of each mention's forms, one form after another, and a number for each candidate's id.
     """
     mention, form, score = candidates.mention, candidates.form, candidates.score
     starts = np.flatnonzero(np.diff(2 * mention + form, prepend=-1))
@@ -224,7 +241,11 @@ def mention_forms(span: Span, abbreviations: Abbreviations, wanted: Abbreviation
 def is_linkable(text: str) -> bool:
     """Tell whether a string can be a name: it has a letter or a digit, and is not too long."""
     if len(text) > MAX_LENGTH:
-        warnings.warn(Warnings.W401.format(n=len(text), limit=MAX_LENGTH), stacklevel=2)
+        warnings.warn(
+            f"A mention of {len(text)} characters is too long to be a name and gets no candidates. The entity "
+            "recogniser in front of the linker probably joined several entities, or a whole text.",
+            stacklevel=2,
+        )
         return False
     return any(character.isalnum() for character in text)
 
@@ -237,7 +258,9 @@ def check_texts(texts: Iterable[str]) -> list[str]:
         texts = list(texts)  # an iterator can be read only once
     # A string is made of strings too, each a letter.
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        raise ValueError(Errors.E432.format(found=f"{texts!r:.80}"))
-    if any(map(invalid_utf8, texts)):
-        raise ValueError(Errors.E432.format(found=f"{texts!r:.80}, with half of a character (a lone surrogate)"))
-    return texts
+        found = f"{texts!r:.80}"
+    elif any(map(invalid_utf8, texts)):
+        found = f"{texts!r:.80}, with half of a character (a lone surrogate)"
+    else:
+        return texts
+    raise ValueError(f"`find` takes a list of strings to look up, not {found}. Pass [text] for a single one.")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from functools import cache
+from threading import RLock
 from typing import Any, TypeVar
 from weakref import WeakSet
 
@@ -25,6 +26,25 @@ def free_in_children(lock: AnyLock) -> AnyLock:
     _locks.add(lock)
     _watch_forks()
     return lock
+
+
+class EditLock:
+    """Let one thread at a time change an object. The thread that has the lock may take it again.
+
+    A copy of the object has a lock of its own, because locks cannot be pickled.
+    """
+
+    def __init__(self) -> None:
+        self._lock = free_in_children(RLock())
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *error: object) -> None:
+        self._lock.release()
+
+    def __reduce__(self) -> tuple[type[EditLock], tuple[()]]:
+        return type(self), ()
 
 
 def limit_threads() -> None:

@@ -14,7 +14,6 @@ from spacy.util import SimpleFrozenList
 from spacy.vocab import Vocab
 
 from .candidates import Candidate as LinkerCandidate
-from .errors import Errors
 from .files import fill_folder, pack_with, read_manifest, unpack_with, write_manifest
 from .linker import SapbertLinker
 from .settings import Settings, with_settings
@@ -161,7 +160,10 @@ def make_knowledge_base_loader(
     def load(vocab: Vocab) -> LinkerKnowledgeBase:
         folder = Path(path) / linker
         if not folder.is_dir():
-            raise FileNotFoundError(Errors.E463.format(path=path, name=linker))
+            raise FileNotFoundError(
+                f"There is no component '{linker}' in {path}. Give the folder that `nlp.to_disk` has written, and the "
+                "name of the linker in that pipeline."
+            )
         return LinkerKnowledgeBase(vocab, make_empty_linker().from_disk(folder), read)
 
     return load

@@ -16,6 +16,7 @@ from spacy.language import Language
 from spacy.pipeline import TrainablePipe
 from spacy.tokens import Doc, Span
 from spacy.training import Example
+from spacy.util import raise_error
 from spacy.vocab import Vocab
 from thinc.api import Model, Optimizer
 from thinc.types import Floats2d
@@ -24,18 +25,18 @@ from typing_extensions import Self
 from .annotations import ATTRIBUTE, NIL, get_candidates, register_extensions, write
 from .candidates import Candidate, Mentions, check_texts
 from .concept_pages import ConceptPages
-from .encoder.settings import find_bundled, find_threshold
+from .encoder.settings import find_bundled
 from .errors import Errors
-from .linker_settings import LinkerSettings
+from .files import pack_with, unpack_with
+from .forking import EditLock
 from .scorer import with_gold_ents
 from .settings import SettingsAttributes, with_settings
-from .snapshot import Depth, EditLock, FixedLinker, Snapshot
+from .snapshot import Depth, FixedLinker, LinkerSettings, Snapshot
 
 if TYPE_CHECKING:
     from .encoder.shim import EncoderShim
     from .index.base import Index
     from .retrieval.retriever import Retriever
-    from .saving import LinkerParts
     from .terminology.edits import Edit
     from .terminology.knowledge_base import KnowledgeBase
     from .terminology.table import Terminology
@@ -93,6 +94,8 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], TrainablePipe):  # type:
     settings_class = LinkerSettings
     kind = "linker"
     model: Any
+    # spaCy asks for it with each document, and an attribute that is missing is looked for among the settings.
+    error_handler = staticmethod(raise_error)
 
     @with_settings(LinkerSettings)
     def __init__(
@@ -130,83 +133,50 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], TrainablePipe):  # type:
 
     @property
     def is_ready(self) -> bool:
-        """Tell whether there are concepts to link to.
-
-        RETURNS (bool): False before `initialize`.
-        """
+        """Whether there are concepts to link to: false before `initialize`."""
         return self._snapshot.built is not None
 
     @property
     def is_trainable(self) -> bool:
-        """Tell spaCy that there is nothing to train inside of a pipeline.
-
-        RETURNS (bool): False.
-        """
+        """False: there is nothing to train inside of a pipeline."""
         return False
 
     @property
     def encoder(self) -> EncoderShim:
-        """Return the encoder, which is also in the model. `initialize` and loading put another one in its place.
-
-        RETURNS (EncoderShim): Settings, fingerprint, `encode`.
-        """
+        """The encoder, which is also in the model. `initialize` and loading put another one in its place."""
         return self._snapshot.encoder
 
     @property
     def retriever(self) -> Retriever:
-        """Return terminology and index together.
-
-        RETURNS (Retriever): The retriever.
-        RAISES (ValueError): If the linker has not been initialized.
-        """
+        """Terminology and index together; ValueError if the linker has not been initialized."""
         return self._snapshot.retriever
 
     @property
     def terminology(self) -> Terminology:
-        """Return the concepts: `linker.terminology["C0011849"]`.
-
-        RETURNS (Terminology): Concepts and names.
-        RAISES (ValueError): If the linker has not been initialized.
-        """
+        """The concepts: `linker.terminology["C0011849"]`."""
         return self.retriever.terminology
 
     @property
     def index(self) -> Index:
-        """Return the index, with its configuration and measured recall.
-
-        RETURNS (Index): The index.
-        RAISES (ValueError): If the linker has not been initialized.
-        """
+        """The index, with its configuration and measured recall."""
         return self.retriever.index
 
     @property
     def kb(self) -> KnowledgeBase:
-        """Return the concepts in the form of scispaCy's knowledge bases: `linker.kb.cui_to_entity["C0011849"]`.
-
-        RETURNS (KnowledgeBase): A view of `terminology`.
-        RAISES (ValueError): If the linker has not been initialized.
-        """
+        """The concepts in the form of scispaCy's knowledge bases: `linker.kb.cui_to_entity["C0011849"]`."""
         from .terminology.knowledge_base import KnowledgeBase
 
         return KnowledgeBase(self.terminology)
 
     @property
     def kb_url_template(self) -> ConceptPages:
-        """Return where concepts have their pages, for displaCy's option of this name. `format` gives a single address.
-
-        RETURNS (ConceptPages): The addresses: `kb_url` if it is set, else by the form of the id.
-        """
+        """Where concepts have their pages, for displaCy's option of this name: `kb_url`, else by the form of the id."""
         return ConceptPages(self._settings.kb_url, self._settings.output_source)
 
     @property
     def min_score(self) -> float:
-        """Return the score that a mention's best candidate needs for an id.
-
-        RETURNS (float): The setting `threshold`, or the default of the encoder.
-        """
-        if self._settings.threshold is not None:
-            return self._settings.threshold
-        return find_threshold(self.encoder.fingerprint) if self.is_ready else 0.0
+        """The score that a mention's best candidate needs for an id: `threshold`, or the default of the encoder."""
+        return self._snapshot.threshold if self._settings.threshold is None else self._settings.threshold
 
     def predict(self, docs: Iterable[Doc]) -> Links:
         """Find candidates, without modifying the documents. Each distinct string is encoded and searched once.
@@ -217,7 +187,7 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], TrainablePipe):  # type:
         """
         now = self.fixed()
         mentions = now.list_mentions(docs)
-        return mentions, now.describe(now.look_up(mentions))
+        return mentions, now.find(mentions)
 
     def set_annotations(self, docs: Iterable[Doc], links: Links) -> None:
         """Write candidates and ids to the documents.
@@ -270,10 +240,9 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], TrainablePipe):  # type:
         """
         given = {"k": k, "types": types, "sources": sources, "languages": languages, "ids": ids, "below": below}
         changes = {key: value for key, value in given.items() if value is not None}
-        settings = self._settings.changed("`find`", **changes, label_types={})
-        texts = check_texts(texts)
+        settings, texts = self._settings.changed("`find`", **changes, label_types={}), check_texts(texts)
         now = FixedLinker(settings, self.get_snapshot(), self._depth.find())
-        return now.describe(now.look_up(now.list_texts(texts)))
+        return now.find(now.list_texts(texts))
 
     def link_spans(self, spans: Iterable[Span]) -> list[list[Candidate]]:
         """Find the candidates of spans, whose labels and whose documents' abbreviations count. Nothing is written.
@@ -283,15 +252,10 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], TrainablePipe):  # type:
         RAISES (ValueError): If the linker has not been initialized.
         """
         now = self.fixed()
-        return now.describe(now.look_up(now.list_spans(spans)))
+        return now.find(now.list_spans(spans))
 
     def fixed(self) -> FixedLinker:
-        """Return the linker as it is at this moment, for a search of several steps, as rerankers make it.
-
-        RETURNS (FixedLinker): Its settings with encoder, terminology and index.
-        RAISES (ValueError): If the linker has not been initialized, its encoder was exchanged, or a filter holds what
-            occurs nowhere in the terminology.
-        """
+        """Return the linker as it is at this moment, for a search of several steps, as rerankers make it."""
         return FixedLinker(self._settings, self.get_snapshot(), self._depth.find())
 
     def get_candidates(self, span: Span) -> list[Candidate]:
@@ -311,10 +275,7 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], TrainablePipe):  # type:
         sgd: Optimizer | None = None,
         losses: dict[str, float] | None = None,
     ) -> dict[str, float]:
-        """Do nothing: the encoder is trained outside of spaCy's loop, and other components may be trained beside it.
-
-        RETURNS (dict[str, float]): The losses as they were.
-        """
+        """Do nothing: the encoder is trained outside of spaCy's loop, and other components may be trained beside it."""
         return {} if losses is None else losses
 
     def score(self, examples: Iterable[Example], **kwargs: Any) -> dict[str, Any]:
@@ -365,7 +326,7 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], TrainablePipe):  # type:
         vectors_path (str | Path | None): A folder to keep the names' vectors in. With it, an interrupted call goes on
             where it stopped, and a changed terminology costs its new names only. It may be deleted afterwards.
         RAISES (ValueError): If there is no terminology, or no encoder.
-        RAISES (TypeError): If the terminology or the encoder is something else.
+        RAISES (TypeError): If either is something else.
         """
         from .retrieval.retriever import Retriever
 
@@ -414,7 +375,10 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], TrainablePipe):  # type:
         self.get_snapshot()  # refuses a linker that can't be edited before anything is read
         if not isinstance(names, Terminology):
             if not isinstance(names, Iterable):
-                raise TypeError(Errors.E440.format(found=f"{names!r:.80} was given"))
+                raise TypeError(
+                    f"{names!r:.80} was given, but names have to be a list of pairs of the concept's id and the name, "
+                    'as in [("C0009443", "head cold")], or a Terminology.'
+                )
             names = collect_names(names, language=language, source=source, term_type=term_type)
         with self._edits:
             present = self.get_snapshot()
@@ -429,8 +393,7 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], TrainablePipe):  # type:
         ids (Iterable[str]): The concepts' ids.
         RETURNS (int): How many names were removed with them.
         RAISES (KeyError): If there is no concept with one of the ids.
-        RAISES (ValueError): If the linker has no concepts, none would be left, or none would be left of a type, source,
-            language, id or output source that a setting of the linker names.
+        RAISES (ValueError): If no concept would be left, or none of what a setting of the linker names.
         """
         from .terminology.edits import remove_concepts
 
@@ -442,8 +405,7 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], TrainablePipe):  # type:
         names (Iterable[tuple[str, str]]): Pairs of a concept's id and a name, written as in the terminology.
         RETURNS (int): How many names were removed: one in several languages counts for each.
         RAISES (KeyError): If there is no such concept, or it has no such name.
-        RAISES (ValueError): If the linker has no concepts, a concept would be left without names, or none would be
-            left of a source or language that a setting of the linker names.
+        RAISES (ValueError): If a concept would be left without names, or nothing of what a setting of the linker names.
         RAISES (TypeError): If something is not a pair of strings.
         """
         from .terminology.edits import remove_names
@@ -471,7 +433,7 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], TrainablePipe):  # type:
         except ValueError as error:
             n = len(present.terminology) - len(edited.terminology)
             reason = f"a setting of the linker '{self.name}' asks for them. Change the setting first. {error}"
-            raise ValueError(Errors.E150.format(what=f"{n} concepts" if n else "names", reason=reason)) from error
+            raise ValueError(f"Can't remove these {f'{n} concepts' if n else 'names'}: {reason}") from error
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = util.SimpleFrozenList()) -> None:
         """Save encoder, terminology and index to a folder, completely or not at all, as they are at this moment.
@@ -480,9 +442,9 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], TrainablePipe):  # type:
         exclude (Iterable[str]): Parts to leave out: "encoder", "terminology", "retriever".
         RAISES (ValueError): If a part is unknown, or the index was built with another encoder.
         """
-        from .saving import save_parts, select_parts
+        from .saving import save
 
-        save_parts(select_parts(self._snapshot, exclude), Path(path))
+        save(self._snapshot, Path(path), exclude)
 
     def from_disk(self, path: str | Path, *, exclude: Iterable[str] = util.SimpleFrozenList()) -> Self:
         """Load from a folder. Terminology and vectors stay on disk until they are needed.
@@ -496,32 +458,37 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], TrainablePipe):  # type:
         RAISES (OSError): If a file is missing or damaged.
         RAISES (ValueError): If the parts do not belong together, or a part is unknown.
         """
-        from .saving import load_parts
-
-        return self._load(exclude, partial(load_parts, Path(path)))
+        return self._load(Path(path), exclude)
 
     def to_bytes(self, *, exclude: Iterable[str] = util.SimpleFrozenList()) -> bytes:
-        """Serialise encoder, terminology and index as they are at this moment.
+        """Serialise what `to_disk` saves.
 
         exclude (Iterable[str]): Parts to leave out.
-        RETURNS (bytes): The serialised linker.
-        RAISES (ValueError): If a part is unknown, or the index was built with another encoder.
+        RETURNS (bytes): The files of the folder, packed.
         """
-        from .saving import pack_parts, select_parts
+        from .saving import save
 
-        return pack_parts(select_parts(self._snapshot, exclude))
+        return pack_with(partial(save, self._snapshot, exclude=exclude))
 
     def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = util.SimpleFrozenList()) -> Self:
-        """Load from bytes, as `from_disk` loads from a folder.
+        """Load what `to_bytes` returned, as `from_disk` loads a folder.
 
-        bytes_data (bytes): What `to_bytes` returned.
+        bytes_data (bytes): The bytes.
         exclude (Iterable[str]): Parts to leave as they are.
         RETURNS (SapbertLinker): The component itself.
-        RAISES (ValueError): If the bytes are damaged, the parts do not belong together, or a part is unknown.
+        RAISES (ValueError): If the bytes are damaged.
         """
-        from .saving import unpack_parts
+        try:
+            return unpack_with(partial(self._load, exclude=exclude, memory_map=False), bytes_data)
+        except FileNotFoundError as error:  # such as the bytes of another component
+            raise ValueError(Errors.E505.format(reason=error)) from error
 
-        return self._load(exclude, partial(unpack_parts, bytes_data))
+    def _load(self, path: Path, exclude: Iterable[str], memory_map: bool = True) -> Self:
+        from .saving import load
+
+        with self._edits:
+            self._publish(load(self._snapshot, path, exclude, self._index, memory_map))
+        return self
 
     def set_retriever(self, retriever: Retriever) -> None:
         """Put a terminology and its index in place."""
@@ -529,7 +496,7 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], TrainablePipe):  # type:
             self._publish(self._snapshot.replaced(retriever=retriever))
 
     def get_snapshot(self) -> Snapshot:
-        """Return what a search works with from its first line to its last, whatever another thread puts in place."""
+        """Return what a search works with, whatever another thread puts in place."""
         return self._snapshot.fixed()
 
     def _publish(self, snapshot: Snapshot) -> None:
@@ -543,15 +510,6 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], TrainablePipe):  # type:
 
         if nlp is not None:
             add_sources(nlp.meta, retriever.terminology, self.name)
-
-    def _load(self, exclude: Iterable[str], load: Callable[[Snapshot, set[str]], LinkerParts]) -> Self:
-        from .saving import check_exclude, with_parts
-
-        excluded = check_exclude(exclude)
-        with self._edits:
-            present = self._snapshot
-            self._publish(with_parts(present, load(present, excluded), excluded, self._index))
-        return self
 
 
 def _load_encoder(encoder: Any, present: Snapshot) -> EncoderShim:
@@ -569,11 +527,9 @@ def _load_encoder(encoder: Any, present: Snapshot) -> EncoderShim:
         encoder(model)
         loaded = get_encoder(model)
     elif encoder is not None:
-        found, expected = type(encoder).__name__, "a folder, a hub name, or a function"
-        raise TypeError(Errors.E405.format(name=present.name, key="encoder", found=found, expected=expected))
+        raise _refuse(present, "encoder", encoder, "a folder, a name on the hub, or a function that loads weights")
     if not loaded.is_loaded:
-        example = "spacy-sapbert.HuggingFaceEncoder.v1"
-        raise ValueError(Errors.E403.format(name=present.name, what="an encoder", key="encoder", example=example))
+        raise _ask_for(present, "encoder", "spacy-sapbert.HuggingFaceEncoder.v1")
     return loaded
 
 
@@ -584,14 +540,26 @@ def _read_terminology(terminology: Any, present: Snapshot) -> Terminology:
 
     if terminology is None:
         if present.built is None:
-            what, key, example = "a terminology", "terminology", "spacy-sapbert.OboTerminology.v1"
-            raise ValueError(Errors.E403.format(name=present.name, what=what, key=key, example=example))
+            raise _ask_for(present, "terminology", "spacy-sapbert.OboTerminology.v1")
         return present.built.terminology
     is_read = callable(terminology)
     terminology = terminology() if is_read else terminology
     if not isinstance(terminology, Terminology):
-        found, expected = type(terminology).__name__, "a Terminology"
-        raise TypeError(Errors.E405.format(name=present.name, key="terminology", found=found, expected=expected))
+        raise _refuse(present, "terminology", terminology, "a Terminology, as `spacy_sapbert.read_obo(path)` makes it")
     if is_read:
         say(f"The linker '{present.name}' has {summarize(terminology)}")
     return terminology
+
+
+def _refuse(present: Snapshot, key: str, found: Any, expected: str) -> TypeError:
+    return TypeError(
+        f"`initialize` of the linker '{present.name}' got a {type(found).__name__} as its {key}, but takes {expected}."
+    )
+
+
+def _ask_for(present: Snapshot, key: str, example: str) -> ValueError:
+    name = present.name
+    return ValueError(
+        f"The linker '{name}' can't be initialized without its {key}. Set [initialize.components.{name}.{key}] in the "
+        f'config, for example with @misc = "{example}", or pass `{key}=` to `initialize`.'
+    )

@@ -1,43 +1,157 @@
-"""What a linker searches with, as one object that is replaced as a whole."""
+"""What a linker searches with: its settings, and encoder, terminology and index, which are replaced as a whole."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import OrderedDict
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from threading import RLock
-from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from threading import Lock
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 from weakref import ref
 
 import numpy as np
+from pydantic import AfterValidator, Field
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 
 from .abbreviations.component import Abbreviations, abbreviations_by_start
-from .candidates import Candidate, Candidates, Mentions, is_linkable, mention_forms, merge_forms
-from .errors import Errors
+from .annotations import ATTRIBUTE, check_attribute
+from .candidates import (
+    AbbreviationForms,
+    Candidate,
+    Candidates,
+    ConceptFilter,
+    Mentions,
+    is_linkable,
+    mention_forms,
+    merge_forms,
+)
+from .encoder.settings import find_threshold
 from .forking import free_in_children
-from .linker_settings import LinkerSettings
-from .retrieval.cache import LRUCache
-from .retrieval.filters import ConceptFilter
+from .settings import Settings, Strings
 from .text import normalize_name
 
 if TYPE_CHECKING:
     from .encoder.shim import EncoderShim
     from .retrieval.retriever import Retriever
 
+Value = TypeVar("Value")
 # More distinct strings than a batch of documents has; 8 MB with vectors of 256 numbers.
 RECENT_VECTORS = 8192
 # The candidates of a query are remembered as the bytes of such rows: small, and quickly put together.
 ROW = np.dtype([("concept", np.int64), ("name", np.int64), ("score", np.float64)])
 
 
+def _check_template(url: str) -> str:
+    if url.count("{}") != 1 or "{" in url.replace("{}", "") or not url.startswith(("http://", "https://")):
+        raise ValueError("an address that starts with http:// or https://, with one {} where the concept's id goes")
+    return url
+
+
+class LinkerSettings(Settings):
+    """What a linker proposes for which mentions, and how. All but `cache_size` can be changed on a loaded linker."""
+
+    k: int = Field(default=5, ge=1, description="Concepts proposed for a mention; more where the last ones tie.")
+    threshold: float | None = Field(
+        default=None,
+        ge=-1,
+        le=1,
+        description="Score that the best candidate needs for `ent.kb_id_`; the candidates are shown all the same. Null "
+        "for the threshold of the bundled encoder, and for none with any other encoder.",
+    )
+    set_nil: bool = Field(
+        default=False,
+        description='Set `ent.kb_id_` to "NIL" where no candidate reaches the threshold, instead of leaving it empty.',
+    )
+    set_kb_id: bool = Field(
+        default=True,
+        description="Set `ent.kb_id_`; false for a further linker of the same mentions, which then have its candidates "
+        "only.",
+    )
+    overwrite: bool = Field(default=True, description="Replace ids that are set already.")
+    link_labels: Strings | None = Field(default=None, description="Entity labels to link; null for all.")
+    skip_labels: Strings = Field(default=(), description="Entity labels not to link.")
+    attribute: Annotated[str, AfterValidator(check_attribute)] = Field(
+        default=ATTRIBUTE,
+        description="Extension attribute of spans that shows the candidates; each linker of the same mentions needs "
+        "its own.",
+    )
+    spans_key: str | None = Field(
+        default=None, description="A group in `doc.spans` to link as well. Its spans may overlap."
+    )
+    abbreviations: AbbreviationForms = Field(
+        default="both", description="Forms to look up for abbreviations that the document defines."
+    )
+    types: Strings | None = Field(default=None, description="Semantic types of the concepts to link to; null for all.")
+    sources: Strings | None = Field(default=None, description="Sources whose names may match; null for all.")
+    languages: Strings | None = Field(default=None, description="Languages whose names may match; null for all.")
+    ids: Strings | None = Field(default=None, description="Ids of the concepts to link to; null for all.")
+    below: Strings | None = Field(
+        default=None,
+        description='Ids of concepts, to link to these and their descendants only, as ["HP:0000118"] for HPO\'s '
+        "phenotypes; null for all.",
+    )
+    label_types: dict[str, Strings] = Field(
+        default={},
+        description="For entity labels: the semantic types of the concepts to link to, in addition to `types`.",
+    )
+    output_source: str | None = Field(
+        default=None,
+        min_length=1,
+        description='A source whose codes become the ids, such as "MSH"; null for the concepts\' own ids.',
+    )
+    batch_size: int = Field(default=256, ge=1, description="Strings in one forward pass of the encoder.")
+    cache_size: int = Field(default=20_000, ge=0, description="Distinct mentions whose candidates are remembered.")
+    use_gold_ents: bool = Field(
+        default=True, description="Link the gold entities when scoring, as spaCy's `entity_linker` does."
+    )
+    kb_url: Annotated[str, AfterValidator(_check_template)] | None = Field(
+        default=None,
+        description="Address of a concept's page with {} for its id; null to go by the form of the id "
+        "(`linker.kb_url_template`).",
+    )
+
+    def make_filter(self) -> ConceptFilter:
+        """Make the filter for mentions of any label. A concept without a code in the output source can't be written."""
+        return ConceptFilter(
+            self.types, self.sources, self.languages, self.ids, coded_in=self.output_source, below=self.below
+        )
+
+
+class LRUCache(Generic[Value]):
+    """Map keys to the most recently used values, `size` of them. Threads can share a cache."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._values: OrderedDict[Hashable, Value] = OrderedDict()
+        self._lock = free_in_children(Lock())
+
+    def get(self, key: Hashable) -> Value | None:
+        """Return a value and mark it as used."""
+        with self._lock:
+            if key in self._values:
+                self._values.move_to_end(key)
+            return self._values.get(key)
+
+    def put(self, key: Hashable, value: Value) -> None:
+        """Store a value. If the cache is full, drop the least recently used value."""
+        with self._lock:
+            self._values[key] = value
+            self._values.move_to_end(key)
+            while len(self._values) > self.size:
+                self._values.popitem(last=False)
+
+    def __reduce__(self) -> tuple[type[LRUCache[Value]], tuple[int]]:
+        # Locks cannot be pickled, and a copy can fill its own cache.
+        return type(self), (self.size,)
+
+
 @dataclass(frozen=True)
 class Snapshot:
     """Encoder, terminology, index and caches of a linker at one moment.
 
-    A search works with one snapshot from its first line to its last. Whatever changes a linker makes another snapshot
-    aside and puts it in place at the end, so no search sees half of a change.
+    Whatever changes a linker makes another snapshot aside and puts it in place at the end, so no search sees half of a
+    change.
     """
 
     # The name of the linker, for messages.
@@ -49,17 +163,25 @@ class Snapshot:
     cache: LRUCache[bytes]
     # Vectors of the last strings, which a reranker behind the linker looks up again.
     vectors: LRUCache[np.ndarray]
+    # The score that the best candidate needs if no setting says otherwise.
+    threshold: float
 
     @classmethod
     def create(cls, name: str, encoder: EncoderShim, built: Retriever | None, cache_size: int) -> Snapshot:
         """Create a snapshot with empty caches of `cache_size` mentions; 0 remembers no vectors either."""
-        return cls(name, encoder, built, LRUCache(cache_size), LRUCache(min(RECENT_VECTORS, cache_size)))
+        threshold = 0.0 if built is None else find_threshold(built.index.fingerprint)
+        vectors = LRUCache[np.ndarray](min(RECENT_VECTORS, cache_size))
+        return cls(name, encoder, built, LRUCache(cache_size), vectors, threshold)
 
     @property
     def retriever(self) -> Retriever:
         """Return terminology and index together; ValueError if the linker has not been initialized."""
         if self.built is None:
-            raise ValueError(Errors.E401.format(name=self.name))
+            raise ValueError(
+                f"The linker '{self.name}' has no concepts yet. Call `nlp.get_pipe('{self.name}').initialize("
+                "terminology=..., encoder=...)`, build the pipeline from a config with `spacy assemble`, or load a "
+                "saved one with `spacy.load`."
+            )
         return self.built
 
     def replaced(self, *, encoder: EncoderShim | None = None, retriever: Retriever | None = None) -> Snapshot:
@@ -80,7 +202,12 @@ class Snapshot:
         """Refuse an index that was built with another encoder, and a linker without either."""
         index, encoder = self.retriever.index.fingerprint, self.encoder.fingerprint
         if index != encoder:
-            raise ValueError(Errors.E402.format(name=self.name, index=index[:8], encoder=encoder[:8]))
+            raise ValueError(
+                f"The index of the linker '{self.name}' was built with another encoder ({index[:8]}...) than the one "
+                f"loaded ({encoder[:8]}...), which was replaced, or its pooling or length was set otherwise. Put the "
+                f"original one back, or call `nlp.get_pipe('{self.name}').initialize(encoder=...)`, which encodes all "
+                "names again."
+            )
 
     def find(self, queries: Sequence[tuple[str, ConceptFilter]], k: int, batch_size: int = 256) -> Candidates:
         """Find the candidates of distinct queries, in the cache or in the index. Each string is encoded once.
@@ -142,10 +269,8 @@ def _pack(found: Candidates) -> list[bytes]:
 class FixedLinker:
     """A linker at one moment: what a search works with from its first line to its last.
 
-    settings (LinkerSettings): Its settings.
-    snapshot (Snapshot): Encoder, terminology and index.
-    depth (int): How deep to search at least, because a component behind the linker asks for as many candidates.
-    RAISES (ValueError): If a filter holds what occurs nowhere in the terminology.
+    It searches at least `depth` deep, because a component behind the linker asks for as many candidates. A filter that
+    holds what occurs nowhere in the terminology is refused.
     """
 
     def __init__(self, settings: LinkerSettings, snapshot: Snapshot, depth: int = 0) -> None:
@@ -168,25 +293,21 @@ class FixedLinker:
             for is_ent, group in ((True, doc.ents), (False, doc.spans[key] if key and key in doc.spans else ())):
                 for place, span in enumerate(group):
                     if self.links(span.label_):
-                        forms = mention_forms(span, known, self.settings.abbreviations)
-                        mentions.add(
-                            forms, self._by_label.get(span.label_, self._filter), span, document, is_ent, place
-                        )
+                        mentions.add(*self._read(span, known), document, is_ent, place)
         return mentions
 
     def list_spans(self, spans: Iterable[Span]) -> Mentions:
-        """List any spans as mentions, without the places where they are. Those with labels that are not to be linked
-        have nothing to look up."""
+        """List any spans as mentions. Those with labels that are not to be linked have nothing to look up."""
         mentions, known, doc = Mentions(), {}, None
         for span in spans:
             if span.doc is not doc:
                 doc, known = span.doc, self._read_abbreviations(span.doc)
-            forms = mention_forms(span, known, self.settings.abbreviations) if self.links(span.label_) else ()
-            mentions.add(forms, self._by_label.get(span.label_, self._filter), span)
+            forms, allowed = self._read(span, known)
+            mentions.add(forms if self.links(span.label_) else (), allowed)
         return mentions
 
     def list_texts(self, texts: Iterable[str]) -> Mentions:
-        """List strings as mentions, without spans."""
+        """List strings as mentions."""
         mentions = Mentions()
         for text in map(normalize_name, texts):
             mentions.add((text,) if is_linkable(text) else (), self._filter)
@@ -221,9 +342,16 @@ class FixedLinker:
         ids = self.snapshot.retriever.number_ids(joined.concept, self.settings.output_source)
         return merge_forms(joined, ids)
 
+    def find(self, mentions: Mentions) -> list[list[Candidate]]:
+        """Find the candidates of mentions, as plain data."""
+        return self.describe(self.look_up(mentions))
+
     def describe(self, candidates: Candidates) -> list[list[Candidate]]:
         """Make plain data of candidates, at the very end, of those that are kept."""
         return self.snapshot.retriever.describe(candidates, self.settings.output_source)
+
+    def _read(self, span: Span, known: Abbreviations) -> tuple[tuple[str, ...], ConceptFilter]:
+        return mention_forms(span, known, self.settings.abbreviations), self._by_label.get(span.label_, self._filter)
 
     def _read_abbreviations(self, doc: Doc) -> Abbreviations:
         return abbreviations_by_start(doc) if self.settings.abbreviations != "short_form" else {}
@@ -249,24 +377,3 @@ class Depth:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Depth, (self._linker, None, self.find())
-
-
-class EditLock:
-    """Let one thread at a time change a linker. The thread that has the lock may take it again.
-
-    A copy of a linker has a lock of its own, because locks cannot be pickled.
-    """
-
-    def __init__(self) -> None:
-        self._lock = free_in_children(RLock())
-
-    def __enter__(self) -> None:
-        self._lock.acquire()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._lock.release()
-
-    def __reduce__(self) -> tuple[type[EditLock], tuple[()]]:
-        return type(self), ()

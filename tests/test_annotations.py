@@ -13,7 +13,7 @@ from spacy.training import Example
 from spacy_sapbert import get_candidates
 from spacy_sapbert.annotations import LINKS, get_kb_ents, get_links, register_extensions, write
 from spacy_sapbert.candidates import Mentions
-from spacy_sapbert.linker_settings import LinkerSettings
+from spacy_sapbert.snapshot import LinkerSettings
 
 # "cold" is a disease and a temperature; the label says which.
 LABELS = {"label_types": {"DISEASE": ["T047"], "WEATHER": ["T070"]}}

@@ -146,7 +146,7 @@ def test_a_config_without_terminology_or_any_encoder_is_refused(builder_folder, 
     config = Config().from_disk(builder_folder / "config.cfg")
     del config["initialize"]["components"]["sapbert_linker"][missing]
     nlp = load_model_from_config(config, auto_fill=True)
-    with pytest.raises(ValueError, match=f"E403.*initialize.components.sapbert_linker.{missing}"):
+    with pytest.raises(ValueError, match=f"initialized without.*initialize.components.sapbert_linker.{missing}"):
         nlp.initialize()
 
 
@@ -154,7 +154,7 @@ def test_a_config_without_initialize_block_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(encoder_settings, "FOLDER", tmp_path / "not installed")
     nlp = spacy.blank("en")
     nlp.add_pipe("sapbert_linker", name="umls")
-    with pytest.raises(ValueError, match="E403.*initialize.components.umls"):
+    with pytest.raises(ValueError, match="can't be initialized without.*initialize.components.umls"):
         nlp.initialize()
 
 

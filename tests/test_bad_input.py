@@ -58,7 +58,7 @@ def test_entities_of_whitespace_get_no_candidates(make_nlp):
 
 def test_an_entity_of_ten_thousand_characters_gets_no_candidates_but_a_warning(make_nlp):
     nlp = make_nlp()
-    with pytest.warns(UserWarning, match="W401.*10000 characters"):
+    with pytest.warns(UserWarning, match="A mention of 10000 characters"):
         doc = link(nlp, ["a" * 10_000, "cold"], (0, 1), (1, 2))
     assert doc.ents[0]._.kb_candidates == [] and doc.ents[0].kb_id_ == ""
     assert doc.ents[1].kb_id_ == "C0009264"
@@ -93,10 +93,10 @@ def test_a_linker_used_before_it_is_initialized_says_so():
     nlp = spacy.blank("en")
     linker = nlp.add_pipe("sapbert_linker")
     assert not linker.is_ready
-    with pytest.raises(ValueError, match="E401.*initialize.*spacy assemble"):
+    with pytest.raises(ValueError, match="has no concepts yet.*initialize.*spacy assemble"):
         nlp("No entity .")
     for use in (lambda: linker.terminology, lambda: linker.retriever, lambda: linker.index):
-        with pytest.raises(ValueError, match="E401.*sapbert_linker"):
+        with pytest.raises(ValueError, match="has no concepts yet.*sapbert_linker"):
             use()
 
 
@@ -107,7 +107,7 @@ def test_an_error_handler_gets_the_documents_that_cannot_be_linked():
     nlp.set_error_handler(lambda name, component, docs, error: failed.append((name, [d.text for d in docs], error)))
     assert list(nlp.pipe(["a", "b"])) == []
     ((name, texts, error),) = failed
-    assert name == "sapbert_linker" and texts == ["a", "b"] and "E401" in str(error)
+    assert name == "sapbert_linker" and texts == ["a", "b"] and "has no concepts yet" in str(error)
 
 
 def test_an_encoder_that_was_exchanged_is_refused_instead_of_giving_other_links(
@@ -118,7 +118,7 @@ def test_an_encoder_that_was_exchanged_is_refused_instead_of_giving_other_links(
     expected = nlp("heart attack").ents[0]._.kb_candidates
     linker.encoder.load(other_encoder)
     for text in ("heart attack", "insomnia"):
-        with pytest.raises(ValueError, match="E402"):
+        with pytest.raises(ValueError, match="built with another encoder"):
             nlp(text)
     linker.encoder.load(encoder_folder)
     assert nlp("heart attack").ents[0]._.kb_candidates == expected
@@ -128,7 +128,7 @@ def test_a_retriever_of_another_encoder_is_refused(make_nlp, other_encoder):
     first, second = make_nlp().get_pipe("sapbert_linker"), make_nlp().get_pipe("sapbert_linker")
     second.initialize(encoder=make_huggingface_loader(str(other_encoder)))
     before = first.retriever
-    with pytest.raises(ValueError, match="E402.*sapbert_linker"):
+    with pytest.raises(ValueError, match="built with another encoder.*sapbert_linker"):
         first.set_retriever(second.retriever)
     assert first.retriever is before
 
@@ -141,7 +141,7 @@ def test_a_saved_index_beside_another_encoder_is_refused(make_nlp, other_encoder
     shutil.rmtree(tmp_path / "first" / "encoder")
     shutil.move(tmp_path / "second" / "encoder", tmp_path / "first" / "encoder")
     nlp = spacy.blank("en")
-    with pytest.raises(ValueError, match="E402"):
+    with pytest.raises(ValueError, match="built with another encoder"):
         nlp.add_pipe("sapbert_linker").from_disk(tmp_path / "first")
 
 
@@ -211,7 +211,7 @@ def test_settings_given_in_python_are_checked_too(setting):
 @pytest.mark.parametrize("what", ["umls.tsv", {"C1": ["cold"]}, lambda: None, lambda: ["cold"]])
 def test_a_terminology_of_the_wrong_type_is_refused_and_leaves_the_old_one(make_nlp, what):
     nlp = make_nlp()
-    with pytest.raises(TypeError, match="E405.*terminology"):
+    with pytest.raises(TypeError, match="`initialize` of the linker.*terminology"):
         nlp.get_pipe("sapbert_linker").initialize(terminology=what)
     assert nlp("heart attack").ents[0].kb_id_ == "C0027051"
 
@@ -225,7 +225,7 @@ def test_an_encoder_can_be_given_by_its_folder_and_by_nothing_that_is_no_path(ma
         assert linker.encoder.fingerprint == fingerprint
         assert nlp("heart attack").ents[0]._.kb_candidates == expected
     for what in (3, [str(encoder_folder)]):
-        with pytest.raises(TypeError, match="E405.*encoder"):
+        with pytest.raises(TypeError, match="`initialize` of the linker.*encoder"):
             linker.initialize(encoder=what)
 
 
@@ -236,7 +236,7 @@ def test_initializing_without_terminology_or_encoder_says_what_is_missing(
     linker = spacy.blank("en").add_pipe("sapbert_linker")
     loader = make_huggingface_loader(str(encoder_folder))
     for given, missing in (({}, "encoder"), ({"terminology": terminology}, "encoder"), ({"encoder": loader}, "termin")):
-        with pytest.raises(ValueError, match=f"E403.*without an? {missing}.*components.sapbert_linker.{missing}"):
+        with pytest.raises(ValueError, match=f"without its {missing}.*components.sapbert_linker.{missing}"):
             linker.initialize(**given)
         assert not linker.is_ready
 
@@ -248,7 +248,7 @@ def test_a_terminology_whose_names_say_nothing_to_the_encoder_is_refused(encoder
     builder.add_concept("C1", canonical_name="高血压")
     builder.add_name("C1", "高血压")
     linker = spacy.blank("en").add_pipe("sapbert_linker")
-    with pytest.raises(ValueError, match="E410"):
+    with pytest.raises(ValueError, match="names can be encoded"):
         linker.initialize(terminology=builder.build(), encoder=make_huggingface_loader(str(encoder_folder)))
     assert not linker.is_ready
 

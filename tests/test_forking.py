@@ -10,8 +10,8 @@ from contextlib import suppress
 
 import pytest
 
-from spacy_sapbert.retrieval.cache import LRUCache
-from spacy_sapbert.snapshot import EditLock
+from spacy_sapbert.forking import EditLock
+from spacy_sapbert.snapshot import LRUCache
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no forks")
 SCRIPT = textwrap.dedent("""

@@ -133,7 +133,7 @@ def test_an_empty_knowledge_base_is_refused_by_spacy():
 
 def test_a_folder_without_the_linker_is_named(pipeline_path, tmp_path):
     for path, name in ((tmp_path / "none", "sapbert_linker"), (pipeline_path, "mesh_linker")):
-        with pytest.raises(FileNotFoundError, match=f"E463.*{name}"):
+        with pytest.raises(FileNotFoundError, match=f"There is no component.*{name}"):
             make_knowledge_base_loader(str(path), linker=name)(spacy.blank("en").vocab)
     with pytest.raises(ValueError, match="temperature"):
         make_knowledge_base_loader(str(pipeline_path), temperature=0.0)

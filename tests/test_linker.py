@@ -384,7 +384,7 @@ def test_predict_lists_the_mentions_whose_labels_are_to_be_linked(make_nlp):
     linker = make_nlp(skip_labels=["B"]).get_pipe("sapbert_linker")
     doc = make_doc(linker, ["cold", "cold"], [(0, 1, "A"), (1, 2, "B")])
     mentions, candidates = linker.predict([doc])
-    assert mentions.spans == [doc.ents[0]] and mentions.forms == [("cold",)] and len(candidates) == len(mentions) == 1
+    assert mentions.place == [0] and mentions.forms == [("cold",)] and len(candidates) == len(mentions) == 1
 
 
 def test_set_annotations_writes_what_it_is_given_without_calling_the_model(make_nlp, encoded, monkeypatch):

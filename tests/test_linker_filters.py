@@ -123,14 +123,14 @@ def test_filters_can_be_changed_at_run_time_and_back(make_linker):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"types": ["T999"]}, r"E430.*types allows 'T999'.*'T047', 'T070', 'T184'"),
-        ({"sources": ["MESH"]}, r"E430.*sources allows 'MESH'.*'CHV', 'MSH', 'SNOMEDCT_US'"),
-        ({"languages": ["en"]}, r"E430.*languages allows 'en'.*'ENG'"),
-        ({"ids": ["C1"]}, r"E430.*ids allows 'C1'.*6 ids: 'C0009264'"),
-        ({"below": ["C1"]}, r"E430.*below allows 'C1'.*6 ids: 'C0009264'"),
-        ({"below": ["C0009264"]}, r"E434.*none of the terminology's 6 concepts has a parent"),
-        ({"label_types": {"RARE": ["Disease"]}}, r"E430.*label_types allows 'Disease'"),
-        ({"output_source": "ICD10"}, r"E431.*'ICD10'.*'HPO', 'MSH', 'OMIM'"),
+        ({"types": ["T999"]}, r"The filter.*types allows 'T999'.*'T047', 'T070', 'T184'"),
+        ({"sources": ["MESH"]}, r"The filter.*sources allows 'MESH'.*'CHV', 'MSH', 'SNOMEDCT_US'"),
+        ({"languages": ["en"]}, r"The filter.*languages allows 'en'.*'ENG'"),
+        ({"ids": ["C1"]}, r"The filter.*ids allows 'C1'.*6 ids: 'C0009264'"),
+        ({"below": ["C1"]}, r"The filter.*below allows 'C1'.*6 ids: 'C0009264'"),
+        ({"below": ["C0009264"]}, r"`below` asks for.*none of the terminology's 6 concepts has a parent"),
+        ({"label_types": {"RARE": ["Disease"]}}, r"The filter.*label_types allows 'Disease'"),
+        ({"output_source": "ICD10"}, r"has a code in.*'ICD10'.*'HPO', 'MSH', 'OMIM'"),
     ],
     ids=str,
 )
@@ -234,7 +234,7 @@ def test_find_takes_iterators(make_linker):
     linker = make_linker()
     texts = ["cold", "insomnia"]
     assert linker.find(iter(texts)) == linker.find(text for text in texts) == linker.find(texts)
-    with pytest.raises(ValueError, match=r"^\[E432\].*3"):
+    with pytest.raises(ValueError, match=r"takes a list of strings.*3"):
         linker.find(iter(["cold", 3]))
 
 
@@ -248,17 +248,17 @@ def test_what_find_returns_can_be_changed(make_linker):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"texts": "cold"}, r"^\[E432\].*'cold'"),
-        ({"texts": None}, r"^\[E432\].*None"),
-        ({"texts": ["cold", 3]}, r"^\[E432\].*3"),
-        ({"texts": ["cold", "cold \ud83d"]}, r"^\[E432\].*half of a character"),
-        ({"texts": ["cold"], "ids": ["\ud83d"]}, r"^\[E430\].*ids allows '\\ud83d'"),
-        ({"texts": ["cold"], "ids": ["C0009443", "\ud83d"]}, r"^\[E430\].*ids allows '\\ud83d'"),
+        ({"texts": "cold"}, r"takes a list of strings.*'cold'"),
+        ({"texts": None}, r"takes a list of strings.*None"),
+        ({"texts": ["cold", 3]}, r"takes a list of strings.*3"),
+        ({"texts": ["cold", "cold \ud83d"]}, r"takes a list of strings.*half of a character"),
+        ({"texts": ["cold"], "ids": ["\ud83d"]}, r"The filter.*ids allows '\\ud83d'"),
+        ({"texts": ["cold"], "ids": ["C0009443", "\ud83d"]}, r"The filter.*ids allows '\\ud83d'"),
         ({"texts": ["cold"], "ids": [None]}, r"ids"),
         ({"texts": ["cold"], "ids": [9443]}, r"ids"),
         ({"texts": ["cold"], "k": 0}, r"k of `find`: .*, not 0"),
         ({"texts": ["cold"], "types": "T047"}, r"types"),
-        ({"texts": ["cold"], "ids": ["C9"]}, r"^\[E430\].*ids"),
+        ({"texts": ["cold"], "ids": ["C9"]}, r"The filter.*ids"),
     ],
     ids=str,
 )
@@ -268,7 +268,7 @@ def test_find_refuses_arguments_without_meaning(make_linker, arguments, message)
 
 
 def test_find_before_initializing_says_so():
-    with pytest.raises(ValueError, match="E401"):
+    with pytest.raises(ValueError, match="has no concepts yet"):
         spacy.blank("en").add_pipe("sapbert_linker").find(["cold"])
 
 
@@ -297,7 +297,10 @@ def test_what_a_setting_asks_for_is_not_removed_altogether(make_nlp, setting, re
     linker = make_nlp(k=1, **setting).get_pipe("sapbert_linker")
     removed = [removed] if isinstance(removed, str) else removed
     before, expected = linker.retriever, linker.find(["insomnia", "hypertension"])
-    with pytest.raises(ValueError, match=rf"^\[E150\] Can't remove these {len(removed)} concepts: a setting.*\[E43"):
+    with pytest.raises(
+        ValueError,
+        match=f"^Can't remove these {len(removed)} concepts: a setting.*(allows|asks for)",
+    ):
         linker.remove_concepts(removed)
     assert linker.retriever is before and linker.find(["insomnia", "hypertension"]) == expected
     for name in setting:
@@ -310,5 +313,5 @@ def test_a_setting_that_is_wrong_already_does_not_stop_a_removal(make_nlp):
     linker = make_nlp(k=1).get_pipe("sapbert_linker")
     linker.types = ["T999"]
     assert linker.remove_concepts(["C0009264"]) == 2
-    with pytest.raises(ValueError, match=r"^\[E430\]"):
+    with pytest.raises(ValueError, match=r"The filter"):
         linker.find(["cold"])

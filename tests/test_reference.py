@@ -2,13 +2,14 @@
 
 import random
 from importlib.resources import files
+from pathlib import Path
 
 import numpy as np
 import pytest
 import spacy
 
 from spacy_sapbert import TerminologyBuilder, read_obo
-from spacy_sapbert.retrieval.altered_names import ALTERATIONS
+from spacy_sapbert.retrieval.encoding import ALTERATIONS
 from spacy_sapbert.retrieval.name_table import read_hashes
 
 K = 5
@@ -77,3 +78,9 @@ def test_the_component_links_as_a_few_lines_of_numpy_do(linker):
         assert [c["score"] for c in candidates] == pytest.approx([score for _, score in wanted], abs=2e-6), text
         assert all(c["score"] == pytest.approx(scores[c["id"]], abs=2e-6) for c in candidates), text
     assert len(texts) == 1000
+
+
+def test_the_architecture_shows_these_lines():
+    code = Path(__file__).read_text(encoding="utf8").split("# docs: reference\n")[1].split("# docs: end")[0]
+    architecture = (Path(__file__).parents[1] / "docs" / "architecture.md").read_text(encoding="utf8")
+    assert f"```python\n{code.strip()}\n```" in architecture

@@ -13,7 +13,7 @@ import spacy
 from spacy.language import Language
 from spacy.util import registry
 
-from spacy_sapbert.linker_settings import LinkerSettings
+from spacy_sapbert.snapshot import LinkerSettings
 
 REGISTRIES = {
     "spacy_factories": "_entry_point_factories",

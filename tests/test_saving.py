@@ -123,7 +123,7 @@ def test_a_linker_has_no_old_concepts_after_an_empty_one_was_loaded(old, tmp_pat
         twin.from_bytes(empty.to_bytes())
     assert not twin.is_ready and not twin.encoder.is_loaded
     assert twin.to_bytes() == empty.to_bytes()
-    with pytest.raises(ValueError, match=r"^\[E401\]"):
+    with pytest.raises(ValueError, match=r"has no concepts yet"):
         twin.find(["cold"])
 
 
@@ -163,7 +163,7 @@ def test_bytes_of_something_else_are_refused_and_change_nothing(old, foreign):
 
 def test_settings_of_the_encoder_that_are_given_at_loading_are_not_ignored_by_bytes(old):
     twin = SapbertLinker(spacy.vocab.Vocab(), build_name_encoder_v1(pooling="mean"), Index())
-    with pytest.raises(ValueError, match=r"^\[E402\]"):
+    with pytest.raises(ValueError, match=r"built with another encoder"):
         twin.from_bytes(old.to_bytes())
 
 

@@ -21,7 +21,7 @@ def test_filters_take_names_of_types(make_nlp):
     linker = make_nlp().get_pipe("sapbert_linker")
     by_name = linker.find(["cold"], types=["Disease or Syndrome"])
     assert by_name == linker.find(["cold"], types=["T047"]) and by_name[0]
-    with pytest.raises(ValueError, match="E430.*'Plant'"):
+    with pytest.raises(ValueError, match="The filter.*'Plant'"):
         linker.find(["cold"], types=["Plant"])
     labelled = make_nlp(label_types={"DISORDER": ["Sign or Symptom"]})
     assert [ent.kb_id_ for ent in labelled("insomnia").ents] == ["C0917801"]

@@ -83,10 +83,10 @@ def test_a_loaded_pipeline_can_be_saved_and_loaded_again(make_nlp, tmp_path):
 def test_a_pipeline_can_be_saved_over_the_folder_it_was_loaded_from(make_nlp, tmp_path):
     make_nlp().to_disk(tmp_path / "p")
     nlp = spacy.load(tmp_path / "p")
-    expected = links(nlp)
+    linker, expected = nlp.get_pipe("sapbert_linker"), links(nlp)
     for _ in range(2):
         nlp.to_disk(tmp_path / "p")
-        nlp.get_pipe("sapbert_linker")._snapshot.cache.clear()
+        linker.set_retriever(linker.retriever)  # nothing is cached
         assert links(nlp) == expected
     assert links(spacy.load(tmp_path / "p")) == expected
     leftovers = [path.name for path in (tmp_path / "p").rglob(".*")]
@@ -371,7 +371,7 @@ def test_after_a_failed_load_a_linker_gives_no_mixed_links(
     try:
         assert link_names(other) == expected
     except ValueError as error:
-        assert "E402" in str(error)
+        assert "built with another encoder" in str(error)
 
 
 def test_a_retriever_beside_another_terminology_is_refused(linker, linker_folder, tmp_path):
@@ -383,7 +383,7 @@ def test_a_retriever_beside_another_terminology_is_refused(linker, linker_folder
     shutil.copytree(linker_folder, tmp_path / "copy")
     shutil.rmtree(tmp_path / "copy" / "terminology")
     builder.build().to_disk(tmp_path / "copy" / "terminology")
-    with pytest.raises(ValueError, match="E412.*saved with the terminology"):
+    with pytest.raises(ValueError, match="The index in.*saved with the terminology"):
         make_linker().from_disk(tmp_path / "copy")
 
 
@@ -399,7 +399,7 @@ def test_index_of_another_pipeline_is_refused(make_nlp, encoder_folder, terminol
     index = Path("sapbert_linker", "retriever", "index")
     shutil.rmtree(tmp_path / "first" / index)
     shutil.copytree(tmp_path / "second" / index, tmp_path / "first" / index)
-    with pytest.raises(ValueError, match=r"^\[E412\].*saved with this pipeline"):
+    with pytest.raises(ValueError, match=r"The index in.*saved with this pipeline"):
         spacy.load(tmp_path / "first")
 
 

@@ -1,9 +1,11 @@
-"""A reader follows a document to its candidates through few files."""
+"""A reader follows a document to its candidates, and these to a decision, through few files."""
 
+import re
 import sys
 from pathlib import Path
 
 import pytest
+from reranker.reranking import add_reranker, make_examples
 from spacy.tokens import Doc, Span
 from spacy.vocab import Vocab
 
@@ -14,24 +16,42 @@ from spacy_sapbert.linker import SapbertLinker
 
 ROOT = Path(spacy_sapbert.__file__).parent
 # In the order in which docs/architecture.md lists them.
-FILES = [
+TO_CANDIDATES = [
     "linker.py",
-    "settings.py",
-    "linker_settings.py",
     "snapshot.py",
     "candidates.py",
-    "text.py",
     "abbreviations/component.py",
-    "retrieval/filters.py",
-    "retrieval/cache.py",
+    "text.py",
     "encoder/shim.py",
     "encoder/transformer.py",
     "retrieval/retriever.py",
     "retrieval/name_table.py",
     "index/base.py",
-    "encoder/settings.py",
     "annotations.py",
 ]
+TO_A_DECISION = [
+    "component.py",
+    "table.py",
+    "features.py",
+    "memory.py",
+    "network.py",
+    "calibration.py",
+]
+
+
+def trace(function, *arguments):
+    """List the files of the package whose functions are called."""
+    called = set()
+
+    def record(frame, event, argument):
+        called.add(frame.f_code.co_filename)
+
+    sys.setprofile(record)
+    try:
+        function(*arguments)
+    finally:
+        sys.setprofile(None)
+    return {Path(name).relative_to(ROOT).as_posix() for name in called if name.startswith(str(ROOT))}
 
 
 @pytest.mark.parametrize("kind", ["transformer", "static"])
@@ -40,17 +60,22 @@ def test_a_document_reaches_its_candidates_through_few_files(encoder_folder, sta
     linker.initialize(terminology=terminology, encoder=str(static_folder if kind == "static" else encoder_folder))
     doc = Doc(linker.vocab, words=["She", "had", "a", "heart", "attack"])
     doc.ents = [Span(doc, 3, 5, label="DISEASE")]
-    called = set()
-
-    def record(frame, event, argument):
-        called.add(frame.f_code.co_filename)
-
-    sys.setprofile(record)
-    try:
-        linker(doc)
-    finally:
-        sys.setprofile(None)
+    found = trace(linker, doc)
     assert doc.ents[0].kb_id_ == "C0027051"
-    found = {Path(name).relative_to(ROOT).as_posix() for name in called if name.startswith(str(ROOT))}
-    other = {"encoder/transformer.py"}
-    assert found == (set(FILES) - other | {"encoder/static.py"} if kind == "static" else set(FILES))
+    assert found == {name.replace("transformer", kind) for name in TO_CANDIDATES}
+
+
+def test_candidates_reach_a_decision_through_few_files(make_nlp):
+    nlp = make_nlp()
+    reranker = add_reranker(nlp, make_examples(nlp))
+    linker = nlp.get_pipe("sapbert_linker")
+    doc = linker(make_examples(nlp)[2].reference.copy())
+    found = trace(reranker, doc)
+    assert {ent.kb_id_ for ent in doc.ents} == {"C0009264", "C0027051"}
+    assert {name.removeprefix("reranker/") for name in found if name.startswith("reranker/")} == {*TO_A_DECISION}
+
+
+@pytest.mark.parametrize("files", [TO_CANDIDATES, TO_A_DECISION])
+def test_the_architecture_lists_them(files):
+    text = (ROOT.parent / "docs" / "architecture.md").read_text(encoding="utf8")
+    assert any(re.findall(r"`([\w/]+\.py)`", paragraph)[: len(files)] == files for paragraph in text.split("\n\n"))

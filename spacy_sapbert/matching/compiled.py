@@ -9,9 +9,10 @@ import numpy as np
 from spacy.tokens import Doc
 
 from ..abbreviations.component import abbreviations_by_start, get_bounds
-from ..retrieval.cache import LRUCache
-from ..retrieval.filters import ConceptFilter, FilterTable
+from ..candidates import ConceptFilter
+from ..retrieval.filters import FilterTable
 from ..retrieval.name_table import INVISIBLE, Matches, NameTable, own_case_forms, read_words
+from ..snapshot import LRUCache
 from . import MatcherSettings
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from .memory import ADDED, AnnotationMemory, Lookup, Recollections
 from .network import ListInput, Lists
 
 if TYPE_CHECKING:
-    from ..retrieval.filters import ConceptFilter
+    from ..candidates import ConceptFilter
     from ..snapshot import FixedLinker
 
 # Mentions whose candidates are looked up and compared together.

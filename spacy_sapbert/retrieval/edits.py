@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..errors import Errors
 from ..index import is_as_configured
 from ..progress import say
 from ..terminology.edits import Edit, add_terminology
-from .altered_names import encode_altered_names
-from .retriever import Retriever
-from .token_rows import encode_groups, find_keys, group_by_tokens, make_row_table, warn_of_unsayable
+from .encoding import encode_altered_names, encode_groups, find_keys, group_by_tokens, make_row_table, warn_of_unsayable
+from .retriever import Retriever, explain_unsayable
 
 if TYPE_CHECKING:
     from ..encoder.shim import EncoderShim
@@ -92,7 +90,7 @@ def _make_retriever(
     is_used = np.zeros(len(index), dtype=bool)
     is_used[row_of_name[row_of_name >= 0]] = True
     if not is_used.any():
-        raise ValueError(Errors.E410.format(n=edit.terminology.n_names))
+        raise ValueError(explain_unsayable(edit.terminology))
     used = np.flatnonzero(is_used)
     if index.is_worn(len(index) - len(used)):
         index, keys = index.rearranged(used, make_altered), keys[used]

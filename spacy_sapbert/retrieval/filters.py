@@ -1,15 +1,14 @@
-"""Filters: the concepts and names that mentions may be linked to, and what a search among them costs."""
+"""Apply filters to a terminology: which names and index rows they allow, and what a search among these costs."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, fields
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..errors import Errors
+from ..candidates import ConceptFilter
 from ..semantic_types import find_types
 
 if TYPE_CHECKING:
@@ -38,65 +37,14 @@ MOST_EFFORT = 64
 MOST_FETCHED = 10_000
 
 
-@dataclass(frozen=True)
-class ConceptFilter:
-    """Conditions on names and concepts. All must hold; None is no condition."""
-
-    # Semantic types, of which the concept needs one.
-    types: Collection[str] | None = None
-    # Sources and languages, of which the name needs one each.
-    sources: Collection[str] | None = None
-    languages: Collection[str] | None = None
-    # Ids of concepts.
-    ids: Collection[str] | None = None
-    # Semantic types, of which the concept needs one as well: those that belong to a mention's label.
-    label_types: Collection[str] | None = None
-    # The source in which the concept needs a code. Of concepts that share their first code there, only the nearest is
-    # found.
-    coded_in: str | None = None
-    # Ids of concepts: the concept is one of them, or has one among its ancestors.
-    below: Collection[str] | None = None
-
-    def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if field.name == "coded_in" or value is None:
-                continue
-            if isinstance(value, str) or not all(isinstance(item, str) for item in value):
-                raise ValueError(
-                    Errors.E404.format(name=field.name, where="", value=value, allowed="a list of strings")
-                )
-            # Any collection may be given, but only frozen sets can be hashed, and compared whatever their order.
-            object.__setattr__(self, field.name, frozenset(value))
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    @cached_property
-    def _hash(self) -> int:
-        # Computed once, because every mention is looked up with its filter.
-        return hash(tuple(getattr(self, field.name) for field in fields(self)))
-
-    def __getstate__(self) -> dict[str, Any]:
-        # Strings have another hash in another process.
-        return {key: value for key, value in self.__dict__.items() if key != "_hash"}
-
-    @cached_property
-    def is_open(self) -> bool:
-        """Whether everything is allowed."""
-        return all(getattr(self, field.name) is None for field in fields(self))
-
-
 class Allowed(NamedTuple):
     """A filter, applied to a terminology and its index."""
 
     filter: ConceptFilter
-    # For each name whether it is allowed, and for each index row whether any of its names is; bool.
-    names: np.ndarray
-    rows: np.ndarray
-    # Rows that are allowed, and concepts that can be found.
-    n_rows: int
-    n_concepts: int
+    names: np.ndarray  # for each name whether it is allowed; bool
+    rows: np.ndarray  # for each index row whether any of its names is; bool
+    n_rows: int  # rows that are allowed
+    n_concepts: int  # concepts that can be found
 
 
 class FilterTable:
@@ -104,8 +52,6 @@ class FilterTable:
 
     Columns are read in chunks, as Python's strings: whatever polars computes on columns may run on its threads, which a
     forked process lacks, so that it would wait forever.
-
-    terminology (Terminology): Concepts and names.
     """
 
     def __init__(self, terminology: Terminology) -> None:
@@ -179,7 +125,11 @@ class FilterTable:
         matched = self._match_ids(wanted, "below")
         parents, offsets = self._parents
         if not (parents >= 0).any():
-            raise ValueError(Errors.E434.format(n=len(self._terminology)))
+            raise ValueError(
+                f"`below` asks for the descendants of concepts, but none of the terminology's {len(self._terminology)} "
+                "concepts has a parent there. Read it from a source with a hierarchy (OBO, or RRF with MRREL), or use "
+                "`ids`."
+            )
         n_matched = 0
         while n_matched < matched.sum():
             n_matched = matched.sum()
@@ -191,7 +141,7 @@ class FilterTable:
         rows = self._find_rows(listed)
         if (rows < 0).any():
             known = [ids[row] for row in range(min(EXAMPLES, len(ids)))]
-            _check_known(key, "ids", {listed[place] for place in np.flatnonzero(rows < 0)}, known, total=len(ids))
+            _check_known(key, "ids", {listed[place] for place in np.flatnonzero(rows < 0)}, known, len(ids))
         matched = np.zeros(len(ids), dtype=bool)
         matched[rows] = True
         return matched
@@ -255,7 +205,11 @@ def _match_codes(column: pl.Series, source: str) -> np.ndarray:
     )
     if ":" in source or not matched.any():
         known = {code.partition(":")[0] for chunk in _read_chunks(column) for codes in chunk for code in codes}
-        raise ValueError(Errors.E431.format(source=source, n=len(known), examples=_list_some(known)))
+        raise ValueError(
+            f"No concept of the terminology has a code in '{source}', which output_source asks for. A code's source is "
+            f"what stands before its first colon, compared exactly. There are codes in {len(known)} sources: "
+            f"{_list_some(known)}."
+        )
     return matched
 
 
@@ -266,12 +220,12 @@ def _any_in_list(matched: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     return any_matched
 
 
-def _check_known(
-    key: str, what: str, unknown: Collection[str], known: Collection[str], *, total: int | None = None
-) -> None:
+def _check_known(key: str, what: str, unknown: Collection[str], known: Collection[str], total: int = 0) -> None:
     if unknown:
-        n, examples = len(known) if total is None else total, _list_some(known)
-        raise ValueError(Errors.E430.format(key=key, what=what, unknown=_list_some(unknown), n=n, examples=examples))
+        raise ValueError(
+            f"The filter {key} allows {_list_some(unknown)}, which no concept or name of the terminology has. Values "
+            f"are compared exactly, case included. There are {total or len(known)} {what}: {_list_some(known)}."
+        )
 
 
 def _list_some(values: Collection[str]) -> str:

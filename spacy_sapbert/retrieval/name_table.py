@@ -43,12 +43,7 @@ OWN_CASE_LENGTH = 5
 
 
 class Matches(NamedTuple):
-    """Where names are in a text. They may overlap.
-
-    starts (ndarray): Where each starts, in characters; int64.
-    ends (ndarray): Where each ends.
-    entries (ndarray): Its entry of the table.
-    """
+    """Where names are in a text, in characters, and their entries of the table. They may overlap."""
 
     starts: np.ndarray
     ends: np.ndarray
@@ -59,17 +54,15 @@ class NameTable(NamedTuple):
     """The keys of all names and of all their beginnings, sorted: which names are written like a text.
 
     With keys of 64 bits and a million of them, one of 2e13 words of text is taken for a name that it is not.
-
-    keys (ndarray): Distinct keys, ascending; uint64.
-    is_prefix (ndarray): Whether a longer name starts with these words; bool.
-    offsets (ndarray): Where the names with these words start in `name_rows`; shape (keys + 1,). Beginnings that are no
-        names have none.
-    name_rows (ndarray): Rows of the terminology's names.
     """
 
+    # Distinct keys, ascending; uint64.
     keys: np.ndarray
+    # Whether a longer name starts with these words; bool.
     is_prefix: np.ndarray
+    # Where the names with these words start in `name_rows`; shape (keys + 1,). Beginnings that are no names have none.
     offsets: np.ndarray
+    # Rows of the terminology's names.
     name_rows: np.ndarray
 
     @classmethod
@@ -180,12 +173,8 @@ def _arrange(
 
 
 class Words(NamedTuple):
-    """The words of a text, and the punctuation between them.
-
-    hashes (ndarray): The hash of each; uint64.
-    starts (ndarray): Where it starts in the text, or `INSIDE`; int64.
-    ends (ndarray): Where it ends, or `INSIDE`; int64.
-    """
+    """The words of a text, and the punctuation between them: the hash of each, and where it starts and ends in the
+    text, or `INSIDE`."""
 
     hashes: np.ndarray
     starts: np.ndarray

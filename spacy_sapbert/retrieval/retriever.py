@@ -6,23 +6,32 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..candidates import DIGITS, Candidate, Candidates, count_offsets
-from ..errors import Errors
-from ..index import Index, Subset, choose_dtype, warn_of_memory
-from .altered_names import encode_altered_names
-from .cache import LRUCache
-from .filters import Allowed, ConceptFilter, FilterTable, get_effort, grow_while_cheap
+from ..candidates import DIGITS, Candidate, Candidates, ConceptFilter
+from ..files import fill_folder, hash_file, read_manifest, save_array, write_manifest
+from ..index import INDEX_FILE, Index, Subset, choose_dtype, read_index, warn_of_memory
+from .encoding import (
+    VectorStore,
+    encode_altered_names,
+    encode_groups,
+    group_by_tokens,
+    make_row_table,
+    warn_of_unsayable,
+)
+from .filters import Allowed, FilterTable, get_effort, grow_while_cheap
 from .name_table import OWN_CASE_LENGTH, NameTable, own_case_forms
-from .token_rows import VectorStore, encode_groups, group_by_tokens, make_row_table, warn_of_unsayable
 
 if TYPE_CHECKING:
     from ..encoder.shim import EncoderShim
     from ..terminology.table import Terminology
 
+RETRIEVER_FILE = "retriever.json"
+FORMAT_VERSION = 2
+ARRAYS = ("offsets", "name_rows", "keys")
+TABLE_ARRAYS = tuple(f"writing_{name}" for name in NameTable._fields)
 # Cached filters, and cached copies of the vectors that they allow. Each label of `label_types` has a filter.
 KEPT_FILTERS = 32
 KEPT_SUBSETS = 8
@@ -40,49 +49,37 @@ UNKNOWN = float("inf")
 RowSearch = Callable[[np.ndarray, int], tuple[np.ndarray, np.ndarray]]
 
 
-class _Entries(NamedTuple):
-    """Names that were found, mention after mention, best first."""
-
-    mention: np.ndarray
-    concept: np.ndarray
-    name: np.ndarray
-    score: np.ndarray
-
-
 class Retriever:
     """Find the concepts whose names are nearest to a mention.
 
     An index row stands for all names with the same tokens, because these have the same vector: names that belong to
     several concepts, or differ only in what the tokenizer ignores, are found together or not at all.
-
-    terminology (Terminology): Concepts and names.
-    index (Index): An index of vectors.
-    offsets (ndarray): Where each index row's names start in `name_rows`; shape (rows + 1,), int64. A row whose names
-        were removed has none.
-    name_rows (ndarray): Rows of the terminology's names, grouped by index row; int64.
-    keys (ndarray): The key of each index row's tokens, as `TokenGroups` has them.
-    table (NameTable): Which names are written like a text.
     """
 
     def __init__(
         self,
         terminology: Terminology,
         index: Index,
+        # Where each index row's names start in `name_rows`; shape (rows + 1,), int64. A row whose names were removed
+        # has none.
         offsets: np.ndarray,
+        # Rows of the terminology's names, grouped by index row; int64.
         name_rows: np.ndarray,
+        # The key of each index row's tokens, as `TokenGroups` has them.
         keys: np.ndarray,
+        # Which names are written like a text.
         table: NameTable,
     ) -> None:
         self.terminology, self.index, self.table = terminology, index, table
-        self.keys = np.asarray(keys)
         # Plain views: single items of a memmap are slow to get.
-        self.offsets = np.asarray(offsets)
-        self.name_rows = np.asarray(name_rows)
+        self.offsets, self.name_rows, self.keys = (np.asarray(array) for array in (offsets, name_rows, keys))
         self.names = terminology.names["name"]
         self.filters = FilterTable(terminology)
+        # Apply a filter, which may hold nothing that the terminology lacks.
+        apply = partial(self.filters.apply, offsets=self.offsets, name_rows=self.name_rows)
+        self.allow = allow = lru_cache(KEPT_FILTERS)(apply)
+        self._take_allowed = lru_cache(KEPT_SUBSETS)(lambda given: Subset(index, np.flatnonzero(allow(given).rows)))
         self._name_concept, self._preferred = terminology.name_concept, terminology.names["preferred"].to_numpy()
-        self._allowed: LRUCache[Allowed] = LRUCache(KEPT_FILTERS)
-        self._subsets: LRUCache[Subset] = LRUCache(KEPT_SUBSETS)
         # Columns, because getting one from its table takes longer than reading a value; and one value at a time,
         # because whatever polars does on whole tables may run on its threads, which a forked process lacks, so that it
         # would wait forever.
@@ -107,7 +104,7 @@ class Retriever:
         store = None if vectors_path is None else VectorStore(vectors_path, encoder)
         groups = group_by_tokens(terminology.names["name"], encoder)
         if not groups.tokens:
-            raise ValueError(Errors.E410.format(n=terminology.n_names))
+            raise ValueError(explain_unsayable(terminology))
         warn_of_unsayable(groups)
         warn_of_memory(len(groups.tokens), encoder.width)
         dtype = choose_dtype(len(groups.tokens))
@@ -124,28 +121,10 @@ class Retriever:
         rows[self.name_rows] = np.repeat(np.arange(len(self.index)), np.diff(self.offsets))
         return rows
 
-    def allow(self, concept_filter: ConceptFilter) -> Allowed:
-        """Apply a filter, which may hold nothing that the terminology lacks. Recent results are cached."""
-        allowed = self._allowed.get(concept_filter)
-        if allowed is None:
-            allowed = self.filters.apply(concept_filter, self.offsets, self.name_rows)
-            self._allowed.put(concept_filter, allowed)
-        return allowed
-
     def get_id(self, concept: int, coded_in: str | None = None) -> str:
         """Get the id that a concept has under a filter: its first code in that source, or else its own id."""
         concept_id: str = self._read_concept(concept)[0]
         return concept_id if coded_in is None else self._read_code(concept_id, coded_in)
-
-    def get_name(self, row: int) -> str:
-        """Get a name by its row."""
-        name: str = self._get_name(row)
-        return name
-
-    def get_canonical_name(self, concept: int) -> str:
-        """Get the canonical name of a concept."""
-        name: str = self._read_concept(concept)[1]
-        return name
 
     def number_ids(self, concepts: np.ndarray, coded_in: str | None = None) -> np.ndarray:
         """Number the ids that concepts have under a filter. Those with one id have one number, and are found as one."""
@@ -235,7 +214,7 @@ class Retriever:
         """Find the `k` nearest concepts of each mention, and those with the score of the last one. With a filter for
         `coded_in`, they are concepts with distinct codes. A vector of zeros is near to nothing."""
         is_open = allowed is None or allowed.is_open
-        names = None if is_open else self.allow(allowed)  # type: ignore[arg-type]
+        names = None if is_open else self.allow(allowed)
         k = k if names is None else min(k, names.n_concepts)
         is_known = vectors.any(axis=1) if k else np.zeros(len(texts), dtype=bool)
         unknown, pending = np.flatnonzero(~is_known), np.flatnonzero(is_known)
@@ -261,10 +240,7 @@ class Retriever:
             return
         for fetch in grow_while_cheap(wanted, allowed.n_rows, len(self.index)):
             yield partial(self.index.search, effort=get_effort(fetch, wanted)), fetch
-        subset = self._subsets.get(allowed.filter)
-        if subset is None:
-            subset = Subset(self.index, np.flatnonzero(allowed.rows))
-            self._subsets.put(allowed.filter, subset)
+        subset = self._take_allowed(allowed.filter)
         yield from ((subset.search, fetch) for fetch in grow_to(len(subset), wanted))
 
     def _collect(
@@ -276,14 +252,14 @@ class Retriever:
         parts, is_complete = [], []
         for start in range(0, len(texts), step):
             part = slice(start, start + step)
-            entries, complete = self._list_entries(rows[part], scores[part], k, allowed)
-            parts.append(self._choose_names(texts[part], entries, allowed))
+            found, complete = self._list_names(texts[part], rows[part], scores[part], k, allowed)
+            parts.append(self._choose_names(found, allowed))
             is_complete.append(complete)
         return Candidates.join(parts), np.concatenate(is_complete)
 
-    def _list_entries(
-        self, rows: np.ndarray, scores: np.ndarray, k: int, allowed: Allowed | None
-    ) -> tuple[_Entries, np.ndarray]:
+    def _list_names(
+        self, texts: Sequence[str], rows: np.ndarray, scores: np.ndarray, k: int, allowed: Allowed | None
+    ) -> tuple[Candidates, np.ndarray]:
         """List the names of rows, until `k` distinct ids are complete and the score falls."""
         kept = rows >= 0 if allowed is None else (rows >= 0) & allowed.rows[rows]
         mention = np.nonzero(kept)[0]
@@ -321,40 +297,67 @@ class Retriever:
             is_complete |= (rows < 0).any(axis=1)
         taken = is_before_end[place]
         place = place[taken]
-        return _Entries(mention[place], concept[taken], name[taken], score[place]), is_complete
+        forms = [(text,) for text in texts]
+        return Candidates.of_rows(forms, mention[place], concept[taken], name[taken], score[place]), is_complete
 
-    def _choose_names(self, texts: Sequence[str], entries: _Entries, allowed: Allowed | None) -> Candidates:
+    def _choose_names(self, found: Candidates, allowed: Allowed | None) -> Candidates:
         """Choose the best name of each concept, and sort each mention's concepts by their scores."""
-        mention, concept, name, score = entries
+        mention, concept, name, score = found.mention, found.concept, found.name, found.score
         _, first, group = np.unique(mention * len(self.names) + concept, return_index=True, return_inverse=True)
         # Of names with the same vector, those written like the mention come first, then preferred ones.
         differs = np.ones(len(mention), dtype=bool)
         for place in np.flatnonzero(score >= SAME_STRING).tolist():
-            differs[place] = self._get_name(int(name[place])) != texts[mention[place]]
+            differs[place] = self._get_name(int(name[place])) != found.forms[mention[place]][0]
         rank = 2 * differs + ~self._preferred[name]
         rank[score < score[first][group] - TIE] = 4
         order = np.lexsort((rank, group))
         chosen = order[np.searchsorted(group[order], np.arange(len(first)))]
         # Concepts with equal scores stay in the order in which they were found.
-        chosen = chosen[np.lexsort((first, -score[chosen], mention[chosen]))]
-        chosen = chosen[self._order_ties(texts, _Entries(*(column[chosen] for column in entries)))]
-        forms = [(text,) for text in texts]
-        found = Candidates.of_rows(forms, mention[chosen], concept[chosen], name[chosen], score[chosen])
+        found = self._order_ties(found.take(chosen[np.lexsort((first, -score[chosen], mention[chosen]))]))
         if allowed is not None and allowed.filter.coded_in is not None:
             found = found.distinct(self.number_ids(found.concept, allowed.filter.coded_in))
         return found
 
-    def _order_ties(self, texts: Sequence[str], entries: _Entries) -> np.ndarray:
+    def _order_ties(self, found: Candidates) -> Candidates:
         """Order the concepts of those mentions that have equal scores."""
-        mention, concept, name, score = entries
-        is_tied = (np.diff(score) >= -TIE) & (np.diff(mention) == 0)
-        offsets = count_offsets(mention, len(texts)).tolist()
-        order = np.arange(len(score))
+        mention = found.mention
+        is_tied = (np.diff(found.score) >= -TIE) & (np.diff(mention) == 0)
+        order = np.arange(len(mention))
         for number in np.unique(mention[1:][is_tied]).tolist():
-            part = slice(offsets[number], offsets[number + 1])
-            columns = (column[part].tolist() for column in (concept, name, score))
-            order[part] = offsets[number] + np.array(self._ties.order(texts[number], *columns))
-        return order
+            start, end = found.offsets[number : number + 2].tolist()
+            columns = (column[start:end].tolist() for column in (found.concept, found.name, found.score))
+            order[start:end] = start + np.array(self._ties.order(found.forms[number][0], *columns))
+        return found.take(order) if is_tied.any() else found
+
+    def to_disk(self, path: Path) -> None:
+        """Save index and row table to a folder. The terminology is saved on its own."""
+        with fill_folder(path, last=RETRIEVER_FILE) as folder:
+            arrays = {name: getattr(self, name) for name in ARRAYS}
+            for name, array in {**arrays, **dict(zip(TABLE_ARRAYS, self.table, strict=True))}.items():
+                with (folder / f"{name}.npy").open("wb") as file:
+                    save_array(file, array)
+            self.index.to_disk(folder / "index")
+            data = {
+                "terminology": self.terminology.fingerprint,
+                "encoder": self.index.fingerprint,
+                "index": hash_file(folder / "index" / INDEX_FILE),
+            }
+            write_manifest(folder / RETRIEVER_FILE, FORMAT_VERSION, data, below=False)
+
+    @classmethod
+    def from_disk(cls, path: Path, terminology: Terminology, *, memory_map: bool = True) -> Retriever:
+        """Load what `to_disk` saved, with the terminology that it was saved with."""
+        used = [f"{name}.npy" for name in (*ARRAYS, *TABLE_ARRAYS)]
+        data = read_manifest(path / RETRIEVER_FILE, FORMAT_VERSION, used=used)
+        if data["terminology"] != terminology.fingerprint:
+            raise ValueError(_explain_mixed(path, "the terminology beside it"))
+        arrays = [np.asarray(np.load(path / name, mmap_mode="r" if memory_map else None)) for name in used]
+        index = read_index(path / "index", memory_map=memory_map)
+        # The index has its own manifest, so an undamaged index copied from another pipeline passes that check.
+        if hash_file(path / "index" / INDEX_FILE) != data["index"]:
+            raise ValueError(_explain_mixed(path / "index", "this pipeline"))
+        offsets, name_rows, keys, *table = arrays
+        return cls(terminology, index, offsets, name_rows, keys, NameTable(*table))
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A copy can apply its filters itself.
@@ -362,12 +365,7 @@ class Retriever:
 
 
 class TieBreaker:
-    """Order concepts whose scores are equal.
-
-    terminology (Terminology): The concepts and their names.
-    get_name (Callable[[int], str]): Gets a name by its row.
-    preferred (ndarray): Whether each name is a preferred one; bool.
-    """
+    """Order concepts whose scores are equal. `get_name` gets a name by its row, of which some are preferred ones."""
 
     def __init__(self, terminology: Terminology, get_name: Callable[[int], str], preferred: np.ndarray) -> None:
         self._terminology, self._get_name, self._preferred = terminology, get_name, preferred
@@ -412,17 +410,12 @@ class TieBreaker:
             seen = {concept}
             pending = [concept]
             while pending:
-                above = [row for row in self._list_parents(pending.pop()) if row not in seen]
-                seen.update(above)
+                parents = (self._terminology.find_row(parent) for parent in self._parents[pending.pop()].to_list())
+                above = {row for row in parents if row is not None} - seen
+                seen |= above
                 pending += above
             self._n_ancestors[concept] = len(seen) - 1
         return self._n_ancestors[concept]
-
-    def _list_parents(self, concept: int) -> Iterator[int]:
-        for parent in self._parents[concept].to_list():
-            row = self._terminology.find_row(parent)
-            if row is not None:
-                yield row
 
 
 def make_empty(texts: Sequence[str]) -> Candidates:
@@ -445,3 +438,18 @@ def grow_to(n_rows: int, fetch: int) -> Iterator[int]:
         yield fetch
         fetch *= 4
     yield n_rows
+
+
+def explain_unsayable(terminology: Terminology) -> str:
+    """Say that there is nothing to find."""
+    return (
+        f"None of the {terminology.n_names} names can be encoded: the encoder's vocabulary knows no token of them. The "
+        "encoder is for another language or script than the terminology."
+    )
+
+
+def _explain_mixed(path: Path, saved_with: str) -> str:
+    return (
+        f"The index in '{path}' is not the one that was saved with {saved_with}, so its rows would point to wrong "
+        "concepts. Save the pipeline again or reinstall its package."
+    )

@@ -255,14 +255,15 @@ class Terminology:
         self.__dict__["fingerprint"] = save_folder(Path(path), self._tables(), self._report)
 
     @classmethod
-    def from_disk(cls, path: str | Path) -> "Terminology":
-        """Load from a folder by mapping its files into memory.
+    def from_disk(cls, path: str | Path, *, memory_map: bool = True) -> "Terminology":
+        """Load from a folder.
 
         path (str | Path): A folder written by `to_disk`.
+        memory_map (bool): Map its files into memory instead of reading them.
         RETURNS (Terminology): The terminology.
         RAISES (OSError): If a file is missing, damaged or of another format version.
         """
-        return cls._from_saved(*load_folder(Path(path), FILES))
+        return cls._from_saved(*load_folder(Path(path), FILES, memory_map=memory_map))
 
     def to_bytes(self) -> bytes:
         """Serialise to bytes.
@@ -280,7 +281,7 @@ class Terminology:
         RAISES (ValueError): If the bytes are damaged.
         RAISES (OSError): If a packed file is damaged or of another format version.
         """
-        return unpack_with(lambda folder: cls._from_saved(*load_folder(folder, FILES, memory_map=False)), data)
+        return unpack_with(partial(cls.from_disk, memory_map=False), data)
 
     @classmethod
     def _from_saved(cls, tables: dict[str, pl.DataFrame], manifest: dict[str, Any]) -> "Terminology":

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_sapbert.encoder.token_lists import TokenLists
-from spacy_sapbert.retrieval.token_rows import group_keys, make_keys
+from spacy_sapbert.retrieval.encoding import group_keys, make_keys
 
 # Short and of few tokens, so that many are equal.
 LISTS = st.lists(st.lists(st.integers(0, 3), max_size=4), max_size=30)

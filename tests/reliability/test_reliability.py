@@ -19,7 +19,7 @@ from injection import count_operations, fault_at
 from spacy.tokens import Doc, Span
 from worlds import describe, describe_saved, list_unfinished, make_encoder, make_linker, make_name, make_terminology
 
-from spacy_sapbert.retrieval import token_rows
+from spacy_sapbert.retrieval import encoding
 
 LOOSE = 2e-5
 
@@ -85,7 +85,7 @@ def test_loading_and_building_with_any_fault_leave_the_old_or_the_new_linker(
     states, tmp_path, is_long, work, monkeypatch
 ):
     # So that a build stores several files of vectors.
-    monkeypatch.setattr(token_rows, "CHUNK", 16)
+    monkeypatch.setattr(encoding, "CHUNK", 16)
     old, new = states
     folder, data, expected = tmp_path / work, old.to_bytes(), [describe(old), describe(new)]
     new.to_disk(folder)

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spacy_sapbert.reranker.strings import Strings, compare
+from spacy_sapbert.reranker.features import Strings, compare
 from spacy_sapbert.text import normal_words
 
 TEXTS = st.lists(st.text(alphabet="ab αIV2 -'s", max_size=12), min_size=1, max_size=6)

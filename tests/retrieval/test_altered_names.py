@@ -5,7 +5,7 @@ import random
 import polars as pl
 import pytest
 
-from spacy_sapbert.retrieval.altered_names import ALTERATIONS, alter_names, misspell, shorten, take_first_word
+from spacy_sapbert.retrieval.encoding import ALTERATIONS, alter_names, misspell, shorten, take_first_word
 
 NAMES = pl.Series([f"{a} {b} {c}" for a in ("acute", "mild") for b in ("heart", "liver") for c in ("failure", "pain")])
 

@@ -2,6 +2,7 @@
 
 import pickle
 import shutil
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,12 +12,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from spacy.tokens import Doc, Span
 
+from spacy_sapbert.candidates import ConceptFilter
 from spacy_sapbert.encoder.shim import EncoderShim
+from spacy_sapbert.files import pack_with, unpack_with
 from spacy_sapbert.index import Index, ScannIndex
 from spacy_sapbert.retrieval.edits import with_names, with_removed
-from spacy_sapbert.retrieval.filters import ConceptFilter
 from spacy_sapbert.retrieval.retriever import Retriever
-from spacy_sapbert.retrieval.storage import pack_retriever, read_retriever, unpack_retriever, write_retriever
 from spacy_sapbert.terminology import Terminology, TerminologyBuilder
 from spacy_sapbert.terminology.edits import collect_names, remove_concepts, remove_names
 
@@ -65,11 +66,12 @@ def copy_retriever(retriever, how, folder):
         return pickle.loads(pickle.dumps(retriever))
     if how == "bytes":
         terminology = Terminology.from_bytes(retriever.terminology.to_bytes())
-        return unpack_retriever(pack_retriever(retriever), terminology)
+        read = partial(Retriever.from_disk, terminology=terminology, memory_map=False)
+        return unpack_with(read, pack_with(retriever.to_disk))
     # Over the folder that it is mapped from, if it comes from there.
     retriever.terminology.to_disk(folder / "terminology")
-    write_retriever(retriever, folder / "retriever")
-    return read_retriever(folder / "retriever", Terminology.from_disk(folder / "terminology"))
+    retriever.to_disk(folder / "retriever")
+    return Retriever.from_disk(folder / "retriever", Terminology.from_disk(folder / "terminology"))
 
 
 def described_hits(retriever, encoder, texts, k, allowed=None):
@@ -290,7 +292,7 @@ def test_refused_edits_change_nothing(make_nlp):
         (lambda: linker.add_names([("C1", "a"), ("C2", None)]), TypeError, r"\[E440\] Item 1"),
         (lambda: linker.add_names({"C1": "a"}), TypeError, r"\[E440\] Item 0"),
         (lambda: linker.add_names("C1"), TypeError, r"\[E440\] Item 0"),
-        (lambda: linker.add_names(None), TypeError, r"\[E440\].*None"),
+        (lambda: linker.add_names(None), TypeError, r"None was given, but names have to be"),
         (lambda: linker.remove_concepts(["C0009443", "C1"]), KeyError, r"No concept with the id.*C1"),
         (lambda: linker.remove_concepts([None]), KeyError, r"No concept with the id.*None"),
         (lambda: linker.remove_concepts(["C0009443", 5]), KeyError, r"No concept with the id.*5"),
@@ -326,14 +328,14 @@ def test_an_empty_linker_and_one_with_another_encoder_refuse_edits(make_nlp, enc
     nlp = spacy.blank("en")
     linker = nlp.add_pipe("sapbert_linker")
     for call in (lambda: linker.add_names([("C1", "a")]), lambda: linker.remove_concepts(["C1"])):
-        with pytest.raises(ValueError, match=r"^\[E401\]"):
+        with pytest.raises(ValueError, match=r"has no concepts yet"):
             call()
     linker = make_nlp().get_pipe("sapbert_linker")
     linker.encoder.requested = {"pooling": "mean"}
     linker.encoder.load(encoder_folder)
-    with pytest.raises(ValueError, match=r"^\[E402\]"):
+    with pytest.raises(ValueError, match=r"built with another encoder"):
         linker.add_names([("C1", "a")])
-    with pytest.raises(ValueError, match=r"^\[E402\]"):
+    with pytest.raises(ValueError, match=r"built with another encoder"):
         linker.remove_concepts(["C0009443"])
 
 
@@ -342,7 +344,7 @@ def test_empty_duplicate_and_unsayable_names_are_counted(make_nlp):
     assert linker.add_names([]) == 0
     assert linker.add_names([("C1", " "), ("C1", "")]) == 0
     assert linker.add_names([("C0009443", "cold"), ("C1", "new"), ("C1", "new"), ("C1", "")]) == 1
-    with pytest.warns(UserWarning, match=r"\[W410\] 1 of 2 names"):
+    with pytest.warns(UserWarning, match="1 of 2 names can't be found"):
         assert linker.add_names([("C0009443", "感冒"), ("C0009443", "chill")]) == 2
     edits = linker.terminology.report["edits"]
     assert edits == {
@@ -358,9 +360,9 @@ def test_empty_duplicate_and_unsayable_names_are_counted(make_nlp):
 def test_what_can_be_found_can_not_be_removed_altogether(make_nlp):
     linker = make_nlp().get_pipe("sapbert_linker")
     everything = linker.terminology.concepts["id"].to_list()
-    with pytest.warns(UserWarning, match=r"\[W410\]"):
+    with pytest.warns(UserWarning, match=r"names can't be found"):
         linker.add_names([("C1", "感冒")])
-    assert_refused(linker, lambda: linker.remove_concepts(everything), ValueError, r"\[E410\]")
+    assert_refused(linker, lambda: linker.remove_concepts(everything), ValueError, r"names can be encoded")
 
 
 def test_a_search_that_goes_on_during_an_edit_leaves_nothing_stale_in_the_cache(make_nlp, monkeypatch):

@@ -6,7 +6,7 @@ import random
 
 import polars as pl
 
-from spacy_sapbert.retrieval.altered_names import misspell
+from spacy_sapbert.retrieval.encoding import misspell
 from spacy_sapbert.text import normal_words
 
 

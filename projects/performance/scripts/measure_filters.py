@@ -19,10 +19,9 @@ from run import start
 from tqdm import tqdm
 from turns import median_ratio, take_turns
 
-from spacy_sapbert.candidates import Candidate, Candidates
+from spacy_sapbert.candidates import Candidate, Candidates, ConceptFilter
 from spacy_sapbert.index.approximate import TOLERANCE
 from spacy_sapbert.linker import SapbertLinker
-from spacy_sapbert.retrieval.filters import ConceptFilter
 from spacy_sapbert.retrieval.retriever import Retriever
 from spacy_sapbert.terminology import Terminology
 from training.data.run_folder import write_json

@@ -21,8 +21,7 @@ from turns import median_ratio, take_turns
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.index import Index, ScannIndex, UsearchIndex, exact_search, read_index
 from spacy_sapbert.index.approximate import TOLERANCE, RecallTest
-from spacy_sapbert.retrieval.altered_names import ALTERATIONS, alter_names
-from spacy_sapbert.retrieval.token_rows import VectorStore, encode_groups, group_by_tokens
+from spacy_sapbert.retrieval.encoding import ALTERATIONS, VectorStore, alter_names, encode_groups, group_by_tokens
 from spacy_sapbert.terminology import Terminology
 from training.data.run_folder import write_json
 

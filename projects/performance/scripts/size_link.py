@@ -32,7 +32,7 @@ def main(pipeline: str, n_mentions: str, seed: str, threads: str) -> None:
 
     from spacy_sapbert.index import exact_search
     from spacy_sapbert.index.approximate import TOLERANCE
-    from spacy_sapbert.retrieval.altered_names import alter_names
+    from spacy_sapbert.retrieval.encoding import alter_names
 
     spacy.blank("en")
     begin = time.perf_counter()

@@ -11,7 +11,7 @@ import polars as pl
 
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.encoder.token_lists import TokenLists
-from spacy_sapbert.retrieval.token_rows import TokenGroups, VectorStore, encode_groups, group_by_tokens, make_keys
+from spacy_sapbert.retrieval.encoding import TokenGroups, VectorStore, encode_groups, group_by_tokens, make_keys
 
 BATCH_SIZE = 256
 
