@@ -17,7 +17,7 @@ from spacy.tokens import Doc, Span, SpanGroup
 from typing_extensions import NotRequired
 
 from .candidates import Candidate, Mentions
-from .errors import Warnings
+from .errors import TAKEN_ATTRIBUTE
 
 NIL = "NIL"
 ATTRIBUTE = "kb_candidates"
@@ -62,9 +62,8 @@ def register_extensions(attribute: str = ATTRIBUTE) -> None:
         Span.set_extension(attribute, getter=getter, setter=setter)
     elif getattr(Span.get_extension(attribute)[2], "func", None) is not read_attribute:
         instead = "`linker.get_candidates(span)`"
-        warnings.warn(
-            Warnings.W450.format(attr=f"Span._.{attribute}", what="the linker finds", instead=instead), stacklevel=3
-        )
+        message = TAKEN_ATTRIBUTE.format(attr=f"Span._.{attribute}", what="the linker finds", instead=instead)
+        warnings.warn(message, stacklevel=3)
     # Computed on access: stored tuples would come back from a saved Doc as lists.
     for name, compute in (("kb_ents", get_kb_ents), (PROBABILITY, get_probability)):
         if not Span.has_extension(name):

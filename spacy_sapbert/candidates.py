@@ -13,7 +13,7 @@ from spacy.tokens import Span
 from typing_extensions import NotRequired
 
 from .abbreviations.component import Abbreviations, expand_abbreviations
-from .errors import Errors
+from .errors import BAD_SETTING
 from .text import normalize_name
 
 AbbreviationForms = Literal["both", "long_form", "short_form"]
@@ -69,7 +69,7 @@ class ConceptFilter:
             if item.name == "coded_in" or value is None:
                 continue
             if isinstance(value, str) or not all(isinstance(text, str) for text in value):
-                raise ValueError(Errors.E404.format(name=item.name, where="", value=value, allowed="a list of strings"))
+                raise ValueError(BAD_SETTING.format(name=item.name, where="", value=value, allowed="a list of strings"))
             # Any collection may be given. Frozen sets are equal whatever their order, and know their hash.
             object.__setattr__(self, item.name, frozenset(value))
 

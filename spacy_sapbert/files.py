@@ -24,7 +24,14 @@ from uuid import uuid4
 import numpy as np
 import srsly
 
-from .errors import Errors
+from .errors import DAMAGED, MISSING, NOT_BYTES
+
+CHANGED = (
+    "'{path}' is not the file that was saved: it is truncated, damaged or from another run. What is made with it "
+    "could be wrong, so it is not loaded. Write it again (save the pipeline, or run the command that made it), or"
+    " reinstall its package."
+)
+
 
 SAVED = ".saved"
 LOCK = ".saving.lock"
@@ -78,12 +85,12 @@ def read_manifest(path: Path, version: int, *, used: Iterable[str] = (), check_f
     """
     finish_replacing(path.parent)
     if not path.is_file():
-        raise FileNotFoundError(Errors.E503.format(path=path))
+        raise FileNotFoundError(MISSING.format(path=path))
     try:
         manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf8"))
         found, checksum = manifest["format"], manifest.pop("checksum")
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise OSError(Errors.E501.format(path=path, reason=repr(error))) from error
+        raise OSError(DAMAGED.format(path=path, reason=repr(error))) from error
     # The version first, because other versions may compute the checksum differently.
     if found != version:
         raise OtherFormatError(
@@ -91,12 +98,12 @@ def read_manifest(path: Path, version: int, *, used: Iterable[str] = (), check_f
             "version that the pipeline's meta.json asks for, or build the pipeline again."
         )
     if checksum != _checksum(manifest):
-        raise OSError(Errors.E504.format(path=path))
+        raise OSError(CHANGED.format(path=path))
     files = manifest.get("files")
     if not isinstance(files, dict):
-        raise OSError(Errors.E501.format(path=path, reason="it has no list of files"))
+        raise OSError(DAMAGED.format(path=path, reason="it has no list of files"))
     for name in filter(_leads_out, files):
-        raise OSError(Errors.E501.format(path=path, reason=f"it lists {name!r}, which is no path in its folder"))
+        raise OSError(DAMAGED.format(path=path, reason=f"it lists {name!r}, which is no path in its folder"))
     if check_files:
         _check_files(path, files, used)
     return manifest
@@ -113,16 +120,16 @@ def _check_files(path: Path, hashes: dict[str, str], used: Iterable[str]) -> Non
     for pattern in used:
         found = {file.relative_to(folder).as_posix() for file in folder.glob(pattern)} if "*" in pattern else {pattern}
         for name in sorted(found - set(hashes) - {path.name}):
-            raise OSError(Errors.E501.format(path=path, reason=f"it does not list {name!r}, which would be read"))
+            raise OSError(DAMAGED.format(path=path, reason=f"it does not list {name!r}, which would be read"))
     files = [folder / name for name in hashes]
     for file in files:
         if not file.is_file():
-            raise FileNotFoundError(Errors.E503.format(path=file))
+            raise FileNotFoundError(MISSING.format(path=file))
     # Hashing releases the interpreter's lock. Files of a linker over millions of names have gigabytes.
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
         for file, digest, expected in zip(files, pool.map(hash_file, files), hashes.values(), strict=True):
             if digest != expected:
-                raise OSError(Errors.E504.format(path=file))
+                raise OSError(CHANGED.format(path=file))
 
 
 def _checksum(manifest: dict[str, Any]) -> str:
@@ -144,14 +151,12 @@ def unpack_folder(data: bytes, folder: Path) -> None:
         # Not srsly.msgpack_loads, which leaves the garbage collector switched off when the bytes are damaged.
         files = srsly.msgpack.loads(data, raw=False)
     except Exception as error:  # damaged bytes make msgpack raise nearly anything
-        raise ValueError(Errors.E505.format(reason=error)) from error
+        raise ValueError(NOT_BYTES.format(reason=error)) from error
     if not isinstance(files, dict):
-        raise ValueError(Errors.E505.format(reason=f"they hold a {type(files).__name__}, not files"))
+        raise ValueError(NOT_BYTES.format(reason=f"they hold a {type(files).__name__}, not files"))
     for name, content in files.items():
         if not isinstance(name, str) or _leads_out(name) or not isinstance(content, bytes):
-            raise ValueError(
-                Errors.E505.format(reason=f"they hold something under {name!r} that is no file of a folder")
-            )
+            raise ValueError(NOT_BYTES.format(reason=f"they hold something under {name!r} that is no file of a folder"))
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
@@ -217,7 +222,10 @@ def fill_folder(path: Path, *, last: str = "", remove: Iterable[str] = ()) -> It
         path.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError) as error:
         reason = "where a file is in the way"
-        raise type(error)(Errors.E442.format(what="The folder to write to", path=str(path), reason=reason)) from error
+        raise type(error)(
+            f"The folder to write to is {str(path)!r}, {reason}. Give the path of a folder, which is made if it "
+            "is missing."
+        ) from error
     # Not tempfile.mkdtemp, whose folders only their owner can read: a pipeline is there to be shared.
     temporary, saved = path / f".saving-{uuid4().hex}", path / SAVED
     with lock_folder(path):

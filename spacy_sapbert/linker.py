@@ -26,7 +26,7 @@ from .annotations import ATTRIBUTE, NIL, get_candidates, register_extensions, wr
 from .candidates import Candidate, Mentions, check_texts
 from .concept_pages import ConceptPages
 from .encoder.settings import find_bundled
-from .errors import Errors
+from .errors import BAD_SETTING, NOT_BYTES
 from .files import pack_with, unpack_with
 from .forking import EditLock
 from .scorer import with_gold_ents
@@ -79,7 +79,7 @@ def make_linker(
     if not isinstance(index, Index):
         allowed = '"auto" or a section such as {"@misc": "spacy-sapbert.ExactIndex.v1"}'
         raise ValueError(
-            Errors.E404.format(name="index", where=f" of the linker '{name}'", value=index, allowed=allowed)
+            BAD_SETTING.format(name="index", where=f" of the linker '{name}'", value=index, allowed=allowed)
         )
     return SapbertLinker(nlp.vocab, model, index, name, nlp=nlp, scorer=scorer, **settings)
 
@@ -481,7 +481,7 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], TrainablePipe):  # type:
         try:
             return unpack_with(partial(self._load, exclude=exclude, memory_map=False), bytes_data)
         except FileNotFoundError as error:  # such as the bytes of another component
-            raise ValueError(Errors.E505.format(reason=error)) from error
+            raise ValueError(NOT_BYTES.format(reason=error)) from error
 
     def _load(self, path: Path, exclude: Iterable[str], memory_map: bool = True) -> Self:
         from .saving import load

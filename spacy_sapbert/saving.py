@@ -8,7 +8,7 @@ from pathlib import Path
 
 from .encoder.folder import read_encoder, write_encoder
 from .encoder.settings import ENCODER_FILE
-from .errors import Errors
+from .errors import MISSING, NO_LIST
 from .files import fill_folder, find_part, finish_replacing, read_manifest, write_manifest
 from .index import Index
 from .retrieval.edits import with_configured_index
@@ -57,7 +57,7 @@ def load(present: Snapshot, path: Path, exclude: Iterable[str], configured: Inde
         folder = find_part(path, "encoder")
         # Otherwise the reader would look for the path on the hub.
         if not (folder / ENCODER_FILE).is_file():
-            raise FileNotFoundError(Errors.E503.format(path=folder / ENCODER_FILE))
+            raise FileNotFoundError(MISSING.format(path=folder / ENCODER_FILE))
         encoder = encoder.unloaded()
         encoder.set_source(read_encoder(folder, requested=encoder.requested, memory_map=memory_map))
     elif not excluded and "retriever" not in names:
@@ -80,10 +80,10 @@ def check_exclude(exclude: Iterable[str]) -> set[str]:
     """Check which parts are to be left out."""
     what = f"parts ({', '.join(PARTS)})"
     if isinstance(exclude, str) or not isinstance(exclude, Iterable):
-        raise TypeError(Errors.E441.format(function="exclude", what=what, found=f"{exclude!r:.80} was given"))
+        raise TypeError(NO_LIST.format(function="exclude", what=what, found=f"{exclude!r:.80} was given"))
     # spaCy passes "vocab" to every component. A list, because an unknown part may be anything, even a list itself.
     excluded = [part for part in exclude if part != "vocab"]
     unknown = ", ".join(sorted(repr(part) for part in excluded if part not in PARTS))
     if unknown:
-        raise ValueError(Errors.E441.format(function="exclude", what=what, found=f"there is no {unknown:.80}"))
+        raise ValueError(NO_LIST.format(function="exclude", what=what, found=f"there is no {unknown:.80}"))
     return set(excluded)

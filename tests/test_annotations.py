@@ -197,7 +197,7 @@ def test_names_that_are_no_attributes_are_refused(name):
 def test_an_attribute_that_another_library_computes_is_left_alone_with_a_warning(monkeypatch):
     theirs = (None, None, len, None)
     monkeypatch.setitem(Underscore.span_extensions, "theirs", theirs)
-    with pytest.warns(UserWarning, match="W450"):
+    with pytest.warns(UserWarning, match="is already registered by another library"):
         register_extensions("theirs")
     assert Span.get_extension("theirs") is theirs
     doc = make_doc(spacy.blank("en").vocab, "DISEASE")

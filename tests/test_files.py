@@ -80,18 +80,18 @@ def test_changed_truncated_and_missing_files_are_noticed(folder):
     path = folder / "a.bin"
     for content in (bytes(255), path.read_bytes()[:-1], path.read_bytes() + b"x", b""):
         path.write_bytes(content)
-        with pytest.raises(OSError, match=r"^\[E504\]"):
+        with pytest.raises(OSError, match=r"is not the file that was saved: it is"):
             read_manifest(folder / "m.json", 1)
         assert read_manifest(folder / "m.json", 1, check_files=False)
     path.unlink()
-    with pytest.raises(FileNotFoundError, match=r"^\[E503\]"):
+    with pytest.raises(FileNotFoundError, match=r"The copy or the download is incomplete; write"):
         read_manifest(folder / "m.json", 1)
 
 
 @pytest.mark.parametrize("content", ["", "[]", "3", '"text"', "null", "{}", '{"format": 1}', '{"checksum": "x"}', "{"])
 def test_manifest_that_is_no_manifest_is_refused(tmp_path, content):
     (tmp_path / "m.json").write_text(content)
-    with pytest.raises(OSError, match=r"^\[E501\]"):
+    with pytest.raises(OSError, match=r"Can't read"):
         read_manifest(tmp_path / "m.json", 1)
 
 
@@ -122,14 +122,14 @@ def test_manifests_that_name_paths_outside_of_their_folder_are_refused(folder, n
     outside = folder.parent / "outside"
     outside.write_bytes(b"x")
     rewrite(folder / "m.json", files={name: hash_file(outside)})
-    with pytest.raises(OSError, match=r"^\[E501\].*no path in its folder"):
+    with pytest.raises(OSError, match=r"Can't read.*no path in its folder"):
         read_manifest(folder / "m.json", 1, check_files=check_files)
 
 
 @pytest.mark.parametrize("files", [None, [], "a.bin", 3])
 def test_a_manifest_without_a_list_of_files_is_refused(folder, files):
     rewrite(folder / "m.json", files=files)
-    with pytest.raises(OSError, match=r"^\[E501\].*no list of files"):
+    with pytest.raises(OSError, match=r"Can't read.*no list of files"):
         read_manifest(folder / "m.json", 1)
 
 
@@ -140,12 +140,12 @@ def test_files_that_are_used_have_to_be_listed(folder, used):
     (folder / "b.txt").write_text("a note of the user")
     rewrite(folder / "m.json", files={})
     assert read_manifest(folder / "m.json", 1) and read_manifest(folder / "m.json", 1, used=["*.npy"])
-    with pytest.raises(OSError, match=r"^\[E501\].*does not list"):
+    with pytest.raises(OSError, match=r"Can't read.*does not list"):
         read_manifest(folder / "m.json", 1, used=[used])
 
 
 def test_missing_manifest_and_other_version_are_told_apart_from_damage(folder):
-    with pytest.raises(FileNotFoundError, match=r"^\[E503\]"):
+    with pytest.raises(FileNotFoundError, match=r"The copy or the download is incomplete; write"):
         read_manifest(folder / "other.json", 1)
     with pytest.raises(OSError, match=r"format 1.*format 2"):
         read_manifest(folder / "m.json", 2)
@@ -191,7 +191,7 @@ def test_packing_round_trips(tmp_path_factory, files):
 def test_bytes_that_are_no_packed_folder_are_refused(tmp_path, data):
     target = tmp_path / "target"
     target.mkdir()
-    with pytest.raises(ValueError, match=r"^\[E505\]"):
+    with pytest.raises(ValueError, match=r"Can't unpack these bytes:"):
         unpack_folder(data, target)
     assert list_files(tmp_path) == []
 
@@ -233,7 +233,7 @@ def test_failed_writing_leaves_the_old_folder_untouched(tmp_path):
 @pytest.mark.parametrize("name", ["file", "file/folder"])
 def test_a_file_in_the_way_of_a_folder_is_named_and_kept(tmp_path, name):
     (tmp_path / "file").write_text("mine")
-    with pytest.raises((FileExistsError, NotADirectoryError), match=rf"^\[E442\].*{name}'.*a file is in the way"):
+    with pytest.raises((FileExistsError, NotADirectoryError), match=rf"{name}'.*a file is in the way"):
         with fill_folder(tmp_path / name):
             pytest.fail("nothing can be filled")
     assert (tmp_path / "file").read_text() == "mine"

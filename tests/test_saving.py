@@ -108,7 +108,7 @@ def test_parts_to_leave_out_that_are_a_string_or_unknown_are_refused(old, tmp_pa
         lambda: twin.from_disk(tmp_path / "p", exclude=exclude),
         lambda: twin.from_bytes(data, exclude=exclude),
     ):
-        with pytest.raises((TypeError, ValueError), match=r"^\[E441\].*exclude.*encoder, terminology, retriever"):
+        with pytest.raises((TypeError, ValueError), match=r"exclude.*encoder, terminology, retriever"):
             call()
     assert read_tree(tmp_path / "p") == before and not twin.is_ready
 
@@ -156,7 +156,7 @@ def test_what_is_left_out_at_loading_stays(old, new):
 )
 def test_bytes_of_something_else_are_refused_and_change_nothing(old, foreign):
     twin = make_linker().from_bytes(old.to_bytes())
-    with pytest.raises(ValueError, match=r"^\[E505\]"):
+    with pytest.raises(ValueError, match=r"Can't unpack these bytes:"):
         twin.from_bytes(foreign)
     assert twin.find(["cold"])[0][0]["id"] == "OLD" and twin.to_bytes() == old.to_bytes()
 

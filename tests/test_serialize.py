@@ -282,10 +282,10 @@ def test_spacy_load_refuses_a_damaged_linker(make_nlp, tmp_path):
     content = bytearray(vectors.read_bytes())
     content[-1] ^= 1
     vectors.write_bytes(content)
-    with pytest.raises(OSError, match="E504.*dataset.npy"):
+    with pytest.raises(OSError, match="dataset.npy"):
         spacy.load(tmp_path / "p")
     shutil.rmtree(tmp_path / "p" / "sapbert_linker")
-    with pytest.raises(OSError, match="E503"):
+    with pytest.raises(OSError, match="The copy or the download is incomplete; write"):
         spacy.load(tmp_path / "p")
 
 
@@ -366,7 +366,7 @@ def test_after_a_failed_load_a_linker_gives_no_mixed_links(
     shutil.copytree(linker_folder, tmp_path / "copy")
     (tmp_path / "copy" / "retriever" / "retriever.json").unlink()
     other.model.shims[0].requested["pooling"] = None
-    with pytest.raises(OSError, match="E503"):
+    with pytest.raises(OSError, match="The copy or the download is incomplete; write"):
         other.from_disk(tmp_path / "copy")
     try:
         assert link_names(other) == expected
@@ -407,5 +407,5 @@ def test_missing_encoder_is_not_looked_for_on_the_hub(make_nlp, tmp_path, monkey
     make_nlp().to_disk(tmp_path / "saved")
     shutil.rmtree(tmp_path / "saved" / "sapbert_linker" / "encoder")
     monkeypatch.chdir(tmp_path / "saved")
-    with pytest.raises(FileNotFoundError, match=r"^\[E503\]"):
+    with pytest.raises(FileNotFoundError, match=r"The copy or the download is incomplete; write"):
         spacy.load(".")

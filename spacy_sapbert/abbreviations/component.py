@@ -13,7 +13,7 @@ from spacy.attrs import IDX, LENGTH, ORTH, SENT_START
 from spacy.language import Language
 from spacy.tokens import Doc, Span
 
-from ..errors import Warnings
+from ..errors import TAKEN_ATTRIBUTE
 
 # Start token of a short form -> (end token, text of the long form).
 Abbreviations = dict[int, tuple[int, str]]
@@ -94,7 +94,7 @@ def register_extensions() -> None:
             what = "the component 'schwartz_hearst' finds, though the linker uses it all the same"
             instead = "`doc._.abbreviation_offsets`"
             name = f"{owner.__name__}._.{attr}"
-            warnings.warn(Warnings.W450.format(attr=name, what=what, instead=instead), stacklevel=2)
+            warnings.warn(TAKEN_ATTRIBUTE.format(attr=name, what=what, instead=instead), stacklevel=2)
 
 
 def get_abbreviations(doc: Doc) -> list[Span]:

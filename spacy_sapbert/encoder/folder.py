@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ..errors import Errors
+from ..errors import DAMAGED
 from ..files import finish_replacing, pack_with, read_manifest, unpack_with, write_manifest
 from .settings import ADAPTED, ENCODER_FILE, STATIC, TRANSFORMER, EncoderSettings, require_transformers
 from .static import TABLE_FILE, TOKENIZER_FILE, StaticSource, check_settings, read_static, write_static
@@ -95,7 +95,7 @@ def _read_manifest(name: str | Path, revision: str | None) -> dict[str, Any]:
     # Only the manifest is downloaded from the hub, so its other files cannot be checked there.
     saved = read_manifest(path, FORMAT_VERSION, used=USED, check_files=is_local)
     if not isinstance(saved.get("settings"), dict):
-        raise OSError(Errors.E501.format(path=path, reason="it has no settings"))
+        raise OSError(DAMAGED.format(path=path, reason="it has no settings"))
     return saved
 
 
@@ -132,7 +132,7 @@ def _read_static(
     try:
         return read_static(table, tokenizer, settings, fingerprint, memory_map=memory_map)
     except ValueError as error:
-        raise OSError(Errors.E501.format(path=name, reason=error)) from error
+        raise OSError(DAMAGED.format(path=name, reason=error)) from error
 
 
 def write_encoder(source: AnySource, folder: str | Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from pydantic import Field, model_validator
 from typing_extensions import Self
 
-from ..errors import Errors
+from ..errors import BAD_SETTING
 from ..settings import Settings
 
 # The manifest of an encoder folder, with its settings.
@@ -97,7 +97,7 @@ def check_device(name: str) -> str:
     """Check the form of a device's name. The device may be on another machine: a pipeline can be made for it here."""
     if not isinstance(name, str) or not _DEVICE.fullmatch(name):
         allowed = "auto, cpu, cuda, mps, or a GPU by its number, such as cuda:1"
-        raise ValueError(Errors.E404.format(name="device", where="", value=name, allowed=allowed))
+        raise ValueError(BAD_SETTING.format(name="device", where="", value=name, allowed=allowed))
     return name
 
 

@@ -13,7 +13,7 @@ from thinc.shims import Shim
 from thinc.types import Floats2d
 from typing_extensions import Self
 
-from ..errors import Errors
+from ..errors import NO_LIST
 from ..forking import limit_threads
 from ..settings import explain_unknown, with_settings
 from ..text import normalize_writing
@@ -177,7 +177,7 @@ class EncoderShim(Shim):
         """
         # A single string would be taken for a list of its characters.
         if isinstance(texts, (str, bytes)) or not isinstance(texts, Sized):
-            raise TypeError(Errors.E441.format(function="encode", what="strings", found=f"{texts!r:.80} was given"))
+            raise TypeError(NO_LIST.format(function="encode", what="strings", found=f"{texts!r:.80} was given"))
         encoder = self.fixed()
         distinct = {text: row for row, text in enumerate(dict.fromkeys(texts))}
         vectors = encoder.encode_tokens(encoder.tokenize(list(distinct)), batch_size=batch_size)

@@ -20,7 +20,7 @@ from safetensors.numpy import save_file
 from tokenizers import Tokenizer
 from typing_extensions import Self
 
-from ..errors import Errors
+from ..errors import BAD_SETTING, MISSING
 from .settings import STATIC, EncoderSettings, Precision
 from .token_lists import TokenIds
 
@@ -123,7 +123,7 @@ def read_static(
     """
     for path in (table, tokenizer):
         if not path.is_file():
-            raise FileNotFoundError(Errors.E503.format(path=path))
+            raise FileNotFoundError(MISSING.format(path=path))
     rows, scales = _read_table(table, memory_map=memory_map)
     try:
         backend = Tokenizer.from_file(str(tokenizer))
@@ -209,4 +209,4 @@ def check_settings(settings: EncoderSettings) -> None:
     for name, value in EncoderSettings(pooling="mean", **own).to_dict().items():
         if (given := getattr(settings, name)) != value:
             allowed = f"{json.dumps(value)}, because its vectors are means of rows and its tokenizer decides the rest"
-            raise ValueError(Errors.E404.format(name=name, where=" of a static encoder", value=given, allowed=allowed))
+            raise ValueError(BAD_SETTING.format(name=name, where=" of a static encoder", value=given, allowed=allowed))

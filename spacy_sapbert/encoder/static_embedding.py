@@ -8,7 +8,7 @@ from typing import Any
 from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
-from ..errors import Errors
+from ..errors import MISSING
 from .static import TABLE_FILE, TOKENIZER_FILE
 
 # What sentence-transformers passes on to find a file.
@@ -30,7 +30,7 @@ class QuantisedStaticEmbedding:
         for name in (TABLE_FILE, TOKENIZER_FILE):
             path = modules.StaticEmbedding.load_file_path(model_name_or_path, name, **where)
             if path is None:
-                raise FileNotFoundError(Errors.E503.format(path=f"{model_name_or_path}/{name}"))
+                raise FileNotFoundError(MISSING.format(path=f"{model_name_or_path}/{name}"))
             paths.append(path)
         table, tokenizer = load_file(paths[0]), Tokenizer.from_file(paths[1])
         return modules.StaticEmbedding(tokenizer, embedding_weights=table["rows"] * table["scales"][:, None])

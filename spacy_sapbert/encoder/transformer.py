@@ -19,7 +19,7 @@ import torch
 from thinc.api import get_torch_default_device
 from tokenizers import Tokenizer
 
-from ..errors import Errors
+from ..errors import BAD_SETTING
 from .settings import ADAPTED, AUTO, TRANSFORMER, EncoderSettings, Pooling, Precision, check_device
 from .token_lists import TokenIds
 
@@ -83,7 +83,7 @@ def resolve_precision(precision: Precision, device: torch.device) -> torch.dtype
     if precision not in get_args(Precision):
         allowed = f"one of {', '.join(get_args(Precision))}"
         where = " of the encoder"
-        raise ValueError(Errors.E404.format(name="precision", where=where, value=precision, allowed=allowed))
+        raise ValueError(BAD_SETTING.format(name="precision", where=where, value=precision, allowed=allowed))
     if precision == "auto":
         return torch.bfloat16 if _has_bf16(device) else torch.float32
     return torch.bfloat16 if precision == "bf16" else torch.float32

@@ -20,7 +20,7 @@ from transformers.tokenization_utils_fast import PreTrainedTokenizerFast
 from transformers.utils import cached_file
 from transformers.utils import logging as transformers_logging
 
-from ..errors import Errors
+from ..errors import DAMAGED, MISSING
 from ..forking import free_in_children
 from .settings import ADAPTED, ENCODER_FILE, EncoderSettings
 from .static import MODULES
@@ -62,7 +62,7 @@ def find_needed(name: str | Path, filename: str, revision: str | None) -> Path:
     """Find a file that an encoder needs. See `find_file`."""
     path = find_file(name, filename, revision)
     if path is None:
-        raise FileNotFoundError(Errors.E503.format(path=f"{name}/{filename}"))
+        raise FileNotFoundError(MISSING.format(path=f"{name}/{filename}"))
     return path
 
 
@@ -80,7 +80,7 @@ def read_metadata(name: str | Path, revision: str | None = None) -> tuple[str, d
         raise OSError(f"can't read an encoder from '{name}': modules.json is damaged ({error!r})") from error
     if any(module["type"] == MODULES[0]["type"] for module in modules):
         # A static encoder whose manifest is missing, or this would not be read.
-        raise FileNotFoundError(Errors.E503.format(path=f"{name}/{ENCODER_FILE}"))
+        raise FileNotFoundError(MISSING.format(path=f"{name}/{ENCODER_FILE}"))
     unknown = [kind for kind in paths if kind not in MODULE_FOLDERS]
     if unknown:
         raise ValueError(
@@ -104,7 +104,7 @@ def _read_json(name: str | Path, filename: str, revision: str | None) -> Any:
     try:
         return None if path is None else srsly.read_json(path)
     except ValueError as error:
-        raise OSError(Errors.E501.format(path=path, reason=error)) from error
+        raise OSError(DAMAGED.format(path=path, reason=error)) from error
 
 
 def _find_pooling(config: dict[str, Any], name: str | Path) -> str:

@@ -11,7 +11,7 @@ import typer
 from wasabi import msg
 
 from ..context import ATTRIBUTES
-from ..errors import Errors
+from ..errors import BAD_SETTING
 from ..terminology import Terminology
 from .documents import ExchangeReport, read_docs
 from .fhir import CodeableConcepts, CodeFinder, export_concepts
@@ -137,7 +137,7 @@ def _parse_pairs(values: Names, option: str) -> dict[str, str]:
     for value in values or ():
         source, _, rest = value.partition("=")
         if not (source and rest):
-            raise ValueError(Errors.E404.format(name=option, where="", value=value, allowed="SOURCE=VALUE"))
+            raise ValueError(BAD_SETTING.format(name=option, where="", value=value, allowed="SOURCE=VALUE"))
         pairs[source] = rest
     return pairs
 

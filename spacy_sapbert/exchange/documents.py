@@ -18,7 +18,7 @@ from spacy.util import filter_spans
 from ..annotations import ATTRIBUTE, read_attribute
 from ..candidates import Candidate
 from ..context import ATTRIBUTES, Attributes, MentionContext, has_context, list_attributes, read_context, write_context
-from ..errors import Errors
+from ..errors import BAD_SETTING, NO_FILE
 from ..files import write_whole
 from ..settings import OnMalformed
 
@@ -42,7 +42,7 @@ class ExchangeReport:
     def __init__(self, errors: str = "raise") -> None:
         if errors not in get_args(OnMalformed):
             allowed = " or ".join(map(repr, get_args(OnMalformed)))
-            raise ValueError(Errors.E404.format(name="errors", where="", value=errors, allowed=allowed))
+            raise ValueError(BAD_SETTING.format(name="errors", where="", value=errors, allowed=allowed))
         self.errors = errors
         # The count and the first places of each kind.
         self.left_out: dict[str, dict[str, Any]] = {}
@@ -133,7 +133,7 @@ def parse_docs(data: bytes, label: str, report: ExchangeReport) -> list[Doc]:
 def read_docs(path: Path, report: ExchangeReport) -> list[Doc]:
     """Read the documents of a file, .spacy."""
     if not path.is_file():
-        raise FileNotFoundError(Errors.E102.format(file=path, cwd=Path.cwd()))
+        raise FileNotFoundError(NO_FILE.format(file=path, cwd=Path.cwd()))
     return parse_docs(path.read_bytes(), str(path), report)
 
 

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from ..annotations import NIL
 from ..context import MentionContext
-from ..errors import Errors
+from ..errors import NO_FILE
 from .documents import AnnotatedText, Annotation, ExchangeReport, number_name
 
 # Between several ids of one mention in `kb_id_`.
@@ -114,7 +114,7 @@ def name_files(documents: Iterable[AnnotatedText], report: ExchangeReport) -> It
 def read_text(path: Path, report: ExchangeReport) -> str | None:
     """Read a file as text, with its line ends: offsets count them. None if it is no UTF-8, and errors are skipped."""
     if not path.is_file():
-        raise FileNotFoundError(Errors.E102.format(file=path, cwd=Path.cwd()))
+        raise FileNotFoundError(NO_FILE.format(file=path, cwd=Path.cwd()))
     try:
         return path.read_bytes().decode("utf8")
     except UnicodeDecodeError as error:

@@ -20,7 +20,7 @@ import spacy
 
 from ..annotations import NIL
 from ..context import ATTRIBUTES, Attributes, MentionContext
-from ..errors import Errors
+from ..errors import BAD_SETTING, NO_FILE
 from ..files import fill_folder, write_whole
 from . import brat, fields, pubtator
 from .documents import (
@@ -473,9 +473,9 @@ def import_docs(
     _check_format(name, "read", FORMATS)
     if inside_tokens not in ("leave_out", "expand"):
         allowed = "leave_out or expand"
-        raise ValueError(Errors.E404.format(name="inside_tokens", where="", value=inside_tokens, allowed=allowed))
+        raise ValueError(BAD_SETTING.format(name="inside_tokens", where="", value=inside_tokens, allowed=allowed))
     if not source.exists():
-        raise FileNotFoundError(Errors.E102.format(file=source, cwd=Path.cwd()))
+        raise FileNotFoundError(NO_FILE.format(file=source, cwd=Path.cwd()))
     nlp, docs = spacy.blank(lang), []
     for found in read_texts(name, source, report, prefix):
         if len(found.text) > nlp.max_length:

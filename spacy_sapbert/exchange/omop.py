@@ -16,7 +16,7 @@ from spacy.tokens import Doc, Span
 
 from .. import __version__
 from ..context import ATTRIBUTES, Attributes, MentionContext
-from ..errors import Errors
+from ..errors import NO_FILE
 from ..terminology.codes import Key
 from .documents import UNKNOWN, ExchangeReport, annotate, write_file
 from .fhir import CODE_SYSTEMS, CodeFinder, normalize_source, pick_codes
@@ -94,7 +94,7 @@ class AthenaTables(NamedTuple):
 
 def _scan(path: Path, name: str) -> pl.LazyFrame:
     if not path.is_file():
-        raise FileNotFoundError(Errors.E102.format(file=path, cwd=Path.cwd()))
+        raise FileNotFoundError(NO_FILE.format(file=path, cwd=Path.cwd()))
     # All values are texts, and nothing is quoted.
     table = pl.scan_csv(path, separator="\t", quote_char=None, infer_schema=False)
     try:

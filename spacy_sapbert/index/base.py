@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from ..errors import Errors
+from ..errors import MISSING
 from ..files import fill_folder, pack_with, read_manifest, save_array, unpack_with, write_manifest
 
 INDEX_FILE = "index.json"
@@ -251,7 +251,7 @@ class Index:
         data = read_manifest(folder / INDEX_FILE, FORMAT_VERSION, used=["*.npy"])
         files = data["files"]
         if VECTORS_FILE not in files:
-            raise FileNotFoundError(Errors.E503.format(path=folder / VECTORS_FILE))
+            raise FileNotFoundError(MISSING.format(path=folder / VECTORS_FILE))
         load = partial(np.load, mmap_mode="r" if memory_map else None)
         names = (VECTORS_FILE, ADDED_FILE, ALTERED_FILE)
         self._vectors, self._added, self._altered = (load(folder / name) if name in files else None for name in names)

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..errors import Errors
+from ..errors import DAMAGED
 from ..forking import is_forked
 from ..progress import show_phase
 from ..settings import with_settings
@@ -174,7 +174,7 @@ def read_assets(folder: Path, listed: set[str]) -> str:
     text = path.read_text(encoding="utf8") if ASSETS_FILE in listed else ""
     unlisted = {CONFIG_FILE, ASSETS_FILE, *ASSET_PATH.findall(text)} - listed
     if unlisted:
-        raise OSError(Errors.E501.format(path=path, reason=f"the manifest does not list {sorted(unlisted)[0]}"))
+        raise OSError(DAMAGED.format(path=path, reason=f"the manifest does not list {sorted(unlisted)[0]}"))
     if not ASSETS.fullmatch(text):
-        raise OSError(Errors.E501.format(path=path, reason="it holds something other than names of files beside it"))
+        raise OSError(DAMAGED.format(path=path, reason="it holds something other than names of files beside it"))
     return text

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..errors import Errors
+from ..errors import DAMAGED, MISSING
 from ..forking import is_forked
 from ..progress import show_progress
 from ..settings import with_settings
@@ -101,12 +101,12 @@ class UsearchIndex(ApproximateIndex):
     def _read_structure(self, folder: Path, files: dict[str, str], memory_map: bool) -> NeighbourGraph:
         path = folder / GRAPH_FILE
         if f"{STRUCTURE_FOLDER}/{GRAPH_FILE}" not in files:
-            raise FileNotFoundError(Errors.E503.format(path=path))
+            raise FileNotFoundError(MISSING.format(path=path))
         data = np.memmap(path, dtype=np.uint8, mode="r") if memory_map else np.fromfile(path, dtype=np.uint8)
         graph = NeighbourGraph(data, self.import_package())
         found = (len(graph.view), graph.view.ndim)
         if found != self._built.shape:
-            raise OSError(Errors.E501.format(path=path, reason=f"a graph of {found}, not {self._built.shape}"))
+            raise OSError(DAMAGED.format(path=path, reason=f"a graph of {found}, not {self._built.shape}"))
         return graph
 
 

@@ -15,12 +15,16 @@ from spacy.pipeline import Pipe
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 
-from ..errors import Errors
 from ..settings import SettingsAttributes, with_settings
 from . import MatcherSettings
 
 if TYPE_CHECKING:
     from .compiled import CompiledMatcher
+
+NO_NAMES = (
+    "The matcher '{name}' finds no names: {reason}. It takes them from a linker in the same pipeline, which its "
+    "setting `linker` names. The pipeline has: {found}."
+)
 
 DEFAULT_CONFIG = {**MatcherSettings().to_dict(), "scorer": {"@scorers": "spacy.entity_ruler_scorer.v1"}}
 
@@ -114,7 +118,7 @@ class TerminologyMatcher(SettingsAttributes[MatcherSettings], Pipe):
         linker = dict(self._nlp.components).get(self._settings.linker)
         if not isinstance(linker, SapbertLinker):
             reason = f"the pipeline has no linker '{self._settings.linker}'"
-            raise ValueError(Errors.E460.format(name=self.name, reason=reason, found=", ".join(names)))
+            raise ValueError(NO_NAMES.format(name=self.name, reason=reason, found=", ".join(names)))
         retriever = linker.retriever
         used = (retriever, self._settings, linker.settings)
         known, compiled = self._compiled
@@ -130,7 +134,7 @@ class TerminologyMatcher(SettingsAttributes[MatcherSettings], Pipe):
             try:
                 compiled = CompiledMatcher(retriever.table, retriever.terminology, self._settings, allowed)
             except ValueError as error:
-                raise ValueError(Errors.E460.format(name=self.name, reason=error, found=", ".join(names))) from error
+                raise ValueError(NO_NAMES.format(name=self.name, reason=error, found=", ".join(names))) from error
             self._compiled = used, compiled
         return compiled
 

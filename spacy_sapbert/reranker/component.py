@@ -24,7 +24,6 @@ from typing_extensions import Self
 
 from ..annotations import ATTRIBUTE, NIL, check_attribute, register_extensions, write
 from ..candidates import Candidate, Candidates, Mentions, check_texts
-from ..errors import Errors
 from ..files import pack_with, unpack_with
 from ..linker import SCORES, SapbertLinker
 from ..scorer import with_gold_ents
@@ -32,13 +31,18 @@ from ..settings import Settings, SettingsAttributes, with_settings
 from .calibration import Calibration, Threshold, calibration_error, choose_threshold, fit_curve
 from .features import FEATURES
 from .gold import AnnotatedMentions, GoldBatch, GoldIds, find_gold, run_before, warn_of_missing, with_abbreviations
-from .memory import Learned, load_learned, save_learned
+from .memory import CANT_DECIDE, Learned, load_learned, save_learned
 from .network import ListInput, Lists, NetworkModel, get_start, listwise_loss, start_network
 from .table import CandidateTable, list_rows
 
 if TYPE_CHECKING:
     from ..retrieval.retriever import Retriever
     from ..snapshot import FixedLinker
+
+NOT_READY = (
+    "The reranker '{name}' has nothing to learn or decide from: {reason}. Call `nlp.initialize(get_examples)` "
+    "with documents whose entities have `kb_id_`, use `spacy train`, or load a saved pipeline."
+)
 
 # Mentions whose features are in memory together.
 MENTIONS_AT_ONCE = 2048
@@ -240,7 +244,7 @@ class SapbertReranker(SettingsAttributes[RerankerSettings], TrainablePipe):  # t
         RAISES (ValueError): If it has not been initialized.
         """
         if self._learned is None:
-            raise ValueError(Errors.E450.format(name=self.name, reason="it has not been initialized"))
+            raise ValueError(NOT_READY.format(name=self.name, reason="it has not been initialized"))
         return self._learned
 
     def initialize(
@@ -262,7 +266,7 @@ class SapbertReranker(SettingsAttributes[RerankerSettings], TrainablePipe):  # t
             if self._learned is not None:
                 return
             reason = "there are no examples whose entities have `kb_id_`"
-            raise ValueError(Errors.E450.format(name=self.name, reason=reason))
+            raise ValueError(NOT_READY.format(name=self.name, reason=reason))
         snapshot = linker.snapshot
         learned = Learned(snapshot.encoder.fingerprint, snapshot.retriever.terminology.fingerprint, tuple(FEATURES))
         context = _Context(linker, settings, learned)
@@ -270,7 +274,7 @@ class SapbertReranker(SettingsAttributes[RerankerSettings], TrainablePipe):  # t
         found = AnnotatedMentions.read(documents, linker, context.gold)
         if not len(found.mentions):
             reason = "the linker links none of the labels of the annotated entities"
-            raise ValueError(Errors.E450.format(name=self.name, reason=reason))
+            raise ValueError(NOT_READY.format(name=self.name, reason=reason))
         if settings.priors:
             learned = replace(learned, memory=found.remember(snapshot.encoder))
             context = _Context(linker, settings, learned)
@@ -469,13 +473,13 @@ class SapbertReranker(SettingsAttributes[RerankerSettings], TrainablePipe):  # t
         batch = self.read_gold(examples if nlp is None else run_before(self, nlp, examples))
         if batch is None:
             reason = "none of these documents has entities with `kb_id_`"
-            raise ValueError(Errors.E450.format(name=self.name, reason=reason))
+            raise ValueError(NOT_READY.format(name=self.name, reason=reason))
         lists = batch.given.lists
         raw, raw_nil, order = self._score(batch.given)
         best = order[lists.offsets[:-1][lists.lengths > 0]]
         if not len(best):
             reason = "no annotated mention of these documents has candidates"
-            raise ValueError(Errors.E450.format(name=self.name, reason=reason))
+            raise ValueError(NOT_READY.format(name=self.name, reason=reason))
         return raw[best], batch.is_right[lists.rows][best], raw_nil, batch.is_nil
 
     def to_disk(self, path: str | Path, *, exclude: Iterable[str] = util.SimpleFrozenList()) -> None:
@@ -630,7 +634,7 @@ def _check(name: str, linker: FixedLinker, learned: Learned) -> None:
     encoder, terminology = linker.snapshot.encoder.fingerprint, linker.snapshot.retriever.terminology
     if learned.encoder and encoder != learned.encoder:
         reason = f"it was trained with the encoder {learned.encoder[:8]}, but its linker has {encoder[:8]}"
-        raise ValueError(Errors.E451.format(name=name, reason=reason))
+        raise ValueError(CANT_DECIDE.format(name=name, reason=reason))
     memory = learned.memory
     if memory is None or not memory.concepts or linker.settings.output_source is not None:
         return
@@ -639,7 +643,7 @@ def _check(name: str, linker: FixedLinker, learned: Learned) -> None:
     n, n_missing = len(memory.concepts), sum(concept not in terminology for concept in memory.concepts)
     if 2 * n_missing > n:
         reason = f"{n_missing} of the {n} concepts of its annotations are not in the terminology"
-        raise ValueError(Errors.E451.format(name=name, reason=reason))
+        raise ValueError(CANT_DECIDE.format(name=name, reason=reason))
     warnings.warn(
         f"The reranker '{name}' was trained with another terminology; this one lacks {n_missing} of the {n} "
         "annotated concepts. Train it again for the best decisions.",

@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from safetensors.numpy import load_file, save_file
 
-from ..errors import Errors
 from ..files import fill_folder, read_manifest, write_manifest
 from .calibration import IDENTITY, Curve
 from .network import NetworkModel
+
+CANT_DECIDE = "The reranker '{name}' can't decide here: {reason}. Use what it was trained with, or train it again."
 
 RERANKER_FILE = "reranker.json"
 FORMAT_VERSION = 1
@@ -292,7 +293,7 @@ def load_learned(path: Path, model: NetworkModel, name: str, computed: Sequence[
             f"it was trained with {len(features)} features, this version of spacy-sapbert computes {len(computed)}, or "
             "others"
         )
-        raise ValueError(Errors.E451.format(name=name, reason=reason))
+        raise ValueError(CANT_DECIDE.format(name=name, reason=reason))
     arrays, memory = load_file(path / ARRAYS_FILE), None
     if (texts := manifest["memory"]) is not None:
         parts = arrays["vectors"], texts["concepts"], arrays["rows"], arrays["documents"]

@@ -8,11 +8,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from ..errors import Errors
+from ..errors import NO_LIST
 from ..text import normalize_name
 from .builder import TerminologyBuilder, count_dangling
 from .names import unite_names
 from .table import CONCEPT_SCHEMA, NAME_SCHEMA, Terminology
+
+NO_PAIRS = (
+    '{found}, but names have to be a list of pairs of the concept\'s id and the name, as in [("C0009443", "head '
+    'cold")]. `add_names` takes a Terminology as well, with types, definitions and languages.'
+)
 
 LISTS = ("types", "codes", "parents")
 
@@ -27,10 +32,10 @@ class Edit(NamedTuple):
 def check_pairs(names: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
     """Check pairs of a concept's id and a name."""
     if not isinstance(names, Iterable):
-        raise TypeError(Errors.E440.format(found=f"{names!r:.80} was given"))
+        raise TypeError(NO_PAIRS.format(found=f"{names!r:.80} was given"))
     for item, pair in enumerate(names):
         if not isinstance(pair, tuple | list) or len(pair) != 2 or not all(isinstance(text, str) for text in pair):
-            raise TypeError(Errors.E440.format(found=f"Item {item} is {pair!r:.80}"))
+            raise TypeError(NO_PAIRS.format(found=f"Item {item} is {pair!r:.80}"))
         yield pair[0], pair[1]
 
 
@@ -82,12 +87,12 @@ def add_terminology(terminology: Terminology, added: Terminology) -> Edit:
 def remove_concepts(terminology: Terminology, ids: Iterable[str]) -> Edit:
     """Remove concepts with all their names. Other concepts keep removed parents in their lists."""
     if isinstance(ids, str) or not isinstance(ids, Iterable):
-        raise TypeError(Errors.E441.format(function="remove_concepts", what="ids", found=f"{ids!r:.80} was given"))
+        raise TypeError(NO_LIST.format(function="remove_concepts", what="ids", found=f"{ids!r:.80} was given"))
     is_kept = np.ones(len(terminology), dtype=bool)
     is_kept[[terminology.row(concept_id) for concept_id in ids]] = False
     if not is_kept.any():
         reason = "nothing would be left to link to. Use `nlp.remove_pipe`, or `initialize` with another terminology."
-        raise ValueError(Errors.E150.format(what=f"{len(terminology)} concepts", reason=reason))
+        raise ValueError(f"Can't remove these {len(terminology)} concepts: {reason}")
     new_rows = (np.cumsum(is_kept) - 1).astype(np.uint32)
     name_is_kept = is_kept[terminology.name_concept]
     names = terminology.names.filter(pl.Series(name_is_kept))

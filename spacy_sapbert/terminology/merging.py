@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from ..errors import Errors
+from ..errors import NO_LIST
 from .builder import count_dangling
 from .codes import Key, equal_prefix, is_cui, make_key
 from .names import unite_names
@@ -85,12 +85,12 @@ def merge(terminologies: Iterable[Terminology], *, cross_references: bool = True
 def _list_inputs(terminologies: object) -> list[Terminology]:
     if isinstance(terminologies, Terminology) or not isinstance(terminologies, Iterable):
         found = f"a {type(terminologies).__name__} was given"
-        raise TypeError(Errors.E441.format(function="merge", what="terminologies", found=found))
+        raise TypeError(NO_LIST.format(function="merge", what="terminologies", found=found))
     inputs = list(terminologies)
     for item, terminology in enumerate(inputs):
         if not isinstance(terminology, Terminology):
             found = f"item {item} is {terminology!r:.80}"
-            raise TypeError(Errors.E441.format(function="merge", what="terminologies", found=found))
+            raise TypeError(NO_LIST.format(function="merge", what="terminologies", found=found))
     return inputs
 
 

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import polars as pl
 
-from ..errors import Errors
+from ..errors import MISSING
 from ..files import fill_folder, read_manifest, write_manifest
 
 FORMAT_VERSION = 2
@@ -73,7 +73,7 @@ def load_folder(
     for name, schema in schemas.items():
         path, layout = folder / name, manifest["layouts"].get(name)
         if name not in manifest["files"]:
-            raise FileNotFoundError(Errors.E503.format(path=path))
+            raise FileNotFoundError(MISSING.format(path=path))
         data = np.memmap(path, mode="r") if memory_map else np.fromfile(path, dtype=np.uint8)
         ends = np.cumsum([-(-size // ALIGNMENT) * ALIGNMENT for size in [len(HEADER), *layout["sizes"]]])
         buffers = (data[end : end + size] for end, size in zip(ends.tolist(), layout["sizes"], strict=False))

@@ -297,7 +297,7 @@ def test_foreign_overlaps(foreign_extensions):
 
 def test_foreign_attributes_stay(foreign_extensions):
     nlp = spacy.blank("en")
-    with pytest.warns(UserWarning, match="W450"):
+    with pytest.warns(UserWarning, match="is already registered by another library"):
         nlp.add_pipe("schwartz_hearst")
     doc = nlp("multiple sclerosis (MS) or MS")
     assert Doc.get_extension("abbreviations") == ([], None, None, None)

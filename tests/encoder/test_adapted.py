@@ -163,14 +163,14 @@ def test_damaged_and_missing_files_are_refused(name, folder):
     with pytest.raises(OSError, match=f"E5.*{name.split('/')[1]}"):
         read_encoder(folder)
     (folder / name).unlink()
-    with pytest.raises(FileNotFoundError, match=f"E503.*{name}"):
+    with pytest.raises(FileNotFoundError, match=f"{name}"):
         read_encoder(folder)
     if name.startswith("adapter"):
         rewrite(folder, lambda path: None)  # the manifest does not list it either
-        with pytest.raises(FileNotFoundError, match=f"E503.*{name}"):
+        with pytest.raises(FileNotFoundError, match=f"{name}"):
             read_encoder(folder)
         (folder / "adapter" / "other.safetensors").write_bytes(b"")
-        with pytest.raises(OSError, match="E501.*does not list 'adapter/other.safetensors'"):
+        with pytest.raises(OSError, match="Can't read.*does not list 'adapter/other.safetensors'"):
             read_encoder(folder)
 
 

@@ -142,7 +142,7 @@ def test_other_poolings_of_sentence_transformers_are_refused(folder, modes):
 @pytest.mark.parametrize("content", ["", "[{", '{"a": 1}', '[{"idx": 0}]', "[3]", "3"])
 def test_damaged_metadata_is_refused(folder, content):
     (folder / "modules.json").write_text(content)
-    with pytest.raises(OSError, match=r"can't read an encoder|^\[E501\]"):
+    with pytest.raises(OSError, match=r"can't read an encoder|Can't read"):
         read_encoder(folder)
 
 

@@ -91,7 +91,7 @@ def test_damaged_bytes_are_refused(model):
         damaged[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
         with pytest.raises((OSError, ValueError), match=r"\[E50\d\]"):
             get_encoder(build_name_encoder_v1()).from_bytes(bytes(damaged))
-    with pytest.raises(ValueError, match=r"^\[E505\]"):
+    with pytest.raises(ValueError, match=r"Can't unpack these bytes:"):
         get_encoder(build_name_encoder_v1()).from_bytes(data[:-1])
 
 
@@ -124,7 +124,7 @@ def test_moving_to_the_device_it_is_on_changes_nothing(model):
 
 @pytest.mark.parametrize("texts", ["heart attack", b"cold", iter(["cold"]), (text for text in ["cold"]), 7])
 def test_encode_takes_lists_only(model, texts):
-    with pytest.raises(TypeError, match=r"^\[E441\] `encode` takes a list of strings"):
+    with pytest.raises(TypeError, match=r"`encode` takes a list of strings"):
         get_encoder(model).encode(texts)
 
 

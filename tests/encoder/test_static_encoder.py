@@ -207,7 +207,7 @@ TABLES = {
 def test_damaged_tables_are_refused(folder, changes, reason):
     change_table(folder, **changes)
     for memory_map in (True, False):
-        with pytest.raises(OSError, match=rf"(?s)E501.*({reason}|not int8)"):
+        with pytest.raises(OSError, match=rf"(?s)Can't read.*({reason}|not int8)"):
             read_encoder(folder, memory_map=memory_map)
 
 
@@ -216,19 +216,19 @@ def test_files_that_are_missing_cut_or_of_another_kind_are_refused(folder, name)
     data = (folder / name).read_bytes()
     for content in (b"", b"{}", b"nothing of the kind", b"\xff" * 100, data[:-5]):
         (folder / name).write_bytes(content)
-        with pytest.raises(OSError, match="E504"):
+        with pytest.raises(OSError, match="is not the file that was saved: it is"):
             read_encoder(folder)
         seal(folder)
-        with pytest.raises(OSError, match=f"E501.*{name}"):
+        with pytest.raises(OSError, match=f"Can't read.*{name}"):
             read_encoder(folder)
     (folder / name).unlink()
     for _ in ("listed in the manifest", "not listed"):
-        with pytest.raises(FileNotFoundError, match=f"E503.*{name}"):
+        with pytest.raises(FileNotFoundError, match=f"{name}"):
             read_encoder(folder)
         seal(folder)
     (folder / "name_encoder.json").unlink()
     for kind in (None, "static"):
-        with pytest.raises(FileNotFoundError, match="E503.*name_encoder.json"):
+        with pytest.raises(FileNotFoundError, match="name_encoder.json"):
             read_encoder(folder, kind=kind)
 
 
@@ -241,8 +241,8 @@ def test_files_that_are_missing_cut_or_of_another_kind_are_refused(folder, name)
             ValueError,
             "max_length.*equal to 100000",
         ),
-        ({"settings": []}, OSError, "E501.*name_encoder.json.*no settings"),
-        ({"settings": None}, OSError, "E501.*name_encoder.json.*no settings"),
+        ({"settings": []}, OSError, "Can't read.*name_encoder.json.*no settings"),
+        ({"settings": None}, OSError, "Can't read.*name_encoder.json.*no settings"),
     ],
 )
 def test_impossible_manifests_are_refused(folder, changes, error, message):

@@ -124,7 +124,7 @@ def test_damage_in_any_file_is_noticed(saved, tmp_path):
                 read_encoder(tmp_path / "a")
         path.unlink()
         if name != "name_encoder.json":  # without it, it is a folder as any other
-            with pytest.raises(FileNotFoundError, match=r"^\[E503\]"):
+            with pytest.raises(FileNotFoundError, match=r"The copy or the download is incomplete; write"):
                 read_encoder(tmp_path / "a")
         path.write_bytes(original)
     assert read_encoder(tmp_path / "a").fingerprint == read_encoder(saved).fingerprint
@@ -264,7 +264,7 @@ def test_files_that_the_manifest_leaves_out_are_refused(folder, tmp_path, name):
         del manifest["checksum"], manifest["files"][name]
         checksum = hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
         path.write_text(json.dumps({**manifest, "checksum": checksum}), encoding="utf8")
-    with pytest.raises(OSError, match=rf"^\[E501\].*does not list '{name}'"):
+    with pytest.raises(OSError, match=rf"Can't read.*does not list '{name}'"):
         read_encoder(tmp_path / "a")
 
 

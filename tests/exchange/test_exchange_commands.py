@@ -37,7 +37,7 @@ def run(*arguments):
 def test_what_the_user_can_mend_is_one_sentence(tmp_path, docs, capsys, monkeypatch):
     for arguments, code in (
         (["to", "xls", docs, "out"], "There is no format"),
-        (["from", "brat", tmp_path / "no", "out"], "E102"),
+        (["from", "brat", tmp_path / "no", "out"], "Can't find the file"),
     ):
         monkeypatch.setattr("sys.argv", ["exchange", *map(str, arguments)])
         with pytest.raises(SystemExit) as ended:
@@ -111,9 +111,9 @@ def test_what_is_refused(tmp_path, docs):
         run("to", "word", docs, tmp_path / "other")
     with pytest.raises(ValueError, match="'word' to read.*brat"):
         run("from", "word", tmp_path / "out", tmp_path / "other")
-    with pytest.raises(FileNotFoundError, match="E102"):
+    with pytest.raises(FileNotFoundError, match="Can't find the file"):
         run("from", "brat", tmp_path / "nothing", tmp_path / "other")
-    with pytest.raises(FileNotFoundError, match="E102"):
+    with pytest.raises(FileNotFoundError, match="Can't find the file"):
         run("to", "brat", tmp_path / "nothing.spacy", tmp_path / "other")
     (tmp_path / "bad.spacy").write_bytes(b"no")
     with pytest.raises(ValueError, match="no documents of spaCy"):

@@ -186,7 +186,7 @@ def test_what_is_refused(tmp_path, concepts):
     for name in ("note-a", "017", "9" * 19, "9" * 5000, "１８"):
         with pytest.raises(ValueError, match=f"document {name}.*no whole number"):
             list(notes.list_rows([make_note(name, "C1")], AthenaTables(concepts)))
-    with pytest.raises(FileNotFoundError, match="E102"):
+    with pytest.raises(FileNotFoundError, match="Can't find the file"):
         list(notes.list_rows([make_note("1", "C1")], AthenaTables(tmp_path / "none.csv")))
     concepts.write_text("concept_id,vocabulary_id\n1,SNOMED\n", encoding="utf8")
     with pytest.raises(ValueError, match="no column concept_id, vocabulary_id"):

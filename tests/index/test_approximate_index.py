@@ -136,7 +136,7 @@ def test_damage_in_any_file_is_noticed(index, tmp_path):
             with pytest.raises(OSError, match=r"an index of the kind|^\[E50\d\]"):
                 read_index(tmp_path / "a")
         path.unlink()
-        with pytest.raises(FileNotFoundError, match=r"^\[E503\]"):
+        with pytest.raises(FileNotFoundError, match=r"The copy or the download is incomplete; write"):
             read_index(tmp_path / "a")
         path.write_bytes(original)
     assert_same(index, read_index(tmp_path / "a"))

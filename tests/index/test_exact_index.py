@@ -229,7 +229,7 @@ def test_flipped_bits_and_truncation_in_any_file_are_noticed(tmp_path):
             with pytest.raises(OSError, match=r"an index of the kind|^\[E50\d\]"):
                 read_index(tmp_path / "a")
         path.unlink()
-        with pytest.raises(FileNotFoundError, match=r"^\[E503\]"):
+        with pytest.raises(FileNotFoundError, match=r"The copy or the download is incomplete; write"):
             read_index(tmp_path / "a")
         path.write_bytes(original)
     assert len(read_index(tmp_path / "a")) == 60
@@ -257,7 +257,7 @@ def test_folder_of_unknown_kind_or_without_vectors_is_refused(tmp_path):
         read_index(tmp_path / "a")
     (tmp_path / "a" / "dataset.npy").unlink()
     write_manifest(tmp_path / "a" / "index.json", 1, {**data, "kind": "exact"})
-    with pytest.raises(OSError, match=r"^\[E503\].*dataset.npy"):
+    with pytest.raises(OSError, match=r"dataset.npy"):
         read_index(tmp_path / "a")
 
 

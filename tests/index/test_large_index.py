@@ -68,7 +68,7 @@ def test_a_damaged_part_is_named(index, tmp_path):
     index.to_disk(tmp_path)
     path = tmp_path / "structure" / "2" / "hashed_dataset.npy"
     path.write_bytes(path.read_bytes()[:-1] + b"\0\1")
-    with pytest.raises(OSError, match=r"^\[E504\].*hashed_dataset"):
+    with pytest.raises(OSError, match=r"hashed_dataset"):
         read_index(tmp_path)
 
 

@@ -62,21 +62,21 @@ def test_paths_out_of_the_folder_are_refused(folder, place, quote):
     shutil.copy(folder / PART / "hashed_dataset.npy", outside)
     rewrite(folder, '"hashed_dataset.npy"', quote + place.format(outside=outside) + quote)
     sign(folder)
-    with pytest.raises(OSError, match=r"^\[E501\].*scann_assets"):
+    with pytest.raises(OSError, match=r"Can't read.*scann_assets"):
         read_index(folder)
 
 
 def test_escaped_and_joined_paths_are_refused(folder):
     rewrite(folder, '"hashed_dataset.npy"', '"\\x2e\\x2e/index/" "hashed_dataset.npy"')
     sign(folder)
-    with pytest.raises(OSError, match=r"^\[E501\]"):
+    with pytest.raises(OSError, match=r"Can't read"):
         read_index(folder)
 
 
 @pytest.mark.parametrize("name", ["ah_codebook.pb", "hashed_dataset.npy", "scann_assets.pbtxt", "scann_config.pb"])
 def test_files_that_the_manifest_does_not_list_are_refused(folder, name):
     sign(folder, drop=[f"{PART}/{name}"])
-    with pytest.raises(OSError, match=rf"^\[E501\].*{name}"):
+    with pytest.raises(OSError, match=rf"Can't read.*{name}"):
         read_index(folder)
 
 

@@ -114,5 +114,5 @@ def test_graph_of_other_vectors_is_refused(index, tmp_path):
     mixed = copy.deepcopy(index)
     mixed._structure = other._structure
     mixed.to_disk(tmp_path)
-    with pytest.raises(OSError, match=r"^\[E501\].*graph"):
+    with pytest.raises(OSError, match=r"Can't read.*graph"):
         read_index(tmp_path)

@@ -92,5 +92,5 @@ def test_a_disabled_linker_proposes_too(make_nlp):
 def test_a_reranker_that_has_learned_nothing_is_refused(make_nlp):
     nlp = make_nlp()
     add_reranker(nlp)
-    with pytest.raises(ValueError, match="E450"):
+    with pytest.raises(ValueError, match="The reranker"):
         nlp("a cold")

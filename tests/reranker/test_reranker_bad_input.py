@@ -48,15 +48,15 @@ def test_documents_without_annotations_teach_nothing(make_nlp):
     nlp = make_nlp()
     reranker = add_reranker(nlp)
     plain = make_examples(nlp, [("nothing here", {}), ("a cold", {"cold": ""})])
-    with pytest.raises(ValueError, match=r"E450.*kb_id_"):
+    with pytest.raises(ValueError, match=r"The reranker.*kb_id_"):
         reranker.initialize(lambda: plain, nlp=nlp)
-    with pytest.raises(ValueError, match=r"E450.*kb_id_"):
+    with pytest.raises(ValueError, match=r"The reranker.*kb_id_"):
         reranker.initialize(nlp=nlp)
     reranker.initialize(lambda: make_examples(nlp))
     before = reranker.model.to_bytes()
     assert train(nlp, plain, steps=1) == {"sapbert_reranker": 0.0}
     assert reranker.model.to_bytes() == before
-    with pytest.raises(ValueError, match="E450"):
+    with pytest.raises(ValueError, match="The reranker"):
         reranker.calibrate(plain, nlp=nlp)
     # What has been learned stays.
     learned = reranker.learned
@@ -108,7 +108,7 @@ def test_a_linker_with_another_encoder_is_refused(make_nlp, static_folder):
     reranker = add_reranker(nlp, make_examples(nlp))
     nlp("a cold")
     nlp.get_pipe("sapbert_linker").initialize(encoder=str(static_folder))
-    with pytest.raises(ValueError, match=r"E451.*encoder"):
+    with pytest.raises(ValueError, match=r"The reranker.*encoder"):
         nlp("a cold")
     reranker.initialize(lambda: make_examples(nlp), nlp=nlp)
     assert nlp("a cold").ents[0]._.kb_probability is not None
@@ -124,7 +124,7 @@ def test_another_terminology_is_refused_or_warned_of_by_its_annotated_concepts(m
         nlp("a cold")
     assert len(caught) == 1
     linker.remove_concepts(["C0009443", "C0020538", "C0917801"])
-    with pytest.raises(ValueError, match=r"E451.*3 of the 4"):
+    with pytest.raises(ValueError, match=r"The reranker.*3 of the 4"):
         nlp("a cold")
     # Without priors nothing of the old terminology is left.
     reranker.initialize(lambda: make_examples(nlp, [("heart attack", {"heart attack": "C0027051"})]), nlp=nlp)
@@ -146,15 +146,15 @@ def test_a_reranker_of_another_version_or_a_damaged_one_is_refused(make_nlp, tmp
     data = reranker.learned
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(component, "FEATURES", {"cosine": "near the mention"})
-        with pytest.raises(ValueError, match=r"E451.*features"):
+        with pytest.raises(ValueError, match=r"The reranker.*features"):
             reranker.from_disk(tmp_path / "r")
     assert reranker.learned is data
     manifest = json.loads((tmp_path / "r" / "reranker.json").read_text())
     assert manifest["features"][0] == "cosine"
     (tmp_path / "r" / "model").write_bytes(b"damaged")
-    with pytest.raises(OSError, match="E504"):
+    with pytest.raises(OSError, match="is not the file that was saved: it is"):
         reranker.from_disk(tmp_path / "r")
-    with pytest.raises(ValueError, match="E505"):
+    with pytest.raises(ValueError, match="Can't unpack these bytes:"):
         reranker.from_bytes(b"damaged")
 
 
@@ -164,7 +164,7 @@ def test_an_untrained_reranker_is_saved_and_loaded_as_such(make_nlp, tmp_path):
     nlp.to_disk(tmp_path / "pipeline")
     loaded = spacy.load(tmp_path / "pipeline").get_pipe("sapbert_reranker")
     assert not reranker.is_ready and not loaded.is_ready
-    with pytest.raises(ValueError, match="E450"):
+    with pytest.raises(ValueError, match="The reranker"):
         loaded.learned  # noqa: B018
 
 
@@ -196,7 +196,7 @@ def test_settings_are_refused_by_name(make_nlp):
 
 def test_annotations_of_labels_that_are_not_linked_teach_nothing(make_nlp):
     nlp = make_nlp(skip_labels=["DISORDER"])
-    with pytest.raises(ValueError, match=r"E450.*links none of the labels"):
+    with pytest.raises(ValueError, match=r"The reranker.*links none of the labels"):
         add_reranker(nlp, make_examples(nlp))
 
 
@@ -206,7 +206,7 @@ def test_mentions_without_candidates_cannot_calibrate(make_nlp):
     examples = make_examples(nlp, [("a ? here", {"?": "NIL"})])
     before = reranker.learned
     for method in (reranker.calibrate, reranker.choose_threshold):
-        with pytest.raises(ValueError, match=r"E450.*no annotated mention .* has candidates"):
+        with pytest.raises(ValueError, match=r"The reranker.*no annotated mention .* has candidates"):
             method(examples, nlp=nlp)
     assert reranker.learned is before
 
@@ -250,5 +250,5 @@ def test_a_linker_that_is_missing_empty_or_behind_is_said(make_nlp):
 def test_training_without_initializing_says_what_to_do(make_nlp):
     nlp = make_nlp()
     reranker = add_reranker(nlp)
-    with pytest.raises(ValueError, match=r"E450.*not been initialized"):
+    with pytest.raises(ValueError, match=r"The reranker.*not been initialized"):
         reranker.update(make_examples(nlp))

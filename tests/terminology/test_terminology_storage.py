@@ -165,7 +165,7 @@ def test_damage_is_never_loaded(tmp_path, terminology, name):
         with pytest.raises(OSError, match=f"E50[14].*{name}"):
             Terminology.from_disk(folder)
     (folder / name).unlink()
-    with pytest.raises(OSError, match=f"E503.*{name}"):
+    with pytest.raises(OSError, match=f"{name}"):
         Terminology.from_disk(folder)
 
 
@@ -188,11 +188,11 @@ def test_mixed_folders_and_other_versions_are_refused(tmp_path, terminology):
     terminology.to_disk(tmp_path / "a")
     build([]).to_disk(tmp_path / "b")
     shutil.copy(tmp_path / "b" / "names.bin", tmp_path / "a" / "names.bin")
-    with pytest.raises(OSError, match="E504.*names.bin"):
+    with pytest.raises(OSError, match="names.bin"):
         Terminology.from_disk(tmp_path / "a")
     manifest = json.loads((tmp_path / "b" / "terminology.json").read_text())
     (tmp_path / "b" / "terminology.json").write_text(json.dumps({**manifest, "format": 99}))
     with pytest.raises(OSError, match="99"):
         Terminology.from_disk(tmp_path / "b")
-    with pytest.raises(OSError, match="E503.*nowhere"):
+    with pytest.raises(OSError, match="nowhere"):
         Terminology.from_disk(tmp_path / "nowhere")

@@ -271,7 +271,7 @@ def test_the_card_says_what_was_made_and_measured(run, tmp_path):
     assert load(tmp_path / "full").fingerprint == fingerprint
     (tmp_path / "results.json").write_text(json.dumps({**table, "fingerprint": "f" * 64}))
     assert "E665" in export("other", "--results", tmp_path / "results.json", fails=True)
-    assert "E102" in export("other", "--notes", tmp_path / "nowhere.md", fails=True)
+    assert "Can't find the file" in export("other", "--notes", tmp_path / "nowhere.md", fails=True)
     assert not (tmp_path / "other").exists()
 
 
@@ -284,7 +284,7 @@ def test_results_of_another_form_are_refused(tmp_path, content):
     (tmp_path / "results.json").write_text(content)
     with pytest.raises(ValueError, match="E664"):
         read_results(tmp_path / "results.json", "f")
-    with pytest.raises(FileNotFoundError, match="E102"):
+    with pytest.raises(FileNotFoundError, match="Can't find the file"):
         read_results(tmp_path / "nowhere.json", "f")
 
 

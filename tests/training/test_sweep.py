@@ -293,7 +293,7 @@ def test_sweeps_that_come_with_it_can_be_read(tmp_path):
     )
     margins = read_sweep(ROOT / "training" / "sweeps" / "search.cfg", tmp_path).variants["margin_0.05"]
     assert margins[0].objective.margin == 0.05
-    with pytest.raises(FileNotFoundError, match="E102"):
+    with pytest.raises(FileNotFoundError, match="Can't find the file"):
         read_sweep(tmp_path / "no.cfg", tmp_path)
 
 

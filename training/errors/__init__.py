@@ -1,16 +1,29 @@
-"""The catalogue of errors and warnings of training and evaluation. The plugin's own are in `spacy_sapbert.errors`."""
+"""The catalogue of errors and warnings of training and evaluation."""
 
-from spacy_sapbert.errors import Errors as PluginErrors
-from spacy_sapbert.errors import Warnings as PluginWarnings
+from typing import Any
 
 from .evaluation import EvaluationErrors
 from .methods import MethodErrors
 from .training import TrainingErrors
 
 
-class Warnings(PluginWarnings):
+class WithCodes(type):
+    """Prefix every message with its code, so that a message in a log can be found in the catalogue."""
+
+    def __getattribute__(self, code: str) -> Any:
+        message = super().__getattribute__(code)
+        if code.startswith("__") or not isinstance(message, str):
+            return message
+        return f"[{code}] {message}"
+
+
+class Warnings(metaclass=WithCodes):
     """Messages for situations that are survivable but that a user would want to know of."""
 
+    W140 = (
+        "{folder} has no MRCUI, which lists the successors of retired concepts. Concepts missing from the new release"
+        " count as retired, unless another one has their id as a code. Copy MRCUI.RRF there if the release has it."
+    )
     # W6xx: training data
     W601 = (
         "{n} pairs in {path} are left out: their two names are written alike, so there is nothing to learn from them."
@@ -40,5 +53,5 @@ class Warnings(PluginWarnings):
     )
 
 
-class Errors(TrainingErrors, MethodErrors, EvaluationErrors, PluginErrors):
+class Errors(TrainingErrors, MethodErrors, EvaluationErrors, metaclass=WithCodes):
     """Messages for situations in which a command cannot go on."""

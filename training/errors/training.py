@@ -4,6 +4,23 @@
 class TrainingErrors:
     """Situations in which a command that makes data or trains cannot go on."""
 
+    # Files and settings
+    E102 = "Can't find the file {file}. Check the path: a relative one starts from the folder you run in ({cwd})."
+    E103 = "{file} {found}. The copy was probably cut short, or the file is of another kind. Fetch or copy it again."
+    E125 = "{file} names no {what} {value!r}. Those it has are: {found}. Values are matched exactly, case included."
+    E140 = (
+        "Can't write the {what} {value!r:.80} of the concept '{id}' in Rich Release Format: fields end at '|' and "
+        "rows at a line end there, and neither can be escaped. Correct it in the source, or call `write_rrf(..., "
+        "unwritable='replace')`, which replaces them in texts (not in ids, languages, sources and types)."
+    )
+    E141 = (
+        "Can't write this terminology in Rich Release Format: {n} {reason}, the first being {example}. Reading it "
+        "back would give another terminology. Correct it where the terminology is made: TerminologyBuilder keeps "
+        "languages and sources as they are given."
+    )
+    E218 = "Can't make a static encoder: {reason}. Give a tokenizer and one row of finite numbers for each of its ids."
+    E404 = "The setting {name}{where} is {value!r}, but has to be {allowed}."
+
     # E6xx: training data
     E601 = "limit is {limit} and seed is {seed}, but at least one pair has to be wanted, and a seed is 0 or more."
     E602 = (

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Concatenate, ParamSpec, TypeVar, cast
 
-from ...errors import Errors
+from ...errors import CUT_SHORT, NO_FILE
 from ...settings import OnMalformed, Settings, Strings, with_settings
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class SourceFile:
                 f"{self.path} is a folder, and this reader reads one file. Give the path of the file in it."
             )
         if not self.path.is_file():
-            raise FileNotFoundError(Errors.E102.format(file=self.path, cwd=Path.cwd()))
+            raise FileNotFoundError(NO_FILE.format(file=self.path, cwd=Path.cwd()))
 
     def lines(self, *, keep_ends: bool = False) -> Iterator[tuple[int, str]]:
         r"""Iterate over the lines and their numbers, from 1. Only \n ends a line: names may contain U+0085 or U+2028.
@@ -102,7 +102,7 @@ def unpacked(path: Path, file: io.BufferedReader[Any]) -> Iterator[BinaryIO]:
         with gzip.GzipFile(fileobj=file) as content:
             yield io.BufferedReader(content, buffer_size=1 << 20)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise ValueError(Errors.E103.format(file=path, found=f"{DAMAGED_GZIP} ({error})")) from error
+        raise ValueError(CUT_SHORT.format(file=path, found=f"{DAMAGED_GZIP} ({error})")) from error
 
 
 def invalid_utf8(text: str) -> str | None:
@@ -180,7 +180,7 @@ def verify(files: Sequence[dict[str, Any]], folder: str | Path, checksums: str |
     path = Path(checksums) if checksums else Path(folder) / CHECKSUMS_FILE
     if not path.is_file():
         if checksums:
-            raise FileNotFoundError(Errors.E102.format(file=path, cwd=Path.cwd()))
+            raise FileNotFoundError(NO_FILE.format(file=path, cwd=Path.cwd()))
         return 0
     lines = [line.split(maxsplit=1) for line in path.read_text(encoding="utf8").splitlines() if line.strip()]
     expected = {Path(fields[1].lstrip("*")).name: fields[0].lower() for fields in lines if len(fields) == 2}

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from pydantic import Field
 
-from ...errors import Errors
+from ...errors import CUT_SHORT
 from ...progress import say
 from ...settings import OnMalformed, Settings, Suppressed, TradenameDirection, Tradenames
 from ..licences import STRICTEST, Source
@@ -273,7 +273,7 @@ def read_atoms(folder: RrfFolder, settings: RrfSettings) -> tuple[pl.DataFrame, 
         dropped["empty_name"] += n - block.height
     counts = AtomCounts(pl.concat(ids).unique(), pl.concat(labels), normalized, dropped)
     if not folder.read["MRCONSO"]:
-        raise ValueError(Errors.E103.format(file=folder.path / "MRCONSO", found="is empty"))
+        raise ValueError(CUT_SHORT.format(file=folder.path / "MRCONSO", found="is empty"))
     wanted = {"LAT": settings.languages, "SAB": settings.sources, "TTY": settings.term_types}
     for column, values in wanted.items():
         _check_values(folder, "MRCONSO", column, values, list(counts.by(column)))
@@ -367,7 +367,10 @@ def _check_values(
 ) -> None:
     for value in sorted(set(wanted or ()) - set(known)):
         found = ", ".join(known[:30]) + (", ..." if len(known) > 30 else "") or "none at all"
-        raise ValueError(Errors.E125.format(file=folder.path / file, what=what, value=value, found=found))
+        raise ValueError(
+            f"{folder.path / file} names no {what} {value!r}. Those it has are: {found}. Values are matched "
+            "exactly, case included."
+        )
 
 
 def _check_any(folder: RrfFolder, counts: AtomCounts, atoms: pl.DataFrame) -> pl.DataFrame:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from ...errors import Errors
+from ...errors import CUT_SHORT
 from ...progress import show_progress
 from ...settings import OnMalformed
 from .lines import BOM, HashingReader, MalformedLog, invalid_utf8, unpacked
@@ -92,7 +92,7 @@ class RrfFolder:
             yield _parse_block(block, header, columns)
         if is_empty and malformed.count:
             found = f"has no well-formed line ({malformed.count} malformed ones, the first is {malformed.examples[0]})"
-            raise ValueError(Errors.E103.format(file=parts[0], found=found))
+            raise ValueError(CUT_SHORT.format(file=parts[0], found=found))
         if is_empty:
             yield pl.DataFrame(schema={column: pl.String() for column in columns})
         self.read[name] = lines.rows

@@ -118,5 +118,5 @@ def test_settings_and_empty_files(tmp_path):
         read_jsonl(path)
     with pytest.raises(ValueError, match="'ignore'"):
         read_jsonl(path, errors="ignore")
-    with pytest.raises(FileNotFoundError, match="E102"):
+    with pytest.raises(FileNotFoundError, match="Can't find the file"):
         make_jsonl_reader(str(tmp_path / "nowhere"))()

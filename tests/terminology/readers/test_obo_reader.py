@@ -246,7 +246,7 @@ def test_settings_and_other_files(tmp_path, path):
     (tmp_path / "page.obo").write_text("Not found\n")
     with pytest.raises(ValueError, match=r"The terminology is empty: page\.obo"):
         read_obo(tmp_path / "page.obo")
-    with pytest.raises(FileNotFoundError, match="E102"):
+    with pytest.raises(FileNotFoundError, match="Can't find the file"):
         read_obo(tmp_path / "nowhere.obo")
 
 

@@ -61,7 +61,7 @@ def test_damaged_gzip_is_an_error(tmp_path):
     flipped[len(data) // 2] ^= 0xFF
     for damaged in (data[:-1], data[: len(data) // 2], data[:5], bytes(flipped), data + b"more", b"<html>"):
         (tmp_path / "file.gz").write_bytes(damaged)
-        with pytest.raises(ValueError, match="E103.*file.gz"):
+        with pytest.raises(ValueError, match="file.gz"):
             read(tmp_path / "file.gz")
 
 
@@ -75,7 +75,7 @@ def test_invalid_utf8_can_be_told(tmp_path):
 
 
 def test_missing_file(tmp_path):
-    with pytest.raises(FileNotFoundError, match="E102"):
+    with pytest.raises(FileNotFoundError, match="Can't find the file"):
         SourceFile(tmp_path / "nowhere.tsv")
     with pytest.raises(IsADirectoryError, match=rf"{tmp_path} is a folder"):
         SourceFile(tmp_path)

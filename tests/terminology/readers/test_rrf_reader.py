@@ -205,9 +205,9 @@ def test_names_in_other_languages_that_are_left_out_are_said(tmp_path, capsys):
 @pytest.mark.parametrize(
     "options, message",
     [
-        ({"languages": ["GER"]}, r"E125.*LAT 'GER'.*: ENG"),
-        ({"sources": ["msh"]}, r"E125.*SAB 'msh'.*: MSH"),
-        ({"semantic_types": ["T9"]}, r"E125.*semantic type 'T9'.*T1"),
+        ({"languages": ["GER"]}, r"LAT 'GER'.*: ENG"),
+        ({"sources": ["msh"]}, r"SAB 'msh'.*: MSH"),
+        ({"semantic_types": ["T9"]}, r"semantic type 'T9'.*T1"),
         ({"suppressed": "no"}, r"suppressed"),
         ({"tradenames": "all"}, r"tradenames"),
         ({"tradename_direction": "up"}, r"tradename_direction"),
@@ -455,7 +455,7 @@ def test_a_concept_with_twenty_thousand_names(tmp_path):
 def test_a_file_without_a_well_formed_line_is_refused(tmp_path, file):
     files = {"MRCONSO": [atom("C1", "a")], "MRSTY": [], "MRREL": [], file: ["<html>", "not | RRF", ""]}
     folder = write_release(tmp_path, **files)
-    with pytest.raises(ValueError, match=rf"^\[E103\] .*{file}\.RRF has no well-formed line \(2 malformed"):
+    with pytest.raises(ValueError, match=rf".*{file}\.RRF has no well-formed line \(2 malformed"):
         read_rrf(folder, errors="skip")
     with pytest.raises(ValueError, match=rf"{file}\.RRF, line 1"):
         read_rrf(folder)
@@ -466,13 +466,13 @@ def test_damaged_or_doubled_files(tmp_path):
     cut = tmp_path / "cut"
     cut.mkdir()
     (cut / "MRCONSO.RRF.gz").write_bytes(packed[: len(packed) // 2])
-    with pytest.raises(ValueError, match="E103.*MRCONSO.RRF.gz"):
+    with pytest.raises(ValueError, match="MRCONSO.RRF.gz"):
         read(cut)
     (cut / "MRCONSO.RRF").write_bytes(b"")
     with pytest.raises(ValueError, match="in several forms: MRCONSO.RRF, MRCONSO.RRF.gz"):
         read(cut)
     (cut / "MRCONSO.RRF.gz").unlink()
-    with pytest.raises(ValueError, match="E103.*is empty"):
+    with pytest.raises(ValueError, match="is empty"):
         read(cut)
     with pytest.raises(FileNotFoundError, match="There is no MRCONSO.*UMLS.*licensed"):
         read(tmp_path / "nowhere")

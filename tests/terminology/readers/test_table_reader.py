@@ -156,7 +156,7 @@ def test_settings_that_do_not_fit_the_file(tmp_path):
     path.write_text("")
     with pytest.raises(ValueError, match="The terminology is empty: names.txt"):
         read_table(path, delimiter="\t")
-    with pytest.raises(FileNotFoundError, match="E102"):
+    with pytest.raises(FileNotFoundError, match="Can't find the file"):
         read_table(tmp_path / "nowhere.tsv")
 
 

@@ -118,7 +118,8 @@ def test_inputs_are_compared_with_a_list_of_checksums(release, tmp_path):
     assert "lacks files that were read" in run(
         "preprocess", release, tmp_path / "other", "--checksums", tmp_path / "sums", fails=True
     )
-    assert "E102" in run("preprocess", release, tmp_path / "other", "--checksums", tmp_path / "none", fails=True)
+    missing = run("preprocess", release, tmp_path / "other", "--checksums", tmp_path / "none", fails=True)
+    assert "Can't find the file" in missing
 
 
 def test_missing_release_says_where_to_get_one(tmp_path):
@@ -187,7 +188,7 @@ def test_a_split_is_whole_or_not_there(tmp_path, monkeypatch):
     assert (output / "pairs").is_dir() and len(read_held_out(output / "held_out.json").queries) == 2
     # Parts of two splits do not belong together.
     build(5).to_disk(output / "terminology")
-    with pytest.raises(OSError, match="E504.*terminology"):
+    with pytest.raises(OSError, match="terminology"):
         read_held_out(output / "held_out.json")
 
 
@@ -208,7 +209,7 @@ def test_errors_with_a_code_are_printed_and_others_raised(tmp_path, monkeypatch,
     with pytest.raises(SystemExit):
         commands.main()
     captured = capsys.readouterr()
-    assert captured.err.startswith("[E442]") and str(tmp_path / "file") in captured.err
+    assert "Give the path of a folder" in captured.err and str(tmp_path / "file") in captured.err
 
     def run_out(*_, **__):
         raise OSError(28, "No space left on device", "names")

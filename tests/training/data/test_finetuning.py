@@ -209,9 +209,9 @@ def test_gzip_marks_of_byte_order_and_several_files(tmp_path):
     assert data["counts"]["pairs"] == 3
     assert [source["name"] for source in data["sources"]["mentions"]] == ["mentions.jsonl", "more.jsonl.gz"]
     (tmp_path / "more.jsonl.gz").write_bytes(gzip.compress(b"{}" * 99)[:-9])
-    with pytest.raises(ValueError, match="E103.*more.jsonl.gz"):
+    with pytest.raises(ValueError, match="more.jsonl.gz"):
         write_finetuning_pairs(tmp_path / "more.jsonl.gz", dictionary, tmp_path / "pairs")
-    with pytest.raises(FileNotFoundError, match="E102"):
+    with pytest.raises(FileNotFoundError, match="Can't find the file"):
         write_finetuning_pairs(tmp_path / "none.jsonl", dictionary, tmp_path / "pairs")
 
 

@@ -133,7 +133,7 @@ def test_files_of_opposites_are_checked(tmp_path):
         path.write_text(text)
         with pytest.raises(ValueError, match="E670.*no file of opposites"):
             read_opposites(path)
-    with pytest.raises(FileNotFoundError, match="E102"):
+    with pytest.raises(FileNotFoundError, match="Can't find the file"):
         read_opposites(tmp_path / "missing.json")
 
 

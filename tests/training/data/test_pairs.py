@@ -113,7 +113,7 @@ def test_damaged_pairs_are_not_read(tmp_path):
     write_pairs(build({"C1": ["a", "b"]}), tmp_path)
     path = tmp_path / PAIRS_FILE
     path.write_bytes(path.read_bytes()[:-1] + b"x")
-    with pytest.raises(OSError, match="E504"):
+    with pytest.raises(OSError, match="is not the file that was saved: it is"):
         list(read_pairs(tmp_path))
 
 
@@ -167,5 +167,5 @@ def test_folders_of_other_versions_and_other_folders_are_refused(tmp_path):
         with pytest.raises(OSError, match="E611.*format 1.*format 2.*write it again with `pairs`"):
             read_any(tmp_path)
     (tmp_path / PAIRS_MANIFEST).write_text("{")
-    with pytest.raises(OSError, match="E501"):
+    with pytest.raises(OSError, match="Can't read"):
         load_pairs(tmp_path)

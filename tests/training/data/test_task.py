@@ -55,7 +55,7 @@ def test_a_missing_or_wrong_dictionary_is_named(tmp_path):
     with pytest.raises(ValueError, match="E670"):
         LinkingTask.from_disk(tmp_path / "task.json")
     shared.unlink()
-    with pytest.raises(FileNotFoundError, match=f"E102.*{shared.name}"):
+    with pytest.raises(FileNotFoundError, match=f"Can't find the file.*{shared.name}"):
         LinkingTask.from_disk(tmp_path / "task.json")
 
 

@@ -159,7 +159,7 @@ def test_the_card_says_what_was_averaged(folders, tmp_path):
     for part in ("| Corpus A | 91.2 |", "```bash\npython -m training average\n```", "Ontology X, CC BY 4.0."):
         assert part in full
     assert "E665" in average("other", "--results", results, "--dtype", "bf16", fails=True)
-    assert "E102" in average("other", "--notes", tmp_path / "nowhere.md", fails=True)
+    assert "Can't find the file" in average("other", "--notes", tmp_path / "nowhere.md", fails=True)
     assert not (tmp_path / "other").exists()
 
 

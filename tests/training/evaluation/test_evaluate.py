@@ -294,7 +294,7 @@ def test_malformed_systems_are_refused(text, reason, tmp_path):
     (tmp_path / "systems.cfg").write_text(text)
     with pytest.raises(ValueError, match=rf"(?s)E751.*{reason}"):
         read_systems(tmp_path / "systems.cfg")
-    with pytest.raises(FileNotFoundError, match="E102"):
+    with pytest.raises(FileNotFoundError, match="Can't find the file"):
         read_systems(tmp_path / "no.cfg")
 
 

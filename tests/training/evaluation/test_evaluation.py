@@ -313,7 +313,7 @@ def test_missing_corpora_are_named(tmp_path):
         missing["ncbi_disease"][1].endswith("no ncbi_disease/dev.jsonl*") and "no terminology" in missing["xlbel_de"][1]
     )
     assert "zenodo" in missing["askapatient"][0].obtain
-    with pytest.raises(FileNotFoundError, match="E102"):
+    with pytest.raises(FileNotFoundError, match="Can't find the file"):
         read_corpora(tmp_path / "no.cfg", tmp_path)
 
 

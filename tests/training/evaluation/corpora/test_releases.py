@@ -84,7 +84,7 @@ def test_two_releases_of_one_dictionary_are_refused(tmp_path):
     folder, names = make_corpora(tmp_path), umls(tmp_path, "2020AB")
     with pytest.raises(ValueError, match=r"E757.*medmentions.*UMLS 2017AA.*names was made of UMLS 2020AB"):
         describe(folder, dictionaries={"medmentions": names}, releases={"medmentions": "UMLS 2017AA"})
-    with pytest.raises(FileNotFoundError, match="E102.*nowhere"):
+    with pytest.raises(FileNotFoundError, match="Can't find the file.*nowhere"):
         describe(folder, dictionaries={"medmentions": str(tmp_path / "nowhere")})
     for option in ("dictionaries", "releases"):
         for name in ("medmention", "ncbi_disease"):

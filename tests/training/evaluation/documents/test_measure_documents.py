@@ -180,5 +180,5 @@ def test_nothing_to_measure_is_explained(folder):
     ]:
         with pytest.raises(ValueError, match=message):
             measure(folder, *arguments)
-    with pytest.raises(FileNotFoundError, match="E102"):
+    with pytest.raises(FileNotFoundError, match="Can't find the file"):
         run("measure-documents", folder / "measured", folder / "no.spacy", *linker_options(folder))

@@ -349,7 +349,7 @@ def test_bad_metrics_are_refused(tmp_path, change, reason):
 
 
 def test_bad_files_are_refused(run, tmp_path):
-    with pytest.raises(FileNotFoundError, match="E102"):
+    with pytest.raises(FileNotFoundError, match="Can't find the file"):
         make_report(tmp_path / "nothing")
     (run / "figures" / "figures.json").write_text('[{"file": "../a.png", "title": "", "caption": ""}]')
     with pytest.raises(ValueError, match="E784"):

@@ -88,7 +88,7 @@ def test_a_word_without_an_end_is_refused(tmp_path):
     (tmp_path / "words.bin").write_bytes(data)
     with pytest.raises(ValueError, match="no space among"):
         read_binary_vectors(tmp_path / "words.bin")
-    with pytest.raises(FileNotFoundError, match="E102"):
+    with pytest.raises(FileNotFoundError, match="Can't find the file"):
         read_binary_vectors(tmp_path / "none.bin")
 
 

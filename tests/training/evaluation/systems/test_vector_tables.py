@@ -103,7 +103,7 @@ def test_ids_that_are_not_utf8_and_missing_files_are_refused(tmp_path):
     (tmp_path / "vectors.txt").write_bytes(b"C\xff 1 2\n")
     with pytest.raises(ValueError, match="E770.*0xff"):
         read_vector_table(tmp_path / "vectors.txt")
-    with pytest.raises(FileNotFoundError, match="E102"):
+    with pytest.raises(FileNotFoundError, match="Can't find the file"):
         read_vector_table(tmp_path / "none.txt")
 
 
