@@ -17,6 +17,7 @@ import pytest
 import spacy
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from injection import DAMAGE
 from spacy.tokens import Doc, DocBin, Span
 from spacy.vocab import Vocab
 
@@ -27,7 +28,6 @@ from spacy_sapbert.terminology import TerminologyBuilder
 
 TEXTS = ["She had a heart attack and a cold .", "Xyzzy .", "Duchenne muscular dystrophy (DMD) . DMD ."]
 ERRORS = (OSError, ValueError, KeyError)
-CODE = r"\[[EW]\d{3}\]"
 
 
 def links(nlp, texts=TEXTS):
@@ -271,7 +271,7 @@ def assert_refused_or_same(folder, expected):
     try:
         found = load_damaged(folder)
     except ERRORS as error:
-        assert re.search(CODE, str(error)), repr(error)
+        assert re.search(DAMAGE, str(error)), repr(error)
     else:
         assert found == expected
 
@@ -304,7 +304,7 @@ def test_a_linker_with_any_file_emptied_is_refused(linker_folder, tmp_path):
     for name in list_files(linker_folder):
         shutil.copytree(linker_folder, tmp_path / "copy")
         (tmp_path / "copy" / name).write_bytes(b"")
-        with pytest.raises(ERRORS, match=CODE):
+        with pytest.raises(ERRORS, match=DAMAGE):
             load_damaged(tmp_path / "copy")
         shutil.rmtree(tmp_path / "copy")
 
@@ -350,7 +350,7 @@ def test_damaged_bytes_are_refused_or_have_no_effect(linker, data):
     try:
         found = link_names(make_linker().from_bytes(bytes(content)))
     except ERRORS as error:
-        assert re.search(CODE, str(error)), repr(error)
+        assert re.search(DAMAGE, str(error)), repr(error)
     else:
         assert found == link_names(linker)
 

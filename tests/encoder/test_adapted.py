@@ -160,7 +160,7 @@ def test_training_and_static_architectures_refuse_it(folder):
 def test_damaged_and_missing_files_are_refused(name, folder):
     data = (folder / name).read_bytes()
     (folder / name).write_bytes(data[:-8] + b"damaged.")
-    with pytest.raises(OSError, match=f"E5.*{name.split('/')[1]}"):
+    with pytest.raises(OSError, match=f".*{name.split('/')[1]}"):
         read_encoder(folder)
     (folder / name).unlink()
     with pytest.raises(FileNotFoundError, match=f"{name}"):

@@ -8,6 +8,7 @@ import shutil
 import numpy as np
 import pytest
 from index_vectors import clustered_vectors, measure_recall
+from injection import DAMAGE
 
 from spacy_sapbert.files import list_files
 from spacy_sapbert.index import ScannIndex, UsearchIndex, exact_search, read_index
@@ -133,7 +134,7 @@ def test_damage_in_any_file_is_noticed(index, tmp_path):
             damages.append(bytes(damaged))
         for damage in damages:
             path.write_bytes(damage)
-            with pytest.raises(OSError, match=r"an index of the kind|^\[E50\d\]"):
+            with pytest.raises(OSError, match=f"an index of the kind|{DAMAGE}"):
                 read_index(tmp_path / "a")
         path.unlink()
         with pytest.raises(FileNotFoundError, match=r"The copy or the download is incomplete; write"):

@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import sys
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from injection import DAMAGE
 
 from spacy_sapbert.terminology import Terminology, TerminologyBuilder, storage
 from spacy_sapbert.terminology.table import FILES
@@ -156,7 +158,7 @@ def test_damage_is_never_loaded(tmp_path, terminology, name):
         try:
             loaded = Terminology.from_disk(folder)
         except OSError as error:
-            assert str(error).startswith("[E50") and name in str(error)
+            assert re.search(DAMAGE, str(error)) and name in str(error)
         else:  # white space between JSON tokens may differ
             assert name == "terminology.json" and json.loads(damaged) == json.loads(whole)
             assert loaded == terminology and loaded.report == terminology.report
@@ -178,9 +180,9 @@ def test_damaged_bytes_are_never_loaded(terminology):
         try:
             assert Terminology.from_bytes(bytes(damaged)) == terminology
         except (OSError, ValueError) as error:
-            assert str(error).startswith("[E50")
+            assert re.search(DAMAGE, str(error))
     for data in (b"", whole[:-1], whole[: len(whole) // 2], b"\x90", b"\x01"):
-        with pytest.raises((OSError, ValueError), match="E50"):
+        with pytest.raises((OSError, ValueError), match=DAMAGE):
             Terminology.from_bytes(data)
 
 
