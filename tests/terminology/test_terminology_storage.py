@@ -164,7 +164,7 @@ def test_damage_is_never_loaded(tmp_path, terminology, name):
             assert loaded == terminology and loaded.report == terminology.report
     for length in (0, 1, 7, len(whole) // 2, len(whole) - 1):
         (folder / name).write_bytes(whole[:length])
-        with pytest.raises(OSError, match=f"E50[14].*{name}"):
+        with pytest.raises(OSError, match=f".*{name}"):
             Terminology.from_disk(folder)
     (folder / name).unlink()
     with pytest.raises(OSError, match=f"{name}"):
