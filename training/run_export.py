@@ -15,7 +15,7 @@ from .encoders.bases import load_base
 from .encoders.card import CardNotes, read_results, write_card
 from .encoders.export import check_dtype, write_encoder_folder
 from .engine.checkpoint import list_checkpoints, load_transformer, read_step
-from .engine.source import Source
+from .engine.source import TrainingFiles
 from .errors import Errors
 from .methods.registry import METHODS, make_settings
 from .runner import measure_both
@@ -115,7 +115,7 @@ def find_checkpoint(run: str | Path, step: int | None = None) -> Path:
 def _find_scores(
     folder: RunFolder,
     held_out: str,
-    source: Source,
+    source: TrainingFiles,
     description: RunDescription,
     encoders: tuple[EncoderShim, EncoderShim],
 ) -> dict[str, Any] | None:

@@ -20,7 +20,7 @@ from .encoders.bases import load_base
 from .encoders.choice import EncoderChoice
 from .engine.checkpoint import load_transformer
 from .engine.settings import TrainingSettings
-from .engine.source import Source
+from .engine.source import TrainingFiles
 from .errors import Errors
 from .evaluation.measure import ResultStore, Task, measure_encoder
 from .evaluation.side_by_side import Scores, format_scores, format_tests
@@ -141,7 +141,7 @@ def _count_runs(records: list[dict[str, Any]], wanted: int) -> str:
     return "" if done == wanted else f"\n{done} of {wanted} runs have been taken; the same command takes the others.\n"
 
 
-def _find_source(settings: TrainingSettings) -> Source:
+def _find_source(settings: TrainingSettings) -> TrainingFiles:
     return METHODS[settings.run.method].find_source(settings)
 
 
@@ -169,7 +169,9 @@ def _read_fingerprint(folder: Path) -> str | None:
     return read_manifest(path, ENCODER_VERSION, check_files=False)["fingerprint"] if path.is_file() else None
 
 
-def _check_data(sources: list[Source], held_out: dict[str, LinkingTask], relations: Mapping[str, RelationTask]) -> None:
+def _check_data(
+    sources: list[TrainingFiles], held_out: dict[str, LinkingTask], relations: Mapping[str, RelationTask]
+) -> None:
     """Raise an error if training data contain what is measured as unseen."""
     if not held_out and not any(task.is_unseen for task in relations.values()):
         return

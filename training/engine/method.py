@@ -25,13 +25,13 @@ from .gradient import ChunkedGradient, find_autocast
 from .interruption import Interruption
 from .model import Model, copy_transformer, count_trainable
 from .settings import TrainingSettings
-from .source import Source
+from .source import TrainingFiles
 
 TOKENS_FOLDER = "tokens"
 SettingsT = TypeVar("SettingsT", bound=TrainingSettings)
 
 
-class Learned(NamedTuple):
+class TrainingData(NamedTuple):
     """Facts about the training data of a run, for its report and its checks.
 
     report (dict[str, Any]): Counts.
@@ -62,7 +62,7 @@ class Method(ABC, Generic[SettingsT]):
     dtypes: ClassVar[tuple[str, ...]] = tuple(DTYPES)
     unit: ClassVar[str] = "names"
 
-    learned: Learned
+    learned: TrainingData
     model: Model
 
     def __init__(self, settings: SettingsT, base: EncoderShim, accelerator: Accelerator) -> None:
@@ -75,18 +75,18 @@ class Method(ABC, Generic[SettingsT]):
 
     @classmethod
     @abstractmethod
-    def find_source(cls, settings: Any) -> Source:
+    def find_source(cls, settings: Any) -> TrainingFiles:
         """Locate the training files of a run.
 
         settings (SettingsT): Settings of the run.
-        RETURNS (Source): The files, unread.
+        RETURNS (TrainingFiles): The files, unread.
         """
 
     @abstractmethod
-    def load(self) -> Learned:
+    def load(self) -> TrainingData:
         """Read the data.
 
-        RETURNS (Learned): Counts, hashes and concepts.
+        RETURNS (TrainingData): Counts, hashes and concepts.
         RAISES (OSError): If a file is missing or damaged.
         RAISES (ValueError): If there are no training data.
         """

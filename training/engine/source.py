@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 
-class Source(Protocol):
+class TrainingFiles(Protocol):
     """The training files of a run, not yet read. Sources of the same files are equal."""
 
     @property
@@ -15,7 +15,7 @@ class Source(Protocol):
     def hash(self) -> str | dict[str, Any]:
         """Hash the files.
 
-        RETURNS (str | dict[str, Any]): As `Learned.sha256`.
+        RETURNS (str | dict[str, Any]): As `TrainingData.sha256`.
         RAISES (OSError): If a file is missing or damaged.
         """
 

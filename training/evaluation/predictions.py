@@ -12,14 +12,14 @@ from pathlib import Path
 from ..data.run_folder import write_whole
 from ..data.task import LinkingTask
 from ..errors import Errors
-from .linking.accuracy import Found, Hits
+from .linking.accuracy import Hits, NearestNames
 
 # Names stored for each query.
 KEPT_NAMES = 10
 
 
 @dataclass(frozen=True)
-class Candidate:
+class RankedConcept:
     """A name that was found.
 
     ids (str): Its concept; equal ids, and those of several concepts of this name, are joined with "|".
@@ -39,7 +39,7 @@ class Prediction:
     mention (str): The mention as written in the text.
     queries (list[str]): The queries: the processed mention, or each part of a composite.
     gold (list[str]): The right ids.
-    candidates (list[list[Candidate]]): The names found for each query, best first.
+    candidates (list[list[RankedConcept]]): The names found for each query, best first.
     hits (dict[str, bool]): Whether the mention is right, by figure.
     fold (int): The fold that it belongs to.
     """
@@ -47,16 +47,16 @@ class Prediction:
     mention: str
     queries: list[str]
     gold: list[str]
-    candidates: list[list[Candidate]]
+    candidates: list[list[RankedConcept]]
     hits: dict[str, bool]
     fold: int = 0
 
 
-def make_predictions(task: LinkingTask, found: Found, hits: Hits) -> Iterator[Prediction]:
+def make_predictions(task: LinkingTask, found: NearestNames, hits: Hits) -> Iterator[Prediction]:
     """Make the prediction of each mention.
 
     task (LinkingTask): The task.
-    found (Found): The names found for its queries.
+    found (NearestNames): The names found for its queries.
     hits (Hits): The hits of its mentions.
     YIELDS (Prediction): With the best names of each query.
     """
@@ -72,9 +72,9 @@ def make_predictions(task: LinkingTask, found: Found, hits: Hits) -> Iterator[Pr
         )
 
 
-def _list_candidates(task: LinkingTask, found: Found, query: int) -> list[Candidate]:
+def _list_candidates(task: LinkingTask, found: NearestNames, query: int) -> list[RankedConcept]:
     best = zip(found.rows[query, :KEPT_NAMES].tolist(), found.scores[query, :KEPT_NAMES].tolist(), strict=True)
-    return [Candidate(task.ids[row], task.names[row], round(score, 6)) for row, score in best if row >= 0]
+    return [RankedConcept(task.ids[row], task.names[row], round(score, 6)) for row, score in best if row >= 0]
 
 
 def write_predictions(path: Path, predictions: Iterator[Prediction]) -> None:
@@ -115,7 +115,7 @@ def read_predictions(path: str | Path) -> list[Prediction]:
 def _parse(line: str) -> Prediction:
     data = json.loads(line)
     candidates = [
-        [Candidate(found["ids"], found["name"], float(found["score"])) for found in of_query]
+        [RankedConcept(found["ids"], found["name"], float(found["score"])) for found in of_query]
         for of_query in data["candidates"]
     ]
     flat = [found for of_query in candidates for found in of_query]

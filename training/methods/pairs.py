@@ -16,7 +16,7 @@ from spacy_sapbert.terminology import Terminology
 from ..data.alterations import alter_writing
 from ..data.pairs import PairData, hash_pairs, list_pair_concepts, load_pairs
 from ..engine.batches import Batches, balance_sources
-from ..engine.method import Learned, Method
+from ..engine.method import Method, TrainingData
 from ..engine.neighbours import find_neighbours
 
 NEIGHBOURS_FILE = "neighbours-{of}.npy"
@@ -25,7 +25,7 @@ PairSettingsT = TypeVar("PairSettingsT", bound=Any)
 
 @dataclass(frozen=True)
 class PairFolder:
-    """A folder of pairs. See `Source`.
+    """A folder of pairs. See `TrainingFiles`.
 
     path (str): The folder.
     """
@@ -33,11 +33,11 @@ class PairFolder:
     path: str
 
     def hash(self) -> str | dict[str, Any]:
-        """Hash the pairs. See `Source.hash`."""
+        """Hash the pairs. See `TrainingFiles.hash`."""
         return hash_pairs(self.path)
 
     def list_concepts(self) -> set[str]:
-        """List the concepts with pairs. See `Source.list_concepts`."""
+        """List the concepts with pairs. See `TrainingFiles.list_concepts`."""
         return list_pair_concepts(self.path)
 
 
@@ -63,13 +63,13 @@ class PairMethod(Method[PairSettingsT], Generic[PairSettingsT]):
         """Name the pairs. See `Method.find_source`."""
         return PairFolder(settings.paths.pairs)
 
-    def load(self) -> Learned:
+    def load(self) -> TrainingData:
         """Read the pairs. See `Method.load`."""
         self.data = load_pairs(self.settings.paths.pairs)
         if self.settings.paths.terminology:
             self.terminology = Terminology.from_disk(self.settings.paths.terminology)
         counts = {"pairs": len(self.data), "names": len(self.data.names)}
-        return Learned(counts, self.data.sha256, self.data.concepts.to_list())
+        return TrainingData(counts, self.data.sha256, self.data.concepts.to_list())
 
     def tokenise(self, encoder: EncoderShim) -> None:
         """Tokenise the names, and the same names in other writing if there is a share of them.

@@ -11,7 +11,7 @@ from training.data.splits import split_terminology
 from training.data.synonym_pairs import write_pairs
 from training.encoders.card import Making, describe_length
 from training.engine.loop import TrainingLoop
-from training.engine.method import Learned, Method
+from training.engine.method import Method, TrainingData
 from training.engine.settings import TrainingSettings
 from training.methods.pairs import PairFolder
 from training.methods.registry import METHODS, make_settings
@@ -37,7 +37,7 @@ class Toy(Method[ToySettings]):
     def load(self):
         self.data = load_pairs(self.settings.paths.pairs)
         self.tokens = self.make_tokens(self.data.names, self.base)
-        return Learned({"names": len(self.data.names)}, self.data.sha256, self.data.concepts.to_list())
+        return TrainingData({"names": len(self.data.names)}, self.data.sha256, self.data.concepts.to_list())
 
     def loss(self, step, scale):
         pair = np.random.default_rng([self.settings.run.seed, step]).integers(len(self.data))

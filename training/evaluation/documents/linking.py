@@ -20,7 +20,7 @@ ENTS = "doc.ents"
 CANDIDATES, SCISPACY_CANDIDATES = "kb_candidates", "kb_ents"
 
 
-class Found(NamedTuple):
+class LinkedConcept(NamedTuple):
     """A proposed concept.
 
     id (str): Its id.
@@ -45,7 +45,7 @@ class LinkedMention(NamedTuple):
     label (str): Its type.
     context (str): The text around it, with the mention in double brackets.
     gold (list[str]): The gold ids, any of which is right; none for NIL.
-    found (list[Found]): The proposed concepts, best first.
+    found (list[LinkedConcept]): The proposed concepts, best first.
     kb_id (str): The id that the pipeline has set; empty for NIL.
     """
 
@@ -54,7 +54,7 @@ class LinkedMention(NamedTuple):
     label: str
     context: str
     gold: list[str]
-    found: list[Found]
+    found: list[LinkedConcept]
     kb_id: str
 
 
@@ -149,11 +149,11 @@ def _mark(span: Span) -> str:
     return " ".join(marked.split())
 
 
-def _list_found(span: Span) -> list[Found]:
+def _list_found(span: Span) -> list[LinkedConcept]:
     if span.has_extension(CANDIDATES):
         candidates: Sequence[dict[str, Any]] = span._.get(CANDIDATES) or ()
         return [
-            Found(
+            LinkedConcept(
                 entry["id"],
                 entry["canonical_name"],
                 entry["score"],
@@ -163,4 +163,4 @@ def _list_found(span: Span) -> list[Found]:
             for entry in candidates
         ]
     scored = span._.get(SCISPACY_CANDIDATES) if span.has_extension(SCISPACY_CANDIDATES) else ()
-    return [Found(id_, "", score) for id_, score in scored]
+    return [LinkedConcept(id_, "", score) for id_, score in scored]

@@ -20,7 +20,7 @@ ANY_TIED = "acc_at_1_any_tied"
 ANSWERED = "answered"
 
 
-class Found(NamedTuple):
+class NearestNames(NamedTuple):
     """The names that a system has found for the queries of a task.
 
     rows (ndarray): Rows of names, shape (queries, k), int64, best first, padded with -1.
@@ -89,13 +89,13 @@ def _score_answers(means: dict[str, Any]) -> dict[str, float]:
     return dict(zip(ANSWER_FIGURES, (precision, recall, f1), strict=True))
 
 
-def find(system: Searcher, task: LinkingTask) -> Found:
+def find(system: Searcher, task: LinkingTask) -> NearestNames:
     """Search the distinct queries of a task.
 
     system (Searcher): The system.
     task (LinkingTask): The task.
-    RETURNS (Found): At most `SEARCHED_ROWS` names of each query, and none for an empty query, which could only be right
-        by chance.
+    RETURNS (NearestNames): At most `SEARCHED_ROWS` names of each query, and none for an empty query, which could only
+        be right by chance.
     """
     k = min(SEARCHED_ROWS, len(task.names))
     queries = [query for query in dict.fromkeys(task.queries) if query.strip()]
@@ -104,14 +104,14 @@ def find(system: Searcher, task: LinkingTask) -> Found:
     if queries:
         found[0][:-1], found[1][:-1] = system.search(task.names, queries, k)
     order = [place.get(query, len(queries)) for query in task.queries]
-    return Found(found[0][order], found[1][order])
+    return NearestNames(found[0][order], found[1][order])
 
 
-def judge(task: LinkingTask, found: Found) -> Hits:
+def judge(task: LinkingTask, found: NearestNames) -> Hits:
     """Decide which mentions are right.
 
     task (LinkingTask): The task.
-    found (Found): The names found for its queries.
+    found (NearestNames): The names found for its queries.
     RETURNS (Hits): For each mention and rank of the task; a mention of several parts is right if all of them are.
     """
     labels = [name_metric(rank, level) for level in (CONCEPT, ROW) for rank in task.ranks] + [ANY_TIED]

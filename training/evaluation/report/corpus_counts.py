@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..folder import Evaluation
-from .document import Column, Section, Table
+from .document import Column, ReportSection, Table
 from .measured import label_tasks
 from .values import NOTHING
 
@@ -42,12 +42,12 @@ def read_counts() -> dict[str, CorpusCounts]:
         return {row["corpus"]: CorpusCounts(*(float(row[key]) for key in CorpusCounts._fields)) for row in rows}
 
 
-def make_counts_section(evaluation: Evaluation, corpora: Mapping[str, Sequence[str]]) -> Section:
+def make_counts_section(evaluation: Evaluation, corpora: Mapping[str, Sequence[str]]) -> ReportSection:
     """Make the table.
 
     evaluation (Evaluation): The evaluation.
     corpora (Mapping[str, Sequence[str]]): The tasks of each corpus.
-    RETURNS (Section): A line for each task.
+    RETURNS (ReportSection): A line for each task.
     """
     published = read_counts()
     columns = [Column("Corpus"), Column("Protocol"), Column("Names", "number"), Column("Published", "published")]
@@ -60,4 +60,4 @@ def make_counts_section(evaluation: Evaluation, corpora: Mapping[str, Sequence[s
             counts = published.get(task.corpus)
             names, test = (NOTHING, NOTHING) if counts is None else (f"{counts.names:,.0f}", f"{counts.test:,g}")
             rows.append([task.title, labels[name], f"{task.names:,}", names, f"{task.mentions:,}", test])
-    return Section("Sizes of the corpora", [Table("Names and mentions", columns, rows, [CAPTION])])
+    return ReportSection("Sizes of the corpora", [Table("Names and mentions", columns, rows, [CAPTION])])

@@ -56,16 +56,16 @@ class Picture:
 
 
 @dataclass(frozen=True)
-class Section:
+class ReportSection:
     """A part of a report.
 
     title (str): The heading.
     blocks (Sequence[str | Table | Picture]): Paragraphs, tables and figures.
-    sections (Sequence[Section]): The sections in it, which have none in them.
+    sections (Sequence[ReportSection]): The sections in it, which have none in them.
     is_folded (bool): Whether it is collapsed, in formats that support it.
     """
 
     title: str
     blocks: Sequence[str | Table | Picture] = ()
-    sections: Sequence[Section] = ()
+    sections: Sequence[ReportSection] = ()
     is_folded: bool = False

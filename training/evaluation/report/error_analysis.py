@@ -12,7 +12,7 @@ from ...data.headlines import name_metric
 from ...data.task import LinkingTask
 from ...errors import Errors
 from ..linking.accuracy import TIE
-from ..predictions import Candidate, Prediction
+from ..predictions import Prediction, RankedConcept
 from .dictionary_view import DictionaryView
 from .error_kinds import KINDS, WrongMention, find_kinds
 
@@ -118,11 +118,11 @@ def is_hit(prediction: Prediction, level: str, rank: int) -> bool:
     return prediction.hits[metric]
 
 
-def take_tied(candidates: Sequence[Candidate]) -> list[Candidate]:
+def take_tied(candidates: Sequence[RankedConcept]) -> list[RankedConcept]:
     """Take the best candidate and those of equal score.
 
-    candidates (Sequence[Candidate]): Candidates, best first.
-    RETURNS (list[Candidate]): The first of them; none if there are none.
+    candidates (Sequence[RankedConcept]): Candidates, best first.
+    RETURNS (list[RankedConcept]): The first of them; none if there are none.
     """
     if not candidates:
         return []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..folder import Evaluation
-from .document import Column, Section, Table
+from .document import Column, ReportSection, Table
 from .error_analysis import RESCUE_RANK, ErrorAnalysis
 from .error_kinds import KINDS, UNSEEN
 from .findings import Finding
@@ -19,14 +19,14 @@ EXAMPLE_COLUMNS = [Column("Kind"), Column("Mention"), Column("Right names"), Col
 
 def make_error_section(
     evaluation: Evaluation, corpora: Mapping[str, Sequence[str]], findings: Mapping[tuple[str, str], Finding]
-) -> Section | None:
+) -> ReportSection | None:
     """Put the errors of all systems together.
 
     evaluation (Evaluation): The evaluation.
     corpora (Mapping[str, Sequence[str]]): The tasks of each corpus.
     findings (Mapping[tuple[str, str], Finding]): Hits and errors by system and task.
-    RETURNS (Section | None): A section of each corpus: counts for each task, and examples for the first; None if no
-        predictions were kept.
+    RETURNS (ReportSection | None): A section of each corpus: counts for each task, and examples for the first; None if
+        no predictions were kept.
     """
     sections = []
     for tasks in corpora.values():
@@ -41,7 +41,7 @@ def make_error_section(
         blocks = [_count_errors(labels[name], found) for name, found in analysed.items()]
         first = next(iter(analysed))
         blocks += [_show_examples(labels[first], found) for found in analysed[first].values()]
-        sections.append(Section(evaluation.tasks[first].title, blocks))
+        sections.append(ReportSection(evaluation.tasks[first].title, blocks))
     if not sections:
         return None
     meanings = [[kind, meaning] for kind, meaning in KINDS.items()]
@@ -49,7 +49,7 @@ def make_error_section(
         "Each wrong mention has one main kind, the first in this order that applies, and may be of several others. The "
         "kinds are told by rules, not by people: they say where to look, not why a system erred."
     )
-    return Section("Errors", [text, Table("Kinds", [Column("Kind"), Column("Meaning")], meanings)], sections)
+    return ReportSection("Errors", [text, Table("Kinds", [Column("Kind"), Column("Meaning")], meanings)], sections)
 
 
 def _count_errors(label: str, found: Mapping[str, Finding]) -> Table:

@@ -20,7 +20,7 @@ SUPERVISED = {"yes": True, "no": False}
 
 
 @dataclass(frozen=True)
-class Source:
+class Publication:
     """A publication with figures.
 
     name (str): Its name in the table of figures.
@@ -76,14 +76,14 @@ class PublishedFigure:
 COLUMNS = [column.name if column.name != "printed" else "value" for column in fields(PublishedFigure)]
 
 
-def read_sources(path: str | Path = SOURCES) -> dict[str, Source]:
+def read_sources(path: str | Path = SOURCES) -> dict[str, Publication]:
     """Read the publications.
 
     path (str | Path): A config with a section [sources.<name>] for each.
-    RETURNS (dict[str, Source]): The sources by their names.
+    RETURNS (dict[str, Publication]): The sources by their names.
     """
     sections = Config().from_disk(path)["sources"]
-    return {name: Source(name=name, **section) for name, section in sections.items()}
+    return {name: Publication(name=name, **section) for name, section in sections.items()}
 
 
 def read_literature(path: str | Path = LITERATURE, sources: str | Path = SOURCES) -> list[PublishedFigure]:
@@ -158,7 +158,7 @@ def _by_key() -> dict[tuple[str, str, str], list[PublishedFigure]]:
     return by_key
 
 
-def _find_fault(row: list[str], sources: dict[str, Source]) -> str:
+def _find_fault(row: list[str], sources: dict[str, Publication]) -> str:
     """Describe what is wrong with a line; empty if nothing is."""
     if len(row) != len(COLUMNS):
         return f"there are {len(row)} fields instead of {len(COLUMNS)}"

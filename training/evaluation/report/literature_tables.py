@@ -6,17 +6,17 @@ from collections.abc import Iterable, Sequence
 from string import ascii_lowercase
 from typing import TypeVar
 
-from .document import Column, Section, Table
+from .document import Column, ReportSection, Table
 from .literature import PublishedFigure, read_literature, read_sources
 from .values import NOTHING
 
 T = TypeVar("T")
 
 
-def make_literature_section() -> Section:
+def make_literature_section() -> ReportSection:
     """Put all published figures together.
 
-    RETURNS (Section): A section of each source, with a table for each of its tables.
+    RETURNS (ReportSection): A section of each source, with a table for each of its tables.
     """
     figures, sections = read_literature(), []
     for source in read_sources().values():
@@ -26,9 +26,9 @@ def make_literature_section() -> Section:
             )
             for table, title in source.tables.items()
         ]
-        sections.append(Section(source.short, [f"{source.citation} {source.url}", *blocks]))
+        sections.append(ReportSection(source.short, [f"{source.citation} {source.url}", *blocks]))
     text = "These figures are copied from the literature, as they are printed there. None was measured here."
-    return Section("Published figures", [text], sections, is_folded=True)
+    return ReportSection("Published figures", [text], sections, is_folded=True)
 
 
 def _make_table(table: str, title: str, figures: Sequence[PublishedFigure]) -> Table:

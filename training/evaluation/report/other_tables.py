@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from ...errors import Errors
 from ..folder import CODER_FOLDER, ProbeResult, ProbeResults, SystemInfo, read_schema
-from .document import Section
+from .document import ReportSection
 from .flat_tables import make_flat_table
 
 PROBES = {
@@ -41,12 +41,12 @@ def read_probes(folder: Path) -> dict[str, ProbeResults]:
     return {name: read_schema(ProbeResults, path) for name, path in paths.items() if path.is_file()}
 
 
-def make_probe_section(probes: Mapping[str, ProbeResults], systems: Mapping[str, SystemInfo]) -> Section | None:
+def make_probe_section(probes: Mapping[str, ProbeResults], systems: Mapping[str, SystemInfo]) -> ReportSection | None:
     """Make the tables of CODER's tasks.
 
     probes (Mapping[str, ProbeResults]): Results by probe.
     systems (Mapping[str, SystemInfo]): The systems of the evaluation, to call them by their titles.
-    RETURNS (Section | None): A table for each; None if nothing was measured.
+    RETURNS (ReportSection | None): A table for each; None if nothing was measured.
     RAISES (ValueError): If a result lacks a figure.
     """
     flatten = {"mcsm": _flatten_mcsm, "relations": _flatten_relations, "word_similarity": _flatten_words}
@@ -58,18 +58,18 @@ def make_probe_section(probes: Mapping[str, ProbeResults], systems: Mapping[str,
             raise ValueError(Errors.E747.format(path=f"{name}.json", reason=repr(error))) from error
         if entries:
             tables.append(make_flat_table(PROBES[name], entries, systems))
-    return Section("Concepts, relations and words", tables) if tables else None
+    return ReportSection("Concepts, relations and words", tables) if tables else None
 
 
-def make_peer_section(path: str | Path | None) -> Section | None:
+def make_peer_section(path: str | Path | None) -> ReportSection | None:
     """Make the table of other tools.
 
     path (str | Path | None): The report (JSON) of the project `peers`; None for none.
-    RETURNS (Section | None): The table; None if there is nothing in it.
+    RETURNS (ReportSection | None): The table; None if there is nothing in it.
     RAISES (ValueError): If the file is malformed.
     """
     peers = read_schema(PeersFile, Path(path)).peers if path else []
-    return Section("Other tools", [make_flat_table("Side by side", peers, {})]) if peers else None
+    return ReportSection("Other tools", [make_flat_table("Side by side", peers, {})]) if peers else None
 
 
 def _flatten_mcsm(result: ProbeResult) -> Iterator[dict[str, Any]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from thinc.api import Config
 
-from .document import Column, Section, Table
+from .document import Column, ReportSection, Table
 from .literature import read_literature, read_sources
 from .values import NOTHING
 
@@ -76,10 +76,10 @@ def make_rows(items: Sequence[PaperItem]) -> list[list[str]]:
     return rows
 
 
-def make_papers_section() -> Section:
+def make_papers_section() -> ReportSection:
     """Make a table of the tables and figures of each paper.
 
-    RETURNS (Section): A folded section.
+    RETURNS (ReportSection): A folded section.
     """
     items, sources = read_papers(), read_sources()
     tables = [
@@ -88,4 +88,4 @@ def make_papers_section() -> Section:
         if (of_paper := [item for item in items if item.source == name])
     ]
     text = "Commands start in the root of the repository, those with the paper's own data and weights as well."
-    return Section("The papers, table by table", [text, *tables], is_folded=True)
+    return ReportSection("The papers, table by table", [text, *tables], is_folded=True)

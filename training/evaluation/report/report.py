@@ -22,7 +22,7 @@ from ..folder import (
 )
 from .comparisons import make_comparison_table
 from .corpus_counts import make_counts_section
-from .document import Column, Picture, Section, Table
+from .document import Column, Picture, ReportSection, Table
 from .error_tables import make_error_section
 from .findings import Finding, read_findings
 from .flat_tables import make_pair_table
@@ -70,7 +70,7 @@ def make_report(folder: str | Path, *, peers: str | Path | None = None) -> None:
     write_text(folder / HTML_FILE, to_html(TITLE, sections))
 
 
-def _describe_run(evaluation: Evaluation) -> Section:
+def _describe_run(evaluation: Evaluation) -> ReportSection:
     described = evaluation.model_dump(include={"settings", "systems", "tasks"})
     digest = hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()
     text = f"Settings, systems and tasks have the hash {digest[:12]} (SHA-256, first 12)."
@@ -91,46 +91,46 @@ def _describe_run(evaluation: Evaluation) -> Section:
     settings = [make_pair_table("Settings", ("Setting", "Value"), evaluation.settings, is_folded=True)]
     versions = make_pair_table("Versions", ("Package", "Version"), evaluation.versions)
     tables = [Table("Systems", columns, rows), versions, *(settings if evaluation.settings else [])]
-    return Section("The run", [text, *tables])
+    return ReportSection("The run", [text, *tables])
 
 
-def _list_missing(missing: Sequence[Missing]) -> Section | None:
+def _list_missing(missing: Sequence[Missing]) -> ReportSection | None:
     columns = [Column("What"), Column("Task"), Column("Why"), Column("How to get it")]
     rows = [
         [entry.title or entry.corpus or entry.system or NOTHING, entry.task or NOTHING, entry.reason, entry.obtain]
         for entry in missing
     ]
     table = Table("Corpora and systems that were not there", columns, rows)
-    return Section("What was not measured", [table], is_folded=True) if rows else None
+    return ReportSection("What was not measured", [table], is_folded=True) if rows else None
 
 
 def _show_accuracy(
     evaluation: Evaluation, corpora: Mapping[str, list[str]], findings: Mapping[tuple[str, str], Finding]
-) -> Section:
+) -> ReportSection:
     hits = {key: finding.hits for key, finding in findings.items()}
     sections = []
     for tasks in corpora.values():
         tests = make_comparison_table(evaluation, tasks, hits)
         blocks = [make_accuracy_table(evaluation, tasks), *([tests] if tests else [])]
-        sections.append(Section(evaluation.tasks[tasks[0]].title, blocks))
+        sections.append(ReportSection(evaluation.tasks[tasks[0]].title, blocks))
     text = (
         "Columns begin with the protocol of their figures. Figures of different protocols cannot be compared. A figure "
         "from the literature stands beside a measured one only if both are of one protocol, and always with its source."
     )
-    return Section("Accuracy", [text], sections)
+    return ReportSection("Accuracy", [text], sections)
 
 
-def _show_figures(folder: Path) -> Section | None:
+def _show_figures(folder: Path) -> ReportSection | None:
     pictures: list[Picture] = []
     for entry in _read_list(folder / FIGURES_FOLDER / FIGURES_FILE):
         path = folder / FIGURES_FOLDER / entry["file"]
         if path.suffix.lower() not in MEDIA_TYPES or Path(entry["file"]).name != entry["file"]:
             raise ValueError(Errors.E784.format(file=path))
         pictures.append(Picture(path, entry["title"], entry["caption"]))
-    return Section("Figures", pictures) if pictures else None
+    return ReportSection("Figures", pictures) if pictures else None
 
 
-def _show_case_studies(folder: Path) -> Section | None:
+def _show_case_studies(folder: Path) -> ReportSection | None:
     tables = [
         Table(
             entry["title"],
@@ -140,7 +140,7 @@ def _show_case_studies(folder: Path) -> Section | None:
         )
         for entry in _read_list(folder / CASE_STUDIES_FILE)
     ]
-    return Section("Case studies", tables) if tables else None
+    return ReportSection("Case studies", tables) if tables else None
 
 
 def _read_list(path: Path) -> list[dict[str, Any]]:

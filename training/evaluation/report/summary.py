@@ -9,7 +9,7 @@ from statistics import fmean
 from ...data.headlines import name_metric
 from ...figures.pictures import COLOURS, MARKERS, house_style, save_picture
 from ..folder import FIGURES_FOLDER, Evaluation
-from .document import Column, Picture, Section, Table
+from .document import Column, Picture, ReportSection, Table
 from .measured import gather_measurements
 from .values import NOTHING, format_values
 from .writing import shorten
@@ -22,13 +22,13 @@ WIDTH, ROW_HEIGHT, MARGIN, LEGEND_HEIGHT = 7.0, 0.3, 0.7, 0.2
 Summary = dict[str, dict[str, list[float]]]
 
 
-def make_summary_section(evaluation: Evaluation, corpora: Mapping[str, Sequence[str]], folder: Path) -> Section:
+def make_summary_section(evaluation: Evaluation, corpora: Mapping[str, Sequence[str]], folder: Path) -> ReportSection:
     """Draw and list how often each system is right at rank 1 on each corpus.
 
     evaluation (Evaluation): The evaluation.
     corpora (Mapping[str, Sequence[str]]): The tasks of each corpus.
     folder (Path): The folder of the evaluation, which gets the picture.
-    RETURNS (Section): The picture and the table.
+    RETURNS (ReportSection): The picture and the table.
     """
     chosen = [_choose_task(evaluation, tasks) for tasks in corpora.values()]
     titles = {name: f"{evaluation.tasks[name].title}, {evaluation.tasks[name].protocol}" for name in chosen}
@@ -49,11 +49,11 @@ def make_summary_section(evaluation: Evaluation, corpora: Mapping[str, Sequence[
     columns = [Column("System"), *(Column(title, "number") for title in titles.values())]
     table = Table("Systems by corpora: acc@1", columns, rows, caption)
     if not any(values for scores in found.values() for values in scores.values()):
-        return Section("Systems by corpora", [table])
+        return ReportSection("Systems by corpora", [table])
     path = folder / FIGURES_FOLDER / PICTURE_FILE
     _draw(found, titles, path)
     text = "One line for each corpus, one mark for each system: mentions that are right at rank 1, in percent."
-    return Section("Systems by corpora", [Picture(path, "Systems by corpora", text), table])
+    return ReportSection("Systems by corpora", [Picture(path, "Systems by corpora", text), table])
 
 
 def _choose_task(evaluation: Evaluation, tasks: Sequence[str]) -> str:

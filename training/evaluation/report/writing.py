@@ -13,7 +13,7 @@ from jinja2 import Environment, FileSystemLoader, select_autoescape
 
 from ...errors import Errors
 from ...markup import escape_markdown, isolate
-from .document import Section
+from .document import ReportSection
 
 TEMPLATES = Path(__file__).with_name("templates")
 MEDIA_TYPES = {".svg": "image/svg+xml", ".png": "image/png"}
@@ -21,11 +21,11 @@ MEDIA_TYPES = {".svg": "image/svg+xml", ".png": "image/png"}
 LONGEST_CELL = 300
 
 
-def to_markdown(title: str, sections: Sequence[Section], folder: Path) -> str:
+def to_markdown(title: str, sections: Sequence[ReportSection], folder: Path) -> str:
     """Write a report as Markdown.
 
     title (str): Its title.
-    sections (Sequence[Section]): Its sections.
+    sections (Sequence[ReportSection]): Its sections.
     folder (Path): Its folder: the paths of figures are relative to it.
     RETURNS (str): Markdown, with tables as GitHub reads them.
     """
@@ -36,11 +36,11 @@ def to_markdown(title: str, sections: Sequence[Section], folder: Path) -> str:
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip() + "\n"
 
 
-def to_html(title: str, sections: Sequence[Section]) -> str:
+def to_html(title: str, sections: Sequence[ReportSection]) -> str:
     """Write a report as HTML that needs no other file.
 
     title (str): Its title.
-    sections (Sequence[Section]): Its sections.
+    sections (Sequence[ReportSection]): Its sections.
     RETURNS (str): HTML.
     RAISES (ValueError): If a figure is neither SVG nor PNG.
     """

@@ -80,7 +80,7 @@ class BioSynSystem(System):
         return search_blocks(take_queries, len(queries), len(names), k)
 
 
-class BioSynModel(System):
+class TrainedBioSyn(System):
     """A model of BioSyn, which is loaded when it is asked.
 
     model (str): The output folder of the training.

@@ -16,7 +16,7 @@ from ...errors import Errors
 from ..corpora.corpus import Corpus
 from ..corpora.finding import FOLD
 from ..corpora.listing import read_corpus_mentions
-from ..linking.accuracy import Found, find
+from ..linking.accuracy import NearestNames, find
 from ..linking.searcher import Searcher
 from ..tasks import CorpusTask
 from .base import System
@@ -90,11 +90,11 @@ class BoundFoldSystems(System):
         recalls = [search["recall"] for search in self._searches if search.get("recall")]
         return {**self._searches[-1], **({"recall": min(recalls)} if recalls else {})}
 
-    def find(self, task: LinkingTask) -> Found:
+    def find(self, task: LinkingTask) -> NearestNames:
         """Search the queries of each fold with its system.
 
         task (LinkingTask): The task.
-        RETURNS (Found): As `training.evaluation.linking.accuracy.find`.
+        RETURNS (NearestNames): As `training.evaluation.linking.accuracy.find`.
         """
         folds = np.array(task.folds or [0] * len(task.queries))
         parts = []
@@ -117,7 +117,7 @@ class BoundFoldSystems(System):
             system.release()
         order = np.argsort(np.concatenate([rows for rows, _ in parts]), kind="stable")
         rows, scores = (np.concatenate([found[place] for _, found in parts])[order] for place in (0, 1))
-        return Found(rows, scores)
+        return NearestNames(rows, scores)
 
 
 def name_fold_model(path: str, corpus: str, fold: int) -> str:

@@ -18,7 +18,7 @@ from ..embeddings import Embeddings
 from ..folder import SystemInfo
 from .backoff import DictionaryBackoff
 from .base import LazySystem, System
-from .biosyn import BioSynModel
+from .biosyn import TrainedBioSyn
 from .by_corpus import CORPUS, CorpusSystems
 from .encoder import EncoderSystem
 from .exact import ExactMatch
@@ -203,7 +203,7 @@ def _make_system(specification: SystemSpecification, systems: Mapping[str, Syste
         case "linker":
             return LazySystem(lambda: LinkerSystem(find_base(options["encoder"]).name or ""))
         case "biosyn":
-            return BioSynModel(options["model"], cache)
+            return TrainedBioSyn(options["model"], cache)
         case "word_vectors":
             return WordVectorFile(options["vectors"])
         case _:

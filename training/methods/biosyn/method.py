@@ -17,7 +17,7 @@ from ...data.run_folder import RunReport, write_json
 from ...encoders.card import Making, describe_length
 from ...encoders.export import as_encoder
 from ...engine.finite import check_finite
-from ...engine.method import Learned, Method
+from ...engine.method import Method, TrainingData
 from ...errors import Errors
 from ...evaluation.systems.biosyn import BIOSYN_FILE, FORMAT_VERSION
 from ...evaluation.systems.sparse import SparseEncoder
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CorpusFiles:
-    """Files of mentions and a dictionary. See `Source`.
+    """Files of mentions and a dictionary. See `TrainingFiles`.
 
     path (str): The dictionary.
     mentions (tuple[str, ...]): The files of mentions.
@@ -43,11 +43,11 @@ class CorpusFiles:
     mentions: tuple[str, ...]
 
     def hash(self) -> dict[str, Any]:
-        """Hash all files. See `Source.hash`."""
+        """Hash all files. See `TrainingFiles.hash`."""
         return read_biosyn_data(self.mentions, self.path).hash()
 
     def list_concepts(self) -> set[str]:
-        """List the concepts of mentions and names. See `Source.list_concepts`."""
+        """List the concepts of mentions and names. See `TrainingFiles.list_concepts`."""
         return read_biosyn_data(self.mentions, self.path).list_concepts()
 
 
@@ -75,10 +75,10 @@ class BioSyn(Method[BioSynSettings]):
         """Name mentions and dictionary. See `Method.find_source`."""
         return CorpusFiles(settings.paths.dictionary, tuple(settings.paths.list_mentions()))
 
-    def load(self) -> Learned:
+    def load(self) -> TrainingData:
         """Read mentions and dictionary. See `Method.load`."""
         self.data = read_biosyn_data(self.settings.paths.list_mentions(), self.settings.paths.dictionary)
-        return Learned(self.data.report, self.data.hash(), self.data.list_concepts())
+        return TrainingData(self.data.report, self.data.hash(), self.data.list_concepts())
 
     def build(self) -> BioSynModel:
         """Tokenise names, and make sparse vectors and the model. See `Method.build`."""

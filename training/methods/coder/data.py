@@ -24,7 +24,7 @@ from ...evaluation.linking.cleaning import make_plain
 
 @dataclass(frozen=True)
 class NameFolder:
-    """A terminology. See `Source`.
+    """A terminology. See `TrainingFiles`.
 
     path (str): Its folder.
     """
@@ -32,12 +32,12 @@ class NameFolder:
     path: str
 
     def hash(self) -> dict[str, str]:
-        """Hash the terminology. See `Source.hash`."""
+        """Hash the terminology. See `TrainingFiles.hash`."""
         manifest = read_manifest(Path(self.path) / MANIFEST, TERMINOLOGY_VERSION)
         return {"terminology": manifest["fingerprint"]}
 
     def list_concepts(self) -> set[str]:
-        """List all concepts. See `Source.list_concepts`."""
+        """List all concepts. See `TrainingFiles.list_concepts`."""
         return set(Terminology.from_disk(self.path).concepts["id"])
 
 

@@ -17,7 +17,7 @@ from spacy_sapbert.terminology import Terminology
 from ...data.run_folder import RunReport
 from ...data.triple_data import hash_triples, list_triple_concepts
 from ...encoders.card import Making, describe_length
-from ...engine.method import Learned, Method
+from ...engine.method import Method, TrainingData
 from ...engine.model import Model, group_by_decay
 from ...errors import Errors
 from .data import Graph, NameFolder, load_graph
@@ -32,7 +32,7 @@ TIMED_BATCHES = 50
 
 @dataclass(frozen=True)
 class GraphFolders:
-    """A terminology and triples. See `Source`.
+    """A terminology and triples. See `TrainingFiles`.
 
     path (str): The folder of the terminology.
     triples (str): The folder of triples.
@@ -42,11 +42,11 @@ class GraphFolders:
     triples: str
 
     def hash(self) -> dict[str, str]:
-        """Hash terminology and triples. See `Source.hash`."""
+        """Hash terminology and triples. See `TrainingFiles.hash`."""
         return {**NameFolder(self.path).hash(), "triples": hash_triples(self.triples)}
 
     def list_concepts(self) -> set[str]:
-        """List the concepts with triples, including unused ones. See `Source.list_concepts`."""
+        """List the concepts with triples, including unused ones. See `TrainingFiles.list_concepts`."""
         return set(Terminology.from_disk(self.path).concepts["id"]) & list_triple_concepts(self.triples)
 
 
@@ -92,7 +92,7 @@ class Coder(Method[CoderSettings]):
         """Name terminology and triples. See `Method.find_source`."""
         return GraphFolders(settings.paths.terminology, settings.paths.triples)
 
-    def load(self) -> Learned:
+    def load(self) -> TrainingData:
         """Read names and triples. See `Method.load`."""
         paths, data = self.settings.paths, self.settings.data
         self.graph = load_graph(
@@ -106,7 +106,7 @@ class Coder(Method[CoderSettings]):
         if self.settings.loss.relations != "none" and (self.graph.tails == self.graph.tails[0]).all():
             concept = self.graph.concepts[int(self.graph.tails[0])]
             raise ValueError(Errors.E804.format(path=paths.triples, n=len(self.graph), concept=concept))
-        return Learned(self.graph.report, self.graph.identity, self.graph.concepts.to_list())
+        return TrainingData(self.graph.report, self.graph.identity, self.graph.concepts.to_list())
 
     def build(self) -> CoderModel:
         """Tokenise names, and make sampler, relations, loss and model. See `Method.build`."""

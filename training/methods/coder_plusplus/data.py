@@ -20,7 +20,7 @@ from ..coder.data import choose_names
 
 
 @dataclass(frozen=True)
-class NameTable:
+class ConceptNames:
     """Indexed names and concepts. A homonym keeps all its concepts.
 
     names (pl.Series): The distinct names, in order.
@@ -79,7 +79,7 @@ def load_name_table(
     lower_case: bool = True,
     clean_names: bool = False,
     neighbours: int = 1,
-) -> NameTable:
+) -> ConceptNames:
     """Load the names of a terminology.
 
     path (str | Path): The folder of the terminology.
@@ -87,7 +87,7 @@ def load_name_table(
     lower_case (bool): Lower-case names. Names that become equal are merged.
     clean_names (bool): Clean names, as `choose_names` does.
     neighbours (int): Neighbours of each name, fewer than the number of names.
-    RETURNS (NameTable): The names.
+    RETURNS (ConceptNames): The names.
     RAISES (OSError): If a file is missing or damaged.
     RAISES (ValueError): If there are no names in a language, too few, no synonyms, or names of one concept only.
     """
@@ -118,7 +118,7 @@ def load_name_table(
         "homonyms": int((np.bincount(name_of) > 1).sum()),
         "names_by_language": counts,
     }
-    return NameTable(
+    return ConceptNames(
         names,
         terminology.concepts["id"].gather(concepts),
         name_of,

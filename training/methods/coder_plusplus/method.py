@@ -15,13 +15,13 @@ from ...encoders.card import Making, describe_length
 from ...encoders.export import as_encoder
 from ...engine.checkpoint import list_checkpoints, read_step
 from ...engine.interruption import StepInterrupted
-from ...engine.method import Learned, Method
+from ...engine.method import Method, TrainingData
 from ...engine.model import Model, group_by_decay
 from ...engine.objectives import Pairs, cosines_between
 from ..coder.data import NameFolder
 from ..coder.family_settings import resolve
 from ..coder.loss import SimilarityObjective
-from .data import NameTable, load_name_table
+from .data import ConceptNames, load_name_table
 from .neighbours import NEIGHBOURS_FOLDER, Neighbours
 from .sampler import GroupedNames, GroupSampler
 from .settings import CoderPlusPlusSettings
@@ -34,7 +34,7 @@ class CoderPlusPlus(Method[CoderPlusPlusSettings]):
     Settings = CoderPlusPlusSettings
     unit = "groups"
 
-    table: NameTable
+    table: ConceptNames
     tokens: TokenLists
     sampler: GroupSampler
     neighbours: Neighbours
@@ -45,7 +45,7 @@ class CoderPlusPlus(Method[CoderPlusPlusSettings]):
         """Name the terminology. See `Method.find_source`."""
         return NameFolder(settings.paths.terminology)
 
-    def load(self) -> Learned:
+    def load(self) -> TrainingData:
         """Read the names. See `Method.load`."""
         data = self.settings.data
         self.table = load_name_table(
@@ -55,7 +55,7 @@ class CoderPlusPlus(Method[CoderPlusPlusSettings]):
             clean_names=data.clean_names,
             neighbours=self.settings.batch.neighbours,
         )
-        return Learned(self.table.report, self.table.identity, self.table.concepts.to_list())
+        return TrainingData(self.table.report, self.table.identity, self.table.concepts.to_list())
 
     def build(self) -> Model:
         """Tokenise names, and make sampler, neighbours, loss and model. See `Method.build`."""

@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from .data import NameTable
+from .data import ConceptNames
 
 
 class FindsNeighbours(Protocol):
@@ -38,13 +38,13 @@ class GroupSampler:
     searched in advance, and a run can resume at any batch. A name of several groups occurs in the batch once; the
     released code repeats it, and repeats anchors with too few synonyms.
 
-    table (NameTable): The names.
+    table (ConceptNames): The names.
     groups (int): Anchors in a batch.
     synonyms (int): Maximum number of synonyms of an anchor.
     seed (int): Seed of all draws.
     """
 
-    def __init__(self, table: NameTable, groups: int, synonyms: int, *, seed: int = 0) -> None:
+    def __init__(self, table: ConceptNames, groups: int, synonyms: int, *, seed: int = 0) -> None:
         self.table = table
         self.groups = groups
         self.synonyms = synonyms

@@ -22,7 +22,7 @@ from ...data.run_folder import RunReport
 from ...encoders.card import Making, describe_length
 from ...engine.checkpoint import list_checkpoints
 from ...engine.finite import check_finite
-from ...engine.method import Learned
+from ...engine.method import TrainingData
 from ...engine.model import Model
 from ...engine.objectives import make_loss, make_miner
 from ...errors import Errors
@@ -41,7 +41,7 @@ SAMPLE = 20_000
 
 @dataclass(frozen=True)
 class PairsAndTexts(PairFolder):
-    """A folder of pairs, and a file of strings. See `Source`.
+    """A folder of pairs, and a file of strings. See `TrainingFiles`.
 
     texts (str): The file; empty for none.
     """
@@ -49,7 +49,7 @@ class PairsAndTexts(PairFolder):
     texts: str
 
     def hash(self) -> dict[str, Any]:
-        """Hash pairs and strings. See `Source.hash`."""
+        """Hash pairs and strings. See `TrainingFiles.hash`."""
         texts = {"texts": hash_file(Path(self.texts))} if self.texts else {}
         return {"pairs": hash_pairs(self.path), **texts}
 
@@ -86,7 +86,7 @@ class Static(PairMethod[StaticSettings]):
         """Name pairs and strings. See `Method.find_source`."""
         return PairsAndTexts(settings.paths.pairs, settings.paths.texts)
 
-    def load(self) -> Learned:
+    def load(self) -> TrainingData:
         """Read pairs and strings. See `Method.load`."""
         learned = super().load()
         width, allowed = self.settings.table.width, f"at most {self.base.width}, the width of the teacher's vectors"
@@ -96,7 +96,7 @@ class Static(PairMethod[StaticSettings]):
         if self.settings.distillation.texts and not len(self.texts):
             raise ValueError(Errors.E840.format(reason=f"there is no string in {self.settings.paths.texts}"))
         report = {**learned.report, "texts": len(self.texts)}
-        return Learned(report, self.find_source(self.settings).hash(), learned.concepts)
+        return TrainingData(report, self.find_source(self.settings).hash(), learned.concepts)
 
     def build(self) -> Model:
         """Make the table, tokenise strings and encode them with the teacher. See `Method.build`."""

@@ -16,7 +16,7 @@ from spacy_sapbert.terminology import Terminology
 from training.cli import app as cli
 from training.encoders.quantisation import write_static_encoder
 from training.evaluation.documents import task as tasks
-from training.evaluation.documents.linking import Found, LinkedMention, link_documents
+from training.evaluation.documents.linking import LinkedConcept, LinkedMention, link_documents
 from training.evaluation.documents.pipelines import make_pipeline
 from training.evaluation.documents.task import summarise_links
 
@@ -149,7 +149,7 @@ def test_saved_pipelines_are_measured_on_given_mentions(folder):
 
 
 def linked(gold, found, kb_id=None):
-    found = [Found(id_, "", *rest) for id_, *rest in found]
+    found = [LinkedConcept(id_, "", *rest) for id_, *rest in found]
     return LinkedMention("1", "x", "", "[[x]]", gold, found, found[0].id if kb_id is None and found else kb_id or "")
 
 

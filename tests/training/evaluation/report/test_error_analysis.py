@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rapidfuzz.distance import OSA
 
 from training.data.task import LinkingTask
-from training.evaluation.predictions import Candidate, Prediction, read_predictions
+from training.evaluation.predictions import Prediction, RankedConcept, read_predictions
 from training.evaluation.report.dictionary_view import DictionaryView
 from training.evaluation.report.error_analysis import analyse_errors, take_tied
 from training.evaluation.report.error_kinds import KINDS, is_abbreviation, is_misspelt
@@ -35,7 +35,7 @@ IDS_OF = {name: ids for ids, name in ROWS}
 
 def predict(mention, gold, *found, queries=None, at_5=False):
     """Make a wrong mention: each name found belongs to one query."""
-    candidates = [[Candidate(IDS_OF[name], name, 0.9)] for name in found]
+    candidates = [[RankedConcept(IDS_OF[name], name, 0.9)] for name in found]
     hits = {"acc_at_1": False, "row_acc_at_1": False, "acc_at_5": at_5, "row_acc_at_5": at_5}
     return Prediction(mention, queries or [mention.lower()], gold, candidates, hits)
 
@@ -122,7 +122,11 @@ def test_examples_are_drawn_by_seed():
 
 
 def test_names_tied_with_the_best_count_as_found():
-    found = [Candidate("D9", "heart attack", 0.5), Candidate("D4|D5", "cold", 0.5 - 1e-8), Candidate("D8", "x", 0.4)]
+    found = [
+        RankedConcept("D9", "heart attack", 0.5),
+        RankedConcept("D4|D5", "cold", 0.5 - 1e-8),
+        RankedConcept("D8", "x", 0.4),
+    ]
     assert take_tied(found) == found[:2]
     prediction = Prediction("chest pain", ["chest pain"], ["D8"], [found[:2]], WRONG["other"].hits)
     assert analyse([prediction]).main["homonym"] == 1
@@ -210,7 +214,9 @@ def write_lines(path, lines):
 
 def test_predictions_are_read(tmp_path):
     path = write_lines(tmp_path / "a.jsonl.gz", [json.dumps(LINE)])
-    assert read_predictions(path) == [Prediction("a", ["a"], ["D1"], [[Candidate("D1", "a", 0.5)]], {"acc_at_1": True})]
+    assert read_predictions(path) == [
+        Prediction("a", ["a"], ["D1"], [[RankedConcept("D1", "a", 0.5)]], {"acc_at_1": True})
+    ]
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ Row = dict[str, str]
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class SnomedSnapshot:
     """The files of one release.
 
     edition (str): The edition, such as "INT".
@@ -91,14 +91,14 @@ def read_snomed(files: list[InputFile], report: ReadingReport, *, refset: str = 
     return CorpusParts(dictionaries={DICTIONARY: rows}, releases={DICTIONARY: release})
 
 
-def _find_snapshot(files: list[InputFile], report: ReadingReport, wanted: list[str]) -> Snapshot:
+def _find_snapshot(files: list[InputFile], report: ReadingReport, wanted: list[str]) -> SnomedSnapshot:
     """Find the files of a release, and refuse those of several releases or editions by their names."""
     tables = {name.lower(): name for name in COLUMNS}
-    snapshot, first, languages = Snapshot("", ""), "", dict[tuple[str, str], str]()
+    snapshot, first, languages = SnomedSnapshot("", ""), "", dict[tuple[str, str], str]()
     for found, file in match_files(files, SNAPSHOT, report):
         table, edition, date = tables[found["table"].lower()], found["edition"].upper(), found["date"]
         if not first:
-            snapshot, first = Snapshot(edition, date), file.label
+            snapshot, first = SnomedSnapshot(edition, date), file.label
         if (edition, date) != (snapshot.edition, snapshot.date):
             _refuse_mixed(f"{first} and {file.label} are named after different ones")
         twin = languages.setdefault((table, (found["language"] or "").lower()), file.label)
@@ -112,7 +112,7 @@ def _find_snapshot(files: list[InputFile], report: ReadingReport, wanted: list[s
     return snapshot
 
 
-def _read_rows(snapshot: Snapshot, table: str, report: ReadingReport) -> Iterator[tuple[str, Row]]:
+def _read_rows(snapshot: SnomedSnapshot, table: str, report: ReadingReport) -> Iterator[tuple[str, Row]]:
     """Read the rows of a table, and refuse those of a later release, and ids that the table has twice."""
     seen, newest = set[str](), ""
     for file in snapshot.files[table]:
@@ -167,7 +167,7 @@ def _find_reason(row: Row, is_active: Mapping[str, bool], accepted: set[str] | N
     return ""
 
 
-def _read_accepted(snapshot: Snapshot, refset: str, report: ReadingReport) -> set[str]:
+def _read_accepted(snapshot: SnomedSnapshot, refset: str, report: ReadingReport) -> set[str]:
     """Read the descriptions that a language reference set accepts: preferred ones, and others that may be used."""
     return {
         row["referencedComponentId"]
