@@ -140,18 +140,18 @@ def _list_text_buffers(column: pl.Series) -> list[np.ndarray]:
     return [bits, views, text[: len(text) - INLINE][np.repeat(is_long, lengths)]]
 
 
-def _read_column(kind: pl.DataType, rows: int, buffers: Iterator[np.ndarray]) -> _Column:
+def _read_column(kind: pl.DataType, rows: int, buffers: Iterator[np.ndarray]) -> _ArrowColumn:
     """Take the next buffers for a column. They stay where they are."""
     if isinstance(kind, pl.List):
         offsets = next(buffers)
         n_values = int(offsets.view(np.int64)[-1])
-        return _Column(kind, rows, [None, offsets], _read_column(pl.String(), n_values, buffers))
+        return _ArrowColumn(kind, rows, [None, offsets], _read_column(pl.String(), n_values, buffers))
     if not isinstance(kind, pl.String):
-        return _Column(kind, rows, [None, next(buffers)])
+        return _ArrowColumn(kind, rows, [None, next(buffers)])
     is_there, views, text = next(buffers), next(buffers), next(buffers)
     texts = [text[start : start + LONGEST] for start in range(0, len(text), STEP)]
     lengths = np.array([len(part) for part in texts], dtype=np.int64)
-    return _Column(kind, rows, [is_there if len(is_there) else None, views, *texts, lengths])
+    return _ArrowColumn(kind, rows, [is_there if len(is_there) else None, views, *texts, lengths])
 
 
 def _structure(fields: str) -> Any:
@@ -165,14 +165,14 @@ _ArrowArray = _structure(
 )
 
 
-class _Column:
+class _ArrowColumn:
     """A column that polars can take: `pl.Series(column)`."""
 
     # What polars reads must stay. It calls `_release` when it is done.
-    read: dict[int, _Column] = {}
+    read: dict[int, _ArrowColumn] = {}
 
     def __init__(
-        self, kind: pl.DataType, rows: int, buffers: list[np.ndarray | None], child: _Column | None = None
+        self, kind: pl.DataType, rows: int, buffers: list[np.ndarray | None], child: _ArrowColumn | None = None
     ) -> None:
         self.child = child
         self.buffers = buffers
@@ -198,7 +198,7 @@ class _Column:
         return make(schema, b"arrow_schema", None), make(array, b"arrow_array", None)
 
 
-def _make_release(read: dict[int, _Column], array_type: Any) -> Any:
+def _make_release(read: dict[int, _ArrowColumn], array_type: Any) -> Any:
     def release(address: int) -> None:
         array = array_type.from_address(address)
         read.pop(array.private_data, None)
@@ -210,4 +210,4 @@ def _make_release(read: dict[int, _Column], array_type: Any) -> Any:
     return made
 
 
-_release = _make_release(_Column.read, _ArrowArray)
+_release = _make_release(_ArrowColumn.read, _ArrowArray)

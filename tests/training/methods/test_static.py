@@ -21,7 +21,7 @@ from training.engine.loop import TrainingLoop
 from training.methods.registry import METHODS, make_settings
 from training.methods.static import method as static_method
 from training.methods.static.optimizer import RowAdagrad
-from training.methods.static.settings import TableSettings
+from training.methods.static.settings import TokenTableSettings
 from training.methods.static.table import START_FILE, load_start
 from training.methods.static.teacher import Teacher, fit_projection
 from training.methods.static.vocabulary import make_tokenizer
@@ -256,7 +256,7 @@ def test_teachers_of_another_kind_are_refused(encoder_folder):
     backend = Tokenizer(models.WordLevel({"[UNK]": 0, "heart": 1}, unk_token="[UNK]"))
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, unk_token="[UNK]").backend_tokenizer
     with pytest.raises(ValueError, match="E840.*WordLevel, not WordPiece"):
-        make_tokenizer(tokenizer, ["heart"], TableSettings(), lower_case=False)
+        make_tokenizer(tokenizer, ["heart"], TokenTableSettings(), lower_case=False)
 
 
 def test_the_vocabulary_has_frequent_words_and_no_unused_pieces(encoder_folder):
@@ -266,7 +266,7 @@ def test_the_vocabulary_has_frequent_words_and_no_unused_pieces(encoder_folder):
         data["model"]["vocab"][piece] = len(data["model"]["vocab"])
     teacher = Tokenizer.from_str(json.dumps(data))
     names = ["Heart attack", "heart failure", "acute heart", "acute attack", "rare"]
-    settings = TableSettings(words=2, min_names=2)
+    settings = TokenTableSettings(words=2, min_names=2)
     tokenizer = make_tokenizer(teacher, names, settings, lower_case=False)
     vocabulary = tokenizer.get_vocab()
     assert sorted(vocabulary.values()) == list(range(len(vocabulary))) and vocabulary["[UNK]"] == 0
@@ -277,7 +277,9 @@ def test_the_vocabulary_has_frequent_words_and_no_unused_pieces(encoder_folder):
     )
     assert tokenizer.encode("Acute HEART").tokens == ["acute", "heart"]
     assert tokenizer.encode("hearts \u5fc3").tokens == ["heart", "##s", "[UNK]"]
-    everything = make_tokenizer(teacher, names, TableSettings(scripts="all", words=99, min_names=2), lower_case=True)
+    everything = make_tokenizer(
+        teacher, names, TokenTableSettings(scripts="all", words=99, min_names=2), lower_case=True
+    )
     assert {"\u5fc3", "[unused1]", "attack"} <= set(everything.get_vocab()) and "rare" not in everything.get_vocab()
     assert everything.encode("ACUTE").tokens == ["acute"]
 

@@ -25,7 +25,7 @@ class StaticPaths(SapbertPaths):
     )
 
 
-class TableSettings(Section):
+class TokenTableSettings(Section):
     """The vocabulary and the table at its start."""
 
     width: int = Field(default=256, ge=1, description="Width of the vectors, at most that of the teacher's vectors.")
@@ -97,7 +97,7 @@ class StaticSettings(PairSettings):
     """All settings of a run that trains a static encoder. Its base encoder is the teacher."""
 
     paths: StaticPaths
-    table: TableSettings = TableSettings()
+    table: TokenTableSettings = TokenTableSettings()
     objective: StaticObjective = StaticObjective()
     distillation: DistillationSettings = DistillationSettings()
     optimizer: StaticOptimizer = StaticOptimizer()

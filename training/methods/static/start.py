@@ -6,20 +6,20 @@ import numpy as np
 import polars as pl
 import torch
 
-from .settings import TableSettings
+from .settings import TokenTableSettings
 from .table import UNKNOWN, StaticTable
 from .teacher import Projection, Teacher
 from .vocabulary import make_tokenizer
 
 
-def make_start(names: pl.Series, teacher: Teacher, projection: Projection, settings: TableSettings) -> StaticTable:
+def make_start(names: pl.Series, teacher: Teacher, projection: Projection, settings: TokenTableSettings) -> StaticTable:
     """Make the table before training: the teacher's vector of each token, projected, and weighted by its rarity
     (Model2Vec).
 
     names (pl.Series): The names, which determine words and weights.
     teacher (Teacher): The teacher.
     projection (Projection): The projection of the teacher's vectors.
-    settings (TableSettings): Vocabulary and weights.
+    settings (TokenTableSettings): Vocabulary and weights.
     RETURNS (StaticTable): The table.
     """
     source = teacher.encoder.source

@@ -12,7 +12,7 @@ from tokenizers import Tokenizer
 from tokenizers.normalizers import Lowercase, Sequence
 
 from ...errors import Errors
-from .settings import TableSettings
+from .settings import TokenTableSettings
 
 UNUSED = re.compile(r"\[unused\d+\]")
 # Latin, Greek, punctuation and symbols up to mathematical operators.
@@ -20,12 +20,14 @@ LATIN = re.compile("[\u0000-\u024f\u0370-\u03ff\u2000-\u22ff]*")
 WORD = re.compile(r"[a-z]{3,}")
 
 
-def make_tokenizer(teacher: Tokenizer, names: Iterable[str], settings: TableSettings, *, lower_case: bool) -> Tokenizer:
+def make_tokenizer(
+    teacher: Tokenizer, names: Iterable[str], settings: TokenTableSettings, *, lower_case: bool
+) -> Tokenizer:
     """Make the tokenizer of a static encoder. Its unknown token is token 0, and it has no other special token.
 
     teacher (Tokenizer): The teacher's tokenizer, of the kind WordPiece.
     names (Iterable[str]): The names.
-    settings (TableSettings): Pieces to drop and words to add.
+    settings (TokenTableSettings): Pieces to drop and words to add.
     lower_case (bool): Whether the teacher gets lower-cased strings.
     RETURNS (Tokenizer): The tokenizer.
     RAISES (ValueError): If the teacher's tokenizer is of another kind.
