@@ -32,7 +32,7 @@ class KnowledgeBaseSettings(Settings):
     temperature: float = Field(
         default=TEMPERATURE,
         gt=0,
-        description="Prior probabilities are the softmax of cosines over this number: the smaller, the more certain.",
+        description="Priors are the softmax of cosines over it: the smaller, the surer.",
     )
 
 

@@ -39,10 +39,7 @@ class IndexSettings(Settings):
     """The accuracy of the index."""
 
     recall_target: float = Field(
-        default=0.995,
-        gt=0,
-        le=1,
-        description="Share of the queries whose nearest row has to be found, of left-out rows and of altered names.",
+        default=0.995, gt=0, le=1, description="Share of the queries whose nearest row has to be found."
     )
 
 

@@ -55,13 +55,9 @@ class OboSettings(Settings):
     synonym_scopes: Scopes = Field(default=("EXACT",), description="The scopes of the synonyms to keep.")
     language: str = Field(default="ENG", description="The language of the names, as in UMLS.")
     source: str | None = Field(
-        default=None,
-        description="The source vocabulary of the names. By default the header's `ontology`, or else the prefix of the "
-        "term's id.",
+        default=None, description="The source of the names. By default the header's `ontology`, or the id's prefix."
     )
-    errors: OnMalformed = Field(
-        default="raise", description='Whether to "raise" an error for a malformed term, or to "skip" and count it.'
-    )
+    errors: OnMalformed = Field(default="raise", description='"raise" at a malformed term, or "skip" and count it.')
 
 
 @takes_settings(OboSettings)

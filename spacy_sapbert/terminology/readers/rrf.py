@@ -60,27 +60,20 @@ class RrfSettings(Settings):
 
     languages: Texts | None = Field(default=("ENG",), description="Languages (LAT) of the names to keep; null for all.")
     sources: Texts | None = Field(
-        default=None, description="Sources (SAB) of the names, definitions and relations to keep; null for all."
+        default=None, description="Sources (SAB) of names, definitions and relations; null for all."
     )
     term_types: Texts | None = Field(default=None, description="Term types (TTY) to keep; null for all.")
-    semantic_types: Texts | None = Field(
-        default=None, description="Semantic types (TUI) of the concepts to keep; null for all."
-    )
+    semantic_types: Texts | None = Field(default=None, description="Semantic types (TUI) to keep; null for all.")
     suppressed: Suppressed = Field(
-        default="keep",
-        description='Whether to "keep" or "drop" names and relations with a SUPPRESS other than N (suppressible, '
-        "obsolete). Suppressed definitions are always dropped.",
+        default="keep", description='"keep" or "drop" suppressed names and relations; definitions are dropped anyway.'
     )
     max_restriction_level: int | None = Field(
         default=None,
         ge=0,
         le=9,
-        description="The highest restriction level (SRL) of the sources to keep; 0 for sources without restrictions "
-        "beyond the UMLS licence, null for all. An unknown level counts as the strictest.",
+        description="The highest restriction level (SRL) to keep; unknown ones are the strictest. Null for all.",
     )
-    lower_case: bool = Field(
-        default=False, description="Whether to lower-case names, so that names that differ only in case become one."
-    )
+    lower_case: bool = Field(default=False, description="Lower-case names, so that case makes no difference.")
     tradenames: Tradenames = Field(
         default="union",
         description="Give brands and their generic concepts each other's names: the \"union\" of all partners' names, "
@@ -91,23 +84,14 @@ class RrfSettings(Settings):
     )
     definition_sources: Texts = Field(
         default=("NCI_BRIDG", "NCI_NCI-GLOSS", "NCI", "GO", "MSH", "NCI_FDA"),
-        description="Sources of preferred definitions, best first; by default sources with definitions written for "
-        "readers. Definitions of other sources follow in the order of the file. Definitions in other languages than "
-        "`languages` are left out if MRSAB gives the language of the source.",
+        description="Sources of preferred definitions, best first. Other sources follow in the order of the file; those "
+        "in other languages than `languages` are left out.",
     )
     remap_retired: bool = Field(
-        default=False,
-        description="Whether to replace retired concepts in other files by the concepts that they were merged into, "
-        "according to MRCUI.",
+        default=False, description="Replace retired concepts by those that they were merged into, as MRCUI has it."
     )
-    xrefs: bool = Field(
-        default=False,
-        description="Whether to read the codes of sources without names and the canonical names that `write_rrf` "
-        "stores in MRSAT.",
-    )
-    errors: OnMalformed = Field(
-        default="raise", description='Whether to "raise" an error for a malformed line, or to "skip" and count it.'
-    )
+    xrefs: bool = Field(default=False, description="Read the codes and names that `write_rrf` stores in MRSAT.")
+    errors: OnMalformed = Field(default="raise", description='"raise" at a malformed line, or "skip" and count it.')
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings as plain JSON data. Values without an order are sorted."""
