@@ -126,11 +126,8 @@ class LRUCache(Generic[Value]):
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Encoder, terminology, index and caches of a linker at one moment.
-
-    Whatever changes a linker makes another snapshot aside and puts it in place at the end, so no search sees half of a
-    change.
-    """
+    """Encoder, terminology, index and caches of a linker at one moment. Whatever changes a linker makes another
+    snapshot aside and puts it in place at the end, so no search sees half of a change."""
 
     # The name of the linker, for messages.
     name: str
@@ -188,11 +185,9 @@ class Snapshot:
             )
 
     def find(self, queries: Sequence[tuple[str, ConceptFilter]], k: int, batch_size: int = 256) -> Candidates:
-        """Find the candidates of distinct queries, in the cache or in the index. Each string is encoded once.
-
-        There are more than `k` of a string that is a name, or where the last ones tie. Each depth has candidates of its
-        own in the cache, because they may differ where the index is approximate.
-        """
+        """Find the candidates of distinct queries, in the cache or in the index. Each string is encoded once. There are
+        more than `k` of a string that is a name, or where the last ones tie. Each depth has candidates of its own in
+        the cache, because they may differ where the index is approximate."""
         known = {query: self.cache.get((k, *query)) for query in queries}
         by_filter: dict[ConceptFilter, list[str]] = {}
         for (text, allowed), packed in known.items():
@@ -213,10 +208,8 @@ class Snapshot:
         return Candidates([(text,) for text, _ in queries], offsets, concept, name, form, score)
 
     def encode(self, texts: Sequence[str], batch_size: int = 256) -> np.ndarray:
-        """Encode distinct strings. The last ones are remembered.
-
-        A string without a known token gets zeros: all such strings look alike, and their neighbours would be arbitrary.
-        """
+        """Encode distinct strings. The last ones are remembered. A string without a known token gets zeros: all such
+        strings look alike, and their neighbours would be arbitrary."""
         vectors = np.zeros((len(texts), self.encoder.width), dtype=np.float32)
         missing = []
         for place, text in enumerate(texts):
@@ -237,7 +230,6 @@ class Snapshot:
 
 
 def _pack(found: Candidates) -> list[bytes]:
-    """Pack the rows of each query."""
     rows = np.empty(len(found.concept), dtype=ROW)
     rows["concept"], rows["name"], rows["score"] = found.concept, found.name, np.minimum(found.score, 1.0)
     data, ends = rows.tobytes(), (found.offsets * ROW.itemsize).tolist()
@@ -245,11 +237,9 @@ def _pack(found: Candidates) -> list[bytes]:
 
 
 class FixedLinker:
-    """A linker at one moment: what a search works with from its first line to its last.
-
-    It searches at least `depth` deep, because a component behind the linker asks for as many candidates. A filter that
-    holds what occurs nowhere in the terminology is refused.
-    """
+    """A linker at one moment: what a search works with from its first line to its last. It searches at least `depth`
+    deep, because a component behind the linker asks for as many candidates. A filter that holds what occurs nowhere in
+    the terminology is refused."""
 
     def __init__(self, settings: LinkerSettings, snapshot: Snapshot, depth: int = 0) -> None:
         self.settings, self.snapshot, self._depth = settings, snapshot, depth
@@ -310,7 +300,6 @@ class FixedLinker:
         return found.cut(k).take_mentions(np.array(place, dtype=np.int64))
 
     def _join_forms(self, found: Candidates, forms: list[tuple[str, ...]]) -> Candidates:
-        """Make one list of candidates of those for each form of a mention."""
         lengths = np.array([len(of_mention) for of_mention in forms], dtype=np.int64)
         offsets = found.offsets[np.concatenate([[0], np.cumsum(lengths)])]
         if not (lengths > 1).any():
@@ -337,10 +326,8 @@ class FixedLinker:
 
 class Depth:
     """How many candidates the components of a pipeline ask of a linker: rerankers, which have its name as their
-    `linker`, and `n_candidates`.
-
-    The pipeline is held weakly. A copy of the linker in another process searches as deep as the linker did.
-    """
+    `linker`, and `n_candidates`. The pipeline is held weakly. A copy of the linker in another process searches as deep
+    as the linker did."""
 
     def __init__(self, linker: str, nlp: Language | None = None, known: int = 0) -> None:
         self._linker, self._nlp, self._known = linker, None if nlp is None else ref(nlp), known

@@ -40,7 +40,6 @@ class SourceFile:
     """An input file, gzipped or not, read once from beginning to end."""
 
     def __init__(self, path: str | Path) -> None:
-        """Find the file."""
         self.path = Path(path)
         self._sha256 = hashlib.sha256()
         if self.path.is_dir():
@@ -173,10 +172,8 @@ def finish(
 
 def verify(files: Sequence[dict[str, Any]], folder: str | Path, checksums: str | Path | None = None) -> int:
     """Compare files that were read with a list in the format of `sha256sum`: another one than SHA256SUMS of the folder,
-    if given. The number of verified files is 0 if there is no list.
-
-    A spaCy project does not stop at an asset with a wrong checksum.
-    """
+    if given. The number of verified files is 0 if there is no list. A spaCy project does not stop at an asset with a
+    wrong checksum."""
     path = Path(checksums) if checksums else Path(folder) / CHECKSUMS_FILE
     if not path.is_file():
         if checksums:
