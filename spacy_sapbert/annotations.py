@@ -1,9 +1,8 @@
 """What components have written to documents: candidates, chosen id and probability, by component, boundaries and label.
 
-spaCy stores extension attributes of spans by their boundaries only, so an entity and a span with the same boundaries
-would overwrite each other's candidates. Here the links of all components and labels are one value for the boundaries,
-with a key of spaCy's own form, so that links survive whatever spaCy's attributes survive, with offsets moved:
-`Span.as_doc`, `Doc.from_docs`.
+spaCy stores extension attributes of spans by their boundaries only, so an entity and a span there would overwrite each
+other's candidates. Here all links are one value for the boundaries, with a key of spaCy's own form, so they survive
+what spaCy's attributes survive, with offsets moved: `Span.as_doc`, `Doc.from_docs`.
 """
 
 from __future__ import annotations

@@ -53,11 +53,7 @@ class LinkerSettings(Settings):
 
     k: int = Field(default=5, ge=1, description="Concepts proposed for a mention; more where the last ones tie.")
     threshold: float | None = Field(
-        default=None,
-        ge=-1,
-        le=1,
-        description="Score that the best candidate needs for `ent.kb_id_`; the candidates are shown all the same. Null "
-        "for the threshold of the bundled encoder, and for none with any other encoder.",
+        default=None, ge=-1, le=1, description="Score needed for `ent.kb_id_`; null for the encoder's own, if any."
     )
     set_nil: bool = Field(default=False, description='Set `ent.kb_id_` to "NIL" where no candidate is good enough.')
     set_kb_id: bool = Field(default=True, description="Set `ent.kb_id_`; false to show the candidates only.")

@@ -21,12 +21,10 @@ _JOINING = re.compile(
 
 
 def normalize_name(text: str) -> str:
-    """Normalize white space, invisible characters and composed letters of a name or a mention.
-
-    White space becomes single spaces, with none around the text. Control characters (category Cc) and invisible format
-    characters (Cf), such as soft hyphens and marks of direction, are removed. A zero-width joiner or non-joiner stays
-    after a letter of a script in which it changes the shape of words. The result is in Unicode's normal form C.
-    """
+    """Normalize white space, invisible characters and composed letters of a name or a mention. White space becomes
+    single spaces, with none around the text. Control characters (category Cc) and invisible format characters (Cf),
+    such as soft hyphens and marks of direction, are removed. A zero-width joiner or non-joiner stays after a letter of
+    a script in which it changes the shape of words. The result is in Unicode's normal form C."""
     text = " ".join(text.split())
     # Control and format characters are not printable. Nearly all texts have neither.
     if not text.isprintable():

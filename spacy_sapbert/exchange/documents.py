@@ -185,11 +185,7 @@ def find_candidate(span: Span, attribute: str = ATTRIBUTE) -> Candidate | None:
 
 
 def make_doc(
-    document: AnnotatedText,
-    tokenize: Callable[[str], Doc],
-    report: ExchangeReport,
-    *,
-    inside_tokens: str = "leave_out",
+    document: AnnotatedText, tokenize: Callable[[str], Doc], report: ExchangeReport, *, inside_tokens: str = "leave_out"
 ) -> Doc:
     """Make a document of spaCy, with the mentions as entities and their ids in `kb_id_`.
 

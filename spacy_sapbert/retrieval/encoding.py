@@ -152,11 +152,9 @@ def _first_halves(keys: np.ndarray) -> np.ndarray:
 
 
 class VectorStore:
-    """Keep the vectors of one encoder, found by the keys of their token sequences, on which alone they depend.
-
-    Each chunk is a file of keys and vectors, written completely or not at all. The file name has the hashes of the
-    encoder, with its precision, and of the content, so vectors of other encoders and damaged vectors are never used.
-    """
+    """Keep the vectors of one encoder, found by the keys of their token sequences, on which alone they depend. Each
+    chunk is a file of keys and vectors, written completely or not at all. The file name has the hashes of the encoder,
+    with its precision, and of the content, so vectors of other encoders and damaged vectors are never used."""
 
     def __init__(self, path: str | Path, encoder: EncoderShim) -> None:
         try:

@@ -369,12 +369,10 @@ class TieBreaker:
         self._n_ancestors: dict[int, float] = {}
 
     def order(self, text: str, concepts: Sequence[int], names: Sequence[int], scores: Sequence[float]) -> list[int]:
-        """Order the concepts of a mention that are sorted by their scores. Ties are broken in this order:
-
-        the concept whose name is written like the mention but for case; the one whose canonical name it is; the one
-        written in the same case; the one with fewer ancestors, which is more general; the one of which it is a
-        preferred name; the smaller id.
-        """
+        """Order the concepts of a mention that are sorted by their scores. Ties are broken in this order: the concept
+        whose name is written like the mention but for case; the one whose canonical name it is; the one written in the
+        same case; the one with fewer ancestors, which is more general; the one of which it is a preferred name; the
+        smaller id."""
         small = text.lower()
 
         def compare_names(place: int) -> tuple[bool, bool, bool]:

@@ -51,10 +51,8 @@ class SourceFile:
 
     def lines(self, *, keep_ends: bool = False) -> Iterator[tuple[int, str]]:
         r"""Iterate over the lines and their numbers, from 1. Only \n ends a line: names may contain U+0085 or U+2028.
-
         Bytes that are not UTF-8 become lone surrogates, so that a reader can refuse the whole record; see
-        `invalid_utf8`. Formats with records of several lines need their ends.
-        """
+        `invalid_utf8`. Formats with records of several lines need their ends."""
         with self.path.open("rb", buffering=0) as raw:
             hashed = io.BufferedReader(HashingReader(raw, self._sha256), buffer_size=1 << 20)
             with unpacked(self.path, hashed) as content:

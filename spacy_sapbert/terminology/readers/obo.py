@@ -268,11 +268,8 @@ def _plain(identifier: Any) -> str:
 
 def _choose_ids(ontology: _Ontology, id_prefix: str | None) -> tuple[dict[str, str], dict[str, Any]]:
     """Choose ids of terms among their cross-references with a prefix, such as "UMLS". Return the chosen one by term,
-    and entries of the report.
-
-    A term gets a cross-reference as id if it is the term's own: no other term has it, and it is the term's only such
-    cross-reference. All other terms keep their own id, so two terms never get the same one.
-    """
+    and entries of the report. A term gets a cross-reference as id if it is the term's own: no other term has it, and it
+    is the term's only such cross-reference. All other terms keep their own id, so two terms never get the same one."""
     if not id_prefix:
         return {}, {}
     start, terms = id_prefix.removesuffix(":") + ":", ontology.terms.values()

@@ -68,10 +68,7 @@ class RrfSettings(Settings):
         default="keep", description='"keep" or "drop" suppressed names and relations; definitions are dropped anyway.'
     )
     max_restriction_level: int | None = Field(
-        default=None,
-        ge=0,
-        le=9,
-        description="The highest restriction level (SRL) to keep; unknown ones are the strictest. Null for all.",
+        default=None, ge=0, le=9, description="The highest restriction level (SRL), unknown being 9; null for all."
     )
     lower_case: bool = Field(default=False, description="Lower-case names, so that case makes no difference.")
     tradenames: Tradenames = Field(
