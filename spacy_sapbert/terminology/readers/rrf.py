@@ -65,7 +65,7 @@ class RrfSettings(Settings):
     term_types: Texts | None = Field(default=None, description="Term types (TTY) to keep; null for all.")
     semantic_types: Texts | None = Field(default=None, description="Semantic types (TUI) to keep; null for all.")
     suppressed: Suppressed = Field(
-        default="keep", description='"keep" or "drop" suppressed names and relations; definitions are dropped anyway.'
+        default="keep", description='"keep" or "drop" suppressed names and relations. Such definitions always go.'
     )
     max_restriction_level: int | None = Field(
         default=None, ge=0, le=9, description="The highest restriction level (SRL), unknown being 9; null for all."
