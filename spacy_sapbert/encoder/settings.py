@@ -48,8 +48,7 @@ class EncoderSettings(Settings):
     )
     pad_to_length: int | None = Field(default=None, description="Pad every string to this length; null: to its batch.")
     attention_mask: bool = Field(
-        default=True,
-        description="Leave padding out of attention. False, as CODER was trained, needs `pad_to_length`.",
+        default=True, description="Leave padding out of attention. False, as CODER was trained, needs `pad_to_length`."
     )
 
     def to_dict(self) -> dict[str, Any]:
