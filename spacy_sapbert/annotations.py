@@ -1,9 +1,8 @@
 """What components have written to documents: candidates, chosen id and probability, by component, boundaries and label.
 
-spaCy stores extension attributes of spans by their boundaries only, so an entity and a span with the same boundaries
-would overwrite each other's candidates. Here the links of all components and labels are one value for the boundaries,
-with a key of spaCy's own form, so that links survive whatever spaCy's attributes survive, with offsets moved:
-`Span.as_doc`, `Doc.from_docs`.
+spaCy stores extension attributes of spans by their boundaries only, so an entity and a span there would overwrite each
+other's candidates. Here all links are one value for the boundaries, with a key of spaCy's own form, so they survive
+what spaCy's attributes survive, with offsets moved: `Span.as_doc`, `Doc.from_docs`.
 """
 
 from __future__ import annotations
@@ -82,13 +81,8 @@ def get_probability(span: Span) -> float | None:
 
 
 def get_candidates(span: Span, linker: str) -> list[Candidate]:
-    """Get what a linker found for a span, whatever other linkers, labels and attributes there are.
-
-    span (Span): A span with the boundaries and the label that it was linked with. A span without a label, such as
-        `doc[0:2]`, stands for the entity with its boundaries, or for the only span that was linked there.
-    linker (str): The name of the linker.
-    RETURNS (list[Candidate]): Best first; empty if the linker did not link the span.
-    """
+    """Get what a linker found for a span, best first. A span without a label stands for the entity with its boundaries,
+    or for the only span that was linked there."""
     return next((link["candidates"] for link in _find_links(span) if link["component"] == linker), [])
 
 
@@ -98,7 +92,6 @@ def read_attribute(span: Span, attribute: str = ATTRIBUTE) -> list[Candidate]:
 
 
 def _assign(span: Span, value: list[Candidate], attribute: str = ATTRIBUTE) -> None:
-    """Replace the candidates that an extension attribute shows."""
     shown = next((link for link in reversed(_find_links(span)) if link["attribute"] == attribute), None)
     label = span.label_ or span[0].ent_type_
     new: Link = {"component": "", "label": label, "attribute": attribute, "candidates": value, "kb_id": ""}
@@ -149,11 +142,9 @@ def write(
     probabilities: Sequence[float] | None = None,
     reranks: str | None = None,
 ) -> None:
-    """Write what a component found for the mentions of documents. Other mentions are left alone.
-
-    Mentions that are no entities are in the group `spans_key`. With `set_kb_id`, ids are written to entities and spans
-    as well, those that are there already are replaced if `overwrite` is set or the linker in `reranks` has set them.
-    """
+    """Write what a component found for the mentions of documents. Other mentions are left alone. Mentions that are no
+    entities are in the group `spans_key`. Ids that are there already are replaced if `overwrite` is set or the linker
+    in `reranks` has set them."""
     if not Span.has_extension(attribute):
         register_extensions(attribute)
     docs = list(docs)

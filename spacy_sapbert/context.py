@@ -1,8 +1,6 @@
-"""The context of a mention: what negspacy, medspaCy's ConText or another component says of it.
-
-Documents are often read where that component is not installed, so values are read where spaCy stores them, and no
-extension has to be registered. What has its default value is stored nowhere.
-"""
+"""The context of a mention: what negspacy, medspaCy's ConText or another component says of it. Documents are often read
+where that component is not installed, so values are read where spaCy stores them, and no extension has to be
+registered. What has its default value is stored nowhere."""
 
 from __future__ import annotations
 

@@ -61,9 +61,7 @@ def write_manifest(
     path: Path, version: int, data: dict[str, Any], *, below: bool = True, hashes: Mapping[str, str] | None = None
 ) -> None:
     """Write a manifest: data, the format's version, the hashes of the files beside it, and a checksum of all that.
-
-    Folders with manifests of their own need not be hashed again (`below`), nor files whose hashes are known.
-    """
+    Folders with manifests of their own need not be hashed again (`below`), nor files whose hashes are known."""
     known = hashes or {}
     names = [name for name in list_files(path.parent) if name != path.name and (below or "/" not in name)]
     files = {name: known.get(name) or hash_file(path.parent / name) for name in names}
@@ -78,11 +76,9 @@ class OtherFormatError(OSError):
 
 
 def read_manifest(path: Path, version: int, *, used: Iterable[str] = (), check_files: bool = True) -> dict[str, Any]:
-    """Read a manifest and check the files that it lists, or raise an OSError that says what is wrong.
-
-    It has to list the files that the caller uses: names, and patterns ("*.npy") for those that need not be there. A
-    killed save of the folder is finished before.
-    """
+    """Read a manifest and check the files that it lists, or raise an OSError that says what is wrong. It has to list
+    the files that the caller uses: names, and patterns ("*.npy") for those that need not be there. A killed save of the
+    folder is finished before."""
     finish_replacing(path.parent)
     if not path.is_file():
         raise FileNotFoundError(MISSING.format(path=path))
@@ -137,11 +133,8 @@ def _checksum(manifest: dict[str, Any]) -> str:
 
 
 def save_array(file: BinaryIO, array: np.ndarray) -> None:
-    """Save an array in NumPy's format, or raise an OSError.
-
-    Given a file of the system, `np.save` writes with C's buffers, and does not notice that the last few kilobytes of an
-    array cannot be written because the disk is full.
-    """
+    """Save an array in NumPy's format, or raise an OSError. Given a file of the system, `np.save` writes with C's
+    buffers, and does not notice that the last few kilobytes of an array cannot be written because the disk is full."""
     np.save(cast(Any, SimpleNamespace(write=file.write)), array)
 
 
@@ -193,10 +186,8 @@ def write_whole(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def lock_folder(path: Path, name: str = LOCK, *, timeout: float = -1) -> Iterator[None]:
-    """Let one thread of one process at a time write to a folder, or raise a `filelock.Timeout`.
-
-    The system drops the lock of a killed process.
-    """
+    """Let one thread of one process at a time write to a folder, or raise a `filelock.Timeout`. The system drops the
+    lock of a killed process."""
     # Not at the top, because spaCy imports this module whenever it makes a pipeline.
     from filelock import FileLock
 

@@ -1,8 +1,6 @@
-"""Forked processes: locks that others held are free, and computing uses one thread.
-
-A fork copies memory, but only the thread that forks. A child that waits for any other thread of its parent, whether for
-a lock or for a share of a computation, waits forever.
-"""
+"""Forked processes: locks that others held are free, and computing uses one thread. A fork copies memory, but only the
+thread that forks. A child that waits for any other thread of its parent, whether for a lock or for a share of a
+computation, waits forever."""
 
 from __future__ import annotations
 
@@ -19,20 +17,16 @@ _parent = os.getpid()
 
 
 def free_in_children(lock: AnyLock) -> AnyLock:
-    """Free a lock in forked processes, even if another thread held it at the fork, and return it.
-
-    What it protects must be usable wherever the other thread stopped.
-    """
+    """Free a lock in forked processes, even if another thread held it, and return it. What it protects must be usable
+    wherever the other thread stopped."""
     _locks.add(lock)
     _watch_forks()
     return lock
 
 
 class EditLock:
-    """Let one thread at a time change an object. The thread that has the lock may take it again.
-
-    A copy of the object has a lock of its own, because locks cannot be pickled.
-    """
+    """Let one thread at a time change an object, and as often as it likes. Copies of the object have locks of their
+    own, because locks cannot be pickled."""
 
     def __init__(self) -> None:
         self._lock = free_in_children(RLock())

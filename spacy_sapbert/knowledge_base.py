@@ -32,7 +32,7 @@ class KnowledgeBaseSettings(Settings):
     temperature: float = Field(
         default=TEMPERATURE,
         gt=0,
-        description="Prior probabilities are the softmax of cosines over this number: the smaller, the more certain.",
+        description="Priors are the softmax of cosines over it: the smaller, the surer.",
     )
 
 
@@ -86,10 +86,7 @@ class LinkerKnowledgeBase(KnowledgeBase):  # type: ignore[misc]  # spaCy's class
             write_manifest(folder / KB_FILE, FORMAT_VERSION, {"settings": self.settings.to_dict()}, below=False)
 
     def from_disk(self, path: str | Path, exclude: Iterable[str] = SimpleFrozenList()) -> None:
-        """Load what `to_disk` has saved. `exclude` is not used.
-
-        RAISES (OSError): If a file is missing or damaged.
-        """
+        """Load what `to_disk` has saved. `exclude` is not used."""
         data = read_manifest(Path(path) / KB_FILE, FORMAT_VERSION)
         linker = make_empty_linker().from_disk(Path(path) / "linker")
         # spaCy's class sets the width of vectors at construction only.
@@ -101,10 +98,7 @@ class LinkerKnowledgeBase(KnowledgeBase):  # type: ignore[misc]  # spaCy's class
         return pack_with(self.to_disk)
 
     def from_bytes(self, bytes_data: bytes, *, exclude: Iterable[str] = ()) -> None:
-        """Load what `to_bytes` returned. `exclude` is not used.
-
-        RAISES (ValueError): If the bytes are damaged.
-        """
+        """Load what `to_bytes` returned. `exclude` is not used."""
         unpack_with(self.from_disk, bytes_data)
 
     def _convert(self, found: list[LinkerCandidate]) -> list[Candidate]:

@@ -1,7 +1,5 @@
-"""The pipeline component `sapbert_linker`: factory, settings and component.
-
-spaCy imports this module in every process that makes a pipeline: nothing heavy may be imported at its top.
-"""
+"""The pipeline component `sapbert_linker`: factory, settings and component. spaCy imports this module in every process
+that makes a pipeline: nothing heavy may be imported at its top."""
 
 from __future__ import annotations
 
@@ -513,7 +511,6 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], TrainablePipe):  # type:
 
 
 def _load_encoder(encoder: Any, present: Snapshot) -> EncoderShim:
-    """Load an encoder beside the present one."""
     from .encoder.shim import get_encoder, make_model
 
     loaded = present.encoder
@@ -534,7 +531,6 @@ def _load_encoder(encoder: Any, present: Snapshot) -> EncoderShim:
 
 
 def _read_terminology(terminology: Any, present: Snapshot) -> Terminology:
-    """Read the terminology that a linker is to have."""
     from .progress import say
     from .terminology.table import Terminology, summarize
 

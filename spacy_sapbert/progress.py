@@ -1,7 +1,5 @@
-"""Show what long work is doing: a bar on a terminal, a line a minute in a log, nothing for short work.
-
-Everything goes to stderr. The environment variable `TQDM_DISABLE=1` silences bars and lines, not `say`.
-"""
+"""Show what long work is doing: a bar on a terminal, a line a minute in a log, nothing for short work. Everything goes
+to stderr. The environment variable `TQDM_DISABLE=1` silences bars and lines, not `say`."""
 
 from __future__ import annotations
 

@@ -44,11 +44,9 @@ def save(snapshot: Snapshot, path: Path, exclude: Iterable[str]) -> None:
 
 
 def load(present: Snapshot, path: Path, exclude: Iterable[str], configured: Index, memory_map: bool = True) -> Snapshot:
-    """Make the snapshot of a linker that loads a folder; the excluded parts stay as they are.
-
-    The encoder's present settings override those of the folder. An index of another kind than the configured one, or
-    with other settings, is built again from its vectors.
-    """
+    """Make the snapshot of a linker that loads a folder; the excluded parts stay as they are. The encoder's present
+    settings override those of the folder. An index of another kind than the configured one, or with other settings, is
+    built again from its vectors."""
     excluded = check_exclude(exclude)
     finish_replacing(path)
     names = set(read_manifest(find_part(path, LINKER_FILE), FORMAT_VERSION)["parts"]) - excluded

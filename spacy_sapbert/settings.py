@@ -1,8 +1,5 @@
-"""Settings: type, default, bounds and meaning of each stated once.
-
-A class of settings is the only place that knows them. Checks, the defaults of configs, `--help`, the attributes of
-components and the tables of the documentation are made from it.
-"""
+"""Settings: type, default, bounds and meaning of each are stated once, and all that shows or checks them is made from
+it."""
 
 from __future__ import annotations
 
@@ -61,33 +58,19 @@ class Settings(BaseModel):
 
     @classmethod
     def read(cls, values: Mapping[str, Any], where: str = "") -> Self:
-        """Make settings of plain data.
-
-        values (Mapping[str, Any]): Values by name; those that are missing have their defaults.
-        where (str): What the settings are of, for messages, such as "[batch]" or "the linker 'sapbert_linker'".
-        RETURNS (Settings): The settings, checked.
-        RAISES (ValueError): If a setting is unknown, missing, or its value has no meaning.
-        """
+        """Make settings of plain data, or raise a ValueError that says which are wrong. `where` names what they are of,
+        such as "[batch]"."""
         try:
             return cls(**values)
         except ValidationError as error:
             raise ValueError(explain(cls, error, where)) from error
 
     def changed(self, where: str = "", /, **values: Any) -> Self:
-        """Make settings that differ in some values.
-
-        where (str): As for `read`.
-        **values (Any): The values to change.
-        RETURNS (Settings): The new settings, checked.
-        RAISES (ValueError): If a setting is unknown or its value has no meaning.
-        """
+        """Make settings that differ in some values. `where` is as for `read`."""
         return self.read({**dict(self), **values}, where)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the settings as plain JSON data.
-
-        RETURNS (dict[str, Any]): Values by name.
-        """
+        """Return the settings as plain JSON data."""
         return self.model_dump(mode="json")
 
 
@@ -161,9 +144,7 @@ def explain_unknown(settings: type[Settings], key: str, where: str) -> str:
 
 def with_settings(settings: type[Settings], *, optional: bool = False) -> Callable[[AnyFunction], AnyFunction]:
     """Give a function that takes `**settings` a signature that names each of them, because spaCy checks configs by it.
-
-    Optional settings, with None as default, are decided elsewhere. They are checked by type when the config is read.
-    """
+    Optional settings, with None as default, are decided elsewhere. They are checked by type when the config is read."""
     # Defaults as plain data, because spaCy writes them to the config.
     defaults = {} if optional else settings.model_construct().to_dict()
     listed = []

@@ -53,62 +53,36 @@ class LinkerSettings(Settings):
 
     k: int = Field(default=5, ge=1, description="Concepts proposed for a mention; more where the last ones tie.")
     threshold: float | None = Field(
-        default=None,
-        ge=-1,
-        le=1,
-        description="Score that the best candidate needs for `ent.kb_id_`; the candidates are shown all the same. Null "
-        "for the threshold of the bundled encoder, and for none with any other encoder.",
+        default=None, ge=-1, le=1, description="Score needed for `ent.kb_id_`; null for the encoder's own, if any."
     )
-    set_nil: bool = Field(
-        default=False,
-        description='Set `ent.kb_id_` to "NIL" where no candidate reaches the threshold, instead of leaving it empty.',
-    )
-    set_kb_id: bool = Field(
-        default=True,
-        description="Set `ent.kb_id_`; false for a further linker of the same mentions, which then have its candidates "
-        "only.",
-    )
+    set_nil: bool = Field(default=False, description='Set `ent.kb_id_` to "NIL" where no candidate is good enough.')
+    set_kb_id: bool = Field(default=True, description="Set `ent.kb_id_`; false to show the candidates only.")
     overwrite: bool = Field(default=True, description="Replace ids that are set already.")
     link_labels: Strings | None = Field(default=None, description="Entity labels to link; null for all.")
     skip_labels: Strings = Field(default=(), description="Entity labels not to link.")
     attribute: Annotated[str, AfterValidator(check_attribute)] = Field(
-        default=ATTRIBUTE,
-        description="Extension attribute of spans that shows the candidates; each linker of the same mentions needs "
-        "its own.",
+        default=ATTRIBUTE, description="Extension attribute that shows the candidates; each linker needs its own."
     )
-    spans_key: str | None = Field(
-        default=None, description="A group in `doc.spans` to link as well. Its spans may overlap."
-    )
-    abbreviations: AbbreviationForms = Field(
-        default="both", description="Forms to look up for abbreviations that the document defines."
-    )
+    spans_key: str | None = Field(default=None, description="A group in `doc.spans` to link as well.")
+    abbreviations: AbbreviationForms = Field(default="both", description="Forms of abbreviations to look up.")
     types: Strings | None = Field(default=None, description="Semantic types of the concepts to link to; null for all.")
     sources: Strings | None = Field(default=None, description="Sources whose names may match; null for all.")
     languages: Strings | None = Field(default=None, description="Languages whose names may match; null for all.")
     ids: Strings | None = Field(default=None, description="Ids of the concepts to link to; null for all.")
     below: Strings | None = Field(
-        default=None,
-        description='Ids of concepts, to link to these and their descendants only, as ["HP:0000118"] for HPO\'s '
-        "phenotypes; null for all.",
+        default=None, description="Ids of concepts, to link to these and their descendants only; null for all."
     )
     label_types: dict[str, Strings] = Field(
-        default={},
-        description="For entity labels: the semantic types of the concepts to link to, in addition to `types`.",
+        default={}, description="For entity labels: semantic types to link to, in addition to `types`."
     )
     output_source: str | None = Field(
-        default=None,
-        min_length=1,
-        description='A source whose codes become the ids, such as "MSH"; null for the concepts\' own ids.',
+        default=None, min_length=1, description='A source whose codes become the ids, such as "MSH"; null for own ids.'
     )
     batch_size: int = Field(default=256, ge=1, description="Strings in one forward pass of the encoder.")
     cache_size: int = Field(default=20_000, ge=0, description="Distinct mentions whose candidates are remembered.")
-    use_gold_ents: bool = Field(
-        default=True, description="Link the gold entities when scoring, as spaCy's `entity_linker` does."
-    )
+    use_gold_ents: bool = Field(default=True, description="Link the gold entities when scoring.")
     kb_url: Annotated[str, AfterValidator(_check_template)] | None = Field(
-        default=None,
-        description="Address of a concept's page with {} for its id; null to go by the form of the id "
-        "(`linker.kb_url_template`).",
+        default=None, description="Address of concepts' pages, {} for the id; null to go by the id's form."
     )
 
     def make_filter(self) -> ConceptFilter:
@@ -148,11 +122,8 @@ class LRUCache(Generic[Value]):
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Encoder, terminology, index and caches of a linker at one moment.
-
-    Whatever changes a linker makes another snapshot aside and puts it in place at the end, so no search sees half of a
-    change.
-    """
+    """Encoder, terminology, index and caches of a linker at one moment. Whatever changes a linker makes another
+    snapshot aside and puts it in place at the end, so no search sees half of a change."""
 
     # The name of the linker, for messages.
     name: str
@@ -210,11 +181,9 @@ class Snapshot:
             )
 
     def find(self, queries: Sequence[tuple[str, ConceptFilter]], k: int, batch_size: int = 256) -> Candidates:
-        """Find the candidates of distinct queries, in the cache or in the index. Each string is encoded once.
-
-        There are more than `k` of a string that is a name, or where the last ones tie. Each depth has candidates of its
-        own in the cache, because they may differ where the index is approximate.
-        """
+        """Find the candidates of distinct queries, in the cache or in the index. Each string is encoded once. There are
+        more than `k` of a string that is a name, or where the last ones tie. Each depth has candidates of its own in
+        the cache, because they may differ where the index is approximate."""
         known = {query: self.cache.get((k, *query)) for query in queries}
         by_filter: dict[ConceptFilter, list[str]] = {}
         for (text, allowed), packed in known.items():
@@ -235,10 +204,8 @@ class Snapshot:
         return Candidates([(text,) for text, _ in queries], offsets, concept, name, form, score)
 
     def encode(self, texts: Sequence[str], batch_size: int = 256) -> np.ndarray:
-        """Encode distinct strings. The last ones are remembered.
-
-        A string without a known token gets zeros: all such strings look alike, and their neighbours would be arbitrary.
-        """
+        """Encode distinct strings. The last ones are remembered. A string without a known token gets zeros: all such
+        strings look alike, and their neighbours would be arbitrary."""
         vectors = np.zeros((len(texts), self.encoder.width), dtype=np.float32)
         missing = []
         for place, text in enumerate(texts):
@@ -259,7 +226,6 @@ class Snapshot:
 
 
 def _pack(found: Candidates) -> list[bytes]:
-    """Pack the rows of each query."""
     rows = np.empty(len(found.concept), dtype=ROW)
     rows["concept"], rows["name"], rows["score"] = found.concept, found.name, np.minimum(found.score, 1.0)
     data, ends = rows.tobytes(), (found.offsets * ROW.itemsize).tolist()
@@ -267,11 +233,9 @@ def _pack(found: Candidates) -> list[bytes]:
 
 
 class FixedLinker:
-    """A linker at one moment: what a search works with from its first line to its last.
-
-    It searches at least `depth` deep, because a component behind the linker asks for as many candidates. A filter that
-    holds what occurs nowhere in the terminology is refused.
-    """
+    """A linker at one moment: what a search works with from its first line to its last. It searches at least `depth`
+    deep, because a component behind the linker asks for as many candidates. A filter that holds what occurs nowhere in
+    the terminology is refused."""
 
     def __init__(self, settings: LinkerSettings, snapshot: Snapshot, depth: int = 0) -> None:
         self.settings, self.snapshot, self._depth = settings, snapshot, depth
@@ -332,7 +296,6 @@ class FixedLinker:
         return found.cut(k).take_mentions(np.array(place, dtype=np.int64))
 
     def _join_forms(self, found: Candidates, forms: list[tuple[str, ...]]) -> Candidates:
-        """Make one list of candidates of those for each form of a mention."""
         lengths = np.array([len(of_mention) for of_mention in forms], dtype=np.int64)
         offsets = found.offsets[np.concatenate([[0], np.cumsum(lengths)])]
         if not (lengths > 1).any():
@@ -359,10 +322,8 @@ class FixedLinker:
 
 class Depth:
     """How many candidates the components of a pipeline ask of a linker: rerankers, which have its name as their
-    `linker`, and `n_candidates`.
-
-    The pipeline is held weakly. A copy of the linker in another process searches as deep as the linker did.
-    """
+    `linker`, and `n_candidates`. The pipeline is held weakly. A copy of the linker in another process searches as deep
+    as the linker did."""
 
     def __init__(self, linker: str, nlp: Language | None = None, known: int = 0) -> None:
         self._linker, self._nlp, self._known = linker, None if nlp is None else ref(nlp), known

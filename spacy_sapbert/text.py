@@ -1,7 +1,5 @@
-"""One form of names and mentions, however they were typed or copied; one writing; and the normal forms of words.
-
-Normal forms are for features and look-ups, not for display: where several are possible, all become the same one.
-"""
+"""One form of names and mentions, however they were typed or copied; one writing; and the normal forms of words. Normal
+forms are for features and look-ups, not for display: where several are possible, all become the same one."""
 
 from __future__ import annotations
 
@@ -23,12 +21,10 @@ _JOINING = re.compile(
 
 
 def normalize_name(text: str) -> str:
-    """Normalize white space, invisible characters and composed letters of a name or a mention.
-
-    White space becomes single spaces, with none around the text. Control characters (category Cc) and invisible format
-    characters (Cf), such as soft hyphens and marks of direction, are removed. A zero-width joiner or non-joiner stays
-    after a letter of a script in which it changes the shape of words. The result is in Unicode's normal form C.
-    """
+    """Normalize white space, invisible characters and composed letters of a name or a mention. White space becomes
+    single spaces, with none around the text. Control characters (category Cc) and invisible format characters (Cf),
+    such as soft hyphens and marks of direction, are removed. A zero-width joiner or non-joiner stays after a letter of
+    a script in which it changes the shape of words. The result is in Unicode's normal form C."""
     text = " ".join(text.split())
     # Control and format characters are not printable. Nearly all texts have neither.
     if not text.isprintable():
@@ -150,26 +146,11 @@ _ENDINGS = [
     ).split()
 ]
 _BRITISH = {
-    "haem": "hem",
-    "aemi(?=[ac]|$)": "emi",
-    "(?<=[nlrchgdkptv])aem": "em",
-    "oedem": "edem",
-    "oesoph": "esoph",
-    "oestr": "estr",
-    "(?<=rrh|.pn)oe(?=a|ic)": "e",
-    "foet(?=al|us|o)": "fet",
-    "coelia": "celia",
-    "(?<=[pc])aed(?=i|o)": "ed",
-    "gynaec": "gynec",
-    "an?aesth": "anesth",
-    "(?<=[fc])aec": "ec",
-    "aetio": "etio",
-    "sulph": "sulf",
-    "(?<=[abdilmv])our(?=s?$|al|ed|less)": "or",
-    "(?<=[bt])re(?=s?$)": "er",
-    "(?<=[clmnrt])is(?=ation|ed$|ing$)": "iz",
-    "lyse(?=[ds]?$)": "lyze",
-    "aluminium": "aluminum",
+    **{"haem": "hem", "aemi(?=[ac]|$)": "emi", "(?<=[nlrchgdkptv])aem": "em", "oedem": "edem"},
+    **{"oesoph": "esoph", "oestr": "estr", "(?<=rrh|.pn)oe(?=a|ic)": "e", "foet(?=al|us|o)": "fet"},
+    **{"coelia": "celia", "(?<=[pc])aed(?=i|o)": "ed", "gynaec": "gynec", "an?aesth": "anesth", "(?<=[fc])aec": "ec"},
+    **{"aetio": "etio", "sulph": "sulf", "(?<=[abdilmv])our(?=s?$|al|ed|less)": "or", "(?<=[bt])re(?=s?$)": "er"},
+    **{"(?<=[clmnrt])is(?=ation|ed$|ing$)": "iz", "lyse(?=[ds]?$)": "lyze", "aluminium": "aluminum"},
 }
 # Nearly all words have none of these, and are not looked at any further.
 _MAYBE_BRITISH = re.compile("ae|oe|our|re|is[aei]|lyse|sulph|alumin")
@@ -227,10 +208,8 @@ def _list_british() -> list[tuple[re.Pattern[str], str]]:
 
 
 def to_arabic(word: str, before: str = "") -> str:
-    """Return a Roman numeral up to 39, with a letter from a to c behind it or not, in digits: "2b" for "iib".
-
-    "i", "v" and "x" are numerals only if the word before them is such as "type".
-    """
+    """Return a Roman numeral up to 39, with a letter from a to c behind it or not, in digits: "2b" for "iib". "i", "v"
+    and "x" are numerals only if the word before them is such as "type"."""
     found = _NUMERAL.fullmatch(word)
     if found is None or not found[1] + found[2] or (len(found[1] + found[2]) == 1 and before not in _NUMBERED):
         return word

@@ -130,11 +130,9 @@ def abbreviations_by_start(doc: Doc) -> Abbreviations:
 
 
 def expand_abbreviations(span: Span, abbreviations: Abbreviations) -> str | None:
-    """Spell out the abbreviations in a mention.
-
-    Each short form is replaced once, and long forms are not expanded again, so definitions that refer to each other
-    are harmless. A short form is kept if the mention contains its long form. Returns None if none is replaced.
-    """
+    """Spell out the abbreviations in a mention. Each short form is replaced once, and long forms are not expanded
+    again, so definitions that refer to each other are harmless. A short form is kept if the mention contains its long
+    form. Returns None if none is replaced."""
     if not abbreviations:
         return None
     present = " ".join(span.text.split()).lower()
@@ -285,11 +283,9 @@ def _define_before(text: str, bracket: Bracket, words: list[int], sentences: lis
 
 
 def _define_inside(text: str, bracket: Bracket, words: list[int]) -> Definition | None:
-    """Read a bracket as "SF (long form)".
-
-    Any remark in brackets may follow a word, so the conditions are stricter than those of Schwartz & Hearst: the short
-    form has a capital or a digit, and the long form opens the bracket and has no number that the short form lacks.
-    """
+    """Read a bracket as "SF (long form)". Any remark in brackets may follow a word, so the conditions are stricter than
+    those of Schwartz & Hearst: the short form has a capital or a digit, and the long form opens the bracket and has no
+    number that the short form lacks."""
     short_end = _trim_end(text, bracket.floor, bracket.open)
     if short_end <= bracket.floor:
         return None
@@ -312,10 +308,8 @@ def _define_inside(text: str, bracket: Bracket, words: list[int]) -> Definition 
 
 
 def _match_start(text: str, short: str, start: int, end: int, *, within: int | None = None) -> int | None:
-    """Match the letters and digits of a short form from right to left, each as far right as possible.
-
-    With `within`, the first one is matched before this offset, as far left as possible. Returns its offset.
-    """
+    """Match the letters and digits of a short form from right to left, each as far right as possible. With `within`,
+    the first one is matched before this offset, as far left as possible. Returns its offset."""
     first, *rest = (char.lower() for char in short if char.isalnum())
     # A word in lower case, such as (left), is too easily spelt by a few words: it has to be their initials.
     initials_only = short.islower() and short.isalpha()

@@ -41,12 +41,10 @@ def read_encoder(
     memory_map: bool = True,
     kind: str | None = None,
 ) -> AnySource:
-    """Read an encoder from a local folder or, if there is no such folder, from the Hugging Face hub.
-
-    Settings come from `name_encoder.json` if present, else from sentence-transformers' pooling metadata, else the
-    defaults hold ([CLS] before the pooler, 25 tokens). Requested settings are put over them unless they are None. An
-    encoder of another kind than the one given is refused.
-    """
+    """Read an encoder from a local folder or, if there is no such folder, from the Hugging Face hub. Settings come from
+    `name_encoder.json` if present, else from sentence-transformers' pooling metadata, else the defaults hold ([CLS]
+    before the pooler, 25 tokens). Requested settings are put over them unless they are None. An encoder of another kind
+    than the one given is refused."""
     where, subfolder, is_local = f"the encoder '{name}'", "", Path(name).is_dir()
     saved = _read_manifest(name, revision)
     if saved:

@@ -40,26 +40,15 @@ class EncoderSettings(Settings):
         'published SapBERT mean-token checkpoint was used); or BERT\'s pooler output ("pooler": released CODER code).',
     )
     max_length: int = Field(
-        default=25,
-        ge=3,
-        le=100_000,
-        description="Tokens kept, special tokens included. 25 is SapBERT's (NAACL 2021, section 3).",
+        default=25, ge=3, le=100_000, description="Tokens kept, special ones included; 25 is SapBERT's."
     )
-    lower_case: bool = Field(
-        default=False, description="Lower-case the text before tokenisation, whatever the tokenizer does."
-    )
+    lower_case: bool = Field(default=False, description="Lower-case the text, whatever the tokenizer does.")
     normalize_writing: bool = Field(
-        default=False,
-        description="Write Greek letters out before tokenisation, and unify dashes, quotes, ligatures and "
-        "compatibility forms.",
+        default=False, description="Write Greek letters out, and unify dashes, quotes, ligatures and such."
     )
-    pad_to_length: int | None = Field(
-        default=None, description="Pad every string to this many tokens; null pads within a batch only."
-    )
+    pad_to_length: int | None = Field(default=None, description="Pad every string to this length; null: to its batch.")
     attention_mask: bool = Field(
-        default=True,
-        description="Keep padding out of the attention. False needs `pad_to_length`; the released CODER checkpoints "
-        "were trained so, at 32.",
+        default=True, description="Leave padding out of attention. False, as CODER was trained, needs `pad_to_length`."
     )
 
     def to_dict(self) -> dict[str, Any]:

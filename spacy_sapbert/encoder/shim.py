@@ -224,21 +224,17 @@ class EncoderShim(Shim):
 
 @with_settings(EncoderSettings, optional=True)
 def build_name_encoder_v1(*, precision: Precision = "auto", device: str = AUTO, **requested: Any) -> NameEncoderModel:
-    """Build a model from strings to unit vectors; its weights come at `initialize` or from a saved pipeline.
-
-    Registered as `spacy-sapbert.NameEncoder.v1`. Settings that are None come from the encoder folder, its
-    sentence-transformers metadata or the defaults of `EncoderSettings`. A saved pipeline keeps its settings.
-    """
+    """Build a model from strings to unit vectors; its weights come at `initialize` or from a saved pipeline. Registered
+    as `spacy-sapbert.NameEncoder.v1`. Settings that are None come from the encoder folder, its sentence-transformers
+    metadata or the defaults of `EncoderSettings`. A saved pipeline keeps its settings."""
     for name in set(requested).difference(EncoderSettings.model_fields):
         raise ValueError(explain_unknown(EncoderSettings, name, "the name encoder"))
     return make_model(EncoderShim(requested, precision, device=device))
 
 
 def build_static_encoder_v1(max_length: int | None = None, normalize_writing: bool | None = None) -> NameEncoderModel:
-    """Build a model from strings to unit vectors that takes static encoders only.
-
-    Registered as `spacy-sapbert.StaticEncoder.v1`. Settings that are None come from the encoder folder.
-    """
+    """Build a model from strings to unit vectors that takes static encoders only. Registered as
+    `spacy-sapbert.StaticEncoder.v1`. Settings that are None come from the encoder folder."""
     requested = {"max_length": max_length, "normalize_writing": normalize_writing}
     return make_model(EncoderShim(requested, "fp32", STATIC))
 

@@ -1,8 +1,6 @@
-"""An encoder without a network: the vector of a string is the sum of its tokens' vectors, scaled to unit length.
-
-The vectors of the tokens are the rows of a table of 8-bit numbers with a scale for each row. The table stays on disk,
-mapped into memory, so processes share it.
-"""
+"""An encoder without a network: the vector of a string is the sum of its tokens' vectors, scaled to unit length. The
+vectors of the tokens are the rows of a table of 8-bit numbers with a scale for each row. The table stays on disk,
+mapped into memory, so processes share it."""
 
 from __future__ import annotations
 
@@ -117,10 +115,8 @@ def _normalise(vectors: np.ndarray) -> np.ndarray:
 def read_static(
     table: Path, tokenizer: Path, settings: EncoderSettings, fingerprint: str | None, *, memory_map: bool = True
 ) -> StaticSource:
-    """Read a static encoder. Its ValueErrors are reasons, not whole messages.
-
-    The fingerprint is computed where it is None. The table is mapped from disk or read.
-    """
+    """Read a static encoder. Its ValueErrors are reasons, not whole messages. The fingerprint is computed where it is
+    None. The table is mapped from disk or read."""
     for path in (table, tokenizer):
         if not path.is_file():
             raise FileNotFoundError(MISSING.format(path=path))
@@ -154,10 +150,8 @@ def _read_table(path: Path, *, memory_map: bool) -> tuple[np.ndarray, np.ndarray
 def make_source(
     tokenizer: Tokenizer, rows: np.ndarray, scales: np.ndarray, settings: EncoderSettings, fingerprint: str | None
 ) -> StaticSource:
-    """Make a static encoder of its parts. Truncation, padding and added tokens of the tokenizer are changed.
-
-    Its ValueErrors are reasons, not whole messages.
-    """
+    """Make a static encoder of its parts. Truncation, padding and added tokens of the tokenizer are changed. Its
+    ValueErrors are reasons, not whole messages."""
     tokenizer.no_padding()
     tokenizer.enable_truncation(settings.max_length)
     tokenizer.post_processor = None  # it adds special tokens

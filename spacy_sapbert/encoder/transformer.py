@@ -1,7 +1,5 @@
-"""An encoder that is a transformer: its device and precision, the forward pass, and the weights.
-
-This module and `transformer_folder` are the only ones of the package that need torch and transformers.
-"""
+"""An encoder that is a transformer: its device and precision, the forward pass, and the weights. This module and
+`transformer_folder` are the only ones of the package that need torch and transformers."""
 
 from __future__ import annotations
 
@@ -45,11 +43,8 @@ def find_fastest() -> str:
 
 
 def resolve_device(name: str) -> torch.device:
-    """Find the device that a setting names.
-
-    "auto" is the device of `use_device` or, without it, the one that spaCy uses: the CPU, or the GPU after
-    `spacy.require_gpu()`.
-    """
+    """Find the device that a setting names. "auto" is the device of `use_device` or, without it, the one that spaCy
+    uses: the CPU, or the GPU after `spacy.require_gpu()`."""
     if check_device(name) == AUTO:
         return find_chosen() or get_torch_default_device()
     there = list_devices()
@@ -106,9 +101,7 @@ def forward(
     device: torch.device,
 ) -> torch.Tensor:
     """Pad a batch as its settings say, run the transformer and pool: float32, shape (batch, width), not normalised.
-
-    Training and prediction share this function.
-    """
+    Training and prediction share this function."""
     longest = settings.pad_to_length or max(len(ids) for ids in batch)
     lengths = np.fromiter((len(ids) for ids in batch), dtype=np.int64, count=len(batch))
     real = np.arange(longest) < lengths[:, None]

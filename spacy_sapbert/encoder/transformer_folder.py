@@ -68,9 +68,7 @@ def find_needed(name: str | Path, filename: str, revision: str | None) -> Path:
 
 def read_metadata(name: str | Path, revision: str | None = None) -> tuple[str, dict[str, Any]]:
     """Read a sentence-transformers folder without that library: the transformer's subfolder, and settings, if any.
-
-    `max_seq_length` is ignored, because it is meant for sentences, not for names.
-    """
+    `max_seq_length` is ignored, because it is meant for sentences, not for names."""
     modules = _read_json(name, "modules.json", revision)
     if modules is None:
         return "", {}
@@ -266,11 +264,9 @@ def _write_tokenizer(source: EncoderSource, folder: Path) -> None:
 
 
 def _write_metadata(folder: Path, settings: EncoderSettings, width: int) -> None:
-    """Write the metadata with which `SentenceTransformer(folder)` gives the same vectors.
-
-    Poolings, padding rules and a writing that sentence-transformers does not support are not written. The library then
-    warns that it uses its default pooling.
-    """
+    """Write the metadata with which `SentenceTransformer(folder)` gives the same vectors. Poolings, padding rules and a
+    writing that sentence-transformers does not support are not written. The library then warns that it uses its default
+    pooling."""
     if settings.pooling not in ("cls", "mean") or not settings.attention_mask or settings.normalize_writing:
         (folder / "modules.json").unlink(missing_ok=True)  # of an encoder that was here before
         return

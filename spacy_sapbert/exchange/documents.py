@@ -1,7 +1,5 @@
 """What is exchanged: texts with annotations, the way from and to spaCy's documents, and a report of what is lost.
-
-Offsets are counted in code points, as Python and spaCy do. Formats that count otherwise convert them.
-"""
+Offsets are counted in code points, as Python and spaCy do. Formats that count otherwise convert them."""
 
 from __future__ import annotations
 
@@ -51,15 +49,12 @@ class ExchangeReport:
     def refuse(self, place: str, reason: str, form: str) -> None:
         """Raise an error for a malformed record, or one that a format cannot hold. Count it if errors are skipped."""
         if self.errors == "raise":
-            raise self.make_error(place, reason, form)
+            raise ValueError(
+                f"{place}: {reason}. The form is {form}. The file is probably damaged or of another kind, or the "
+                "format cannot hold this. Correct it, or set errors = 'skip' (--errors skip) to count such records "
+                "instead."
+            )
         self.leave_out("malformed", f"{place}: {reason}")
-
-    def make_error(self, place: str, reason: str, form: str) -> ValueError:
-        """Make the error of a malformed record."""
-        return ValueError(
-            f"{place}: {reason}. The form is {form}. The file is probably damaged or of another kind, or the format "
-            "cannot hold this. Correct it, or set errors = 'skip' (--errors skip) to count such records instead."
-        )
 
     def leave_out(self, kind: str, place: str, n: int = 1) -> None:
         """Count records that are excluded."""
@@ -190,11 +185,7 @@ def find_candidate(span: Span, attribute: str = ATTRIBUTE) -> Candidate | None:
 
 
 def make_doc(
-    document: AnnotatedText,
-    tokenize: Callable[[str], Doc],
-    report: ExchangeReport,
-    *,
-    inside_tokens: str = "leave_out",
+    document: AnnotatedText, tokenize: Callable[[str], Doc], report: ExchangeReport, *, inside_tokens: str = "leave_out"
 ) -> Doc:
     """Make a document of spaCy, with the mentions as entities and their ids in `kb_id_`.
 

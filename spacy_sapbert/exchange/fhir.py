@@ -57,13 +57,8 @@ CODE_SYSTEMS = {
 }
 # How ontologies write these sources in cross-references.
 OTHER_NAMES = {
-    "ICD-10": "ICD10",
-    "ICD-10-CM": "ICD10CM",
-    "ICD10WHO": "ICD10",
-    "ICD9": "ICD9CM",
-    "LOINC": "LNC",
-    "MEDRT": "MED-RT",
-    "SNOMED": "SNOMEDCT_US",
+    **{"ICD-10": "ICD10", "ICD10WHO": "ICD10", "ICD-10-CM": "ICD10CM", "ICD9": "ICD9CM"},
+    **{"LOINC": "LNC", "MEDRT": "MED-RT", "SNOMED": "SNOMEDCT_US"},
 }
 # What FHIR allows in a code, and the characters that it allows in no string.
 CODE = re.compile(r"[^\s]+( [^\s]+)*")

@@ -75,10 +75,8 @@ def count_utf16(text: str) -> list[int]:
 def place_mentions(
     text: str, written: Sequence[tuple[Annotation, str]], place: str, report: ExchangeReport, form: str
 ) -> list[Annotation]:
-    """Keep the annotations of a document whose offsets fit the mentions that are written beside them.
-
-    Offsets become code points if all mentions fit as units of UTF-16, and not all fit as code points.
-    """
+    """Keep the annotations of a document whose offsets fit the mentions that are written beside them. Offsets become
+    code points if all mentions fit as units of UTF-16, and not all fit as code points."""
     faults = [find_misfit(text, found.start, found.end, mention) for found, mention in written]
     if any(faults) and max(text, default="") > "\uffff":
         points = {unit: point for point, unit in enumerate(count_utf16(text))}
@@ -96,9 +94,7 @@ def place_mentions(
 
 def name_files(documents: Iterable[AnnotatedText], report: ExchangeReport) -> Iterator[tuple[str, AnnotatedText]]:
     """Make a file's name of each document's, with "%" for characters that files cannot have in their names everywhere.
-
-    A file system may take capitals for small letters.
-    """
+    A file system may take capitals for small letters."""
     taken: set[str] = set()
     for document in documents:
         name = quote(document.doc_id, safe=" #()+,;=@[]")

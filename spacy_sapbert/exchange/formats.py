@@ -1,8 +1,6 @@
-"""The formats of annotated texts, by name, and the ways from files to files. Each output appears whole.
-
-Functions named `read_` and `dump_` leave ids as they are written in a format's files. What is dumped is the content of
-files, each with its path in the folder, which is empty for the only file.
-"""
+"""The formats of annotated texts, by name, and the ways from files to files. Each output appears whole. Functions named
+`read_` and `dump_` leave ids as they are written in a format's files. What is dumped is the content of files, each with
+its path in the folder, which is empty for the only file."""
 
 from __future__ import annotations
 
@@ -64,10 +62,8 @@ TABLE_FORM, TEXTS_FORM = f"a table with the columns {', '.join(READ)}", '{"docum
 def parse_prodigy(
     lines: Iterable[tuple[int, str]], label: str, part: str, report: ExchangeReport
 ) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Read the names, the places for messages and the records of examples that are neither rejected nor ignored.
-
-    `part` names documents that have no name, with their number behind it. Texts of one document are numbered as well.
-    """
+    """Read the names, the places for messages and the records of examples that are neither rejected nor ignored. `part`
+    names documents that have no name, with their number behind it. Texts of one document are numbered as well."""
     taken: set[str] = set()
     for number, place, record in fields.parse_records(lines, label, report, PRODIGY_FORM):
         if not record["text"].strip():

@@ -57,10 +57,8 @@ class AthenaTables(NamedTuple):
     relationships: Path | None = None
 
     def find(self, wanted: Iterable[Key]) -> dict[Key, OmopConcept]:
-        """Find the concepts of Athena's vocabularies and codes in them. Files are read when this is called.
-
-        If a code stands there twice, the concept that is standard counts, or else one that maps to standard ones.
-        """
+        """Find the concepts of Athena's vocabularies and codes in them. Files are read when this is called. If a code
+        stands there twice, the concept that is standard counts, or else one that maps to standard ones."""
         keys = pl.DataFrame(list(set(wanted)), {"vocabulary_id": pl.String, "concept_code": pl.String}, orient="row")
         joined = _scan(self.concepts, CONCEPT).join(keys.lazy(), on=["vocabulary_id", "concept_code"], how="semi")
         rows = _collect(joined, self.concepts, ["concept_id"])
@@ -183,7 +181,6 @@ class NoteNlp:
                 number += 1
 
     def _list_keys(self, span: Span) -> list[Key]:
-        """List the vocabularies and codes of a mention, those of sources to look in first."""
         names = {source: system.vocabulary for source, system in CODE_SYSTEMS.items() if system.vocabulary}
         names |= {normalize_source(source): name for source, name in self.vocabularies.items()}
         codes = [code for codes in self.codes.find(span).values() for code in codes]

@@ -36,19 +36,14 @@ def make_auto_index(**settings: Any) -> ApproximateIndex:
 
 
 def choose_kind(wanted: type[ApproximateIndex] = ScannIndex) -> type[ApproximateIndex]:
-    """Choose an approximate index whose package is installed: the wanted one, or else another one.
-
-    If none is, the wanted one searches exactly.
-    """
+    """Choose an approximate index whose package is installed: the wanted one, or else another one. If none is, the
+    wanted one searches exactly."""
     return next((cls for cls in (wanted, *APPROXIMATE) if cls.is_installed()), wanted)
 
 
 def read_index(path: str | Path, *, memory_map: bool = True) -> Index:
-    """Load the index in a folder that `to_disk` wrote, of the kind that was saved if possible.
-
-    If the package that it was built with is not installed, but another one is, that one builds an index from the saved
-    vectors.
-    """
+    """Load the index in a folder that `to_disk` wrote, of the kind that was saved if possible. If the package that it
+    was built with is not installed, but another one is, that one builds an index from the saved vectors."""
     kind = read_manifest(Path(path) / INDEX_FILE, FORMAT_VERSION, check_files=False).get("kind")
     if kind not in KINDS:
         raise OSError(f"'{path}' holds an index of the kind {kind!r}, not one of: {', '.join(KINDS)}")
@@ -59,10 +54,8 @@ def read_index(path: str | Path, *, memory_map: bool = True) -> Index:
 
 
 def is_as_configured(index: Index, configured: Index) -> bool:
-    """Tell whether a loaded index is what a config asks for, so that it need not be built again.
-
-    A config that leaves the choice to the platform takes any saved kind.
-    """
+    """Tell whether a loaded index is what a config asks for, so that it need not be built again. A config that leaves
+    the choice to the platform takes any saved kind."""
     if not isinstance(index, ApproximateIndex) or not isinstance(configured, ApproximateIndex):
         return configured.is_auto or type(index) is type(configured)
     is_kind = configured.is_auto or choose_kind(type(configured)) is type(index)

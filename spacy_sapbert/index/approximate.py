@@ -39,10 +39,7 @@ class IndexSettings(Settings):
     """The accuracy of the index."""
 
     recall_target: float = Field(
-        default=0.995,
-        gt=0,
-        le=1,
-        description="Share of the queries whose nearest row has to be found, of left-out rows and of altered names.",
+        default=0.995, gt=0, le=1, description="Share of the queries whose nearest row has to be found."
     )
 
 
@@ -168,11 +165,9 @@ class ApproximateIndex(Index):
 
 
 class RecallTest:
-    """Compare an index with exact search, on rows that are left out and on altered names.
-
-    For left-out rows, only *other* rows count as found, because a row finds itself in nearly any index, while
-    mentions are mostly similar to names, not equal. Altered names lie farther from all rows and are missed more often.
-    """
+    """Compare an index with exact search, on rows that are left out and on altered names. For left-out rows, only
+    *other* rows count as found, because a row finds itself in nearly any index, while mentions are mostly similar to
+    names, not equal. Altered names lie farther from all rows and are missed more often."""
 
     def __init__(
         self, vectors: np.ndarray, altered: np.ndarray | None = None, *, sample: int = SAMPLE, seed: int = 0
@@ -189,10 +184,8 @@ class RecallTest:
             self.expected_of_altered = exact_search(vectors, self.altered, self.k)[1]
 
     def measure(self, index: Index) -> dict[str, Any]:
-        """Measure an index of the same vectors: the figures of the lower test, its name, and those of each test.
-
-        "at_1" and "at_10" are shares of the exact neighbours that were found.
-        """
+        """Measure an index of the same vectors: the figures of the lower test, its name, and those of each test. "at_1"
+        and "at_10" are shares of the exact neighbours that were found."""
         # The best row is the query's own.
         found = _scores_of_others(*index._search(self.queries, self.k + 1, effort=1, ignored=1), self.rows)
         measured = {"left_out": self._compare(found, self.expected)}

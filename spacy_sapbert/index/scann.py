@@ -107,7 +107,6 @@ class ScannIndex(ApproximateIndex):
         return [rows * part // n_parts for part in range(n_parts + 1)]
 
     def _count_leaves(self) -> int:
-        """Count the leaves of a part."""
         n_parts = len(self._split()) - 1
         per_root = LEAVES_PER_ROOT if n_parts == 1 else LEAVES_PER_ROOT_OF_PARTS
         return round(per_root * math.sqrt(len(self._built) / n_parts))

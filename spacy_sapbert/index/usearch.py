@@ -111,11 +111,8 @@ class UsearchIndex(ApproximateIndex):
 
 
 class NeighbourGraph:
-    """A graph of neighbours in the form in which usearch saves it.
-
-    Each thread searches a view of its own, because usearch's searches share the memory of the object they are called
-    on. Views share the data.
-    """
+    """A graph of neighbours in the form in which usearch saves it. Each thread searches a view of its own, because
+    usearch's searches share the memory of the object they are called on. Views share the data."""
 
     def __init__(self, data: np.ndarray, usearch: Any) -> None:
         # The saved graph: bytes, possibly memory-mapped.

@@ -11,38 +11,27 @@ from ..settings import Settings, Strings
 class MatcherSettings(Settings):
     """Which names a matcher looks for, and what it makes of them. All can be changed on a loaded matcher."""
 
-    linker: str = Field(
-        default="sapbert_linker", description="The linker of the pipeline whose terminology has the names."
-    )
+    linker: str = Field(default="sapbert_linker", description="The linker whose terminology has the names.")
     matches: Literal["longest", "all"] = Field(
-        default="longest",
-        description="Keep the longest of overlapping names, or all of them, for which `spans_key` is needed.",
+        default="longest", description="Keep the longest of overlapping names, or all, which needs `spans_key`."
     )
     spans_key: str | None = Field(default=None, description="A group of `doc.spans` to write to; null for `doc.ents`.")
-    overwrite: bool = Field(
-        default=False, description="Replace entities that overlap a name, instead of leaving the name out."
-    )
+    overwrite: bool = Field(default=False, description="Replace entities that overlap a name.")
     label: str = Field(default="CONCEPT", min_length=1, description="Label of names without one in `label_types`.")
     label_types: dict[str, Strings] = Field(
-        default={},
-        description="For labels: the semantic types of the concepts that get them. The first label that fits counts.",
+        default={}, description="For labels: the semantic types that get them. The first label that fits counts."
     )
-    types: Strings | None = Field(
-        default=None, description="Semantic types of the concepts whose names to look for; null for all."
-    )
+    types: Strings | None = Field(default=None, description="Semantic types of the concepts to find; null for all.")
     sources: Strings | None = Field(default=None, description="Sources whose names to look for; null for all.")
     languages: Strings | None = Field(default=None, description="Languages whose names to look for; null for all.")
     ids: Strings | None = Field(default=None, description="Ids of the concepts whose names to look for; null for all.")
     below: Strings | None = Field(
-        default=None,
-        description="Ids of concepts, to look for their names and those of their descendants only; null for all.",
+        default=None, description="Ids of concepts, to find these and their descendants only; null for all."
     )
     skip_names: Strings = Field(default=(), description="Names not to look for.")
     min_length: int = Field(default=2, ge=1, description="Characters that a name has at least.")
     own_case_length: int = Field(
-        default=5,
-        ge=0,
-        description='Names of up to so many characters match in their own case only: "ALL", and not "all".',
+        default=5, ge=0, description='Names of up to so many characters match in their own case only: "ALL", not "all".'
     )
     define_length: int = Field(
         default=3,
@@ -51,13 +40,10 @@ class MatcherSettings(Settings):
         "because many are ambiguous; 0 to match all. Needs `schwartz_hearst` before the matcher.",
     )
     skip_stop_words: bool = Field(
-        default=True,
-        description="Leave out single words that are stop words of the language, unless they are written in capitals.",
+        default=True, description="Leave out single words that are stop words, unless they are written in capitals."
     )
     abbreviations: bool = Field(
-        default=True,
-        description="Find the short forms of names that the document defines; needs `schwartz_hearst` before the "
-        "matcher.",
+        default=True, description="Find short forms that the document defines; needs `schwartz_hearst` before it."
     )
 
     @model_validator(mode="after")

@@ -1,7 +1,5 @@
-"""The pipeline component `terminology_matcher`, and its factory.
-
-spaCy imports this module in every process that makes a pipeline: nothing heavy may be imported here.
-"""
+"""The pipeline component `terminology_matcher`, and its factory. spaCy imports this module in every process that makes
+a pipeline: nothing heavy may be imported here."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
-"""Add and remove names of a retriever. Only new names are encoded.
-
-An edit makes a new retriever and leaves the old one unchanged, so a failed edit has no effect and a search in another
-thread is not disturbed.
-"""
+"""Add and remove names of a retriever. Only new names are encoded. An edit makes a new retriever and leaves the old one
+unchanged, so a failed edit has no effect and a search in another thread is not disturbed."""
 
 from __future__ import annotations
 

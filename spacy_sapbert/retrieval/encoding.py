@@ -1,7 +1,5 @@
-"""Encode the names of a terminology: those with the same tokens share a row of the index, found by their key.
-
-Vectors can be kept in a folder, so that an interrupted build resumes. Altered names are what the index is tuned with.
-"""
+"""Encode the names of a terminology: those with the same tokens share a row of the index, found by their key. Vectors
+can be kept in a folder, so that an interrupted build resumes. Altered names are what the index is tuned with."""
 
 from __future__ import annotations
 
@@ -154,15 +152,9 @@ def _first_halves(keys: np.ndarray) -> np.ndarray:
 
 
 class VectorStore:
-    """Keep the vectors of one encoder, found by the keys of their token sequences.
-
-    A vector depends only on encoder and tokens. A build therefore reuses the vectors of an interrupted build, and those
-    of names that a terminology shares with its previous release.
-
-    Each chunk is a file of keys and vectors, written completely or not at all. The file name has the hashes of the
-    encoder, with its precision, and of the content, so vectors of other encoders and damaged vectors are never used.
-    Other files in the folder, which is made if it is missing, are left alone.
-    """
+    """Keep the vectors of one encoder, found by the keys of their token sequences, on which alone they depend. Each
+    chunk is a file of keys and vectors, written completely or not at all. The file name has the hashes of the encoder,
+    with its precision, and of the content, so vectors of other encoders and damaged vectors are never used."""
 
     def __init__(self, path: str | Path, encoder: EncoderShim) -> None:
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -24,8 +24,9 @@ EXAMPLES = 10
 CHUNK = 1 << 16
 # Finding one id takes as long as comparing so many with it.
 SEARCH_COST = 200
-# The values that a filter's fields contain.
+# The values that a filter's fields contain, and the columns of concepts or names that have them.
 FIELDS = {"types": "types", "label_types": "types", "sources": "sources", "languages": "languages"}
+COLUMNS = {"types": "types", "sources": "source", "languages": "language"}
 # What a search with a filter costs: the number of rows that could be compared exactly in the same time (measured on
 # 72,000 names) for any search of the index, for a row fetched from it, and for one `effort`, as a share of all rows.
 FREE_ROWS = 4000
@@ -48,14 +49,13 @@ class Allowed(NamedTuple):
 
 
 class FilterTable:
-    """A terminology's types, sources and languages, encoded as small numbers when a filter first asks for them.
-
-    Columns are read in chunks, as Python's strings: whatever polars computes on columns may run on its threads, which a
-    forked process lacks, so that it would wait forever.
-    """
+    """A terminology's types, sources and languages, encoded as small numbers when a filter first asks for them. Columns
+    are read in chunks, as Python's strings: whatever polars computes on columns may run on its threads, which a forked
+    process lacks, so that it would wait forever."""
 
     def __init__(self, terminology: Terminology) -> None:
         self._terminology = terminology
+        self._columns = cache(partial(_read_column, terminology))
         # Each label of `label_types` has a filter with the same output source.
         self._match_codes = lru_cache(4)(lambda source: _match_codes(terminology.concepts["codes"], source))
 
@@ -64,7 +64,7 @@ class FilterTable:
         for key, what in FIELDS.items():
             wanted = getattr(allowed, key)
             if wanted is not None:
-                known = getattr(self, f"_{what}").known
+                known = self._columns(what).known
                 wanted = self.find_types(wanted) if what == "types" else wanted
                 _check_known(key, what, wanted - known, known)
 
@@ -80,7 +80,7 @@ class FilterTable:
 
     def find_types(self, wanted: Collection[str]) -> frozenset[str]:
         """Find the types that are meant by identifiers ("T047") or names ("Disease or Syndrome")."""
-        return find_types(wanted, self._types.known)
+        return find_types(wanted, self._columns("types").known)
 
     def match(self, allowed: ConceptFilter) -> np.ndarray:
         """Tell for each name whether a filter, which may hold nothing that the terminology lacks, allows it."""
@@ -88,7 +88,7 @@ class FilterTable:
         concepts = np.ones(len(self._terminology), dtype=bool)
         for wanted in (allowed.types, allowed.label_types):
             if wanted is not None:
-                concepts &= self._types.match(self.find_types(wanted))
+                concepts &= self._columns("types").match(self.find_types(wanted))
         if allowed.ids is not None:
             concepts &= self._match_ids(allowed.ids, "ids")
         if allowed.below is not None:
@@ -96,23 +96,10 @@ class FilterTable:
         if allowed.coded_in is not None:
             concepts &= self._match_codes(allowed.coded_in)
         names: np.ndarray = concepts[self._terminology.name_concept]
-        if allowed.sources is not None:
-            names &= self._sources.match(allowed.sources)
-        if allowed.languages is not None:
-            names &= self._languages.match(allowed.languages)
+        for what, of_names in (("sources", allowed.sources), ("languages", allowed.languages)):
+            if of_names is not None:
+                names &= self._columns(what).match(of_names)
         return names
-
-    @cached_property
-    def _types(self) -> _Column:
-        return _Column(self._terminology.concepts["types"])
-
-    @cached_property
-    def _sources(self) -> _Column:
-        return _Column(self._terminology.names["source"], SOURCE_SEPARATOR)
-
-    @cached_property
-    def _languages(self) -> _Column:
-        return _Column(self._terminology.names["language"])
 
     @cached_property
     def _parents(self) -> tuple[np.ndarray, np.ndarray]:
@@ -147,7 +134,6 @@ class FilterTable:
         return matched
 
     def _find_rows(self, wanted: Collection[str]) -> np.ndarray:
-        """Find the rows of concepts by their ids; -1 for those that the terminology lacks."""
         if SEARCH_COST * len(wanted) < len(self._terminology):
             found = [self._terminology.find_row(id_) for id_ in wanted]
             return np.array([-1 if row is None else row for row in found], dtype=np.int64)
@@ -185,6 +171,11 @@ class _Column:
         is_wanted = [any(value in wanted for value in values) for values in self.values]
         matched: np.ndarray = np.array(is_wanted, dtype=bool)[self.codes]
         return matched if len(self.offsets) == 1 else _any_in_list(matched, self.offsets)
+
+
+def _read_column(terminology: Terminology, what: str) -> _Column:
+    table = terminology.concepts if what == "types" else terminology.names
+    return _Column(table[COLUMNS[what]], SOURCE_SEPARATOR if what == "sources" else None)
 
 
 def _read_chunks(column: pl.Series) -> Iterator[list[Any]]:

@@ -1,7 +1,5 @@
-"""The names of a terminology as a table of hashes: small, quick to load, and without the names themselves.
-
-A text is a sequence of hashes, one for each word, by which names are found in it.
-"""
+"""The names of a terminology as a table of hashes: small, quick to load, and without the names themselves. A text is a
+sequence of hashes, one for each word, by which names are found in it."""
 
 from __future__ import annotations
 
@@ -51,10 +49,8 @@ class Matches(NamedTuple):
 
 
 class NameTable(NamedTuple):
-    """The keys of all names and of all their beginnings, sorted: which names are written like a text.
-
-    With keys of 64 bits and a million of them, one of 2e13 words of text is taken for a name that it is not.
-    """
+    """The keys of all names and of all their beginnings, sorted: which names are written like a text. With keys of 64
+    bits and a million of them, one of 2e13 words of text is taken for a name that it is not."""
 
     # Distinct keys, ascending; uint64.
     keys: np.ndarray
@@ -182,12 +178,9 @@ class Words(NamedTuple):
 
 
 def read_words(text: str) -> Words:
-    """Split a text into words and hash their normal forms.
-
-    Case, number, possessive and British spelling make no difference, nor do hyphens between words, decomposed letters
-    and invisible characters. Other punctuation counts, and so do signs: "asthma, bronchitis" is not "asthma
-    bronchitis", and "ER+" is not "ER".
-    """
+    """Split a text into words and hash their normal forms. Case, number, possessive and British spelling make no
+    difference, nor do hyphens between words, decomposed letters and invisible characters. Other punctuation counts, and
+    so do signs: "asthma, bronchitis" is not "asthma bronchitis", and "ER+" is not "ER"."""
     return Words(*(np.array(rows, dtype=kind) for rows, kind in zip(_split(text), ("u8", "i8", "i8"), strict=True)))
 
 
@@ -253,10 +246,8 @@ def _hash_gap(gap: str) -> int:
 
 @lru_cache(CACHED)
 def own_case_forms(text: str) -> frozenset[str]:
-    """Return the forms of a short name or mention by which both can be compared in their own case.
-
-    An ordinary word, of small letters but for the first, has one form for all: its normal form decides. A plural's "s"
-    makes no difference for others ("MRIs").
-    """
+    """Return the forms of a short name or mention by which both can be compared in their own case. An ordinary word, of
+    small letters but for the first, has one form for all: its normal form decides. A plural's "s" makes no difference
+    for others ("MRIs")."""
     form = "".join(filter(str.isalnum, normalize_writing(text)))
     return frozenset({form, form.removesuffix("s")} if form[1:] != form[1:].lower() else {""})

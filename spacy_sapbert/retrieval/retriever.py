@@ -50,11 +50,9 @@ RowSearch = Callable[[np.ndarray, int], tuple[np.ndarray, np.ndarray]]
 
 
 class Retriever:
-    """Find the concepts whose names are nearest to a mention.
-
-    An index row stands for all names with the same tokens, because these have the same vector: names that belong to
-    several concepts, or differ only in what the tokenizer ignores, are found together or not at all.
-    """
+    """Find the concepts whose names are nearest to a mention. An index row stands for all names with the same tokens,
+    because these have the same vector: names that belong to several concepts, or differ only in what the tokenizer
+    ignores, are found together or not at all."""
 
     def __init__(
         self,
@@ -167,10 +165,8 @@ class Retriever:
     def find(
         self, texts: Sequence[str], vectors: np.ndarray, k: int, allowed: ConceptFilter | None = None
     ) -> Candidates:
-        """Find the concepts of each mention: those that have it as a name, with the score 1, then the nearest ones.
-
-        The arguments are those of `search`. There may be more than `k` concepts.
-        """
+        """Find the concepts of each mention: those that have it as a name, with the score 1, then the nearest ones. The
+        arguments are those of `search`. There may be more than `k` concepts."""
         named, nearest = self.find_named(texts, allowed), self.search(texts, vectors, k, allowed)
         if not len(named.concept):
             return nearest
@@ -373,12 +369,10 @@ class TieBreaker:
         self._n_ancestors: dict[int, float] = {}
 
     def order(self, text: str, concepts: Sequence[int], names: Sequence[int], scores: Sequence[float]) -> list[int]:
-        """Order the concepts of a mention that are sorted by their scores. Ties are broken in this order:
-
-        the concept whose name is written like the mention but for case; the one whose canonical name it is; the one
-        written in the same case; the one with fewer ancestors, which is more general; the one of which it is a
-        preferred name; the smaller id.
-        """
+        """Order the concepts of a mention that are sorted by their scores. Ties are broken in this order: the concept
+        whose name is written like the mention but for case; the one whose canonical name it is; the one written in the
+        same case; the one with fewer ancestors, which is more general; the one of which it is a preferred name; the
+        smaller id."""
         small = text.lower()
 
         def compare_names(place: int) -> tuple[bool, bool, bool]:
@@ -425,10 +419,8 @@ def make_empty(texts: Sequence[str]) -> Candidates:
 
 
 def get_first_fetch(k: int) -> int:
-    """Get how many rows to fetch at first, with which one search is enough for most mentions.
-
-    The nearest concepts have few rows among them, those farther away more.
-    """
+    """Get how many rows to fetch at first, with which one search is enough for most mentions. The nearest concepts have
+    few rows among them, those farther away more."""
     return 2 * k + 8 + 3 * max(k - 10, 0)
 
 

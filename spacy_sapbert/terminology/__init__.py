@@ -16,16 +16,10 @@ if TYPE_CHECKING:
     from .table import read_saved as read_saved
 
 _MODULES = {
-    "Concept": "table",
-    "Terminology": "table",
-    "TerminologyBuilder": "builder",
-    "merge": "merging",
-    "read_jsonl": "readers.jsonl",
-    "read_obo": "readers.obo",
-    "read_obo_relations": "readers.obo",
-    "read_rrf": "readers.rrf",
-    "read_saved": "table",
-    "read_table": "readers.table",
+    **dict.fromkeys(("Concept", "Terminology", "read_saved"), "table"),
+    **dict.fromkeys(("read_obo", "read_obo_relations"), "readers.obo"),
+    **{"TerminologyBuilder": "builder", "merge": "merging"},
+    **{"read_jsonl": "readers.jsonl", "read_rrf": "readers.rrf", "read_table": "readers.table"},
 }
 __all__ = list(_MODULES)
 

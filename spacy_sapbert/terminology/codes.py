@@ -7,21 +7,11 @@ import re
 _CUI = re.compile(r"C[0-9]{7}")
 # Sources have several names: their own, the UMLS abbreviation, and those in OBO files. Case is ignored.
 EQUAL_PREFIXES = {
-    "HPO": "HP",
-    "ICDO": "ICD-O",
-    "MEDDRA": "MDR",
-    "MESH": "MSH",
-    "MSH2024": "MSH",
-    "NCIT": "NCI",
-    "NCI_THESAURUS": "NCI",
-    "OMIMPS": "MIMPS",
-    "OMIM": "MIM",
-    "ORDO": "ORPHANET",
-    "ORPHA": "ORPHANET",
-    "SCTID": "SNOMEDCT_US",
-    "SNOMED_CT": "SNOMEDCT_US",
-    "SNOMEDCT": "SNOMEDCT_US",
-    "UMLS_CUI": "UMLS",
+    **{"HPO": "HP", "ICDO": "ICD-O", "MEDDRA": "MDR", "OMIM": "MIM", "OMIMPS": "MIMPS", "UMLS_CUI": "UMLS"},
+    **dict.fromkeys(("MESH", "MSH2024"), "MSH"),
+    **dict.fromkeys(("NCIT", "NCI_THESAURUS"), "NCI"),
+    **dict.fromkeys(("ORDO", "ORPHA"), "ORPHANET"),
+    **dict.fromkeys(("SCTID", "SNOMED_CT", "SNOMEDCT"), "SNOMEDCT_US"),
 }
 Key = tuple[str, str]
 

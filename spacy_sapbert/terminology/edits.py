@@ -56,11 +56,9 @@ def collect_names(
 
 
 def add_terminology(terminology: Terminology, added: Terminology) -> Edit:
-    """Add concepts and names. The result equals that of one builder with the records of both terminologies.
-
-    A known concept keeps its canonical name and definition. Its types, codes and parents, and the sources of a known
-    name, are united.
-    """
+    """Add concepts and names. The result equals that of one builder with the records of both terminologies. A known
+    concept keeps its canonical name and definition. Its types, codes and parents, and the sources of a known name, are
+    united."""
     concepts = _merge_concepts(terminology.concepts, added.concepts)
     places = concepts.select("id", pl.row_index("concept").cast(pl.UInt32()))
     old = _place_names(terminology, places).with_row_index("old_row")
@@ -137,7 +135,6 @@ def remove_names(terminology: Terminology, names: Iterable[tuple[str, str]]) -> 
 
 
 def _merge_concepts(old: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
-    """Merge two tables of concepts, sorted by id."""
     merged = old.join(new, on="id", how="left", suffix="_new", maintain_order="left")
     is_shared = pl.col("canonical_name_new").is_not_null()
     lists = [
@@ -153,7 +150,6 @@ def _merge_concepts(old: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
 
 
 def _place_names(terminology: Terminology, places: pl.DataFrame) -> pl.DataFrame:
-    """Replace the concept rows of a terminology's names by those in another table."""
     rows = terminology.concepts.select("id").join(places, on="id", how="left", maintain_order="left")["concept"]
     return terminology.names.with_columns(pl.Series("concept", rows.to_numpy()[terminology.name_concept]))
 
@@ -167,7 +163,6 @@ def _make_edit(
     *,
     sources: Mapping[str, Any] | None = None,
 ) -> Edit:
-    """Make the new terminology, and add the counts of this edit to the report."""
     report: dict[str, Any] = old.report
     known: dict[str, int] = report.get("edits", {})
     report["edits"] = {key: known.get(key, 0) + counts.get(key, 0) for key in known | counts}

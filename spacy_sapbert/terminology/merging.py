@@ -276,7 +276,6 @@ class _Joined:
 
 
 def _names_agree(one: Concept, other: Concept) -> bool:
-    """Check whether the canonical name of one concept is a name of the other, ignoring case."""
     names = [{name.casefold() for name in concept.names} for concept in (one, other)]
     return one.canonical_name.casefold() in names[1] or other.canonical_name.casefold() in names[0]
 

@@ -31,12 +31,9 @@ def list_distinct_names(names: pl.DataFrame, *, lower_case: bool = True) -> pl.D
 
 
 def unite_names(names: pl.DataFrame, key: Sequence[str] = NAME_KEY) -> pl.DataFrame:
-    """Keep one row for each distinct name, with all sources that give it.
-
-    Sources are joined by "|", in the order of the rows, each once and without empty ones. A name that all its rows
-    give the same source keeps this source as it is. A name is preferred if any of its rows is. All other columns are
-    those of the first row.
-    """
+    """Keep one row for each distinct name, with all sources that give it. Sources are joined by "|", in the order of
+    the rows, each once and without empty ones. A name that all its rows give the same source keeps this source as it
+    is. A name is preferred if any of its rows is. All other columns are those of the first row."""
     is_repeated = names.select(key).is_duplicated()
     if not is_repeated.any():
         return names

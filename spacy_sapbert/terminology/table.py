@@ -15,15 +15,9 @@ import polars as pl
 from ..files import pack_with, unpack_with
 from .storage import compute_fingerprint, load_folder, save_folder
 
+_TEXT, _TEXTS = pl.String(), pl.List(pl.String())
 CONCEPT_SCHEMA = pl.Schema(
-    {
-        "id": pl.String(),
-        "canonical_name": pl.String(),
-        "types": pl.List(pl.String()),
-        "definition": pl.String(),
-        "codes": pl.List(pl.String()),
-        "parents": pl.List(pl.String()),
-    }
+    {"id": _TEXT, "canonical_name": _TEXT, "types": _TEXTS, "definition": _TEXT, "codes": _TEXTS, "parents": _TEXTS}
 )
 # Language, source and term type are plain strings: Categorical and Enum columns are not mapped from a file
 # without a copy, and an Enum refuses comparison with a value that it does not hold.

@@ -17,9 +17,7 @@ class JsonlSettings(Settings):
 
     language: str = Field(default="ENG", description="The language of the names, as in UMLS.")
     source: str = Field(default="", description="The source vocabulary of the names.")
-    errors: OnMalformed = Field(
-        default="raise", description='Whether to "raise" an error for a malformed record, or to "skip" and count it.'
-    )
+    errors: OnMalformed = Field(default="raise", description='"raise" at a malformed record, or "skip" and count it.')
 
 
 @takes_settings(JsonlSettings)

@@ -40,7 +40,6 @@ class SourceFile:
     """An input file, gzipped or not, read once from beginning to end."""
 
     def __init__(self, path: str | Path) -> None:
-        """Find the file."""
         self.path = Path(path)
         self._sha256 = hashlib.sha256()
         if self.path.is_dir():
@@ -52,10 +51,8 @@ class SourceFile:
 
     def lines(self, *, keep_ends: bool = False) -> Iterator[tuple[int, str]]:
         r"""Iterate over the lines and their numbers, from 1. Only \n ends a line: names may contain U+0085 or U+2028.
-
         Bytes that are not UTF-8 become lone surrogates, so that a reader can refuse the whole record; see
-        `invalid_utf8`. Formats with records of several lines need their ends.
-        """
+        `invalid_utf8`. Formats with records of several lines need their ends."""
         with self.path.open("rb", buffering=0) as raw:
             hashed = io.BufferedReader(HashingReader(raw, self._sha256), buffer_size=1 << 20)
             with unpacked(self.path, hashed) as content:
@@ -173,10 +170,8 @@ def finish(
 
 def verify(files: Sequence[dict[str, Any]], folder: str | Path, checksums: str | Path | None = None) -> int:
     """Compare files that were read with a list in the format of `sha256sum`: another one than SHA256SUMS of the folder,
-    if given. The number of verified files is 0 if there is no list.
-
-    A spaCy project does not stop at an asset with a wrong checksum.
-    """
+    if given. The number of verified files is 0 if there is no list. A spaCy project does not stop at an asset with a
+    wrong checksum."""
     path = Path(checksums) if checksums else Path(folder) / CHECKSUMS_FILE
     if not path.is_file():
         if checksums:

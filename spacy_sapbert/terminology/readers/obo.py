@@ -55,13 +55,9 @@ class OboSettings(Settings):
     synonym_scopes: Scopes = Field(default=("EXACT",), description="The scopes of the synonyms to keep.")
     language: str = Field(default="ENG", description="The language of the names, as in UMLS.")
     source: str | None = Field(
-        default=None,
-        description="The source vocabulary of the names. By default the header's `ontology`, or else the prefix of the "
-        "term's id.",
+        default=None, description="The source of the names. By default the header's `ontology`, or the id's prefix."
     )
-    errors: OnMalformed = Field(
-        default="raise", description='Whether to "raise" an error for a malformed term, or to "skip" and count it.'
-    )
+    errors: OnMalformed = Field(default="raise", description='"raise" at a malformed term, or "skip" and count it.')
 
 
 @takes_settings(OboSettings)
@@ -182,7 +178,6 @@ class _Ontology:
         return True
 
     def _read_stanza(self, start: int, lines: list[str]) -> None:
-        """Read one stanza, and keep it if it is a term and not obsolete."""
         kind = lines[0].strip()
         if kind in ("[Typedef]", "[Instance]"):
             self.read["other_stanzas"] += 1
@@ -272,15 +267,9 @@ def _plain(identifier: Any) -> str:
 
 
 def _choose_ids(ontology: _Ontology, id_prefix: str | None) -> tuple[dict[str, str], dict[str, Any]]:
-    """Choose ids of terms among their cross-references with a prefix, such as "UMLS".
-
-    A term gets a cross-reference as id if it is the term's own: no other term has it, and it is the term's only such
-    cross-reference. All other terms keep their own id, so two terms never get the same one.
-
-    RETURNS: The chosen cross-reference by term, and entries of the report: the number of terms by outcome ("from" a
-        cross-reference, or their "own" id) and of the cross-references to UMLS that do not have the form of a CUI; and
-        the first terms that keep their own id although they have cross-references.
-    """
+    """Choose ids of terms among their cross-references with a prefix, such as "UMLS". Return the chosen one by term,
+    and entries of the report. A term gets a cross-reference as id if it is the term's own: no other term has it, and it
+    is the term's only such cross-reference. All other terms keep their own id, so two terms never get the same one."""
     if not id_prefix:
         return {}, {}
     start, terms = id_prefix.removesuffix(":") + ":", ontology.terms.values()

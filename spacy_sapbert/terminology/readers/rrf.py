@@ -60,27 +60,17 @@ class RrfSettings(Settings):
 
     languages: Texts | None = Field(default=("ENG",), description="Languages (LAT) of the names to keep; null for all.")
     sources: Texts | None = Field(
-        default=None, description="Sources (SAB) of the names, definitions and relations to keep; null for all."
+        default=None, description="Sources (SAB) of names, definitions and relations; null for all."
     )
     term_types: Texts | None = Field(default=None, description="Term types (TTY) to keep; null for all.")
-    semantic_types: Texts | None = Field(
-        default=None, description="Semantic types (TUI) of the concepts to keep; null for all."
-    )
+    semantic_types: Texts | None = Field(default=None, description="Semantic types (TUI) to keep; null for all.")
     suppressed: Suppressed = Field(
-        default="keep",
-        description='Whether to "keep" or "drop" names and relations with a SUPPRESS other than N (suppressible, '
-        "obsolete). Suppressed definitions are always dropped.",
+        default="keep", description='"keep" or "drop" suppressed names and relations. Such definitions always go.'
     )
     max_restriction_level: int | None = Field(
-        default=None,
-        ge=0,
-        le=9,
-        description="The highest restriction level (SRL) of the sources to keep; 0 for sources without restrictions "
-        "beyond the UMLS licence, null for all. An unknown level counts as the strictest.",
+        default=None, ge=0, le=9, description="The highest restriction level (SRL), unknown being 9; null for all."
     )
-    lower_case: bool = Field(
-        default=False, description="Whether to lower-case names, so that names that differ only in case become one."
-    )
+    lower_case: bool = Field(default=False, description="Lower-case names, so that case makes no difference.")
     tradenames: Tradenames = Field(
         default="union",
         description="Give brands and their generic concepts each other's names: the \"union\" of all partners' names, "
@@ -91,23 +81,14 @@ class RrfSettings(Settings):
     )
     definition_sources: Texts = Field(
         default=("NCI_BRIDG", "NCI_NCI-GLOSS", "NCI", "GO", "MSH", "NCI_FDA"),
-        description="Sources of preferred definitions, best first; by default sources with definitions written for "
-        "readers. Definitions of other sources follow in the order of the file. Definitions in other languages than "
-        "`languages` are left out if MRSAB gives the language of the source.",
+        description="Sources of preferred definitions, best first. Others follow in the order of the file. Definitions "
+        "in other languages than `languages` are left out.",
     )
     remap_retired: bool = Field(
-        default=False,
-        description="Whether to replace retired concepts in other files by the concepts that they were merged into, "
-        "according to MRCUI.",
+        default=False, description="Replace retired concepts by those that they were merged into, as MRCUI has it."
     )
-    xrefs: bool = Field(
-        default=False,
-        description="Whether to read the codes of sources without names and the canonical names that `write_rrf` "
-        "stores in MRSAT.",
-    )
-    errors: OnMalformed = Field(
-        default="raise", description='Whether to "raise" an error for a malformed line, or to "skip" and count it.'
-    )
+    xrefs: bool = Field(default=False, description="Read the codes and names that `write_rrf` stores in MRSAT.")
+    errors: OnMalformed = Field(default="raise", description='"raise" at a malformed line, or "skip" and count it.')
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings as plain JSON data. Values without an order are sorted."""
@@ -249,12 +230,9 @@ class AtomCounts:
 
 
 def read_atoms(folder: RrfFolder, settings: RrfSettings) -> tuple[pl.DataFrame, AtomCounts]:
-    """Read the atoms of MRCONSO, keep those that pass the filters, and count all of them.
-
-    The kept ones have the columns CUI, name, language, source, term_type, preferred, code and rank (0 for the best
-    canonical name). A file without rows, settings with values that do not occur (probably misspelt) and an empty result
-    are refused.
-    """
+    """Read the atoms of MRCONSO, keep those that pass the filters, and count all of them. The kept ones have the
+    columns CUI, name, language, source, term_type, preferred, code and rank (0 for the best canonical name). A file
+    without rows, settings with values that do not occur (probably misspelt) and an empty result are refused."""
     kept, ids, labels = [], [], []
     normalized = 0
     dropped: Counter[str] = Counter()
@@ -283,7 +261,6 @@ def read_atoms(folder: RrfFolder, settings: RrfSettings) -> tuple[pl.DataFrame, 
 def _keep_semantic_types(
     atoms: pl.DataFrame, types: pl.DataFrame, wanted: Collection[str] | None, folder: RrfFolder, counts: AtomCounts
 ) -> pl.DataFrame:
-    """Keep the atoms of concepts with one of the given semantic types (None for all), and count the others."""
     if wanted is None:
         return atoms
     known = types["TUI"].value_counts(sort=True)["TUI"].to_list()
@@ -323,7 +300,6 @@ def _keep(block: pl.DataFrame, conditions: dict[str, pl.Expr], dropped: Counter[
 
 
 def _with_good_ids(block: pl.DataFrame, folder: RrfFolder) -> tuple[pl.DataFrame, pl.Series]:
-    """Drop or refuse atoms with a concept id that cannot be written to a document, and list the distinct ids."""
     # A release is nearly sorted by concept: most repeated ids follow each other.
     ids = block["CUI"].filter((block["CUI"] != block["CUI"].shift()).fill_null(True)).unique()
     is_bad = (ids == "") | ids.str.contains(NOT_IN_ID)
@@ -413,11 +389,9 @@ def _read_xrefs(folder: RrfFolder, retired: pl.DataFrame | None) -> dict[str, pl
 
 
 def read_retired(folder: RrfFolder, living: pl.Series | None = None) -> pl.DataFrame:
-    """Read from MRCUI the `retired` concepts that were merged into others (CUI).
-
-    Concepts that were deleted, or mapped to broader, narrower or related ones, have no row. Those in MRCONSO, if they
-    are given, are not retired even if MRCUI lists them.
-    """
+    """Read from MRCUI the `retired` concepts that were merged into others (CUI). Concepts that were deleted, or mapped
+    to broader, narrower or related ones, have no row. Those in MRCONSO, if they are given, are not retired even if
+    MRCUI lists them."""
     table = folder.table("MRCUI", ("CUI1", "REL", "CUI2")).filter(pl.col("REL") == "SY", pl.col("CUI2") != "")
     if living is not None:
         table = table.filter(~pl.col("CUI1").is_in(living.implode()))
@@ -458,11 +432,9 @@ def _read_relations(
 
 
 def _find_parents(relations: pl.DataFrame, ids: pl.Series) -> pl.DataFrame:
-    """Find the parents (id) of each `concept` (row) of the terminology.
-
-    Concepts outside the terminology and concepts that are their own parents are left out. Parents from rows that begin
-    with the child come first, both kinds in the order of the file.
-    """
+    """Find the parents (id) of each `concept` (row) of the terminology. Concepts outside the terminology and concepts
+    that are their own parents are left out. Parents from rows that begin with the child come first, both kinds in the
+    order of the file."""
     up = relations.filter(IS_PARENT).select(child="CUI1", parents="CUI2")
     down = relations.filter(IS_CHILD).select(child="CUI2", parents="CUI1")
     pairs = pl.concat([up, down]).unique(maintain_order=True)
@@ -480,10 +452,8 @@ def _find_pairs(pairs: pl.DataFrame, one: str, other: str, ids: pl.Series) -> pl
 def _add_tradenames(
     names: pl.DataFrame, relations: pl.DataFrame, ids: pl.Series, mode: Tradenames, direction: TradenameDirection
 ) -> tuple[pl.DataFrame, dict[str, int]]:
-    """Give brands and their generic concepts each other's names. Given names are not passed on.
-
-    The names are distinct and sorted by concept. Links, concepts and names are counted.
-    """
+    """Give brands and their generic concepts each other's names. Given names are not passed on. The names are distinct
+    and sorted by concept. Links, concepts and names are counted."""
     links = _link(relations, ids, mode, direction)
     given = links.join(names, left_on="partner", right_on="concept", how="inner", maintain_order="left")
     # A preferred name of the partner is not a preferred name of this concept.
@@ -537,17 +507,13 @@ def find_rows(wanted: pl.Series, ids: pl.Series) -> np.ndarray:
 
 
 def _place(table: pl.DataFrame, ids: pl.Series, *columns: str) -> pl.DataFrame:
-    """Keep the rows about concepts of the terminology, and of their columns these and `concept`, the row."""
     placed = table.select(pl.Series("concept", find_rows(table["CUI"], ids)), *columns).filter(pl.col("concept") >= 0)
     return placed.cast({"concept": pl.UInt32()})
 
 
 def _make_concepts(ids: pl.Series, atoms: pl.DataFrame, columns: dict[str, pl.DataFrame]) -> pl.DataFrame:
-    """Make the table of concepts: their ids, the names of the lowest rank, and other columns.
-
-    These are tables of `concept` and the column, with several rows for a concept if the column has lists. Atoms are
-    sorted by concept.
-    """
+    """Make the table of concepts: their ids, the names of the lowest rank, and other columns. These are tables of
+    `concept` and the column, with several rows for a concept if the column has lists. Atoms are sorted by concept."""
     # The canonical name is the first one of the lowest rank.
     best = pl.col("name").get(pl.col("rank").arg_min()).alias("canonical_name")
     concepts = atoms.group_by("concept", maintain_order=True).agg(best)
@@ -600,7 +566,6 @@ def _report_files(folder: RrfFolder, counts: AtomCounts, n_concepts: int) -> dic
 
 
 def _report_names(names: pl.DataFrame, atoms: pl.DataFrame, counts: AtomCounts) -> dict[str, Any]:
-    """Count names by label and by concept, and the names that several concepts share."""
     distinct = list_distinct_names(names)
     shared = distinct.filter(pl.col("name").is_duplicated())
     per_concept = np.bincount(distinct["concept"].to_numpy())

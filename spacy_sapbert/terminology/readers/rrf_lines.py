@@ -119,7 +119,6 @@ class RrfFolder:
         return [{"name": name, "sha256": digest} for name, digest in sorted(self._hashes.items())]
 
     def _refuse(self, fault: str, advice: str) -> None:
-        """Raise an error, or warn where errors are skipped."""
         if self.errors == "raise":
             raise ValueError(f"{fault} {advice}")
         warnings.warn(fault, UserWarning, stacklevel=3)
@@ -153,11 +152,9 @@ def _parse_block(data: bytes, header: Sequence[str], columns: Sequence[str]) -> 
 
 
 class RrfLines:
-    """The lines of one RRF file, which may be in parts and gzipped.
-
-    Only a newline ends a line: names may contain U+0085 or U+2028. After reading, `rows` is the number of lines, and
-    `repaired` counts the repaired lines by kind of fault.
-    """
+    """The lines of one RRF file, which may be in parts and gzipped. Only a newline ends a line: names may contain
+    U+0085 or U+2028. After reading, `rows` is the number of lines, and `repaired` counts the repaired lines by kind of
+    fault."""
 
     def __init__(self, paths: Sequence[Path], n_columns: int, malformed: MalformedLog) -> None:
         self.paths = paths

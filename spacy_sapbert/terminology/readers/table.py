@@ -24,27 +24,20 @@ class TableSettings(Settings):
     id_column: str = Field(default="id", description="The column of concept ids.")
     name_column: str = Field(default="name", description="The column of names.")
     canonical_name_column: str | None = Field(
-        default=None,
-        description="The column of canonical names. A canonical name is searched only if a row has it as a name.",
+        default=None, description="The column of canonical names, which are found only if a row has them as names."
     )
     types_column: str | None = Field(default=None, description="The column of semantic types.")
     definition_column: str | None = Field(default=None, description="The column of definitions.")
-    language_column: str | None = Field(
-        default=None, description='The column of languages. Without it, or where it is empty, the language is "ENG".'
-    )
+    language_column: str | None = Field(default=None, description='The column of languages; "ENG" where it is empty.')
     source_column: str | None = Field(default=None, description="The column of source vocabularies.")
     term_type_column: str | None = Field(default=None, description="The column of term types.")
     preferred_column: str | None = Field(
-        default=None, description="The column of flags for preferred names: 1/0, true/false, yes/no."
+        default=None, description="The column of flags of preferred names: 1/0, yes/no."
     )
     list_separator: str = Field(default="|", min_length=1, description="The separator of several semantic types.")
-    delimiter: str | None = Field(
-        default=None, description="The separator of columns. By default a tab for .tsv and a comma for .csv."
-    )
+    delimiter: str | None = Field(default=None, description="By default a tab for .tsv and a comma for .csv.")
     header: Texts | None = Field(default=None, description="The names of the columns, if the file has no header.")
-    errors: OnMalformed = Field(
-        default="raise", description='Whether to "raise" an error for a malformed row, or to "skip" and count it.'
-    )
+    errors: OnMalformed = Field(default="raise", description='"raise" at a malformed row, or "skip" and count it.')
 
     @field_validator("delimiter")
     @classmethod
