@@ -29,7 +29,7 @@ from .files import pack_with, unpack_with
 from .forking import EditLock
 from .scorer import with_gold_ents
 from .settings import SettingsAttributes, with_settings
-from .snapshot import Depth, FixedLinker, LinkerSettings, Snapshot
+from .snapshot import PIPELINES, Depth, FixedLinker, LinkerSettings, Snapshot
 
 if TYPE_CHECKING:
     from .encoder.shim import EncoderShim
@@ -79,6 +79,7 @@ def make_linker(
         raise ValueError(
             BAD_SETTING.format(name="index", where=f" of the linker '{name}'", value=index, allowed=allowed)
         )
+    PIPELINES.add(nlp)
     return SapbertLinker(nlp.vocab, model, index, name, nlp=nlp, scorer=scorer, **settings)
 
 

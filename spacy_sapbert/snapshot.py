@@ -7,7 +7,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from threading import Lock
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
-from weakref import ref
+from weakref import WeakSet, ref
 
 import numpy as np
 from pydantic import AfterValidator, Field
@@ -318,6 +318,18 @@ class FixedLinker:
 
     def _read_abbreviations(self, doc: Doc) -> Abbreviations:
         return abbreviations_by_start(doc) if self.settings.abbreviations != "short_form" else {}
+
+
+# The pipelines that have made a linker.
+PIPELINES: WeakSet[Language] = WeakSet()
+
+
+def find_pipeline(nlp: Language, doc: Doc) -> Language:
+    """Find the pipeline that a document comes from. A component that is sourced from another pipeline knows only that
+    one, because spaCy shares the object."""
+    if doc.vocab is nlp.vocab:
+        return nlp
+    return next((other for other in tuple(PIPELINES) if other.vocab is doc.vocab), nlp)
 
 
 class Depth:

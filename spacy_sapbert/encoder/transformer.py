@@ -52,7 +52,7 @@ def resolve_device(name: str) -> torch.device:
         raise ValueError(
             f"there is no device '{name}'. PyTorch {torch.__version__} can use: {', '.join(there)}. Set `device` to "
             "one of these, or to 'auto'; for a saved pipeline, with `spacy.load(path, "
-            "config={'components.sapbert_linker.model.device': 'auto'})` (in a reranker, `second_stage.device`). If "
+            "config={'components.sapbert_linker.model.device': 'auto'})`. If "
             "there is such a GPU, its driver is missing, or PyTorch is a build for the CPU"
         )
     return torch.device(name)

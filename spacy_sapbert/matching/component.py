@@ -80,7 +80,7 @@ class TerminologyMatcher(SettingsAttributes[MatcherSettings], Pipe):
         RETURNS (list[Span]): In the order of the text; overlapping ones only with matches = "all".
         RAISES (ValueError): If the pipeline has no linker of the name that is set, or it has no concepts yet.
         """
-        spans = [Span(doc, *found) for found in self._compile().find(doc)]
+        spans = [Span(doc, *found) for found in self._compile(doc).find(doc)]
         if self._settings.matches == "longest":
             return util.filter_spans(spans)
         return sorted(spans)
@@ -108,10 +108,12 @@ class TerminologyMatcher(SettingsAttributes[MatcherSettings], Pipe):
         """
         return {} if self.scorer is None else self.scorer(examples, **kwargs)
 
-    def _compile(self) -> CompiledMatcher:
+    def _compile(self, doc: Doc) -> CompiledMatcher:
         from ..linker import SapbertLinker
+        from ..snapshot import find_pipeline
         from .compiled import CompiledMatcher
 
+        self._nlp = find_pipeline(self._nlp, doc)
         names = self._nlp.component_names
         linker = dict(self._nlp.components).get(self._settings.linker)
         if not isinstance(linker, SapbertLinker):

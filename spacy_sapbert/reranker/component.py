@@ -28,6 +28,7 @@ from ..files import pack_with, unpack_with
 from ..linker import SCORES, SapbertLinker
 from ..scorer import with_gold_ents
 from ..settings import Settings, SettingsAttributes, with_settings
+from ..snapshot import find_pipeline
 from .calibration import Calibration, Threshold, calibration_error, choose_threshold, fit_curve
 from .features import FEATURES
 from .gold import AnnotatedMentions, GoldBatch, GoldIds, find_gold, run_before, warn_of_missing, with_abbreviations
@@ -293,6 +294,7 @@ class SapbertReranker(SettingsAttributes[RerankerSettings], TrainablePipe):  # t
         # Documents without mentions need no linker.
         if not any(doc.ents or any(doc.spans.values()) for doc in docs):
             return Decisions(Mentions(), [], [], [])
+        self._nlp = find_pipeline(self._nlp, docs[0])
         context = self._get_context()
         mentions = context.linker.list_mentions(docs)
         return self._decide(context, mentions, mentions.document)
@@ -385,6 +387,7 @@ class SapbertReranker(SettingsAttributes[RerankerSettings], TrainablePipe):  # t
         documents = [gold for eg in examples if (gold := find_gold(eg, use_gold_ents=settings.use_gold_ents))]
         if not documents:
             return None
+        self._nlp = find_pipeline(self._nlp, documents[0][0].span.doc)
         context = self._get_context()
         found = AnnotatedMentions.read(documents, context.linker, context.gold, limit)
         return found.look_up(context.table) if len(found.mentions) else None

@@ -88,6 +88,11 @@ class Terminology:
         self._ids = self._concepts["id"]
         self._name_strings = self._names["name"]
 
+    def __del__(self) -> None:
+        # Here, because Python keeps a pending exception apart while it calls this. polars calls back to Python when it
+        # drops a mapped column, which would otherwise replace the exception by a SystemError.
+        vars(self).clear()
+
     @property
     def concepts(self) -> pl.DataFrame:
         """The concepts, sorted by id."""

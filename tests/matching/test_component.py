@@ -217,3 +217,11 @@ def test_matches_are_scored(make_matching):
     nlp = make_matching()
     example = Example.from_dict(nlp.make_doc("A common cold."), {"entities": [(2, 13, "CONCEPT")]})
     assert nlp.evaluate([example])["ents_f"] == 1.0
+
+
+def test_a_matcher_from_another_pipeline_takes_the_names_of_the_linker_beside_it(make_matching):
+    first, second = make_matching(), use_names(make_matching(), ["zebra"])
+    second.remove_pipe("terminology_matcher")
+    second.add_pipe("terminology_matcher", source=first, first=True)
+    assert read_ents(second("A zebra with insomnia.")) == [("zebra", "CONCEPT")]
+    assert read_ents(first("A zebra with insomnia.")) == [("insomnia", "CONCEPT")]

@@ -7,6 +7,8 @@ import pytest
 import spacy
 from reranking import add_reranker, make_examples, train
 
+from spacy_sapbert.terminology import TerminologyBuilder
+
 TEXT = "The cold , hypertension , insomnia and trouble sleeping after a heart attack with xyzzy and dmd"
 
 
@@ -94,3 +96,19 @@ def test_a_reranker_that_has_learned_nothing_is_refused(make_nlp):
     add_reranker(nlp)
     with pytest.raises(ValueError, match="The reranker"):
         nlp("a cold")
+
+
+@pytest.mark.filterwarnings("ignore:.*trained with another terminology")
+def test_a_reranker_from_another_pipeline_decides_on_what_the_linker_beside_it_proposes(make_nlp):
+    first, second = make_nlp(), make_nlp()
+    add_reranker(first, make_examples(first))
+    builder = TerminologyBuilder()
+    builder.add_name("C9", "zebra")
+    linker = second.get_pipe("sapbert_linker")
+    linker.add_names(builder.build())
+    second.get_pipe("entity_ruler").add_patterns([{"label": "DISORDER", "pattern": "zebra"}])
+    second.add_pipe("sapbert_reranker", source=first)
+    (ent,) = second("A zebra").ents
+    assert "C9" in [candidate["id"] for candidate in ent._.kb_candidates]
+    (ent,) = first("A cold").ents
+    assert "C9" not in [candidate["id"] for candidate in ent._.kb_candidates]

@@ -142,3 +142,8 @@ def test_nothing_dropped_is_not_mentioned():
     builder = TerminologyBuilder()
     builder.add_name("C1", "cold")
     assert summarize(builder.build()) == "1 concepts with 1 names"
+
+
+def test_a_terminology_that_is_dropped_leaves_a_pending_exception_alone():
+    with pytest.raises(ZeroDivisionError):
+        _ = [build([("C1", "cold")]), 1 / 0]
