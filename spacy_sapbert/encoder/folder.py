@@ -51,6 +51,12 @@ def read_encoder(
         found_kind = _check_kind(name, saved.get("kind", TRANSFORMER), kind)
         base = _read_settings(saved["settings"])
     else:
+        if is_local and not any((Path(name) / file).is_file() for file in ("config.json", "modules.json")):
+            raise OSError(
+                f"Can't read an encoder from '{name}': the folder has neither {ENCODER_FILE} nor config.json."
+            )
+        if not is_local and Path(name).is_absolute():
+            raise OSError(f"Can't read an encoder from '{name}': there is no such folder. Check the path.")
         require_transformers(f"The encoder '{name}'")
         from .transformer_folder import read_metadata
 

@@ -77,8 +77,8 @@ class EncoderShim(Shim):
     def _in_memory(self) -> TransformerEncoder | StaticSource:
         if self._loaded is None:
             raise ValueError(
-                "the name encoder has no weights yet. Call the linker's `initialize`, build the pipeline with `spacy "
-                "assemble`, or load a saved one"
+                "The name encoder has no weights yet. Call the linker's `initialize`, build the pipeline with `spacy "
+                "assemble`, or load a saved one."
             )
         return self._loaded
 

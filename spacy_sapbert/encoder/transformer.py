@@ -50,10 +50,10 @@ def resolve_device(name: str) -> torch.device:
     there = list_devices()
     if name not in there:
         raise ValueError(
-            f"there is no device '{name}'. PyTorch {torch.__version__} can use: {', '.join(there)}. Set `device` to "
+            f"There is no device '{name}'. PyTorch {torch.__version__} can use: {', '.join(there)}. Set `device` to "
             "one of these, or to 'auto'; for a saved pipeline, with `spacy.load(path, "
             "config={'components.sapbert_linker.model.device': 'auto'})`. If "
-            "there is such a GPU, its driver is missing, or PyTorch is a build for the CPU"
+            "there is such a GPU, its driver is missing, or PyTorch is a build for the CPU."
         )
     return torch.device(name)
 

@@ -97,7 +97,7 @@ def check_vectors(vectors: np.ndarray, width: int, dtype: Any = np.float32) -> n
     """Refuse vectors of another width, and those that are not finite, because their scores would be meaningless."""
     vectors = np.ascontiguousarray(vectors, dtype=dtype)
     if vectors.ndim != 2 or vectors.shape[1] != width:
-        raise ValueError(f"vectors have the shape {vectors.shape}, not (n, {width}): are they of another encoder?")
+        raise ValueError(f"Vectors have the shape {vectors.shape}, not (n, {width}): are they of another encoder?")
     # A sum is not finite if any of its terms is not, and takes no memory; ScaNN answers [0, 0, 0] to a NaN.
     bad = ~np.isfinite(vectors.sum(axis=1))
     if bad.any():

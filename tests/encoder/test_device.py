@@ -56,7 +56,7 @@ def test_a_device_that_is_not_there_is_refused_with_those_that_are(monkeypatch, 
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
     # A config for another machine can be read and filled in here.
     encoder = get_encoder(build_name_encoder_v1(device=name))
-    with pytest.raises(ValueError, match=rf"^there is no device '{name}'.* can use: cpu\. .*'auto'"):
+    with pytest.raises(ValueError, match=rf"^There is no device '{name}'.* can use: cpu\. .*'auto'"):
         encoder.load(encoder_folder)
     assert not encoder.is_loaded
 
@@ -134,7 +134,7 @@ def saved(monkeypatch, tmp_path, encoder_folder, terminology):
 def test_a_saved_pipeline_names_its_device_until_another_is_given(monkeypatch, saved):
     path, vectors = saved
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
-    with pytest.raises(ValueError, match=r"^there is no device 'cuda:1'"):
+    with pytest.raises(ValueError, match=r"^There is no device 'cuda:1'"):
         spacy.load(path)
     for config in (
         {"components.sapbert_linker.model.device": "auto"},

@@ -135,17 +135,17 @@ def test_damage_in_any_file_is_noticed(saved, tmp_path):
 def test_truncated_and_missing_files_of_a_plain_folder_are_refused(folder, name):
     data = (folder / name).read_bytes()
     (folder / name).write_bytes(data[: len(data) // 2])
-    with pytest.raises(OSError, match="can't read an encoder"):
+    with pytest.raises(OSError, match="[Cc]an't read an encoder"):
         read_encoder(folder)
     (folder / name).unlink()
     if not name.startswith("tokenizer"):  # one of its two files is enough
-        with pytest.raises(OSError, match="can't read an encoder"):
+        with pytest.raises(OSError, match="[Cc]an't read an encoder"):
             read_encoder(folder)
 
 
 def test_folder_that_is_empty_or_not_there_is_refused(tmp_path):
     for path in (tmp_path, tmp_path / "not there", str(tmp_path / "not there"), "../not/there"):
-        with pytest.raises(OSError, match="can't read an encoder"):
+        with pytest.raises(OSError, match="[Cc]an't read an encoder"):
             read_encoder(path)
 
 
@@ -160,7 +160,7 @@ def test_weights_of_another_size_are_refused(folder):
         weights["encoder.layer.0.output.dense.bias"] = torch.zeros(5)
 
     edit_weights(folder, shrink)
-    with pytest.raises(OSError, match="can't read an encoder"):
+    with pytest.raises(OSError, match="[Cc]an't read an encoder"):
         read_encoder(folder)
 
 
@@ -243,7 +243,7 @@ def test_encoder_on_the_hub_keeps_its_settings(offline, request, folder, request
     assert source.fingerprint == read_encoder(snapshot).fingerprint
     assert (encode("some/encoder") == encode(snapshot)).all()
     assert read_encoder("some/encoder", revision="a" * 40).fingerprint == source.fingerprint
-    with pytest.raises(OSError, match="can't read an encoder"):
+    with pytest.raises(OSError, match="[Cc]an't read an encoder"):
         read_encoder("some/encoder", revision="b" * 40)
 
 
@@ -294,7 +294,7 @@ def test_code_in_the_folder_is_never_run(folder, kind, monkeypatch):
     if kind == "of a known model":
         assert read_encoder(folder)
     else:
-        with pytest.raises(OSError, match="can't read an encoder"):
+        with pytest.raises(OSError, match="[Cc]an't read an encoder"):
             read_encoder(folder)
 
 

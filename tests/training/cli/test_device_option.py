@@ -51,7 +51,7 @@ def test_commands_that_encode_have_the_option_and_others_do_not():
 def test_a_device_that_is_not_there_is_refused_before_anything_is_read(monkeypatch, tmp_path, name):
     monkeypatch.setattr("spacy_sapbert.encoder.transformer.list_devices", lambda: ["cpu"])
     result = run("measure", "nothing", tmp_path / "output", "--device", name)
-    assert re.match(rf"there is no device '{name}'.* can use: cpu\.", str(result.exception))
+    assert re.match(rf"There is no device '{name}'.* can use: cpu\.", str(result.exception))
     result = run("train", "nothing.cfg", "--device", "gpu")
     assert "The setting device is 'gpu'" in str(result.exception)
 
