@@ -49,12 +49,15 @@ class ExchangeReport:
     def refuse(self, place: str, reason: str, form: str) -> None:
         """Raise an error for a malformed record, or one that a format cannot hold. Count it if errors are skipped."""
         if self.errors == "raise":
-            raise ValueError(
-                f"{place}: {reason}. The form is {form}. The file is probably damaged or of another kind, or the "
-                "format cannot hold this. Correct it, or set errors = 'skip' (--errors skip) to count such records "
-                "instead."
-            )
+            raise self.make_error(place, reason, form)
         self.leave_out("malformed", f"{place}: {reason}")
+
+    def make_error(self, place: str, reason: str, form: str) -> ValueError:
+        """Make the error of a malformed record. Readers of corpora have one of their own."""
+        return ValueError(
+            f"{place}: {reason}. The form is {form}. The file is probably damaged or of another kind, or the format "
+            "cannot hold this. Correct it, or set errors = 'skip' (--errors skip) to count such records instead."
+        )
 
     def leave_out(self, kind: str, place: str, n: int = 1) -> None:
         """Count records that are excluded."""
