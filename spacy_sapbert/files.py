@@ -167,7 +167,10 @@ def unpack_with(read: Callable[[Path], T], data: bytes) -> T:
     """Unpack a folder for a function that reads it. The folder is deleted afterwards."""
     with TemporaryDirectory() as folder:
         unpack_folder(data, Path(folder))
-        return read(Path(folder))
+        try:
+            return read(Path(folder))
+        except FileNotFoundError as error:  # such as the bytes of another component
+            raise ValueError(NOT_BYTES.format(reason=error)) from error
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from .annotations import ATTRIBUTE, NIL, get_candidates, register_extensions, wr
 from .candidates import Candidate, Mentions, check_texts
 from .concept_pages import ConceptPages
 from .encoder.settings import find_bundled
-from .errors import BAD_SETTING, NOT_BYTES
+from .errors import BAD_SETTING
 from .files import pack_with, unpack_with
 from .forking import EditLock
 from .scorer import with_gold_ents
@@ -477,10 +477,7 @@ class SapbertLinker(SettingsAttributes[LinkerSettings], TrainablePipe):  # type:
         RETURNS (SapbertLinker): The component itself.
         RAISES (ValueError): If the bytes are damaged.
         """
-        try:
-            return unpack_with(partial(self._load, exclude=exclude, memory_map=False), bytes_data)
-        except FileNotFoundError as error:  # such as the bytes of another component
-            raise ValueError(NOT_BYTES.format(reason=error)) from error
+        return unpack_with(partial(self._load, exclude=exclude, memory_map=False), bytes_data)
 
     def _load(self, path: Path, exclude: Iterable[str], memory_map: bool = True) -> Self:
         from .saving import load

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -333,7 +334,8 @@ class SapbertReranker(SettingsAttributes[RerankerSettings], TrainablePipe):  # t
         RAISES (ValueError): If the reranker has not been trained, the linker is missing, or the threshold has no
             meaning.
         """
-        self._settings.changed("`find`", nil_threshold=threshold)
+        if not isinstance(threshold, Real) or not 0 <= threshold <= 1:
+            raise ValueError(f"The threshold of `find` is {threshold!r}, but has to be a probability from 0 to 1.")
         texts, context = check_texts(texts), self._get_context()
         found = self._decide(context, context.linker.list_texts(texts), range(len(texts)))
         return [[one for one in of_text if one["probability"] >= threshold] for of_text in found.candidates]

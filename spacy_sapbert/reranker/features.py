@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 # A trigram is three characters of 7 bits. Text in small letters has no ASCII capitals and no control characters: their
 # places stand for all characters beyond ASCII, several of which share one.
 CHARACTER = 7
-N_TRIGRAMS = 1 << 3 * CHARACTER
 FREE = np.array([*range(32), *range(ord("A"), ord("Z") + 1)], dtype=np.int32)
 # Bits of an item in a pair of a set and an item.
 ITEM = 32

@@ -112,3 +112,12 @@ def test_a_reranker_from_another_pipeline_decides_on_what_the_linker_beside_it_p
     assert "C9" in [candidate["id"] for candidate in ent._.kb_candidates]
     (ent,) = first("A cold").ents
     assert "C9" not in [candidate["id"] for candidate in ent._.kb_candidates]
+
+
+def test_bytes_of_another_component_and_thresholds_that_are_no_probabilities_are_refused(make_nlp):
+    nlp = make_nlp()
+    reranker = add_reranker(nlp, make_examples(nlp))
+    with pytest.raises(ValueError, match="Can't unpack these bytes"):
+        reranker.from_bytes(nlp.get_pipe("sapbert_linker").to_bytes())
+    with pytest.raises(ValueError, match="threshold of `find` is 2"):
+        reranker.find(["cold"], threshold=2)
