@@ -1,4 +1,4 @@
-"""The project that links corpora: full disks wherever it writes, and ten kills at random points."""
+"""The project that links corpora: full disks, ten kills at random points, and the corpus that is measured."""
 
 import errno
 import json
@@ -58,11 +58,8 @@ def read_files(folder):
     return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*.parquet")}
 
 
-@pytest.mark.parametrize("distinct", [False, True])
 @pytest.mark.parametrize("filled", ["manifest.json", "errors", "mentions"])
-def test_a_disk_that_is_full_is_named_and_nothing_is_lost(
-    pipeline, corpus, tmp_path, monkeypatch, capsys, filled, distinct
-):
+def test_a_disk_that_is_full_is_named_and_nothing_is_lost(pipeline, corpus, tmp_path, monkeypatch, capsys, filled):
     out, room, real = tmp_path / "out", [1], Path.replace
 
     def replace(self, target):
@@ -75,37 +72,14 @@ def test_a_disk_that_is_full_is_named_and_nothing_is_lost(
     with monkeypatch.context() as patch:
         patch.setattr(Path, "replace", replace)
         with pytest.raises(SystemExit) as ended:
-            run(pipeline, corpus, out, distinct=distinct)
+            run(pipeline, corpus, out)
     assert ended.value.code == 1
     shown = " ".join(capsys.readouterr().out.split())
     assert "No space left on device" in shown and "run the command again" in shown
-    run(pipeline, corpus, out, distinct=distinct)
+    run(pipeline, corpus, out)
     assert "2 documents with errors" in capsys.readouterr().out
-    run(pipeline, corpus, tmp_path / "undisturbed", distinct=distinct)
+    run(pipeline, corpus, tmp_path / "undisturbed")
     assert read_files(out) == read_files(tmp_path / "undisturbed")
-
-
-@pytest.mark.parametrize("step", ["strings", "join"])
-def test_a_disk_that_is_full_stops_distinct_strings_which_go_on_later(
-    pipeline, corpus, tmp_path, monkeypatch, capsys, step
-):
-    import distinct
-
-    def fail(*args, **settings):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    run(pipeline, corpus, tmp_path / "undisturbed", distinct=True)
-    capsys.readouterr()
-    with monkeypatch.context() as patch:
-        owner, name = {"strings": (distinct.pl.DataFrame, "write_parquet"), "join": (distinct, "join")}[step]
-        patch.setattr(owner, name, fail)
-        with pytest.raises(SystemExit) as ended:
-            run(pipeline, corpus, tmp_path / "out", distinct=True)
-    assert ended.value.code == 1
-    shown = " ".join(capsys.readouterr().out.split())
-    assert "No space left on device" in shown and "run the command again" in shown
-    run(pipeline, corpus, tmp_path / "out", distinct=True)
-    assert read_files(tmp_path / "out") == read_files(tmp_path / "undisturbed")
 
 
 # Each child of a process that has imported everything is a run of its own, which kills itself behind a drawn number of
@@ -160,3 +134,32 @@ def test_ten_kills_at_random_points_change_nothing(pipeline, corpus, tmp_path):
     files = read_files(out)
     assert len([name for name in files if name.startswith("mentions/")]) == 16
     assert files == read_files(tmp_path / "undisturbed")
+
+
+def test_changed_words_keep_their_entities():
+    from make_documents import change_words, make_documents
+
+    text = "A common cold, then insomnia."
+    entities = [{"start": 2, "end": 13, "label": "A"}, {"start": 9, "end": 13, "label": "B"}]
+    entities += [{"start": 20, "end": 28, "label": "C"}, {"start": 0, "end": 29, "label": "D"}]
+    changed = change_words(text, entities, [(2, 8, "severe"), (9, 13, "rhinitis"), (20, 28, "gout")])
+    assert changed["text"] == "A severe rhinitis, then gout."
+    spans = [changed["text"][entity["start"] : entity["end"]] for entity in changed["entities"]]
+    assert spans == ["severe rhinitis", "rhinitis", "gout", changed["text"]]
+    rows = [{"text": text, "entities": entities}, {"text": "Nothing was found.", "entities": None}]
+    made = list(make_documents(rows, 40, 0.5, 0))
+    assert [row["text"] for row in made[:2]] == [row["text"] for row in rows]
+    assert len({row["text"] for row in made}) > 25
+    assert made == list(make_documents(rows, 40, 0.5, 0))
+
+
+def test_memory_and_files_of_a_run_are_measured(tmp_path):
+    from measure import watch
+
+    write = "import pathlib, sys, time\nfolder = pathlib.Path(sys.argv[1]) / 'mentions'\nfolder.mkdir(parents=True)\n"
+    write += "for n in range(3):\n    (folder / f'{n}.parquet').write_text(str(n))\n"
+    figures = watch([sys.executable, "-c", write, str(tmp_path / "out")], tmp_path / "out")
+    assert figures["blocks"] == 3
+    assert figures["wall_seconds"] > 0
+    other = watch([sys.executable, "-c", write.replace("str(n)", "'x'"), str(tmp_path / "other")], tmp_path / "other")
+    assert figures["digest"] != other["digest"]

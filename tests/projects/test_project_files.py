@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 import typer
-from weasel.cli.document import project_document
 from weasel.util import load_project_config
 
 from training.cli import app
@@ -149,15 +148,6 @@ def test_outputs_are_ignored_by_git(folder):
     ]
     assert find_tracked(folder / path for path in made) == []
     assert (folder / ".gitignore").is_file()
-
-
-@by_project
-def test_the_generated_part_of_the_readme_is_up_to_date(folder, tmp_path):
-    readme = tmp_path / "README.md"
-    text = (folder / "README.md").read_text(encoding="utf8")
-    readme.write_text(text, encoding="utf8")
-    project_document(folder, readme)
-    assert readme.read_text(encoding="utf8") == text
 
 
 def test_assets_are_verified():

@@ -43,15 +43,7 @@ class Columns:
 
 
 def count_blocks(path: Path, size: int, columns: Columns) -> list[int]:
-    """Count the documents of each block of a file.
-
-    path (Path): The file.
-    size (int): Documents of a block at most. A block of Parquet lies in one row group.
-    columns (Columns): Where a document's parts stand.
-    RETURNS (list[int]): The counts, in order.
-    RAISES (ValueError): If a Parquet file has no such texts.
-    RAISES (Exception): If the file is damaged: whatever its reader raises.
-    """
+    """Count the documents of each block of a file."""
     if path.name.endswith(PARQUET):
         with pq.ParquetFile(path) as file:
             _check_columns(path, file.schema_arrow, columns)
@@ -65,16 +57,7 @@ def count_blocks(path: Path, size: int, columns: Columns) -> list[int]:
 
 
 def read_blocks(path: Path, name: str, counts: list[int], first: int, columns: Columns) -> Iterator[pa.Table]:
-    """Read the blocks of a file, from one of them on.
-
-    path (Path): The file.
-    name (str): The file's name in the ids of documents that have none.
-    counts (list[int]): What `count_blocks` gave.
-    first (int): The number of the first block to read.
-    columns (Columns): Where a document's parts stand.
-    YIELDS (Table): The blocks, with the columns of `DOCUMENTS`.
-    RAISES (Exception): If the file is damaged: whatever its reader raises.
-    """
+    """Read the blocks of a file, from one of them on."""
     start = sum(counts[:first])
     if path.name.endswith(PARQUET):
         rows = _read_parquet(path, start, columns)
@@ -100,15 +83,7 @@ class BlockReader:
         self._blocks: Iterator[pa.Table] = iter(())
 
     def read(self, path: Path, name: str, counts: list[int], number: int) -> pa.Table:
-        """Read a block. See `read_blocks`.
-
-        path (Path): The file.
-        name (str): The file's name in the ids of documents that have none.
-        counts (list[int]): What `count_blocks` gave.
-        number (int): The number of the block.
-        RETURNS (Table): Its documents.
-        RAISES (Exception): If the file is damaged: whatever its reader raises.
-        """
+        """Read a block. See `read_blocks`."""
         if self._place != (path, number):
             self._blocks = read_blocks(path, name, counts, number, self._columns)
         # Until the block is read, there is no place to go on from.

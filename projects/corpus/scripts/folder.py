@@ -52,10 +52,7 @@ class Block:
 
     @property
     def n_documents(self) -> int:
-        """Return how many documents the block has.
-
-        RETURNS (int): The number; 0 if the file can't be read.
-        """
+        """Return how many documents the block has."""
         return self.counts[self.number] if self.counts else 0
 
 
@@ -78,15 +75,7 @@ class Job:
 
 
 def describe_input(path: Path, job: Job, known: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Describe the files of a corpus. A file with the same size and time as before is not read again.
-
-    path (Path): A folder, with files at any depth, or one file.
-    job (Job): How documents are read.
-    known (dict[str, Any] | None): What this function returned before.
-    RETURNS (dict[str, Any]): For each file, by its path in the folder: size, time, hash and the numbers of documents of
-        its blocks; None instead if it can't be read, and the problem.
-    RAISES (CorpusError): If there is no file of a known format.
-    """
+    """Describe the files of a corpus. A file with the same size and time as before is not read again."""
     files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
     files = [file for file in files if file.name.endswith(SUFFIXES)]
     if not files:
@@ -108,12 +97,7 @@ def describe_input(path: Path, job: Job, known: dict[str, Any] | None = None) ->
 
 
 def list_blocks(path: Path, files: dict[str, Any]) -> list[Block]:
-    """List the blocks of a corpus.
-
-    path (Path): The folder or the file.
-    files (dict[str, Any]): What `describe_input` gave.
-    RETURNS (list[Block]): The blocks. A file that can't be read is one block, which fails.
-    """
+    """List the blocks of a corpus."""
     blocks = []
     for index, (name, file) in enumerate(sorted(files.items())):
         place = str((path if path.is_file() else path / name).resolve())
@@ -134,10 +118,7 @@ class OutputFolder:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Keep other runs out of the folder, and remove what killed runs have left.
-
-        RAISES (CorpusError): If another run is writing there.
-        """
+        """Keep other runs out of the folder, and remove what killed runs have left."""
         self.path.mkdir(parents=True, exist_ok=True)
         try:
             with lock_folder(self.path, LOCK, timeout=0):
@@ -150,13 +131,7 @@ class OutputFolder:
             ) from error
 
     def start(self, job: Job, corpus: Path) -> list[Block]:
-        """Check that the folder is empty or belongs to this job and input, and write its manifest.
-
-        job (Job): The job.
-        corpus (Path): The folder or the file of documents.
-        RETURNS (list[Block]): All blocks of the corpus.
-        RAISES (CorpusError): If the folder holds the output of another pipeline, other settings or other documents.
-        """
+        """Check that the folder is empty or belongs to this job and input, and write its manifest."""
         known = self._read_manifest()
         if not self.list_done():
             # Nothing is lost if settings are corrected before any block is linked.
@@ -178,19 +153,11 @@ class OutputFolder:
         return list_blocks(corpus, files)
 
     def list_done(self) -> set[str]:
-        """List the blocks that are linked.
-
-        RETURNS (set[str]): Their keys.
-        """
+        """List the blocks that are linked."""
         return {file.stem for file in (self.path / MENTIONS_FOLDER).glob("*.parquet")}
 
     def write(self, block: Block, linked: LinkedBlock) -> None:
-        """Write the output of a block. The file of mentions comes last: with it, the block is done.
-
-        block (Block): The block.
-        linked (LinkedBlock): Its mentions and errors.
-        RAISES (OSError): If the disk is full, or the folder can't be written.
-        """
+        """Write the output of a block. The file of mentions comes last: with it, the block is done."""
         errors = self.path / ERRORS_FOLDER / f"{block.key}.parquet"
         if linked.errors.num_rows:
             self._write_table(errors, linked.errors)
@@ -199,10 +166,7 @@ class OutputFolder:
         self._write_table(self.path / MENTIONS_FOLDER / errors.name, linked.mentions)
 
     def count(self) -> dict[str, int]:
-        """Count what the folder holds.
-
-        RETURNS (dict[str, int]): Rows of `mentions` and of `errors`.
-        """
+        """Count what the folder holds."""
         folders = (MENTIONS_FOLDER, ERRORS_FOLDER)
         files = {name: (self.path / name).glob("*.parquet") for name in folders}
         return {name: sum(pq.read_metadata(file).num_rows for file in files[name]) for name in folders}

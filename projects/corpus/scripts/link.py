@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from distinct import link_distinct
 from documents import Columns
 from folder import Block, CorpusError, Job, OutputFolder
 from linking import LinkingSettings
@@ -38,7 +37,6 @@ def main(
     document: Annotated[str, typer.Option(help="The column of documents' ids")] = Columns.document,
     entities: Annotated[str, typer.Option(help="The column of given entities")] = Columns.entities,
     attribute: Annotated[str, typer.Option(help="The attribute of spans with candidates")] = LinkingSettings.attribute,
-    distinct: Annotated[bool, typer.Option(help="Link distinct strings, then join them with their mentions")] = False,
 ) -> None:
     """Link a corpus."""
     try:
@@ -46,8 +44,7 @@ def main(
         columns = Columns(text, document, entities)
         linking = LinkingSettings(max_length, attribute, max_run=max_run)
         job = Job(str(folder), hash_pipeline(folder), columns, linking, block)
-        link = link_distinct if distinct else link_corpus
-        unread = link(job, corpus, output, actors)
+        unread = link_corpus(job, corpus, output, actors)
     except CorpusError as error:
         msg.fail(str(error), exits=1)
     except OSError as error:
@@ -62,17 +59,7 @@ def main(
 
 
 def link_corpus(job: Job, corpus: Path, output: Path, actors: int = 0) -> list[str]:
-    """Link what the output folder lacks, and say what it holds then.
-
-    job (Job): What decides the rows.
-    corpus (Path): The folder or the file of documents.
-    output (Path): The folder to write.
-    actors (int): Ray actors; 0 links in this process. If the environment names a cluster (`RAY_ADDRESS`), 0 is as many
-        as the cluster has processors.
-    RETURNS (list[str]): Blocks that can't be read, with the reasons.
-    RAISES (CorpusError): If there is no input, the folder is that of another job, or a block can't be written.
-    RAISES (OSError): If the manifest can't be written.
-    """
+    """Link what the output folder lacks, and say what it holds then."""
     folder = OutputFolder(output)
     with folder.lock():
         blocks = folder.start(job, corpus)

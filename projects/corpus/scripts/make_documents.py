@@ -44,14 +44,7 @@ def main(
 
 
 def make_documents(rows: Sequence[dict[str, Any]], n: int, share: float, seed: int) -> Iterator[dict[str, Any]]:
-    """Make documents.
-
-    rows (Sequence[dict[str, Any]]): Documents with `text` and `entities`.
-    n (int): Documents to make.
-    share (float): Words to change.
-    seed (int): Seed of the changes.
-    YIELDS (dict[str, Any]): Documents with `id`, `text` and `entities`.
-    """
+    """Make documents."""
     rng = random.Random(seed)
     words = sorted({word for row in rows for word in WORD.findall(row["text"])})
     for number in range(n):
@@ -67,13 +60,7 @@ def make_documents(rows: Sequence[dict[str, Any]], n: int, share: float, seed: i
 def change_words(
     text: str, entities: Sequence[dict[str, Any]], changes: Sequence[tuple[int, int, str]]
 ) -> dict[str, Any]:
-    """Change words of a text, and move its entities accordingly.
-
-    text (str): The text.
-    entities (Sequence[dict[str, Any]]): Its entities.
-    changes (Sequence[tuple[int, int, str]]): Start, end and new text of words, in order.
-    RETURNS (dict[str, Any]): The new `text` and `entities`.
-    """
+    """Change words of a text, and move its entities accordingly."""
     pieces: list[str] = []
     # The new place of each old one; inside of a changed word, its start for starts and its end for ends.
     starts, ends = [*range(len(text) + 1)], [*range(len(text) + 1)]

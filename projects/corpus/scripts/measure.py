@@ -68,28 +68,14 @@ def main(
 
 
 def make_command(pipeline: Path, corpus: Path, output: Path, block: int, actors: int) -> list[str]:
-    """Make the command that links.
-
-    pipeline (Path): The saved pipeline.
-    corpus (Path): The documents.
-    output (Path): The folder to write.
-    block (int): Documents of a block.
-    actors (int): Ray actors.
-    RETURNS (list[str]): The command.
-    """
+    """Make the command that links."""
     script = str(SCRIPTS / "link.py")
     settings = ["--block", str(block), "--actors", str(actors)]
     return [sys.executable, script, str(pipeline), str(corpus), str(output), *settings]
 
 
 def run_plain(pipeline: Path, corpus: Path, block: int) -> dict[str, Any]:
-    """Run the plain loop in a process of its own.
-
-    pipeline (Path): The saved pipeline.
-    corpus (Path): The documents.
-    block (int): Documents of a batch.
-    RETURNS (dict[str, Any]): `seconds` of the loop, `loop_processor_seconds`, and `processor_seconds` with all imports.
-    """
+    """Run the plain loop in a process of its own."""
     command = [sys.executable, str(SCRIPTS / "plain_loop.py"), str(pipeline), str(corpus), str(block)]
     before = measure_processor()
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
@@ -98,14 +84,7 @@ def run_plain(pipeline: Path, corpus: Path, block: int) -> dict[str, Any]:
 
 
 def watch(command: Sequence[str], output: Path) -> dict[str, Any]:
-    """Run a command, and look at its memory and at its output folder.
-
-    command (Sequence[str]): The command.
-    output (Path): The folder that it writes.
-    RETURNS (dict[str, Any]): `wall_seconds`; `processor_seconds`; `seconds` of linking, the time of all blocks at the
-        pace between the first block and the last; `blocks`; `memory`, megabytes of the command and its children in the
-        second quarter of the time and in the last one; `digest` of all files.
-    """
+    """Run a command, and look at its memory and at its output folder."""
     begin, before = time.time(), measure_processor()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     memory = []
@@ -131,14 +110,7 @@ def watch(command: Sequence[str], output: Path) -> dict[str, Any]:
 
 
 def kill(command: Sequence[str], output: Path, point: int, rng: random.Random) -> int:
-    """Start a command, and kill it a random moment after it has written a number of blocks.
-
-    command (Sequence[str]): The command.
-    output (Path): The folder that it writes.
-    point (int): The number of blocks.
-    rng (Random): Draws the moment.
-    RETURNS (int): Blocks in the folder after the kill.
-    """
+    """Start a command, and kill it a random moment after it has written a number of blocks."""
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True)
     while process.poll() is None and len(list((output / "mentions").glob("*.parquet"))) < point:
         time.sleep(0.01)
@@ -149,20 +121,13 @@ def kill(command: Sequence[str], output: Path, point: int, rng: random.Random) -
 
 
 def measure_processor() -> float:
-    """Measure the processor time of all commands that have ended. Unlike time, it hardly depends on other processes.
-
-    RETURNS (float): Seconds.
-    """
+    """Measure the processor time of all commands that have ended. Unlike time, it hardly depends on other processes."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
 
 
 def measure_memory(pid: int) -> float:
-    """Measure the memory of a process and of those that it has started, without files that they map.
-
-    pid (int): The process.
-    RETURNS (float): Megabytes.
-    """
+    """Measure the memory of a process and of those that it has started, without files that they map."""
     parents: dict[int, int] = {}
     sizes: dict[int, float] = {}
     for path in Path("/proc").glob("[0-9]*/status"):
@@ -180,11 +145,7 @@ def measure_memory(pid: int) -> float:
 
 
 def hash_output(output: Path) -> str:
-    """Hash mentions and errors.
-
-    output (Path): The folder of a linked corpus.
-    RETURNS (str): SHA-256 of all tables with their names, hexadecimal.
-    """
+    """Hash mentions and errors."""
     digest = hashlib.sha256()
     for path in sorted(output.rglob("*.parquet")):
         digest.update(path.relative_to(output).as_posix().encode())
@@ -193,11 +154,7 @@ def hash_output(output: Path) -> str:
 
 
 def format_report(measured: dict[str, dict[str, Any]]) -> str:
-    """Write the table.
-
-    measured (dict[str, dict[str, Any]]): The figures of each run, by its name.
-    RETURNS (str): Markdown.
-    """
+    """Write the table."""
     plain = measured["plain loop"]["seconds"]
     rows = [["plain loop", "", f"{plain:.1f}", "1.00", "", "", ""]]
     for name, figures in measured.items():

@@ -32,24 +32,13 @@ class BlockActor:
         freeze_objects()
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, list[Any]]:
-        """Link the blocks of a batch.
-
-        batch (dict[str, Any]): `id`, the places of blocks in the list of all.
-        RETURNS (dict[str, list]): What came of each.
-        """
+        """Link the blocks of a batch."""
         results = [self._worker.link(self._blocks[number]) for number in batch["id"]]
         return {name: [result[name] for result in results] for name in Result.__annotations__}  # type: ignore[literal-required]
 
 
 def link_with_ray(job: Job, output: str, blocks: Sequence[Block], actors: int = 0) -> Iterator[Result]:
-    """Link blocks with Ray actors of one processor each.
-
-    job (Job): What decides the rows.
-    output (str): The output folder.
-    blocks (Sequence[Block]): The blocks.
-    actors (int): Actors; 0 for one for each processor of the cluster.
-    YIELDS (Result): What came of each block, in any order.
-    """
+    """Link blocks with Ray actors of one processor each."""
     address = os.environ.get("RAY_ADDRESS")
     # A new cluster of this machine gets a processor for each actor, and one for Ray Data's own tasks.
     local = {} if address else {"num_cpus": max(actors, 1) + 1, "object_store_memory": STORE_BYTES}

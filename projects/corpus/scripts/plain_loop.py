@@ -15,12 +15,7 @@ from spacy.tokens import Doc
 
 
 def main(pipeline: Path, corpus: Path, block: int) -> None:
-    """Link documents, and print the seconds and the number of linked entities as JSON.
-
-    pipeline (Path): The saved pipeline.
-    corpus (Path): The folder of Parquet files.
-    block (int): Documents of a batch, as many as `link.py` links together.
-    """
+    """Link documents, and print the seconds and the number of linked entities as JSON."""
     rows = [row for path in sorted(corpus.glob("*.parquet")) for row in pq.read_table(path).to_pylist()]
     nlp = spacy.load(pipeline)
     begin, processor = time.perf_counter(), time.process_time()
@@ -30,12 +25,7 @@ def main(pipeline: Path, corpus: Path, block: int) -> None:
 
 
 def make_docs(nlp: Language, rows: list[dict]) -> Iterator[Doc]:
-    """Make documents with entities.
-
-    nlp (Language): The pipeline.
-    rows (list[dict]): With `text` and `entities`, which do not overlap.
-    YIELDS (Doc): The documents.
-    """
+    """Make documents with entities."""
     for row in rows:
         doc = nlp.make_doc(row["text"])
         spans = (doc.char_span(e["start"], e["end"], e["label"], alignment_mode="expand") for e in row["entities"])

@@ -59,11 +59,7 @@ class BlockWorker:
             self._stop = f"the pipeline {job.pipeline} can't be used: {type(error).__name__}: {error}"
 
     def link(self, block: Block) -> Result:
-        """Read, link and write a block.
-
-        block (Block): The block.
-        RETURNS (Result): What came of it. Problems are reported and not raised, so that the other blocks go on.
-        """
+        """Read, link and write a block."""
         result: Result = {"key": block.key, "documents": 0, "mentions": 0, "errors": 0, "problem": "", "stop": ""}
         if self._stop:
             return {**result, "stop": self._stop}
@@ -83,13 +79,7 @@ class BlockWorker:
 
 
 def link_in_process(job: Job, output: str, blocks: Iterable[Block]) -> Iterator[Result]:
-    """Link blocks in this process.
-
-    job (Job): What decides the rows.
-    output (str): The output folder.
-    blocks (Iterable[Block]): The blocks.
-    YIELDS (Result): What came of each.
-    """
+    """Link blocks in this process."""
     worker = BlockWorker(job, output)
     freeze_objects()
     try:
@@ -107,12 +97,7 @@ def freeze_objects() -> None:
 
 
 def find_pipeline(name: str) -> Path:
-    """Find the folder of a pipeline.
-
-    name (str): A folder, or the name of an installed package.
-    RETURNS (Path): The folder that the pipeline is loaded from.
-    RAISES (CorpusError): If there is none.
-    """
+    """Find the folder of a pipeline."""
     path = Path(name)
     if util.is_package(name):
         package = util.get_package_path(name)
@@ -124,10 +109,6 @@ def find_pipeline(name: str) -> Path:
 
 
 def hash_pipeline(folder: Path) -> str:
-    """Make the fingerprint of a saved pipeline.
-
-    folder (Path): Its folder.
-    RETURNS (str): A hash of its files and their names, SHA-256 in hexadecimal.
-    """
+    """Make the fingerprint of a saved pipeline."""
     listed = "".join(f"{hash_file(folder / name)}  {name}\n" for name in list_files(folder))
     return hashlib.sha256(listed.encode()).hexdigest()

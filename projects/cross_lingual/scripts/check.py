@@ -15,11 +15,7 @@ TOLERANCE = 1e-4
 
 
 def main(dist: Path, links: Path) -> None:
-    """Compare links.
-
-    dist (Path): The folder of the wheel.
-    links (Path): The links made before, JSONL.
-    """
+    """Compare links."""
     (wheel,) = dist.glob("*.whl")
     expected = list(srsly.read_jsonl(links))
     with TemporaryDirectory() as folder:
@@ -34,12 +30,7 @@ def main(dist: Path, links: Path) -> None:
 
 
 def is_same(found: list[dict], wanted: list[dict]) -> bool:
-    """Compare the links of one sentence; scores may differ by rounding.
-
-    found (list[dict]): Its entities.
-    wanted (list[dict]): The same, made before packaging.
-    RETURNS (bool): Whether they are equal.
-    """
+    """Compare the links of one sentence; scores may differ by rounding."""
     if [(ent["text"], ent["id"]) for ent in found] != [(ent["text"], ent["id"]) for ent in wanted]:
         return False
     scores = [[candidate["score"] for ent in ents for candidate in ent["candidates"]] for ents in (found, wanted)]

@@ -24,12 +24,7 @@ HEADER = (
 
 
 def main(pipeline: Path, files: str, output: Path) -> None:
-    """Link the sentences.
-
-    pipeline (Path): The saved pipeline.
-    files (str): Files of mentions, with commas between them.
-    output (Path): A folder for links.jsonl and languages.md.
-    """
+    """Link the sentences."""
     nlp = spacy.load(pipeline)
     linker = nlp.get_pipe("sapbert_linker")
     assert isinstance(linker, SapbertLinker)
@@ -54,14 +49,7 @@ def main(pipeline: Path, files: str, output: Path) -> None:
 
 
 def judge(sentence: Sentence, ents: list[dict[str, Any]], linker: SapbertLinker) -> list[dict[str, Any]]:
-    """Compare the links of a sentence with what was meant.
-
-    sentence (Sentence): The sentence.
-    ents (list[dict]): Its entities, as `link` gives them.
-    linker (SapbertLinker): The linker.
-    RETURNS (list[dict]): One row a mention. What the ruler has not marked is wrong: a longer mention covers it, or it
-        is part of a token, as behind a French article ("d'insomnie").
-    """
+    """Compare the links of a sentence with what was meant."""
     found = {ent["text"].lower(): ent["candidates"] for ent in ents}
     rows = []
     for mention, ids in sentence.meant.items():
@@ -83,11 +71,7 @@ def judge(sentence: Sentence, ents: list[dict[str, Any]], linker: SapbertLinker)
 
 
 def show(row: dict[str, Any]) -> tuple[str, ...]:
-    """Turn a row of `judge` into cells.
-
-    row (dict): The row.
-    RETURNS (tuple[str, ...]): Language, mention, id, canonical name, matched name, cosine, and whether it is right.
-    """
+    """Turn a row of `judge` into cells."""
     best, right = row["best"], "yes" if row["right"] else "no" if row["is_known"] else "not in the terminology"
     if best is None:
         return row["language"], row["mention"], "-", "-", "-", "-", right
@@ -96,11 +80,7 @@ def show(row: dict[str, Any]) -> tuple[str, ...]:
 
 
 def count(rows: list[dict[str, Any]]) -> list[tuple[str, ...]]:
-    """Count mentions of each language, and how many are linked right, of those whose concept can be found.
-
-    rows (list[dict]): What `judge` returned for all sentences.
-    RETURNS (list[tuple[str, ...]]): One row a language.
-    """
+    """Count mentions of each language, and how many are linked right, of those whose concept can be found."""
     counts = []
     for language in dict.fromkeys(row["language"] for row in rows):
         own = [row for row in rows if row["language"] == language]

@@ -13,14 +13,7 @@ from spacy_sapbert.terminology.edits import add_terminology
 
 
 def main(rrf: Path, names: str, sentences: str, assets: Path, tradenames: str = "union") -> None:
-    """Fill the assets folder.
-
-    rrf (Path): A release in Rich Release Format.
-    names (str): A file of names to add; empty for none.
-    sentences (str): Files of mentions, with commas between them.
-    assets (Path): The folder.
-    tradenames (str): See `read_rrf`.
-    """
+    """Fill the assets folder."""
     if not rrf.is_dir():
         advice = "Run the project open_terminology first, or give the folder of a release: --vars.rrf path/to/META"
         msg.fail(f"There is no release in {rrf}", advice, exits=1)
@@ -38,12 +31,7 @@ def main(rrf: Path, names: str, sentences: str, assets: Path, tradenames: str = 
 
 
 def add_names(terminology: Terminology, file: Path) -> Terminology:
-    """Add names of concepts that the terminology has.
-
-    terminology (Terminology): The terminology.
-    file (Path): Lines of an id, a name and a language (LAT), with tabs between them, below a header.
-    RETURNS (Terminology): The terminology with these names.
-    """
+    """Add names of concepts that the terminology has."""
     builder, n_unknown = TerminologyBuilder(), 0
     for line in file.read_text(encoding="utf8").splitlines()[1:]:
         concept, name, language = line.split("\t")

@@ -21,11 +21,7 @@ class Sentence(NamedTuple):
 
 
 def read_sentences(files: str) -> list[Sentence]:
-    """Read mentions, and put those of one text together.
-
-    files (str): Files of JSON lines with `mention`, `ids` and `text`, with commas between them; `.gz` is unpacked.
-    RETURNS (list[Sentence]): The sentences, in the order of the files. Mentions of no concept are left out.
-    """
+    """Read mentions, and put those of one text together."""
     sentences: dict[tuple[str, str], Sentence] = {}
     for file in (Path(file.strip()) for file in files.split(",")):
         language = file.name.split(".")[0]
@@ -40,12 +36,7 @@ def read_sentences(files: str) -> list[Sentence]:
 
 
 def link(nlp: spacy.Language, texts: list[str]) -> list[list[dict[str, Any]]]:
-    """Link texts.
-
-    nlp (Language): The pipeline.
-    texts (list[str]): The texts.
-    RETURNS (list[list[dict]]): The entities of each: `text`, `id` and `candidates`.
-    """
+    """Link texts."""
     return [
         [{"text": ent.text, "id": ent.kb_id_, "candidates": ent._.kb_candidates} for ent in doc.ents]
         for doc in nlp.pipe(texts)

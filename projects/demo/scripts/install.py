@@ -19,12 +19,7 @@ HIDDEN = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
 
 
 def main(packages: Path, links: Path, environment: Path) -> None:
-    """Install the wheels and compare.
-
-    packages (Path): The output folder of `spacy package`.
-    links (Path): The links made before packaging, JSONL.
-    environment (Path): Folder for the virtual environment; emptied first.
-    """
+    """Install the wheels and compare."""
     (wheel,) = packages.glob("*/dist/*.whl")
     msg.info(f"Installing {wheel.name} into a clean environment")
     venv.create(environment, with_pip=True, clear=True)
@@ -42,10 +37,7 @@ def main(packages: Path, links: Path, environment: Path) -> None:
 
 
 def find_plugin() -> str:
-    """Find the source that the plugin was installed from.
-
-    RETURNS (str): A requirement for pip: the checkout or wheel that it was installed from; else its release.
-    """
+    """Find the source that the plugin was installed from."""
     plugin = distribution(PLUGIN)
     origin = plugin.read_text("direct_url.json")
     url = urlsplit(json.loads(origin)["url"]) if origin else None
@@ -53,10 +45,7 @@ def find_plugin() -> str:
 
 
 def list_versions() -> list[str]:
-    """List the versions of the packages of this environment, as constraints for the clean one.
-
-    RETURNS (list[str]): Requirements. A version's local part, such as "+cpu", is left out.
-    """
+    """List the versions of the packages of this environment, as constraints for the clean one."""
     found = {one.name: one.version.split("+")[0] for one in distributions()}
     return sorted(f"{name}=={version}" for name, version in found.items() if name != PLUGIN)
 

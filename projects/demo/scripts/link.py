@@ -14,12 +14,7 @@ from spacy_sapbert.linker import SapbertLinker
 
 
 def main(pipeline: Path, corpus: Path, output: Path) -> None:
-    """Link the sentences.
-
-    pipeline (Path): The saved pipeline.
-    corpus (Path): Sentences with mentions and the names of the concepts that their author had in mind.
-    output (Path): A folder for links.jsonl and links.html.
-    """
+    """Link the sentences."""
     nlp = spacy.load(pipeline)
     linker = nlp.get_pipe("sapbert_linker")
     assert isinstance(linker, SapbertLinker)
@@ -38,12 +33,7 @@ def main(pipeline: Path, corpus: Path, output: Path) -> None:
 
 
 def make_rows(doc: Doc, meant: dict[str, str]) -> list[dict[str, str]]:
-    """Describe the links of a sentence.
-
-    doc (Doc): The linked sentence.
-    meant (dict[str, str]): For each mention the canonical name of the right concept.
-    RETURNS (list[dict[str, str]]): One row an entity.
-    """
+    """Describe the links of a sentence."""
     rows = []
     for ent in doc.ents:
         names = [candidate["canonical_name"] for candidate in ent._.kb_candidates]
@@ -63,11 +53,7 @@ def make_rows(doc: Doc, meant: dict[str, str]) -> list[dict[str, str]]:
 
 
 def make_record(doc: Doc) -> dict[str, Any]:
-    """Turn a linked sentence into JSON data.
-
-    doc (Doc): The linked sentence.
-    RETURNS (dict): Text and entities with all their candidates.
-    """
+    """Turn a linked sentence into JSON data."""
     ents = [
         {"start": e.start_char, "end": e.end_char, "text": e.text, "id": e.kb_id_, "candidates": e._.kb_candidates}
         for e in doc.ents
@@ -76,12 +62,7 @@ def make_record(doc: Doc) -> dict[str, Any]:
 
 
 def summary(rows: list[dict[str, str]], linker: SapbertLinker) -> str:
-    """Say in a sentence what was linked to what, and how well.
-
-    rows (list[dict[str, str]]): What `make_rows` returned for all sentences.
-    linker (SapbertLinker): The linker.
-    RETURNS (str): The sentence.
-    """
+    """Say in a sentence what was linked to what, and how well."""
     first = sum(row["at_1"] == "yes" for row in rows)
     fifth = sum(row["at_5"] == "yes" for row in rows)
     return (

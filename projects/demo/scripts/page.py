@@ -26,13 +26,7 @@ td.mention { width: 13rem; font-weight: 600; }
 
 
 def make_page(docs: list[Doc], summary: str, pages: ConceptPages) -> str:
-    """Draw linked sentences.
-
-    docs (list[Doc]): The sentences.
-    summary (str): A sentence above them.
-    pages (ConceptPages): The addresses of concepts' pages.
-    RETURNS (str): The page, HTML.
-    """
+    """Draw linked sentences."""
     articles = "".join(make_article(doc, pages) for doc in docs)
     return (
         "<!DOCTYPE html><html lang='en'><head><meta charset='utf-8'><title>Linked phenotypes</title>"
@@ -42,12 +36,7 @@ def make_page(docs: list[Doc], summary: str, pages: ConceptPages) -> str:
 
 
 def make_article(doc: Doc, pages: ConceptPages) -> str:
-    """Draw one sentence: entities with links, and a table of what matched.
-
-    doc (Doc): The linked sentence.
-    pages (ConceptPages): The addresses of concepts' pages.
-    RETURNS (str): An HTML element.
-    """
+    """Draw one sentence: entities with links, and a table of what matched."""
     options = {"colors": {"PHENOTYPE": "#d9f0ec"}, "kb_url_template": pages}
     parsed = displacy.parse_ents(doc, options)
     for ent in parsed["ents"]:
@@ -58,11 +47,7 @@ def make_article(doc: Doc, pages: ConceptPages) -> str:
 
 
 def make_row(ent: Span) -> str:
-    """Draw the candidates of an entity.
-
-    ent (Span): The linked entity.
-    RETURNS (str): A table row.
-    """
+    """Draw the candidates of an entity."""
     if not ent._.kb_candidates:
         return f"<tr><td class='mention'>{escape(ent.text)}</td><td colspan='2' class='also'>no candidates</td></tr>"
     best, *others = ent._.kb_candidates

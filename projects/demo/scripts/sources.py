@@ -11,12 +11,7 @@ LICENCES_FILE = "LICENSES_SOURCES"
 
 
 def main(meta: Path, pipeline: Path, output: Path) -> None:
-    """Write meta and licences.
-
-    meta (Path): The meta without the ontology's version, JSON.
-    pipeline (Path): The saved pipeline, which gets the file of licences.
-    output (Path): The file of the meta with the version.
-    """
+    """Write meta and licences."""
     data = srsly.read_json(meta)
     manifest = srsly.read_json(pipeline / "sapbert_linker" / "terminology" / "terminology.json")
     version = manifest["report"]["source_version"] or "without a version"

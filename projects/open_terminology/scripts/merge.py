@@ -12,11 +12,7 @@ EXAMPLES = 3
 
 
 def main(terminologies: Path, output: Path) -> None:
-    """Merge terminologies.
-
-    terminologies (Path): The folder with a terminology of each ontology, and report.json.
-    output (Path): The folder for the merged one.
-    """
+    """Merge terminologies."""
     sources = srsly.read_json(terminologies / "report.json")["read"]
     merged = merge(Terminology.from_disk(terminologies / source) for source in sources)
     merged.to_disk(output)

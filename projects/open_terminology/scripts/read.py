@@ -14,12 +14,7 @@ from spacy_sapbert.terminology.table import summarize
 
 
 def main(ontologies: Path, assets: Path, output: Path) -> None:
-    """Read ontologies.
-
-    ontologies (Path): Which there are, in the order of precedence, JSON.
-    assets (Path): The folder of their files.
-    output (Path): The folder for a terminology of each, its relations (<source>_relations.jsonl), and report.json.
-    """
+    """Read ontologies."""
     report: dict[str, Any] = {"read": {}, "missing": {}}
     rows = []
     for ontology in srsly.read_json(ontologies):
@@ -55,12 +50,7 @@ def main(ontologies: Path, assets: Path, output: Path) -> None:
 
 
 def find_file(ontology: dict[str, Any], assets: Path) -> Path | None:
-    """Find the file of an ontology, among the assets or in a package that carries it.
-
-    ontology (dict): The entry of the ontology.
-    assets (Path): The folder of assets.
-    RETURNS (Path | None): The file, if there is one.
-    """
+    """Find the file of an ontology, among the assets or in a package that carries it."""
     places = [assets / ontology["file"]]
     spec = find_spec(ontology["package"]) if "package" in ontology else None
     for folder in (spec.submodule_search_locations if spec else None) or ():
@@ -69,12 +59,7 @@ def find_file(ontology: dict[str, Any], assets: Path) -> Path | None:
 
 
 def why_missing(ontology: dict[str, Any], assets: Path) -> str:
-    """Say why there is no file, and what to do.
-
-    ontology (dict): The entry of the ontology.
-    assets (Path): The folder of assets.
-    RETURNS (str): A sentence.
-    """
+    """Say why there is no file, and what to do."""
     reason = f"{assets / ontology['file']} is not there; `python -m spacy project assets .` fetches it"
     if "package" in ontology:
         reason += ", and `pip install -c constraints.txt -e '.[demo]'` in the folder of the checkout brings one too"
@@ -82,22 +67,12 @@ def why_missing(ontology: dict[str, Any], assets: Path) -> str:
 
 
 def read(path: Path, ontology: dict[str, Any]) -> Terminology:
-    """Read one ontology.
-
-    path (Path): The OBO file.
-    ontology (dict): The entry of the ontology.
-    RETURNS (Terminology): Its terms, by CUI where they have one of their own.
-    """
+    """Read one ontology."""
     return read_obo(path, id_prefix=ontology["id_prefix"], source=ontology["source"], errors="skip")
 
 
 def add_source(terminology: Terminology, ontology: dict[str, Any]) -> Terminology:
-    """Note in a terminology's report where it comes from, and what that allows.
-
-    terminology (Terminology): The terminology.
-    ontology (dict): The entry of the ontology.
-    RETURNS (Terminology): The same with the source in its report.
-    """
+    """Note in a terminology's report where it comes from, and what that allows."""
     source = {
         "name": ontology["name"],
         "version": terminology.report["source_version"] or "",

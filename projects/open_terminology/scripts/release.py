@@ -11,10 +11,7 @@ OWN = Path("output/rrf")
 
 
 def main(wanted: Path) -> None:
-    """Make the release, or say which other one is wanted.
-
-    wanted (Path): The folder of the release that other projects will read.
-    """
+    """Make the release, or say which other one is wanted."""
     if wanted.resolve() != OWN.resolve():
         msg.info(f"The release is {wanted}: open ontologies are not read")
         return

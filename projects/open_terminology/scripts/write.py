@@ -20,12 +20,7 @@ Whoever passes them on, or something made of them, has to keep to each licence a
 
 
 def main(terminologies: Path, terminology: Path, output: Path) -> None:
-    """Write a terminology.
-
-    terminologies (Path): The folder of `read`, with the relations of each ontology.
-    terminology (Path): The saved terminology.
-    output (Path): The folder for the files.
-    """
+    """Write a terminology."""
     merged = Terminology.from_disk(terminology)
     relations = list(list_relations(terminologies, merged))
     report = write_rrf(merged, output, unwritable="replace", relations=relations)
@@ -43,12 +38,7 @@ def main(terminologies: Path, terminology: Path, output: Path) -> None:
 
 def list_relations(terminologies: Path, merged: Terminology) -> Iterator[Relation]:
     """List the relations of all ontologies, between concepts of the merged terminology. A term that several concepts
-    have as a code, and none as its id, keeps its own id, which no concept has.
-
-    terminologies (Path): The folder of `read`.
-    merged (Terminology): The merged terminology.
-    YIELDS (Relation): The relations.
-    """
+    have as a code, and none as its id, keeps its own id, which no concept has."""
     concepts: dict[str, set[str]] = {}
     for id_, codes in merged.concepts.select("id", "codes").iter_rows():
         for code in codes:
@@ -65,11 +55,7 @@ def list_relations(terminologies: Path, merged: Terminology) -> Iterator[Relatio
 
 
 def describe_sources(terminology: Terminology) -> str:
-    """List the sources with version and licence.
-
-    terminology (Terminology): The merged terminology.
-    RETURNS (str): Markdown.
-    """
+    """List the sources with version and licence."""
     sources: dict[str, dict[str, Any]] = terminology.report["sources"]
     lines = [
         f"- **{key}**: {source['name']}, version {source['version'] or 'unknown'}. {source['licence']}. "

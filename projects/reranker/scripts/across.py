@@ -48,10 +48,7 @@ class LinkedCorpus(NamedTuple):
 
     @property
     def reranker(self) -> Any:
-        """Return the reranker.
-
-        RETURNS (Any): The component.
-        """
+        """Return the reranker."""
         return self.nlp.get_pipe(RERANKER)
 
 
@@ -64,16 +61,7 @@ def main(
     mentions: Annotated[int, typer.Option(help="Mentions of a corpus in an epoch at most")] = 4000,
     seeds: Annotated[str, typer.Option(help="Seeds of the trainings, with commas between them")] = "0,1",
 ) -> None:
-    """Train a reranker on all corpora but one, and measure it on the one that is left out, for each.
-
-    folder (Path): The folder with <name>/linker and <name>/documents. Of a corpus in folds, the first one is taken.
-    names (str): The corpora, with commas between them.
-    output (Path): The table to write, Markdown.
-    save (str): A folder for the reranker of all corpora.
-    epochs (int): Epochs of the training.
-    mentions (int): Mentions of a corpus in an epoch, so that a large corpus does not outweigh the others.
-    seeds (str): Seeds of the trainings.
-    """
+    """Train a reranker on all corpora but one, and measure it on the one that is left out, for each."""
     corpora = [read_corpus(folder / name) for name in names.split(",")]
     numbers = parse_numbers(seeds)
     rows: dict[str, list[dict[str, Any]]] = {}
@@ -92,11 +80,7 @@ def main(
 
 
 def read_corpus(folder: Path) -> LinkedCorpus:
-    """Read a corpus, and link its training documents.
-
-    folder (Path): The folder with linker and documents.
-    RETURNS (LinkedCorpus): The corpus.
-    """
+    """Read a corpus, and link its training documents."""
     train, test = find_parts(folder / "documents")
     nlp = spacy.load(folder / "linker")
     examples = list(Corpus(train)(nlp))
@@ -109,12 +93,7 @@ def read_corpus(folder: Path) -> LinkedCorpus:
 
 
 def find_parts(documents: Path) -> tuple[Path, Path]:
-    """Find the documents to learn from and to measure on.
-
-    documents (Path): A folder with train.spacy and test.spacy, or with <fold>.train.spacy and <fold>.test.spacy.
-    RETURNS (tuple[Path, Path]): The two files; of several folds, those of the first.
-    RAISES (FileNotFoundError): If there are none.
-    """
+    """Find the documents to learn from and to measure on."""
     found = [documents / "train.spacy", *sorted(documents.glob("*.train.spacy"))]
     train = next((path for path in found if path.is_file()), None)
     if train is None:
@@ -123,14 +102,7 @@ def find_parts(documents: Path) -> tuple[Path, Path]:
 
 
 def train_across(corpora: Sequence[LinkedCorpus], epochs: int, mentions: int, seed: int) -> Any:
-    """Train a reranker without priors on corpora with terminologies of their own.
-
-    corpora (Sequence[LinkedCorpus]): The corpora.
-    epochs (int): Epochs of the training.
-    mentions (int): Mentions of a corpus in an epoch.
-    seed (int): Seed of the training.
-    RETURNS (Any): The component.
-    """
+    """Train a reranker without priors on corpora with terminologies of their own."""
     fix_random_seed(seed)
     rng = random.Random(seed)
     component = corpora[0].reranker
@@ -150,11 +122,7 @@ def train_across(corpora: Sequence[LinkedCorpus], epochs: int, mentions: int, se
 
 
 def start_together(model: Any, corpora: Sequence[LinkedCorpus]) -> None:
-    """Start a network with mean and deviation of the features of all corpora.
-
-    model (Any): The network.
-    corpora (Sequence[LinkedCorpus]): The corpora.
-    """
+    """Start a network with mean and deviation of the features of all corpora."""
     samples = [corpus.sample.given for corpus in corpora]
     features = np.concatenate([given.features for given in samples])
     scores = np.concatenate([given.scores for given in samples])
@@ -165,13 +133,7 @@ def start_together(model: Any, corpora: Sequence[LinkedCorpus]) -> None:
 
 
 def list_batches(corpus: LinkedCorpus, mentions: int, rng: random.Random) -> Iterator[list[Example]]:
-    """Take some documents of a corpus, in batches of about as many mentions.
-
-    corpus (LinkedCorpus): The corpus.
-    mentions (int): Mentions to take.
-    rng (random.Random): The generator of random numbers.
-    YIELDS (list[Example]): Batches.
-    """
+    """Take some documents of a corpus, in batches of about as many mentions."""
     batch: list[Example] = []
     n_taken = n_batch = 0
     for example in rng.sample(corpus.examples, len(corpus.examples)):
@@ -187,12 +149,7 @@ def list_batches(corpus: LinkedCorpus, mentions: int, rng: random.Random) -> Ite
 
 
 def measure_elsewhere(component: Any, corpus: LinkedCorpus) -> dict[str, Any]:
-    """Measure a reranker on a corpus that it was not trained on.
-
-    component (Any): The reranker.
-    corpus (LinkedCorpus): The corpus.
-    RETURNS (dict[str, Any]): The figures.
-    """
+    """Measure a reranker on a corpus that it was not trained on."""
     corpus.reranker.model = component.model
     return DocumentTask(corpus.test).measure(PipelineSystem(corpus.nlp, {"linker": corpus.name}))
 

@@ -19,13 +19,7 @@ def main(
     output: Path,
     precision: Annotated[str, typer.Option(help="Choose the threshold that keeps this precision, or null")] = NONE,
 ) -> None:
-    """Calibrate a pipeline, and save it to another folder.
-
-    pipeline (Path): The pipeline.
-    documents (Path): Documents with gold ids that its reranker was not trained on, .spacy.
-    output (Path): The folder for the calibrated pipeline.
-    precision (str): The precision that concepts have to be right with; others become NIL.
-    """
+    """Calibrate a pipeline, and save it to another folder."""
     nlp = spacy.load(pipeline)
     reranker: Any = nlp.get_pipe(RERANKER)
     if precision != NONE:

@@ -27,13 +27,7 @@ def main(
     output: Path,
     packages: Annotated[str, typer.Option(help="Output folder of `spacy package`; empty to only write decisions")] = "",
 ) -> None:
-    """Write the decisions of a pipeline, and compare them with those of the package.
-
-    pipeline (str): The pipeline that was packaged, or the name of the package.
-    documents (Path): Documents with gold mentions, .spacy.
-    output (Path): A folder for the installed package; without `packages`, a file for the decisions.
-    packages (str): The folder of the package.
-    """
+    """Write the decisions of a pipeline, and compare them with those of the package."""
     if not packages:
         srsly.write_json(output, list_decisions(pipeline, documents))
         return
@@ -63,12 +57,7 @@ def main(
 
 
 def list_decisions(pipeline: str, documents: Path) -> list[list[str]]:
-    """List the decisions of a pipeline.
-
-    pipeline (str): A folder or a package.
-    documents (Path): Documents with gold mentions.
-    RETURNS (list[list[str]]): Document, mention, id, and the candidates with their probabilities.
-    """
+    """List the decisions of a pipeline."""
     linked = link_documents(spacy.load(pipeline), DocumentTask(documents).read())
     decisions = []
     for mention in linked:

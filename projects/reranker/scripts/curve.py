@@ -23,15 +23,7 @@ def main(
     seeds: Annotated[str, typer.Option(help="Seeds of draw and training, with commas between")] = "0",
     dev_share: Annotated[float, typer.Option(help="Mentions to calibrate on, as a share of the others")] = 0.25,
 ) -> None:
-    """Train a reranker for each number of mentions and each seed, and measure all on the same documents.
-
-    linker (Path): A saved pipeline with a linker.
-    documents (Path): A folder with train.spacy, dev.spacy and test.spacy.
-    output (Path): The table to write, Markdown; results are kept beside it.
-    sizes (str): Annotated mentions to learn from.
-    seeds (str): Seeds of draw and training.
-    dev_share (float): Mentions to calibrate on. With all mentions, these are all of dev.spacy.
-    """
+    """Train a reranker for each number of mentions and each seed, and measure all on the same documents."""
     train, dev, test = (
         read_docs(documents / "train.spacy"),
         read_docs(documents / "dev.spacy"),

@@ -26,14 +26,7 @@ def main(
         float, typer.Option(help="Share of training documents to calibrate on, if none are given")
     ] = 0.1,
 ) -> None:
-    """Train and measure a reranker on each fold.
-
-    linker (Path): A saved pipeline with a linker.
-    documents (Path): A folder with <fold>.train.spacy, <fold>.test.spacy and perhaps <fold>.validation.spacy.
-    output (Path): The table to write, Markdown; results are kept beside it.
-    seed (int): Seed of the training.
-    dev_share (float): Share of training documents to calibrate on, where there are no validation documents.
-    """
+    """Train and measure a reranker on each fold."""
     rows: dict[str, list] = {"linker alone": [], "reranker": []}
     for test in sorted(documents.glob("*.test.spacy")):
         fold = test.name.removesuffix(".test.spacy")

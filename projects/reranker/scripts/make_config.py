@@ -12,23 +12,13 @@ RERANKER, LINKER, ABBREVIATIONS = "sapbert_reranker", "sapbert_linker", "schwart
 
 
 def main(pipeline: Path, output: Path) -> None:
-    """Write a config.
-
-    pipeline (Path): A saved pipeline with a linker.
-    output (Path): The config.
-    """
+    """Write a config."""
     output.parent.mkdir(parents=True, exist_ok=True)
     make_config(pipeline).to_disk(output)
 
 
 def make_config(pipeline: Path, base: Path = CONFIG) -> Config:
-    """Make a config: all components are sourced and frozen, and the first linker's candidates are reranked.
-
-    pipeline (Path): A saved pipeline with a linker. A reranker that it has already is replaced.
-    base (Path): The settings of the training.
-    RETURNS (Config): The config, without the paths of the documents.
-    RAISES (ValueError): If the pipeline has no linker.
-    """
+    """Make a config: all components are sourced and frozen, and the first linker's candidates are reranked."""
     saved = Config().from_disk(pipeline / "config.cfg", interpolate=False)
     factories = {name: saved["components"][name]["factory"] for name in saved["nlp"]["pipeline"]}
     kept = [name for name, factory in factories.items() if factory != RERANKER]

@@ -50,10 +50,7 @@ class Run(NamedTuple):
     batch_words: int = 2000
 
     def hash(self) -> str:
-        """Hash everything that determines the figures.
-
-        RETURNS (str): Equal hashes, equal figures.
-        """
+        """Hash everything that determines the figures."""
         parts = [hash_file(CONFIG), hash_folder(self.linker), hash_package(), DocumentTask(self.test).hash()]
         digest = hashlib.sha256("\n".join([*parts, str(self.seed), str(self.batch_words)]).encode())
         for docs in (self.train, self.dev):
@@ -62,21 +59,12 @@ class Run(NamedTuple):
 
 
 def read_docs(path: Path) -> list[Doc]:
-    """Read documents.
-
-    path (Path): The file, .spacy.
-    RETURNS (list[Doc]): The documents.
-    """
+    """Read documents."""
     return DocumentTask(path).read()
 
 
 def train_reranker(run: Run, output: Path) -> Path:
-    """Train a reranker, which is calibrated on its development documents.
-
-    run (Run): What it learns from.
-    output (Path): A folder for the pipelines of the training.
-    RETURNS (Path): The best pipeline.
-    """
+    """Train a reranker, which is calibrated on its development documents."""
     write_docs(output / "train.spacy", run.train)
     write_docs(output / "dev.spacy", run.dev)
     make_config(run.linker, CONFIG).to_disk(output / "reranker.cfg")
@@ -87,12 +75,7 @@ def train_reranker(run: Run, output: Path) -> Path:
 
 
 def measure_run(run: Run, store: Path) -> dict[str, Any]:
-    """Train and measure a reranker, unless the results are known. Its pipelines are deleted.
-
-    run (Run): What it is trained and measured on.
-    store (Path): The folder of the results.
-    RETURNS (dict[str, Any]): The figures.
-    """
+    """Train and measure a reranker, unless the results are known. Its pipelines are deleted."""
     task, results, key = DocumentTask(run.test), ResultStore(store), run.hash()
     known = results.find(key, task)
     if known is None:
@@ -104,32 +87,18 @@ def measure_run(run: Run, store: Path) -> dict[str, Any]:
 
 
 def measure_linker(linker: Path, test: Path) -> dict[str, Any]:
-    """Measure the linker alone.
-
-    linker (Path): The saved pipeline.
-    test (Path): Documents to measure on.
-    RETURNS (dict[str, Any]): The figures.
-    """
+    """Measure the linker alone."""
     return DocumentTask(test).measure(load_pipeline(str(linker)))
 
 
 def make_folder(path: Path) -> Path:
-    """Make a folder.
-
-    path (Path): The folder.
-    RETURNS (Path): The same.
-    """
+    """Make a folder."""
     path.mkdir(parents=True, exist_ok=True)
     return path
 
 
 def format_figures(rows: Mapping[str, Sequence[Mapping[str, Any]]], first: str) -> str:
-    """Write a table of figures.
-
-    rows (Mapping[str, Sequence[Mapping[str, Any]]]): For each row the figures of all its seeds, or folds.
-    first (str): The heading of the first column.
-    RETURNS (str): Markdown: means, with standard deviations where there are several.
-    """
+    """Write a table of figures."""
     cells = []
     for name, figures in rows.items():
         columns = [[100 * found[key] for found in figures if found.get(key) is not None] for key in COLUMNS.values()]
@@ -138,9 +107,5 @@ def format_figures(rows: Mapping[str, Sequence[Mapping[str, Any]]], first: str) 
 
 
 def parse_numbers(values: str) -> list[int]:
-    """Read numbers.
-
-    values (str): Numbers with commas between them.
-    RETURNS (list[int]): The numbers.
-    """
+    """Read numbers."""
     return [int(value) for value in values.split(",") if value.strip()]

@@ -45,13 +45,7 @@ class GoldRequest(StrictRequest):
 
 
 def keep_gold(path: Path, request: GoldRequest, *, timeout: float = -1) -> int:
-    """Merge corrections of a text with those that are kept of it. A new span replaces those that it overlaps.
-
-    The file appears whole, with the permissions that it had, and lines of other origin stay as they are.
-
-    RETURNS (int): Spans that are kept of the text now.
-    RAISES (filelock.Timeout): If others write to the file for more than `timeout` seconds.
-    """
+    """Merge corrections of a text with those that are kept of it. A new span replaces those that it overlaps."""
     # Of a link, the file that it leads to is replaced, and not the link.
     path = path.resolve()
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -40,10 +40,7 @@ class InceptionRequest(BaseModel):
 
 
 def predict(nlp: Language, request: InceptionRequest, settings: ServiceSettings) -> str:
-    """Predict the concepts of a document: its CAS in XMI, with an annotation for each linked entity.
-
-    RAISES (HTTPException): If the XML is malformed, has no such type or feature, or its text exceeds a limit.
-    """
+    """Predict the concepts of a document: its CAS in XMI, with an annotation for each linked entity."""
     from cassis import load_cas_from_xmi, load_typesystem
 
     _refuse_declarations(request)

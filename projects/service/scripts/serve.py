@@ -101,10 +101,7 @@ class LinkRequest(StrictRequest):
         return described
 
     def _decide(self, ent: Span, min_score: float) -> tuple[str | None, float | None]:
-        """Keep the choice of the pipeline, NIL included. Where the request excludes it, take the next candidate.
-
-        The probability is of the concept that is named, or of NIL; None if the pipeline gives none.
-        """
+        """Keep the choice of the pipeline, NIL included. Where the request excludes it, take the next candidate."""
         if ent.kb_id_ in ("", NIL):
             return None, ent._.kb_probability
         fitting = [candidate for candidate in ent._.kb_candidates or () if self._fits(candidate)]
@@ -162,10 +159,7 @@ class Worker:
         threading.Thread(target=self._run, name="pipeline", daemon=True).start()
 
     def put(self, texts: list[str], answer: Callable[[Sequence[Doc]], Any]) -> Future[Any]:
-        """Put texts, perhaps none, into the queue. The thread makes the answer of their documents.
-
-        RAISES (queue.Full): If too many requests wait.
-        """
+        """Put texts, perhaps none, into the queue. The thread makes the answer of their documents."""
         job = Job(texts, answer, Future(), time.monotonic() + self.settings.max_seconds)
         self.jobs.put_nowait(job)
         return job.future

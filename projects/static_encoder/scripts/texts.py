@@ -33,15 +33,7 @@ def main(
     definitions: Annotated[int, typer.Option(help="Phrases to draw from definitions")] = 30_000,
     seed: Annotated[int, typer.Option(help="Seed of the draw")] = 0,
 ) -> None:
-    """Write strings, one a line.
-
-    rrf (Path): A release in Rich Release Format, with definitions (MRDEF) or without.
-    pairs (Path): Pairs of names; only the definitions of their concepts are used, so none of a held-out concept.
-    phrases (Path): Templates and words to fill them with, JSON.
-    output (Path): The file to write.
-    definitions (int): Phrases to draw from definitions.
-    seed (int): Seed of the draw.
-    """
+    """Write strings, one a line."""
     with show_phase("Reading definitions"):
         found = read_definitions(rrf, list_pair_concepts(pairs))
     drawn = draw_phrases(found, definitions, random.Random(seed))
@@ -53,12 +45,7 @@ def main(
 
 
 def read_definitions(rrf: Path, concepts: set[str]) -> list[str]:
-    """Read the definitions of concepts.
-
-    rrf (Path): The release.
-    concepts (set[str]): Ids of the concepts.
-    RETURNS (list[str]): The definitions, in the order of the release; none if it has no MRDEF.
-    """
+    """Read the definitions of concepts."""
     folder = RrfFolder(rrf)
     if "MRDEF" not in folder:
         return []
@@ -67,13 +54,7 @@ def read_definitions(rrf: Path, concepts: set[str]) -> list[str]:
 
 
 def draw_phrases(definitions: list[str], n: int, rng: random.Random) -> set[str]:
-    """Draw phrases of two to six words from definitions.
-
-    definitions (list[str]): The definitions.
-    n (int): Phrases to draw; fewer if so many draws find no new one.
-    rng (random.Random): The generator of random numbers.
-    RETURNS (set[str]): Distinct phrases, in lower case.
-    """
+    """Draw phrases of two to six words from definitions."""
     phrases: set[str] = set()
     for _ in range(10 * n if definitions else 0):
         if len(phrases) == n:
@@ -87,11 +68,7 @@ def draw_phrases(definitions: list[str], n: int, rng: random.Random) -> set[str]
 
 
 def fill_templates(groups: list[dict]) -> set[str]:
-    """Fill templates with all combinations of their words.
-
-    groups (list[dict]): Each with `templates`, such as "{symptom} in my {body}", and `words` by the names in them.
-    RETURNS (set[str]): The phrases.
-    """
+    """Fill templates with all combinations of their words."""
     phrases = set()
     for group in groups:
         for template in group["templates"]:

@@ -19,12 +19,7 @@ THRESHOLDS = np.arange(0.70, 0.86, 0.01)
 
 
 def main(cases: str, words: Path, output: Path) -> None:
-    """Write a table of each case.
-
-    cases (str): The cases, with commas between them.
-    words (Path): Common words, a line for each.
-    output (Path): The file to write, .md.
-    """
+    """Write a table of each case."""
     common = words.read_text(encoding="utf8").splitlines()
     parts = [_measure(*case.partition("=")[::2], common) for case in cases.split(",")]
     output.parent.mkdir(parents=True, exist_ok=True)
