@@ -175,6 +175,7 @@ class Result:
     figures: list[Figure]
     details: dict[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
+    has_predictions: bool = False
 
     @property
     def fingerprint(self) -> str:
@@ -207,4 +208,113 @@ def measure(
     RAISES (OSError): If there is no output, and files of a system are missing.
     RAISES (ValueError): If no system suits any task.
     """
-    raise NotImplementedError
+    pairs = [
+        (name, task_name)
+        for name, system in systems.items()
+        for task_name, task in tasks.items()
+        if any(fnmatchcase(task_name, pattern) for pattern in system.info.tasks) and system.gives & task.needs
+    ]
+    if not pairs:
+        raise ValueError(
+            f"None of the systems ({', '.join(systems) or 'there is none'}) can be measured on any of the tasks "
+            f"({', '.join(tasks) or 'there is none'}): see `kind` and `tasks` of the systems, and what is missing."
+        )
+    folder, begin = None if output is None else Path(output), time.perf_counter()
+    if folder:
+        # After an error, the list of an earlier run would not match the tasks and predictions.
+        (folder / MEASURED_FILE).unlink(missing_ok=True)
+    results: dict[tuple[str, str], Result] = {}
+    lacking = list(missing)
+    with show_progress(total=len(pairs), description="Measuring", unit="tasks") as progress:
+        for number, (name, task_name) in enumerate(pairs):
+            progress.note(now=f"{name} on {task_name}")
+            try:
+                result = results[name, task_name] = _measure(systems[name], tasks[task_name], folder)
+            except FileNotFoundError as error:
+                if folder is None:
+                    raise
+                title = systems[name].info.title or name
+                lacking.append(Missing(reason=str(error), title=title, system=name, task=task_name))
+            else:
+                if show:
+                    show(name, task_name, result)
+            progress.update()
+            if number + 1 == len(pairs) or pairs[number + 1][0] != name:
+                systems[name].release()
+    frame = _make_frame(systems, tasks, results)
+    if folder:
+        write_results(frame, folder)
+        seconds = round(time.perf_counter() - begin, 1)
+        measured = {"config": dict(config or {}), "versions": list_versions(), "seconds": seconds}
+        write_json(folder / MEASURED_FILE, measured | _describe(systems, tasks, results, lacking))
+    return frame
+
+
+def _measure(system: System, task: Task, folder: Path | None) -> Result:
+    bound = system.load().bind(task)
+    identity = bound.identity
+    parts = json.dumps([MEASUREMENT, identity, task.hash()], sort_keys=True)
+    key = hashlib.sha256(parts.encode()).hexdigest()[:32]
+    path = folder and folder / CACHE_FOLDER / f"{key}.json"
+    predictions = folder and folder / PREDICTIONS_FOLDER / f"{key}.jsonl.gz"
+    if path and predictions and path.is_file():
+        kept = _read_result(path)
+        if predictions.is_file() or not kept.has_predictions:
+            return kept
+    begin = time.perf_counter()
+    measured = task.measure(bound)
+    measured = measured if isinstance(measured, Measured) else Measured(measured)
+    seconds = round(time.perf_counter() - begin, 2)
+    result = Result(key, identity, measured.figures, measured.details, seconds)
+    if path and predictions:
+        # Before the result: one that is there has its predictions.
+        result.has_predictions = write_predictions(predictions, measured.predictions)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_json(path, asdict(result))
+    return result
+
+
+def _read_result(path: Path) -> Result:
+    try:
+        result = Result(**json.loads(path.read_text(encoding="utf8")))
+        result.figures = [Figure(*values) for values in result.figures]
+        if not all(isinstance(figure.metric, str) and isinstance(figure.value, float) for figure in result.figures):
+            raise ValueError("its figures are no numbers")
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{path} holds no result: {error}. Remove the file to measure it anew.") from error
+    return result
+
+
+def _make_frame(
+    systems: Mapping[str, System], tasks: Mapping[str, Task], results: Mapping[tuple[str, str], Result]
+) -> pl.DataFrame:
+    rows = [
+        (name, task, tasks[task].protocol, *figure, systems[name].info.seed, result.fingerprint)
+        for (name, task), result in results.items()
+        for figure in result.figures
+    ]
+    frame = pl.DataFrame(rows, schema=list(SCHEMA), orient="row", infer_schema_length=None)
+    return frame.select("system", "task", "protocol", "metric", "rank", "value", "n", "seed", "fingerprint").cast(
+        SCHEMA  # type: ignore[arg-type]
+    )
+
+
+def _describe(
+    systems: Mapping[str, System],
+    tasks: Mapping[str, Task],
+    results: Mapping[tuple[str, str], Result],
+    missing: Collection[Missing],
+) -> dict[str, Any]:
+    described = {}
+    for (name, _), result in results.items():
+        info = asdict(systems[name].info) | {"identity": result.identity, "fingerprint": result.fingerprint}
+        described[name] = info | {"title": info["title"] or name, "tasks": list(info["tasks"])}
+    return {
+        "systems": described,
+        "tasks": {name: {"protocol": task.protocol, **task.describe()} for name, task in tasks.items()},
+        "missing": [asdict(entry) for entry in missing],
+        "results": [
+            {"system": name, "task": task, "key": result.key, "seconds": result.seconds, "details": result.details}
+            for (name, task), result in results.items()
+        ],
+    }
