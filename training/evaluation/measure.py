@@ -9,13 +9,15 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, cast
 
 import polars as pl
 
 from spacy_sapbert.progress import show_progress
 
+from ..data.accuracy import NearestNames, Searcher, find
 from ..data.run_folder import list_versions, write_json
+from ..data.task import LinkingTask
 from .frame import SCHEMA, Figure, write_results
 from .predictions import Prediction, write_predictions
 
@@ -78,6 +80,14 @@ class System:
         RAISES (OSError): If a file that it needs for the task is missing.
         """
         return self
+
+    def find(self, task: LinkingTask) -> NearestNames:
+        """Search the queries of a linking task.
+
+        task (LinkingTask): The task.
+        RETURNS (NearestNames): The names found.
+        """
+        return find(cast(Searcher, self), task)
 
     def release(self) -> None:
         """Free the memory of encoders and vectors. They are loaded again on demand."""
@@ -191,6 +201,7 @@ def measure(
     *,
     missing: Collection[Missing] = (),
     config: Mapping[str, Any] | None = None,
+    kinds: Mapping[str, str] | None = None,
     show: Callable[[str, str, Result], None] | None = None,
 ) -> pl.DataFrame:
     """Measure systems on tasks, and write the frame, predictions and `measured.json`.
@@ -203,6 +214,7 @@ def measure(
     output (str | Path | None): The folder to write to; None keeps nothing, and raises an error where a file is missing.
     missing (Collection[Missing]): What is known to be missing, to be listed.
     config (Mapping[str, Any] | None): The caller's settings, to be listed.
+    kinds (Mapping[str, str] | None): The kinds of tasks, to be listed.
     show (Callable | None): Called with the names of system and task and the result, as soon as it is there.
     RETURNS (pl.DataFrame): The frame, see `frame.SCHEMA`.
     RAISES (OSError): If there is no output, and files of a system are missing.
@@ -246,7 +258,7 @@ def measure(
         write_results(frame, folder)
         seconds = round(time.perf_counter() - begin, 1)
         measured = {"config": dict(config or {}), "versions": list_versions(), "seconds": seconds}
-        write_json(folder / MEASURED_FILE, measured | _describe(systems, tasks, results, lacking))
+        write_json(folder / MEASURED_FILE, measured | _describe(systems, tasks, results, lacking, kinds or {}))
     return frame
 
 
@@ -304,6 +316,7 @@ def _describe(
     tasks: Mapping[str, Task],
     results: Mapping[tuple[str, str], Result],
     missing: Collection[Missing],
+    kinds: Mapping[str, str],
 ) -> dict[str, Any]:
     described = {}
     for (name, _), result in results.items():
@@ -311,7 +324,10 @@ def _describe(
         described[name] = info | {"title": info["title"] or name, "tasks": list(info["tasks"])}
     return {
         "systems": described,
-        "tasks": {name: {"protocol": task.protocol, **task.describe()} for name, task in tasks.items()},
+        "tasks": {
+            name: {"kind": kinds.get(name, ""), "protocol": task.protocol, **task.describe()}
+            for name, task in tasks.items()
+        },
         "missing": [asdict(entry) for entry in missing],
         "results": [
             {"system": name, "task": task, "key": result.key, "seconds": result.seconds, "details": result.details}
