@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from importlib import import_module
@@ -81,7 +81,7 @@ class Measurement:
         for task in self.tasks.values():
             if isinstance(task, NamesTask):
                 task.to_disk(Path(output) / TASKS_FOLDER)
-        known = {"missing": self.missing, "config": self.config, "kinds": self.kinds}
+        known: dict[str, Any] = {"missing": self.missing, "config": self.config, "kinds": self.kinds}
         return measure(self.systems, self.tasks, output, show=show, **known)
 
 
@@ -225,7 +225,3 @@ def make_system(settings: SystemSettings, others: Mapping[str, SystemSettings], 
     system.gives = settings.gives
     return system
 
-
-def split_missing(missing: Iterable[Missing]) -> Collection[str]:
-    """Say on a line each what was not measured."""
-    return [f"Not measured: {entry.name}: {entry.reason}" for entry in missing]

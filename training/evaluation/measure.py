@@ -199,7 +199,7 @@ def measure(
     tasks: Mapping[str, Task],
     output: str | Path | None = None,
     *,
-    missing: Collection[Missing] = (),
+    missing: list[Missing] | None = None,
     config: Mapping[str, Any] | None = None,
     kinds: Mapping[str, str] | None = None,
     show: Callable[[str, str, Result], None] | None = None,
@@ -212,7 +212,7 @@ def measure(
     systems (Mapping[str, System]): The systems by name.
     tasks (Mapping[str, Task]): The tasks by name.
     output (str | Path | None): The folder to write to; None keeps nothing, and raises an error where a file is missing.
-    missing (Collection[Missing]): What is known to be missing, to be listed.
+    missing (list[Missing] | None): What is known to be missing, to be listed; what else is found is added.
     config (Mapping[str, Any] | None): The caller's settings, to be listed.
     kinds (Mapping[str, str] | None): The kinds of tasks, to be listed.
     show (Callable | None): Called with the names of system and task and the result, as soon as it is there.
@@ -236,7 +236,7 @@ def measure(
         # After an error, the list of an earlier run would not match the tasks and predictions.
         (folder / MEASURED_FILE).unlink(missing_ok=True)
     results: dict[tuple[str, str], Result] = {}
-    lacking = list(missing)
+    lacking = [] if missing is None else missing
     with show_progress(total=len(pairs), description="Measuring", unit="tasks") as progress:
         for number, (name, task_name) in enumerate(pairs):
             progress.note(now=f"{name} on {task_name}")
