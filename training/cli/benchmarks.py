@@ -1,30 +1,14 @@
-"""The command that measures systems on corpora, for the report of the benchmarks."""
+"""Commands of the report of measurements."""
 
 from __future__ import annotations
 
-import sys
-from collections import Counter
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from spacy_sapbert.files import hash_file
-from spacy_sapbert.progress import say
-
-from ..errors import Errors
-from .application import app, encoding_command, parse_files, parse_list, parse_named
-from .coder_tasks import mcsm, relations
+from .application import app, encoding_command
 from .figures import ENCODER_OPTION, SEED_OPTION, load_vectors
-from .measures import BENCHMARKS_OPTION, CORPORA, CORPORA_OPTION, HELD_OUT_OPTION, MAX_NAMES_OPTION, TERMINOLOGY_OPTION
-
-if TYPE_CHECKING:
-    from ..evaluation.folder import Row, TaskInfo
-    from ..evaluation.systems.specification import SystemSpecification
-
-# The folder of corpora if none is given: it does not exist, so that all corpora are listed as missing.
-NOWHERE = "no-folder-of-corpora"
 
 
 @encoding_command()

@@ -49,4 +49,6 @@ def measure(
     measurement.run(output, show=show)
     for entry in measurement.missing:
         typer.echo(f"Not measured: {entry.name}: {entry.reason}")
-    typer.echo(f"The results are {output / RESULTS_FILE}; `python -m training report {output}` writes a report of them.")
+    typer.echo(
+        f"The results are {output / RESULTS_FILE}; `python -m training report {output}` writes a report of them."
+    )
