@@ -21,7 +21,8 @@ def measure(
 ) -> None:
     """Measure systems on tasks: held-out names, corpora, semantic types, relations, word pairs, documents.
 
-    Settings are given as `--tasks.corpora.folder FOLDER`, over those of the config. Tasks whose files are "" are left out.
+    Settings are given as `--tasks.corpora.folder FOLDER`, over those of the config. Tasks whose files are "" are left
+    out.
 
     Example: python -m training measure projects/benchmarks/configs/systems.cfg output --measure.only exact
     """
