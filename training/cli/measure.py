@@ -31,7 +31,8 @@ def measure(
     Settings are given as `--tasks.corpora.folder FOLDER`, over those of the config. Tasks whose files are "" are left
     out.
 
-    Example: python -m training measure encoders output --systems.encoders.encoders ,my/encoder --tasks.held_out.files f.json
+    Example: python -m training measure encoders output --systems.encoders.encoders ,run/encoder
+    --tasks.held_out.files split/held_out.json
     """
     from ..data.accuracy import label_figure, list_headlines
     from ..evaluation.config import read_measurement
