@@ -9,7 +9,7 @@ from typing import Any
 
 from ..data.headlines import label_figure, label_task, list_headlines
 from ..encoders.bases import SMALL, load_base
-from ..encoders.choice import EncoderChoice
+from ..encoders.bases import EncoderChoice
 from .report.significance import compare_seeds
 from .report.values import format_values
 from .report.writing import format_rows

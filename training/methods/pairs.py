@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -14,31 +13,13 @@ from spacy_sapbert.encoder.token_lists import TokenLists
 from spacy_sapbert.terminology import Terminology
 
 from ..data.alterations import alter_writing
-from ..data.pairs import PairData, hash_pairs, list_pair_concepts, load_pairs
+from ..data.pairs import PairData, load_pairs
 from ..engine.batches import Batches, balance_sources
 from ..engine.method import Method, TrainingData
 from ..engine.neighbours import find_neighbours
 
 NEIGHBOURS_FILE = "neighbours-{of}.npy"
 PairSettingsT = TypeVar("PairSettingsT", bound=Any)
-
-
-@dataclass(frozen=True)
-class PairFolder:
-    """A folder of pairs. See `TrainingFiles`.
-
-    path (str): The folder.
-    """
-
-    path: str
-
-    def hash(self) -> str | dict[str, Any]:
-        """Hash the pairs. See `TrainingFiles.hash`."""
-        return hash_pairs(self.path)
-
-    def list_concepts(self) -> set[str]:
-        """List the concepts with pairs. See `TrainingFiles.list_concepts`."""
-        return list_pair_concepts(self.path)
 
 
 class PairMethod(Method[PairSettingsT], Generic[PairSettingsT]):
@@ -58,18 +39,19 @@ class PairMethod(Method[PairSettingsT], Generic[PairSettingsT]):
     # Says which neighbours are related, and which are opposites; None to group by similarity alone.
     terminology: Terminology | None = None
 
-    @classmethod
-    def find_source(cls, settings: PairSettingsT) -> PairFolder:
-        """Name the pairs. See `Method.find_source`."""
-        return PairFolder(settings.paths.pairs)
-
     def load(self) -> TrainingData:
         """Read the pairs. See `Method.load`."""
         self.data = load_pairs(self.settings.paths.pairs)
         if self.settings.paths.terminology:
             self.terminology = Terminology.from_disk(self.settings.paths.terminology)
         counts = {"pairs": len(self.data), "names": len(self.data.names)}
-        return TrainingData(counts, self.data.sha256, self.data.concepts.to_list())
+        path, concepts = self.settings.paths.pairs, self.data.concepts.to_list()
+        return TrainingData(path, counts, self.hash_data(), concepts)
+
+    def hash_data(self) -> dict[str, str]:
+        """Hash what batches depend on: the pairs, and the terminology if there is one."""
+        terminology = {} if self.terminology is None else {"terminology": self.terminology.fingerprint}
+        return {"pairs": self.data.sha256, **terminology}
 
     def tokenise(self, encoder: EncoderShim) -> None:
         """Tokenise the names, and the same names in other writing if there is a share of them.
@@ -96,19 +78,18 @@ class PairMethod(Method[PairSettingsT], Generic[PairSettingsT]):
             for name, altered in zip(names.tolist(), is_altered.tolist(), strict=True)
         ]
 
-    def order_pairs(self) -> Batches:
-        """Order the pairs.
-
-        RETURNS (Batches): The batches of all epochs.
-        """
+    def order_pairs(self) -> None:
+        """Order the pairs in the batches of all epochs."""
         batch, data = self.settings.batch, self.data
         weights = balance_sources(data, batch.source_balance) if batch.source_balance else None
         neighbours = self._find_neighbours() if batch.neighbours else None
         seed, group = self.settings.run.seed, batch.neighbours
-        return Batches(data.labels, batch.pairs, seed, batch.epochs, weights, neighbours, group)
+        self.order = Batches(data.labels, batch.pairs, seed, batch.epochs, weights, neighbours, group)
+        steps = self.order.epochs * self.order.per_epoch
+        self.n_steps = min(steps, batch.max_steps or steps)
 
     def _find_neighbours(self) -> np.ndarray:
-        batch, parts = self.settings.batch, [self.base.fingerprint, self.data.sha256, *self.identify().values()]
+        batch, parts = self.settings.batch, [self.base.fingerprint, *self.hash_data().values()]
         path = self.folder.path / NEIGHBOURS_FILE.format(of="-".join(part[:12] for part in parts))
         return find_neighbours(
             self.data,
@@ -126,16 +107,6 @@ class PairMethod(Method[PairSettingsT], Generic[PairSettingsT]):
         RETURNS (np.ndarray): Unit vectors, shape (strings, width), float32.
         """
         return self.base.encode(strings.to_list())
-
-    def identify(self) -> dict[str, str]:
-        """Name the terminology that batches depend on. See `Method.identify`."""
-        return {} if self.terminology is None else {"terminology": self.terminology.fingerprint}
-
-    @property
-    def n_steps(self) -> int:
-        """Return the number of steps. See `Method.n_steps`."""
-        steps, limit = self.order.epochs * self.order.per_epoch, self.settings.batch.max_steps
-        return min(steps, limit) if limit else steps
 
     def batches(self, start: int) -> Iterator[Any]:
         """Iterate over rows of pairs. See `Method.batches`."""

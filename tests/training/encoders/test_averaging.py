@@ -23,9 +23,8 @@ from spacy_sapbert.files import write_manifest
 from spacy_sapbert.terminology import TerminologyBuilder
 from training.cli import app
 from training.encoders.averaging import ADAPTER_FILE, average_encoders, average_transformers, check_shares
-from training.encoders.bases import load_base
+from training.encoders.bases import EncoderChoice, load_base
 from training.encoders.card import CardFacts, CardNotes, compose_card
-from training.encoders.choice import EncoderChoice
 from training.encoders.export import finish_encoder, write_encoder_folder
 
 SHARES = [0.5, 0.3, 0.2]

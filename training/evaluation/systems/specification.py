@@ -11,7 +11,7 @@ from typing import Any
 from thinc.api import Config
 
 from ...encoders.bases import find_base, load_base
-from ...encoders.choice import EncoderChoice
+from ...encoders.bases import EncoderChoice
 from ...errors import Errors
 from ..corpora.finding import FOLD
 from ..embeddings import Embeddings

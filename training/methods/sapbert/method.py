@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import torch
 
+from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.encoder.transformer import EncoderSource
 
 from ...data.run_folder import RunReport
 from ...encoders.card import Making, describe_length
-from ...engine.model import Model
+from ...encoders.export import finish_encoder
+from ...engine.method import Model, copy_transformer, load_weights
 from ...engine.objectives import make_loss, make_miner
 from ..pairs import PairMethod
 from .adapters import add_adapter, merge_adapter
@@ -32,20 +35,12 @@ class Sapbert(PairMethod[SapbertSettings]):
         objective = self.settings.objective
         self.tokenise(self.base)
         with self.accelerator.main_process_first():
-            self.order = self.order_pairs()
+            self.order_pairs()
         self.objective = Objective(
             make_loss(objective.loss, objective.preset, **objective.constants),
             make_miner(objective.miner, objective.margin),
         )
-        return Model(self.make_transformer(self.base.source, self.settings))
-
-    @classmethod
-    def make_transformer(cls, source: EncoderSource, settings: SapbertSettings) -> torch.nn.Module:
-        """Copy the base's transformer, and add an adapter. See `Method.make_transformer`."""
-        transformer = super().make_transformer(source, settings)
-        if settings.adapter.kind is not None:
-            add_adapter(transformer, settings.adapter)
-        return transformer.train()
+        return Model(make_transformer(self.base.source, self.settings))
 
     def loss(self, batch: np.ndarray, scale: float) -> dict[str, Any]:
         """Compute the loss of pairs. See `Method.loss`."""
@@ -60,15 +55,26 @@ class Sapbert(PairMethod[SapbertSettings]):
         return {"loss": loss, "pairs": len(batch), **counts._asdict()}
 
     @classmethod
-    def find_obstacle(cls, settings: SapbertSettings) -> str:
-        """Identify runs whose base has no weights to average with. See `Method.find_obstacle`."""
-        is_bottleneck = settings.adapter.kind == "bottleneck"
-        return "trains a bottleneck adapter, which the base does not have" if is_bottleneck else ""
-
-    @classmethod
-    def merge(cls, transformer: torch.nn.Module, base: torch.nn.Module, settings: SapbertSettings) -> torch.nn.Module:
-        """Merge low-rank updates into the weights. See `Method.merge`."""
-        return merge_adapter(transformer, base) if settings.adapter.kind == "lora" else transformer
+    def to_encoder(
+        cls,
+        weights: Mapping[str, torch.Tensor],
+        base: EncoderShim,
+        settings: SapbertSettings,
+        *,
+        base_share: float = 0.0,
+        dtype: str = "",
+    ) -> EncoderShim:
+        """Merge low-rank updates into the weights. See `Method.to_encoder`."""
+        kind = settings.adapter.kind
+        if base_share and kind == "bottleneck":
+            raise ValueError(
+                f"The weights of the run {settings.paths.output} can't be averaged with those of its base: it trains a "
+                "bottleneck adapter, which the base does not have. Export it with the base share 0."
+            )
+        transformer = load_weights(make_transformer(base.source, settings), weights)
+        if kind == "lora":
+            transformer = merge_adapter(transformer, base.source.transformer)
+        return finish_encoder(transformer, base, base_share=base_share, dtype=dtype or cls.dtypes[0])
 
     @classmethod
     def describe(cls, report: RunReport) -> Making:
@@ -92,8 +98,16 @@ class Sapbert(PairMethod[SapbertSettings]):
             "sapbert",
             "SapBERT (Liu et al., NAACL 2021): names of one concept get similar vectors.",
             [
-                f"Data: {data['pairs']:,} pairs of {data['names']:,} names (SHA-256 {data['sha256'][:12]}...).",
+                f"Data: {data['pairs']:,} pairs of {data['names']:,} names (SHA-256 {data['sha256']['pairs'][:12]}...).",
                 describe_length(report.training, f"steps of {batch['pairs']} pairs"),
                 f"{'; '.join(details)}.",
             ],
         )
+
+
+def make_transformer(source: EncoderSource, settings: SapbertSettings) -> torch.nn.Module:
+    """Copy the base's transformer, and add an adapter if one is trained."""
+    transformer = copy_transformer(source, settings.batch.dropout)
+    if settings.adapter.kind is not None:
+        add_adapter(transformer, settings.adapter)
+    return transformer.train()

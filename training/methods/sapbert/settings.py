@@ -8,8 +8,7 @@ from pydantic import Field, model_validator
 from typing_extensions import Self
 
 from ...engine.objectives import make_loss, make_miner
-from ...engine.settings import BatchSettings, PathSettings, TrainingSettings, refuse
-from ...section import Section
+from ...engine.settings import BatchSettings, PathSettings, Section, TrainingSettings, refuse
 
 AdapterKind = Literal["bottleneck", "lora"]
 LossName = Literal["multi_similarity", "cosine", "triplet", "nca", "lifted_structure", "info_nce", "circle"]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,19 +13,16 @@ import torch
 
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.encoder.token_lists import TokenLists
-from spacy_sapbert.encoder.transformer import EncoderSource
 from spacy_sapbert.files import hash_file
 
-from ...data.pairs import hash_pairs
 from ...data.run_folder import RunReport
 from ...encoders.card import Making, describe_length
-from ...engine.checkpoint import list_checkpoints
-from ...engine.finite import check_finite
-from ...engine.method import TrainingData
-from ...engine.model import Model
+from ...engine.checkpoints import list_checkpoints
+from ...engine.gradient import check_finite
+from ...engine.method import Model, TrainingData, load_weights
 from ...engine.objectives import make_loss, make_miner
 from ...errors import Errors
-from ..pairs import PairFolder, PairMethod
+from ..pairs import PairMethod
 from ..sapbert.loss import Objective
 from .optimizer import RowAdagrad
 from .settings import StaticSettings
@@ -37,21 +33,6 @@ from .teacher import Teacher, fit_projection
 VECTORS_FOLDER = "vectors"
 # Names whose vectors determine the projection.
 SAMPLE = 20_000
-
-
-@dataclass(frozen=True)
-class PairsAndTexts(PairFolder):
-    """A folder of pairs, and a file of strings. See `TrainingFiles`.
-
-    texts (str): The file; empty for none.
-    """
-
-    texts: str
-
-    def hash(self) -> dict[str, Any]:
-        """Hash pairs and strings. See `TrainingFiles.hash`."""
-        texts = {"texts": hash_file(Path(self.texts))} if self.texts else {}
-        return {"pairs": hash_pairs(self.path), **texts}
 
 
 class Batch(NamedTuple):
@@ -81,11 +62,6 @@ class Static(PairMethod[StaticSettings]):
     name_targets: np.ndarray
     text_targets: np.ndarray
 
-    @classmethod
-    def find_source(cls, settings: StaticSettings) -> PairsAndTexts:
-        """Name pairs and strings. See `Method.find_source`."""
-        return PairsAndTexts(settings.paths.pairs, settings.paths.texts)
-
     def load(self) -> TrainingData:
         """Read pairs and strings. See `Method.load`."""
         learned = super().load()
@@ -96,13 +72,18 @@ class Static(PairMethod[StaticSettings]):
         if self.settings.distillation.texts and not len(self.texts):
             raise ValueError(Errors.E840.format(reason=f"there is no string in {self.settings.paths.texts}"))
         report = {**learned.report, "texts": len(self.texts)}
-        return TrainingData(report, self.find_source(self.settings).hash(), learned.concepts)
+        return learned._replace(report=report, sha256=self.hash_data())
+
+    def hash_data(self) -> dict[str, str]:
+        """Hash the file of strings too."""
+        path = self.settings.paths.texts
+        return {**super().hash_data(), **({"texts": hash_file(Path(path))} if path else {})}
 
     def build(self) -> Model:
         """Make the table, tokenise strings and encode them with the teacher. See `Method.build`."""
         objective = self.settings.objective
         with self.accelerator.main_process_first():
-            self.order = self.order_pairs()
+            self.order_pairs()
             table = self._learn_from_teacher()
         self.objective = Objective(
             make_loss(objective.loss, objective.preset, **objective.constants),
@@ -146,19 +127,9 @@ class Static(PairMethod[StaticSettings]):
         own = {"table": settings.table.to_dict(), "seed": settings.run.seed}
         return {"base": self.base.fingerprint, "data": self.data.sha256, "settings": json.dumps(own, sort_keys=True)}
 
-    @classmethod
-    def make_transformer(cls, source: EncoderSource, settings: StaticSettings) -> torch.nn.Module:
-        """Load the table before training, which the run has saved. See `Method.make_transformer`."""
-        folder = Path(settings.paths.output)
-        table = load_start(folder)
-        if table is None:
-            path = folder / START_FILE
-            raise FileNotFoundError(Errors.E102.format(file=path, cwd=Path.cwd()))
-        return table
-
     def make_optimizer(self) -> RowAdagrad:
         """Make the optimizer. See `Method.make_optimizer`."""
-        return RowAdagrad(self.group_parameters(), lr=self.settings.optimizer.learning_rate)
+        return RowAdagrad(self.model.parameters(), lr=self.settings.optimizer.learning_rate)
 
     def batches(self, start: int) -> Iterator[Batch]:
         """Iterate over rows of pairs and of strings. See `Method.batches`."""
@@ -193,16 +164,24 @@ class Static(PairMethod[StaticSettings]):
         """List names, labels and strings. See `Method.describe_batch`."""
         return {**super().describe_batch(batch.pairs), "texts": self.texts.gather(batch.texts).to_list()}
 
-    def take_snapshot(self) -> EncoderShim:
-        """Make an encoder of the current rows. See `Method.take_snapshot`."""
-        return self.finish(self.model.transformer, self.base, self.settings)
-
     @classmethod
-    def finish(
-        cls, transformer: Any, base: EncoderShim, settings: Any, *, base_share: float = 0.0, dtype: str = ""
+    def to_encoder(
+        cls,
+        weights: Mapping[str, torch.Tensor],
+        base: EncoderShim,
+        settings: StaticSettings,
+        *,
+        base_share: float = 0.0,
+        dtype: str = "",
     ) -> EncoderShim:
-        """Make the encoder to export. See `Method.finish`."""
-        return transformer.to_encoder(max_length=base.settings.max_length, start_share=base_share)
+        """Quantise the rows, averaged with the table before training, which the run has saved."""
+        table = load_start(Path(settings.paths.output))
+        if table is None:
+            raise FileNotFoundError(
+                f"There is no {Path(settings.paths.output) / START_FILE}, which the run has written."
+            )
+        load_weights(table, weights)
+        return table.to_encoder(max_length=base.settings.max_length, start_share=base_share)
 
     @classmethod
     def describe(cls, report: RunReport) -> Making:

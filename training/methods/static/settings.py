@@ -8,8 +8,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 from typing_extensions import Self
 
-from ...engine.settings import OptimizerSettings, refuse
-from ...section import Section
+from ...engine.settings import OptimizerSettings, Section, refuse
 from ..sapbert.settings import ObjectiveSettings, PairSettings, SapbertBatch, SapbertPaths
 
 
