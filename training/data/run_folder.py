@@ -124,7 +124,7 @@ class RunFolder:
         return entries
 
     def forget_metrics(self, step: int | None) -> None:
-        """Remove the metrics after a step, which a resumed run repeats, and lines that are no entries; None removes all."""
+        """Remove the metrics after a step, which a resumed run repeats (None: all), and lines that are no entries."""
         if not self.metrics.is_file():
             return
         kept = []
@@ -134,8 +134,8 @@ class RunFolder:
             except ValueError as error:
                 # A run should not be lost because of a line that is drawn in a picture.
                 warnings.warn(
-                    f"{self.metrics}, line {number}: {error}. The line is taken out, and the run goes on. Curves lack its "
-                    "figures.",
+                    f"{self.metrics}, line {number}: {error}. The line is taken out, and the run goes on. Curves "
+                    "lack its figures.",
                     stacklevel=3,
                 )
                 continue
@@ -204,8 +204,8 @@ def lock_run(path: Path) -> Iterator[None]:
             stack.enter_context(lock_folder(path, LOCK_FILE, timeout=0))
         except Timeout as error:
             raise RuntimeError(
-                f"Another run, with the process id {_read_owner(owner)}, is writing to {path}. Wait for its end or stop "
-                "it, or set another output folder."
+                f"Another run, with the process id {_read_owner(owner)}, is writing to {path}. Wait for its end or "
+                "stop it, or set another output folder."
             ) from error
         owner.write_text(str(os.getpid()), encoding="utf8")
         try:

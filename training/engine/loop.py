@@ -84,7 +84,8 @@ def check_tensorboard() -> None:
         import torch.utils.tensorboard  # noqa: F401
     except ImportError as error:
         raise ImportError(
-            f"run.tensorboard is true, but tensorboard can't be imported ({error}). Install it: pip install tensorboard."
+            f"run.tensorboard is true, but tensorboard can't be imported ({error}). Install it: pip install "
+            "tensorboard."
         ) from error
 
 

@@ -283,8 +283,8 @@ def open_processes() -> Iterator[Accelerator]:
     accelerator = Accelerator(cpu=is_cpu, kwargs_handlers=[InitProcessGroupKwargs(timeout=WAIT)])
     if launched > 1 and accelerator.num_processes == 1:
         raise RuntimeError(
-            f"{launched} processes were started, but they are not connected: each would train alone in the same folder. "
-            "On CPUs, set ACCELERATE_USE_CPU=1 or start with `accelerate launch --cpu`."
+            f"{launched} processes were started, but they are not connected: each would train alone in the same "
+            "folder. On CPUs, set ACCELERATE_USE_CPU=1 or start with `accelerate launch --cpu`."
         )
     if accelerator.num_processes > 1 and not was_connected:
         # At the end of the process, because its next run uses the same connections.

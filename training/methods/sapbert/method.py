@@ -98,7 +98,8 @@ class Sapbert(PairMethod[SapbertSettings]):
             "sapbert",
             "SapBERT (Liu et al., NAACL 2021): names of one concept get similar vectors.",
             [
-                f"Data: {data['pairs']:,} pairs of {data['names']:,} names (SHA-256 {data['sha256']['pairs'][:12]}...).",
+                f"Data: {data['pairs']:,} pairs of {data['names']:,} names (SHA-256 "
+                f"{data['sha256']['pairs'][:12]}...).",
                 describe_length(report.training, f"steps of {batch['pairs']} pairs"),
                 f"{'; '.join(details)}.",
             ],
