@@ -6,7 +6,7 @@ from ..engine.method import METHODS, find_method, make_settings, read_settings
 from .biosyn.method import BioSyn
 from .coder.method import Coder
 from .coder_plusplus.method import CoderPlusPlus
-from .sapbert.method import Sapbert
+from .sapbert import Sapbert
 from .static.method import Static
 
 __all__ = [

@@ -17,7 +17,7 @@ from spacy_sapbert.progress import show_progress
 
 from ...engine.nearest import search_others
 from ...errors import Errors
-from ...evaluation.embeddings import Embeddings
+from ...encoders.embeddings import Embeddings
 from .sampler import GroupSampler
 
 NEIGHBOURS_FOLDER = "neighbours"
