@@ -131,9 +131,20 @@ class Measured(NamedTuple):
 class Task(Protocol):
     """A task to measure systems on."""
 
-    name: str  # corpus.protocol
-    protocol: str
-    needs: frozenset[str]  # Of `System.gives`, any of which will do.
+    @property
+    def name(self) -> str:
+        """Its name in results: corpus.protocol."""
+        ...
+
+    @property
+    def protocol(self) -> str:
+        """Its protocol."""
+        ...
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """What it asks a system for: entries of `System.gives`, any of which will do."""
+        ...
 
     def hash(self) -> str:
         """Hash everything that determines the figures, except for the system.
@@ -199,7 +210,7 @@ def measure(
     tasks: Mapping[str, Task],
     output: str | Path | None = None,
     *,
-    missing: Collection[Missing] = (),
+    missing: list[Missing] | None = None,
     config: Mapping[str, Any] | None = None,
     kinds: Mapping[str, str] | None = None,
     show: Callable[[str, str, Result], None] | None = None,
@@ -212,7 +223,7 @@ def measure(
     systems (Mapping[str, System]): The systems by name.
     tasks (Mapping[str, Task]): The tasks by name.
     output (str | Path | None): The folder to write to; None keeps nothing, and raises an error where a file is missing.
-    missing (Collection[Missing]): What is known to be missing, to be listed.
+    missing (list[Missing] | None): What is known to be missing, to be listed; what else is found is added.
     config (Mapping[str, Any] | None): The caller's settings, to be listed.
     kinds (Mapping[str, str] | None): The kinds of tasks, to be listed.
     show (Callable | None): Called with the names of system and task and the result, as soon as it is there.
@@ -236,7 +247,7 @@ def measure(
         # After an error, the list of an earlier run would not match the tasks and predictions.
         (folder / MEASURED_FILE).unlink(missing_ok=True)
     results: dict[tuple[str, str], Result] = {}
-    lacking = list(missing)
+    lacking = [] if missing is None else missing
     with show_progress(total=len(pairs), description="Measuring", unit="tasks") as progress:
         for number, (name, task_name) in enumerate(pairs):
             progress.note(now=f"{name} on {task_name}")
