@@ -27,7 +27,7 @@ from training.engine.loop import TrainingLoop
 from training.engine.run import export_run, find_checkpoint, train
 from training.evaluation.measure import measure_held_out
 from training.methods.registry import make_settings
-from training.methods.sapbert.method import Sapbert
+from training.methods.sapbert import Sapbert
 
 NAMES = ["heart attack", "acute cold", "b12 failure", "chronic pain of the liver"]
 

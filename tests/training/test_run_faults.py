@@ -7,14 +7,14 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from small_runs import assert_same, final_weights, losses, make, pairs, start, terminology
-from training.engine.finite import NotFiniteError, check_gradients
 
 from spacy_sapbert.encoder.transformer import forward
 from training.data.run_folder import LOCK_FILE
 from training.engine.checkpoints import STATE_FILE, list_checkpoints
+from training.engine.gradient import NotFiniteError, check_gradients
 from training.engine.loop import TrainingLoop
 from training.engine.run import export_run, train
-from training.methods.sapbert.method import Sapbert
+from training.methods.sapbert import Sapbert
 
 # Fixtures.
 __all__ = ["make", "pairs", "terminology"]

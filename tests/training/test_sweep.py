@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 import srsly
 from scipy.stats import ttest_rel
+from training.evaluation.linking.accuracy import find
+from training.evaluation.side_by_side import format_scores, format_tests
 
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.terminology import TerminologyBuilder
@@ -14,9 +16,7 @@ from training.data.synonym_pairs import write_pairs
 from training.data.task import LinkingTask
 from training.engine.checkpoints import load_transformer
 from training.engine.run import export_run
-from training.evaluation.linking.accuracy import find
 from training.evaluation.measure import ResultStore, measure_encoder
-from training.evaluation.side_by_side import format_scores, format_tests
 from training.sweep import run_sweep
 from training.sweep_settings import read_sweep
 

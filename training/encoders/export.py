@@ -1,5 +1,5 @@
-"""Encoder folders for the linker, `AutoModel` and `SentenceTransformer`: of trained weights, of means of weights, and of
-tables of token vectors.
+"""Encoder folders for the linker, `AutoModel` and `SentenceTransformer`: of trained weights, of means of weights, and
+of tables of token vectors.
 """
 
 from __future__ import annotations

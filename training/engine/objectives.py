@@ -1,9 +1,9 @@
 """Training objectives: the pairs of a batch, the miner that chooses hard ones (Liu et al., NAACL 2021, section 2), and
 the losses compared in the paper's table 6, over masks of pairs.
 
-All of them compute in single precision, and their memory grows with the square of the batch. The losses of
-pytorch-metric-learning do so too, except for three, which list all pairs of pairs: those are written here. The loss of a
-batch without pairs is 0 and can be backpropagated.
+All compute in single precision, and their memory grows with the square of the batch. So does that of the losses of
+pytorch-metric-learning, except for three which list all pairs of pairs: those are written here. The loss of a batch
+without pairs is 0 and can be backpropagated.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,10 @@ from accelerate.utils import InitProcessGroupKwargs, set_seed
 
 from spacy_sapbert.encoder.settings import TRANSFORMER
 from spacy_sapbert.encoder.shim import EncoderShim
-from spacy_sapbert.encoder.transformer import find_chosen, use_device
+from spacy_sapbert.encoder.transformer import find_chosen, resolve_device, use_device
 from spacy_sapbert.progress import show_phase
 
+from ..data.accuracy import evaluate_names
 from ..data.run_folder import RunDescription, RunFolder, RunReport, list_versions, lock_run, write_json
 from ..data.splits import check_held_out, read_held_out
 from ..data.task import LinkingTask
@@ -32,6 +34,7 @@ from ..encoders.export import check_dtype, write_encoder_folder
 from .checkpoints import list_checkpoints, load_transformer, read_step
 from .loop import TrainingLoop, check_tensorboard
 from .method import METHODS, Ending, Method, make_settings
+from .nearest import search_on_device
 from .settings import TrainingSettings, refuse
 
 # Packages whose versions affect results, besides those of every run. They are listed if they are installed.
@@ -147,9 +150,9 @@ def _report(
 
 def measure_names(encoder: EncoderShim, task: LinkingTask) -> dict[str, Any]:
     """Measure the accuracy of an encoder on held-out names."""
-    from ..evaluation.measure import measure_held_out
-
-    return measure_held_out(encoder, task)
+    return evaluate_names(
+        encoder.encode_unscaled, task, search=partial(search_on_device, device=resolve_device("auto"))
+    )
 
 
 def measure_both(base: EncoderShim, trained: EncoderShim, task: LinkingTask | None) -> dict[str, Any] | None:

@@ -6,13 +6,6 @@ import numpy as np
 import pytest
 from conftest import make_encoder_folder
 from tokenizers import Tokenizer, models, pre_tokenizers
-from typer.testing import CliRunner
-
-from spacy_sapbert.terminology import TerminologyBuilder
-from training.cli import app
-from training.data.splits import hold_out_source
-from training.encoders.quantisation import write_static_encoder
-from training.evaluation.measure import ResultStore
 from training.evaluation.selection import (
     Limits,
     SelectionTask,
@@ -23,6 +16,13 @@ from training.evaluation.selection import (
     parse_encoders,
     summarise_gains,
 )
+from typer.testing import CliRunner
+
+from spacy_sapbert.terminology import TerminologyBuilder
+from training.cli import app
+from training.data.splits import hold_out_source
+from training.encoders.export import write_static_encoder
+from training.evaluation.measure import ResultStore
 
 WORDS = ["[UNK]", "heart", "attack", "infarct", "lung", "cancer", "tumour", "eye"]
 PUBTATOR = "1|t|heart attack\n1|a|eye tumour\n1\t0\t12\theart attack\tDisease\tD1\n1\t13\t16\teye\tDisease\tD3\n"

@@ -11,6 +11,7 @@ import pytest
 import torch
 from rrf_files import atom, write_release
 from safetensors.torch import load_file
+from training.evaluation.embeddings import Embeddings
 from typer.testing import CliRunner
 
 from spacy_sapbert.encoder.shim import EncoderShim
@@ -21,7 +22,6 @@ from training.data.run_folder import RunFolder
 from training.engine.checkpoints import list_checkpoints
 from training.engine.loop import TrainingLoop
 from training.engine.run import export_run, train
-from training.evaluation.embeddings import Embeddings
 from training.methods.coder_plusplus.data import load_name_table
 from training.methods.coder_plusplus.neighbours import Neighbours, search_neighbours
 from training.methods.coder_plusplus.sampler import GroupSampler

@@ -14,12 +14,12 @@ from training.engine.loop import TrainingLoop
 from training.engine.method import Method, TrainingData
 from training.engine.run import export_run, train
 from training.engine.settings import TrainingSettings
+from training.methods.pairs import PairPaths
 from training.methods.registry import make_settings
-from training.methods.sapbert.settings import SapbertPaths
 
 
 class ToySettings(TrainingSettings):
-    paths: SapbertPaths
+    paths: PairPaths
 
 
 class Toy(Method[ToySettings]):

@@ -61,8 +61,8 @@ class TokenTableSettings(Section):
 def refuse_static(reason: object) -> ValueError:
     """Say why a static encoder can't be trained."""
     return ValueError(
-        f"A static encoder can't be trained: {reason}. Give a teacher with a WordPiece vocabulary in paths.encoder, and "
-        "a file with a string on each line in paths.texts."
+        f"A static encoder can't be trained: {reason}. Give a teacher with a WordPiece vocabulary in paths.encoder, "
+        "and a file with a string on each line in paths.texts."
     )
 
 
