@@ -11,7 +11,7 @@ import typer
 from spacy_sapbert.terminology import Terminology
 
 from ..errors import Errors
-from .application import encoding_command, parse_list
+from .application import app, encoding_command, parse_list
 
 if TYPE_CHECKING:
     from ..figures.vectors import Vectors

@@ -90,14 +90,11 @@ def export(
     if notes and not Path(notes).is_file():
         raise FileNotFoundError(f"There is no file {notes} (seen from {Path.cwd()}), given as --notes.")
     facts = CardNotes(licence, command, Path(notes).read_text(encoding="utf8") if notes else "")
-    of_one = [
-        name for name, value in (("--base-share", base_share), ("--step", step), ("--held-out", held_out)) if value
-    ]
-    wrong = ["--shares"] if shares and len(runs) == 1 else of_one if len(runs) > 1 else []
-    if wrong:
-        raise ValueError(
-            f"{wrong[0]} does not go with {len(runs)} encoders: --shares is for several, the others for one."
-        )
+    of_one = {"--base-share": base_share, "--step": "" if step is None else step, "--held-out": held_out}
+    for option, value in ({"--shares": shares} if len(runs) == 1 else of_one).items():
+        if value != "":
+            wanted = "two encoders or more" if option == "--shares" else "one run alone"
+            raise ValueError(f"{option} is {value!r}, but goes with {wanted}. Leave it out.")
     if len(runs) > 1:
         _average(runs, output, shares, dtype, results, facts)
         return
@@ -139,9 +136,8 @@ def _read_numbers(text: str, option: str) -> list[float]:
     try:
         return [float(number) for number in text.split(",")]
     except ValueError as error:
-        raise ValueError(
-            f"{option} is {text!r}, but has to be numbers from 0 to 1 with commas between them."
-        ) from error
+        allowed = "numbers from 0 to 1 with commas between them"
+        raise ValueError(f"{option} is {text!r}, but has to be {allowed}.") from error
 
 
 def echo_scores(held_out: dict[str, Any] | None) -> None:

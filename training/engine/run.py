@@ -26,8 +26,7 @@ from spacy_sapbert.progress import show_phase
 from ..data.accuracy import evaluate_names
 from ..data.run_folder import RunDescription, RunFolder, RunReport, list_versions, lock_run, write_json
 from ..data.splits import check_held_out, read_held_out
-from ..data.task import LinkingTask
-from ..data.task_samples import limit_names
+from ..data.task import LinkingTask, limit_names
 from ..encoders.bases import load_base
 from ..encoders.card import CardNotes, read_results, write_card
 from ..encoders.export import check_dtype, write_encoder_folder
