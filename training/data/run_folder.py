@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import re
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, fields
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +16,8 @@ from filelock import Timeout
 from typing_extensions import Self
 
 from spacy_sapbert.files import lock_folder, write_whole
+
+from ..machine import find_versions
 
 LOCK_FILE, OWNER_FILE = ".run.lock", ".run.pid"
 # Strict, because matching files are deleted. Other files in the folder may be the user's own.
@@ -185,11 +185,7 @@ def write_text(path: Path, text: str) -> None:
 
 def list_versions(*packages: str) -> dict[str, str]:
     """List the versions that a result depends on: of Python, this project, and packages that are installed."""
-    found = {"python": platform.python_version()}
-    for name in ("spacy-sapbert", "torch", "transformers", *packages):
-        with suppress(PackageNotFoundError):
-            found[name] = version(name)
-    return found
+    return find_versions(("spacy-sapbert", "torch", "transformers", *packages))
 
 
 @contextmanager

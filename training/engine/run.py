@@ -32,7 +32,7 @@ from ..encoders.card import CardNotes, read_results, write_card
 from ..encoders.export import check_dtype, write_encoder_folder
 from .checkpoints import list_checkpoints, load_transformer, read_step
 from .loop import TrainingLoop, check_tensorboard
-from .method import METHODS, Ending, Method, make_settings
+from .method import METHODS, Ending, Method, TrainingData, make_settings
 from .nearest import search_on_device
 from .settings import TrainingSettings, refuse
 
@@ -75,7 +75,7 @@ def _train(settings: TrainingSettings, accelerator: Accelerator) -> RunReport | 
     method = METHODS[settings.run.method](settings, base, accelerator)
     with show_phase("Reading the data"):
         method.learned = method.load()
-    task = _read_task(settings.paths.held_out, method)
+    task = _read_task(settings.paths.held_out, method.learned)
     if task is not None and settings.run.held_out_names:
         task = limit_names(task, settings.run.held_out_names)
     with show_phase("Tokenising names and making the model"):
@@ -86,12 +86,12 @@ def _train(settings: TrainingSettings, accelerator: Accelerator) -> RunReport | 
     return finish_run(method, ending, description, task) if accelerator.is_main_process else None
 
 
-def _read_task(path: str, method: Method[Any]) -> LinkingTask | None:
+def _read_task(path: str, learned: TrainingData) -> LinkingTask | None:
     """Read held-out names, and check that none of their concepts is learned."""
     if not path:
         return None
     task = read_held_out(path)
-    check_held_out(task, method.learned.concepts, method.learned.path)
+    check_held_out(task, learned.concepts, learned.path)
     return task
 
 
@@ -214,7 +214,7 @@ def export_run(
     if results:
         notes = replace(notes, results=read_results(results, encoder.fingerprint))
     if held_out:
-        scores = _measure_unseen(method, settings, description, held_out, base, encoder)
+        scores = _measure_unseen(settings, description, held_out, base, encoder)
     else:
         # The run's own scores, if the weights are the same.
         known = folder.read_report()
@@ -226,24 +226,22 @@ def export_run(
 
 
 def _measure_unseen(
-    method: type[Method[Any]],
-    settings: Any,
-    description: RunDescription,
-    held_out: str,
-    base: EncoderShim,
-    encoder: EncoderShim,
+    settings: Any, description: RunDescription, held_out: str, base: EncoderShim, encoder: EncoderShim
 ) -> dict[str, Any] | None:
     """Measure an exported encoder, after checking that the run has not learned these names."""
-    with open_processes() as accelerator:
-        learner = method(settings, base, accelerator)
-        learner.learned = learner.load()
-    if learner.learned.sha256 != description.data["sha256"]:
+    learned = read_data(settings, base)
+    if learned.sha256 != description.data["sha256"]:
         raise ValueError(
-            f"The data in {learner.learned.path} are no longer those that the run {learner.folder.path} was trained "
-            "on, so that nothing tells whether the names to measure on were held out. Put them back, or leave "
-            "--held-out away."
+            f"The data in {learned.path} are no longer those that the run {settings.paths.output} was trained on, so "
+            "that nothing tells whether the names to measure on were held out. Put them back, or leave --held-out away."
         )
-    return measure_both(base, encoder, _read_task(held_out, learner))
+    return measure_both(base, encoder, _read_task(held_out, learned))
+
+
+def read_data(settings: TrainingSettings, base: EncoderShim) -> TrainingData:
+    """Read the training data of a run without training, for checks. The base encoder is loaded."""
+    with open_processes() as accelerator:
+        return METHODS[settings.run.method](settings, base, accelerator).load()
 
 
 def find_checkpoint(run: str | Path, step: int | None = None) -> Path:
