@@ -279,7 +279,7 @@ def test_exported_weights_can_be_averaged_with_those_of_the_base(make, encoder_f
 def test_pairs_of_held_out_concepts_are_not_trained_on(make, terminology, tmp_path):
     task = split_terminology(terminology, held_out=2, dictionary=9)[1]
     task.to_disk(tmp_path / "held_out.json")
-    with pytest.raises(ValueError, match=rf"E640.*2 concepts.*{min(task.gold)[0]}"):
+    with pytest.raises(ValueError, match=rf"2 concepts.*{min(task.gold)[0]}"):
         train(make(paths={"held_out": str(tmp_path / "held_out.json")}))
     assert not list_checkpoints(tmp_path / "run" / "checkpoints")
 
@@ -304,7 +304,7 @@ def test_a_run_that_has_ended_stays_as_it_is(make, batch, reason):
 
 def test_a_longer_run_is_no_shorter_one(make):
     train(make())
-    with pytest.raises(ValueError, match="E743.*taken 6 steps.*ask for 5"):
+    with pytest.raises(ValueError, match="taken 6 steps.*ask for 5"):
         train(make(batch={"max_steps": 5}))
 
 
@@ -339,10 +339,8 @@ def test_half_precision_changes_the_weights_as_single_precision_would(make):
 
 def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_batch(make, monkeypatch):
     settings = make()
-    monkeypatch.setattr(
-        "training.methods.sapbert.loss.Objective.__call__", lambda self, e, *_: (e.sum() * float("nan"), Counts(0, 0))
-    )
-    with pytest.raises(FloatingPointError, match="E633.*step 1"):
+    monkeypatch.setattr("training.methods.pairs.Objective.__call__", lambda self, e, *_: (e.sum() * float("nan"), {}))
+    with pytest.raises(FloatingPointError, match="step 1"):
         train(settings)
     batch = json.loads((Path(settings.paths.output) / "failed_batch.json").read_text())
     assert len(batch["names"]) == len(batch["labels"]) == 16 and all(isinstance(name, str) for name in batch["names"])
@@ -350,7 +348,7 @@ def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_batch(make, monkey
 
 def test_a_checkpoint_of_another_run_is_refused_by_name(make):
     train(make())
-    with pytest.raises(ValueError, match=r"E631.*optimizer.learning_rate: 0.001, not 0.5"):
+    with pytest.raises(ValueError, match=r"optimizer.learning_rate: 0.001, not 0.5"):
         train(make(optimizer={"learning_rate": 0.5}))
 
 
@@ -359,7 +357,7 @@ def test_a_checkpoint_of_another_base_is_refused(make, tmp_path):
     train(settings)
     # What comes out of a run is an encoder to start from, with other weights.
     other = str(Path(settings.paths.output) / "encoder")
-    with pytest.raises(ValueError, match="E631.*base.fingerprint"):
+    with pytest.raises(ValueError, match="base.fingerprint"):
         train(make(paths={"encoder": other}))
 
 
@@ -368,9 +366,9 @@ def test_checkpoints_of_another_version_are_refused_with_what_to_do(make, tmp_pa
     (last,) = list_checkpoints(tmp_path / "run" / "checkpoints")[-1:]
     manifest = json.loads((last / CHECKPOINT_FILE).read_text())
     (last / CHECKPOINT_FILE).write_text(json.dumps({**manifest, "format": FORMAT_VERSION - 1}))
-    with pytest.raises(ValueError, match="E682.*step-00000006.*another version"):
+    with pytest.raises(ValueError, match="step-00000006.*another version"):
         train(make())
-    with pytest.raises(ValueError, match="E682.*step-00000006.*another version"):
+    with pytest.raises(ValueError, match="step-00000006.*another version"):
         export_run(tmp_path / "run", tmp_path / "encoder")
 
 
@@ -382,7 +380,7 @@ def test_a_full_disk_leaves_the_former_checkpoint(make, monkeypatch):
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("training.engine.checkpoint.save_file", fail)
+        patch.setattr("training.engine.checkpoints.save_file", fail)
         with pytest.raises(OSError, match="No space"):
             train(make(batch={"max_steps": 4}))
     kept = list_checkpoints(Path(settings.paths.output) / "checkpoints")
@@ -457,5 +455,5 @@ def test_configs_that_come_with_it_can_be_read():
 
 def test_a_file_of_another_form_is_no_config(tmp_path):
     (tmp_path / "run.cfg").write_text("paths = here")
-    with pytest.raises(ValueError, match="E741.*run.cfg"):
+    with pytest.raises(ValueError, match="run.cfg"):
         read_settings(tmp_path / "run.cfg")

@@ -52,7 +52,7 @@ def make_any(make, encoder_folder, tmp_path, terminology):  # noqa: F811
 def test_runs_learn_the_same_on_another_device(monkeypatch, make_any, method):
     here, there = make_any(method, "here"), make_any(method, "there")
     train(here)
-    monkeypatch.setattr("training.engine.processes.Accelerator", Elsewhere)
+    monkeypatch.setattr("training.engine.run.Accelerator", Elsewhere)
     with FakeDevice("mps") as fake:
         train(there)
     # CODER++ and BioSyn also search there, among all names.

@@ -96,7 +96,7 @@ def test_sources_of_former_pairs_are_not_those_of_new_ones(tmp_path):
 def test_pairs_without_sources_can_not_be_balanced(tmp_path):
     (tmp_path / "pairs.txt").write_text("C1||a||b\nC2||c||d\n")
     read_pairs_text(tmp_path / "pairs.txt", tmp_path / "pairs")
-    with pytest.raises(ValueError, match="E675"):
+    with pytest.raises(ValueError, match="source_balance"):
         balance_sources(load_pairs(tmp_path / "pairs"), 0.5)
 
 
