@@ -33,9 +33,8 @@ from training.engine.checkpoints import CHECKPOINT_FILE, FORMAT_VERSION, list_ch
 from training.engine.gradient import ChunkedGradient
 from training.engine.loop import TrainingLoop, learning_rate
 from training.engine.objectives import make_loss, make_miner
-from training.engine.run import count_trainable, export_run, train
+from training.engine.run import count_trainable, export_run, measure_names, train
 from training.engine.settings import OptimizerSettings
-from training.evaluation.measure import measure_encoder
 from training.methods.pairs import Batches, Objective
 from training.methods.registry import METHODS, read_settings
 from training.methods.sapbert import AdapterSettings, add_adapter
@@ -204,7 +203,7 @@ def test_training_learns_and_exports_what_it_measured(make, terminology, tmp_pat
     shim = EncoderShim({}, "auto")
     shim.load(folder)
     assert shim.fingerprint == report.encoder["trained"] != report.encoder["base"]
-    assert measure_encoder(shim, {"": task})[""] == report.held_out["after"]
+    assert measure_names(shim, task) == report.held_out["after"]
     evaluated = [entry["step"] for entry in RunFolder(settings.paths.output).read_metrics() if "evaluation" in entry]
     assert evaluated[:3] == [0, 10, 20]
     text = "acute heart failure"
@@ -449,7 +448,7 @@ def test_configs_that_come_with_it_can_be_read():
     for path in configs:
         settings = read_settings(path, {"run.seed": 7})
         assert settings.run.seed == 7 and isinstance(settings, METHODS[settings.run.method].Settings)
-    with pytest.raises(FileNotFoundError, match="Can't find the file"):
+    with pytest.raises(FileNotFoundError, match="There is no config"):
         read_settings("nowhere.cfg")
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import polars as pl
+import yaml
 from huggingface_hub import ModelCard, ModelCardData
 
 from spacy_sapbert.encoder.shim import EncoderShim
@@ -188,13 +189,16 @@ def compose_card(
 def read_facts(card: bytes | None) -> CardFacts:
     """Read how an encoder was made from its card. The facts are empty unless `compose_card` has written it."""
     text = (card or b"").decode("utf8", errors="replace").replace("\r\n", "\n")
+    nothing = CardFacts("", [], [], [])
+    if not text.startswith("---\n"):
+        return nothing
     try:
         read = ModelCard(text, ignore_metadata_errors=True)
-    except ValueError:
-        return CardFacts("", [], [], [])
+    except (ValueError, yaml.YAMLError):
+        return nothing
     tags = read.data.tags if isinstance(read.data.tags, list) else []
     if PROJECT not in tags:
-        return CardFacts("", [], [], [])
+        return nothing
     blocks = (block.splitlines() for block in read.text.split("\n\n"))
     lines = next((block for block in blocks if block and block[0].startswith("- ")), [])
     bases = read.data.base_model or []

@@ -82,7 +82,7 @@ def test_a_toy_method_is_trained_resumed_measured_exported_and_described(make, t
     encoder.load(tmp_path / "run" / "encoder")
     assert encoder.fingerprint == report.encoder["trained"] != report.encoder["base"]
     card = (tmp_path / "run" / "encoder" / "README.md").read_text(encoding="utf8")
-    assert "after a toy: names are pulled together." in card and "6 steps" in card and "- toy\n" in card
+    assert "after a toy: names are pulled together." in card and "6 steps" in card and "\n- toy\n" in card
     assert export_run(tmp_path / "run", tmp_path / "again").encoder == report.encoder
     # Killed after step 5, it takes the steps after the last checkpoint again.
     take_step = TrainingLoop.take_step
