@@ -33,8 +33,8 @@ NATIVE = (
     "transformers.modeling_utils.safe_save_file",
     "transformers.modeling_utils.safe_open",
     "transformers.tokenization_utils_fast.PreTrainedTokenizerFast._save_pretrained",
-    "training.engine.checkpoint.save_file",
-    "training.engine.checkpoint.load_file",
+    "training.engine.checkpoints.save_file",
+    "training.engine.checkpoints.load_file",
 )
 
 

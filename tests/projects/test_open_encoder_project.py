@@ -15,7 +15,7 @@ from training.cli import app
 from training.data.run_folder import RunFolder
 from training.data.splits import split_terminology
 from training.data.synonym_pairs import write_pairs
-from training.encoders.averaging import average_encoders
+from training.encoders.export import average_encoders
 from training.methods.registry import read_settings
 
 ROOT = Path(__file__).parents[2]
@@ -116,7 +116,7 @@ def test_another_recipe_takes_variables(folder):
     run("store", **given, stored="kept")
     assert "...: third, a run that has started from first\n" in Path("kept/README.md").read_text()
     # Scores of another average are not shown.
-    with pytest.raises(ValueError, match="E665"):
+    with pytest.raises(ValueError, match="of other encoders"):
         run("store", **{**given, "shares": "0.5,0.5,0"}, stored="other")
     assert not Path("other").exists()
 

@@ -50,7 +50,7 @@ def test_each_device_has_a_row(monkeypatch, scripts, prepared, tmp_path, capsys)
     (tmp_path / "output").mkdir()
     monkeypatch.setattr(measure_devices, "list_devices", lambda: ["cpu", "mps"])
     monkeypatch.setattr("spacy_sapbert.encoder.transformer.list_devices", lambda: ["cpu", "mps"])
-    monkeypatch.setattr("training.engine.processes.Accelerator", Chosen)
+    monkeypatch.setattr("training.engine.run.Accelerator", Chosen)
     with FakeDevice("mps") as fake:
         measure_devices.main(prepared, tmp_path / "output", names=20, queries=5, batch=4, steps=2)
     assert {"linear", "backward", "topk"} <= fake.computed

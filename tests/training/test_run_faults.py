@@ -9,13 +9,12 @@ from safetensors.torch import load_file
 from small_runs import assert_same, final_weights, losses, make, pairs, start, terminology
 
 from spacy_sapbert.encoder.transformer import forward
-from training.data.run_lock import LOCK_FILE
-from training.engine.checkpoint import STATE_FILE, list_checkpoints
-from training.engine.finite import NotFiniteError, check_gradients
+from training.data.run_folder import LOCK_FILE
+from training.engine.checkpoints import STATE_FILE, list_checkpoints
+from training.engine.gradient import NotFiniteError, check_gradients
 from training.engine.loop import TrainingLoop
-from training.methods.sapbert.method import Sapbert
-from training.run_export import export_run
-from training.runner import train
+from training.engine.run import export_run, train
+from training.methods.sapbert import Sapbert
 
 # Fixtures.
 __all__ = ["make", "pairs", "terminology"]
@@ -55,7 +54,7 @@ def test_one_number_in_one_gradient_stops_the_run_before_the_step(make, monkeypa
     settings = make()
     with monkeypatch.context() as patch:
         break_gradient(patch, 5, value)
-        with pytest.raises(FloatingPointError, match=r"E633.*gradients of step 5 .*learning_rate.*step-00000004"):
+        with pytest.raises(FloatingPointError, match=r"gradients of step 5 .*learning_rate.*step-00000004"):
             train(settings)
     assert list_steps(settings) == ["step-00000002", "step-00000004"]
     assert_nothing_poisoned(settings)
@@ -69,7 +68,7 @@ def test_one_number_in_one_gradient_stops_the_run_before_the_step(make, monkeypa
 @pytest.mark.parametrize("rate", [1e3, 1e30])
 def test_a_learning_rate_that_is_too_high_poisons_nothing(make, rate):
     settings = make(optimizer={"learning_rate": rate}, batch={"max_steps": 60})
-    with pytest.raises(FloatingPointError, match="E633.*learning_rate"):
+    with pytest.raises(FloatingPointError, match="learning_rate"):
         train(settings)
     assert len(losses(settings)) < 60
     assert_nothing_poisoned(settings)
@@ -77,7 +76,7 @@ def test_a_learning_rate_that_is_too_high_poisons_nothing(make, rate):
 
 def test_embeddings_that_are_no_numbers_are_not_a_loss_of_zero(make, monkeypatch):
     monkeypatch.setattr("training.engine.gradient.forward", lambda *args, **how: forward(*args, **how) * torch.nan)
-    with pytest.raises(FloatingPointError, match="E633.*embeddings of step 1 "):
+    with pytest.raises(FloatingPointError, match="embeddings of step 1 "):
         train(make())
 
 
@@ -103,7 +102,7 @@ def test_weights_that_are_not_finite_are_not_exported(make, tmp_path):
     train(settings)
     (last,) = list_checkpoints(Path(settings.paths.output) / "checkpoints")[-1:]
     poison(last)
-    with pytest.raises(FloatingPointError, match="E635.*1 weights"):
+    with pytest.raises(FloatingPointError, match="1 weights"):
         export_run(settings.paths.output, tmp_path / "encoder")
     assert not (tmp_path / "encoder").exists()
 
@@ -113,7 +112,7 @@ def poison(checkpoint):
     from safetensors.torch import save_file
 
     from spacy_sapbert.files import write_manifest
-    from training.engine.checkpoint import CHECKPOINT_FILE, FORMAT_VERSION, read_checkpoint
+    from training.engine.checkpoints import CHECKPOINT_FILE, FORMAT_VERSION, read_checkpoint
 
     data = read_checkpoint(checkpoint)
     tensors = load_file(checkpoint / STATE_FILE)
@@ -131,7 +130,7 @@ def test_a_second_run_in_the_same_folder_is_refused(make, tmp_path, monkeypatch)
     def start_another(self, batch):
         if not refused:
             refused.append(True)
-            with pytest.raises(RuntimeError, match=rf"E637.*{os.getpid()}.*{tmp_path / 'run'}"):
+            with pytest.raises(RuntimeError, match=rf"{os.getpid()}.*{tmp_path / 'run'}"):
                 train(second)
         return take_step(self, batch)
 
@@ -159,7 +158,7 @@ def test_a_damaged_newest_checkpoint_gives_way_to_the_one_before(make, damage):
         state.write_bytes(content)
     else:
         (state if damage == "no state" else last / "checkpoint.json").unlink()
-    with pytest.warns(UserWarning, match="W630.*step-00000006.*step-00000004"):
+    with pytest.warns(UserWarning, match="step-00000006.*step-00000004"):
         train(settings)
     assert list_steps(settings) == ["step-00000004", "step-00000006"]
     assert losses(settings) == losses(whole)
@@ -179,7 +178,7 @@ def test_damage_to_all_checkpoints_is_an_error_and_not_a_new_run(make):
 def test_processes_that_are_not_connected_are_refused(make, monkeypatch):
     settings = make()
     monkeypatch.setenv("WORLD_SIZE", "2")
-    with pytest.raises(RuntimeError, match="E636.*2 processes.*ACCELERATE_USE_CPU"):
+    with pytest.raises(RuntimeError, match="2 processes.*ACCELERATE_USE_CPU"):
         train(settings)
     assert not Path(settings.paths.output).exists()
 
@@ -233,10 +232,10 @@ def test_two_processes_with_dropout_resume_bit_for_bit(make, tmp_path):
         ("run", {"seed": -1}, "run.seed"),
         ("optimizer", {"learning_rate": float("inf")}, "learning_rate"),
         ("optimizer", {"warmup_steps": -1}, "warmup_steps"),
-        ("objective", {"constants": {"alpha": -2.0}}, "E621.*alpha is -2.0.*more than 0"),
+        ("objective", {"constants": {"alpha": -2.0}}, "alpha is -2.0.*more than 0"),
         ("objective", {"constants": {"beta": float("inf")}}, "objective.constants"),
-        ("objective", {"loss": "info_nce", "constants": {"temperature": 0.0}}, "E621.*temperature is 0.0"),
-        ("objective", {"loss": "triplet", "constants": {"margin": -0.1}}, "E621.*margin is -0.1.*0 or more"),
+        ("objective", {"loss": "info_nce", "constants": {"temperature": 0.0}}, "temperature is 0.0"),
+        ("objective", {"loss": "triplet", "constants": {"margin": -0.1}}, "margin is -0.1.*0 or more"),
     ],
 )
 def test_settings_out_of_bounds_are_refused(make, section, values, message):

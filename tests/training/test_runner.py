@@ -26,24 +26,18 @@ from spacy_sapbert.encoder.folder import read_encoder
 from spacy_sapbert.encoder.shim import EncoderShim
 from training.data.pairs import load_pairs
 from training.data.pairs_text import read_pairs_text
-from training.data.run_folder import RunFolder
-from training.data.run_lock import LOCK_FILE
+from training.data.run_folder import LOCK_FILE, RunFolder
 from training.data.splits import split_terminology
 from training.data.synonym_pairs import write_pairs
-from training.engine.batches import Batches
-from training.engine.checkpoint import CHECKPOINT_FILE, FORMAT_VERSION, list_checkpoints
+from training.engine.checkpoints import CHECKPOINT_FILE, FORMAT_VERSION, list_checkpoints
 from training.engine.gradient import ChunkedGradient
 from training.engine.loop import TrainingLoop, learning_rate
-from training.engine.model import count_trainable
 from training.engine.objectives import make_loss, make_miner
+from training.engine.run import count_trainable, export_run, measure_names, train
 from training.engine.settings import OptimizerSettings
-from training.evaluation.measure import measure_encoder
+from training.methods.pairs import Batches, Objective
 from training.methods.registry import METHODS, read_settings
-from training.methods.sapbert.adapters import add_adapter
-from training.methods.sapbert.loss import Counts, Objective
-from training.methods.sapbert.settings import AdapterSettings
-from training.run_export import export_run
-from training.runner import train
+from training.methods.sapbert import AdapterSettings, add_adapter
 
 # Fixtures.
 __all__ = ["make", "pairs", "terminology"]
@@ -209,7 +203,7 @@ def test_training_learns_and_exports_what_it_measured(make, terminology, tmp_pat
     shim = EncoderShim({}, "auto")
     shim.load(folder)
     assert shim.fingerprint == report.encoder["trained"] != report.encoder["base"]
-    assert measure_encoder(shim, {"": task})[""] == report.held_out["after"]
+    assert measure_names(shim, task) == report.held_out["after"]
     evaluated = [entry["step"] for entry in RunFolder(settings.paths.output).read_metrics() if "evaluation" in entry]
     assert evaluated[:3] == [0, 10, 20]
     text = "acute heart failure"
@@ -284,7 +278,7 @@ def test_exported_weights_can_be_averaged_with_those_of_the_base(make, encoder_f
 def test_pairs_of_held_out_concepts_are_not_trained_on(make, terminology, tmp_path):
     task = split_terminology(terminology, held_out=2, dictionary=9)[1]
     task.to_disk(tmp_path / "held_out.json")
-    with pytest.raises(ValueError, match=rf"E640.*2 concepts.*{min(task.gold)[0]}"):
+    with pytest.raises(ValueError, match=rf"2 concepts.*{min(task.gold)[0]}"):
         train(make(paths={"held_out": str(tmp_path / "held_out.json")}))
     assert not list_checkpoints(tmp_path / "run" / "checkpoints")
 
@@ -309,7 +303,7 @@ def test_a_run_that_has_ended_stays_as_it_is(make, batch, reason):
 
 def test_a_longer_run_is_no_shorter_one(make):
     train(make())
-    with pytest.raises(ValueError, match="E743.*taken 6 steps.*ask for 5"):
+    with pytest.raises(ValueError, match="taken 6 steps.*ask for 5"):
         train(make(batch={"max_steps": 5}))
 
 
@@ -344,10 +338,8 @@ def test_half_precision_changes_the_weights_as_single_precision_would(make):
 
 def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_batch(make, monkeypatch):
     settings = make()
-    monkeypatch.setattr(
-        "training.methods.sapbert.loss.Objective.__call__", lambda self, e, *_: (e.sum() * float("nan"), Counts(0, 0))
-    )
-    with pytest.raises(FloatingPointError, match="E633.*step 1"):
+    monkeypatch.setattr("training.methods.pairs.Objective.__call__", lambda self, e, *_: (e.sum() * float("nan"), {}))
+    with pytest.raises(FloatingPointError, match="step 1"):
         train(settings)
     batch = json.loads((Path(settings.paths.output) / "failed_batch.json").read_text())
     assert len(batch["names"]) == len(batch["labels"]) == 16 and all(isinstance(name, str) for name in batch["names"])
@@ -355,7 +347,7 @@ def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_batch(make, monkey
 
 def test_a_checkpoint_of_another_run_is_refused_by_name(make):
     train(make())
-    with pytest.raises(ValueError, match=r"E631.*optimizer.learning_rate: 0.001, not 0.5"):
+    with pytest.raises(ValueError, match=r"optimizer.learning_rate: 0.001, not 0.5"):
         train(make(optimizer={"learning_rate": 0.5}))
 
 
@@ -364,7 +356,7 @@ def test_a_checkpoint_of_another_base_is_refused(make, tmp_path):
     train(settings)
     # What comes out of a run is an encoder to start from, with other weights.
     other = str(Path(settings.paths.output) / "encoder")
-    with pytest.raises(ValueError, match="E631.*base.fingerprint"):
+    with pytest.raises(ValueError, match="base.fingerprint"):
         train(make(paths={"encoder": other}))
 
 
@@ -373,9 +365,9 @@ def test_checkpoints_of_another_version_are_refused_with_what_to_do(make, tmp_pa
     (last,) = list_checkpoints(tmp_path / "run" / "checkpoints")[-1:]
     manifest = json.loads((last / CHECKPOINT_FILE).read_text())
     (last / CHECKPOINT_FILE).write_text(json.dumps({**manifest, "format": FORMAT_VERSION - 1}))
-    with pytest.raises(ValueError, match="E682.*step-00000006.*another version"):
+    with pytest.raises(ValueError, match="step-00000006.*another version"):
         train(make())
-    with pytest.raises(ValueError, match="E682.*step-00000006.*another version"):
+    with pytest.raises(ValueError, match="step-00000006.*another version"):
         export_run(tmp_path / "run", tmp_path / "encoder")
 
 
@@ -387,7 +379,7 @@ def test_a_full_disk_leaves_the_former_checkpoint(make, monkeypatch):
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("training.engine.checkpoint.save_file", fail)
+        patch.setattr("training.engine.checkpoints.save_file", fail)
         with pytest.raises(OSError, match="No space"):
             train(make(batch={"max_steps": 4}))
     kept = list_checkpoints(Path(settings.paths.output) / "checkpoints")
@@ -456,11 +448,11 @@ def test_configs_that_come_with_it_can_be_read():
     for path in configs:
         settings = read_settings(path, {"run.seed": 7})
         assert settings.run.seed == 7 and isinstance(settings, METHODS[settings.run.method].Settings)
-    with pytest.raises(FileNotFoundError, match="Can't find the file"):
+    with pytest.raises(FileNotFoundError, match="There is no config"):
         read_settings("nowhere.cfg")
 
 
 def test_a_file_of_another_form_is_no_config(tmp_path):
     (tmp_path / "run.cfg").write_text("paths = here")
-    with pytest.raises(ValueError, match="E741.*run.cfg"):
+    with pytest.raises(ValueError, match="run.cfg"):
         read_settings(tmp_path / "run.cfg")

@@ -8,8 +8,8 @@ from accelerate import Accelerator
 from fake_device import FakeDevice
 from small_runs import assert_same, final_weights, losses, make, pairs, terminology  # noqa: F401
 
+from training.engine.run import train
 from training.methods.registry import make_settings
-from training.runner import train
 
 DICTIONARY = "C1\tcold\nC1\tflu\nC2\theart attack\nC2\tmi\nC3\tliver pain\nC4\tb12\n"
 MENTIONS = [{"mention": "a cold", "ids": ["C1"]}, {"mention": "attack", "ids": ["C2"]}]
@@ -52,7 +52,7 @@ def make_any(make, encoder_folder, tmp_path, terminology):  # noqa: F811
 def test_runs_learn_the_same_on_another_device(monkeypatch, make_any, method):
     here, there = make_any(method, "here"), make_any(method, "there")
     train(here)
-    monkeypatch.setattr("training.engine.processes.Accelerator", Elsewhere)
+    monkeypatch.setattr("training.engine.run.Accelerator", Elsewhere)
     with FakeDevice("mps") as fake:
         train(there)
     # CODER++ and BioSyn also search there, among all names.

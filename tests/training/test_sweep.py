@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 import srsly
 from scipy.stats import ttest_rel
+from training.evaluation.linking.accuracy import find
+from training.evaluation.side_by_side import format_scores, format_tests
 
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.terminology import TerminologyBuilder
@@ -12,11 +14,9 @@ from training.cli.application import parse_seeds
 from training.data.run_folder import RunReport
 from training.data.synonym_pairs import write_pairs
 from training.data.task import LinkingTask
-from training.engine.checkpoint import load_transformer
-from training.evaluation.linking.accuracy import find
+from training.engine.checkpoints import load_transformer
+from training.engine.run import export_run
 from training.evaluation.measure import ResultStore, measure_encoder
-from training.evaluation.side_by_side import format_scores, format_tests
-from training.run_export import export_run
 from training.sweep import run_sweep
 from training.sweep_settings import read_sweep
 
@@ -181,7 +181,7 @@ def test_adapters_are_compared(config, corpora, tmp_path):
 
 def test_held_out_concepts_must_not_be_in_the_pairs(config, tmp_path):
     held_out = {"held_out": LinkingTask(["organ 3"], [["C3"]], ["acute organ 3"], ["C3"])}
-    with pytest.raises(ValueError, match="E640.*C3"):
+    with pytest.raises(ValueError, match="C3"):
         run_sweep(read_sweep(config, tmp_path / "out"), tmp_path / "out", held_out=held_out, corpora={})
 
 
@@ -207,7 +207,7 @@ def test_held_out_concepts_must_not_be_in_the_pairs(config, tmp_path):
             '"adapter.kind": "bottleneck"',
             "E742.*'fast' trains.*has to be .0.0.",
         ),
-        ("[variants]", "[variants", "E741.*sweep.cfg"),
+        ("[variants]", "[variants", "sweep.cfg"),
     ],
 )
 def test_sweeps_without_meaning_are_refused(old, new, message, config, tmp_path):
@@ -262,14 +262,14 @@ def test_runs_of_other_pairs_or_weights_are_no_results(config, corpora, tmp_path
         for form in ("{} disease", "disorder of the {}"):
             builder.add_name(f"C{concept}", form.format(f"bone {concept}"))
     write_pairs(builder.build(), tmp_path / "pairs")
-    with pytest.raises(ValueError, match="E631.*data.sha256"):
+    with pytest.raises(ValueError, match="data.sha256"):
         run()
 
 
 def test_fewer_steps_are_not_those_of_a_longer_run(config, corpora, tmp_path):
     run_sweep(read_sweep(config, tmp_path / "out"), tmp_path / "out", held_out={}, corpora=corpora)
     config.write_text(SWEEP.replace('"batch.max_steps": 3', '"batch.max_steps": 2'))
-    with pytest.raises(ValueError, match="E743.*taken 3 steps.*ask for 2"):
+    with pytest.raises(ValueError, match="taken 3 steps.*ask for 2"):
         run_sweep(read_sweep(config, tmp_path / "out"), tmp_path / "out", held_out={}, corpora=corpora)
 
 

@@ -37,14 +37,14 @@ def write(folder, *lines):
 @pytest.mark.parametrize("line", BROKEN)
 def test_a_broken_line_in_the_metrics_is_refused_by_line(folder, line):
     write(folder, GOOD[0], line, GOOD[2])
-    with pytest.raises(ValueError, match=r"^\[E650\].*metrics.jsonl, line 2: "):
+    with pytest.raises(ValueError, match=r"metrics.jsonl, line 2: "):
         folder.read_metrics()
 
 
 @pytest.mark.parametrize("line", BROKEN)
 def test_a_resumed_run_takes_a_broken_line_out_and_says_so(folder, line):
     write(folder, GOOD[0], line, *GOOD[1:])
-    with pytest.warns(UserWarning, match=r"^\[W661\].*metrics.jsonl, line 2: "):
+    with pytest.warns(UserWarning, match=r"metrics.jsonl, line 2: "):
         folder.forget_metrics(2)
     assert [entry["step"] for entry in folder.read_metrics()] == [1, 2]
 

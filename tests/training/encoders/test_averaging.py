@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 import spacy
 import torch
@@ -22,14 +23,27 @@ from spacy_sapbert.encoder.transformer_folder import ADAPTER_FOLDER
 from spacy_sapbert.files import write_manifest
 from spacy_sapbert.terminology import TerminologyBuilder
 from training.cli import app
-from training.encoders.averaging import ADAPTER_FILE, average_encoders, average_transformers, check_shares
-from training.encoders.bases import load_base
+from training.encoders.bases import EncoderChoice, load_base
 from training.encoders.card import CardFacts, CardNotes, compose_card
-from training.encoders.choice import EncoderChoice
-from training.encoders.export import finish_encoder, write_encoder_folder
+from training.encoders.export import (
+    ADAPTER_FILE,
+    average_encoders,
+    average_transformers,
+    check_shares,
+    finish_encoder,
+    write_encoder_folder,
+)
 
 SHARES = [0.5, 0.3, 0.2]
-LINES = ["- Base: small, fingerprint 0123456789ab...", "- Objective: info_nce.", "- Pooling cls, 25 tokens."]
+
+
+def write_figures(path, rows):
+    """Write a table of results as `measure` does: task, metric, rank, share, fingerprint."""
+    columns = ["task", "metric", "rank", "value", "fingerprint"]
+    pl.DataFrame(rows, columns, orient="row").write_parquet(path)
+
+
+LINES = ["Base: small, fingerprint 0123456789ab...", "Objective: info_nce.", "Pooling cls, 25 tokens."]
 
 
 def make(path, seed, dtype="fp32", base="someone/small", **config):
@@ -37,9 +51,9 @@ def make(path, seed, dtype="fp32", base="someone/small", **config):
     plain = make_encoder_folder(path.parent / f"plain-{path.name}", seed=seed, **config)
     encoder = load_base(str(plain), EncoderChoice())
     finished = finish_encoder(encoder.source.transformer, encoder, base_share=0.0, dtype=dtype)
-    facts = CardFacts("Trained.", [*LINES, f"- Fingerprint: {finished.fingerprint}."], ["sapbert"], [base], {})
+    facts = CardFacts("Trained.", [*LINES, f"Fingerprint: {finished.fingerprint}."], ["sapbert"], [base])
     results = {"held_out": {"acc@1": 0.5 + seed / 100}}
-    write_encoder_folder(finished.content, path, compose_card(facts, CardNotes(results=results)))
+    write_encoder_folder(finished.content, path, compose_card(facts, CardNotes(results=results), {}))
     return str(path)
 
 
@@ -127,7 +141,7 @@ def test_the_folder_is_loaded_by_the_plugin(folders, tmp_path):
 
 def test_the_card_says_what_was_averaged(folders, tmp_path):
     def average(output, *arguments, fails=False):
-        command = ["average", ",".join(folders), tmp_path / output, "--shares", "0.5,0.3,0.2", *arguments]
+        command = ["export", *folders, tmp_path / output, "--shares", "0.5,0.3,0.2", *arguments]
         result = CliRunner().invoke(app, list(map(str, command)))
         assert bool(result.exit_code) == fails, (result.output, result.exception)
         return str(result.exception) if fails else result.output
@@ -135,7 +149,7 @@ def test_the_card_says_what_was_averaged(folders, tmp_path):
     assert f"0.3 of {folders[1]}, 0.2 of {folders[2]}, fp32: written to" in average("bare")
     bare = read_card(tmp_path / "bare")
     assert bare.startswith("---\nbase_model: someone/small\nlibrary_name: sentence-transformers\n")
-    assert bare.count("  - sapbert\n") == bare.count("  - spacy-sapbert\n") == 1
+    assert bare.count("\n- sapbert\n") == bare.count("\n- spacy-sapbert\n") == 1
     # Scores of the encoders are not those of their mean.
     assert "the mean of the weights of 3 encoders" in bare and "acc@" not in bare and str(tmp_path) not in bare
     parts = [
@@ -149,17 +163,17 @@ def test_the_card_says_what_was_averaged(folders, tmp_path):
     fingerprint = load(tmp_path / "bare").fingerprint
     assert bare.count("Fingerprint: ") == 1 and f"- Fingerprint: {fingerprint}.\n" in bare
     assert "- Weights: averaged in float32, stored as fp32.\n" in bare
-    results = tmp_path / "results.json"
-    results.write_text(json.dumps({"fingerprint": fingerprint, "scores": {"Corpus A": 0.9123}}))
+    results = tmp_path / "results.parquet"
+    write_figures(results, [("Corpus A", "acc", 1, 0.9123, fingerprint)])
     (tmp_path / "notes.md").write_text("## Data\n\nOntology X, CC BY 4.0.\n")
-    notes = ["--notes", tmp_path / "notes.md", "--command", "python -m training average", "--licence", "apache-2.0"]
+    notes = ["--notes", tmp_path / "notes.md", "--command", "python -m training export", "--licence", "apache-2.0"]
     average("full", "--results", results, *notes)
     full = read_card(tmp_path / "full")
-    assert full.startswith("---\nlicense: apache-2.0\n") and load(tmp_path / "full").fingerprint == fingerprint
-    for part in ("| Corpus A | 91.2 |", "```bash\npython -m training average\n```", "Ontology X, CC BY 4.0."):
+    assert "\nlicense: apache-2.0\n" in full and load(tmp_path / "full").fingerprint == fingerprint
+    for part in ("| Corpus A | 91.2 |", "```bash\npython -m training export\n```", "Ontology X, CC BY 4.0."):
         assert part in full
-    assert "E665" in average("other", "--results", results, "--dtype", "bf16", fails=True)
-    assert "Can't find the file" in average("other", "--notes", tmp_path / "nowhere.md", fails=True)
+    assert "of other encoders" in average("other", "--results", results, "--dtype", "bf16", fails=True)
+    assert "no file" in average("other", "--notes", tmp_path / "nowhere.md", fails=True)
     assert not (tmp_path / "other").exists()
 
 
@@ -172,7 +186,7 @@ def test_cards_of_others_are_not_read(folders, tmp_path):
         average_encoders([folders[0], str(other), *bases], tmp_path / "mean")
         text = read_card(tmp_path / "mean")
         assert "a list" not in text and f"Share 0.25, fingerprint {load(other).fingerprint[:12]}...: other\n" in text
-        assert "base_model:\n  - someone/small\n  - someone/large\n" in text
+        assert "base_model:\n- someone/small\n- someone/large\n" in text
     # The facts of an average are facts of the average that it is part of.
     average_encoders([str(tmp_path / "mean"), folders[0]], tmp_path / "next")
     assert "\n    - Objective: info_nce.\n" in read_card(tmp_path / "next")
@@ -183,8 +197,8 @@ def test_cards_of_others_are_not_read(folders, tmp_path):
     ["0.5,0.5", "0.5,0.3,0.1", "0.5,0.6,0.2", "1.5,-0.5,0", "nan,0.5,0.5", "inf,0,0", "a,b,c", "0.5,0.5,", "0,0,0"],
 )
 def test_shares_that_are_none_are_refused(folders, tmp_path, shares):
-    command = ["average", ",".join(folders), str(tmp_path / "mean"), f"--shares={shares}"]
-    with pytest.raises(ValueError, match="E673.*3 numbers of 0 or more that sum to 1"):
+    command = ["export", *folders, str(tmp_path / "mean"), f"--shares={shares}"]
+    with pytest.raises(ValueError, match="3 numbers of 0 or more that sum to 1|has to be numbers from 0 to 1"):
         app(command, standalone_mode=False)
     assert not (tmp_path / "mean").exists()
 
@@ -201,9 +215,9 @@ def test_encoders_that_do_not_fit_are_refused(folders, static_folder, tmp_path):
             average_encoders([folders[0], str(name)], tmp_path / "mean", **given)
         assert not (tmp_path / "mean").exists()
 
-    refuse(make(tmp_path / "wide", 1, intermediate_size=128), r"E671.*architectures.*intermediate_size is 64 and 128")
+    refuse(make(tmp_path / "wide", 1, intermediate_size=128), r"architectures.*intermediate_size is 64 and 128")
     # Weights of equal shapes that are computed with in another way.
-    refuse(make(tmp_path / "heads", 1, num_attention_heads=4), r"E671.*num_attention_heads is 2 and 4")
+    refuse(make(tmp_path / "heads", 1, num_attention_heads=4), r"num_attention_heads is 2 and 4")
     for name, settings, what in (
         ("mean-pooling", {"pooling": "mean"}, "pooling is cls and mean"),
         ("short", {"max_length": 12}, "max_length is 25 and 12"),
@@ -211,18 +225,21 @@ def test_encoders_that_do_not_fit_are_refused(folders, static_folder, tmp_path):
     ):
         source = read_encoder(folders[1], requested=settings)
         write_encoder(source, tmp_path / name)
-        refuse(tmp_path / name, f"E671.*settings differ: {what}")
-    refuse(static_folder, "E671.*static encoder")
-    refuse(folders[1], "E620", dtype="int8")
+        refuse(tmp_path / name, f"settings differ: {what}")
+    refuse(static_folder, "static encoder")
+    refuse(folders[1], "Unknown dtype", dtype="int8")
     adapted = tmp_path / "low-rank"
     shutil.copytree(folders[1], adapted)
     (adapted / ADAPTER_FILE).write_text("{}")
-    refuse(adapted, "E671.*low-rank.*adapter")
-    with pytest.raises(ValueError, match="E671.*1 encoders.*two or more"):
+    refuse(adapted, "low-rank.*adapter")
+    with pytest.raises(ValueError, match="1 encoders.*two or more"):
         average_encoders(folders[:1], tmp_path / "mean")
-    with pytest.raises(ValueError, match="E671.*0 encoders"):
-        app(["average", " , ", str(tmp_path / "mean")], standalone_mode=False)
-    with pytest.raises(OSError, match="can't read an encoder|E755"):
+    for option, value in (("--base-share", "0.5"), ("--step", "0"), ("--held-out", "a.json")):
+        with pytest.raises(ValueError, match=f"{option} is .*one run alone"):
+            app(["export", *folders, str(tmp_path / "mean"), option, value], standalone_mode=False)
+    with pytest.raises(ValueError, match="--shares is '1'.*two encoders or more"):
+        app(["export", folders[0], str(tmp_path / "mean"), "--shares", "1"], standalone_mode=False)
+    with pytest.raises(OSError, match="can't read an encoder|no encoder in"):
         average_encoders([folders[0], str(tmp_path / "nowhere")], tmp_path / "mean")
 
 
@@ -235,7 +252,7 @@ def test_another_vocabulary_is_refused(folders, tmp_path):
     shutil.copytree(folders[1], tmp_path / "swapped")
     (tmp_path / "swapped" / "tokenizer.json").write_text(json.dumps(vocabulary))
     (tmp_path / "swapped" / ENCODER_FILE).unlink()
-    with pytest.raises(ValueError, match="E671.*vocabularies differ"):
+    with pytest.raises(ValueError, match="vocabularies differ"):
         average_encoders([folders[0], str(tmp_path / "swapped")], tmp_path / "mean")
 
 
@@ -256,7 +273,7 @@ def test_bottleneck_adapters_are_refused(folders, tmp_path):
     (tmp_path / "adapted" / ADAPTER_FOLDER).mkdir()
     data = {"fingerprint": "f", "settings": EncoderSettings().to_dict(), "kind": "bottleneck"}
     write_manifest(tmp_path / "adapted" / ENCODER_FILE, 1, data)
-    with pytest.raises(ValueError, match="E671.*bottleneck encoder"):
+    with pytest.raises(ValueError, match="bottleneck encoder"):
         average_encoders([folders[0], str(tmp_path / "adapted")], tmp_path / "mean")
 
 
@@ -265,7 +282,7 @@ def test_infinite_weights_are_refused(folders, tmp_path):
     with torch.no_grad():
         next(broken.transformer.parameters()).fill_(float("inf"))
     write_encoder(broken, tmp_path / "broken")
-    with pytest.raises(FloatingPointError, match="E635"):
+    with pytest.raises(FloatingPointError, match="nothing was exported"):
         average_encoders([folders[0], str(tmp_path / "broken")], tmp_path / "mean")
     assert not (tmp_path / "mean").exists()
 

@@ -9,7 +9,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 from spacy_sapbert.encoder.folder import read_encoder
 from spacy_sapbert.encoder.shim import EncoderShim
-from training.encoders.quantisation import quantise, write_static_encoder
+from training.encoders.export import quantise, write_static_encoder
 
 TOKENIZER = make_tokenizer().backend_tokenizer
 SIZE = TOKENIZER.get_vocab_size()
@@ -43,7 +43,7 @@ def test_the_smallest_numbers_keep_their_signs():
     ],
 )
 def test_tables_that_cannot_be_quantised_are_refused(tmp_path, table, reason):
-    with pytest.raises(ValueError, match=f"E218.*{reason}"):
+    with pytest.raises(ValueError, match=f"{reason}"):
         write_static_encoder(tmp_path / "encoder", TOKENIZER, table)
     assert not (tmp_path / "encoder").exists()
     with pytest.raises(ValueError, match="max_length"):
@@ -57,7 +57,7 @@ def test_an_unknown_token_that_is_not_special_does_not_count():
     encoder.set_source(quantise(backend, np.ones((3, 2))))
     told = [encoder.is_informative(ids) for ids in encoder.tokenize(["fever", "cold", "fever cold"])]
     assert told == [False, True, True]
-    with pytest.raises(ValueError, match="E218.*gaps"):
+    with pytest.raises(ValueError, match="gaps"):
         quantise(Tokenizer(models.WordLevel({"odd": 0, "cold": 2}, unk_token="odd")), np.ones((2, 2)))
 
 

@@ -18,15 +18,18 @@ from spacy_sapbert.encoder.shim import EncoderShim
 from training.data.run_folder import RunFolder
 from training.encoders.bases import load_base
 from training.engine.loop import TrainingLoop
+from training.engine.run import export_run, train
 from training.methods.registry import METHODS, make_settings
 from training.methods.static import method as static_method
-from training.methods.static.optimizer import RowAdagrad
-from training.methods.static.settings import TokenTableSettings
-from training.methods.static.table import START_FILE, load_start
-from training.methods.static.teacher import Teacher, fit_projection
-from training.methods.static.vocabulary import make_tokenizer
-from training.run_export import export_run
-from training.runner import train
+from training.methods.static.method import RowAdagrad
+from training.methods.static.table import (
+    START_FILE,
+    Teacher,
+    TokenTableSettings,
+    fit_projection,
+    load_start,
+    make_tokenizer,
+)
 from training.sweep import run_sweep
 from training.sweep_settings import read_sweep
 
@@ -165,10 +168,10 @@ def test_the_export_is_a_folder_whose_vectors_are_those_of_a_plain_computation(m
     mixed = load_file(tmp_path / "half" / "model.safetensors")
     expected = (load_start(tmp_path / "moved").start + trained) / 2
     np.testing.assert_allclose(mixed["rows"] * mixed["scales"][:, None], expected, atol=0.02)
-    with pytest.raises(ValueError, match="E620.*bf16.*int8"):
+    with pytest.raises(ValueError, match="bf16.*int8"):
         export_run(tmp_path / "moved", tmp_path / "bf16", dtype="bf16")
     (tmp_path / "moved" / START_FILE).unlink()
-    with pytest.raises(FileNotFoundError, match="Can't find the file.*start.safetensors"):
+    with pytest.raises(FileNotFoundError, match="start.safetensors"):
         export_run(tmp_path / "moved", tmp_path / "none")
 
 
@@ -217,7 +220,7 @@ def test_a_killed_run_goes_on(make_static, tmp_path):
 def test_a_refused_run_leaves_the_start_of_the_former_one(make_static, tmp_path):
     train(make_static())
     before = (tmp_path / "run" / START_FILE).read_bytes()
-    with pytest.raises(ValueError, match="E631.*table.width: 8, not 4"):
+    with pytest.raises(ValueError, match="table.width: 8, not 4"):
         train(make_static(table={"width": 4}))
     assert (tmp_path / "run" / START_FILE).read_bytes() == before
     export_run(tmp_path / "run", tmp_path / "exported")
@@ -234,12 +237,12 @@ def test_nothing_to_learn_is_an_error(make_static, tmp_path, encoder_folder):
     with pytest.raises(OSError, match=r"pairs\.json"):
         train(make_static(paths={"pairs": str(tmp_path)}))
     (tmp_path / "empty.txt").write_text("\n \n")
-    with pytest.raises(ValueError, match="E840.*no string in .*empty.txt"):
+    with pytest.raises(ValueError, match="no string in .*empty.txt"):
         train(make_static(paths={"texts": str(tmp_path / "empty.txt")}))
     with pytest.raises(FileNotFoundError):
         train(make_static(paths={"texts": str(tmp_path / "missing.txt")}))
     (tmp_path / "binary.txt").write_bytes(b"\xff\xfe")
-    with pytest.raises(ValueError, match="E840.*binary.txt is not UTF-8"):
+    with pytest.raises(ValueError, match="binary.txt is not UTF-8"):
         train(make_static(paths={"texts": str(tmp_path / "binary.txt")}))
     with pytest.raises(ValueError, match="table.width is 33,.*at most 32, the width of the teacher"):
         train(make_static(table={"width": 33}))
@@ -255,7 +258,7 @@ def test_nothing_to_learn_is_an_error(make_static, tmp_path, encoder_folder):
 def test_teachers_of_another_kind_are_refused(encoder_folder):
     backend = Tokenizer(models.WordLevel({"[UNK]": 0, "heart": 1}, unk_token="[UNK]"))
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, unk_token="[UNK]").backend_tokenizer
-    with pytest.raises(ValueError, match="E840.*WordLevel, not WordPiece"):
+    with pytest.raises(ValueError, match="WordLevel, not WordPiece"):
         make_tokenizer(tokenizer, ["heart"], TokenTableSettings(), lower_case=False)
 
 

@@ -10,8 +10,7 @@ from typer.testing import CliRunner
 
 from spacy_sapbert.terminology import TerminologyBuilder
 from training.cli import app
-from training.encoders.bases import load_base
-from training.encoders.choice import EncoderChoice
+from training.encoders.bases import EncoderChoice, load_base
 from training.evaluation.probes import mcsm as module
 from training.evaluation.probes.mcsm import SEMANTIC_TYPES, discounts, measure_mcsm
 from training.evaluation.systems.encoder import EncoderSystem

@@ -1,0 +1,302 @@
+"""Runs on pairs of names: which pairs a step sees, groups of similar concepts, and names in other writing."""
+
+from collections import Counter
+from types import SimpleNamespace
+
+import numpy as np
+import polars as pl
+import pytest
+from accelerate import Accelerator
+from small_runs import assert_same, final_weights, make, pairs, terminology
+
+from spacy_sapbert.encoder.shim import EncoderShim
+from spacy_sapbert.terminology import TerminologyBuilder
+from training.data.alterations import alter_writing
+from training.data.pairs import PairData, load_pairs
+from training.data.relatedness import Relatedness
+from training.data.run_folder import RunFolder
+from training.data.synonym_pairs import write_pairs
+from training.data.tokens import tokenise
+from training.encoders.bases import load_base
+from training.engine.loop import TrainingLoop
+from training.engine.run import train
+from training.methods.pairs import Batches, balance_sources
+from training.methods.registry import METHODS, Sapbert
+
+# Fixtures.
+__all__ = ["make", "pairs", "terminology"]
+
+OWN = {"sapbert": {}, "static": {"table": {"width": 8, "words": 3}, "batch": {"chunk_names": 64}}}
+
+
+def make_data(names, labels, sources=None):
+    rows = np.arange(len(labels))
+    concepts = pl.Series([str(number) for number in range(max(labels) + 1)])
+    listed = None if sources is None else pl.Series(sources)
+    return PairData(pl.Series(names), rows, rows + len(labels), np.array(labels), concepts, "ab" * 32, listed)
+
+
+def find_neighbours(data, encoder, n, folder, terminology=None):
+    """Find the groups of a run, without the run."""
+    method = Sapbert.__new__(Sapbert)
+    method.data, method.base, method.terminology = data, encoder, terminology
+    method.settings = SimpleNamespace(batch=SimpleNamespace(neighbours=n, neighbour_pool=0))
+    method.folder = RunFolder(folder)
+    return method._find_neighbours()
+
+
+@pytest.fixture
+def encoder(encoder_folder):
+    encoder = EncoderShim({}, "fp32")
+    encoder.load(encoder_folder)
+    return encoder
+
+
+def test_every_epoch_has_all_pairs_in_another_order():
+    batches = list(Batches(np.arange(10), 4, 0, 2).iterate())
+    assert [len(batch) for batch in batches] == [4, 4, 2] * 2
+    first, second = np.concatenate(batches[:3]), np.concatenate(batches[3:])
+    assert sorted(first) == sorted(second) == list(range(10)) and list(first) != list(second)
+
+
+@pytest.mark.parametrize("weights", [None, np.arange(1.0, 11.0)])
+@pytest.mark.parametrize("neighbours", [None, np.array([[(i + 1) % 5, (i + 2) % 5] for i in range(5)])])
+def test_a_run_that_goes_on_sees_the_same_batches(weights, neighbours):
+    batches = Batches(np.arange(10) // 2, 4, 3, 2, weights, neighbours)
+    whole = list(batches.iterate())
+    assert len(whole) == 2 * batches.per_epoch == 6
+    for start in range(7):
+        rest = list(batches.iterate(start))
+        assert [batch.tolist() for batch in rest] == [batch.tolist() for batch in whole[start:]]
+
+
+def test_batches_are_made_of_groups_of_neighbours():
+    rng = np.random.default_rng(0)
+    labels = np.sort(np.concatenate([np.arange(50), rng.integers(0, 50, 150)]))
+    neighbours = np.stack([np.arange(50) ^ 1, (np.arange(50) + 10) % 50, (np.arange(50) + 20) % 50], axis=1)
+    seen = Counter()
+    for rows in Batches(labels, 40, 0, 20, neighbours=neighbours).iterate():
+        assert 20 <= len(rows) == len(set(rows.tolist())) <= 40
+        concepts = set(labels[rows].tolist())
+        # Ten pairs are drawn, and each brings its three neighbours.
+        whole = [concept for concept in concepts if set(neighbours[concept].tolist()) <= concepts]
+        assert len(whole) >= len(set(whole)) > 5
+        seen.update(rows.tolist())
+    assert len(seen) > 190
+
+
+def test_sources_are_balanced():
+    # 900 pairs of source A, 90 of B, 10 of both.
+    data = make_data([f"name {row}" for row in range(2000)], [0] * 900 + [1] * 90 + [2] * 10, ["A", "B", "A|B"])
+    for balance, share in ((1.0, 0.5), (0.5, 910**0.5 / (910**0.5 + 100**0.5)), (1e-9, 910 / 1010)):
+        weights = balance_sources(data, balance)
+        weights = weights / weights.sum()
+        # A pair of both is drawn through A as often as any of A's, and through B as any of B's.
+        assert 910 * weights[0] == pytest.approx(share)
+        assert weights[990] == pytest.approx(weights[0] + weights[900])
+    drawn = np.concatenate(list(Batches(data.labels, 100, 0, 5, balance_sources(data, 1.0)).iterate()))
+    assert np.mean(drawn < 900) == pytest.approx(0.5, abs=0.03)
+    with pytest.raises(ValueError, match="source_balance is set.*does not say which sources"):
+        balance_sources(make_data(["a", "b"], [0]), 0.5)
+
+
+def test_sources_of_concepts_go_with_the_pairs(tmp_path):
+    builder = TerminologyBuilder()
+    for concept, name, source in [
+        ("C2", "cold", "MSH"),
+        ("C2", "common cold", "NCI"),
+        ("C2", "coryza", "MSH"),
+        ("C1", "heart", "CL"),
+        ("C1", "hearts", "CL"),
+        ("C3", "alone", "UBERON"),
+    ]:
+        builder.add_name(concept, name, source=source)
+    write_pairs(builder.build(), tmp_path)
+    data = load_pairs(tmp_path)
+    assert dict(zip(data.concepts, data.sources, strict=True)) == {"C1": "CL", "C2": "MSH|NCI"}
+
+
+def test_neighbours_are_drawn_from_a_pool():
+    # Concept c may be grouped with c + 1 to c + 5; the last ten have fewer neighbours or none.
+    pool = (np.arange(50)[:, None] + np.arange(1, 6)) % 50
+    pool[45:, 2:], pool[40:45] = -1, -1
+    seen = {concept: set() for concept in range(50)}
+    for rows in Batches(np.arange(100) // 2, 40, 0, 40, neighbours=pool, group=2).iterate():
+        concepts = set((rows // 2).tolist())
+        assert len(rows) <= 40
+        for concept in concepts:
+            seen[concept] |= concepts & {other for other in pool[concept].tolist() if other >= 0}
+    assert all(seen[concept] == set(pool[concept].tolist()) for concept in range(40))
+    # Of two places one is a pair's own, and its neighbour follows where there is one.
+    few = np.array([[1, -1], [-1, -1], [-1, -1]])
+    batches = (Batches(np.arange(3), 2, seed, 1, neighbours=few, group=1).iterate() for seed in range(9))
+    assert {tuple(rows.tolist()) for each in batches for rows in each} == {(0, 1), (1,), (2,)}
+
+
+def test_neighbours_are_the_nearest_other_concepts_and_are_kept(encoder, tmp_path, monkeypatch):
+    rng = np.random.default_rng(1)
+    words = "acute chronic heart liver kidney failure pain fever".split()
+    names = list(dict.fromkeys(" ".join(rng.choice(words, size=3)) for _ in range(80)))[:60]
+    data = make_data(names, range(30))
+    found = find_neighbours(data, encoder, 4, tmp_path)
+    similarity = encoder.encode(names[:30]) @ encoder.encode(names[:30]).T
+    np.fill_diagonal(similarity, -1)
+    for row, neighbours in enumerate(found.tolist()):
+        assert row not in neighbours
+        assert sorted(similarity[row, neighbours]) == pytest.approx(sorted(similarity[row])[-4:], abs=1e-6)
+    # What is kept needs no encoder.
+    monkeypatch.setattr(EncoderShim, "encode_tokens", None)
+    assert find_neighbours(data, encoder, 3, tmp_path).tolist() == found[:, :3].tolist()
+    monkeypatch.undo()
+    assert find_neighbours(data, encoder, 99, tmp_path / "other").shape == (30, 29)
+    (kept,), (other,) = (folder.glob("neighbours-*.npy") for folder in (tmp_path, tmp_path / "other"))
+    # What is damaged is found again.
+    for damage in (
+        b"",
+        kept.read_bytes()[:-8],
+        other.read_bytes()[:128] + b"\xff" * 6959 + b"\x80",
+    ):
+        kept.write_bytes(damage)
+        assert find_neighbours(data, encoder, 4, tmp_path).tolist() == found.tolist()
+
+
+def test_related_concepts_are_no_neighbours(encoder, tmp_path):
+    rng = np.random.default_rng(2)
+    words = "brain spleen heart liver kidney failure pain fever".split()
+    names = list(dict.fromkeys(" ".join(rng.choice(words, size=3)) for _ in range(80)))[:60]
+    builder = TerminologyBuilder()
+    for number in range(30):
+        # Each concept below its half, so that it has many relatives.
+        parents = [str(number // 2)] if number else []
+        builder.add_concept(str(number), parents=parents)
+        for name in (names[number], names[number + 30]):
+            builder.add_name(str(number), name)
+    terminology = builder.build()
+    related = Relatedness(terminology)
+    data = make_data(names, range(30))
+    found = find_neighbours(data, encoder, 5, tmp_path, terminology)
+    similarity = encoder.encode(names[:30]) @ encoder.encode(names[:30]).T
+    n_left_out = 0
+    for row, neighbours in enumerate(found.tolist()):
+        order = [other for other in np.argsort(-similarity[row], kind="stable").tolist() if other != row][:15]
+        allowed = [other for other in order if not related.is_related(str(row), str(other))]
+        n_left_out += len(order) - len(allowed)
+        kept = [other for other in neighbours if other >= 0]
+        assert sorted(similarity[row, kept]) == pytest.approx(sorted(similarity[row, allowed[:5]]), abs=1e-6)
+        assert neighbours == kept + [-1] * (5 - len(kept))
+    assert n_left_out > 30
+
+
+def test_opposites_take_half_of_the_places(encoder, tmp_path):
+    words = "heart liver kidney lung skin bone".split()
+    names = [f"{side} {word} pain" for word in words for side in ("left", "right")]
+    synonyms = [f"ache of the {name.removesuffix(' pain')}" for name in names]
+    builder = TerminologyBuilder()
+    for number, pair in enumerate(zip(names, synonyms, strict=True)):
+        builder.add_concept(str(number))
+        for name in pair:
+            builder.add_name(str(number), name)
+    data = make_data([*names, *synonyms], range(12))
+    terminology = builder.build()
+    for n, n_opposites in ((1, 0), (4, 2), (5, 2)):
+        found = find_neighbours(data, encoder, n, tmp_path / str(n), terminology)
+        opposites = np.arange(12) ^ 1
+        assert (found[:, :n_opposites] == opposites[:, None]).all()
+        assert (found >= 0).all() and (found != np.arange(12)[:, None]).all()
+
+
+@pytest.fixture(params=list(OWN))
+def make_grouped(make, terminology, request, tmp_path):
+    """Make settings of a run whose batches have neighbours and names in other writing."""
+    terminology.to_disk(tmp_path / "terminology")
+
+    def make_run(output="run", **batch):
+        own = dict(OWN[request.param])
+        groups = {"neighbours": 1, "neighbour_pool": 4, "altered": 0.5, **own.pop("batch", {}), **batch}
+        paths = {"terminology": str(tmp_path / "terminology")}
+        return make(output, run={"method": request.param}, batch=groups, paths=paths, **own)
+
+    return make_run
+
+
+def load(settings):
+    """Load the data of a run, as the runner does."""
+    base = load_base(settings.paths.encoder, settings.encoder)
+    method = METHODS[settings.run.method](settings, base, Accelerator(cpu=True))
+    method.learned = method.load()
+    return method
+
+
+def test_a_grouped_run_that_was_stopped_goes_on_bit_for_bit(make_grouped, monkeypatch):
+    whole, stopped = make_grouped("whole"), make_grouped("stopped")
+    train(whole)
+    take_step = TrainingLoop.take_step
+
+    def fail(self, batch):
+        if self.step == 5:
+            raise KeyboardInterrupt
+        return take_step(self, batch)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TrainingLoop, "take_step", fail)
+        with pytest.raises(KeyboardInterrupt):
+            train(stopped)
+    train(stopped)
+    assert_same(final_weights(whole), final_weights(stopped))
+
+
+def test_a_run_is_refused_whose_terminology_is_another(make_grouped, tmp_path):
+    train(make_grouped())
+    builder = TerminologyBuilder()
+    builder.add_name("C000", "heart")
+    builder.build().to_disk(tmp_path / "terminology")
+    with pytest.raises(ValueError, match="terminology"):
+        train(make_grouped(max_steps=8))
+
+
+def test_groups_are_a_pair_and_one_of_its_pool(make_grouped, terminology):
+    method = load(make_grouped(pairs=8, epochs=3))
+    method.prepare_batches()
+    pool, related = method.order.neighbours, Relatedness(terminology)
+    ids = method.data.concepts.to_list()
+    assert pool.shape == (len(ids), 4)
+    assert not any(related.is_related(ids[row], ids[other]) for row, found in enumerate(pool) for other in found)
+    for rows in method.order.iterate():
+        concepts = set(method.data.labels[rows].tolist())
+        with_neighbour = [concept for concept in concepts if concepts & set(pool[concept].tolist())]
+        # Four pairs are drawn, and each brings one; some are drawn twice.
+        assert len(rows) <= 8 and len(with_neighbour) >= len(concepts) / 2
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_a_share_of_names_is_in_other_writing(make_grouped, share):
+    method = load(make_grouped(altered=share))
+    method.tokenise(method.base)
+    names = np.repeat(np.arange(len(method.data.names)), 20)
+    found = method.take_tokens(names)
+    same = tokenise(method.data.names, method.base)
+    other = tokenise(alter_writing(method.data.names, seed=0), method.base)
+    is_altered = []
+    for name, tokens in zip(names.tolist(), found, strict=True):
+        forms = [same[name].tolist(), other[name].tolist()]
+        assert tokens.tolist() in forms
+        if forms[0] != forms[1]:
+            is_altered.append(tokens.tolist() == forms[1])
+    assert len(is_altered) > 300 and np.mean(is_altered) == pytest.approx(share, abs=0.1)
+    again = method.take_tokens(names)
+    assert all(np.array_equal(one, two) for one, two in zip(found, again, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("batch", "message"),
+    [
+        ({"neighbours": 0, "neighbour_pool": 0}, "paths.terminology"),
+        ({"neighbours": 0}, "batch.neighbour_pool"),
+        ({"neighbours": 5}, "batch.neighbour_pool"),
+        ({"neighbours": 8, "neighbour_pool": 8, "pairs": 8}, "batch.neighbours"),
+        ({"altered": 1.5}, "batch.altered"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(make_grouped, batch, message):
+    with pytest.raises(ValueError, match=message):
+        make_grouped(**batch)
