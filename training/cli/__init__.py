@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
 # The commands that each module registers, in the order of `--help`.
 COMMANDS = {
-    "adaptation": ("adaptation-data", "adapt"),
     "averages": ("average",),
     "benchmarks": ("evaluate", "coder-tasks", "illustrate", "report"),
     "coder_tasks": ("mcsm", "relations", "word-similarity"),
@@ -22,7 +21,6 @@ COMMANDS = {
     "figures": ("tsne", "histograms", "neighbours"),
     "languages": ("language-split", "languages"),
     "measures": ("measure", "sweep"),
-    "probes": ("opposites",),
     "release": ("write-rrf", "diff-releases"),
     "runs": ("train", "settings", "export", "curves"),
     "selection": ("select",),

@@ -14,7 +14,6 @@ from training.data.task import LinkingTask
 from training.engine.processes import open_processes
 
 ENCODING = {
-    "adapt",
     "coder-tasks",
     "evaluate",
     "export",
@@ -24,7 +23,6 @@ ENCODING = {
     "measure",
     "measure-documents",
     "neighbours",
-    "opposites",
     "relations",
     "select",
     "sweep",
