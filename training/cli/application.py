@@ -42,10 +42,13 @@ DeviceOption = Annotated[
 TERMINOLOGY_ARGUMENT = typer.Argument(help="A folder that `preprocess`, `split` or `language-split` has written")
 
 
-def encoding_command(name: str | None = None, **options: Any) -> Callable[[AnyCommand], AnyCommand]:
+def encoding_command(
+    name: str | None = None, *, group: typer.Typer | None = None, **options: Any
+) -> Callable[[AnyCommand], AnyCommand]:
     """Register a command that encodes or trains. It has the option `--device`, which its function need not know.
 
     name (str | None): The command; None for the name of the function.
+    group (typer.Typer | None): Where it belongs; None for the application.
     **options (Any): As for `app.command`.
     RETURNS (Callable[[Callable], Callable]): A decorator, which returns the function itself.
     """
@@ -62,7 +65,7 @@ def encoding_command(name: str | None = None, **options: Any) -> Callable[[AnyCo
         run.__signature__ = signature.replace(  # type: ignore[attr-defined]
             parameters=[*signature.parameters.values(), added]
         )
-        app.command(name, **options)(run)
+        (group or app).command(name, **options)(run)
         return function
 
     return decorate

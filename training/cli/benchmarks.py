@@ -16,7 +16,6 @@ from spacy_sapbert.progress import say
 from ..errors import Errors
 from .application import app, encoding_command, parse_files, parse_list, parse_named
 from .coder_tasks import mcsm, relations
-from .figures import ENCODER_OPTION, SEED_OPTION, load_vectors
 from .measures import BENCHMARKS_OPTION, CORPORA, CORPORA_OPTION, HELD_OUT_OPTION, MAX_NAMES_OPTION, TERMINOLOGY_OPTION
 
 if TYPE_CHECKING:
@@ -149,33 +148,6 @@ def measure_coder_tasks(
             typer.echo(f"Not measured: {name}: {error}")
             missing = Missing(corpus=name, title=name, reason=str(error))
             write_schema(folder / f"{name}.json", ProbeResults(missing=[missing]))
-
-
-@encoding_command()
-def illustrate(
-    output: Annotated[Path, typer.Argument(help="The folder of `evaluate`")],
-    terminology: Annotated[Path, typer.Argument(help="A folder of `preprocess`")],
-    encoder: Annotated[list[str], ENCODER_OPTION],
-    cache: Annotated[str, typer.Option(help="A folder for vectors of strings; empty for none")] = "",
-    concepts: Annotated[int, typer.Option(help="Concepts to draw by t-SNE")] = 30,
-    batch: Annotated[int, typer.Option(help="Pairs of the batch whose cosines are drawn")] = 256,
-    max_names: Annotated[int, typer.Option(help="English names of case studies at most; 0 for all")] = 50_000,
-    seed: Annotated[int, SEED_OPTION] = 0,
-) -> None:
-    """Draw the figures of the report, and list its case studies."""
-    from spacy_sapbert.terminology import Terminology
-
-    from ..evaluation.illustration import illustrate as draw
-
-    draw(
-        output,
-        Terminology.from_disk(terminology),
-        load_vectors(encoder, cache=cache or None),
-        concepts=concepts,
-        batch=batch,
-        max_names=max_names,
-        seed=seed,
-    )
 
 
 @app.command()

@@ -129,18 +129,6 @@ def export(
     echo_scores(report.held_out)
 
 
-@app.command()
-def curves(
-    runs: Annotated[list[str], typer.Argument(help="Folders of runs, or NAME=FOLDER for another name in the legend")],
-    output: Annotated[Path, typer.Option(help="The picture: .svg, .pdf or .png")] = Path("curves.svg"),
-) -> None:
-    """Draw loss and held-out accuracy of runs into one picture."""
-    from ..figures.curves import draw_curves, name_runs
-
-    draw_curves(name_runs(runs), output)
-    typer.echo(f"Drawn to {output}.")
-
-
 def echo_scores(held_out: dict[str, Any] | None) -> None:
     """Print scores on held-out names.
 
