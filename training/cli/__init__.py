@@ -13,17 +13,16 @@ if TYPE_CHECKING:
 # The commands that each module registers, in the order of `--help`.
 COMMANDS = {
     "averages": ("average",),
-    "benchmarks": ("evaluate", "coder-tasks", "report"),
-    "coder_tasks": ("mcsm", "relations", "word-similarity"),
+    "benchmarks": ("report",),
     "corpora": ("convert-corpus", "convert-corpora"),
     "data": ("preprocess", "pairs", "finetuning-pairs", "parallel-pairs", "triples", "split"),
-    "documents": ("convert-documents", "dictionary-terminology", "measure-documents"),
+    "documents": ("convert-documents", "dictionary-terminology"),
     "figures": ("figures",),
-    "languages": ("language-split", "languages"),
-    "measures": ("measure", "sweep"),
+    "languages": ("language-split",),
+    "measure": ("measure",),
+    "measures": ("sweep",),
     "release": ("write-rrf", "diff-releases"),
     "runs": ("train", "settings", "export"),
-    "selection": ("select",),
 }
 
 
