@@ -109,13 +109,17 @@ def read_measurement(
         tasks, missing = read.make_available(name, limits)
         for task in tasks:
             if task in found.tasks:
-                raise ValueError(f"Two of the tasks of {path} are called {task!r}: rename one of their files or sections.")
+                raise ValueError(
+                    f"Two of the tasks of {path} are called {task!r}: rename one of their files or sections."
+                )
         found.tasks |= tasks
         found.kinds |= dict.fromkeys(tasks, kind)
         found.missing += missing
     if not found.tasks:
         reasons = "; ".join(f"{entry.name}: {entry.reason}" for entry in found.missing) or "no section has its files"
-        raise ValueError(f"There is nothing to measure on in {path}: {reasons}. Give the folders or files of its tasks.")
+        raise ValueError(
+            f"There is nothing to measure on in {path}: {reasons}. Give the folders or files of its tasks."
+        )
     return found
 
 
@@ -196,7 +200,9 @@ def _check_together(settings: Mapping[str, SystemSettings], infos: Mapping[str, 
             if over is not None and (over not in settings or hasattr(settings[over], "over")):
                 raise ValueError(f"over = {over!r} is no other system of the file.")
             if over is not None and FOLD in settings[over].path:
-                raise ValueError(f"over = {over!r} has a model for each fold, and folds have no training part in common.")
+                raise ValueError(
+                    f"over = {over!r} has a model for each fold, and folds have no training part in common."
+                )
 
 
 def make_system(settings: SystemSettings, others: Mapping[str, SystemSettings], cache: Path | None) -> System:
@@ -224,4 +230,3 @@ def make_system(settings: SystemSettings, others: Mapping[str, SystemSettings], 
         return settings.make(cache)
     system.gives = settings.gives
     return system
-
