@@ -325,7 +325,8 @@ def summarise_links(linked: Sequence[LinkedMention]) -> tuple[list[Figure], dict
         predicted = np.array([not mention.kb_id for mention in linked])
         values |= dict(zip(("nil_p", "nil_r", "nil_f"), nil_scores(is_nil, predicted), strict=True))
     figures = [
-        Figure("acc", rank, float(np.mean(hit)), len(hits)) for rank, hit in zip(RANKS, zip(*hits), strict=False)
+        Figure("acc", rank, float(np.mean([hit[column] for hit in hits])), len(hits))
+        for column, rank in enumerate(RANKS if hits else ())
     ]
     figures += [Figure(name, None, np.nan if value is None else value, n) for name, value in values.items()]
     return figures, curves

@@ -63,7 +63,7 @@ class RelationTaskSettings(TaskSettings):
     standardise: bool = False
     epochs: int = Field(default=50, ge=1)
     batch_size: int = Field(default=0, ge=0)  # 0 for that of the paper: 512, and 96 to fine-tune.
-    # Of AdamW without weight decay: rises to this, then falls to 0. 0 for that of the paper: 1e-3, and 2e-5 to fine-tune.
+    # Of AdamW without weight decay: rises to this, then falls to 0. 0 for the paper's: 1e-3, and 2e-5 to fine-tune.
     learning_rate: float = Field(default=0.0, ge=0)
     # One training for each; they decide first weights, order and dropout, not the split.
     seeds: Seeds = (72,)

@@ -84,7 +84,7 @@ class WordSimilarityTask:
         return Measured(figures, details)
 
     def _compare(self, vectors: VectorSource) -> tuple[np.ndarray, np.ndarray]:
-        """Compute cosines, 0 where a side is not known, and tell where both are. A table of concepts is asked for CUIs."""
+        """Compute cosines, 0 where a side is not known, and tell where both are. Tables of concepts know CUIs."""
         asked, find = self.pairs.terms, getattr(vectors, "encode", None)
         if isinstance(vectors, ConceptVectors):
             asked, find = self.pairs.concepts, vectors.take
@@ -99,7 +99,7 @@ class WordSimilarityTask:
 
 
 def correlate(left: np.ndarray, right: np.ndarray) -> float:
-    """Compute Spearman's coefficient, ties given their mean rank; NaN if there is none: fewer than two, or all alike."""
+    """Compute Spearman's coefficient, ties given their mean rank; NaN for fewer than two, or if all are alike."""
     from scipy.stats import spearmanr
 
     if min(len(np.unique(left)), len(np.unique(right))) < 2:

@@ -1,44 +1,47 @@
 """The protocol `documents`: gold mentions linked by pipelines, their figures, errors and pictures."""
 
-import csv
 import json
 
 import numpy as np
 import pytest
 import spacy
-import srsly
-from corpus_originals import write
 from spacy.language import Language
-from spacy.tokens import Span
+from spacy.tokens import DocBin, Span
+from spacy.util import filter_spans
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
-from spacy_sapbert.terminology import Terminology
-from training.cli import app as cli
+from spacy_sapbert.exchange.documents import DOC_ID, OVERLAPPING
+from spacy_sapbert.terminology import TerminologyBuilder
 from training.encoders.quantisation import write_static_encoder
-from training.evaluation.documents import task as tasks
-from training.evaluation.documents.linking import LinkedConcept, LinkedMention, link_documents
-from training.evaluation.documents.pipelines import make_pipeline
-from training.evaluation.documents.task import summarise_links
+from training.evaluation.documents import (
+    DocumentSettings,
+    DocumentTask,
+    LinkedConcept,
+    LinkedMention,
+    PipelineSettings,
+    link_documents,
+    load_pipeline,
+    summarise_links,
+)
+from training.evaluation.settings import Limits
+from training.figures.curves import draw_confidence
 
-PUBTATOR = """1|t|Myotonic dystrophy (MD) and heart attack
-1|a|MD runs in families.
-1\t0\t18\tMyotonic dystrophy\tDisease\tD1
-1\t20\t22\tMD\tDisease\tD1
-1\t28\t40\theart attack\tDisease\tD2|D9
-1\t41\t43\tMD\tDisease\tD1
-1\t44\t48\truns\tOther\tD2
-
-"""
-SECOND = """2|t|Myotonic MD
-2|a|None
-2\t0\t11\tMyotonic MD\tDisease\tD1
-2\t9\t11\tMD\tDisease\tD4
-"""
-ROWS = ["D1\tmyotonic dystrophy", "D2|D3\theart attack", "D4\tMD", "D4\tmacular degeneration"]
+TEXT = "Myotonic dystrophy (MD) and heart attack. MD runs in families."
+GOLD = [(0, 18, "D1"), (20, 22, "D1"), (28, 40, "D2|D9"), (42, 44, "D1")]
+NAMES = {"D1": ["myotonic dystrophy"], "D2": ["heart attack"], "D4": ["MD", "macular degeneration"]}
 
 
-def run(*arguments):
-    cli([str(argument) for argument in arguments], standalone_mode=False)
+def write_documents(path, *documents):
+    """Write texts with gold mentions: of those that overlap, the first is an entity."""
+    docs = []
+    for number, (text, mentions) in enumerate(documents, 1):
+        doc = spacy.blank("en")(text)
+        spans = [doc.char_span(start, end, label="Disease", kb_id=id_) for start, end, id_ in mentions]
+        doc.ents = filter_spans(spans)
+        doc.spans[OVERLAPPING] = [span for span in spans if span not in doc.ents]
+        doc.user_data[DOC_ID] = str(number)
+        docs.append(doc)
+    DocBin(docs=docs, store_user_data=True).to_disk(path)
 
 
 @pytest.fixture
@@ -47,55 +50,54 @@ def folder(tmp_path):
     tokenizer = Tokenizer(models.WordLevel({word: n for n, word in enumerate(words)}, unk_token="[UNK]"))
     tokenizer.normalizer, tokenizer.pre_tokenizer = normalizers.Lowercase(), pre_tokenizers.BertPreTokenizer()
     write_static_encoder(tmp_path / "encoder", tokenizer, np.eye(8, dtype=np.float32))
-    write(tmp_path, {"names.tsv": "\n".join(ROWS), "part.txt": PUBTATOR})
-    run("dictionary-terminology", tmp_path / "names.tsv", tmp_path / "names")
-    convert = ["convert-documents", "pubtator", tmp_path / "part.txt", tmp_path / "documents"]
-    run(*convert, "--terminology", tmp_path / "names", "--types", "Disease")
+    builder = TerminologyBuilder()
+    for concept, names in NAMES.items():
+        builder.add_concept(concept, canonical_name=names[0])
+        for name in names:
+            builder.add_name(concept, name)
+    builder.build().to_disk(tmp_path / "names")
+    write_documents(tmp_path / "part.spacy", (TEXT, GOLD))
     return tmp_path
 
 
-def measure(folder, *arguments):
-    documents = folder / "documents"
-    run("measure-documents", folder / "measured", documents, *arguments)
-    return (folder / "measured" / "documents.md").read_text()
+def load(folder, abbreviations="both"):
+    given = {"terminology": str(folder / "names"), "encoder": str(folder / "encoder")}
+    return load_pipeline(PipelineSettings(**given, abbreviations=abbreviations))
 
 
-def linker_options(folder, *arguments):
-    return ["--terminology", folder / "names", "--encoder", folder / "encoder", *arguments]
+def save(folder, *components, first=None):
+    """Save the pipeline with more components, and load it as a system."""
+    nlp = load(folder).nlp
+    for name in components:
+        nlp.add_pipe(name, first=True if name == first else None)
+    nlp.to_disk(folder / "saved")
+    return load_pipeline(PipelineSettings(pipeline=str(folder / "saved")))
 
 
-def test_documents_are_measured_with_their_long_forms(folder, monkeypatch):
-    results = folder / "results.json"
-    arguments = linker_options(folder, "--abbreviations", "both,long_form,short_form,off", "--results", results)
-    table = measure(folder, *arguments)
-    scores = srsly.read_json(results)["scores"]
-    assert {name.rpartition(" ")[2]: score["acc@1"] for name, score in scores.items()} == {
-        # The short form is itself a name, of another concept.
-        "both": 1.0,
-        "long_form": 1.0,
-        "short_form": 0.5,
-        "off": 0.5,
-    }
-    assert "| linker, abbreviations off | 4 | 50.0 | 100.0 | 50.0 |" in table and "## part" in table
-    # Results are cached, and scores of another encoder are refused.
-    monkeypatch.setattr(tasks, "link_documents", None)
-    assert measure(folder, *arguments) == table
-    srsly.write_json(results, {"fingerprint": "other", "scores": scores})
-    with pytest.raises(ValueError, match="E665"):
-        measure(folder, *arguments)
+def by_name(figures):
+    return {figure.metric + (f"_at_{figure.rank}" if figure.rank else ""): figure.value for figure in figures}
 
 
-def test_errors_are_written_with_their_sentences(folder):
-    measure(folder, *linker_options(folder, "--abbreviations", "off"))
-    assert (folder / "measured" / "confidence-part.svg").stat().st_size
-    with (folder / "measured" / "errors-part-linker_abbreviations_off.tsv").open(encoding="utf8") as file:
-        rows = list(csv.DictReader(file, delimiter="\t"))
+def test_documents_are_measured_with_their_long_forms(folder):
+    ((name, task),) = DocumentSettings(files=str(folder)).make("documents", Limits())[0].items()
+    assert name == "part.documents" and task.describe()["corpus"] == "part"
+    # The short form is itself a name, of another concept.
+    for mode, share in (("both", 1.0), ("long_form", 1.0), ("short_form", 0.5), ("off", 0.5)):
+        system = load(folder, mode)
+        found = by_name(task.measure(system).figures)
+        assert (found["acc_at_1"], found["acc_at_5"], found["right"]) == (share, 1.0, share)
+        assert system.identity["abbreviations"] == mode and system.identity["encoder"]
+
+
+def test_errors_are_listed_with_their_sentences(folder):
+    task = DocumentTask("part.documents", folder / "part.spacy")
+    rows = task.measure(load(folder, "off")).details["errors"]
     assert [(row["mention"], row["gold"], row["gold_name"], row["chosen"]) for row in rows] == [
         ("MD", "D1", "myotonic dystrophy", "D4"),
         ("MD", "D1", "myotonic dystrophy", "D4"),
     ]
     assert rows[0]["context"].startswith("Myotonic dystrophy ([[MD]]) and heart") and rows[0]["chosen_name"] == "MD"
-    assert rows[0]["kind"] == "right one at rank 2" and float(rows[0]["score"]) == 1.0
+    assert rows[0]["kind"] == "right one at rank 2" and rows[0]["score"] == 1.0 and rows[0]["document"] == "1"
 
 
 @Language.component("test_probabilities")
@@ -119,11 +121,9 @@ def write_codes(doc):
 
 
 def test_gold_ids_of_another_kind_than_those_of_candidates_are_refused(folder):
-    nlp = make_pipeline(str(folder / "encoder"), Terminology.from_disk(folder / "names"), "both").nlp
-    nlp.add_pipe("test_codes")
-    nlp.to_disk(folder / "saved")
-    with pytest.raises(ValueError, match=r"E725.*\(D1\) are those of concepts.*output_source"):
-        measure(folder, "--pipelines", f"mine={folder / 'saved'}")
+    system = save(folder, "test_codes")
+    with pytest.raises(ValueError, match=r"\(D1\) are those of concepts.*output_source"):
+        DocumentTask("part.documents", folder / "part.spacy").measure(system)
 
 
 @Language.component("test_finder", assigns=["doc.ents"])
@@ -134,18 +134,18 @@ def find_other_entities(doc):
 
 
 def test_saved_pipelines_are_measured_on_given_mentions(folder):
-    (folder / "part.txt").write_text(PUBTATOR.replace("\tD2|D9", "\t-1") + SECOND)
-    run("convert-documents", "pubtator", folder / "part.txt", folder / "documents", "--types", "Disease")
-    nlp = make_pipeline(str(folder / "encoder"), Terminology.from_disk(folder / "names"), "both").nlp
-    nlp.add_pipe("test_finder", first=True)
-    nlp.add_pipe("test_probabilities")
-    nlp.to_disk(folder / "saved")
-    table = measure(folder, "--pipelines", f"mine={folder / 'saved'}")
-    (results,) = [srsly.read_json(path)["figures"] for path in (folder / "measured" / "results").glob("*.json")]
+    gold = [(start, end, id_.replace("D2|D9", "NIL")) for start, end, id_ in GOLD]
+    write_documents(folder / "part.spacy", (TEXT, gold), ("Myotonic MD", [(0, 11, "D1"), (9, 11, "D4")]))
+    system = save(folder, "test_finder", "test_probabilities", first="test_finder")
+    figures, details, _ = DocumentTask("part.documents", folder / "part.spacy").measure(system)
+    found = by_name(figures)
     # The mention that overlaps another is linked as well.
-    assert (results["mentions"], results["nil"], results["documents"]) == (6, 1, 2)
-    assert (results["nil_p"], results["nil_r"]) == (0.25, 1.0) and results["right"] == pytest.approx(2 / 6)
-    assert results["reliability"] and 0 < results["ece"] < 1 and "| mine | 6 |" in table
+    assert {figure.n for figure in figures if figure.rank is None} == {6} and details["documents"] == 2
+    assert [figure.n for figure in figures if figure.rank] == [5, 5]
+    assert (found["nil_p"], found["nil_r"]) == (0.25, 1.0) and found["right"] == pytest.approx(2 / 6)
+    assert details["reliability"] and 0 < found["ece"] < 1 and "files" in system.identity
+    draw_confidence({"mine": details, "other": {"risk_coverage": details["risk_coverage"]}}, folder / "x.svg")
+    assert (folder / "x.svg").stat().st_size
 
 
 def linked(gold, found, kb_id=None):
@@ -154,31 +154,40 @@ def linked(gold, found, kb_id=None):
 
 
 def test_figures_of_links():
-    figures = summarise_links([linked(["A"], [("A|B", 0.9)]), linked(["C"], [("D", 0.8), ("C", 0.7)]), linked([], [])])
-    assert (figures["acc_at_1"], figures["acc_at_5"], figures["right"]) == (0.5, 1.0, pytest.approx(2 / 3))
-    assert (figures["nil_p"], figures["nil_r"]) == (1.0, 1.0) and "ece" not in figures
+    figures, curves = summarise_links(
+        [linked(["A"], [("A|B", 0.9)]), linked(["C"], [("D", 0.8), ("C", 0.7)]), linked([], [])]
+    )
+    found = by_name(figures)
+    assert (found["acc_at_1"], found["acc_at_5"], found["right"]) == (0.5, 1.0, pytest.approx(2 / 3))
+    assert (found["nil_p"], found["nil_r"]) == (1.0, 1.0) and "ece" not in found
     # A curve of many points is thinned out, its ends stay.
-    many = summarise_links([linked(["A"], [("A", 1 - n / 1000)]) for n in range(500)])["risk_coverage"]
-    assert [len(points) for points in many] == [50, 50] and (many[0][0], many[0][-1]) == (1 / 500, 1.0)
+    _, many = summarise_links([linked(["A"], [("A", 1 - n / 1000)]) for n in range(500)])
+    coverages, precisions = many["risk_coverage"]
+    assert len(coverages) == len(precisions) == 50 and (coverages[0], coverages[-1]) == (1 / 500, 1.0)
     # Only NIL: there are no accuracies, and nothing is divided by zero.
-    only = summarise_links([linked([], [("A", 0.9, 0.2)], kb_id="")])
-    assert "acc_at_1" not in only and only["right"] == 1.0 and only["ece"] == pytest.approx(0.2)
-    json.dumps(figures), json.dumps(only)
+    figures, _ = summarise_links([linked([], [("A", 0.9, 0.2)], kb_id="")])
+    found = by_name(figures)
+    assert "acc_at_1" not in found and found["right"] == 1.0 and found["ece"] == pytest.approx(0.2)
+    json.dumps(curves)
 
 
 def test_nothing_to_measure_is_explained(folder):
     blank = spacy.blank("en")
-    docs = tasks.DocumentTask(folder / "documents" / "part.spacy").read()
-    with pytest.raises(ValueError, match=r"E725.*components \(none\) propose no concept"):
+    docs = list(DocBin().from_disk(folder / "part.spacy").get_docs(blank.vocab))
+    with pytest.raises(ValueError, match=r"components \(none\) propose no concept"):
         link_documents(blank, docs)
-    with pytest.raises(ValueError, match="E725.*no mention with a gold id"):
+    with pytest.raises(ValueError, match="no mention with a gold id"):
         link_documents(blank, [blank("nothing")])
-    for arguments, message in [
-        ((), "E725.*neither"),
-        (linker_options(folder, "--abbreviations", "never"), "E620.*long_form"),
-        (("--pipelines", "a=x,a=y"), "E668"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            measure(folder, *arguments)
-    with pytest.raises(FileNotFoundError, match="Can't find the file"):
-        run("measure-documents", folder / "measured", folder / "no.spacy", *linker_options(folder))
+    tasks, (missing,) = DocumentSettings(files=f"{folder},a={folder / 'no.spacy'}").make("documents", Limits())
+    assert list(tasks) == ["part.documents"] and missing.title == "a" and "no.spacy" in missing.reason
+    assert DocumentSettings().make("documents", Limits()) == ({}, [])
+    with pytest.raises(ValueError, match="'part'.*NAME=FILE"):
+        DocumentSettings(files=(str(folder), f"part={folder / 'part.spacy'}")).make("documents", Limits())
+    for wrong, reason in (
+        ({"pipeline": "x", "terminology": "y"}, "not both"),
+        ({"terminology": "y", "abbreviations": "never"}, "long_form"),
+    ):
+        with pytest.raises(ValueError, match=reason):
+            PipelineSettings.read(wrong)
+    with pytest.raises(ValueError, match="needs a saved `pipeline`, or a `terminology`"):
+        load_pipeline(PipelineSettings())
