@@ -1,4 +1,4 @@
-"""The command that writes the report of measurements."""
+"""Commands of the report of measurements."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def load_vectors(encoders: list[str], cache: str) -> dict[str, Vectors]:
     """Load encoders for figures, each given as LABEL=ENCODER. Without a label, an encoder is called by its name."""
     from ..encoders.bases import load_base
     from ..encoders.choice import EncoderChoice
-    from ..evaluation.embeddings import Embeddings
+    from ..encoders.embeddings import Embeddings
 
     parts = [encoder.partition("=") for encoder in encoders]
     named = [(label, name if equals else label) for label, equals, name in parts]

@@ -21,7 +21,8 @@ def measure(
 ) -> None:
     """Measure systems on tasks: held-out names, corpora, semantic types, relations, word pairs, documents.
 
-    Settings are given as `--tasks.corpora.folder FOLDER`, over those of the config. Tasks whose files are "" are left out.
+    Settings are given as `--tasks.corpora.folder FOLDER`, over those of the config. Tasks whose files are "" are left
+    out.
 
     Example: python -m training measure projects/benchmarks/configs/systems.cfg output --measure.only exact
     """
@@ -49,4 +50,6 @@ def measure(
     measurement.run(output, show=show)
     for entry in measurement.missing:
         typer.echo(f"Not measured: {entry.name}: {entry.reason}")
-    typer.echo(f"The results are {output / RESULTS_FILE}; `python -m training report {output}` writes a report of them.")
+    typer.echo(
+        f"The results are {output / RESULTS_FILE}; `python -m training report {output}` writes a report of them."
+    )

@@ -282,9 +282,6 @@ def _assemble(queries: list[_Query], names: list[tuple[str, str]], report: Count
     )
 
 
-
-
-
 def correct_spelling(text: str, spelling: Mapping[str, str]) -> str:
     """Correct words between spaces, given in lower case; those beside punctuation are not found."""
     return " ".join(spelling.get(word, word) for word in text.split())
@@ -308,8 +305,6 @@ def make_plain(name: str) -> str:
     # In the order of the released code.
     text = _BRACKETS.sub("", f" {name.lower()} ".replace(" nos ", " "))
     return " ".join(text.replace("-", " ").split())
-
-
 
 
 def resolve_composite(mention: str, n: int) -> list[str]:
@@ -363,8 +358,6 @@ def _share_ending(parts: list[str]) -> list[str]:
     if not match or len(parts) < 2 or any(map(_HAS_DIGIT.search, parts)):
         return []
     return [*(f"{part} {match[2]}" if part else "" for part in parts[:-1]), parts[-1]]
-
-
 
 
 def find_long_forms(mentions: Iterable[Mention], texts: Mapping[str, str]) -> dict[str, dict[str, str]]:

@@ -131,9 +131,20 @@ class Measured(NamedTuple):
 class Task(Protocol):
     """A task to measure systems on."""
 
-    name: str  # corpus.protocol
-    protocol: str
-    needs: frozenset[str]  # Of `System.gives`, any of which will do.
+    @property
+    def name(self) -> str:
+        """Its name in results: corpus.protocol."""
+        ...
+
+    @property
+    def protocol(self) -> str:
+        """Its protocol."""
+        ...
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """What it asks a system for: entries of `System.gives`, any of which will do."""
+        ...
 
     def hash(self) -> str:
         """Hash everything that determines the figures, except for the system.

@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
 
-from ..data.run_folder import write_whole
 from ..data.accuracy import Hits, NearestNames, name_figure
+from ..data.run_folder import write_whole
 from ..data.task import LinkingTask
 
 # Names stored for each query.

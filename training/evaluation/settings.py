@@ -40,6 +40,10 @@ Named = Annotated[dict[str, str], BeforeValidator(split_named)]
 Seeds = Annotated[tuple[int, ...], BeforeValidator(as_tuple)]
 
 
+# Tasks by name, and what is missing.
+Made = tuple[Mapping[str, Task], list[Missing]]
+
+
 class Limits(NamedTuple):
     """The size of tasks, which decides how long they take."""
 
@@ -116,16 +120,16 @@ class TaskSettings(Settings):
 
     inputs: ClassVar[tuple[str, ...]] = ()
 
-    def make(self, name: str, limits: Limits) -> tuple[Mapping[str, Task], list[Missing]]:
+    def make(self, name: str, limits: Limits) -> Made:
         """Make the tasks.
 
         name (str): That of the section.
         limits (Limits): The size of the tasks.
-        RETURNS (tuple[dict[str, Task], list[Missing]]): Tasks by name, and what is missing.
+        RETURNS (Made): Tasks by name, and what is missing.
         """
         raise NotImplementedError
 
-    def make_available(self, name: str, limits: Limits) -> tuple[Mapping[str, Task], list[Missing]]:
+    def make_available(self, name: str, limits: Limits) -> Made:
         """Make the tasks unless an input is empty or missing."""
         given = [getattr(self, field) for field in self.inputs]
         if not all(given):

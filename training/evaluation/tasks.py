@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -20,9 +19,9 @@ from ..data.splits import list_all_sources, make_source_task, read_held_out
 from ..data.task import LinkingTask, limit_names, sample_mentions
 from .corpora.corpus import Corpus
 from .corpora.listing import SPELLINGS, read_corpora, read_seen, read_task
-from .measure import Measured, Missing, System, Task
+from .measure import Measured, Missing, System
 from .predictions import make_predictions
-from .settings import Limits, Listed, Named, TaskSettings
+from .settings import Limits, Listed, Made, Named, TaskSettings
 
 HELD_OUT, SOURCES = "held_out", "sources"
 # The papers publish ranks 1 and 5, or 1 and 3, and the error analysis uses rank 5.
@@ -142,7 +141,7 @@ class HeldOutSettings(TaskSettings):
 
     files: Listed
 
-    def make(self, name: str, limits: Limits) -> tuple[Mapping[str, Task], list[Missing]]:
+    def make(self, name: str, limits: Limits) -> Made:
         """Make a task of each file, called like it."""
         paths: list[Path] = []
         for path in map(Path, self.files):
@@ -169,7 +168,7 @@ class CorporaSettings(TaskSettings):
     sources: Listed = ()  # SAB of the terminology's names to search in place of the listed ones, or all.
     protocols: Listed = ()  # In place of the listed ones.
 
-    def make(self, name: str, limits: Limits) -> tuple[Mapping[str, Task], list[Missing]]:
+    def make(self, name: str, limits: Limits) -> Made:
         """Make a task of each corpus and protocol."""
         path = Path(self.list) if Path(self.list).suffix else LISTS / f"{self.list}.cfg"
         found, lacking = read_corpora(
@@ -191,7 +190,7 @@ class CorporaSettings(TaskSettings):
         ]
         return {task.name: task for task in tasks}, missing
 
-    def make_available(self, name: str, limits: Limits) -> tuple[Mapping[str, Task], list[Missing]]:
+    def make_available(self, name: str, limits: Limits) -> Made:
         """Make the tasks. If there is no such folder, each corpus of the list is missing."""
         return self.make(name, limits) if self.folder else ({}, [])
 
@@ -204,7 +203,7 @@ class SourcesSettings(TaskSettings):
     terminology: str
     sources: Listed = ()  # SAB; empty for all.
 
-    def make(self, name: str, limits: Limits) -> tuple[Mapping[str, Task], list[Missing]]:
+    def make(self, name: str, limits: Limits) -> Made:
         """Make a task of each source."""
         terminology = Terminology.from_disk(self.terminology)
         tasks = {}

@@ -12,8 +12,8 @@ import numpy as np
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.files import hash_file
 
-from ...errors import Errors
 from ...encoders.embeddings import Embeddings
+from ...errors import Errors
 from ..measure import System
 from .blocks import search_blocks
 from .sparse import SparseEncoder, score_sparse

@@ -149,8 +149,8 @@ class DictionaryBackoff(System):
         rows = np.full((len(queries), k), -1, dtype=np.int64)
         scores = np.full((len(queries), k), -np.inf, dtype=np.float32)
         is_decided = decided >= 0
-        left = np.flatnonzero(~is_decided)
-        if len(left):
+        left = np.flatnonzero(~is_decided).tolist()
+        if left:
             system = cast(Searcher, self.system)
             rows[left], scores[left] = system.search(names, [queries[number] for number in left], k)
         rows[is_decided, 0], scores[is_decided, 0] = decided[is_decided], 1.0

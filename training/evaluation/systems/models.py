@@ -144,9 +144,9 @@ class BoundFoldSystems(System):
             rows = np.flatnonzero(folds == number)
             if not len(rows):
                 continue
-            queries, gold = ([values[row] for row in rows] for values in (task.queries, task.gold))
+            own = {"queries": [task.queries[row] for row in rows], "gold": [task.gold[row] for row in rows]}
             bound = system.load().bind(self.task)
-            found = bound.find(replace(task, queries=queries, gold=gold, folds=[], mention_of=[], texts=[]))
+            found = bound.find(replace(task, **own, folds=[], mention_of=[], texts=[]))  # type: ignore[arg-type]
             parts.append((rows, found))
             k = found.rows.shape[1]
             self._searches.append(bound.describe_search())

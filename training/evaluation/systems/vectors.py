@@ -169,8 +169,8 @@ def _read_word(path: Path, row: int, content: BinaryIO) -> bytes:
 def _refuse(path: Path, where: str, reason: str) -> NoReturn:
     raise ValueError(
         f"{path}, {where}: {reason}. A table of vectors has an id and its numbers on each line, with commas or spaces "
-        "between them, or else word2vec's binary form and a name that ends in .bin. The file was probably cut or edited: "
-        "fetch it again."
+        "between them, or else word2vec's binary form and a name that ends in .bin. The file was probably cut or "
+        "edited: fetch it again."
     )
 
 
@@ -269,8 +269,8 @@ class WordVectorSystem(System):
     out of the mean, and a string without known words is not found. The vectors are read when they are first searched:
     large ones take minutes.
 
-    vectors (Vocab | Language | str | Path): A vocabulary or a pipeline with vectors; a file as `read_vector_table` reads
-        it; or the name or the folder of a pipeline.
+    vectors (Vocab | Language | str | Path): A vocabulary or a pipeline with vectors; a file as `read_vector_table`
+        reads it; or the name or the folder of a pipeline.
     """
 
     gives = frozenset({"search", "encode"})
@@ -304,8 +304,9 @@ class WordVectorSystem(System):
     @cached_property
     def fingerprint(self) -> str:
         """The hash of the file, or of the vectors."""
-        is_file = isinstance(self.vectors, str | Path) and Path(self.vectors).is_file()
-        return hash_file(Path(self.vectors)) if is_file else _hash_vectors(self.vocab.vectors)
+        if isinstance(self.vectors, str | Path) and Path(self.vectors).is_file():
+            return hash_file(Path(self.vectors))
+        return _hash_vectors(self.vocab.vectors)
 
     @property
     def identity(self) -> dict[str, Any]:
