@@ -133,7 +133,8 @@ def load_pipeline(settings: PipelineSettings) -> PipelineSystem:
         name = nlp.meta.get("name", "")
         return PipelineSystem(nlp, {"files": hash_folder(Path(nlp.path or settings.pipeline)), "name": name})
     if not settings.terminology:
-        raise ValueError("A system of the kind pipeline needs a saved `pipeline`, or a `terminology`.")
+        # Projects give empty variables: the system is then listed as missing.
+        raise FileNotFoundError("A system of the kind pipeline needs a saved `pipeline`, or a `terminology`.")
     terminology, mode = Terminology.from_disk(settings.terminology), settings.abbreviations
     nlp = spacy.blank("en")
     config: dict[str, Any] = {"k": max(RANKS)}
@@ -205,9 +206,13 @@ class DocumentTask:
         corpus = self.name.removesuffix(f".{PROTOCOL}")
         return {"title": corpus, "corpus": corpus, "ranks": list(RANKS), "is_published": True, "counts": {}}
 
+    def read(self) -> list[Doc]:
+        """Read the documents, with a vocabulary of their own."""
+        return list(DocBin().from_disk(self.path).get_docs(spacy.blank("xx").vocab))
+
     def measure(self, system: PipelineSystem) -> Measured:
         """Measure a pipeline: figures, curves, and the list of its errors."""
-        docs = list(DocBin().from_disk(self.path).get_docs(spacy.blank("xx").vocab))
+        docs = self.read()
         begin = time.perf_counter()
         linked = link_documents(system.nlp, docs)
         seconds = round(time.perf_counter() - begin, 3)

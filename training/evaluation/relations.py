@@ -7,7 +7,7 @@ import hashlib
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, stdev
@@ -159,6 +159,18 @@ class RelationTask:
                 f"{self.name} trains encoders (fine_tune), but got other vectors. Limit `tasks` of systems."
             )
         return finetune_relations(system.encoder, self)
+
+    def check_unseen(self, concepts: Collection[str], path: str) -> None:
+        """Refuse training concepts (of the folder `path`) among which an unseen triple has both ends."""
+        ids, heads, tails = self.data.concepts, self.data.heads, self.data.tails
+        is_learned = np.array([concept in concepts for concept in ids], dtype=bool)
+        seen = np.flatnonzero(is_learned[heads] & is_learned[tails]) if self.settings.unseen else ()
+        if len(seen):
+            pair = f"{ids[heads[seen[0]]]} and {ids[tails[seen[0]]]}"
+            reason = f"of {len(seen):,} of its {len(self.data.labels):,} triples both concepts are in {path}, as {pair}"
+            raise ValueError(
+                f"{self.name} is not unseen: {reason}. Give the terminology that is trained on as `unseen`."
+            )
 
 
 def classify_features(vectors: VectorSource, task: RelationTask) -> Measured:

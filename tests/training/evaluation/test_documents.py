@@ -189,5 +189,5 @@ def test_nothing_to_measure_is_explained(folder):
     ):
         with pytest.raises(ValueError, match=reason):
             PipelineSettings.read(wrong)
-    with pytest.raises(ValueError, match="needs a saved `pipeline`, or a `terminology`"):
+    with pytest.raises(FileNotFoundError, match="needs a saved `pipeline`, or a `terminology`"):
         load_pipeline(PipelineSettings())
