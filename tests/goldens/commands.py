@@ -117,16 +117,17 @@ def read_probe(output: Path, task: str) -> dict[str, Any]:
     found = []
     for (_,), part in frame.group_by("system", maintain_order=True):
         figures: dict[str, Any] = {}
-        for metric, value in part.select("metric", "value").iter_rows():
+        for metric, value, n in part.select("metric", "value", "n").iter_rows():
             metric, _, group = metric.partition(".")
             name = metric.replace("mcsm_chance", "chance").replace("mcsm", "score")
             if metric.startswith("mcsm"):
                 if group:
-                    figures.setdefault("types", {}).setdefault(group, {})[name] = value
+                    count = {"score": {"known": n}, "score_of_all": {"concepts": n}}.get(name, {})
+                    figures.setdefault("types", {}).setdefault(group, {}).update({name: value, **count})
                 else:
                     figures[name.replace("score", "mean").replace("chance", "mean_chance")] = value
             elif metric == "accuracy" and group:
-                figures.setdefault("labels", {})[group] = {"accuracy": value}
+                figures.setdefault("labels", {})[group] = {"accuracy": value, "test": n}
             elif group:
                 figures.setdefault("ratings", {}).setdefault(group, {})[metric] = value
             else:
