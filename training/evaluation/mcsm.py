@@ -89,15 +89,11 @@ class McsmTask:
 
     def describe(self) -> dict[str, Any]:
         """Describe the task for reports."""
-        settings = {**self.settings.model_dump(exclude={"terminology"}), "neighbours": self.k}
-        maximum, terminology = float(discounts(self.k).sum()), self.terminology.fingerprint
-        counts = {"concepts": self.concepts.height}
         return {
             "title": "MCSM",
-            "counts": counts,
-            "settings": settings,
-            "maximum": maximum,
-            "terminology": terminology,
+            "counts": {"concepts": self.concepts.height},
+            "maximum": float(discounts(self.k).sum()),
+            "settings": self.settings.model_dump(),
         }
 
     def measure(self, system: VectorSource) -> Measured:

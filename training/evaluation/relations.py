@@ -7,8 +7,9 @@ import hashlib
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any, ClassVar
@@ -19,8 +20,6 @@ import torch
 from pydantic import Field, model_validator
 from typing_extensions import Self
 
-from spacy_sapbert.encoder.shim import EncoderShim
-from spacy_sapbert.encoder.token_lists import TokenLists
 from spacy_sapbert.encoder.transformer import forward, resolve_device
 from spacy_sapbert.progress import show_progress
 from spacy_sapbert.terminology import Terminology
@@ -39,7 +38,7 @@ DATA = "substitute: relations of the terminology"
 TEST_SHARE = 0.2
 WARM_UP = 0.1  # The share of steps in which the learning rate rises.
 PREDICTED_AT_ONCE, ENCODED_AT_ONCE = 4096, 256
-Predict = Callable[[np.ndarray], torch.Tensor]
+Encode = Callable[[np.ndarray], torch.Tensor]
 
 
 class RelationTaskSettings(TaskSettings):
@@ -150,15 +149,20 @@ class RelationTask:
     def measure(self, system: VectorSource) -> Measured:
         """Train a classifier for each seed ("feature" or "fine-tune" in CODER's table 4), and test it.
 
-        Triples with a concept that has no vector are left out; in `accuracy_of_all` they count as wrong.
+        Triples with a concept that has no vector are left out; in `accuracy_of_all` they count as wrong. The same on
+        each run with equal settings.
         """
-        if not self.settings.fine_tune:
-            return classify_features(system, self)
-        if not isinstance(system, EncoderSystem):
-            raise ValueError(
-                f"{self.name} trains encoders (fine_tune), but got other vectors. Limit `tasks` of systems."
-            )
-        return finetune_relations(system.encoder, self)
+        prepare = prepare_encoder if self.settings.fine_tune else prepare_vectors
+        make_model, is_covered = prepare(system, self)
+        train_rows, test_rows = (np.flatnonzero(part & is_covered) for part in (~self.data.is_test, self.data.is_test))
+        predictions = []
+        for seed in self.settings.seeds:
+            with torch.random.fork_rng():
+                torch.manual_seed(seed)
+                model = make_model().train()
+                train(model, self, train_rows, seed)
+                predictions.append(predict_labels(model.eval(), test_rows))
+        return score_runs(self, train_rows, test_rows, predictions)
 
     def check_unseen(self, concepts: Collection[str], path: str) -> None:
         """Refuse training concepts (of the folder `path`) among which an unseen triple has both ends."""
@@ -173,84 +177,72 @@ class RelationTask:
             )
 
 
-def classify_features(vectors: VectorSource, task: RelationTask) -> Measured:
-    """Train linear classifiers on vectors, which stay as they are. The same on each run with equal settings."""
-    data, settings = task.data, task.settings
-    found, is_known = find_vectors(vectors, task.terminology, data.concepts)
-    is_covered = is_known[data.heads] & is_known[data.tails]
-    train_rows, test_rows = (np.flatnonzero(part & is_covered) for part in (~data.is_test, data.is_test))
-    if not len(train_rows) or not len(test_rows):
-        reason = f"none to train or to test on has vectors at both ends, of {len(data.labels)}"
-        raise ValueError(f"{task.name}: {reason} triples with {', '.join(data.names[:3])}. Check ids and names.")
-    if settings.standardise:
-        rows = np.union1d(data.heads[train_rows], data.tails[train_rows])
-        spread = found[rows].std(axis=0)
-        found = (found - found[rows].mean(axis=0)) / np.where(spread > 0, spread, 1).astype(np.float32)
-    features, heads, tails = (torch.from_numpy(array) for array in (found, data.heads, data.tails))
-    predictions = []
-    for seed in settings.seeds:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            classifier = torch.nn.Linear(2 * features.shape[1], len(data.names))
-
-            def predict(rows: np.ndarray, classifier: torch.nn.Module = classifier) -> torch.Tensor:
-                return classifier(torch.cat([features[heads[rows]], features[tails[rows]]], dim=1))
-
-            train(predict, classifier.parameters(), task, train_rows, seed)
-            predictions.append(predict_labels(predict, test_rows))
-    return score_runs(task, train_rows, test_rows, predictions)
-
-
 class RelationModel(torch.nn.Module):
-    """A copy of a transformer and a linear classifier on the vectors of two names."""
+    """A linear classifier on the vectors of head and tail, which a function gives. A transformer may learn with it."""
 
-    def __init__(self, encoder: EncoderShim, tokens: TokenLists, data: RelationData) -> None:
+    def __init__(
+        self, data: RelationData, width: int, encode: Encode, transformer: torch.nn.Module | None = None
+    ) -> None:
         super().__init__()
-        self.transformer = copy.deepcopy(encoder.source.transformer).float().requires_grad_(True)
-        self.classifier = torch.nn.Linear(2 * encoder.width, len(data.names))
-        self.settings = encoder.settings
-        self.pad_id = encoder.source.tokenizer.pad_token_id or 0
-        self.tokens, self.data = tokens, data
+        self.data, self.encode, self.transformer = data, encode, transformer
+        self.classifier = torch.nn.Linear(2 * width, len(data.names))
 
     def forward(self, rows: np.ndarray) -> torch.Tensor:
-        """Predict the labels of rows of triples. Each name in them is encoded once."""
+        """Compute the logits of rows of triples. Each concept in them is encoded once."""
         ends = np.stack([self.data.heads[rows], self.data.tails[rows]], axis=1)
         concepts, places = np.unique(ends, return_inverse=True)
-        blocks = [concepts[start : start + ENCODED_AT_ONCE] for start in range(0, len(concepts), ENCODED_AT_ONCE)]
-        vectors = torch.cat([self._encode(block) for block in blocks])
+        vectors = self.encode(concepts)
         rows_of_vectors = torch.from_numpy(places.reshape(ends.shape)).to(vectors.device)
         return self.classifier(vectors[rows_of_vectors].flatten(start_dim=1))
 
-    def _encode(self, concepts: np.ndarray) -> torch.Tensor:
-        batch = [self.tokens[concept] for concept in concepts]
-        device = self.classifier.weight.device
-        return forward(self.transformer, batch, self.settings, pad_id=self.pad_id, device=device)
+
+def prepare_vectors(vectors: VectorSource, task: RelationTask) -> tuple[Callable[[], RelationModel], np.ndarray]:
+    """Make a function that makes a model on vectors as they are, and tell which triples have vectors at both ends."""
+    data = task.data
+    found, is_known = find_vectors(vectors, task.terminology, data.concepts)
+    is_covered = is_known[data.heads] & is_known[data.tails]
+    if not (is_covered & data.is_test).any() or not (is_covered & ~data.is_test).any():
+        reason = f"none to train or to test on has vectors at both ends, of {len(data.labels)}"
+        raise ValueError(f"{task.name}: {reason} triples with {', '.join(data.names[:3])}. Check ids and names.")
+    if task.settings.standardise:
+        is_used = is_covered & ~data.is_test
+        rows = np.union1d(data.heads[is_used], data.tails[is_used])
+        spread = found[rows].std(axis=0)
+        found = (found - found[rows].mean(axis=0)) / np.where(spread > 0, spread, 1).astype(np.float32)
+    features = torch.from_numpy(found)
+    return partial(RelationModel, data, features.shape[1], lambda concepts: features[concepts]), is_covered
 
 
-def finetune_relations(encoder: EncoderShim, task: RelationTask) -> Measured:
-    """Train a copy of an encoder, with the dropout of its configuration, and a linear classifier together.
+def prepare_encoder(system: VectorSource, task: RelationTask) -> tuple[Callable[[], RelationModel], np.ndarray]:
+    """Make a function that makes a model with a copy of an encoder, with the dropout of its configuration.
 
     Published figures cut names after 32 tokens.
     """
-    rows = find_rows(pl.Series(task.data.concepts), task.terminology.concepts["id"])
+    if not isinstance(system, EncoderSystem):
+        raise ValueError(f"{task.name} trains encoders (fine_tune), but got other vectors. Limit `tasks` of systems.")
+    encoder, data, device = system.encoder, task.data, resolve_device("auto")
+    pad_id = encoder.source.tokenizer.pad_token_id or 0
+    rows = find_rows(pl.Series(data.concepts), task.terminology.concepts["id"])
     tokens = tokenise(task.terminology.concepts["canonical_name"].gather(rows), encoder)
-    train_rows, test_rows = (np.flatnonzero(part) for part in (~task.data.is_test, task.data.is_test))
-    predictions = []
-    for seed in task.settings.seeds:
-        with torch.random.fork_rng():
-            torch.manual_seed(seed)
-            model = RelationModel(encoder, tokens, task.data).to(resolve_device("auto")).train()
-            train(model, model.parameters(), task, train_rows, seed)
-            predictions.append(predict_labels(model.eval(), test_rows))
-    return score_runs(task, train_rows, test_rows, predictions)
+
+    def make_model() -> RelationModel:
+        transformer = copy.deepcopy(encoder.source.transformer).float().requires_grad_(True)
+
+        def encode(concepts: np.ndarray) -> torch.Tensor:
+            blocks = [concepts[start : start + ENCODED_AT_ONCE] for start in range(0, len(concepts), ENCODED_AT_ONCE)]
+            batches = ([tokens[concept] for concept in block] for block in blocks)
+            settings = encoder.settings
+            return torch.cat([forward(transformer, batch, settings, pad_id=pad_id, device=device) for batch in batches])
+
+        return RelationModel(data, encoder.width, encode, transformer).to(device)
+
+    return make_model, np.ones(len(data.labels), dtype=bool)
 
 
-def train(
-    predict: Predict, parameters: Iterable[torch.nn.Parameter], task: RelationTask, rows: np.ndarray, seed: int
-) -> None:
-    """Train a classifier by cross-entropy on rows of triples; the seed is that of their order."""
+def train(model: RelationModel, task: RelationTask, rows: np.ndarray, seed: int) -> None:
+    """Train a model by cross-entropy on rows of triples; the seed is that of their order."""
     batch_size, learning_rate = task.settings.get_rates()
-    optimizer = torch.optim.AdamW(parameters, lr=learning_rate, weight_decay=0.0)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate, weight_decay=0.0)
     n_steps = task.settings.epochs * math.ceil(len(rows) / batch_size)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: share_of_rate(step, n_steps))
     generator = np.random.default_rng(seed)
@@ -260,7 +252,7 @@ def train(
             shuffled = generator.permutation(rows)
             for start in range(0, len(rows), batch_size):
                 batch = shuffled[start : start + batch_size]
-                logits = predict(batch)
+                logits = model(batch)
                 loss = torch.nn.functional.cross_entropy(logits, labels[batch].to(logits.device))
                 optimizer.zero_grad()
                 loss.backward()
@@ -275,11 +267,11 @@ def share_of_rate(step: int, n_steps: int) -> float:
     return (step + 1) / n_warm_up if step < n_warm_up else max(0, n_steps - step) / max(1, n_steps - n_warm_up)
 
 
-def predict_labels(predict: Predict, rows: np.ndarray) -> np.ndarray:
+def predict_labels(model: RelationModel, rows: np.ndarray) -> np.ndarray:
     """Predict the most likely label of each row of triples."""
     blocks = [rows[start : start + PREDICTED_AT_ONCE] for start in range(0, len(rows), PREDICTED_AT_ONCE)]
     with torch.inference_mode():
-        return np.concatenate([predict(block).argmax(dim=1).cpu().numpy() for block in blocks])
+        return np.concatenate([model(block).argmax(dim=1).cpu().numpy() for block in blocks])
 
 
 def score_runs(

@@ -67,7 +67,7 @@ def read_successors(folder: str | Path) -> pl.DataFrame:
     if "MRCUI" not in release:
         warnings.warn(
             f"{release.path} has no MRCUI, which lists the successors of retired concepts. Concepts missing from the "
-            "new release count as retired, unless another has their id as a code. Copy MRCUI.RRF there if there is one.",
+            "new release count as retired, unless another has their id as a code. Copy MRCUI.RRF there.",
             stacklevel=2,
         )
     # Chains of merged concepts are followed to their ends.
