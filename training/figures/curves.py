@@ -47,8 +47,8 @@ def make_figure(runs: Mapping[str, str | Path]) -> Figure:
         losses[name] = np.array([(entry["step"], entry["loss"]) for entry in metrics if "loss" in entry])
         if not len(losses[name]):
             raise ValueError(f"There are no steps to draw in {run}. Give the folder of a run, after its first step.")
-        scores = [(entry["step"], entry["evaluation"]["acc_at_1"]) for entry in metrics if "evaluation" in entry]
-        accuracies[name] = np.array(scores) * (1, 100) if scores else None
+        found = [(entry["step"], 100 * entry["evaluation"]["acc_at_1"]) for entry in metrics if "evaluation" in entry]
+        accuracies[name] = np.array(found) if found else None
     n_panels = 1 + any(scores is not None for scores in accuracies.values())
     figure = Figure(figsize=(5.0, 2.3 * n_panels), layout="constrained")
     panels = figure.subplots(n_panels, sharex=True, squeeze=False)[:, 0]

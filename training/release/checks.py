@@ -63,8 +63,8 @@ def check_writable(concepts: pl.DataFrame, names: pl.DataFrame) -> None:
                 owner = ids[row] if what == "concepts" else ids[names["concept"][row]]
                 raise ValueError(
                     f"The {column} {value!r:.80} of the concept '{owner}' can't be written in Rich Release Format: "
-                    "fields end at '|' and rows at a line end. Correct it in the source, or let `unwritable` be 'replace': "
-                    "it replaces both in texts (not in ids, languages, sources and types)."
+                    "fields end at '|' and rows at a line end. Correct it in the source, or choose `unwritable` "
+                    "'replace', which replaces both in texts (not in ids, languages, sources and types)."
                 )
     for reason, faulty in _faults(concepts, names):
         if faulty.height:
