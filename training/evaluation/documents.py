@@ -178,15 +178,6 @@ class LinkedMention(NamedTuple):
         return self.is_right(self.kb_id) if self.gold else not self.kb_id
 
 
-class GoldSpan(NamedTuple):
-    """A gold mention by its place in the text."""
-
-    start: int
-    end: int
-    label: str
-    kb_id: str
-
-
 class DocumentTask:
     """Documents with gold mentions (.spacy)."""
 
@@ -255,37 +246,36 @@ def link_documents(nlp: Language, golds: Iterable[Doc]) -> list[LinkedMention]:
     return linked
 
 
-def _make_inputs(nlp: Language, golds: Iterable[Doc]) -> Iterator[tuple[Doc, tuple[Doc, list[GoldSpan]]]]:
+def _make_inputs(nlp: Language, golds: Iterable[Doc]) -> Iterator[tuple[Doc, tuple[Doc, list[Span]]]]:
     for gold in golds:
         left = list_gold_spans(gold)
         while left:
             chosen, left = split_overlapping(left)
             doc = nlp.make_doc(gold.text)
-            spans = [GoldSpan(span.start_char, span.end_char, span.label_, span.kb_id_) for span in chosen]
             ents: list[Span] = []
-            for span in spans:
+            for span in chosen:
                 ent = _find_span(doc, span)
                 # With another tokenizer, two mentions may share a token.
                 if not ents or ent.start >= ents[-1].end:
                     ents.append(ent)
             doc.ents = ents
-            yield doc, (gold, spans)
+            yield doc, (gold, chosen)
 
 
-def _find_span(doc: Doc, span: GoldSpan) -> Span:
-    found = doc.char_span(span.start, span.end, label=span.label, alignment_mode="expand")
+def _find_span(doc: Doc, gold: Span) -> Span:
+    found = doc.char_span(gold.start_char, gold.end_char, label=gold.label_, alignment_mode="expand")
     # The text is that of the document that the mention was found in.
     assert found is not None
     return found
 
 
-def _read_link(doc_id: str, gold: GoldSpan, span: Span) -> LinkedMention:
+def _read_link(doc_id: str, gold: Span, span: Span) -> LinkedMention:
     text, start, end = span.doc.text, span.start_char, span.end_char
     window, first = cut_window(text, start, end)
     marked = f"{window[: start - first]}[[{span.text}]]{window[end - first :]}"
-    ids = [] if gold.kb_id == NIL else gold.kb_id.split(ID_SEPARATOR)
+    ids = [] if gold.kb_id_ == NIL else gold.kb_id_.split(ID_SEPARATOR)
     kb_id = "" if span.kb_id_ == NIL else span.kb_id_
-    return LinkedMention(doc_id, span.text, gold.label, " ".join(marked.split()), ids, _list_found(span), kb_id)
+    return LinkedMention(doc_id, span.text, gold.label_, " ".join(marked.split()), ids, _list_found(span), kb_id)
 
 
 def _list_found(span: Span) -> list[LinkedConcept]:

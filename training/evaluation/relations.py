@@ -154,7 +154,8 @@ class RelationTask:
         """
         prepare = prepare_encoder if self.settings.fine_tune else prepare_vectors
         make_model, is_covered = prepare(system, self)
-        train_rows, test_rows = (np.flatnonzero(part & is_covered) for part in (~self.data.is_test, self.data.is_test))
+        is_test = self.data.is_test
+        train_rows, test_rows = np.flatnonzero(~is_test & is_covered), np.flatnonzero(is_test & is_covered)
         predictions = []
         for seed in self.settings.seeds:
             with torch.random.fork_rng():
@@ -168,7 +169,7 @@ class RelationTask:
         """Refuse training concepts (of the folder `path`) among which an unseen triple has both ends."""
         ids, heads, tails = self.data.concepts, self.data.heads, self.data.tails
         is_learned = np.array([concept in concepts for concept in ids], dtype=bool)
-        seen = np.flatnonzero(is_learned[heads] & is_learned[tails]) if self.settings.unseen else ()
+        seen = np.flatnonzero(is_learned[heads] & is_learned[tails] & bool(self.settings.unseen))
         if len(seen):
             pair = f"{ids[heads[seen[0]]]} and {ids[tails[seen[0]]]}"
             reason = f"of {len(seen):,} of its {len(self.data.labels):,} triples both concepts are in {path}, as {pair}"

@@ -20,7 +20,6 @@ from .pictures import (
     Vectors,
     check_format,
     compute_vectors,
-    fix_layout,
     house_style,
     save_picture,
 )
@@ -66,8 +65,7 @@ def draw_histograms(
     margin: float = 0.2,
 ) -> str:
     """Draw a batch: all pairs on the left, mined ones on the right, one row for each encoder. Returns the caption."""
-    for path in paths:
-        check_format(path)
+    check_format(*paths)
     with house_style():
         from matplotlib.figure import Figure
 
@@ -89,9 +87,7 @@ def draw_histograms(
             axes.set_xlabel("Cosine")
         # Shared, so it is the highest of all; above it there is place for the legend.
         panels[0, 0].set_ylim(0, 1.3 * panels[0, 0].get_ylim()[1])
-        fix_layout(figure)
-        for path in paths:
-            save_picture(figure, path)
+        save_picture(figure, *paths)
     means = "; ".join(f"{label}: {_describe_means(splits)}" for label, splits in found.items())
     return (
         f"Cosines of positive and negative pairs in one batch of {len(names):,} names of {len(np.unique(labels)):,} "

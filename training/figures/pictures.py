@@ -40,12 +40,15 @@ STYLE = {
 }
 
 
-def check_format(path: str | Path) -> str:
-    """Tell the form of a picture, before anything is computed for it."""
-    ending = Path(path).suffix.removeprefix(".").lower()
-    if ending not in FORMATS:
-        raise ValueError(f"'{path}' is no picture that can be drawn. Let it end in .svg, .pdf or .png.")
-    return ending
+def check_format(*paths: str | Path) -> None:
+    """Refuse pictures of unknown forms, before anything is computed for them."""
+    for path in paths:
+        if _get_ending(path) not in FORMATS:
+            raise ValueError(f"'{path}' is no picture that can be drawn. Let it end in .svg, .pdf or .png.")
+
+
+def _get_ending(path: str | Path) -> str:
+    return Path(path).suffix.removeprefix(".").lower()
 
 
 @contextmanager
@@ -62,19 +65,18 @@ def house_style(what: str = "Pictures") -> Iterator[None]:
         yield
 
 
-def fix_layout(figure: Figure) -> None:
-    """Compute the layout once. Else it is computed anew for each file, and those of one figure differ."""
+def save_picture(figure: Figure, *paths: str | Path) -> None:
+    """Save a picture, which is there whole or not at all. The same figure, in our style, gives the same bytes."""
+    check_format(*paths)
+    # Else the layout is computed anew for each file, and those of one figure differ.
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
-
-
-def save_picture(figure: Figure, path: str | Path) -> None:
-    """Save a picture, which is there whole or not at all. The same figure, in our style, gives the same bytes."""
-    path, ending = Path(path), check_format(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    metadata: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[ending]
-    with write_whole(path) as temporary:
-        figure.savefig(temporary, format=ending, dpi=300, metadata=metadata)
+    for path in map(Path, paths):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        ending = _get_ending(path)
+        metadata: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}[ending]
+        with write_whole(path) as temporary:
+            figure.savefig(temporary, format=ending, dpi=300, metadata=metadata)
 
 
 def note_caption(path: Path, title: str, caption: str) -> None:

@@ -35,8 +35,7 @@ def draw_scatter(
     vectors: see `measure_separation`. Some groups that lie far apart in the last panel are labelled. Returns the
     caption.
     """
-    for path in paths:
-        check_format(path)
+    check_format(*paths)
     names = names.sort("id", "name")
     titles = names.unique("id", keep="first", maintain_order=True)["concept"].to_list()
     if not 1 < len(titles) <= len(COLOURS) * len(MARKERS):
@@ -61,8 +60,7 @@ def draw_scatter(
             axes.set_title(letter + label, loc="left", fontsize="medium")
             axes.set_xlabel(f"Nearest name of the same {group}: {100 * share:.1f} %\nMean silhouette: {silhouette:.2f}")
             _draw_points(axes, plane, concepts, {concept: titles[concept] for concept in chosen})
-        for path in paths:
-            save_picture(figure, path)
+        save_picture(figure, *paths)
     return (
         f"{names.height:,} names of {len(titles):,} {group}s in the plane of t-SNE (cosine, perplexity "
         f"{perplexity:.3g}, started from principal components, seed {seed}). Colour and marker tell the {group}; some "

@@ -6,18 +6,18 @@ import json
 
 import numpy as np
 import pytest
-from training.evaluation.evaluate import evaluate
-from training.evaluation.folder import Missing
-from training.evaluation.systems.backoff import DictionaryBackoff
-from training.evaluation.systems.exact import ExactMatch
-from training.evaluation.systems.linker import LinkerSystem
-from training.evaluation.systems.specification import read_systems
 
 from spacy_sapbert.encoder.shim import EncoderShim
 from training.data.task import LinkingTask
 from training.evaluation import measure as measure_module
 from training.evaluation.corpora.listing import read_corpora
+from training.evaluation.evaluate import evaluate
+from training.evaluation.folder import Missing
 from training.evaluation.report.report import make_report
+from training.evaluation.systems.backoff import DictionaryBackoff
+from training.evaluation.systems.exact import ExactMatch
+from training.evaluation.systems.linker import LinkerSystem
+from training.evaluation.systems.specification import read_systems
 from training.evaluation.tasks import make_tasks
 
 NAMES = "C1\theart attack\nC1\tmyocardial infarction\nC2\tcold\nC3\tfever\nC4|OMIM:4\tlip fever\nC5\tLip Fever\n"

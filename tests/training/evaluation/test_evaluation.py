@@ -11,8 +11,6 @@ from conftest import make_encoder_folder
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from thinc.api import Config
-from training.evaluation.linking.accuracy import find_hits
-from training.evaluation.systems.exact import ExactMatch
 from typer.testing import CliRunner
 
 from spacy_sapbert.encoder.shim import EncoderShim
@@ -22,7 +20,9 @@ from training.data.task import LinkingTask
 from training.encoders.card import read_results
 from training.evaluation.corpora.corpus import Corpus
 from training.evaluation.corpora.listing import read_corpora, read_task
+from training.evaluation.linking.accuracy import find_hits
 from training.evaluation.measure import measure_encoder, measure_linking
+from training.evaluation.systems.exact import ExactMatch
 
 CONFIG = Path(__file__).parents[3] / "training" / "evaluation" / "corpora" / "corpora.cfg"
 

@@ -7,20 +7,20 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from training.data.headlines import label_headlines, list_headlines
-from training.evaluation.folder import Evaluation, Row, SystemInfo, TaskInfo, read_evaluation
-from training.evaluation.side_by_side import describe_results, format_scores
 from typer.testing import CliRunner
 
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.terminology import TerminologyBuilder
 from training.cli import app
+from training.data.headlines import label_headlines, list_headlines
 from training.data.task import LinkingTask
 from training.evaluation.corpora.corpus import Corpus
 from training.evaluation.corpora.listing import read_corpora, read_task
 from training.evaluation.corpora.readers import convert_corpus
+from training.evaluation.folder import Evaluation, Row, SystemInfo, TaskInfo, read_evaluation
 from training.evaluation.measure import ResultStore, measure_encoder, measure_linking
 from training.evaluation.report.tables import make_accuracy_table
+from training.evaluation.side_by_side import describe_results, format_scores
 
 # Two names of C1 come before the first of C2 wherever both are found.
 NAMES = "C1\theart attack\nC1\theart attacks\nC1\tattack of heart\nC2\theart\nC3\tcold\nC4\tliver\n"

@@ -227,3 +227,18 @@ def test_an_encoder_learns_more_than_its_frozen_vectors_tell(data, names, encode
     np.testing.assert_array_equal(encoder.encode_unscaled(["cold"]), before)
     with pytest.raises(ValueError, match="other vectors"):
         measure(parity_vectors(), names, data, **settings)
+
+
+def test_unseen_triples_have_an_end_outside_of_training(tmp_path, names):
+    folder = write(tmp_path / "triples", parity_triples())
+    builder = TerminologyBuilder()
+    for concept in CONCEPTS[:20]:
+        builder.add_name(concept, concept)
+    seen, chosen = builder.build(), RelationTaskSettings(triples=str(folder), unseen="x", min_triples=10)
+    data = choose_triples(names, chosen, seen=seen)
+    assert data.report["left_out"]["seen"] == 20 * 19 // 2 and data.report["seen"] == seen.fingerprint
+    task = RelationTask("unseen", data, names, chosen)
+    task.check_unseen(set(CONCEPTS[:20]), "here")
+    with pytest.raises(ValueError, match="both concepts are in here, as C"):
+        task.check_unseen(set(CONCEPTS[10:30]), "here")
+    RelationTask("all", data, names, RelationTaskSettings()).check_unseen(set(CONCEPTS), "here")

@@ -225,7 +225,7 @@ def test_semantic_types_are_drawn_by_one_name_of_each_concept(tmp_path):
 
 def test_histograms_show_all_and_mined_pairs(tmp_path, monkeypatch):
     figures = []
-    monkeypatch.setattr(cosines, "save_picture", lambda figure, path: figures.append(figure))
+    monkeypatch.setattr(cosines, "save_picture", lambda figure, *paths: figures.append(figure))
     rng = np.random.default_rng(0)
     labels = np.tile(np.arange(20), 2)
     table = dict(zip(map(str, range(40)), unit(rng.normal(size=(40, 4)) + 2 * np.eye(4)[labels % 4]), strict=True))
