@@ -65,12 +65,16 @@ def house_style(what: str = "Pictures") -> Iterator[None]:
         yield
 
 
+def fix_layout(figure: Figure) -> None:
+    """Compute the layout once. Else it is computed anew for each file, and those of one figure differ."""
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+
+
 def save_picture(figure: Figure, *paths: str | Path) -> None:
     """Save a picture, which is there whole or not at all. The same figure, in our style, gives the same bytes."""
     check_format(*paths)
-    # Else the layout is computed anew for each file, and those of one figure differ.
-    figure.draw_without_rendering()
-    figure.set_layout_engine("none")
+    fix_layout(figure)
     for path in map(Path, paths):
         path.parent.mkdir(parents=True, exist_ok=True)
         ending = _get_ending(path)

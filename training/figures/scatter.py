@@ -4,19 +4,32 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
-from .pictures import COLOURS, MARKERS, PANEL_WIDTH, Vectors, check_format, compute_vectors, house_style, save_picture
+from .pictures import (
+    COLOURS,
+    MARKERS,
+    PANEL_WIDTH,
+    Vectors,
+    check_format,
+    compute_vectors,
+    fix_layout,
+    house_style,
+    save_picture,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 PANEL_HEIGHT = 3.45
 PERPLEXITY = 30.0
+# How far a label may lie from the middle of its group, in points of print.
+DISTANCES = (10.0, 14.0, 20.0, 28.0, 38.0, 50.0)
 
 
 def draw_scatter(
@@ -59,7 +72,11 @@ def draw_scatter(
             letter = f"({chr(ord('a') + number)}) " if len(planes) > 1 else ""
             axes.set_title(letter + label, loc="left", fontsize="medium")
             axes.set_xlabel(f"Nearest name of the same {group}: {100 * share:.1f} %\nMean silhouette: {silhouette:.2f}")
-            _draw_points(axes, plane, concepts, {concept: titles[concept] for concept in chosen})
+            _draw_points(axes, plane, concepts)
+        # Labels are placed in pixels, which are known when the layout is.
+        fix_layout(figure)
+        for axes, plane in zip(panels, planes, strict=True):
+            _write_labels(axes, plane, concepts, {concept: titles[concept] for concept in chosen})
         save_picture(figure, *paths)
     return (
         f"{names.height:,} names of {len(titles):,} {group}s in the plane of t-SNE (cosine, perplexity "
@@ -109,29 +126,48 @@ def _project(vectors: np.ndarray, seed: int, perplexity: float) -> np.ndarray:
     return tsne.fit_transform(vectors)
 
 
-def _draw_points(axes: Axes, plane: np.ndarray, concepts: np.ndarray, titles: Mapping[int, str]) -> None:
-    from matplotlib.patheffects import withStroke
-
+def _draw_points(axes: Axes, plane: np.ndarray, concepts: np.ndarray) -> None:
     for concept in range(concepts.max() + 1):
         colour, marker = choose_look(concept)
         x, y = plane[concepts == concept].T
         axes.scatter(x, y, s=16.0, c=colour, marker=marker, linewidths=0.3, edgecolors="white")
-    for concept, title in titles.items():
-        group = plane[concepts == concept]
-        middle = group[np.linalg.norm(group - np.median(group, axis=0), axis=1).argmin()]
-        # Above the middle, so that the points there are seen; the layout need not make room for it.
-        label = axes.annotate(
-            textwrap.fill(textwrap.shorten(title, 36, placeholder=" …"), 18),
-            xy=tuple(middle),
-            xytext=(0, 5),
-            textcoords="offset points",
-            fontsize=7.5,
-            ha="center",
-            color=choose_look(concept)[0],
-            path_effects=[withStroke(linewidth=2.0, foreground="white")],
-        )
-        label.set_in_layout(False)
     axes.margins(0.09)
     # The units of t-SNE mean nothing.
     axes.set(xticks=[], yticks=[])
     axes.spines[:].set(visible=True, color="0.7")
+
+
+def _write_labels(axes: Axes, plane: np.ndarray, concepts: np.ndarray, titles: Mapping[int, str]) -> None:
+    """Write each label where it hides the fewest points, and neither others nor the frame."""
+    from matplotlib.patheffects import withStroke
+    from matplotlib.text import Text
+    from matplotlib.transforms import Bbox
+
+    points, frame = axes.transData.transform(plane), axes.get_window_extent()
+    taken: list[Bbox] = []
+    for concept, title in titles.items():
+        group, colour = plane[concepts == concept], choose_look(concept)[0]
+        label = axes.annotate(
+            textwrap.fill(textwrap.shorten(title, 36, placeholder=" …"), 18),
+            xy=tuple(group[np.linalg.norm(group - np.median(group, axis=0), axis=1).argmin()]),
+            xytext=(0, 0),
+            textcoords="offset points",
+            arrowprops={"arrowstyle": "-", "linewidth": 0.6, "color": colour, "shrinkA": 0, "shrinkB": 1},
+            fontsize=7.5,
+            ha="center",
+            va="center",
+            color=colour,
+            path_effects=[withStroke(linewidth=2.0, foreground="white")],
+        )
+        middle, size = axes.transData.transform(label.xy), np.array(Text.get_window_extent(label).size) + 4
+        boxes, costs = {}, {}
+        for distance, angle in product(DISTANCES, np.linspace(0, 2 * np.pi, 16, endpoint=False)):
+            # Labels are wider than high, so they have to move farther to the sides.
+            offset = (2 * distance * np.cos(angle), distance * np.sin(angle))
+            corner = middle + np.array(offset) * axes.figure.dpi / 72 - size / 2
+            box = boxes[offset] = Bbox([corner, corner + size])
+            is_inside = frame.contains(*box.min) and frame.contains(*box.max)
+            hidden = box.count_contains(points) + 30 * box.count_overlaps(taken) + 30 * (not is_inside)
+            costs[offset] = hidden + 0.08 * distance
+        label.xyann = min(costs, key=costs.__getitem__)
+        taken.append(boxes[label.xyann])

@@ -3,18 +3,19 @@
 import json
 import math
 import re
-from itertools import permutations
+from itertools import combinations, permutations
 
 import numpy as np
 import polars as pl
 import pytest
+from matplotlib.text import Text
 from PIL import Image
 from typer.testing import CliRunner
 
 from spacy_sapbert.terminology import TerminologyBuilder
 from training.cli import app
 from training.cli import figures as figure_commands
-from training.figures import cosines
+from training.figures import cosines, scatter
 from training.figures.cosines import draw_histograms, split_cosines
 from training.figures.names import (
     draw_concepts,
@@ -328,3 +329,17 @@ def test_the_command_lists_neighbours(command, tmp_path):
 def test_encoders_of_one_label_are_refused():
     with pytest.raises(ValueError, match="called a, a.*LABEL=ENCODER"):
         figure_commands.load_vectors(["a=x", "a=y"], "")
+
+
+def test_labels_hide_neither_each_other_nor_the_frame(names, tmp_path, monkeypatch):
+    figures = []
+    monkeypatch.setattr(scatter, "save_picture", lambda figure, *paths: figures.append(figure))
+    long = draw_concepts(names, 12).with_columns(pl.col("concept") + " with a name that is much too long to be shown")
+    draw_scatter({"one": character_vectors}, long, [tmp_path / "x.svg"])
+    ((axes,),) = (figure.axes for figure in figures)
+    figures[0].draw_without_rendering()
+    boxes, frame = [Text.get_window_extent(label) for label in axes.texts], axes.get_window_extent()
+    assert len(boxes) == 8 and not any(a.overlaps(b) for a, b in combinations(boxes, 2))
+    assert all(frame.contains(*box.min) and frame.contains(*box.max) for box in boxes)
+    lines = [line for label in axes.texts for line in label.get_text().split("\n")]
+    assert max(map(len, lines)) <= 18 and all(label.get_text().endswith(" …") for label in axes.texts)
