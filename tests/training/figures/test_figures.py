@@ -335,11 +335,11 @@ def test_labels_hide_neither_each_other_nor_the_frame(names, tmp_path, monkeypat
     figures = []
     monkeypatch.setattr(scatter, "save_picture", lambda figure, *paths: figures.append(figure))
     long = draw_concepts(names, 12).with_columns(pl.col("concept") + " with a name that is much too long to be shown")
-    draw_scatter({"one": character_vectors}, long, [tmp_path / "x.svg"])
+    draw_scatter({"one": character_vectors}, long, [tmp_path / "x.svg"], labelled=5)
     ((axes,),) = (figure.axes for figure in figures)
     figures[0].draw_without_rendering()
     boxes, frame = [Text.get_window_extent(label) for label in axes.texts], axes.get_window_extent()
-    assert len(boxes) == 8 and not any(a.overlaps(b) for a, b in combinations(boxes, 2))
+    assert len(boxes) == 5 and not any(a.overlaps(b) for a, b in combinations(boxes, 2))
     assert all(frame.contains(*box.min) and frame.contains(*box.max) for box in boxes)
     lines = [line for label in axes.texts for line in label.get_text().split("\n")]
     assert max(map(len, lines)) <= 18 and all(label.get_text().endswith(" …") for label in axes.texts)
