@@ -148,7 +148,7 @@ def _write_labels(axes: Axes, plane: np.ndarray, concepts: np.ndarray, titles: M
     for concept, title in titles.items():
         group, colour = plane[concepts == concept], choose_look(concept)[0]
         label = axes.annotate(
-            textwrap.fill(textwrap.shorten(title, 36, placeholder=" …"), 18),
+            textwrap.fill(textwrap.shorten(title, 36, placeholder="\u00a0…"), 18),
             xy=tuple(group[np.linalg.norm(group - np.median(group, axis=0), axis=1).argmin()]),
             xytext=(0, 0),
             textcoords="offset points",

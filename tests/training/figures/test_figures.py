@@ -342,4 +342,4 @@ def test_labels_hide_neither_each_other_nor_the_frame(names, tmp_path, monkeypat
     assert len(boxes) == 5 and not any(a.overlaps(b) for a, b in combinations(boxes, 2))
     assert all(frame.contains(*box.min) and frame.contains(*box.max) for box in boxes)
     lines = [line for label in axes.texts for line in label.get_text().split("\n")]
-    assert max(map(len, lines)) <= 18 and all(label.get_text().endswith(" …") for label in axes.texts)
+    assert max(map(len, lines)) <= 18 and all(label.get_text().endswith("\u00a0…") for label in axes.texts)
