@@ -14,6 +14,7 @@ import spacy
 from pydantic import model_validator
 from spacy.language import Language
 from spacy.tokens import Doc, DocBin, Span
+from spacy.util import is_package
 from typing_extensions import Self
 
 import spacy_sapbert
@@ -129,6 +130,8 @@ def hash_folder(folder: Path, pattern: str = "*") -> str:
 def load_pipeline(settings: PipelineSettings) -> PipelineSystem:
     """Load a saved pipeline, or make one that finds abbreviations and links mentions."""
     if settings.pipeline:
+        if not Path(settings.pipeline).exists() and not is_package(settings.pipeline):
+            raise FileNotFoundError(f"There is no pipeline {settings.pipeline}, neither a folder nor a package.")
         nlp = spacy.load(settings.pipeline)
         name = nlp.meta.get("name", "")
         return PipelineSystem(nlp, {"files": hash_folder(Path(nlp.path or settings.pipeline)), "name": name})

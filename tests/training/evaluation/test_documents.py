@@ -9,9 +9,11 @@ from spacy.language import Language
 from spacy.tokens import DocBin, Span
 from spacy.util import filter_spans
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
+from typer.testing import CliRunner
 
 from spacy_sapbert.exchange.documents import DOC_ID, OVERLAPPING
 from spacy_sapbert.terminology import TerminologyBuilder
+from training.cli import app
 from training.encoders.quantisation import write_static_encoder
 from training.evaluation.documents import (
     DocumentSettings,
@@ -23,6 +25,7 @@ from training.evaluation.documents import (
     load_pipeline,
     summarise_links,
 )
+from training.evaluation.frame import read_results
 from training.evaluation.settings import Limits
 from training.figures.curves import draw_confidence
 
@@ -191,3 +194,24 @@ def test_nothing_to_measure_is_explained(folder):
             PipelineSettings.read(wrong)
     with pytest.raises(FileNotFoundError, match="needs a saved `pipeline`, or a `terminology`"):
         load_pipeline(PipelineSettings())
+    with pytest.raises(FileNotFoundError, match="no pipeline nowhere"):
+        load_pipeline(PipelineSettings(pipeline="nowhere"))
+
+
+def test_the_command_measures_pipelines_and_lists_those_that_are_missing(folder):
+    sections = {
+        "systems.empty": 'kind = "pipeline"',
+        "systems.gone": 'kind = "pipeline"\npipeline = "nowhere"',
+        "systems.made": f'kind = "pipeline"\nterminology = "{folder / "names"}"\nencoder = "{folder / "encoder"}"',
+        "tasks.documents": f'kind = "documents"\nfiles = "{folder / "part.spacy"}"',
+    }
+    parts = ["[systems]\n\n[tasks]\n", *(f"[{name}]\n{section}\n" for name, section in sections.items())]
+    (folder / "measure.cfg").write_text("\n".join(parts))
+    arguments = ["measure", str(folder / "measure.cfg"), str(folder / "out")]
+    result = CliRunner().invoke(app, [*arguments, "--systems.made.abbreviations", "off"])
+    assert result.exit_code == 0, result.exception
+    frame = read_results(folder / "out").filter(metric="acc", rank=1)
+    assert frame.select("system", "task", "value", "n").rows() == [("made", "part.documents", 0.5, 4)]
+    assert "empty on part.documents: A system" in result.output and "There is no pipeline nowhere" in result.output
+    kept = json.loads((folder / "out" / "measured.json").read_text())
+    assert [error["mention"] for error in kept["results"][0]["details"]["errors"]] == ["MD", "MD"]
