@@ -159,11 +159,17 @@ def neighbours(
 
 @group.command()
 def curves(
-    runs: Annotated[list[str], typer.Argument(help="Folders of runs, or NAME=FOLDER for another name in the legend")],
+    runs: Annotated[
+        list[str],
+        typer.Argument(help="Folders of runs, NAME=FOLDER for another name in the legend; or one folder of `measure`"),
+    ],
     output: Annotated[Path, typer.Option(help="The picture: .svg, .pdf or .png")] = Path("curves.svg"),
 ) -> None:
-    """Draw loss and held-out accuracy of runs into one picture."""
-    from ..figures.curves import draw_curves, name_runs
+    """Draw loss and held-out accuracy of runs; or how sure pipelines are of links, and how often they are right."""
+    from ..figures.curves import MEASURED, draw_confidence, draw_curves, name_runs, read_confidence
 
-    draw_curves(name_runs(runs), output)
+    if len(runs) == 1 and (Path(runs[0]) / MEASURED).is_file():
+        draw_confidence(read_confidence(runs[0]), output)
+    else:
+        draw_curves(name_runs(runs), output)
     typer.echo(f"Drawn to {output}.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 LINES = ("-", "--", ":", "-.")
 # A mean over a fiftieth of the steps shows the course and hides the differences between batches.
 SHARE_SMOOTHED = 50
+MEASURED = "measured.json"
 
 
 def draw_curves(runs: Mapping[str, str | Path], path: str | Path) -> None:
@@ -88,6 +90,20 @@ def smooth(values: np.ndarray, window: int) -> np.ndarray:
     rows = np.arange(len(values))
     first, last = np.maximum(rows - window // 2, 0), np.minimum(rows + window // 2 + 1, len(values))
     return (sums[last] - sums[first]) / (last - first)
+
+
+def read_confidence(folder: str | Path) -> dict[str, dict[str, Any]]:
+    """Read the curves of pipelines on documents from a folder of `measure`, by the name for the legend."""
+    path = Path(folder) / MEASURED
+    measured = json.loads(path.read_text(encoding="utf8"))
+    found = [entry for entry in measured["results"] if "risk_coverage" in entry["details"]]
+    if not found:
+        raise ValueError(f"There are no curves in {path}: no pipeline has been measured on documents.")
+    has_one_task = len({entry["task"] for entry in found}) == 1
+    titles = {name: system["title"] for name, system in measured["systems"].items()}
+    return {
+        titles[entry["system"]] + ("" if has_one_task else f", {entry['task']}"): entry["details"] for entry in found
+    }
 
 
 def draw_confidence(curves: Mapping[str, Mapping[str, Any]], path: str | Path) -> None:

@@ -27,7 +27,7 @@ from training.evaluation.documents import (
 )
 from training.evaluation.frame import read_results
 from training.evaluation.settings import Limits
-from training.figures.curves import draw_confidence
+from training.figures.curves import draw_confidence, read_confidence
 
 TEXT = "Myotonic dystrophy (MD) and heart attack. MD runs in families."
 GOLD = [(0, 18, "D1"), (20, 22, "D1"), (28, 40, "D2|D9"), (42, 44, "D1")]
@@ -215,3 +215,9 @@ def test_the_command_measures_pipelines_and_lists_those_that_are_missing(folder)
     assert "empty on part.documents: A system" in result.output and "There is no pipeline nowhere" in result.output
     kept = json.loads((folder / "out" / "measured.json").read_text())
     assert [error["mention"] for error in kept["results"][0]["details"]["errors"]] == ["MD", "MD"]
+    picture = folder / "confidence.svg"
+    assert CliRunner().invoke(app, ["figures", "curves", str(folder / "out"), "--output", str(picture)]).exit_code == 0
+    assert "Probability" in picture.read_text()
+    (folder / "out" / "measured.json").write_text('{"results": [], "systems": {}}')
+    with pytest.raises(ValueError, match="no curves in .*measured.json"):
+        read_confidence(folder / "out")
