@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import math
 import runpy
 import sys
 import warnings
@@ -107,9 +108,32 @@ def read_systems(output: Path) -> dict[str, dict[str, Any]]:
     return found
 
 
-def read_results(path: Path) -> dict[str, Any]:
-    """Read the figures of a probe, by the number of the result."""
-    return {str(number): keep_figures(result["figures"]) for number, result in enumerate(read_json(path)["results"])}
+def read_probe(output: Path, task: str) -> dict[str, Any]:
+    """Read the figures of one of CODER's tasks in the recorded form, by the number of the system."""
+    frame = read_results_frame(output).filter(pl.col("task").str.split(".").list.first() == task)
+    details = [
+        entry["details"] for entry in read_json(output / "measured.json")["results"] if entry["task"] in frame["task"]
+    ]
+    found = []
+    for (_,), part in frame.group_by("system", maintain_order=True):
+        figures: dict[str, Any] = {}
+        for metric, value, n in part.select("metric", "value", "n").iter_rows():
+            metric, _, group = metric.partition(".")
+            name = metric.replace("mcsm_chance", "chance").replace("mcsm", "score")
+            if metric.startswith("mcsm"):
+                if group:
+                    count = {"score": {"known": n}, "score_of_all": {"concepts": n}}.get(name, {})
+                    figures.setdefault("types", {}).setdefault(group, {}).update({name: value, **count})
+                else:
+                    figures[name.replace("score", "mean").replace("chance", "mean_chance")] = value
+            elif metric == "accuracy" and group:
+                figures.setdefault("labels", {})[group] = {"accuracy": value, "test": n}
+            elif group:
+                figures.setdefault("ratings", {}).setdefault(group, {})[metric] = value
+            else:
+                figures[metric] = None if math.isnan(value) else value
+        found.append({**figures, **details[len(found)]})
+    return {str(number): keep_figures(figures) for number, figures in enumerate(found)}
 
 
 def read_sweep(output: Path) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from goldens.commands import (
     call,
     list_settings,
     list_tasks,
-    read_results,
+    read_probe,
     read_sweep,
     read_systems,
 )
@@ -83,22 +83,28 @@ def describe_gains(before: dict[str, Any], after: dict[str, Any]) -> dict[str, d
 
 
 def probe(workspace: Workspace, folder: Path) -> dict[str, Any]:
-    """Run the probes of encoders: `mcsm`, `relations`, `word-similarity`; and names of each language."""
+    """Run CODER's tasks (semantic types, relations, word pairs) and names of each language."""
     corpus, tiny = workspace.corpus, workspace.encoder
-    both, terminology = f"{tiny},{workspace.runs / 'coder/encoder'}", corpus / "terminology"
-    call("mcsm", both, terminology, folder)
-    call("mcsm", tiny, terminology, folder / "drawn", "--all-types", max_concepts=150)
-    few = {"min_triples": 20, "epochs": 4, "seeds": "72,73"}
-    unseen = {**few, "min_triples": 5, "unseen": corpus / "split/terminology"}
-    call("relations", both, terminology, corpus / "triples", folder, **few)
-    call("relations", tiny, terminology, corpus / "triples", folder / "unseen", "--standardise", **unseen)
-    tuned = {**few, "epochs": 1, "seeds": "72"}
-    call("relations", tiny, terminology, corpus / "triples", folder / "tuned", "--fine-tune", **tuned)
-    call("word-similarity", both, workspace.mentions / "pairs.csv", folder)
-    files = {"mcsm": "mcsm.json", "mcsm drawn": "drawn/mcsm.json", "relations": "relations.json"}
-    files |= {f"relations {name}": f"{name}/relations.json" for name in ("unseen", "tuned")}
-    files["word_similarity"] = "word_similarity.json"
-    found = {name: read_results(folder / file) for name, file in files.items()}
+    both, terminology = f"{tiny},{workspace.runs / 'coder/encoder'}", json.dumps(str(corpus / "terminology"))
+    relations = f'kind = "relations"\nterminology = {terminology}\ntriples = "{corpus / "triples"}"\nepochs = '
+    unseen = f'min_triples = 5\nstandardise = true\nunseen = "{corpus / "split/terminology"}"'
+    tasks = {
+        "mcsm": f'kind = "mcsm"\nterminology = {terminology}',
+        "relations": f"{relations}4\nmin_triples = 20\nseeds = [72, 73]",
+        "word_similarity": f'kind = "word_similarity"\nfiles = "{workspace.mentions / "pairs.csv"}"',
+    }
+    single = {
+        "mcsm drawn": f"{tasks['mcsm']}\nall_types = true\nmax_concepts = 150",
+        "relations unseen": f"{relations}4\nseeds = [72, 73]\n{unseen}",
+        "relations tuned": f"{relations}1\nmin_triples = 20\nfine_tune = true",
+    }
+    found: dict[str, Any] = {}
+    for folder_name, encoders, chosen in (("probes", both, tasks), ("single", tiny, single)):
+        system = {"encoders": f'kind = "encoder"\nencoders = "{encoders}"\nmax_length = 32'}
+        named = {name.replace(" ", "_"): section for name, section in chosen.items()}
+        output = folder / folder_name
+        call("measure", write_config(output.with_suffix(".cfg"), system, named), output)
+        found |= {name: read_probe(output, name.replace(" ", "_")) for name in chosen}
     encoders = {"encoders": f'kind = "encoder"\nencoders = "{tiny},{workspace.other_encoder}"'}
     tasks = {"held_out": f'kind = "held_out"\nfiles = {json.dumps(str(corpus / "languages"))}'}
     call("measure", write_config(folder / "languages.cfg", encoders, tasks), folder / "languages")

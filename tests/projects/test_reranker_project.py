@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 import spacy
 import typer
@@ -20,6 +21,8 @@ from weasel.util import load_project_config
 
 from training.cli import app as training_cli
 from training.encoders.export import write_static_encoder
+from training.encoders.export import write_static_encoder
+from training.evaluation.frame import read_results
 
 # A few annotations are all right, or all wrong.
 pytestmark = pytest.mark.filterwarnings("ignore:.*, so nothing tells its probabilities apart, and")
@@ -101,10 +104,11 @@ def read_rows(path):
 
 def test_one_command_learns_from_annotations(folder):
     run("learn", annotations="mine.jsonl", split="0.6,0.2,0.2")
-    rows = read_rows(folder / "output" / "mine" / "evaluation" / "documents.md")
-    before, after = (float(rows[name][1]) for name in ("linker alone", "reranker"))
-    assert before < after == 100.0
-    assert (folder / "output/mine/evaluation/errors-mine-linker_alone.tsv").read_text().count("[[cold]]")
+    frame = read_results(folder / "output/mine/evaluation").filter(metric="acc", rank=1)
+    before, after = (frame.row(by_predicate=pl.col("system") == name, named=True) for name in ("linker", "reranker"))
+    assert before["value"] < after["value"] == 1.0
+    assert (folder / "output/mine/evaluation/errors/mine.documents.linker.tsv").read_text().count("[[cold]]")
+    assert (folder / "output/mine/evaluation/confidence.svg").is_file()
     best = folder / "output" / "mine" / "run" / "model-best"
     assert spacy.load(best).pipe_names == ["schwartz_hearst", "sapbert_linker", "sapbert_reranker"]
     check_package = importlib.import_module("check_package")

@@ -12,19 +12,17 @@ if TYPE_CHECKING:
 
 # The commands that each module registers, in the order of `--help`.
 COMMANDS = {
-    "adaptation": ("adaptation-data", "adapt"),
-    "benchmarks": ("illustrate", "report"),
-    "coder_tasks": ("mcsm", "relations", "word-similarity"),
+    "averages": ("average",),
+    "benchmarks": ("report",),
     "corpora": ("convert-corpus", "convert-corpora"),
     "data": ("preprocess", "pairs", "finetuning-pairs", "parallel-pairs", "triples", "split"),
-    "documents": ("convert-documents", "dictionary-terminology", "measure-documents"),
-    "figures": ("tsne", "histograms", "neighbours", "curves"),
+    "documents": ("convert-documents", "dictionary-terminology"),
+    "figures": ("figures",),
     "languages": ("language-split",),
     "measure": ("measure",),
     "measures": ("sweep",),
-    "probes": ("opposites",),
     "release": ("write-rrf", "diff-releases"),
-    "train": ("train", "settings", "export"),
+    "runs": ("train", "settings", "export"),
 }
 
 

@@ -40,7 +40,9 @@ DeviceOption = Annotated[
 TERMINOLOGY_ARGUMENT = typer.Argument(help="A folder that `preprocess` or `split` has written")
 
 
-def encoding_command(name: str | None = None, **options: Any) -> Callable[[AnyCommand], AnyCommand]:
+def encoding_command(
+    name: str | None = None, *, group: typer.Typer | None = None, **options: Any
+) -> Callable[[AnyCommand], AnyCommand]:
     """Register a command that encodes or trains, as `app.command` does. It has the option `--device`, which its
     function need not know."""
 
@@ -56,7 +58,7 @@ def encoding_command(name: str | None = None, **options: Any) -> Callable[[AnyCo
         run.__signature__ = signature.replace(  # type: ignore[attr-defined]
             parameters=[*signature.parameters.values(), added]
         )
-        app.command(name, **options)(run)
+        (group or app).command(name, **options)(run)
         return function
 
     return decorate

@@ -1,161 +1,175 @@
-"""Commands that draw vectors, and list nearest names."""
+"""Commands that draw vectors and runs, and list nearest names."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated
 
 import polars as pl
 import typer
 
 from spacy_sapbert.terminology import Terminology
 
-from ..errors import Errors
-from .application import app, encoding_command, parse_list
+from .application import SEED_OPTION, app, encoding_command, parse_list
 
 if TYPE_CHECKING:
-    from ..figures.vectors import Vectors
+    from ..figures.pictures import Vectors
 
 TARGET = "ENG"
-ENCODER_OPTION = typer.Option(
-    "--encoder", help="LABEL=ENCODER, a folder or hub name; nothing behind = for the small one. Once for each"
+EncoderOption = Annotated[
+    list[str],
+    typer.Option(
+        "--encoder", help="LABEL=ENCODER, a folder or hub name; nothing behind = for the small one. Repeatable"
+    ),
+]
+CacheOption = Annotated[str, typer.Option(help="A folder for vectors of strings; empty for none")]
+SeedOption = Annotated[int, SEED_OPTION]
+PicturesArgument = Annotated[list[Path], typer.Argument(help="The picture: .svg, .pdf or .png; or several of the same")]
+
+group = typer.Typer(
+    help="Draw names, cosines and runs, or list nearest names: tsne, histograms, neighbours, curves.\n\n"
+    "Example: python -m training figures tsne output/terminology names.svg --encoder = --encoder mine=output/encoder",
+    no_args_is_help=True,
 )
-SEED_OPTION = typer.Option(help="Seed of all choices")
-PICTURES_ARGUMENT = typer.Argument(help="The picture: .svg, .pdf or .png; or several of the same")
+app.add_typer(group, name="figures")
 
 
-def load_vectors(encoders: list[str], *, cache: str | None = None) -> dict[str, Vectors]:
-    """Load encoders for figures.
-
-    encoders (list[str]): LABEL=ENCODER. Without a label, an encoder is called by its name.
-    cache (str | None): A folder for vectors of strings; None keeps them in memory.
-    RETURNS (dict[str, Callable]): Functions from strings to vectors, by label.
-    RAISES (ValueError): If two have one label.
-    """
+def load_vectors(encoders: list[str], cache: str) -> dict[str, Vectors]:
+    """Load encoders for figures, each given as LABEL=ENCODER. Without a label, an encoder is called by its name."""
     from ..encoders.bases import load_base
     from ..encoders.choice import EncoderChoice
-    from ..evaluation.embeddings import Embeddings
+    from ..encoders.embeddings import Embeddings
 
-    named = [
-        (label, name) if equals else (label, label) for label, equals, name in (e.partition("=") for e in encoders)
-    ]
-    labels = [label for label, _ in named]
-    if len(set(labels)) < len(labels):
-        raise ValueError(Errors.E793.format(labels=", ".join(labels)))
-    return {
-        label: Embeddings(load_base(name.strip(), EncoderChoice(max_length=None)), cache).take for label, name in named
-    }
+    parts = [encoder.partition("=") for encoder in encoders]
+    named = [(label, name if equals else label) for label, equals, name in parts]
+    if len({label for label, _ in named}) < len(named):
+        labels = ", ".join(label for label, _ in named)
+        raise ValueError(f"The encoders are called {labels}. Give each a label of its own, as in LABEL=ENCODER.")
+    choice = EncoderChoice(max_length=None)
+    return {label: Embeddings(load_base(name.strip(), choice), cache or None).take for label, name in named}
 
 
-@encoding_command()
+@encoding_command(group=group)
 def tsne(
     terminology: Path,
-    output: Annotated[list[Path], PICTURES_ARGUMENT],
-    encoder: Annotated[list[str], ENCODER_OPTION],
+    output: PicturesArgument,
+    encoder: EncoderOption,
     concepts: Annotated[int, typer.Option(help="Concepts to draw at random, of 4 to 20 names")] = 30,
     ids: Annotated[str, typer.Option(help="The concepts to take instead, with commas between them")] = "",
     types: Annotated[
-        int, typer.Option(min=0, help="Semantic types to draw in place of concepts: the most frequent; 0 for none")
+        int, typer.Option(min=0, help="The most frequent semantic types instead of concepts: how many")
     ] = 0,
-    languages: Annotated[str, typer.Option(help="LAT of the names, separated by commas; or all")] = "ENG",
+    languages: Annotated[str, typer.Option(help="LAT of the names, separated by commas; or all")] = TARGET,
     labelled: Annotated[int, typer.Option(help="Concepts to label with their names")] = 8,
     perplexity: Annotated[float | None, typer.Option(help="Of t-SNE; unset: 30, or less for few names")] = None,
-    seed: Annotated[int, SEED_OPTION] = 0,
+    cache: CacheOption = "",
+    seed: SeedOption = 0,
 ) -> None:
     """Draw the names of some concepts, or of concepts of some types, in the plane, one panel for each encoder."""
     from ..figures.names import draw_concepts, draw_types, list_names
+    from ..figures.pictures import note_caption
     from ..figures.scatter import draw_scatter
 
     loaded = Terminology.from_disk(terminology)
-    names = list_names(loaded, languages=parse_list(languages))
+    names, kind = list_names(loaded, languages=parse_list(languages)), "semantic type" if types else "concept"
     if types:
-        chosen, group = draw_types(loaded, names, types, seed=seed), "semantic type"
+        names = draw_types(loaded, names, types, seed=seed)
     else:
-        chosen, group = draw_concepts(names, concepts, seed=seed, ids=parse_list(ids)), "concept"
-    vectors = load_vectors(encoder)
-    looks: dict[str, Any] = {"perplexity": perplexity, "labelled": labelled, "group": group}
-    typer.echo(draw_scatter(vectors, chosen, output, seed=seed, **looks))
+        names = draw_concepts(names, concepts, seed=seed, ids=parse_list(ids))
+    vectors = load_vectors(encoder, cache)
+    caption = draw_scatter(vectors, names, output, seed=seed, perplexity=perplexity, labelled=labelled, group=kind)
+    note_caption(output[0], f"Names by {kind}, in the plane of t-SNE", caption)
+    typer.echo(caption)
 
 
-@encoding_command()
+@encoding_command(group=group)
 def histograms(
     pairs: Annotated[Path, typer.Argument(help="A folder of pairs, or a terminology to make them of")],
-    output: Annotated[list[Path], PICTURES_ARGUMENT],
-    encoder: Annotated[list[str], ENCODER_OPTION],
+    output: PicturesArgument,
+    encoder: EncoderOption,
     batch: Annotated[int, typer.Option(help="Pairs in the batch")] = 256,
     margin: Annotated[float, typer.Option(help="Of the miner")] = 0.2,
-    seed: Annotated[int, SEED_OPTION] = 0,
+    cache: CacheOption = "",
+    seed: SeedOption = 0,
 ) -> None:
     """Draw the cosines of positive and negative pairs of a batch: of all, and of those that are mined."""
-    from ..data.pairs import PAIRS_MANIFEST
-    from ..figures.histograms import draw_batch, draw_histograms, read_pair_data
+    from ..data.pairs import PAIRS_MANIFEST, load_pairs
+    from ..data.synonym_pairs import write_pairs
+    from ..figures.cosines import draw_batch, draw_histograms
+    from ..figures.pictures import note_caption
 
-    data = read_pair_data(pairs if (pairs / PAIRS_MANIFEST).is_file() else Terminology.from_disk(pairs), seed=seed)
-    typer.echo(draw_histograms(load_vectors(encoder), draw_batch(data, batch, seed=seed), output, margin=margin))
-
-
-def choose_names(
-    terminology: Terminology, queries: list[str], concepts: list[str], *, sources: str, max_names: int, seed: int
-) -> pl.DataFrame:
-    """Choose the names of case studies. Concepts that are asked for are among them.
-
-    terminology (Terminology): Concepts and names.
-    queries (list[str]): Strings to look up.
-    concepts (list[str]): Ids of concepts whose names are to be looked up.
-    sources (str): SAB of the English names, separated by commas; empty for all.
-    max_names (int): English names at most; 0 for all.
-    seed (int): Seed of the draw.
-    RETURNS (pl.DataFrame): English names to search, and all names of the concepts in other languages.
-    """
-    from ..figures.names import limit_names, list_names
-
-    english = list_names(terminology, languages=[TARGET], sources=parse_list(sources))
-    written = english.filter(pl.col("name").is_in([query.lower() for query in queries]))
-    searched = limit_names(english, max_names, seed=seed, keep=[*concepts, *written["id"]])
-    others = list_names(terminology).filter(pl.col("id").is_in(concepts), pl.col("language") != TARGET)
-    return pl.concat([searched, others])
+    with TemporaryDirectory() as folder:
+        if not (pairs / PAIRS_MANIFEST).is_file():
+            terminology, pairs = pairs, Path(folder)
+            write_pairs(Terminology.from_disk(terminology), pairs, seed=seed)
+        names, labels = draw_batch(load_pairs(pairs), batch, seed=seed)
+    caption = draw_histograms(load_vectors(encoder, cache), names, labels, output, margin=margin)
+    note_caption(output[0], "Cosines of all pairs of a batch, and of those that are mined", caption)
+    typer.echo(caption)
 
 
-@encoding_command()
+@encoding_command(group=group)
 def neighbours(
     terminology: Path,
     output: Annotated[Path, typer.Argument(help="A folder for neighbours.md and neighbours.json")],
-    encoder: Annotated[list[str], ENCODER_OPTION],
+    encoder: EncoderOption,
     query: Annotated[list[str] | None, typer.Option(help="A string to look up; once for each")] = None,
     concept: Annotated[
-        list[str] | None, typer.Option(help="A concept's id, to look up its names in other languages; once for each")
+        list[str] | None,
+        typer.Option(help="A concept whose names in other languages to look up; auto: that with most, if any has"),
     ] = None,
     k: Annotated[int, typer.Option(help="Names to show for each string")] = 5,
     sources: Annotated[str, typer.Option(help="SAB of the English names to search; empty for all")] = "",
     max_names: Annotated[int, typer.Option(help="English names to search about at most; 0 for all")] = 50_000,
-    seed: Annotated[int, SEED_OPTION] = 0,
+    cache: CacheOption = "",
+    seed: SeedOption = 0,
 ) -> None:
     """List the English names that are nearest to strings and to names in other languages, encoders side by side."""
-    from ..data.run_folder import write_json, write_text
-    from ..evaluation.report.writing import format_rows
-    from ..figures.case_studies import find_neighbours, find_translations
+    from ..data.run_folder import write_text
+    from ..figures.names import find_neighbours, find_translations, limit_concepts, list_names
 
-    queries, concepts = query or [], concept or []
-    names = choose_names(
-        Terminology.from_disk(terminology), queries, concepts, sources=sources, max_names=max_names, seed=seed
-    )
-    vectors = load_vectors(encoder)
-    tables = find_neighbours(vectors, names.filter(language=TARGET), queries, k=k) if queries or not concepts else []
+    loaded, queries, concepts = Terminology.from_disk(terminology), query or [], concept or []
+    english = list_names(loaded, languages=[TARGET], sources=parse_list(sources))
+    # Concepts that are asked for are among those that are searched.
+    written = english.filter(pl.col("name").is_in([single.lower() for single in queries]))["id"]
+    names = limit_concepts(english, max_names, seed=seed, keep=[*concepts, *written])
+    others = list_names(loaded).filter(pl.col("language") != TARGET)
+    if concepts == ["auto"]:
+        counts = others.filter(pl.col("id").is_in(names["id"].implode())).group_by("id").agg(pl.n_unique("language"))
+        concepts = counts.sort("language", "id", descending=[True, False])["id"].head(1).to_list()
+    vectors = load_vectors(encoder, cache)
+    tables = find_neighbours(vectors, names, queries, k=k) if queries or not concepts else []
+    names = pl.concat([names, others.filter(pl.col("id").is_in(concepts))])
     tables += [find_translations(vectors, names, single, target=TARGET) for single in concepts]
     output.mkdir(parents=True, exist_ok=True)
-    text = "\n".join(f"{table['title']}\n\n{format_rows(table['columns'], table['rows'])}" for table in tables)
-    write_json(output / "neighbours.json", {"tables": tables})
-    write_text(output / "neighbours.md", text)
-    typer.echo(text)
+    write_text(output / "neighbours.json", json.dumps({"tables": tables}, indent=2, ensure_ascii=False))
+    lines = []
+    for table in tables:
+        lines += [f"{table['title']}\n"]
+        rows = [table["columns"], ["---"] * len(table["columns"]), *table["rows"]]
+        lines += [
+            "| " + " | ".join(cell.replace("\\", r"\\").replace("|", r"\|") for cell in row) + " |" for row in rows
+        ]
+        lines += [""]
+    write_text(output / "neighbours.md", "\n".join(lines))
+    typer.echo("\n".join(lines))
 
 
-@app.command()
+@group.command()
 def curves(
-    runs: Annotated[list[str], typer.Argument(help="Folders of runs, or NAME=FOLDER for another name in the legend")],
+    runs: Annotated[
+        list[str],
+        typer.Argument(help="Folders of runs, NAME=FOLDER for another name in the legend; or one folder of `measure`"),
+    ],
     output: Annotated[Path, typer.Option(help="The picture: .svg, .pdf or .png")] = Path("curves.svg"),
 ) -> None:
-    """Draw loss and held-out accuracy of runs into one picture."""
-    from ..figures.curves import draw_curves, name_runs
+    """Draw loss and held-out accuracy of runs; or how sure pipelines are of links, and how often they are right."""
+    from ..figures.curves import MEASURED, draw_confidence, draw_curves, name_runs, read_confidence
 
-    draw_curves(name_runs(runs), output)
+    if len(runs) == 1 and (Path(runs[0]) / MEASURED).is_file():
+        draw_confidence(read_confidence(runs[0]), output)
+    else:
+        draw_curves(name_runs(runs), output)
     typer.echo(f"Drawn to {output}.")

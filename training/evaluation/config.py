@@ -36,7 +36,7 @@ TASK_KINDS = {
     "corpora": "tasks.CorporaSettings",
     "sources": "tasks.SourcesSettings",
     "mcsm": "mcsm.McsmSettings",
-    "relations": "relations.RelationSettings",
+    "relations": "relations.RelationTaskSettings",
     "word_similarity": "word_similarity.WordSimilaritySettings",
     "documents": "documents.DocumentSettings",
 }

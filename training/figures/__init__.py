@@ -1,1 +1,1 @@
-"""Figures and case studies of vectors."""
+"""Figures of vectors and of runs, and lists of nearest names."""

@@ -1,7 +1,8 @@
-"""Loss and accuracy of runs over their steps, drawn for print."""
+"""Curves: loss and accuracy of runs over their steps; how sure pipelines are of links, and how often they are right."""
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,142 +11,129 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..data.run_folder import RunFolder
-from ..errors import Errors, Warnings
-from .pictures import COLOURS, check_format, check_matplotlib, house_style, save_picture
+from .pictures import COLOURS, MARKERS, PANEL_WIDTH, check_format, house_style, save_picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-LINES, MARKERS = ("-", "--", ":", "-."), ("o", "s", "^", "D")
-WIDTH, PANEL_HEIGHT = 5.0, 2.3
+LINES = ("-", "--", ":", "-.")
 # A mean over a fiftieth of the steps shows the course and hides the differences between batches.
 SHARE_SMOOTHED = 50
-WHAT = "Curves of runs"
+MEASURED = "measured.json"
 
 
 def draw_curves(runs: Mapping[str, str | Path], path: str | Path) -> None:
-    """Draw runs into one picture. The same metrics give the same bytes.
-
-    runs (Mapping[str, Path]): Folder of each run, by the name for the legend.
-    path (str | Path): The picture: .svg, .pdf or .png.
-    RAISES (ImportError): If matplotlib is not installed.
-    RAISES (ValueError): If a run has taken no steps, or the picture has another ending.
-    """
+    """Draw runs, by the name for the legend, into one picture. The same metrics give the same bytes."""
     check_format(path)
-    with house_style(WHAT):
+    with house_style("Curves of runs"):
         save_picture(make_figure(runs), path)
 
 
 def try_to_draw(runs: Mapping[str, str | Path], path: str | Path) -> None:
-    """Draw finished runs. Errors become warnings, because a run should not fail after hours of training.
-
-    runs (Mapping[str, Path]): As for `draw_curves`.
-    path (str | Path): As for `draw_curves`.
-    """
+    """Draw finished runs. Errors become warnings, because a run should not fail after hours of training."""
     try:
         draw_curves(runs, path)
     except (ImportError, ValueError, OSError) as error:
-        warnings.warn(Warnings.W660.format(path=Path(path).parent, reason=error), stacklevel=3)
+        later = "Draw them later with `python -m training figures curves`."
+        warnings.warn(f"The curves of {Path(path).parent} are not drawn: {error} {later}", stacklevel=3)
 
 
 def make_figure(runs: Mapping[str, str | Path]) -> Figure:
-    """Draw runs: the loss of each step, faint, with its mean; below, the accuracy where there are evaluations.
-
-    runs (Mapping[str, Path]): Folder of each run, by the name for the legend.
-    RETURNS (Figure): One panel, or two where there are evaluations.
-    RAISES (ImportError): If matplotlib is not installed.
-    RAISES (ValueError): If a run has taken no steps.
-    """
-    check_matplotlib(WHAT)
-    # Not pyplot, which keeps figures and needs a display.
+    """Draw runs: the loss of each step, faint, with its mean; below, the accuracy where there are evaluations."""
     from matplotlib.figure import Figure
 
     losses, accuracies = {}, {}
     for name, run in runs.items():
-        losses[name], accuracies[name] = read_curves(run)
-    has_evaluations = any(len(steps) for steps, _ in accuracies.values())
-    n_panels = 1 + has_evaluations
-    figure = Figure(figsize=(WIDTH, PANEL_HEIGHT * n_panels), layout="constrained")
+        metrics = RunFolder(run).read_metrics()
+        losses[name] = np.array([(entry["step"], entry["loss"]) for entry in metrics if "loss" in entry])
+        if not len(losses[name]):
+            raise ValueError(f"There are no steps to draw in {run}. Give the folder of a run, after its first step.")
+        found = [(entry["step"], 100 * entry["evaluation"]["acc_at_1"]) for entry in metrics if "evaluation" in entry]
+        accuracies[name] = np.array(found) if found else None
+    n_panels = 1 + any(scores is not None for scores in accuracies.values())
+    figure = Figure(figsize=(5.0, 2.3 * n_panels), layout="constrained")
     panels = figure.subplots(n_panels, sharex=True, squeeze=False)[:, 0]
-    _draw_losses(panels[0], losses)
-    if has_evaluations:
-        _draw_accuracies(panels[1], accuracies)
-    panels[-1].set_xlabel("Training step")
+    window = 2 * (max(map(len, losses.values())) // SHARE_SMOOTHED // 2) + 1
+    for number, (name, scores) in enumerate(accuracies.items()):
+        look = {"color": COLOURS[number % len(COLOURS)], "linestyle": LINES[number // len(COLOURS) % len(LINES)]}
+        steps, values = losses[name].T
+        if window > 1:
+            panels[0].plot(steps, values, color=look["color"], linewidth=0.5, alpha=0.25, zorder=1, label="_each step")
+        panels[0].plot(steps, smooth(values, window), label=name, **look)
+        if scores is not None:
+            panels[1].plot(*scores.T, marker=MARKERS[number // len(COLOURS) % len(MARKERS)], label=name, **look)
+    panels[0].set_ylabel(f"Loss, mean of {window} steps\n(faint: of each)" if window > 1 else "Loss")
     panels[0].legend()
+    panels[-1].set_xlabel("Training step")
+    if n_panels > 1:
+        panels[1].set_ylabel("Accuracy at 1 (%)\non held-out names")
     return figure
 
 
-def read_curves(run: str | Path) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
-    """Read the curves of a run.
-
-    run (str | Path): Its folder.
-    RETURNS (Tuple): Steps and losses; steps and accuracies at 1 of evaluations, in percent.
-    RAISES (ValueError): If it has taken no steps.
-    """
-    folder = RunFolder(run)
-    metrics = folder.read_metrics()
-    losses = [(entry["step"], entry["loss"]) for entry in metrics if "loss" in entry]
-    if not losses:
-        raise ValueError(Errors.E666.format(path=folder.metrics))
-    scores = [(entry["step"], 100.0 * entry["evaluation"]["acc_at_1"]) for entry in metrics if "evaluation" in entry]
-    return _as_columns(losses), _as_columns(scores)
-
-
 def name_runs(arguments: Sequence[str]) -> dict[str, Path]:
-    """Name runs for a legend.
-
-    arguments (Sequence[str]): Folders, or NAME=FOLDER. A folder's name is its last part.
-    RETURNS (dict[str, Path]): Folder by name.
-    RAISES (ValueError): If two have one name.
-    """
+    """Name folders of runs for a legend. Each is given as FOLDER, whose last part is its name, or as NAME=FOLDER."""
     runs: dict[str, Path] = {}
     for argument in arguments:
         name, equals, folder = argument.partition("=")
         if not equals or Path(argument).is_dir():
             name, folder = Path(argument).resolve().name, argument
         if name in runs:
-            raise ValueError(Errors.E668.format(name=name))
+            raise ValueError(f"Two of the runs are called '{name}'. Give one another name, as in NAME=FOLDER.")
         runs[name] = Path(folder)
     return runs
 
 
 def smooth(values: np.ndarray, window: int) -> np.ndarray:
-    """Average each value with its neighbours, of which there are fewer at the ends.
-
-    values (ndarray): The values.
-    window (int): How many to average, odd.
-    RETURNS (ndarray): As many means.
-    """
+    """Average each value with its neighbours (the window is odd), of which there are fewer at the ends."""
     sums = np.concatenate([[0.0], np.cumsum(values)])
     rows = np.arange(len(values))
     first, last = np.maximum(rows - window // 2, 0), np.minimum(rows + window // 2 + 1, len(values))
     return (sums[last] - sums[first]) / (last - first)
 
 
-def _draw_losses(axes: Axes, losses: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> None:
-    longest = max(len(steps) for steps, _ in losses.values())
-    window = 2 * (longest // SHARE_SMOOTHED // 2) + 1
-    for number, (name, (steps, values)) in enumerate(losses.items()):
-        look = _choose_look(number)
-        if window > 1:
-            axes.plot(steps, values, color=look["color"], linewidth=0.5, alpha=0.25, zorder=1, label="_each step")
-        axes.plot(steps, smooth(values, window), label=name, **look)
-    axes.set_ylabel(f"Loss, mean of {window} steps\n(faint: of each)" if window > 1 else "Loss")
+def read_confidence(folder: str | Path) -> dict[str, dict[str, Any]]:
+    """Read the curves of pipelines on documents from a folder of `measure`, by the name for the legend."""
+    path = Path(folder) / MEASURED
+    measured = json.loads(path.read_text(encoding="utf8"))
+    found = [entry for entry in measured["results"] if "risk_coverage" in entry["details"]]
+    if not found:
+        raise ValueError(f"There are no curves in {path}: no pipeline has been measured on documents.")
+    has_one_task = len({entry["task"] for entry in found}) == 1
+    titles = {name: system["title"] for name, system in measured["systems"].items()}
+    return {
+        titles[entry["system"]] + ("" if has_one_task else f", {entry['task']}"): entry["details"] for entry in found
+    }
 
 
-def _draw_accuracies(axes: Axes, accuracies: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> None:
-    for number, (name, (steps, values)) in enumerate(accuracies.items()):
-        if len(steps):
-            marker = MARKERS[number // len(COLOURS) % len(MARKERS)]
-            axes.plot(steps, values, marker=marker, label=name, **_choose_look(number))
-    axes.set_ylabel("Accuracy at 1 (%)\non held-out names")
+def draw_confidence(curves: Mapping[str, Mapping[str, Any]], path: str | Path) -> None:
+    """Draw how probabilities hold on the left, and the precision of the most confident answers on the right.
+
+    Left: the share of right answers in bins of the probability of the first concept; the area of a mark shows the
+    number of mentions. The curves are the details of the task `documents`, by the name for the legend; those without
+    probabilities are drawn on the right only.
+    """
+    check_format(path)
+    with house_style("Pictures of confidence"):
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(2 * PANEL_WIDTH, 2.7), layout="constrained")
+        left, right = figure.subplots(1, 2)
+        left.plot([0, 100], [0, 100], color="0.6", linewidth=0.8, zorder=1)
+        right.axhline(95, color="0.6", linewidth=0.8, zorder=1)
+        for number, (name, values) in enumerate(curves.items()):
+            colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number % len(MARKERS)]
+            if "reliability" in values:
+                _draw_reliability(left, np.array(values["reliability"]), colour, marker)
+            right.plot(*(100 * np.array(values["risk_coverage"])), color=colour, label=name)
+        left.set(xlabel="Probability (%)", ylabel="Right (%)", xlim=(0, 100), ylim=(0, 100))
+        right.set(xlabel="Coverage (%)", ylabel="Precision (%)", xlim=(0, 100))
+        right.legend(fontsize="small")
+        save_picture(figure, path)
 
 
-def _choose_look(number: int) -> dict[str, Any]:
-    """Choose a colour, and another kind of line when all colours are taken."""
-    return {"color": COLOURS[number % len(COLOURS)], "linestyle": LINES[number // len(COLOURS) % len(LINES)]}
-
-
-def _as_columns(rows: list[tuple[int, float]]) -> tuple[np.ndarray, np.ndarray]:
-    return np.array([step for step, _ in rows], dtype=np.int64), np.array([value for _, value in rows], dtype=float)
+def _draw_reliability(axes: Axes, bins: np.ndarray, colour: str, marker: str) -> None:
+    mean, is_right, n = bins.T
+    axes.plot(100 * mean, 100 * is_right, color=colour, linewidth=0.8)
+    areas = 10 + 150 * n / n.sum()
+    axes.scatter(100 * mean, 100 * is_right, s=areas, clip_on=False, zorder=3, color=colour, marker=marker)

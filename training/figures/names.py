@@ -1,108 +1,84 @@
-"""Tables of names for figures and case studies."""
+"""Tables of names for figures, and the nearest names of strings, encoders side by side (CODER, tables 6 and 7)."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import polars as pl
 
+from spacy_sapbert.index import exact_search
 from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.table import SOURCE_SEPARATOR
 
-from ..errors import Errors
+from .pictures import Vectors, compute_vectors
 
 # The papers give no numbers. With fewer names a concept is no group to see, with more it hides the others.
-N_CONCEPTS, FEWEST_NAMES, MOST_NAMES = 30, 4, 20
+FEWEST_NAMES, MOST_NAMES = 4, 20
 NAMES_OF_TYPE = 40
+# The mark after a name of the right concept.
+MARK = " ✓"
+
+TextTable = dict[str, Any]
 
 
 def list_names(
-    terminology: Terminology,
-    *,
-    languages: Collection[str] | None = None,
-    sources: Collection[str] | None = None,
-    lower_case: bool = True,
+    terminology: Terminology, *, languages: Collection[str] | None = None, sources: Collection[str] | None = None
 ) -> pl.DataFrame:
-    """List the distinct names of each concept and language.
-
-    terminology (Terminology): Concepts and names.
-    languages (Collection[str] | None): LAT of the names to keep; None for all.
-    sources (Collection[str] | None): SAB of the names to keep; None for all.
-    lower_case (bool): Lower-case them first.
-    RETURNS (pl.DataFrame): The columns `id`, `concept` (the concept's canonical name), `name` and `language`, sorted by
-        id; of each language the preferred names stand first.
+    """List the distinct names of each concept and language, in lower case: the columns id, concept (its canonical
+    name), name and language, sorted by id; of each language the preferred names stand first.
     """
     names = terminology.names
     if languages is not None:
         names = names.filter(pl.col("language").is_in(list(languages)))
     if sources is not None:
         # A name that several sources have is there once.
-        names = names.filter(
-            pl.col("source").str.split(SOURCE_SEPARATOR).list.set_intersection(list(sources)).list.len() > 0
-        )
-    if lower_case:
-        names = names.with_columns(pl.col("name").str.to_lowercase())
+        own = pl.col("source").str.split(SOURCE_SEPARATOR).list.set_intersection(list(sources))
+        names = names.filter(own.list.len() > 0)
+    names = names.with_columns(pl.col("name").str.to_lowercase())
     names = names.sort("concept", "language", ~pl.col("preferred"), maintain_order=True)
     names = names.unique(["concept", "language", "name"], keep="first", maintain_order=True)
     concepts = terminology.concepts
-    return names.select(
-        id=concepts["id"].gather(names["concept"]),
-        concept=concepts["canonical_name"].gather(names["concept"]),
-        name="name",
-        language="language",
-    )
+    id_, title = (concepts[column].gather(names["concept"]) for column in ("id", "canonical_name"))
+    return names.select(id=id_, concept=title, name="name", language="language")
 
 
 def draw_concepts(
-    names: pl.DataFrame,
-    n: int = N_CONCEPTS,
-    *,
-    seed: int = 0,
-    ids: Sequence[str] | None = None,
-    fewest: int = FEWEST_NAMES,
-    most: int = MOST_NAMES,
+    names: pl.DataFrame, n: int = 30, *, seed: int = 0, ids: Sequence[str] | None = None, most: int = MOST_NAMES
 ) -> pl.DataFrame:
-    """Draw concepts with all their names. Names that several concepts have are excluded: no vector tells them apart.
+    """Draw concepts of 4 to `most` names, with all of them; or take those of `ids`, with as many names at most.
 
-    names (pl.DataFrame): At least the columns `id`, `concept` and `name`, as of `list_names`.
-    n (int): Concepts to draw.
-    seed (int): Seed of the draw.
-    ids (Sequence[str] | None): The concepts to take instead. Of those with more than `most` names, so many
-        are drawn.
-    fewest, most (int): How many names a concept may have that is drawn.
-    RETURNS (pl.DataFrame): The columns `id`, `concept` and `name`, sorted by id and name.
-    RAISES (ValueError): If there are too few such concepts, an id is unknown, or it has fewer than two unshared names.
+    Names that several of them have are excluded: no vector tells them apart. The table is sorted by id and name.
     """
     rng = np.random.default_rng(seed)
     table = names if ids is None else names.filter(pl.col("id").is_in(list(ids)))
     table = table.select("id", "concept", "name").unique().filter(pl.col("id").n_unique().over("name") == 1)
     table = table.sort("id", "name")
     counts = table.group_by("id", maintain_order=True).len()
-    if ids is not None:
-        return _take(table, counts, ids, most, rng)
-    eligible = counts.filter(pl.col("len").is_between(fewest, most))["id"].to_numpy()
-    if not 1 < n <= len(eligible):
-        reason = f"{len(eligible)} have {fewest} to {most} names that no other concept has, and two or more are needed"
-        raise ValueError(Errors.E791.format(n=n, group="concept", reason=reason))
-    return table.filter(pl.col("id").is_in(rng.permutation(eligible)[:n].tolist()))
+    if ids is None:
+        eligible = counts.filter(pl.col("len").is_between(FEWEST_NAMES, most))["id"].to_numpy()
+        if not 1 < n <= len(eligible):
+            kind = f"have {FEWEST_NAMES} to {most} names that no other concept has"
+            raise ValueError(
+                f"Can't draw {n} concepts: {len(eligible)} {kind}. Ask for fewer (two or more), or give ids."
+            )
+        return table.filter(pl.col("id").is_in(rng.permutation(eligible)[:n].tolist()))
+    paired = set(counts.filter(pl.col("len") > 1)["id"])
+    missing = [single for single in dict.fromkeys(ids) if single not in paired]
+    if missing or len(paired) < 2:
+        needed = "Each has to be in the terminology with two names or more that none of the others has"
+        raise ValueError(f"Can't draw the concepts {', '.join(missing or ids)}. {needed}, and there have to be two.")
+    table = table.with_columns(key=pl.Series(rng.random(table.height)))
+    return table.filter(pl.col("key").rank().over("id") <= most).drop("key")
 
 
 def draw_types(
     terminology: Terminology, names: pl.DataFrame, n: int, *, n_names: int = NAMES_OF_TYPE, seed: int = 0
 ) -> pl.DataFrame:
-    """Draw the preferred names of concepts of the most frequent semantic types (CODER, figure 3).
+    """Draw preferred names of concepts of the most frequent semantic types (CODER, figure 3), as of `draw_concepts`.
 
     Concepts with several types are left out, and names that concepts of several types have.
-
-    terminology (Terminology): The concepts, with their types.
-    names (pl.DataFrame): The columns `id` and `name`, as of `list_names`.
-    n (int): Types to draw.
-    n_names (int): Names of each; types with fewer are left out.
-    seed (int): Seed of the draw.
-    RETURNS (pl.DataFrame): The columns `id` and `concept`, both the type, and `name`, sorted: as of `draw_concepts`,
-        with types in place of concepts.
-    RAISES (ValueError): If there are too few such types.
     """
     typed = terminology.concepts.filter(pl.col("types").list.len() == 1).select("id", type=pl.col("types").list.first())
     preferred = names.unique("id", keep="first", maintain_order=True)
@@ -111,23 +87,16 @@ def draw_types(
     counts = table.group_by("type", maintain_order=True).len().filter(pl.col("len") >= n_names)
     chosen = counts.sort("len", descending=True, maintain_order=True)["type"].head(n)
     if not 1 < n <= len(chosen):
-        reason = f"{counts.height} semantic types have {n_names} names of their own, and two or more are needed"
-        raise ValueError(Errors.E791.format(n=n, group="semantic type", reason=reason))
+        reason = f"{counts.height} have {n_names} names of their own"
+        raise ValueError(f"Can't draw {n} semantic types: {reason}. Ask for fewer, and for two or more.")
     table = table.filter(pl.col("type").is_in(chosen.implode()))
     table = table.with_columns(key=pl.Series(np.random.default_rng(seed).random(table.height)))
     table = table.filter(pl.col("key").rank().over("type") <= n_names)
     return table.select(id="type", concept="type", name="name")
 
 
-def limit_names(names: pl.DataFrame, limit: int, *, seed: int = 0, keep: Collection[str] = ()) -> pl.DataFrame:
-    """Draw concepts with all their names, up to a number of names.
-
-    names (pl.DataFrame): At least the column `id`, as of `list_names`.
-    limit (int): Names wanted at most; 0 for all.
-    seed (int): Seed of the draw.
-    keep (Collection[str]): Ids of concepts to take in any case.
-    RETURNS (pl.DataFrame): Some of the rows, in their order.
-    """
+def limit_concepts(names: pl.DataFrame, limit: int, *, seed: int = 0, keep: Collection[str] = ()) -> pl.DataFrame:
+    """Draw concepts with all their names, up to a number of names (0 for all). Concepts in `keep` are among them."""
     if not 0 < limit < names.height:
         return names
     counts = names.group_by("id").len().sort("id")
@@ -137,12 +106,91 @@ def limit_names(names: pl.DataFrame, limit: int, *, seed: int = 0, keep: Collect
     return names.filter(pl.col("id").is_in(taken["id"].implode()))
 
 
-def _take(
-    table: pl.DataFrame, counts: pl.DataFrame, ids: Sequence[str], most: int, rng: np.random.Generator
-) -> pl.DataFrame:
-    paired = set(counts.filter(pl.col("len") > 1)["id"])
-    missing = [single for single in dict.fromkeys(ids) if single not in paired]
-    if missing or len(paired) < 2:
-        raise ValueError(Errors.E792.format(ids=", ".join(missing or ids)))
-    table = table.with_columns(key=pl.Series(rng.random(table.height)))
-    return table.filter(pl.col("key").rank().over("id") <= most).drop("key")
+def find_neighbours(
+    vectors: Mapping[str, Vectors], names: pl.DataFrame, queries: Sequence[str], *, k: int = 5
+) -> list[TextTable]:
+    """Find the nearest names of strings, one of each concept: a table for each string ("title", "columns", "rows").
+
+    Names written as the string itself, but for case, are excluded: every encoder finds them. Names of its concepts have
+    a mark.
+    """
+    if not names.height or not queries:
+        raise ValueError(f"There is nothing to look up: {len(queries)} strings among {names.height} names.")
+    strings, ids = _group(names)
+    written = [_normalise(string) for string in strings]
+    cells: dict[str, list[list[str]]] = {query: [] for query in queries}
+    for label, single in vectors.items():
+        dictionary = compute_vectors(label, single, strings)
+        for query, vector in zip(cells, compute_vectors(label, single, list(cells)), strict=True):
+            own = {row for row, text in enumerate(written) if text == _normalise(query)}
+            right = {concept for row in own for concept in ids[row]}
+            found = _find_distinct(dictionary, vector, ids, own, k)
+            column = [_show(strings[row], cosine, ids[row], right) for row, cosine in found]
+            cells[query].append(column + [""] * (k - len(column)))
+    among = f"{len(strings):,} names of {names['id'].n_unique():,} concepts"
+    return [
+        {
+            "title": f"Nearest names of “{query}” among {among} (cosine)",
+            "columns": ["", *vectors],
+            "rows": [[str(rank), *row] for rank, row in enumerate(zip(*columns, strict=True), start=1)],
+        }
+        for query, columns in cells.items()
+    ]
+
+
+def find_translations(
+    vectors: Mapping[str, Vectors], names: pl.DataFrame, concept_id: str, *, target: str = "ENG"
+) -> TextTable:
+    """Find the nearest name in a language for a concept's first name in each other one. The last row counts hits."""
+    own = names.filter(pl.col("id") == concept_id)
+    asked = own.filter(pl.col("language") != target).unique("language", keep="first", maintain_order=True)
+    asked = asked.sort("language")
+    strings, ids = _group(names.filter(pl.col("language") == target))
+    if not asked.height or not strings:
+        reason = f"of {concept_id} there are {asked.height} names in other languages"
+        raise ValueError(f"There is nothing to look up: {reason}, to find among {len(strings)} in {target}.")
+    columns, counts = [], []
+    for label, single in vectors.items():
+        found, scores = exact_search(
+            compute_vectors(label, single, strings), compute_vectors(label, single, asked["name"].to_list()), 1
+        )
+        best = list(zip(found[:, 0].tolist(), scores[:, 0].tolist(), strict=True))
+        columns.append([_show(strings[row], cosine, ids[row], {concept_id}) for row, cosine in best])
+        counts.append(f"{sum(concept_id in ids[row] for row, _ in best)} of {asked.height}")
+    title = f"Nearest of {len(strings):,} names ({target}) to names of {own['concept'][0]} ({concept_id})"
+    rows = [[*row] for row in zip(asked["language"], asked["name"], *columns, strict=True)]
+    return {
+        "title": f"{title} in other languages (cosine)",
+        "columns": ["Language", "Name", *vectors],
+        "rows": [*rows, ["Right concept", "", *counts]],
+    }
+
+
+def _group(names: pl.DataFrame) -> tuple[list[str], list[list[str]]]:
+    """List the distinct names, and the ids of each."""
+    grouped = names.group_by("name", maintain_order=True).agg(pl.col("id").unique().sort())
+    return grouped["name"].to_list(), grouped["id"].to_list()
+
+
+def _find_distinct(
+    vectors: np.ndarray, query: np.ndarray, ids: Sequence[Sequence[str]], left_out: set[int], k: int
+) -> list[tuple[int, float]]:
+    """List rows and cosines of the best names, as long as each has a concept that those before have not."""
+    rows, cosines = exact_search(vectors, query[None], len(vectors))
+    found: list[tuple[int, float]] = []
+    seen: set[str] = set()
+    for row, cosine in zip(rows[0].tolist(), cosines[0].tolist(), strict=True):
+        if row not in left_out and not seen.issuperset(ids[row]):
+            found.append((row, cosine))
+            seen.update(ids[row])
+            if len(found) == k:
+                break
+    return found
+
+
+def _show(name: str, cosine: float, ids: Sequence[str], right: Collection[str]) -> str:
+    return f"{name} ({cosine:.2f}){'' if set(ids).isdisjoint(right) else MARK}"
+
+
+def _normalise(text: str) -> str:
+    return " ".join(text.casefold().split())

@@ -16,8 +16,6 @@ from spacy_sapbert.terminology import Terminology, read_rrf
 from spacy_sapbert.terminology.readers.rrf import read_retired
 from spacy_sapbert.terminology.readers.rrf_lines import RrfFolder
 
-from ..errors import Warnings
-
 REPORT = "report.json"
 # Relations of MRCUI: the concept was merged into a synonymous one, or deleted. Others are RO, RB and RN.
 SAME, DELETED = "SY", "DEL"
@@ -67,7 +65,11 @@ def read_successors(folder: str | Path) -> pl.DataFrame:
     """Read the successors of retired concepts from MRCUI: id, relation and successor (empty if there is none)."""
     release = RrfFolder(folder)
     if "MRCUI" not in release:
-        warnings.warn(Warnings.W140.format(folder=release.path), stacklevel=2)
+        warnings.warn(
+            f"{release.path} has no MRCUI, which lists the successors of retired concepts. Concepts missing from the "
+            "new release count as retired, unless another has their id as a code. Copy MRCUI.RRF there.",
+            stacklevel=2,
+        )
     # Chains of merged concepts are followed to their ends.
     merged = read_retired(release).select(id="retired", relation=pl.lit(SAME), successor="CUI")
     rows = release.table("MRCUI", ("CUI1", "REL", "CUI2")).filter(pl.col("REL") != SAME)

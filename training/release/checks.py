@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NoReturn
 
 import polars as pl
 
 from spacy_sapbert.terminology.names import normalize_names
 from spacy_sapbert.terminology.readers.rrf import NO_SOURCE, NOT_IN_ID, WHITE_SPACE
 from spacy_sapbert.terminology.table import NAME_KEY
-
-from ..errors import Errors
 
 # A pipe ends a field and a line end ends a row; the format cannot escape either.
 BREAKS = r"[|\n\r]"
@@ -41,6 +40,15 @@ def replace_unwritable(
     return frames["concepts"], frames["names"].unique(NAME_KEY, keep="first", maintain_order=True), counts
 
 
+def refuse(reason: str, n: int, example: object) -> NoReturn:
+    """Refuse a terminology that would be another one when it is read back."""
+    raise ValueError(
+        f"This terminology can't be written in Rich Release Format: {n} {reason}, the first being {example}. Reading "
+        "it back would give another one. Correct it where it is made: TerminologyBuilder keeps languages and sources "
+        "as they are given."
+    )
+
+
 def check_writable(concepts: pl.DataFrame, names: pl.DataFrame) -> None:
     """Refuse a terminology that would change by being written and read back."""
     ids = concepts["id"]
@@ -53,10 +61,14 @@ def check_writable(concepts: pl.DataFrame, names: pl.DataFrame) -> None:
             if broken is not None:
                 row, value = broken
                 owner = ids[row] if what == "concepts" else ids[names["concept"][row]]
-                raise ValueError(Errors.E140.format(what=column, value=value, id=owner))
+                raise ValueError(
+                    f"The {column} {value!r:.80} of the concept '{owner}' can't be written in Rich Release Format: "
+                    "fields end at '|' and rows at a line end. Correct it in the source, or choose `unwritable` "
+                    "'replace', which replaces both in texts (not in ids, languages, sources and types)."
+                )
     for reason, faulty in _faults(concepts, names):
         if faulty.height:
-            raise ValueError(Errors.E141.format(reason=reason, n=faulty.height, example=faulty.row(0)))
+            refuse(reason, faulty.height, faulty.row(0))
 
 
 def _faults(concepts: pl.DataFrame, names: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:

@@ -16,9 +16,8 @@ from spacy_sapbert.terminology.licences import Source, list_sources
 from spacy_sapbert.terminology.readers.rrf import CANONICAL_NAME, HAS_TRADENAME, NO_SOURCE, TRADENAME_OF, XREF
 from spacy_sapbert.terminology.readers.rrf_lines import COLUMNS
 
-from ..errors import Errors
 from .atoms import Atoms, make_atoms, number
-from .checks import BREAKS, check_writable, replace_unwritable
+from .checks import BREAKS, check_writable, refuse, replace_unwritable
 
 # Files that describe the others are never gzipped.
 _PLAIN = ("MRSAB", "MRFILES", "MRCOLS")
@@ -149,10 +148,7 @@ def write_rrf(
     and `dangling_relations`, which are of other concepts and left out. Other files in the folder stay.
     """
     if unwritable not in ("raise", "replace"):
-        allowed = '"raise" or "replace"'
-        raise ValueError(
-            Errors.E404.format(name="unwritable", where=" of `write_rrf`", value=unwritable, allowed=allowed)
-        )
+        raise ValueError(f"unwritable is {unwritable!r}, but has to be 'raise' or 'replace'.")
     concepts, names = terminology.concepts, terminology.names
     replaced: dict[str, int] = {}
     if unwritable == "replace":
@@ -226,7 +222,7 @@ def _check_relations(relations: Iterable[Relation]) -> pl.DataFrame:
     wrong = [row for row in rows if not (isinstance(row, tuple) and len(row) == 4 and all(map(_is_text, row)))]
     if wrong:
         reason = "relations are not a head, a label, a tail and a source, with text in each"
-        raise ValueError(Errors.E141.format(reason=reason, n=len(wrong), example=wrong[0]))
+        refuse(reason, len(wrong), wrong[0])
     schema = {"CUI2": pl.String(), "RELA": pl.String(), "CUI1": pl.String(), "SAB": pl.String()}
     table = pl.DataFrame(rows, schema, orient="row").unique(maintain_order=True)
     broken = pl.col("RELA").str.contains(BREAKS) | pl.col("SAB").str.contains(BREAKS)
@@ -237,7 +233,7 @@ def _check_relations(relations: Iterable[Relation]) -> pl.DataFrame:
     ):
         odd = table.filter(fault)
         if odd.height:
-            raise ValueError(Errors.E141.format(reason=reason, n=odd.height, example=odd.row(0)))
+            refuse(reason, odd.height, odd.row(0))
     return table
 
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 import spacy
 import typer
-from runs import format_figures, measure_linker, parse_numbers
+from runs import format_figures, measure_linker, measure_system, parse_numbers
 from spacy.language import Language
 from spacy.training import Corpus, Example
 from thinc.api import fix_random_seed
@@ -20,8 +20,7 @@ from spacy_sapbert.progress import show_progress
 from spacy_sapbert.reranker.component import GoldBatch
 from spacy_sapbert.reranker.network import ListInput, Lists, start_network
 from training.data.run_folder import write_text
-from training.evaluation.documents.pipelines import PipelineSystem
-from training.evaluation.documents.task import DocumentTask
+from training.evaluation.documents import PipelineSystem
 
 RERANKER = "sapbert_reranker"
 # Mentions of a step, and of a corpus that give mean and deviation of the features.
@@ -151,7 +150,7 @@ def list_batches(corpus: LinkedCorpus, mentions: int, rng: random.Random) -> Ite
 def measure_elsewhere(component: Any, corpus: LinkedCorpus) -> dict[str, Any]:
     """Measure a reranker on a corpus that it was not trained on."""
     corpus.reranker.model = component.model
-    return DocumentTask(corpus.test).measure(PipelineSystem(corpus.nlp, {"linker": corpus.name}))
+    return measure_system(PipelineSystem(corpus.nlp, {"linker": corpus.name}), corpus.test)
 
 
 if __name__ == "__main__":

@@ -13,8 +13,7 @@ import srsly
 import typer
 from wasabi import msg
 
-from training.evaluation.documents.linking import link_documents
-from training.evaluation.documents.task import DocumentTask
+from training.evaluation.documents import DocumentTask, link_documents
 
 OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
 # Another processor may round the last digits of a probability in another way.
@@ -57,8 +56,13 @@ def main(
 
 
 def list_decisions(pipeline: str, documents: Path) -> list[list[str]]:
-    """List the decisions of a pipeline."""
-    linked = link_documents(spacy.load(pipeline), DocumentTask(documents).read())
+    """List the decisions of a pipeline.
+
+    pipeline (str): A folder or a package.
+    documents (Path): Documents with gold mentions.
+    RETURNS (list[list[str]]): Document, mention, id, and the candidates with their probabilities.
+    """
+    linked = link_documents(spacy.load(pipeline), DocumentTask("documents", documents).read())
     decisions = []
     for mention in linked:
         candidates = [f"{found.id} {found.probability or found.score:.{DIGITS}f}" for found in mention.found]

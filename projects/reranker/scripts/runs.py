@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import mean, stdev
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
@@ -12,15 +14,14 @@ from make_config import CONFIG, make_config
 from spacy.cli.train import train as train_pipeline
 from spacy.tokens import Doc, DocBin
 
+import spacy_sapbert
 from spacy_sapbert.exchange.documents import write_docs
 from spacy_sapbert.files import hash_file
-from training.evaluation.documents.pipelines import hash_folder, hash_package, load_pipeline
-from training.evaluation.documents.task import DocumentTask
-from training.evaluation.folder import Result
-from training.evaluation.measure import ResultStore
-from training.evaluation.report.values import format_values
-from training.evaluation.report.writing import format_rows
+from training.data.accuracy import name_figure
+from training.data.run_folder import write_json
+from training.evaluation.documents import DocumentTask, PipelineSettings, PipelineSystem, hash_folder, load_pipeline
 
+PACKAGE_HASH = hash_folder(Path(spacy_sapbert.__file__).parent, "*.py")
 # The columns of tables: shares in per cent.
 COLUMNS = {
     "acc@1": "acc_at_1",
@@ -50,8 +51,11 @@ class Run(NamedTuple):
     batch_words: int = 2000
 
     def hash(self) -> str:
-        """Hash everything that determines the figures."""
-        parts = [hash_file(CONFIG), hash_folder(self.linker), hash_package(), DocumentTask(self.test).hash()]
+        """Hash everything that determines the figures.
+
+        RETURNS (str): Equal hashes, equal figures.
+        """
+        parts = [hash_file(CONFIG), hash_folder(self.linker), PACKAGE_HASH, DocumentTask("test", self.test).hash()]
         digest = hashlib.sha256("\n".join([*parts, str(self.seed), str(self.batch_words)]).encode())
         for docs in (self.train, self.dev):
             digest.update(DocBin(docs=docs).to_bytes())
@@ -59,8 +63,12 @@ class Run(NamedTuple):
 
 
 def read_docs(path: Path) -> list[Doc]:
-    """Read documents."""
-    return DocumentTask(path).read()
+    """Read documents.
+
+    path (Path): The file, .spacy.
+    RETURNS (list[Doc]): The documents.
+    """
+    return DocumentTask("documents", path).read()
 
 
 def train_reranker(run: Run, output: Path) -> Path:
@@ -75,20 +83,38 @@ def train_reranker(run: Run, output: Path) -> Path:
 
 
 def measure_run(run: Run, store: Path) -> dict[str, Any]:
-    """Train and measure a reranker, unless the results are known. Its pipelines are deleted."""
-    task, results, key = DocumentTask(run.test), ResultStore(store), run.hash()
-    known = results.find(key, task)
-    if known is None:
-        with TemporaryDirectory(dir=make_folder(store)) as folder:
-            figures = task.measure(load_pipeline(str(train_reranker(run, Path(folder)))))
-        known = Result(key=key, identity={"kind": "reranker", "seed": run.seed}, figures=figures)
-        results.keep(known)
-    return known.figures
+    """Train and measure a reranker, unless the results are known. Its pipelines are deleted.
+
+    run (Run): What it is trained and measured on.
+    store (Path): The folder of the results.
+    RETURNS (dict[str, Any]): The figures.
+    """
+    known = make_folder(store) / f"{run.hash()}.json"
+    if not known.is_file():
+        with TemporaryDirectory(dir=store) as folder:
+            write_json(known, measure_linker(train_reranker(run, Path(folder)), run.test))
+    return json.loads(known.read_text(encoding="utf8"))
 
 
 def measure_linker(linker: Path, test: Path) -> dict[str, Any]:
-    """Measure the linker alone."""
-    return DocumentTask(test).measure(load_pipeline(str(linker)))
+    """Measure a saved pipeline, such as the linker alone.
+
+    linker (Path): The pipeline.
+    test (Path): Documents to measure on.
+    RETURNS (dict[str, Any]): The figures.
+    """
+    return measure_system(load_pipeline(PipelineSettings(pipeline=str(linker))), test)
+
+
+def measure_system(system: PipelineSystem, test: Path) -> dict[str, Any]:
+    """Measure a pipeline, and name its figures.
+
+    system (PipelineSystem): The pipeline.
+    test (Path): Documents to measure on.
+    RETURNS (dict[str, Any]): The figures.
+    """
+    figures = DocumentTask("test", test).measure(system).figures
+    return {name_figure(figure.metric, figure.rank): figure.value for figure in figures}
 
 
 def make_folder(path: Path) -> Path:
@@ -102,8 +128,15 @@ def format_figures(rows: Mapping[str, Sequence[Mapping[str, Any]]], first: str) 
     cells = []
     for name, figures in rows.items():
         columns = [[100 * found[key] for found in figures if found.get(key) is not None] for key in COLUMNS.values()]
-        cells.append([name, str(len(figures)), *(format_values(values) for values in columns)])
-    return format_rows([first, "runs", *COLUMNS], cells, n_text_columns=1)
+        cells.append([name, str(len(figures)), *map(_format_values, columns)])
+    rows = [[first, "runs", *COLUMNS], ["---", *(["---:"] * (1 + len(COLUMNS)))], *cells]
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
+def _format_values(values: Sequence[float]) -> str:
+    if not values:
+        return "–"
+    return f"{mean(values):.1f}" + (f" ± {stdev(values):.1f}" if len(values) > 1 else "")
 
 
 def parse_numbers(values: str) -> list[int]:

@@ -93,7 +93,7 @@ def test_codes_tell_successors_where_no_file_does():
 
 def test_missing_list_of_successors_is_told(folders):
     (folders[1] / "MRCUI.RRF").unlink()
-    with pytest.warns(UserWarning, match="W140"):
+    with pytest.warns(UserWarning, match="no MRCUI"):
         diff = diff_releases(*folders)
     assert diff.counts["retired_by_reason"] == {"not listed": 7}
 

@@ -162,11 +162,11 @@ def test_fields_that_cannot_be_written_are_refused_or_replaced(tmp_path, column,
     elif column == "canonical":
         concepts = concepts.with_columns(canonical_name=pl.lit(text))
     terminology = Terminology(concepts, names)
-    with pytest.raises(ValueError, match="E140"):
+    with pytest.raises(ValueError, match="can't be written in Rich"):
         write_rrf(terminology, tmp_path / "out")
     assert not (tmp_path / "out").exists()
     if column in ("id", "language", "types"):
-        with pytest.raises(ValueError, match="E140"):
+        with pytest.raises(ValueError, match="can't be written in Rich"):
             write_rrf(terminology, tmp_path / "out", unwritable="replace")
         return
     report = write_rrf(terminology, tmp_path / "out", unwritable="replace")
@@ -212,7 +212,7 @@ def test_tables_that_would_not_read_back_are_refused(tmp_path, reason, concept, 
         pl.DataFrame(concepts, schema_overrides=like.concepts.schema).select(like.concepts.columns),
         pl.DataFrame(names, schema_overrides=like.names.schema).select(like.names.columns),
     )
-    with pytest.raises(ValueError, match=f"E141.*{re.escape(reason)}"):
+    with pytest.raises(ValueError, match=f"{re.escape(reason)}.*would give another one"):
         write_rrf(terminology, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
@@ -227,7 +227,7 @@ def test_command_writes_a_saved_terminology(terminology, tmp_path):
 
 
 def test_setting_is_checked(terminology, tmp_path):
-    with pytest.raises(ValueError, match="The setting|spacy-sapbert:"):
+    with pytest.raises(ValueError, match="unwritable is 'skip', but has to be 'raise' or 'replace'"):
         write_rrf(terminology, tmp_path, unwritable="skip")
 
 

@@ -1,0 +1,223 @@
+"""The protocol `documents`: gold mentions linked by pipelines, their figures, errors and pictures."""
+
+import json
+
+import numpy as np
+import pytest
+import spacy
+from spacy.language import Language
+from spacy.tokens import DocBin, Span
+from spacy.util import filter_spans
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
+from typer.testing import CliRunner
+
+from spacy_sapbert.exchange.documents import DOC_ID, OVERLAPPING
+from spacy_sapbert.terminology import TerminologyBuilder
+from training.cli import app
+from training.encoders.quantisation import write_static_encoder
+from training.evaluation.documents import (
+    DocumentSettings,
+    DocumentTask,
+    LinkedConcept,
+    LinkedMention,
+    PipelineSettings,
+    link_documents,
+    load_pipeline,
+    summarise_links,
+)
+from training.evaluation.frame import read_results
+from training.evaluation.settings import Limits
+from training.figures.curves import draw_confidence, read_confidence
+
+TEXT = "Myotonic dystrophy (MD) and heart attack. MD runs in families."
+GOLD = [(0, 18, "D1"), (20, 22, "D1"), (28, 40, "D2|D9"), (42, 44, "D1")]
+NAMES = {"D1": ["myotonic dystrophy"], "D2": ["heart attack"], "D4": ["MD", "macular degeneration"]}
+
+
+def write_documents(path, *documents):
+    """Write texts with gold mentions: of those that overlap, the first is an entity."""
+    docs = []
+    for number, (text, mentions) in enumerate(documents, 1):
+        doc = spacy.blank("en")(text)
+        spans = [doc.char_span(start, end, label="Disease", kb_id=id_) for start, end, id_ in mentions]
+        doc.ents = filter_spans(spans)
+        doc.spans[OVERLAPPING] = [span for span in spans if span not in doc.ents]
+        doc.user_data[DOC_ID] = str(number)
+        docs.append(doc)
+    DocBin(docs=docs, store_user_data=True).to_disk(path)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    words = ["[UNK]", "myotonic", "dystrophy", "md", "heart", "attack", "macular", "degeneration"]
+    tokenizer = Tokenizer(models.WordLevel({word: n for n, word in enumerate(words)}, unk_token="[UNK]"))
+    tokenizer.normalizer, tokenizer.pre_tokenizer = normalizers.Lowercase(), pre_tokenizers.BertPreTokenizer()
+    write_static_encoder(tmp_path / "encoder", tokenizer, np.eye(8, dtype=np.float32))
+    builder = TerminologyBuilder()
+    for concept, names in NAMES.items():
+        builder.add_concept(concept, canonical_name=names[0])
+        for name in names:
+            builder.add_name(concept, name)
+    builder.build().to_disk(tmp_path / "names")
+    write_documents(tmp_path / "part.spacy", (TEXT, GOLD))
+    return tmp_path
+
+
+def load(folder, abbreviations="both"):
+    given = {"terminology": str(folder / "names"), "encoder": str(folder / "encoder")}
+    return load_pipeline(PipelineSettings(**given, abbreviations=abbreviations))
+
+
+def save(folder, *components, first=None):
+    """Save the pipeline with more components, and load it as a system."""
+    nlp = load(folder).nlp
+    for name in components:
+        nlp.add_pipe(name, first=True if name == first else None)
+    nlp.to_disk(folder / "saved")
+    return load_pipeline(PipelineSettings(pipeline=str(folder / "saved")))
+
+
+def by_name(figures):
+    return {figure.metric + (f"_at_{figure.rank}" if figure.rank else ""): figure.value for figure in figures}
+
+
+def test_documents_are_measured_with_their_long_forms(folder):
+    ((name, task),) = DocumentSettings(files=str(folder)).make("documents", Limits())[0].items()
+    assert name == "part.documents" and task.describe()["corpus"] == "part"
+    # The short form is itself a name, of another concept.
+    for mode, share in (("both", 1.0), ("long_form", 1.0), ("short_form", 0.5), ("off", 0.5)):
+        system = load(folder, mode)
+        found = by_name(task.measure(system).figures)
+        assert (found["acc_at_1"], found["acc_at_5"], found["right"]) == (share, 1.0, share)
+        assert system.identity["abbreviations"] == mode and system.identity["encoder"]
+
+
+def test_errors_are_listed_with_their_sentences(folder):
+    task = DocumentTask("part.documents", folder / "part.spacy")
+    rows = task.measure(load(folder, "off")).details["errors"]
+    assert [(row["mention"], row["gold"], row["gold_name"], row["chosen"]) for row in rows] == [
+        ("MD", "D1", "myotonic dystrophy", "D4"),
+        ("MD", "D1", "myotonic dystrophy", "D4"),
+    ]
+    assert rows[0]["context"].startswith("Myotonic dystrophy ([[MD]]) and heart") and rows[0]["chosen_name"] == "MD"
+    assert rows[0]["kind"] == "right one at rank 2" and rows[0]["score"] == 1.0 and rows[0]["document"] == "1"
+
+
+@Language.component("test_probabilities")
+def add_probabilities(doc):
+    """Doubt whatever is no dystrophy."""
+    for ent in doc.ents:
+        probability = 0.9 if "yotonic" in ent.text else 0.4
+        ent._.kb_candidates = [{**entry, "probability": probability} for entry in ent._.kb_candidates]
+        if probability < 0.5:
+            for token in ent:
+                token.ent_kb_id_ = "NIL"
+    return doc
+
+
+@Language.component("test_codes")
+def write_codes(doc):
+    """Give codes in place of the concepts' ids, as `output_source` does."""
+    for ent in doc.ents:
+        ent._.kb_candidates = [{**entry, "id": f"code of {entry['id']}"} for entry in ent._.kb_candidates]
+    return doc
+
+
+def test_gold_ids_of_another_kind_than_those_of_candidates_are_refused(folder):
+    system = save(folder, "test_codes")
+    with pytest.raises(ValueError, match=r"\(D1\) are those of concepts.*output_source"):
+        DocumentTask("part.documents", folder / "part.spacy").measure(system)
+
+
+@Language.component("test_finder", assigns=["doc.ents"])
+def find_other_entities(doc):
+    """Find an entity that is in the way."""
+    doc.ents = [Span(doc, 0, len(doc), label="ALL")]
+    return doc
+
+
+def test_saved_pipelines_are_measured_on_given_mentions(folder):
+    gold = [(start, end, id_.replace("D2|D9", "NIL")) for start, end, id_ in GOLD]
+    write_documents(folder / "part.spacy", (TEXT, gold), ("Myotonic MD", [(0, 11, "D1"), (9, 11, "D4")]))
+    system = save(folder, "test_finder", "test_probabilities", first="test_finder")
+    figures, details, _ = DocumentTask("part.documents", folder / "part.spacy").measure(system)
+    found = by_name(figures)
+    # The mention that overlaps another is linked as well.
+    assert {figure.n for figure in figures if figure.rank is None} == {6} and details["documents"] == 2
+    assert [figure.n for figure in figures if figure.rank] == [5, 5]
+    assert (found["nil_p"], found["nil_r"]) == (0.25, 1.0) and found["right"] == pytest.approx(2 / 6)
+    assert details["reliability"] and 0 < found["ece"] < 1 and "files" in system.identity
+    draw_confidence({"mine": details, "other": {"risk_coverage": details["risk_coverage"]}}, folder / "x.svg")
+    assert (folder / "x.svg").stat().st_size
+
+
+def linked(gold, found, kb_id=None):
+    found = [LinkedConcept(id_, "", *rest) for id_, *rest in found]
+    return LinkedMention("1", "x", "", "[[x]]", gold, found, found[0].id if kb_id is None and found else kb_id or "")
+
+
+def test_figures_of_links():
+    figures, curves = summarise_links(
+        [linked(["A"], [("A|B", 0.9)]), linked(["C"], [("D", 0.8), ("C", 0.7)]), linked([], [])]
+    )
+    found = by_name(figures)
+    assert (found["acc_at_1"], found["acc_at_5"], found["right"]) == (0.5, 1.0, pytest.approx(2 / 3))
+    assert (found["nil_p"], found["nil_r"]) == (1.0, 1.0) and "ece" not in found
+    # A curve of many points is thinned out, its ends stay.
+    _, many = summarise_links([linked(["A"], [("A", 1 - n / 1000)]) for n in range(500)])
+    coverages, precisions = many["risk_coverage"]
+    assert len(coverages) == len(precisions) == 50 and (coverages[0], coverages[-1]) == (1 / 500, 1.0)
+    # Only NIL: there are no accuracies, and nothing is divided by zero.
+    figures, _ = summarise_links([linked([], [("A", 0.9, 0.2)], kb_id="")])
+    found = by_name(figures)
+    assert "acc_at_1" not in found and found["right"] == 1.0 and found["ece"] == pytest.approx(0.2)
+    json.dumps(curves)
+
+
+def test_nothing_to_measure_is_explained(folder):
+    blank = spacy.blank("en")
+    docs = list(DocBin().from_disk(folder / "part.spacy").get_docs(blank.vocab))
+    with pytest.raises(ValueError, match=r"components \(none\) propose no concept"):
+        link_documents(blank, docs)
+    with pytest.raises(ValueError, match="no mention with a gold id"):
+        link_documents(blank, [blank("nothing")])
+    tasks, (missing,) = DocumentSettings(files=f"{folder},a={folder / 'no.spacy'}").make("documents", Limits())
+    assert list(tasks) == ["part.documents"] and missing.title == "a" and "no.spacy" in missing.reason
+    assert DocumentSettings().make("documents", Limits()) == ({}, [])
+    with pytest.raises(ValueError, match="'part'.*NAME=FILE"):
+        DocumentSettings(files=(str(folder), f"part={folder / 'part.spacy'}")).make("documents", Limits())
+    for wrong, reason in (
+        ({"pipeline": "x", "terminology": "y"}, "not both"),
+        ({"terminology": "y", "abbreviations": "never"}, "long_form"),
+    ):
+        with pytest.raises(ValueError, match=reason):
+            PipelineSettings.read(wrong)
+    with pytest.raises(FileNotFoundError, match="needs a saved `pipeline`, or a `terminology`"):
+        load_pipeline(PipelineSettings())
+    with pytest.raises(FileNotFoundError, match="no pipeline nowhere"):
+        load_pipeline(PipelineSettings(pipeline="nowhere"))
+
+
+def test_the_command_measures_pipelines_and_lists_those_that_are_missing(folder):
+    sections = {
+        "systems.empty": 'kind = "pipeline"',
+        "systems.gone": 'kind = "pipeline"\npipeline = "nowhere"',
+        "systems.made": f'kind = "pipeline"\nterminology = "{folder / "names"}"\nencoder = "{folder / "encoder"}"',
+        "tasks.documents": f'kind = "documents"\nfiles = "{folder / "part.spacy"}"',
+    }
+    parts = ["[systems]\n\n[tasks]\n", *(f"[{name}]\n{section}\n" for name, section in sections.items())]
+    (folder / "measure.cfg").write_text("\n".join(parts))
+    arguments = ["measure", str(folder / "measure.cfg"), str(folder / "out")]
+    result = CliRunner().invoke(app, [*arguments, "--systems.made.abbreviations", "off"])
+    assert result.exit_code == 0, result.exception
+    frame = read_results(folder / "out").filter(metric="acc", rank=1)
+    assert frame.select("system", "task", "value", "n").rows() == [("made", "part.documents", 0.5, 4)]
+    assert "empty on part.documents: A system" in result.output and "There is no pipeline nowhere" in result.output
+    kept = json.loads((folder / "out" / "measured.json").read_text())
+    assert [error["mention"] for error in kept["results"][0]["details"]["errors"]] == ["MD", "MD"]
+    picture = folder / "confidence.svg"
+    assert CliRunner().invoke(app, ["figures", "curves", str(folder / "out"), "--output", str(picture)]).exit_code == 0
+    assert "Probability" in picture.read_text()
+    (folder / "out" / "measured.json").write_text('{"results": [], "systems": {}}')
+    with pytest.raises(ValueError, match="no curves in .*measured.json"):
+        read_confidence(folder / "out")

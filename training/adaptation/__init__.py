@@ -1,1 +1,0 @@
-"""The encoder of a saved pipeline learns from annotations, and another pipeline comes out."""

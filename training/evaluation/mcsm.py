@@ -1,0 +1,164 @@
+"""Medical conceptual similarity measure (MCSM): whether near concepts have the same semantic type."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import polars as pl
+from pydantic import Field
+
+from spacy_sapbert.encoder.transformer import resolve_device
+from spacy_sapbert.progress import show_progress
+from spacy_sapbert.terminology import Terminology
+from spacy_sapbert.terminology.table import SOURCE_SEPARATOR
+
+from ..engine.nearest import search_on_device
+from .frame import Figure
+from .measure import Measured, Missing, Task
+from .settings import Limits, TaskSettings
+from .systems.vectors import VectorSource, find_vectors, scale_to_unit
+
+# Yuan et al., JBI 2022, table 3.
+SEMANTIC_TYPES = {
+    "T121": "Pharmacologic Substance",
+    "T047": "Disease or Syndrome",
+    "T191": "Neoplastic Process",
+    "T200": "Clinical Drug",
+    "T033": "Finding",
+    "T037": "Injury or Poisoning",
+}
+NEIGHBOURS = 40
+QUERY_BLOCK = 4096
+
+
+class McsmSettings(TaskSettings):
+    """A section [tasks.NAME] with kind = "mcsm". For the published figures: the English names of SNOMED CT."""
+
+    inputs: ClassVar[tuple[str, ...]] = ("terminology",)
+
+    terminology: str = ""
+    # The source (SAB) that concepts must have a name of; empty for all.
+    source: str = ""
+    # Search neighbours among concepts of all types, not only of the six. As published they are searched among the six,
+    # where a neighbour of the right type is often found by chance.
+    all_types: bool = False
+    # Draw so many concepts; 0 for all. Fewer concepts have other neighbours: compare scores of equal settings only.
+    max_concepts: int = Field(default=0, ge=0)
+    seed: int = Field(default=0, ge=0)
+
+    def make(self, name: str, limits: Limits) -> tuple[dict[str, Task], list[Missing]]:
+        """Make the task, unless there are too few concepts of the types: an ontology may well have none."""
+        task = McsmTask(name, Terminology.from_disk(Path(self.terminology)), self)
+        if task.concepts.height > NEIGHBOURS:
+            return {name: task}, []
+        reason = f"{task.concepts.height} concepts are to be compared, with {NEIGHBOURS} neighbours each"
+        obtain = "Use a terminology with semantic types, another source, or all_types"
+        return {}, [Missing(reason, title="MCSM", task=name, obtain=obtain)]
+
+
+@dataclass(frozen=True)
+class McsmTask:
+    """How far the neighbours of concepts share their semantic type (Choi et al., AMIA 2016; as Yuan et al., JBI 2022,
+    table 3: cosine, 40 neighbours, six types).
+
+    For a type T, it is the mean over concepts of T of the sum over their nearest other concepts of 1 / log2(rank + 1)
+    where the neighbour is of T. A concept of several types counts for each of them, and has one string: its canonical
+    name. The concept itself is left out by its identity, not by its rank.
+    """
+
+    name: str
+    terminology: Terminology
+    settings: McsmSettings = McsmSettings()
+    k: int = NEIGHBOURS
+    concepts: pl.DataFrame = field(init=False, repr=False)
+    protocol = "mcsm"
+    needs = frozenset({"encode", "take"})
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "concepts", _choose_concepts(self.terminology, self.settings))
+
+    def hash(self) -> str:
+        """Hash terminology and settings."""
+        parts = ["MCSM", self.terminology.fingerprint, self.settings.model_dump(exclude={"terminology"}), self.k]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+    def describe(self) -> dict[str, Any]:
+        """Describe the task for reports."""
+        return {
+            "title": "MCSM",
+            "counts": {"concepts": self.concepts.height},
+            "maximum": float(discounts(self.k).sum()),
+            "settings": self.settings.model_dump(),
+        }
+
+    def measure(self, system: VectorSource) -> Measured:
+        """Measure vectors. Concepts that they do not have are left out; in `mcsm_of_all` they count 0.
+
+        `mcsm_chance` is what is expected of random neighbours. Each is a mean over types, and stands for each type.
+        """
+        found, is_known = find_vectors(system, self.terminology, self.concepts["id"].to_list())
+        n_known = int(is_known.sum())
+        if n_known <= self.k:
+            raise ValueError(f"{n_known} concepts have a vector, but {self.k} neighbours of each are compared.")
+        is_of_type = np.stack([self.concepts["types"].list.contains(tui).to_numpy() for tui in SEMANTIC_TYPES], axis=1)
+        sums = _add_up(scale_to_unit(found[is_known]), is_of_type[is_known], self.k)
+        sizes, known = is_of_type.sum(axis=0), is_of_type[is_known].sum(axis=0)
+        # Any other concept is equally likely at each rank.
+        chance = np.maximum(0, known - 1) / (n_known - 1) * discounts(self.k).sum()
+        with np.errstate(invalid="ignore"):
+            columns = {
+                "mcsm": (np.where(known > 0, sums / known, np.nan), known, n_known),
+                "mcsm_of_all": (np.where(sizes > 0, sums / sizes, np.nan), sizes, len(is_known)),
+                "mcsm_chance": (np.where(known > 0, chance, np.nan), known, n_known),
+            }
+        figures = []
+        for metric, (values, counts, n) in columns.items():
+            figures.append(Figure(metric, None, float(np.nanmean(values)) if counts.any() else np.nan, n))
+            figures += [
+                Figure(f"{metric}.{title}", None, float(value), int(count))
+                for title, value, count in zip(SEMANTIC_TYPES.values(), values, counts, strict=True)
+            ]
+        return Measured(figures, {"concepts": len(is_known), "known": n_known, "coverage": float(is_known.mean())})
+
+
+def discounts(k: int) -> np.ndarray:
+    """Make the weights of the ranks from 1 to k. Their sum is the highest score there is: 11.09 for 40."""
+    return 1 / np.log2(np.arange(2, k + 2))
+
+
+def _choose_concepts(terminology: Terminology, settings: McsmSettings) -> pl.DataFrame:
+    """Choose the concepts that are compared: the columns id and types, in the order of the terminology."""
+    concepts = terminology.concepts.select("id", "types")
+    is_chosen = pl.Series(np.ones(len(terminology), dtype=bool))
+    if settings.source:
+        names = terminology.names
+        has_source = names["source"].str.split(SOURCE_SEPARATOR).list.contains(settings.source)
+        is_chosen = pl.Series(np.isin(np.arange(len(terminology)), names["concept"].filter(has_source).to_numpy()))
+    if not settings.all_types:
+        is_chosen &= concepts["types"].list.eval(pl.element().is_in(list(SEMANTIC_TYPES))).list.any()
+    concepts = concepts.filter(is_chosen)
+    if not 0 < settings.max_concepts < concepts.height:
+        return concepts
+    rows = np.random.default_rng(settings.seed).choice(concepts.height, settings.max_concepts, replace=False)
+    return concepts[np.sort(rows)]
+
+
+def _add_up(vectors: np.ndarray, is_of_type: np.ndarray, k: int) -> np.ndarray:
+    """Add up the scores of the concepts of each type. Vectors have unit length; all products are never held at once."""
+    sums = np.zeros(is_of_type.shape[1])
+    device = resolve_device("auto")
+    starts = range(0, len(vectors), QUERY_BLOCK)
+    for start in show_progress(starts, description="Searching neighbours", unit="blocks"):
+        rows, _ = search_on_device(vectors, vectors[start : start + QUERY_BLOCK], k + 1, device)
+        is_other = rows != np.arange(start, start + len(rows))[:, None]
+        # The last neighbour goes where more than k others are as near as the concept itself.
+        is_other[is_other.all(axis=1), -1] = False
+        neighbours = rows[is_other].reshape(len(rows), -1)
+        scores = np.einsum("nkt,k->nt", is_of_type[neighbours], discounts(k))
+        sums += (scores * is_of_type[start : start + len(rows)]).sum(axis=0)
+    return sums

@@ -1,1 +1,0 @@
-"""Probes of the vectors themselves: semantic types, relations, words, languages."""
