@@ -5,11 +5,11 @@ import json
 from pathlib import Path
 
 from hypothesis import strategies as st
+from training.evaluation.corpora.readers import InputFile, convert_corpus
 
 from spacy_sapbert.terminology.readers.lines import SourceFile
 from training.data.corpus_files import read_dictionary_rows
 from training.data.mentions import read_mentions
-from training.evaluation.corpora.readers import InputFile, convert_corpus
 
 PUBTATOR = """\
 11|t|Sore toes in gulls

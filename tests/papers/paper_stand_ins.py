@@ -15,7 +15,7 @@ from conftest import make_encoder_folder
 from rrf_files import atom, rrf_line, write_release
 from thinc.api import Config
 
-from training.evaluation.corpora.readers.snomed import (
+from training.corpora.vocabularies import (
     COLUMNS,
     CONCEPTS,
     DESCRIPTIONS,

@@ -12,11 +12,10 @@ from spacy.tokens import Doc
 from spacy_sapbert.annotations import NIL
 from spacy_sapbert.exchange.fields import ID_SEPARATOR
 
+from ..corpora.gold import KnownIds, list_gold_spans
 from ..data.adaptation_pairs import write_adaptation_pairs
 from ..data.mentions import Mention
 from ..data.splits import HELD_OUT_FILE, split_terminology
-from ..evaluation.documents.gold import list_gold_spans
-from ..evaluation.documents.ids import KnownIds
 from ..evaluation.documents.task import DocumentTask
 from .pipeline import open_pipeline
 

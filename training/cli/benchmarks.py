@@ -53,8 +53,8 @@ def evaluate(
     max_names: Annotated[int, MAX_NAMES_OPTION] = 0,
 ) -> None:
     """Measure systems on all available corpora, under each of their protocols."""
+    from ..corpora.listing import read_corpora
     from ..data.splits import read_held_out
-    from ..evaluation.corpora.listing import read_corpora
     from ..evaluation.evaluate import evaluate as evaluate_systems
     from ..evaluation.folder import HTML_FILE, Missing
     from ..evaluation.report.report import make_report

@@ -37,10 +37,10 @@ def select(
     seed: Annotated[int, SEED_OPTION] = 0,
 ) -> None:
     """Select the encoder whose worst gain over a base is the highest, on sources and corpora left out of training."""
+    from ..corpora.listing import read_corpora
     from ..data.run_folder import write_text
     from ..data.splits import list_all_sources
     from ..evaluation import selection
-    from ..evaluation.corpora.listing import read_corpora
     from ..evaluation.measure import ResultStore
     from ..figures.curves import name_runs
 

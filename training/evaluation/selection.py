@@ -11,6 +11,8 @@ from typing import Any
 
 from spacy_sapbert.terminology import Terminology
 
+from ..corpora.gold import list_gold_spans
+from ..corpora.listing import Corpus, read_task
 from ..data.corpus_files import EQUAL_IDS
 from ..data.headlines import label_task, list_headlines, name_metric
 from ..data.splits import make_source_task
@@ -18,10 +20,7 @@ from ..data.task import LinkingTask
 from ..data.task_samples import limit_names, sample_mentions
 from ..encoders.bases import SMALL, find_encoder
 from ..errors import Errors
-from .corpora.corpus import Corpus
-from .corpora.listing import read_task
 from .documents.dictionary import limit_dictionary
-from .documents.gold import list_gold_spans
 from .documents.pipelines import make_pipeline
 from .documents.task import DocumentTask
 from .measure import ResultStore, Task, measure

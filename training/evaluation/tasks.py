@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ..corpora.listing import SPELLINGS, Corpus, read_seen, read_task
 from ..data.task import LinkingTask
 from ..errors import Errors
-from .corpora.corpus import Corpus
-from .corpora.listing import SPELLINGS, read_seen, read_task
 from .folder import TaskInfo
 from .linking.protocols import get_protocol, process_mentions
 

@@ -6,14 +6,13 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from wasabi import msg
-
-from training.data.task import LinkingTask
-from training.evaluation.corpora.corpus import Corpus
-from training.evaluation.corpora.listing import read_names
 from training.evaluation.corpora.readers.formats import find_reader
 from training.evaluation.corpora.readers.inputs import open_input
 from training.evaluation.corpora.readers.report import ReadingReport
+from wasabi import msg
+
+from training.corpora.listing import Corpus, read_names
+from training.data.task import LinkingTask
 from training.evaluation.linking.protocols import EvaluationProtocol, make_task
 
 PROTOCOL = "documents"

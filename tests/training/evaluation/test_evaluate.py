@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from spacy_sapbert.encoder.shim import EncoderShim
+from training.corpora.listing import read_corpora
 from training.data.task import LinkingTask
 from training.evaluation import measure as measure_module
-from training.evaluation.corpora.listing import read_corpora
 from training.evaluation.evaluate import evaluate
 from training.evaluation.folder import Missing
 from training.evaluation.report.report import make_report

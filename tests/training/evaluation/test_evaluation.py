@@ -16,10 +16,9 @@ from typer.testing import CliRunner
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.terminology import TerminologyBuilder
 from training.cli import app
+from training.corpora.listing import Corpus, read_corpora, read_task
 from training.data.task import LinkingTask
 from training.encoders.card import read_results
-from training.evaluation.corpora.corpus import Corpus
-from training.evaluation.corpora.listing import read_corpora, read_task
 from training.evaluation.linking.accuracy import find_hits
 from training.evaluation.measure import measure_encoder, measure_linking
 from training.evaluation.systems.exact import ExactMatch

@@ -7,16 +7,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from training.evaluation.corpora.readers import convert_corpus
 from typer.testing import CliRunner
 
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.terminology import TerminologyBuilder
 from training.cli import app
+from training.corpora.listing import Corpus, read_corpora, read_task
 from training.data.headlines import label_headlines, list_headlines
 from training.data.task import LinkingTask
-from training.evaluation.corpora.corpus import Corpus
-from training.evaluation.corpora.listing import read_corpora, read_task
-from training.evaluation.corpora.readers import convert_corpus
 from training.evaluation.folder import Evaluation, Row, SystemInfo, TaskInfo, read_evaluation
 from training.evaluation.measure import ResultStore, measure_encoder, measure_linking
 from training.evaluation.report.tables import make_accuracy_table

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from training.corpora.listing import read_corpus_mentions
 from training.data.mentions import Mention
-from training.evaluation.corpora.listing import read_corpus_mentions
 from training.evaluation.linking.cleaning import clean, correct_spelling, group_by_name, make_plain
 from training.evaluation.linking.composites import resolve_composite
 from training.evaluation.linking.long_forms import find_long_forms, spell_out

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from training.cli.measures import CORPORA
-from training.evaluation.corpora.listing import (
+from training.corpora.listing import (
     SPELLINGS,
     read_corpora,
     read_corpus_mentions,

@@ -12,9 +12,9 @@ from spacy_sapbert.annotations import NIL
 from spacy_sapbert.exchange.documents import split_overlapping
 from spacy_sapbert.exchange.fields import ID_SEPARATOR
 
+from ...corpora.gold import list_gold_spans, name_document
 from ...errors import Errors
 from ..corpora.readers.records import cut_window
-from .gold import list_gold_spans, name_document
 
 ENTS = "doc.ents"
 CANDIDATES, SCISPACY_CANDIDATES = "kb_candidates", "kb_ents"

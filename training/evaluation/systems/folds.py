@@ -11,11 +11,9 @@ import numpy as np
 
 from spacy_sapbert.files import hash_file
 
+from ...corpora.listing import FOLD, Corpus, read_corpus_mentions
 from ...data.task import LinkingTask
 from ...errors import Errors
-from ..corpora.corpus import Corpus
-from ..corpora.finding import FOLD
-from ..corpora.listing import read_corpus_mentions
 from ..linking.accuracy import NearestNames, find
 from ..linking.searcher import Searcher
 from ..tasks import CorpusTask

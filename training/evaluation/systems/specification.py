@@ -10,10 +10,10 @@ from typing import Any
 
 from thinc.api import Config
 
+from ...corpora.listing import FOLD
 from ...encoders.bases import find_base, load_base
 from ...encoders.choice import EncoderChoice
 from ...errors import Errors
-from ..corpora.finding import FOLD
 from ..embeddings import Embeddings
 from ..folder import SystemInfo
 from .backoff import DictionaryBackoff

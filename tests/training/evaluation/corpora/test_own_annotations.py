@@ -6,7 +6,6 @@ import pytest
 import spacy
 from corpus_originals import PUBTATOR, convert, write
 from spacy.tokens import DocBin, Span
-
 from training.evaluation.corpora.readers import ReadingReport, open_input
 from training.evaluation.corpora.readers.formats import find_reader
 

@@ -9,11 +9,11 @@ import pytest
 from corpus_originals import PUBTATOR, convert, counts, id_lists, in_memory, names, pairs, rows, sentences, words, write
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from training.evaluation.corpora.readers import FORMATS, ReadingReport, convert_corpus, open_input
+from training.evaluation.corpora.readers.biosyn import read_biosyn
 from typer.testing import CliRunner
 
 from training.cli import app
-from training.evaluation.corpora.readers import FORMATS, ReadingReport, convert_corpus, open_input
-from training.evaluation.corpora.readers.biosyn import read_biosyn
 
 
 @settings(max_examples=60, deadline=None)

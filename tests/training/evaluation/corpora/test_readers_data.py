@@ -11,7 +11,6 @@ from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
-
 from training.evaluation.corpora.readers import convert_corpus
 
 DATA = Path(os.environ.get("SPACY_SAPBERT_DATA", ""))

@@ -7,7 +7,6 @@ import pytest
 from corpus_originals import PUBTATOR, convert, counts, id_lists, in_memory, pairs, rows, sentences
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from training.evaluation.corpora.readers import ReadingReport
 from training.evaluation.corpora.readers.pubtator import read_pubtator
 from training.evaluation.corpora.readers.records import cut_window

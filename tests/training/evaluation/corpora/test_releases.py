@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from spacy_sapbert.terminology.readers.rrf import read_rrf
 from training.cli import app
 from training.cli.measures import CORPORA
-from training.evaluation.corpora.listing import read_corpora, read_names, read_task
+from training.corpora.listing import read_corpora, read_names, read_task
 from training.evaluation.folder import read_evaluation
 from training.evaluation.tasks import make_tasks
 

@@ -7,9 +7,9 @@ from corpus_originals import convert, counts, in_memory, names
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
-
 from training.evaluation.corpora.readers import ReadingReport
-from training.evaluation.corpora.readers.snomed import (
+
+from training.corpora.vocabularies import (
     COLUMNS,
     CONCEPTS,
     DESCRIPTIONS,

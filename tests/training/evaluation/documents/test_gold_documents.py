@@ -6,16 +6,21 @@ import pytest
 import spacy
 from corpus_originals import PUBTATOR, write
 from spacy.tokens import DocBin
+from training.evaluation.corpora.readers import CorpusParts, ReadingReport
 
 from spacy_sapbert.terminology import Terminology, TerminologyBuilder, read_table
 from training.cli import app as cli
+from training.corpora.convert import Conversion, convert_documents
+from training.corpora.gold import (
+    KnownIds,
+    draw_mentions,
+    list_gold_spans,
+    make_gold_docs,
+    name_document,
+    split_documents,
+)
 from training.data.mentions import Mention
-from training.evaluation.corpora.readers import CorpusParts, ReadingReport
-from training.evaluation.documents.convert import Conversion, convert_documents
 from training.evaluation.documents.dictionary import make_dictionary_terminology, remove_share
-from training.evaluation.documents.gold import list_gold_spans, make_gold_docs, name_document
-from training.evaluation.documents.ids import KnownIds
-from training.evaluation.documents.splitting import draw_mentions, split_documents
 
 nlp = spacy.blank("en")
 DICTIONARY = "D1|77\tSore toes\nD1|77\tToe, sore\nD2\tBlue beak\nD3\tGreen beak\n77|D2\tOther\n"

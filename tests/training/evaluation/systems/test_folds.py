@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from training.cli import app
+from training.corpora.listing import read_corpora
 from training.data.mention_pairs import write_finetuning_pairs
 from training.data.run_folder import RunDescription, RunFolder
 from training.encoders.bases import load_base
 from training.encoders.choice import EncoderChoice
-from training.evaluation.corpora.listing import read_corpora
 from training.evaluation.evaluate import evaluate
 from training.evaluation.linking.accuracy import find, judge
 from training.evaluation.systems.encoder import EncoderSystem

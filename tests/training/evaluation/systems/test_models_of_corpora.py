@@ -6,7 +6,7 @@ import shutil
 import pytest
 from conftest import make_encoder_folder
 
-from training.evaluation.corpora.listing import read_corpora
+from training.corpora.listing import read_corpora
 from training.evaluation.evaluate import evaluate
 from training.evaluation.systems.specification import read_systems
 from training.evaluation.tasks import make_tasks
