@@ -11,7 +11,8 @@ from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
-from training.evaluation.corpora.readers import convert_corpus
+
+from training.corpora.convert import convert_corpus
 
 DATA = Path(os.environ.get("SPACY_SAPBERT_DATA", ""))
 pytestmark = pytest.mark.skipif("SPACY_SAPBERT_DATA" not in os.environ, reason="SPACY_SAPBERT_DATA is not set")
