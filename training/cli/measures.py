@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..data.task import LinkingTask
     from ..evaluation.probes.relation_task import RelationTask
 
-EVALUATION = Path(__file__).parents[1] / "evaluation" / "corpora"
+EVALUATION = Path(__file__).parents[1] / "corpora"
 CORPORA = EVALUATION / "corpora.cfg"
 
 

@@ -112,11 +112,11 @@ def read_corpus(name: str, path: str | Path, report: ExchangeReport, *, id_key: 
     RETURNS (CorpusParts): The corpus.
     RAISES (ValueError): If there is no such format, the files are malformed, or there is nothing in them.
     """
-    originals = open_input(Path(path), report)
-    name = guess_format(originals) if name == AUTO else name
-    if name not in FORMATS:
+    if name not in (AUTO, *FORMATS):
         known = "; ".join(f"{known} ({format_.files})" for known, format_ in FORMATS.items())
         raise ValueError(f"There is no reader for {name!r}. Formats, and the files of each: {known}.")
+    originals = open_input(Path(path), report)
+    name = guess_format(originals) if name == AUTO else name
     corpus = read_prodigy(originals, id_key=id_key) if name == "prodigy" else FORMATS[name].read(originals)
     if not any(corpus.mentions.values()) and not any(corpus.dictionaries.values()):
         refuse_empty(path, name, report)

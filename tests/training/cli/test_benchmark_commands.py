@@ -73,7 +73,7 @@ def folder(tmp_path, encoder_folder):
 
 
 def test_original_files_become_a_report(folder, encoder_folder):
-    text = run("convert-corpora", folder / "assets", folder / "corpora", "--originals", folder / "originals.cfg")
+    text = run("convert", "all", folder / "assets", folder / "corpora", "--originals", folder / "originals.cfg")
     assert "small: 5 mentions" in text and "absent: not there" in text
     output = folder / "out"
     text = evaluate(folder, "--cache", folder / "kept")
@@ -89,7 +89,7 @@ def test_original_files_become_a_report(folder, encoder_folder):
 
 def test_what_a_terminology_cannot_answer_is_listed(folder, encoder_folder):
     output = folder / "out"
-    run("convert-corpora", folder / "assets", folder / "corpora", "--originals", folder / "originals.cfg")
+    run("convert", "all", folder / "assets", folder / "corpora", "--originals", folder / "originals.cfg")
     evaluate(folder, "--only", "exact")
     release = write_release(folder / "rrf", MRCONSO=[], MRREL=[rrf_line("MRREL", CUI1="D1", REL="PAR", CUI2="D2")])
     run("triples", release, folder / "terminology", folder / "triples")
@@ -104,7 +104,7 @@ def test_what_a_terminology_cannot_answer_is_listed(folder, encoder_folder):
 
 
 def test_metrics_that_are_damaged_are_not_reported(folder):
-    run("convert-corpora", folder / "assets", folder / "corpora", "--originals", folder / "originals.cfg")
+    run("convert", "all", folder / "assets", folder / "corpora", "--originals", folder / "originals.cfg")
     evaluate(folder, "--only", "exact")
     (folder / "out" / "metrics.json").write_text("{}")
     assert "E781" in run("report", folder / "out", fails=True)
@@ -114,7 +114,7 @@ def test_a_result_is_shown_before_the_next_system_is_measured(folder, monkeypatc
     def fail(*_):
         raise RuntimeError("no memory")
 
-    run("convert-corpora", folder / "assets", folder / "corpora", "--originals", folder / "originals.cfg")
+    run("convert", "all", folder / "assets", folder / "corpora", "--originals", folder / "originals.cfg")
     monkeypatch.setattr("training.evaluation.systems.encoder.EncoderSystem.search", fail)
     where = ["--benchmarks", folder / "corpora", "--terminology", folder / "terminology"]
     command = ["evaluate", folder / "systems.cfg", folder / "out", "--corpora", folder / "corpora.cfg", *where]

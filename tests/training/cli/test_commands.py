@@ -237,8 +237,6 @@ def test_a_variable_that_is_not_set_leaves_what_the_config_says():
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("corpus", "convert-corpus"),
-        ("corpora", "convert-corpora"),
         ("pretrain", "train"),
         ("coder", "train"),
         ("coder-plusplus", "train"),

@@ -10,11 +10,10 @@ from typer.testing import CliRunner
 
 from spacy_sapbert.terminology.readers.rrf import read_rrf
 from training.cli import app
-from training.cli.measures import CORPORA
+from training.cli.convert import ORIGINALS
 from training.corpora.listing import read_corpora, read_names, read_task
-from training.evaluation.folder import read_evaluation
-from training.evaluation.tasks import make_tasks
 
+CORPORA = ORIGINALS.with_name("corpora.cfg")
 ATOMS = [
     atom("C0000001", "Heart attack", SAB="MSH", CODE="D009203"),
     atom("C0000001", "Infarto", LAT="SPA", SAB="MSH", CODE="D009203"),
@@ -35,23 +34,11 @@ def umls(folder, version="2017AA", **settings):
     return str(folder / "names")
 
 
-def make_corpora(folder):
-    write(
-        folder,
-        {
-            "medmentions/test.jsonl": MENTIONS % "C0000002",
-            "medmentions/dictionary.tsv": "C0000009\tOther\topen\n",
-            "bc5cdr_chemical/test.jsonl": MENTIONS % "D012965",
-            **{f"bc5cdr_chemical/{part}.jsonl": '{"mention": "NaCl", "ids": ["D012965"]}' for part in ("train", "dev")},
-            "cometa/test.jsonl": MENTIONS % "22222",
-        },
-    )
-    return folder
-
-
-def describe(folder, **given):
-    found, missing = read_corpora(CORPORA, folder, **given)
-    return {name: task.describe() for name, task in make_tasks(found, {}).items()}, missing
+@pytest.fixture
+def folder(tmp_path):
+    files = {f"bc5cdr_chemical/{part}.jsonl": MENTIONS % "D012965" for part in ("train", "dev", "test")}
+    files |= {"medmentions/test.jsonl": MENTIONS % "C0000002", "medmentions/dictionary.tsv": "C0000009\tOther\topen\n"}
+    return write(tmp_path, {**files, "cometa/test.jsonl": MENTIONS % "22222"})
 
 
 @pytest.mark.parametrize(
@@ -65,133 +52,91 @@ def describe(folder, **given):
         ("2017AA", "", {"tradenames": "union"}, False, 'this is UMLS 2017AA, read with tradenames = "union".'),
     ],
 )
-def test_figures_stand_beside_names_of_their_release(tmp_path, version, said, settings, is_published, remark):
-    folder = make_corpora(tmp_path)
-    given = {"dictionaries": {"medmentions": umls(tmp_path, version, **settings)}}
-    described, _ = describe(folder, **given, releases={"medmentions": said} if said else {})
-    task = described["medmentions.strict"]
-    # The protocol counts names, whatever the release.
-    assert (task.is_published, task.level) == (is_published, "row")
-    assert task.note.endswith(remark) and bool(task.note) == bool(remark)
-    assert task.unanswerable == 0 and task.names == (3 if "sources" in settings else 5)
-    # Names in other languages than English are left out.
-    assert task.report["names"] == task.names
-    if version or said:
-        assert version in task.dictionary
+def test_figures_stand_beside_names_of_their_release(folder, version, said, settings, is_published, remark):
+    given = {"dictionaries": {"medmentions": umls(folder, version, **settings)}}
+    found, _ = read_corpora(CORPORA, folder, **given, releases={"medmentions": said} if said else {})
+    corpus = found["medmentions"]
+    said_of_it = corpus.release.compare(corpus.searched)
+    assert corpus.has_published_names == is_published
+    assert said_of_it.endswith(remark) and bool(said_of_it) == bool(remark)
+    # The protocol counts names, whatever the release. Names in other languages than English are left out.
+    task = read_task(corpus, protocol=corpus.published)
+    assert task.level == "row" and task.report["unanswerable"] == 0
+    assert task.report["names"] == (3 if "sources" in settings else 5)
+    assert not (version or said) or version in corpus.names_from
 
 
-def test_two_releases_of_one_dictionary_are_refused(tmp_path):
-    folder, names = make_corpora(tmp_path), umls(tmp_path, "2020AB")
-    with pytest.raises(ValueError, match=r"E757.*medmentions.*UMLS 2017AA.*names was made of UMLS 2020AB"):
-        describe(folder, dictionaries={"medmentions": names}, releases={"medmentions": "UMLS 2017AA"})
+def test_two_releases_of_one_dictionary_are_refused(folder):
+    names = umls(folder, "2020AB")
+    with pytest.raises(ValueError, match=r"medmentions is said to be UMLS 2017AA.*names was made of UMLS 2020AB"):
+        given = {"dictionaries": {"medmentions": names}, "releases": {"medmentions": "UMLS 2017AA"}}
+        read_corpora(CORPORA, folder, **given)
     with pytest.raises(FileNotFoundError, match="Can't find the file.*nowhere"):
-        describe(folder, dictionaries={"medmentions": str(tmp_path / "nowhere")})
+        read_corpora(CORPORA, folder, dictionaries={"medmentions": str(folder / "nowhere")})
     for option in ("dictionaries", "releases"):
         for name in ("medmention", "ncbi_disease"):
-            with pytest.raises(ValueError, match=rf"E756.*--{option}.*{name!r}.*bc5cdr_chemical, medmentions, cometa"):
-                describe(folder, **{option: {name: names}})
+            with pytest.raises(ValueError, match=rf"`{option}`.*{name!r}.*bc5cdr_chemical, medmentions, cometa"):
+                read_corpora(CORPORA, folder, **{option: {name: names}})
 
 
-def test_codes_of_a_source_are_the_ids_of_a_terminology(tmp_path):
-    folder, names = make_corpora(tmp_path), umls(tmp_path)
-    given = dict.fromkeys(("bc5cdr_chemical", "cometa"), names)
+def test_codes_of_a_source_are_the_ids_of_a_terminology(folder):
+    given = dict.fromkeys(("bc5cdr_chemical", "cometa"), umls(folder))
     found, _ = read_corpora(CORPORA, folder, dictionaries=given)
     # A concept with two codes has either id, and concepts without one have no names here.
     salt = "D012965|C000001"
     expected = [("D009203", "Heart attack"), (salt, "Salt"), (salt, "Table salt"), (salt, "Salt of old")]
-    assert sorted(read_names(found["bc5cdr_chemical"])) == sorted(expected)
+    chemicals = found["bc5cdr_chemical"]
+    assert sorted(read_names(chemicals)) == sorted(expected)
     assert [joined for joined, _ in read_names(found["cometa"])] == ["22222"] * 3
-    assert read_task(found["bc5cdr_chemical"]).report["unanswerable"] == 0
-    described, _ = describe(folder, dictionaries=given)
-    task = described["bc5cdr_chemical.published"]
-    assert not task.is_published and task.note == "Published figures search CTD 2019-11-04, and this is UMLS 2017AA."
+    assert read_task(chemicals).report["unanswerable"] == 0 and not chemicals.has_published_names
+    said = "Published figures search CTD 2019-11-04, and this is UMLS 2017AA."
+    assert chemicals.release.compare(chemicals.searched) == said
 
 
-def test_a_converted_dictionary_knows_its_release_until_it_is_replaced(tmp_path):
-    folder = make_corpora(tmp_path)
+def test_a_converted_dictionary_knows_its_release_until_it_is_replaced(folder, tmp_path):
+    dictionary = tmp_path / "ctd" / "out" / "dictionary.tsv.gz"
+
+    def read(**given):
+        dictionaries = {"bc5cdr_chemical": str(dictionary)}
+        return read_corpora(CORPORA, folder, dictionaries=dictionaries, **given)[0]["bc5cdr_chemical"]
+
     data = convert(tmp_path / "ctd", "ctd", {"CTD_chemicals.tsv": f"{CTD}Salt\tMESH:D012965\n"})
     assert data["releases"]["dictionary"]["name"] == "CTD 2019-10-31"
-    dictionary = tmp_path / "ctd" / "out" / "dictionary.tsv.gz"
-    given = {"dictionaries": {"bc5cdr_chemical": str(dictionary)}}
-    task = describe(folder, **given)[0]["bc5cdr_chemical.published"]
-    assert task.dictionary == "CTD 2019-10-31" and task.note.endswith("and this is CTD 2019-10-31.")
-    assert not task.is_published and not describe(folder, **given)[0]["bc5cdr_chemical.refined"].is_comparable
+    assert read().names_from == "CTD 2019-10-31" and not read().has_published_names
     same_day = CTD.replace("Thu Oct 31", "Mon Nov  4")
     convert(tmp_path / "ctd", "ctd", {"CTD_chemicals.tsv": f"{same_day}Salt\tMESH:D012965\n"})
-    described, _ = describe(folder, **given)
-    assert described["bc5cdr_chemical.published"].is_published and not described["bc5cdr_chemical.strict"].is_published
-    assert described["bc5cdr_chemical.refined"].is_comparable
+    assert read().has_published_names
     dictionary.write_bytes(gzip.compress(b"D012965\tSalt\nD1\tOther\n"))
-    (dictionary.parent / "other.json").write_text("no JSON")
-    assert "is not known" in describe(folder, **given)[0]["bc5cdr_chemical.published"].note
-    said = describe(folder, **given, releases={"bc5cdr_chemical": "CTD 2019-11-04"})[0]
-    assert said["bc5cdr_chemical.published"].is_published
+    write(dictionary.parent, {"other.json": "no JSON", "list.json": "[]"})
+    assert "is not known" in read().release.compare("CTD 2019-11-04")
+    assert read(releases={"bc5cdr_chemical": "CTD 2019-11-04"}).has_published_names
 
 
-def test_the_report_shows_figures_beside_the_right_dictionary_only(tmp_path):
-    folder = make_corpora(tmp_path / "corpora")
-    (tmp_path / "systems.cfg").write_text(
-        '[systems]\n\n[systems.exact]\nkind = "exact"\npublished = "PubMedBERT + SapBERT"\n'
-    )
-
-    def run(*options):
-        command = ["evaluate", str(tmp_path / "systems.cfg"), str(tmp_path / "out"), "--benchmarks", str(folder)]
-        result = CliRunner().invoke(app, [*command, *options])
-        if result.exception:
-            raise result.exception
-        return (tmp_path / "out" / "report.md").read_text(encoding="utf8").partition("# Published figures")[0]
-
-    for version, is_right in [("2017AA", True), ("2020AA", False)]:
-        text = run("--dictionaries", f"medmentions={umls(tmp_path / version, version)}")
-        # 50.8 at 1 and 74.4 at 5: table 1 of SapBERT.
-        assert ("50.8" in text and "74.4" in text) == is_right
-        assert ("Published figures search UMLS 2017AA, and this is UMLS 2020AA" in text) == (not is_right)
-        task = read_evaluation(tmp_path / "out").tasks["medmentions.strict"]
-        assert task.dictionary == f"UMLS {version}"
-    with pytest.raises(ValueError, match="E758.*--releases.*CORPUS=RELEASE"):
-        run("--releases", "UMLS 2017AA")
-    with pytest.raises(ValueError, match="E758.*'medmentions=b'.*--dictionaries"):
-        run("--dictionaries", "medmentions=a,medmentions=b")
-
-
-def test_cometa_is_measured_on_a_snapshot(tmp_path):
-    """All four splits, as their authors hand them out, and the snapshot, through the commands."""
+def test_cometa_is_read_with_a_snapshot(tmp_path):
+    """All four splits, as their authors hand them out, and the snapshot, through the command."""
     header = "ID\tTerm\tGeneral SNOMED Label\tGeneral SNOMED ID\tSpecific SNOMED Label\tSpecific SNOMED ID\tExample\n"
     lines = "1\tsore toe\tx\t1001\tx\t1002\tA sore toe.\n2\thammer toe\tx\t1001\tx\t7\tMy hammer toe.\n"
-    files = {
-        f"cometa/{kind}_{level}/{part}.csv": header + lines
-        for kind in ("stratified", "zeroshot")
-        for level in ("general", "specific")
-        for part in ("train", "dev", "test")
-    }
+    splits = [f"{kind}_{level}" for kind in ("stratified", "zeroshot") for level in ("general", "specific")]
+    files = {f"cometa/{split}/{part}.csv": header + lines for split in splits for part in ("train", "dev", "test")}
     concepts = "id\teffectiveTime\tactive\tmoduleId\tdefinitionStatusId\n"
     descriptions = "id\teffectiveTime\tactive\tmoduleId\tconceptId\tlanguageCode\ttypeId\tterm\tcaseSignificanceId\n"
-    for number, active in [(1001, 1), (1002, 1), (7, 0)]:
+    for number, active, name in [(1001, 1, "Sore toe"), (1002, 1, "Sore big toe"), (7, 0, "Hammer toe")]:
         concepts += f"{number}\t20190731\t{active}\t900000000000207008\t1\n"
-        name = {1001: "Sore toe", 1002: "Sore big toe", 7: "Hammer toe"}[number]
-        row = f"{number + 1}\t20190731\t1\t900000000000207008\t{number}\ten\t900000000000013009\t{name}\t1\n"
-        descriptions += row
+        kinds = f"{number}\ten\t900000000000013009"
+        descriptions += f"{number + 1}\t20190731\t1\t900000000000207008\t{kinds}\t{name}\t1\n"
     files["snomed/sct2_Concept_Snapshot_INT_20190731.txt"] = concepts
     files["snomed/sct2_Description_Snapshot-en_INT_20190731.txt"] = descriptions
     write(tmp_path / "assets", files)
-    (tmp_path / "systems.cfg").write_text('[systems]\n\n[systems.exact]\nkind = "exact"\n')
-    for command in [
-        ["convert-corpora", str(tmp_path / "assets"), str(tmp_path / "corpora")],
-        ["evaluate", str(tmp_path / "systems.cfg"), str(tmp_path / "out"), "--benchmarks", str(tmp_path / "corpora")],
-    ]:
-        result = CliRunner().invoke(app, command)
-        assert not result.exception, result.exception
-    evaluation = read_evaluation(tmp_path / "out")
-    shares = {row.task.removesuffix(".strict"): row.figures["acc_at_1"] for row in evaluation.rows}
-    # "sore toe" is the general concept; the name of the inactive one is not searched.
-    assert shares == {
-        "cometa": 0.5,
-        "cometa_zeroshot": 0.5,
-        "cometa_specific": 0.0,
-        "cometa_zeroshot_specific": 0.0,
-    }
-    tasks = {name.removesuffix(".strict"): task for name, task in evaluation.tasks.items()}
-    assert {name for name, task in tasks.items() if task.is_published} == {"cometa", "cometa_zeroshot"}
-    assert {task.dictionary for task in tasks.values()} == {"SNOMED CT INT 20190731"}
-    assert tasks["cometa_specific"].unanswerable == 1
+    result = CliRunner().invoke(app, ["convert", "all", str(tmp_path / "assets"), str(tmp_path / "corpora")])
+    assert not result.exception, result.exception
+    found, _ = read_corpora(CORPORA, tmp_path / "corpora")
+    general, specific = ["cometa", "cometa_zeroshot"], ["cometa_specific", "cometa_zeroshot_specific"]
+    assert sorted(found) == sorted(general + specific)
+    assert {corpus.names_from for corpus in found.values()} == {"SNOMED CT INT 20190731"}
+    published = {name for name, corpus in found.items() if corpus.published and corpus.has_published_names}
+    assert published == set(general)
+    tasks = {name: read_task(corpus) for name, corpus in found.items()}
+    # The name of the inactive concept is not searched.
+    assert all(task.names == ["Sore toe", "Sore big toe"] for task in tasks.values())
+    assert [tasks[name].report["unanswerable"] for name in general + specific] == [0, 0, 1, 1]
     assert json.loads((tmp_path / "corpora" / "cometa" / "snomed.json").read_text())["left_out"]

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from training.evaluation.corpora.readers import convert_corpus
 from typer.testing import CliRunner
 
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.terminology import TerminologyBuilder
 from training.cli import app
+from training.corpora.convert import convert_corpus
 from training.corpora.listing import Corpus, read_corpora, read_task
 from training.data.headlines import label_headlines, list_headlines
 from training.data.task import LinkingTask
@@ -94,7 +94,7 @@ def test_a_level_that_there_is_not_is_refused(tmp_path):
     section = '[corpora]\n\n[corpora.a]\nmentions = "*.jsonl"\ndictionary = "names.tsv"\n'
     for line, reason in (('level = "rows"', "'rows' is none of concept"), ('documents = "("', "unterminated")):
         (tmp_path / "corpora.cfg").write_text(section + line)
-        with pytest.raises(ValueError, match=rf"(?s)E751.*corpora\.a.*{reason}"):
+        with pytest.raises(ValueError, match=rf"(?s)section \[corpora\.a\].*{reason}"):
             read_corpora(tmp_path / "corpora.cfg", tmp_path)
 
 

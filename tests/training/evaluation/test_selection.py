@@ -124,7 +124,7 @@ def folder(tmp_path, terminology):
     (tmp_path / "part.txt").write_text(PUBTATOR)
     commands = [
         ["dictionary-terminology", tmp_path / "toy" / "names.tsv", tmp_path / "dictionary"],
-        ["convert-documents", "pubtator", tmp_path / "part.txt", tmp_path / "documents"],
+        ["convert", "pubtator", tmp_path / "part.txt", tmp_path / "documents", "--documents"],
     ]
     for command in commands:
         assert CliRunner().invoke(app, [str(part) for part in command]).exit_code == 0

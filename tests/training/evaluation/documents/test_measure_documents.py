@@ -49,7 +49,7 @@ def folder(tmp_path):
     write_static_encoder(tmp_path / "encoder", tokenizer, np.eye(8, dtype=np.float32))
     write(tmp_path, {"names.tsv": "\n".join(ROWS), "part.txt": PUBTATOR})
     run("dictionary-terminology", tmp_path / "names.tsv", tmp_path / "names")
-    convert = ["convert-documents", "pubtator", tmp_path / "part.txt", tmp_path / "documents"]
+    convert = ["convert", "pubtator", tmp_path / "part.txt", tmp_path / "documents", "--documents"]
     run(*convert, "--terminology", tmp_path / "names", "--types", "Disease")
     return tmp_path
 
@@ -135,7 +135,7 @@ def find_other_entities(doc):
 
 def test_saved_pipelines_are_measured_on_given_mentions(folder):
     (folder / "part.txt").write_text(PUBTATOR.replace("\tD2|D9", "\t-1") + SECOND)
-    run("convert-documents", "pubtator", folder / "part.txt", folder / "documents", "--types", "Disease")
+    run("convert", "pubtator", folder / "part.txt", folder / "documents", "--documents", "--types", "Disease")
     nlp = make_pipeline(str(folder / "encoder"), Terminology.from_disk(folder / "names"), "both").nlp
     nlp.add_pipe("test_finder", first=True)
     nlp.add_pipe("test_probabilities")

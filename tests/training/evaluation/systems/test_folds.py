@@ -300,7 +300,7 @@ def test_models_of_folds_need_folds(suite):
 def test_malformed_folds_are_refused(suite, before, after, reason):
     config = suite / "corpora.cfg"
     config.write_text(config.read_text().replace(before, after))
-    with pytest.raises(ValueError, match=rf"(?s)E751.*corpora\.toy.*{reason}"):
+    with pytest.raises(ValueError, match=rf"(?s)section \[corpora\.toy\].*{reason}"):
         read_corpora(config, suite)
 
 
