@@ -5,11 +5,10 @@ from __future__ import annotations
 import gzip
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import spacy
 import srsly
@@ -26,65 +25,15 @@ from spacy_sapbert.terminology.readers.lines import SourceFile
 
 from ..data.corpus_files import EQUAL_IDS, read_dictionary_rows
 from ..data.mentions import Mention
-from .documents import (
-    read_brat,
-    read_docbin,
-    read_mantra_brat,
-    read_mantra_xml,
-    read_medmentions,
-    read_prodigy,
-    read_pubtator,
-    read_uniform,
-)
+from . import documents, lists, vocabularies
+from .documents import read_prodigy
 from .gold import KnownIds, list_gold_spans, make_gold_docs, split_documents
-from .lists import read_askapatient, read_biosyn, read_cometa, read_folds, read_medmentions_rows, read_xlbel
-from .reading import CorpusParts, Originals, open_input
-from .vocabularies import GB_ENGLISH, US_ENGLISH, read_ctd, read_medic, read_snomed
+from .reading import CorpusParts, Format, Originals, open_input
 
 # The report on converted documents, and the word for a format that is guessed by the names of the files.
 REPORT, AUTO = "documents.json", "auto"
-ANY_PUBTATOR = r"(?P<part>.+?)(?:\.pubtator)?\.(?:txt|pubtator)"
-NCBI_DISEASE = r"(?:.*/)?NCBI(?P<part>train|develop|test)set_corpus\.txt"
-BC5CDR = r"(?:.*/)?CDR_(?P<part>Training|Development|Test)Set\.PubTator\.txt"
-COMETA_FILES = "train.csv, dev.csv, test.csv"
-FOLD_FILES = "fold_1/test.txt, train.txt, standard.txt and so on"
-SNOMED_FILES = "sct2_Concept_Snapshot_INT_20190731.txt and sct2_Description_Snapshot-en_INT_20190731.txt"
-REFSET_FILES = f"{SNOMED_FILES}, der2_cRefset_LanguageSnapshot-en_INT_20190731.txt"
-
-
-class Format(NamedTuple):
-    """A format of corpora: how it is read, and the files that it consists of, for the list of all formats."""
-
-    read: Callable[[Originals], CorpusParts]
-    files: str
-
-
-FORMATS: dict[str, Format] = {
-    "askapatient": Format(read_askapatient, "AskAPatient.fold-0.test.txt and so on"),
-    "bc5cdr-chemical": Format(partial(read_pubtator, pattern=BC5CDR, types=["Chemical"]), "CDR_TestSet.PubTator.txt"),
-    "bc5cdr-disease": Format(partial(read_pubtator, pattern=BC5CDR, types=["Disease"]), "CDR_TestSet.PubTator.txt"),
-    "biosyn": Format(read_biosyn, "processed_test/*.concept, test_dictionary.txt and so on"),
-    "brat": Format(read_brat, "<document>.txt and <document>.ann of your own, in a folder or in one for each part"),
-    "cadec": Format(read_folds, FOLD_FILES),
-    "cometa-general": Format(partial(read_cometa, column="General SNOMED ID"), COMETA_FILES),
-    "cometa-specific": Format(partial(read_cometa, column="Specific SNOMED ID"), COMETA_FILES),
-    "ctd": Format(read_ctd, "CTD_diseases.tsv or CTD_chemicals.tsv"),
-    "docbin": Format(read_docbin, "a file .spacy for each part"),
-    "jsonl": Format(read_uniform, "a file .jsonl for each part, as this command writes it"),
-    "mantra-brat": Format(read_mantra_brat, "Mantra-GSC-brat.zip"),
-    "mantra-xml": Format(read_mantra_xml, "EMEA_GSC_de_man.xml and so on"),
-    "medic": Format(read_medic, "medic_06Jul2012.txt"),
-    "medmentions": Format(read_medmentions, "corpus_pubtator.txt and the lists corpus_pubtator_pmids_test.txt"),
-    "medmentions-rows": Format(read_medmentions_rows, "train.txt, dev.txt, test.txt of PMID, mention and CUI"),
-    "ncbi-disease": Format(partial(read_pubtator, pattern=NCBI_DISEASE), "NCBItestset_corpus.txt and so on"),
-    "prodigy": Format(read_prodigy, "a file .jsonl for each part, of lines with text and spans"),
-    "psytar": Format(read_folds, FOLD_FILES),
-    "pubtator": Format(partial(read_pubtator, pattern=ANY_PUBTATOR), "a file .txt or .pubtator for each part"),
-    "snomed": Format(read_snomed, SNOMED_FILES),
-    "snomed-gb": Format(partial(read_snomed, refset=GB_ENGLISH), REFSET_FILES),
-    "snomed-us": Format(partial(read_snomed, refset=US_ENGLISH), REFSET_FILES),
-    "xlbel": Format(read_xlbel, "de_1k_test_query.txt, or de_1k_test_query_with_context.txt, and so on"),
-}
+# All formats by name. A reader of another one is added here, or to those of its family.
+FORMATS: dict[str, Format] = dict(sorted({**documents.FORMATS, **lists.FORMATS, **vocabularies.FORMATS}.items()))
 
 
 @dataclass(frozen=True)
@@ -103,15 +52,8 @@ class Conversion:
 
 
 def read_corpus(name: str, path: str | Path, report: ExchangeReport, *, id_key: str = ID_KEY) -> CorpusParts:
-    """Read a corpus from the files of its authors.
-
-    name (str): The format, of `FORMATS`, or "auto" for somebody's own annotations.
-    path (str | Path): The original files: one, a folder or an archive.
-    report (ExchangeReport): Gets what is left out, odd or malformed.
-    id_key (str): For Prodigy, the key of a span's id.
-    RETURNS (CorpusParts): The corpus.
-    RAISES (ValueError): If there is no such format, the files are malformed, or there is nothing in them.
-    """
+    """Read a corpus from the files of its authors: in a format of `FORMATS`, or "auto" for somebody's own annotations.
+    The report gets what is left out, odd or malformed. `id_key` is the key of a span's id, for Prodigy."""
     if name not in (AUTO, *FORMATS):
         known = "; ".join(f"{known} ({format_.files})" for known, format_ in FORMATS.items())
         raise ValueError(f"There is no reader for {name!r}. Formats, and the files of each: {known}.")

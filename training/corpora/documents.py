@@ -11,6 +11,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from xml.etree import ElementTree
 
@@ -23,7 +24,7 @@ from spacy_sapbert.exchange.pubtator import FORM, RELATION_FIELDS, PubTatorDocum
 
 from ..data.mentions import FORM as UNIFORM_FORM
 from ..data.mentions import Mention, parse_mention
-from .reading import PART_NAMES, CorpusParts, InputFile, Originals, locate
+from .reading import PART_NAMES, CorpusParts, Format, InputFile, Originals, locate
 
 MEDMENTIONS = r"(?:.*/)?corpus_pubtator(?:_pmids_(?P<part>trng|train|dev|test))?\.txt"
 BRAT = r"(?:(?P<part>.+)/)?(?P<doc>[^/]+)\.(?P<kind>txt|ann)"
@@ -304,3 +305,21 @@ def _add_mantra(
         if mention.fragments:
             report.note_odd("mentions in several pieces, written to a part of their own", mention.place)
             corpus.mentions[f"{language}_discontinuous"].append(mention)
+
+
+BC5CDR = r"(?:.*/)?CDR_(?P<part>Training|Development|Test)Set\.PubTator\.txt"
+NCBI_DISEASE = r"(?:.*/)?NCBI(?P<part>train|develop|test)set_corpus\.txt"
+ANY_PUBTATOR = r"(?P<part>.+?)(?:\.pubtator)?\.(?:txt|pubtator)"
+FORMATS = {
+    "bc5cdr-chemical": Format(partial(read_pubtator, pattern=BC5CDR, types=["Chemical"]), "CDR_TestSet.PubTator.txt"),
+    "bc5cdr-disease": Format(partial(read_pubtator, pattern=BC5CDR, types=["Disease"]), "CDR_TestSet.PubTator.txt"),
+    "brat": Format(read_brat, "<document>.txt and <document>.ann of your own, in a folder or in one for each part"),
+    "docbin": Format(read_docbin, "a file .spacy for each part"),
+    "jsonl": Format(read_uniform, "a file .jsonl for each part, as this command writes it"),
+    "mantra-brat": Format(read_mantra_brat, "Mantra-GSC-brat.zip"),
+    "mantra-xml": Format(read_mantra_xml, "EMEA_GSC_de_man.xml and so on"),
+    "medmentions": Format(read_medmentions, "corpus_pubtator.txt and the lists corpus_pubtator_pmids_test.txt"),
+    "ncbi-disease": Format(partial(read_pubtator, pattern=NCBI_DISEASE), "NCBItestset_corpus.txt and so on"),
+    "prodigy": Format(read_prodigy, "a file .jsonl for each part, of lines with text and spans"),
+    "pubtator": Format(partial(read_pubtator, pattern=ANY_PUBTATOR), "a file .txt or .pubtator for each part"),
+}

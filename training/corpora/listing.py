@@ -108,21 +108,16 @@ def read_corpora(
     releases: Mapping[str, str] | None = None,
     sources: Sequence[str] = (),
 ) -> tuple[dict[str, Corpus], dict[str, tuple[Corpus, str]]]:
-    """Read the list of corpora, and look for their files.
+    """Read the list of corpora, and look for their files in a folder.
 
-    path (str | Path): A config file with a section [corpora.<name>] for each: `mentions` (a glob pattern, or a list, of
-        which the first pattern with files counts), `dictionary` (likewise, or "terminology" for the names of the given
-        one), and the other attributes of `Corpus`. With `folds`, "{fold}" stands for their numbers in `mentions` and in
-        the patterns of `seen_by_fold`, and all of them have to be there.
-    folder (str | Path): The folder of the files.
-    terminology (str | Path | None): The names for corpora without a dictionary: a terminology's folder, or a table.
-    dictionaries (Mapping[str, str] | None): By corpus, a table or a terminology's folder in place of the dictionary.
-    releases (Mapping[str, str] | None): By corpus, the release of its dictionary, where its files do not say it.
-    sources (Sequence[str]): The sources of the given terminology's names to search, in place of those that are listed,
-        or "all". No published figure searches them.
-    RETURNS (tuple[dict, dict]): The corpora by name, and the others with what is missing.
-    RAISES (OSError, ValueError): If a file that is given is missing, a section malformed, a corpus unknown, or a
-        dictionary of another release than said.
+    A section [corpora.<name>] has `mentions` (a glob pattern, or a list, of which the first pattern with files counts),
+    `dictionary` (likewise, or "terminology" for the names of the given terminology or table), and the other attributes
+    of `Corpus`. With `folds`, "{fold}" stands for their numbers in `mentions` and in the patterns of `seen_by_fold`.
+    `dictionaries` and `releases` give, by corpus, a table or a terminology's folder in place of the dictionary, and
+    its release where its files do not say it. `sources` (or "all") are searched in the given terminology in place of
+    those that are listed: no published figure searches them.
+
+    Returned are the corpora by name, and the others with what is missing.
     """
     if not Path(path).is_file():
         raise FileNotFoundError(NO_FILE.format(file=path, cwd=Path.cwd()))

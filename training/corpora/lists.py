@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
+from functools import partial
 from itertools import chain
 from pathlib import PurePosixPath
 
 from spacy_sapbert.exchange.fields import plain_text, split_ids
 
 from ..data.mentions import Mention
-from .reading import DICTIONARY, QUOTED, CorpusParts, InputFile, Originals, Row, claim, locate
+from .reading import DICTIONARY, QUOTED, CorpusParts, Format, InputFile, Originals, Row, claim, locate
 
 BIOSYN = (
     r"(?:.*/)?(?:processed_(?P<part>train|dev|traindev|test)/(?P<doc>[^/]+)\.concept"
@@ -224,3 +225,17 @@ def _add_sentence(mention: Mention, sentence: str, file: InputFile) -> Mention:
     before = TARGET.sub(r"\1", sentence[: found.start()])
     text = before + found[1] + TARGET.sub(r"\1", sentence[found.end() :])
     return locate(mention, text, (len(before), len(before) + len(found[1])))
+
+
+FOLD_FILES = "fold_1/test.txt, train.txt, standard.txt and so on"
+COMETA_FILES = "train.csv, dev.csv, test.csv"
+FORMATS = {
+    "askapatient": Format(read_askapatient, "AskAPatient.fold-0.test.txt and so on"),
+    "biosyn": Format(read_biosyn, "processed_test/*.concept, test_dictionary.txt and so on"),
+    "cadec": Format(read_folds, FOLD_FILES),
+    "cometa-general": Format(partial(read_cometa, column="General SNOMED ID"), COMETA_FILES),
+    "cometa-specific": Format(partial(read_cometa, column="Specific SNOMED ID"), COMETA_FILES),
+    "medmentions-rows": Format(read_medmentions_rows, "train.txt, dev.txt, test.txt of PMID, mention and CUI"),
+    "psytar": Format(read_folds, FOLD_FILES),
+    "xlbel": Format(read_xlbel, "de_1k_test_query.txt, or de_1k_test_query_with_context.txt, and so on"),
+}

@@ -214,6 +214,13 @@ class CorpusParts:
         self.mentions[part] += mentions
 
 
+class Format(NamedTuple):
+    """A format of corpora: how it is read, and the files that it consists of, for the list of all formats."""
+
+    read: Callable[[Originals], CorpusParts]
+    files: str
+
+
 def open_input(path: Path, report: ExchangeReport) -> Originals:
     """List the files of a file, a folder or an archive (.zip, .tar, .tar.gz), which is not unpacked, sorted by name."""
     found: Iterable[tuple[str, Path | bytes]]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import NoReturn
 
 from spacy_sapbert.exchange.fields import plain_text, split_ids
 
-from .reading import DICTIONARY, CorpusParts, InputFile, Originals, Row, claim
+from .reading import DICTIONARY, CorpusParts, Format, InputFile, Originals, Row, claim
 
 MEDIC = r"(?:.*/)?[^/]*medic[^/]*\.txt"
 CTD = r"(?:.*/)?CTD_(?:diseases|chemicals)\.tsv"
@@ -218,3 +219,14 @@ def _refuse_mixed(reason: str) -> NoReturn:
         f"The files of SNOMED CT are not those of one edition and release: {reason}. No published figure is of such "
         "names. Give the snapshot of one release package, unpacked and with the file names that it was published with."
     )
+
+
+SNOMED_FILES = "sct2_Concept_Snapshot_INT_20190731.txt and sct2_Description_Snapshot-en_INT_20190731.txt"
+REFSET_FILES = f"{SNOMED_FILES}, der2_cRefset_LanguageSnapshot-en_INT_20190731.txt"
+FORMATS = {
+    "ctd": Format(read_ctd, "CTD_diseases.tsv or CTD_chemicals.tsv"),
+    "medic": Format(read_medic, "medic_06Jul2012.txt"),
+    "snomed": Format(read_snomed, SNOMED_FILES),
+    "snomed-gb": Format(partial(read_snomed, refset=GB_ENGLISH), REFSET_FILES),
+    "snomed-us": Format(partial(read_snomed, refset=US_ENGLISH), REFSET_FILES),
+}
