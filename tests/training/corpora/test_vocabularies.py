@@ -3,10 +3,7 @@
 import gzip
 
 import pytest
-from corpus_originals import convert, counts, in_memory, names, write
-from hypothesis import given
-from hypothesis import settings as hypothesis_settings
-from hypothesis import strategies as st
+from corpus_originals import convert, counts, names, write
 
 from training.corpora.convert import convert_corpus
 from training.corpora.vocabularies import (
@@ -18,7 +15,6 @@ from training.corpora.vocabularies import (
     MODULES,
     SYNONYM,
     US_ENGLISH,
-    read_snomed,
 )
 
 
@@ -215,36 +211,3 @@ def test_other_columns_and_an_old_file_under_a_new_name(tmp_path):
     packed = {CONCEPT_FILE: None, f"{CONCEPT_FILE}.gz": gzip.compress(table(CONCEPTS, old).encode())}
     data = convert(tmp_path / "again", "snomed", release(**packed))
     assert counts(data, "odd")["snapshots without a row of the day of their release"] == 1
-
-
-bits = st.sampled_from([0, 1])
-kinds, languages = st.sampled_from([FULLY_SPECIFIED, SYNONYM, DEFINITION]), st.sampled_from(["en", "es", "en-GB"])
-terms = st.sampled_from(["toe", "Toe", "sore toe", "salt", " salt"])
-
-
-@hypothesis_settings(max_examples=60, deadline=None)
-@given(
-    st.lists(bits, min_size=1, max_size=4),
-    st.lists(st.tuples(bits, st.integers(0, 3), terms, kinds, languages, bits), max_size=12),
-)
-def test_names_are_those_of_a_plain_loop(active, drawn):
-    drawn = [(is_on, number % len(active), *rest) for is_on, number, *rest in drawn]
-    descriptions = [
-        description(n, 100 + number, term, active=is_on, kind=kind, language=language)
-        for n, (is_on, number, term, kind, language, _) in enumerate(drawn)
-    ]
-    refset = [accepts(f"r{n}", n, active=fields[-1]) for n, fields in enumerate(drawn)]
-    tables = {
-        CONCEPT_FILE: table(CONCEPTS, [concept(100 + n, on) for n, on in enumerate(active)]),
-        DESCRIPTION_FILE: table(DESCRIPTIONS, descriptions),
-        LANGUAGE_FILE: table(LANGUAGES, refset),
-    }
-    for chosen in ("", US_ENGLISH):
-        expected = set()
-        for is_on, number, term, kind, language, is_accepted in drawn:
-            if is_on and active[number] and kind != DEFINITION and language == "en" and (is_accepted or not chosen):
-                expected.add((str(100 + number), term.strip()))
-        originals = in_memory({name: text.splitlines() for name, text in tables.items()})
-        found = read_snomed(originals, refset=chosen).dictionaries["dictionary"]
-        assert set(found) == expected and len(found) == len(expected)
-        assert len(found) + sum(entry["count"] for entry in originals.report.left_out.values()) == len(drawn)

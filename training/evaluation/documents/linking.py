@@ -13,8 +13,8 @@ from spacy_sapbert.exchange.documents import split_overlapping
 from spacy_sapbert.exchange.fields import ID_SEPARATOR
 
 from ...corpora.gold import list_gold_spans, name_document
+from ...corpora.reading import cut_window
 from ...errors import Errors
-from ..corpora.readers.records import cut_window
 
 ENTS = "doc.ents"
 CANDIDATES, SCISPACY_CANDIDATES = "kb_candidates", "kb_ents"
