@@ -6,10 +6,12 @@ from pathlib import Path
 
 from hypothesis import strategies as st
 
+from spacy_sapbert.exchange.documents import ExchangeReport
 from spacy_sapbert.terminology.readers.lines import SourceFile
+from training.corpora.convert import convert_corpus, read_corpus
+from training.corpora.reading import InputFile, Originals
 from training.data.corpus_files import read_dictionary_rows
 from training.data.mentions import read_mentions
-from training.evaluation.corpora.readers import InputFile, convert_corpus
 
 PUBTATOR = """\
 11|t|Sore toes in gulls
@@ -40,6 +42,11 @@ def convert(tmp_path, name, files, **settings):
     return convert_corpus(name, write(tmp_path / "in", files), tmp_path / "out", **settings)
 
 
+def read(tmp_path, name, files, errors="raise", **settings):
+    report = ExchangeReport(errors)
+    return read_corpus(name, write(tmp_path / "in", files), report, **settings), report
+
+
 def rows(tmp_path, part):
     with gzip.open(tmp_path / "out" / f"{part}.jsonl.gz", "rt", encoding="utf8") as file:
         found = [json.loads(line) for line in file]
@@ -66,8 +73,11 @@ def counts(data, kind):
     return {what: entry["count"] for what, entry in data[kind].items()}
 
 
-def in_memory(name, lines, end="\n"):
-    return InputFile(name, name, end.join([*lines, ""]).encode())
+def in_memory(files, end="\n"):
+    """Make originals of lines by the names of their files."""
+    report = ExchangeReport()
+    made = [InputFile(name, name, end.join([*lines, ""]).encode(), report) for name, lines in files.items()]
+    return Originals(made, report)
 
 
 words = st.text(st.characters(codec="utf8", exclude_categories=["C", "Z"], exclude_characters="|"), min_size=1)

@@ -44,7 +44,7 @@ def record_conversions(workspace: Workspace, raw: Path) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, source in inputs.items():
         folder = workspace.folder / "converted" / name
-        call("convert-corpus", name, raw / source, folder, errors="skip")
+        call("convert", name, raw / source, folder, errors="skip")
         contents = {}
         for path in sorted(path for path in folder.iterdir() if path.name.endswith((".jsonl.gz", ".tsv.gz"))):
             contents[path.name] = hashlib.sha256(gzip.decompress(path.read_bytes())).hexdigest()

@@ -15,7 +15,7 @@ from conftest import make_encoder_folder
 from rrf_files import atom, rrf_line, write_release
 from thinc.api import Config
 
-from training.evaluation.corpora.readers.snomed import (
+from training.corpora.vocabularies import (
     COLUMNS,
     CONCEPTS,
     DESCRIPTIONS,
@@ -60,7 +60,7 @@ def copy_checkout(folder: Path) -> Path:
             shutil.copy2(ROOT / name, folder / name)
     replace_encoders(folder)
     shorten_runs(folder)
-    path = folder / "training" / "evaluation" / "corpora" / "corpora.cfg"
+    path = folder / "training" / "corpora" / "corpora.cfg"
     ten, fewer = "folds = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]", f"folds = {list(FOLDS)}"
     assert ten in path.read_text()
     path.write_text(path.read_text().replace(ten, fewer))
@@ -155,7 +155,7 @@ def write_ontologies(folder: Path) -> None:
 
 
 def write_corpora(folder: Path, ids: Sequence[str]) -> None:
-    """Write corpora in the form of `convert-corpora`; ids are those of the first concepts of `list_names`."""
+    """Write corpora in the form of `convert all`; ids are those of the first concepts of `list_names`."""
     concepts = dict(zip(ids, list_names(), strict=False))
     for name in ("ncbi_disease", "bc5cdr_disease", "bc5cdr_chemical", "medmentions"):
         _write_corpus(folder / name, ("train", "dev", "test"), concepts)

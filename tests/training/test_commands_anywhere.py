@@ -32,9 +32,7 @@ def test_a_missing_package_is_named_with_what_to_install(monkeypatch, capsys, mi
     assert line.endswith("pip install -c constraints.txt -e '.[training]'.")
 
 
-@pytest.mark.parametrize(
-    ("folder", "name"), [("configs", "quick"), ("sweeps", "mining"), ("evaluation/corpora", "corpora_dev")]
-)
+@pytest.mark.parametrize(("folder", "name"), [("configs", "quick"), ("sweeps", "mining"), ("corpora", "corpora_dev")])
 def test_a_config_of_the_package_is_found_by_its_name(tmp_path, monkeypatch, folder, name):
     monkeypatch.chdir(tmp_path)
     assert find_config(folder)(name) == TRAINING / folder / f"{name}.cfg"

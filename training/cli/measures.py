@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..data.task import LinkingTask
     from ..evaluation.probes.relation_task import RelationTask
 
-EVALUATION = Path(__file__).parents[1] / "evaluation" / "corpora"
+EVALUATION = Path(__file__).parents[1] / "corpora"
 CORPORA = EVALUATION / "corpora.cfg"
 
 
@@ -43,8 +43,8 @@ def read_tasks(
     RAISES (ValueError): If there is nothing to measure on, two tasks have one name, or an encoder has learned, or a run
         would learn, from the test part of a fold.
     """
+    from ..corpora.listing import read_corpora, read_task
     from ..data.splits import read_held_out
-    from ..evaluation.corpora.listing import read_corpora, read_task
     from ..evaluation.systems.folds import check_folds, check_planned_run
 
     files = parse_files(held_out)
@@ -104,7 +104,7 @@ def read_relation_tasks(relations: str, terminology: str, unseen: str, max_tripl
 HELD_OUT_OPTION = typer.Option(help="Files of held-out names, with commas between them")
 BENCHMARKS_OPTION = typer.Option(help="The folder of the corpora; empty for none")
 CORPORA_OPTION = typer.Option(
-    parser=find_config("evaluation/corpora"),
+    parser=find_config("corpora"),
     metavar="CONFIG",
     help="The list of corpora: corpora (test parts), corpora_dev (development parts), corpora_mantra, corpora_xlbel",
 )

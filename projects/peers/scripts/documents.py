@@ -8,12 +8,10 @@ from typing import Annotated
 import typer
 from wasabi import msg
 
+from spacy_sapbert.exchange.documents import ExchangeReport
+from training.corpora.convert import read_corpus
+from training.corpora.listing import Corpus, read_names
 from training.data.task import LinkingTask
-from training.evaluation.corpora.corpus import Corpus
-from training.evaluation.corpora.listing import read_names
-from training.evaluation.corpora.readers.formats import find_reader
-from training.evaluation.corpora.readers.inputs import open_input
-from training.evaluation.corpora.readers.report import ReadingReport
 from training.evaluation.linking.protocols import EvaluationProtocol, make_task
 
 PROTOCOL = "documents"
@@ -28,7 +26,7 @@ def main(
 ) -> None:
     """Write a linking task.
 
-    format_name (str): The format of the corpus, as for `convert-corpus`.
+    format_name (str): The format of the corpus, as for `convert`.
     source (Path): Its original files.
     dictionary (Path): Lines of an id, a tab and a name.
     output (Path): The task, JSON; its name is that of the task.
@@ -49,7 +47,7 @@ def make_document_task(format_name: str, source: Path, dictionary: Path, part: s
     RETURNS (LinkingTask): The mentions, with the long forms that their documents define in place of the short ones.
     RAISES (ValueError): If the corpus has no whole texts of this part.
     """
-    corpus = find_reader(format_name)(open_input(source), ReadingReport())
+    corpus = read_corpus(format_name, source, ExchangeReport())
     if part not in corpus.texts:
         known = ", ".join(corpus.texts) or "none"
         raise ValueError(f"The corpus {source} has no whole texts of the part {part!r}; it has those of: {known}.")

@@ -14,12 +14,11 @@ from knowledge_base import make_entities
 from measuring import QUERIES_FILE, SETTINGS_FILE
 
 from spacy_sapbert.files import fill_folder, hash_file
+from training.corpora.listing import Corpus, read_task
 from training.data.corpus_files import EQUAL_IDS
 from training.data.run_folder import write_json
 from training.data.task import LinkingTask
 from training.encoders.bases import SMALL, find_encoder
-from training.evaluation.corpora.corpus import Corpus
-from training.evaluation.corpora.listing import read_task
 
 KNOWLEDGE_BASE_FILE = "knowledge_base.jsonl"
 # Nothing but the dictionary and the mentions as they are.

@@ -9,8 +9,8 @@ import typer
 from runs import Run, format_figures, measure_linker, measure_run, parse_numbers, read_docs
 from wasabi import msg
 
+from training.corpora.gold import draw_mentions
 from training.data.run_folder import write_text
-from training.evaluation.documents.splitting import draw_mentions
 
 LINKER = "linker alone"
 

@@ -9,8 +9,8 @@ import typer
 from runs import Run, format_figures, measure_linker, measure_run, read_docs
 from wasabi import msg
 
+from training.corpora.gold import split_documents
 from training.data.run_folder import write_text
-from training.evaluation.documents.splitting import split_documents
 
 VALIDATION = ("validation", "dev")
 # Words of a batch: such documents are single mentions, so it has about as many of them as a batch of texts.

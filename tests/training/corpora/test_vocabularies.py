@@ -1,15 +1,12 @@
-"""Snapshots of SNOMED CT, made up: which names are read, and that releases and editions are not mixed."""
+"""Vocabularies: MEDIC, CTD, and snapshots of SNOMED CT, of which releases and editions are not mixed."""
 
 import gzip
 
 import pytest
-from corpus_originals import convert, counts, in_memory, names
-from hypothesis import given
-from hypothesis import settings as hypothesis_settings
-from hypothesis import strategies as st
+from corpus_originals import convert, counts, names, write
 
-from training.evaluation.corpora.readers import ReadingReport
-from training.evaluation.corpora.readers.snomed import (
+from training.corpora.convert import convert_corpus
+from training.corpora.vocabularies import (
     COLUMNS,
     CONCEPTS,
     DESCRIPTIONS,
@@ -18,8 +15,25 @@ from training.evaluation.corpora.readers.snomed import (
     MODULES,
     SYNONYM,
     US_ENGLISH,
-    read_snomed,
 )
+
+
+def test_vocabularies(tmp_path):
+    medic = "D1||Toe Ache|Sore toe|Toe Ache\r\n77|D2||Salt want\r\nC||Odd, one\r\n"
+    data = convert(tmp_path, "medic", {"toy_medic.txt": medic})
+    assert names(tmp_path) == [("D1", "Toe Ache"), ("D1", "Sore toe"), ("77|D2", "Salt want"), ("C", "Odd, one")]
+    assert counts(data, "left_out") == {"names that a concept has twice": 1}
+    assert counts(data, "odd") == {"ids without a digit": 1}
+    header = "# toy\n# Fields:\n# DiseaseName\tDiseaseID\tAltDiseaseIDs\tDefinition\tSynonyms\n#\n"
+    ctd = "Toe Ache\tMESH:D1\tDO:DOID:5|OMIM:77\tIt aches.\tSore toe|Bad toe\nSalt want\tOMIM:8\n"
+    convert(tmp_path, "ctd", {"CTD_diseases.tsv.gz": gzip.compress((header + ctd).encode())})
+    joined = "D1|DOID:5|77"
+    assert names(tmp_path) == [(joined, "Toe Ache"), (joined, "Sore toe"), (joined, "Bad toe"), ("8", "Salt want")]
+    with pytest.raises(ValueError, match="line 1: 3 fields for 0 columns"):
+        convert_corpus("ctd", write(tmp_path / "bare", {"CTD_diseases.tsv": ctd[:17]}), tmp_path / "out")
+    with pytest.raises(ValueError, match="The dictionary is there twice: CTD_chemicals.*CTD_diseases"):
+        convert(tmp_path, "ctd", {"CTD_chemicals.tsv": header})
+
 
 DATE = "20190731"
 CONCEPT_FILE = f"Snapshot/Terminology/sct2_Concept_Snapshot_INT_{DATE}.txt"
@@ -112,7 +126,7 @@ def test_only_what_a_language_reference_set_accepts(tmp_path):
     assert [entry["name"] for entry in data["releases"].values()] == ["SNOMED CT INT 20190731 (US English)"]
     convert(tmp_path, "snomed-gb", release())
     assert [name for _, name in names(tmp_path)] == ["Toe, NEC of colour"]
-    with pytest.raises(ValueError, match="E703.*der2_cRefset_LanguageSnapshot"):
+    with pytest.raises(ValueError, match="not all the files.*der2_cRefset_LanguageSnapshot"):
         convert(tmp_path / "other", "snomed-us", release(**{LANGUAGE_FILE: None}))
 
 
@@ -125,23 +139,41 @@ ROWS = DESCRIPTION_ROWS
     "changed, message",
     [
         # File names of two releases, of two editions, and of an unused table of another release.
-        ({DESCRIPTION_FILE: None, OLD_DESCRIPTIONS: table(DESCRIPTIONS, [])}, "E707.*20190731.*20190131"),
-        ({CONCEPT_FILE: None, US_CONCEPTS: table(CONCEPTS, [])}, "E707.*INT.*US1000124|E707.*US1000124.*INT"),
-        ({OLD_DESCRIPTIONS: table(DESCRIPTIONS, [])}, "E707.*20190131"),
-        ({LANGUAGE_FILE: None, LANGUAGE_FILE.replace(DATE, "20200131"): table(LANGUAGES, [])}, "E707.*20200131"),
+        (
+            {DESCRIPTION_FILE: None, OLD_DESCRIPTIONS: table(DESCRIPTIONS, [])},
+            "edition.*20190731.*20190131",
+        ),
+        (
+            {CONCEPT_FILE: None, US_CONCEPTS: table(CONCEPTS, [])},
+            "edition.*INT.*US1000124|edition.*US1000124.*INT",
+        ),
+        ({OLD_DESCRIPTIONS: table(DESCRIPTIONS, [])}, "edition.*20190131"),
+        (
+            {LANGUAGE_FILE: None, LANGUAGE_FILE.replace(DATE, "20200131"): table(LANGUAGES, [])},
+            "edition.*20200131",
+        ),
         # A file under the name of an earlier release, and two releases in one file.
-        ({CONCEPT_FILE: table(CONCEPTS, [*CONCEPT_ROWS, concept(5, date="20200131")])}, "E707.*line 5.*20200131"),
+        (
+            {CONCEPT_FILE: table(CONCEPTS, [*CONCEPT_ROWS, concept(5, date="20200131")])},
+            "edition.*line 5.*20200131",
+        ),
         (
             {DESCRIPTION_FILE: table(DESCRIPTIONS, [*ROWS, description(3, 1001, "x", date="20200131")])},
-            "E707.*20200131",
+            "edition.*20200131",
         ),
-        ({DESCRIPTION_FILE: table(DESCRIPTIONS, [*ROWS, description(4, 1001, "Old toe")])}, "E707.*the id 4.*twice"),
+        (
+            {DESCRIPTION_FILE: table(DESCRIPTIONS, [*ROWS, description(4, 1001, "Old toe")])},
+            "edition.*the id 4.*twice",
+        ),
         # Concepts of an earlier release, or of another edition.
-        ({CONCEPT_FILE: table(CONCEPTS, CONCEPT_ROWS[1:])}, "E707.*line 2: the concept 22298006 is not in"),
-        ({CONCEPT_FILE: None}, "E703.*sct2_Concept_Snapshot"),
+        (
+            {CONCEPT_FILE: table(CONCEPTS, CONCEPT_ROWS[1:])},
+            "edition.*line 2: the concept 22298006 is not in",
+        ),
+        ({CONCEPT_FILE: None}, "not all the files.*sct2_Concept_Snapshot"),
         (
             {DESCRIPTION_FILE.replace("Snapshot/", "Copy/"): table(DESCRIPTIONS, ROWS)},
-            "E704.*sct2_Description_Snapshot",
+            "sct2_Description_Snapshot is there twice",
         ),
     ],
 )
@@ -165,7 +197,7 @@ def test_releases_and_editions_are_not_mixed(tmp_path, changed, message, errors)
 def test_malformed_rows_are_refused_or_counted(tmp_path, row, reason):
     line = row if isinstance(row, str) else "\t".join(map(str, row))
     files = release(**{DESCRIPTION_FILE: table(DESCRIPTIONS, DESCRIPTION_ROWS) + line + "\r\n"})
-    with pytest.raises(ValueError, match=f"E701.*line 12: {reason}"):
+    with pytest.raises(ValueError, match=f"line 12: {reason}"):
         convert(tmp_path, "snomed", files)
     data = convert(tmp_path, "snomed", files, errors="skip")
     assert counts(data, "left_out")["malformed"] == 1 and len(names(tmp_path)) == 5
@@ -173,42 +205,9 @@ def test_malformed_rows_are_refused_or_counted(tmp_path, row, reason):
 
 def test_other_columns_and_an_old_file_under_a_new_name(tmp_path):
     columns = table(DESCRIPTIONS, []).replace("term", "name")
-    with pytest.raises(ValueError, match="E701.*line 1: other columns.*conceptId, languageCode"):
+    with pytest.raises(ValueError, match="line 1: other columns.*conceptId, languageCode"):
         convert(tmp_path, "snomed", release(**{DESCRIPTION_FILE: columns}))
     old = [(id_, "20190131", *rest) for id_, _, *rest in CONCEPT_ROWS]
     packed = {CONCEPT_FILE: None, f"{CONCEPT_FILE}.gz": gzip.compress(table(CONCEPTS, old).encode())}
     data = convert(tmp_path / "again", "snomed", release(**packed))
     assert counts(data, "odd")["snapshots without a row of the day of their release"] == 1
-
-
-bits = st.sampled_from([0, 1])
-kinds, languages = st.sampled_from([FULLY_SPECIFIED, SYNONYM, DEFINITION]), st.sampled_from(["en", "es", "en-GB"])
-terms = st.sampled_from(["toe", "Toe", "sore toe", "salt", " salt"])
-
-
-@hypothesis_settings(max_examples=60, deadline=None)
-@given(
-    st.lists(bits, min_size=1, max_size=4),
-    st.lists(st.tuples(bits, st.integers(0, 3), terms, kinds, languages, bits), max_size=12),
-)
-def test_names_are_those_of_a_plain_loop(active, drawn):
-    drawn = [(is_on, number % len(active), *rest) for is_on, number, *rest in drawn]
-    descriptions = [
-        description(n, 100 + number, term, active=is_on, kind=kind, language=language)
-        for n, (is_on, number, term, kind, language, _) in enumerate(drawn)
-    ]
-    refset = [accepts(f"r{n}", n, active=fields[-1]) for n, fields in enumerate(drawn)]
-    files = [
-        in_memory(CONCEPT_FILE, table(CONCEPTS, [concept(100 + n, on) for n, on in enumerate(active)]).splitlines()),
-        in_memory(DESCRIPTION_FILE, table(DESCRIPTIONS, descriptions).splitlines()),
-        in_memory(LANGUAGE_FILE, table(LANGUAGES, refset).splitlines()),
-    ]
-    for chosen in ("", US_ENGLISH):
-        expected = set()
-        for is_on, number, term, kind, language, is_accepted in drawn:
-            if is_on and active[number] and kind != DEFINITION and language == "en" and (is_accepted or not chosen):
-                expected.add((str(100 + number), term.strip()))
-        report = ReadingReport()
-        found = read_snomed(files, report, refset=chosen).dictionaries["dictionary"]
-        assert set(found) == expected and len(found) == len(expected)
-        assert len(found) + sum(entry["count"] for entry in report.left_out.values()) == len(drawn)

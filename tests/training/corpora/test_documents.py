@@ -1,0 +1,342 @@
+"""Annotated documents: what is read of each form, what is left out and counted, what is refused and where."""
+
+import gzip
+import json
+
+import pytest
+import spacy
+from corpus_originals import PUBTATOR, convert, counts, id_lists, in_memory, pairs, read, rows, sentences
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from spacy.tokens import DocBin, Span
+
+from spacy_sapbert.exchange.documents import ExchangeReport
+from training.corpora.convert import read_corpus
+from training.corpora.documents import read_pubtator
+from training.corpora.reading import cut_window
+
+
+def test_pubtator_by_types_with_parts_and_nil(tmp_path):
+    files = {
+        "CDR_TestSet.PubTator.txt": PUBTATOR,
+        "CDR_DevelopmentSet.PubTator.txt.gz": gzip.compress(b"3|t|T\n3|a|\n"),
+    }
+    data = convert(tmp_path, "bc5cdr-disease", {**files, "readme.md": "x"})
+    assert pairs(tmp_path, "test") == [
+        ("Sore toes", ["D1"]),
+        ("sore toes", ["77"]),
+        ("blue or green beaks", ["D2", "D3"]),
+        ("toes", ["D1"]),
+    ]
+    assert rows(tmp_path, "test")[2] == {
+        "mention": "blue or green beaks",
+        "ids": ["D2", "D3"],
+        "doc_id": "11",
+        "start": 37,
+        "end": 56,
+        "type": "Disease",
+        "raw_id": "D2|D3",
+        "parts": ["blue beaks", "green beaks"],
+        "text": "Sore toes in gulls The sore toes and blue or green beaks of gulls.",
+        "text_start": 0,
+    }
+    assert data["parts"]["test"]["documents"] == 2 and data["parts"]["dev"]["mentions"] == 0
+    assert counts(data, "left_out") == {"relations": 1, "mentions of other types": 2}
+    assert counts(data, "odd") == {"stray files, not read": 1}
+    data = convert(tmp_path, "bc5cdr-chemical", files)
+    assert counts(data, "left_out")["mentions without an id in test"] == 1
+    data = convert(tmp_path, "bc5cdr-chemical", files, keep_nil=True)
+    assert pairs(tmp_path, "test") == [("Salt", []), ("Salt", ["D9"])]
+    assert json.loads((tmp_path / "out" / "bc5cdr-chemical.json").read_text()) == data
+
+
+def test_a_document_twice_is_read_once_and_in_two_parts_noted(tmp_path):
+    files = {"NCBItrainset_corpus.txt": PUBTATOR + PUBTATOR, "NCBItestset_corpus.txt": PUBTATOR}
+    data = convert(tmp_path, "ncbi-disease", files)
+    assert data["parts"]["train"]["mentions"] == data["parts"]["test"]["mentions"] == 5
+    assert data["left_out"]["documents that a part has twice"]["count"] == 2
+    assert data["left_out"]["mentions in documents that a part has twice"]["count"] == 6
+    assert "line 14, document 11" in data["left_out"]["documents that a part has twice"]["first"][0]
+    assert data["odd"]["documents that two parts have"]["count"] == 2
+
+
+def test_medmentions_is_split_by_its_lists(tmp_path):
+    files = {
+        "corpus_pubtator.txt": PUBTATOR.replace("MESH:", "UMLS:") + "13|t|Odd\n13|a|one\n",
+        "corpus_pubtator_pmids_trng.txt": "12\n",
+        "corpus_pubtator_pmids_test.txt": "11\r\n14\n",
+    }
+    data = convert(tmp_path, "medmentions", files)
+    assert [mention for mention, _ in pairs(tmp_path, "train")] == ["Salt", "toes"]
+    assert [mention for mention, _ in pairs(tmp_path, "test")] == ["Sore toes", "sore toes", "blue or green beaks"]
+    assert data["left_out"]["documents that no list has"]["count"] == 1
+    assert data["odd"]["PMIDs of a list without a document"]["first"] == ["test: 14"]
+    assert data["odd"]["files with line ends of two kinds"]["count"] == 1
+    with pytest.raises(ValueError, match="pmids_trng.txt, line 2: the list of test has the PMID 11"):
+        convert(tmp_path, "medmentions", {"corpus_pubtator_pmids_trng.txt": "12\n11\n"})
+
+
+@pytest.mark.parametrize(
+    "line, reason",
+    [
+        ("1\t0\t3\tabd\tT\tD1", "the text from 0 to 3 is 'abc', but the mention is 'abd'"),
+        ("1\t2\t99\tc de\tT\tD1", "the text from 2 to 99 is 'c def'"),
+        ("1\t-1\t3\tabc\tT\tD1", "not both numbers"),
+        ("1\t3\t3\t\tT\tD1", "an empty mention"),
+        ("1\t3\t4\t \tT\tD1", "an empty mention"),
+        ("1\tabc", "2 fields"),
+        ("2\t0\t3\tabc\tT\tD1", "belongs to no title"),
+        ("1|a|again", "a second abstract"),
+    ],
+)
+def test_malformed_pubtator_is_refused_or_counted(tmp_path, line, reason):
+    files = {"x.txt": f"1|t|abc\n1|a|def\n{line}\n1\t4\t7\tdef\tT\tD1\n"}
+    with pytest.raises(ValueError, match=f"x.txt, line 3, document {line[0]}.*{reason}.*The form is"):
+        convert(tmp_path, "pubtator", files)
+    data = convert(tmp_path, "pubtator", files, errors="skip")
+    assert counts(data, "left_out") == {"malformed": 1} and reason in data["left_out"]["malformed"]["first"][0]
+    assert pairs(tmp_path, "x") == [("def", ["D1"])]
+
+
+@st.composite
+def documents(draw):
+    """Draw a title, an abstract, and mentions that begin and end anywhere but at a space."""
+    title, abstract = draw(sentences), draw(sentences)
+    text = f"{title} {abstract}"
+    ends = st.integers(0, len(text) - 1).filter(lambda place: text[place] != " ")
+    spans = draw(st.lists(st.tuples(ends, ends), max_size=4))
+    return title, abstract, [(min(span), max(span) + 1, draw(id_lists)) for span in spans]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(documents(), max_size=4), st.sampled_from(["\n", "\r\n"]))
+def test_pubtator_round_trip(drawn, end):
+    lines, expected = [], []
+    for number, (title, abstract, spans) in enumerate(drawn):
+        text = f"{title} {abstract}"
+        lines += [f"{number}|t|{title}", f"{number}|a|{abstract}"]
+        for first, last, ids in spans:
+            lines.append("\t".join([str(number), str(first), str(last), text[first:last], "T", "|".join(ids)]))
+            expected.append((str(number), first, last, text[first:last], ids))
+        lines.append("")
+    originals = in_memory({"all.txt": lines}, end)
+    corpus, report = read_pubtator(originals, pattern=r"(?P<part>.+)\.txt"), originals.report
+    assert [(m.doc_id, m.start, m.end, m.text, m.ids) for m in corpus.mentions["all"]] == expected
+    assert corpus.documents["all"] == len(drawn) and not report.left_out and not report.odd
+    for mention in corpus.mentions["all"]:
+        first = mention.window_start
+        assert mention.window[mention.start - first : mention.end - first] == mention.text
+
+
+@given(st.text("ab \u3042", max_size=60), st.integers(0, 60), st.integers(0, 60), st.integers(0, 12))
+def test_windows_end_at_words_and_keep_the_mention(text, first, last, size):
+    first, last = sorted((min(first, len(text)), min(last, len(text))))
+    window, start = cut_window(text, first, last, size)
+    end = start + len(window)
+    assert text[start:end] == window and start <= first <= last <= end
+    assert first - start <= size and end - last <= size
+    assert start in (0, first) or text[start - 1] == " "
+    assert end in (last, len(text)) or text[end] == " "
+
+
+TEXT = "Sore toes\nand wet\nfeathers, blue or green beaks"
+ANN = """\
+T1\tSign 0 9\tSore toes
+T2\tSign 14 17;18 26\twet feathers
+T3\tSign 28 32;42 47\tblue beaks
+T4\tSign 0 4\tSore
+T5\tSign 36 41\tgreen
+N1\tReference T1 MESH:D1\tSore toes
+N2\tReference T2 X:D2\twet
+N3\tReference T2 X:D3
+N4\tReference T3 X:D4\tblue beaks
+N5\tReference T5 NIL
+A1\tNegation T1
+"""
+
+
+def found(corpus, part):
+    return [(mention.doc_id, mention.text, mention.type, mention.ids) for mention in corpus.mentions[part]]
+
+
+def test_brat_has_ids_in_normalizations_and_mentions_over_line_ends(tmp_path):
+    corpus, report = read(tmp_path, "brat", {"Training/a.txt": TEXT, "Training/a.ann": ANN})
+    assert corpus.texts == {"train": {"a": TEXT}} and corpus.documents == {"train": 1}
+    assert found(corpus, "train") == [
+        ("a", "Sore toes", "Sign", ["MESH:D1"]),
+        ("a", "wet feathers", "Sign", ["X:D2", "X:D3"]),
+        ("a", "blue beaks", "Sign", ["X:D4"]),
+        ("a", "green", "Sign", []),
+    ]
+    _, wet, blue, _ = corpus.mentions["train"]
+    assert (wet.start, wet.end, wet.fragments) == (14, 26, []) and blue.fragments == [[28, 32], [42, 47]]
+    counts = {kind: entry["count"] for kind, entry in report.left_out.items()}
+    assert counts == {
+        "annotations that are neither mentions nor normalizations": 1,
+        "mentions that no line normalizes (NIL has to be written)": 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("files", "fault"),
+    [
+        ({"a.txt": TEXT, "a.ann": "T1\tSign 0 9\tSore feet\n"}, "the mention is 'Sore feet'"),
+        ({"a.txt": TEXT, "a.ann": "T1\tSign\tSore\n"}, "an unknown line"),
+        ({"a.txt": TEXT}, "without annotations"),
+    ],
+)
+def test_faults_of_brat_are_refused_or_counted(tmp_path, files, fault):
+    with pytest.raises(ValueError, match=f"{fault}.*The form is"):
+        read(tmp_path, "brat", files)
+    with pytest.raises(ValueError, match="no mention.*'malformed': .'count': 1,"):
+        read(tmp_path, "brat", files, errors="skip")
+
+
+def test_prodigy_has_spans_with_ids(tmp_path):
+    lines = [
+        {
+            "text": "a head cold",
+            "meta": {"doc_id": 7},
+            "spans": [
+                {"start": 2, "end": 11, "label": "SIGN", "code": "C1|C2"},
+                {"start": 2, "end": 6, "label": "BODY", "code": ["MESH:C3"]},
+                {"start": 7, "end": 11, "label": "SIGN"},
+                {"start": 0, "end": 1, "label": "SIGN", "code": "NIL"},
+            ],
+        },
+        {"text": "no", "answer": "reject", "spans": [{"start": 0, "end": 2, "code": "C1"}]},
+        {"text": "more of it", "doc_id": "7"},
+        {"text": "last"},
+    ]
+    content = "\n".join(map(json.dumps, lines))
+    corpus, report = read(tmp_path, "prodigy", {"mine.jsonl": content}, id_key="code")
+    assert corpus.texts == {"mine": {"7": "a head cold", "7#3": "more of it", "mine-4": "last"}}
+    assert found(corpus, "mine") == [
+        ("7", "head cold", "SIGN", ["C1", "C2"]),
+        ("7", "head", "BODY", ["MESH:C3"]),
+        ("7", "a", "SIGN", []),
+    ]
+    assert {entry["count"] for entry in report.left_out.values()} == {1} and len(report.left_out) == 2
+    # Its key is another one: all spans lack an id, and none is lost silently.
+    with pytest.raises(ValueError, match="no mention.*spans without 'kb_id' .NIL has to be written.*'count': 4"):
+        read(tmp_path, "prodigy", {"mine.jsonl": content})
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"text": "a", "spans": [{"start": 0, "end": 9, "kb_id": "C1"}]}',
+        '{"text": "a", "spans": [{"start": "0", "end": 1, "kb_id": "C1"}]}',
+        '{"text": "a", "spans": {"start": 0}}',
+        '{"text": ""}',
+        '{"text": "\\ud83d"}',
+        "[]",
+        "{",
+    ],
+)
+def test_faults_of_prodigy_are_refused_or_counted(tmp_path, line):
+    with pytest.raises(ValueError, match="mine.jsonl, line 1.*The form is"):
+        read(tmp_path, "prodigy", {"mine.jsonl": line})
+    with pytest.raises(ValueError, match="no mention.*'malformed': .'count': 1,"):
+        read(tmp_path, "prodigy", {"mine.jsonl": line}, errors="skip")
+
+
+def test_documents_of_spacy_have_ids_in_their_entities(tmp_path):
+    nlp = spacy.blank("en")
+    doc = nlp("a head cold")
+    doc.ents = [Span(doc, 1, 3, label="SIGN", kb_id="C1|C2"), Span(doc, 0, 1, label="SIGN")]
+    other = nlp("a cold")
+    other.ents = [Span(other, 1, 2, label="SIGN", kb_id="NIL")]
+    other.user_data["doc_id"] = "second"
+    data = DocBin(docs=[doc, other], store_user_data=True).to_bytes()
+    corpus, report = read(tmp_path, "docbin", {"dev.spacy": data})
+    assert corpus.texts == {"dev": {"dev-1": "a head cold", "second": "a cold"}}
+    assert found(corpus, "dev") == [("dev-1", "head cold", "SIGN", ["C1", "C2"]), ("second", "cold", "SIGN", [])]
+    assert report.left_out["entities without an id (NIL has to be written)"]["count"] == 1
+    with pytest.raises(ValueError, match="no documents of spaCy"):
+        read(tmp_path, "docbin", {"dev.spacy": b"damaged"})
+
+
+def test_the_uniform_form_is_read_as_it_was_written(tmp_path):
+    convert(tmp_path, "pubtator", {"test.txt": PUBTATOR})
+    corpus = read_corpus("jsonl", tmp_path / "out" / "test.jsonl.gz", ExchangeReport())
+    original, _ = read(tmp_path, "pubtator", {"test.txt": PUBTATOR})
+    names = ("text", "ids", "doc_id", "start", "end", "type", "raw_id", "window", "window_start")
+    for mention, first in zip(corpus.mentions["test"], [m for m in original.mentions["test"] if m.ids], strict=True):
+        assert all(getattr(mention, name) == getattr(first, name) for name in names)
+    with pytest.raises(ValueError, match="bad.jsonl, line 1: 'mention' has to be text"):
+        read(tmp_path, "jsonl", {"bad.jsonl": '{"ids": []}'})
+
+
+GERMAN = "Das Salz, die\r\nblaue und große Zehe."
+MANTRA = {
+    "Toy/German/EMEA_ec22-cui-best_man/1.txt": GERMAN,
+    "Toy/German/EMEA_ec22-cui-best_man/1.ann": (
+        "T1\tC1 4 8\tSalz\n"
+        '#1\tAnnotatorNotes T1\t"C1", "Salt", "Element" ,"CHEM"\n'
+        "T2\tC2 4 8\tSalz\n"
+        "T3\tC3 15 20;31 35\tblaue Zehe\n"
+        '#3\tAnnotatorNotes T3\t"C3", "Blue toe", "DISO" ,"Finding"\n'
+        "T4\tC4 10 20\tdie  blaue\n"
+    ),
+    "__MACOSX/Toy/German/EMEA_ec22-cui-best_man/._1.ann": "x",
+}
+
+
+def test_mantra_brat(tmp_path):
+    data = convert(tmp_path, "mantra-brat", MANTRA)
+    assert pairs(tmp_path, "de") == [("Salz", ["C1", "C2"]), ("die  blaue", ["C4"])]
+    first = rows(tmp_path, "de")[0]
+    assert first["doc_id"] == "EMEA/1" and first["type"] == "CHEM" and first["text"].endswith("Zehe.")
+    assert rows(tmp_path, "de_discontinuous") == [
+        {
+            "mention": "blaue Zehe",
+            "ids": ["C3"],
+            "doc_id": "EMEA/1",
+            "type": "DISO",
+            "fragments": [[15, 20], [31, 35]],
+        }
+    ]
+    single = [("Salz", ["C1"]), ("Salz", ["C2"]), ("blaue Zehe", ["C3"]), ("die  blaue", ["C4"])]
+    assert pairs(tmp_path, "de_annotations") == single
+    assert counts(data, "odd") == {
+        "annotations joined with another one of the same span": 1,
+        "mentions in several pieces, written to a part of their own": 1,
+    }
+    name = "Toy/German/EMEA_ec22-cui-best_man/2.ann"
+    with pytest.raises(ValueError, match="2.ann: a text without annotations"):
+        convert(tmp_path, "mantra-brat", {name: ""})
+    with pytest.raises(ValueError, match="2.ann, document EMEA/2, line 1: the text at .*'Salz'.*'Zehe'"):
+        convert(tmp_path, "mantra-brat", {name: "T1\tC1 4 8\tZehe\n", name[:-3] + "txt": GERMAN})
+    with pytest.raises(ValueError, match="document EMEA/2, line 2: .*a second T1"):
+        convert(tmp_path, "mantra-brat", {name: "T1\tC1 4 8\tSalz\nT1\tC2 4 8\tSalz\n"})
+
+
+XML = """<?xml version="1.0" encoding="UTF-8"?>
+<Corpus id="toy"><document id="d1"><unit id="d1.u1">
+<text>Das Salz &amp; die blaue und große Zehe.</text>
+<e id="e1" offset="4" len="4" cui="C1" grp="CHEM">Salz</e>
+<e id="e2" offset="4" len="4" cui="C2" grp="CHEM">Salz</e>
+<e id="e3" offset="15" len="20" cui="C3" grp="DISO">blaue Zehe</e>
+</unit></document></Corpus>
+"""
+
+
+def test_mantra_xml(tmp_path):
+    data = convert(tmp_path, "mantra-xml", {"EMEA_GSC_de_man.xml": XML})
+    assert pairs(tmp_path, "de") == [("Salz", ["C1", "C2"])]
+    assert rows(tmp_path, "de_discontinuous")[0]["fragments"] == [[15, 20], [31, 35]]
+    assert pairs(tmp_path, "de_annotations") == [("Salz", ["C1"]), ("Salz", ["C2"]), ("blaue Zehe", ["C3"])]
+    assert data["parts"]["de"]["documents"] == 1
+    with pytest.raises(ValueError, match="EMEA_GSC_de_man.xml, document EMEA/d1.u1, annotation e1: .*'Salz'"):
+        convert(tmp_path, "mantra-xml", {"EMEA_GSC_de_man.xml": XML.replace(">Salz<", ">Salt<", 1)})
+    with pytest.raises(ValueError, match="line 7: no well-formed XML"):
+        convert(tmp_path, "mantra-xml", {"EMEA_GSC_de_man.xml": XML.replace("</unit>", "")})
+
+
+def test_annotations_of_mantra_that_are_there_twice_are_counted(tmp_path):
+    folder = "Toy/German/Medline_EN_DE_ec22-cui-best_man"
+    files = {f"{folder}/1.txt": GERMAN, f"{folder}/1.ann": "T1\tC1 4 8\tSalz\nT2\tC1 4 8\tSalz\nT3\tC2 4 8\tSalz\n"}
+    data = convert(tmp_path, "mantra-brat", files)
+    assert pairs(tmp_path, "de_annotations") == [("Salz", ["C1"]), ("Salz", ["C1"]), ("Salz", ["C2"])]
+    assert counts(data, "odd")["annotations of the same span and concept as another one"] == 1

@@ -1,0 +1,258 @@
+"""Convert corpora from the files of their authors: to lines of mentions and dictionaries, or to documents of spaCy."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+import spacy
+import srsly
+from spacy.tokens import Doc
+
+import spacy_sapbert
+from spacy_sapbert.annotations import NIL
+from spacy_sapbert.exchange.documents import ExchangeReport, write_docs
+from spacy_sapbert.exchange.fields import split_ids
+from spacy_sapbert.exchange.formats import ID_KEY
+from spacy_sapbert.files import fill_folder, hash_file
+from spacy_sapbert.terminology import Terminology
+from spacy_sapbert.terminology.readers.lines import SourceFile
+
+from ..data.corpus_files import EQUAL_IDS, read_dictionary_rows
+from ..data.mentions import Mention
+from . import documents, lists, vocabularies
+from .documents import read_prodigy
+from .gold import KnownIds, list_gold_spans, make_gold_docs, split_documents
+from .reading import CorpusParts, Format, Originals, open_input
+
+# The report on converted documents, and the word for a format that is guessed by the names of the files.
+REPORT, AUTO = "documents.json", "auto"
+# All formats by name. A reader of another one is added here, or to those of its family.
+FORMATS: dict[str, Format] = dict(sorted({**documents.FORMATS, **lists.FORMATS, **vocabularies.FORMATS}.items()))
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """What documents keep of annotations, and how."""
+
+    types: Sequence[str] = ()  # Types of mentions to keep; empty for all.
+    keep_prefixes: bool = False  # Keep prefixes such as "MESH:" of ids.
+    drop_nil: bool = False  # Leave out mentions of no concept.
+    unknown: str = "keep"  # What is done with mentions of which the terminology has no id: "keep", or "nil".
+    id_key: str = ID_KEY  # For Prodigy, the key of a span's id.
+    errors: str = "raise"  # At the first malformed record, or "skip" and count them.
+    lang: str = "en"  # The language of the tokenizer.
+    shares: Mapping[str, float] | None = None  # Split all documents anew, into parts of these shares.
+    seed: int = 0  # Seed of the split.
+
+
+def read_corpus(name: str, path: str | Path, report: ExchangeReport, *, id_key: str = ID_KEY) -> CorpusParts:
+    """Read a corpus from the files of its authors: in a format of `FORMATS`, or "auto" for somebody's own annotations.
+    The report gets what is left out, odd or malformed. `id_key` is the key of a span's id, for Prodigy."""
+    if name not in (AUTO, *FORMATS):
+        known = "; ".join(f"{known} ({format_.files})" for known, format_ in FORMATS.items())
+        raise ValueError(f"There is no reader for {name!r}. Formats, and the files of each: {known}.")
+    originals = open_input(Path(path), report)
+    name = guess_format(originals) if name == AUTO else name
+    corpus = read_prodigy(originals, id_key=id_key) if name == "prodigy" else FORMATS[name].read(originals)
+    if not any(corpus.mentions.values()) and not any(corpus.dictionaries.values()):
+        refuse_empty(path, name, report)
+    corpus.source = {"format": name, "input": _describe(Path(path), originals)}
+    return corpus
+
+
+def guess_format(originals: Originals) -> str:
+    """Guess the format of somebody's own annotations by the names of the files, and by the first line of JSON lines."""
+    endings = {".spacy": "docbin", ".ann": "brat", ".jsonl": "jsonl", ".txt": "pubtator", ".pubtator": "pubtator"}
+    for ending, name in endings.items():
+        found = [file for file in originals.files if file.name.endswith(ending)]
+        if found and name == "jsonl":
+            return "jsonl" if b'"mention"' in found[0].read().partition(b"\n")[0] else "prodigy"
+        if found:
+            return name
+    originals.refuse(" or ".join(endings))
+
+
+def refuse_empty(path: str | Path, name: str, report: ExchangeReport) -> NoReturn:
+    """Raise an error for files with nothing in them."""
+    raise ValueError(
+        f"There is no mention and no name in {path}, read as {name} (left out: {report.left_out or 'nothing'}). The "
+        "files are probably of another format."
+    )
+
+
+def convert_corpus(
+    name: str,
+    path: str | Path,
+    output: str | Path,
+    *,
+    dictionary: str | Path | None = None,
+    keep_nil: bool = False,
+    errors: str = "raise",
+) -> dict[str, Any]:
+    """Write a corpus to a folder in the uniform form: <part>.jsonl.gz, <dictionary>.tsv.gz, and the report in
+    <format>.json, which is returned. The report counts the ids that a dictionary has. Mentions with nothing to link to
+    may be kept, with no ids: they count as wrong, as in published counts."""
+    report = ExchangeReport(errors)
+    corpus = read_corpus(name, path, report)
+    _settle_nil(corpus, report, keep_nil=keep_nil)
+    known = _check_ids(corpus, dictionary, report)
+    data = {
+        **corpus.source,
+        "settings": {"keep_nil": keep_nil, "errors": errors, "dictionary": Path(dictionary).name if dictionary else ""},
+        "parts": {part: _count_mentions(corpus, part, known) for part in corpus.mentions},
+        "dictionaries": {part: _count_names(rows) for part, rows in corpus.dictionaries.items()},
+    }
+    report_name = f"{corpus.source['format']}.json"
+    with fill_folder(Path(output), last=report_name) as folder:
+        for part, mentions in corpus.mentions.items():
+            _write_lines(folder / f"{part}.jsonl.gz", (mention.to_line() for mention in mentions))
+        for part, names in corpus.dictionaries.items():
+            _write_lines(folder / f"{part}.tsv.gz", (f"{ids}\t{text}" for ids, text in names))
+        # The hash tells the dictionary from another one that is put in its place.
+        hashes = {part: hash_file(folder / f"{part}.tsv.gz") for part in corpus.releases}
+        releases = {part: {"name": corpus.releases[part], "sha256": sha256} for part, sha256 in hashes.items()}
+        return _write_report(folder / report_name, data | ({"releases": releases} if releases else {}), report)
+
+
+def convert_documents(
+    name: str, path: str | Path, output: str | Path, settings: Conversion, *, terminology: Terminology | None = None
+) -> dict[str, Any]:
+    """Write annotated documents to a folder: <part>.spacy, with gold ids in `kb_id_` as a terminology writes them, and
+    the report in documents.json, which is returned."""
+    if settings.unknown not in ("keep", "nil"):
+        raise ValueError(f"`unknown` is {settings.unknown!r}, but has to be 'keep' or 'nil'.")
+    report = ExchangeReport(settings.errors)
+    corpus = read_corpus(name, path, report, id_key=settings.id_key)
+    _choose_mentions(corpus, settings, terminology, report)
+    make_doc = spacy.blank(settings.lang).make_doc
+    parts = {part: list(make_gold_docs(corpus, part, make_doc, report)) for part in corpus.mentions}
+    if settings.shares:
+        whole = [doc for docs in parts.values() for doc in docs]
+        parts = split_documents(whole, settings.shares, seed=settings.seed)
+    counts = {part: _count_documents(docs) for part, docs in parts.items()}
+    if not any(entry["mentions"] for entry in counts.values()):
+        refuse_empty(path, corpus.source["format"], report)
+    fingerprint = terminology.fingerprint if terminology else ""
+    data = {**corpus.source, "settings": asdict(settings), "terminology": fingerprint, "parts": counts}
+    with fill_folder(Path(output), last=REPORT) as folder:
+        for part, docs in parts.items():
+            write_docs(folder / f"{part}.spacy", docs)
+        return _write_report(folder / REPORT, data, report)
+
+
+def _write_report(path: Path, data: dict[str, Any], report: ExchangeReport) -> dict[str, Any]:
+    data |= {"left_out": report.left_out, "odd": report.odd, "spacy_sapbert": spacy_sapbert.__version__}
+    srsly.write_json(path, data)
+    return data
+
+
+def _describe(path: Path, originals: Originals) -> dict[str, Any]:
+    """Describe the input, with the hash of the file or, for several, of their list in the format of sha256sum."""
+    hashes = originals.files[0].hashes
+    listed = "".join(f"{digest}  {name}\n" for name, digest in sorted(hashes.items()))
+    sha256 = hashlib.sha256(listed.encode()).hexdigest() if len(hashes) != 1 else next(iter(hashes.values()))
+    return {"name": path.name, "files": len(hashes), "sha256": sha256}
+
+
+def _settle_nil(corpus: CorpusParts, report: ExchangeReport, *, keep_nil: bool) -> None:
+    for part, mentions in corpus.mentions.items():
+        count = report.note_odd if keep_nil else report.leave_out
+        for mention in mentions:
+            if not mention.ids:
+                count(f"mentions without an id in {part}", mention.place)
+        corpus.mentions[part] = [mention for mention in mentions if mention.ids or keep_nil]
+
+
+def _check_ids(corpus: CorpusParts, dictionary: str | Path | None, report: ExchangeReport) -> set[str] | None:
+    """Count unanswerable mentions. They are kept: excluding them would raise the score."""
+    if dictionary:
+        joined = {ids for ids, _, _ in read_dictionary_rows(SourceFile(dictionary))}
+    elif corpus.dictionaries:
+        joined = {ids for rows in corpus.dictionaries.values() for ids, _ in rows}
+    else:
+        return None
+    known = {single for ids in joined for single in ids.split(EQUAL_IDS)}
+    for part, mentions in corpus.mentions.items():
+        for mention in mentions:
+            if mention.ids and known.isdisjoint(mention.ids):
+                place = f"{mention.place}: {EQUAL_IDS.join(mention.ids)}"
+                report.note_odd(f"mentions in {part} whose ids the dictionary lacks", place)
+    return known
+
+
+def _count_mentions(corpus: CorpusParts, part: str, known: set[str] | None) -> dict[str, int]:
+    mentions = corpus.mentions[part]
+    rows = Counter((m.doc_id, m.start, m.end, str(m.fragments), m.text, *m.ids) for m in mentions)
+    counts = {
+        "mentions": len(mentions),
+        "documents": corpus.documents.get(part, 0),
+        "documents_with_mentions": len({mention.doc_id for mention in mentions if mention.doc_id}),
+        "distinct_mentions": len({mention.text for mention in mentions}),
+        "distinct_ids": len({single for mention in mentions for single in mention.ids}),
+        "with_several_ids": sum(len(mention.ids) > 1 for mention in mentions),
+        "repeated": len(mentions) - len(rows),
+    }
+    if known is not None:
+        counts["with_an_id_of_the_dictionary"] = sum(not known.isdisjoint(mention.ids) for mention in mentions)
+    return counts
+
+
+def _count_names(rows: list[tuple[str, str]]) -> dict[str, int]:
+    concepts, names = {ids for ids, _ in rows}, {name for _, name in rows}
+    return {"concepts": len(concepts), "names": len(rows), "distinct_names": len(names)}
+
+
+def _count_documents(docs: Iterable[Doc]) -> dict[str, int]:
+    golds = [[span.kb_id_ for span in list_gold_spans(doc)] for doc in docs]
+    ids = [gold for document in golds for gold in document]
+    return {
+        "documents": len(golds),
+        "mentions": len(ids),
+        "nil": ids.count(NIL),
+        "with_several_ids": sum("|" in gold for gold in ids),
+        "concepts": len({single for gold in ids if gold != NIL for single in gold.split("|")}),
+    }
+
+
+def _write_lines(path: Path, lines: Iterable[str]) -> None:
+    # No time and no name in the header: the same input gives the same bytes.
+    with path.open("wb") as raw, gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as file:
+        for line in lines:
+            file.write(f"{line}\n".encode())
+
+
+def _choose_mentions(
+    corpus: CorpusParts, settings: Conversion, terminology: Terminology | None, report: ExchangeReport
+) -> None:
+    known = KnownIds(terminology) if terminology else None
+    for part, mentions in corpus.mentions.items():
+        kept = []
+        for mention in mentions:
+            if settings.types and mention.type not in settings.types:
+                report.leave_out("mentions of other types", mention.place)
+                continue
+            mention = _write_ids(mention, settings, known, report)
+            if settings.drop_nil and not mention.ids:
+                report.leave_out("mentions without an id", mention.place)
+                continue
+            kept.append(mention)
+        corpus.mentions[part] = kept
+
+
+def _write_ids(mention: Mention, settings: Conversion, known: KnownIds | None, report: ExchangeReport) -> Mention:
+    """Write the ids of a mention as in the terminology, or as in the corpus."""
+    keeps = mention.raw_id and (settings.keep_prefixes or known is not None)
+    ids = split_ids(mention.raw_id, keep_prefixes=True) if keeps else mention.ids
+    if known is None or not ids:
+        return replace(mention, ids=ids)
+    found = known.resolve(ids)
+    if not found:
+        report.note_odd("mentions whose ids the terminology lacks", f"{mention.place}: {'|'.join(ids)}")
+        found = ids if settings.unknown == "keep" else []
+    return replace(mention, ids=found)

@@ -1,0 +1,154 @@
+"""Gold documents of spaCy: made of the texts and mentions of a corpus, with ids as a terminology writes them, split."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from spacy.tokens import Doc, Span
+
+from spacy_sapbert.annotations import NIL
+from spacy_sapbert.exchange.documents import (
+    DOC_ID,
+    LABEL,
+    OVERLAPPING,
+    AnnotatedText,
+    Annotation,
+    ExchangeReport,
+    make_doc,
+)
+from spacy_sapbert.exchange.fields import ID_SEPARATOR
+from spacy_sapbert.terminology import Terminology
+
+from ..data.corpus_files import EQUAL_IDS
+from ..data.mentions import Mention
+from .reading import CorpusParts
+
+# Between a document's name and the number of a piece of it.
+PIECE = "#"
+
+
+def name_document(doc: Doc) -> str:
+    """Name the document that a text is, or is a piece of: texts with equal names belong together in a split."""
+    return str(doc.user_data.get(DOC_ID, "")).partition(PIECE)[0]
+
+
+def list_gold_spans(doc: Doc) -> list[Span]:
+    """List the entities with an id, and the mentions that overlap them."""
+    return [span for span in (*doc.ents, *doc.spans.get(OVERLAPPING, ())) if span.kb_id_]
+
+
+def make_gold_docs(
+    corpus: CorpusParts, part: str, tokenize: Callable[[str], Doc], report: ExchangeReport
+) -> Iterator[Doc]:
+    """Make the documents of a part of a corpus, with their names in `user_data`.
+
+    Gold mentions are entities, with their ids in `kb_id_`: several with "|" between them, or "NIL". Of mentions that
+    overlap, the longest is an entity; the others are in the span group `OVERLAPPING`. A mention that begins or ends
+    inside a token is extended to whole tokens. Without its whole text, each mention is a document, with the text around
+    it.
+    """
+    texts = corpus.texts.get(part, {})
+    mentions: dict[str, list[Mention]] = {doc_id: [] for doc_id in texts}
+    for number, mention in enumerate(corpus.mentions.get(part, ()), 1):
+        if mention.doc_id in texts:
+            mentions[mention.doc_id].append(mention)
+        else:
+            yield _make_doc(*_stand_alone(mention, f"{part}-{number}", number), tokenize, report)
+    for doc_id, text in texts.items():
+        yield _make_doc(doc_id, text, mentions[doc_id], tokenize, report)
+
+
+def _stand_alone(mention: Mention, name: str, number: int) -> tuple[str, str, list[Mention]]:
+    """Make a text of a mention whose document is not known: the text around it, or the mention itself."""
+    doc_id = f"{mention.doc_id}{PIECE}{number}" if mention.doc_id else name
+    if mention.start is None or mention.window_start is None or not mention.window:
+        return doc_id, mention.text, [replace(mention, start=0, end=len(mention.text), fragments=[])]
+    end = mention.start + len(mention.text) if mention.end is None else mention.end
+    first = mention.window_start
+    return doc_id, mention.window, [replace(mention, start=mention.start - first, end=end - first)]
+
+
+def _make_doc(
+    doc_id: str, text: str, mentions: list[Mention], tokenize: Callable[[str], Doc], report: ExchangeReport
+) -> Doc:
+    annotations = []
+    for mention in mentions:
+        place = mention.place or f"document {doc_id}"
+        if mention.start is None or mention.end is None:
+            report.leave_out("mentions in several pieces", f"{place}: {mention.text!r:.60}")
+            continue
+        kb_id = ID_SEPARATOR.join(mention.ids) or NIL
+        annotations.append(Annotation(mention.start, mention.end, mention.type or LABEL, kb_id, place))
+    return make_doc(AnnotatedText(doc_id, text, annotations), tokenize, report, inside_tokens="expand")
+
+
+class KnownIds:
+    """The ids of a terminology, with and without prefixes. Codes of its concepts are other ids of them."""
+
+    def __init__(self, terminology: Terminology) -> None:
+        self._exact: dict[str, dict[str, None]] = {}
+        self._plain: dict[str, dict[str, None]] = {}
+        for id_, codes in terminology.concepts.select("id", "codes").iter_rows():
+            # A dictionary writes the equal ids of a concept as one.
+            for written in (id_, *id_.split(EQUAL_IDS), *codes):
+                # An id with a bar in it would look like two.
+                own = written if EQUAL_IDS in id_ else id_
+                self._exact.setdefault(written, {})[own] = None
+                self._plain.setdefault(_take_prefix_off(written), {})[own] = None
+
+    def resolve(self, ids: Iterable[str]) -> list[str]:
+        """List the distinct concepts that ids of a corpus stand for; none for unknown ids. An id that is not there as
+        written is looked up without the prefix ("MESH:D003924", "D003924"), on both sides."""
+        found: dict[str, None] = {}
+        for id_ in ids:
+            found |= self._exact.get(id_) or self._plain.get(_take_prefix_off(id_)) or {}
+        return list(found)
+
+
+def _take_prefix_off(id_: str) -> str:
+    return id_.rpartition(":")[2]
+
+
+def split_documents(docs: Sequence[Doc], shares: Mapping[str, float], *, seed: int = 0) -> dict[str, list[Doc]]:
+    """Split documents at random into parts of given shares. All pieces of a document come into one part, and the draw
+    does not depend on the order of the documents."""
+    names = sorted({name_document(doc) for doc in docs})
+    wanted = {part: share for part, share in shares.items() if share}
+    if min(shares.values()) < 0 or abs(sum(shares.values()) - 1) > 1e-6 or len(names) < len(wanted):
+        listed = ", ".join(f"{part} {share:g}" for part, share in shares.items())
+        raise ValueError(
+            f"Can't split {len(names)} documents into {listed}: shares are 0 or more, sum up to 1, and each part needs "
+            "a document. Correct the shares, or give more documents."
+        )
+    order = np.random.default_rng(seed).permutation(len(names))
+    ends = np.round(np.cumsum(list(wanted.values())) * len(names)).astype(int)
+    # Each part gets one document at least.
+    for place in range(len(ends)):
+        ends[place] = min(max(ends[place], place + 1), len(names) - (len(ends) - 1 - place))
+    part_of = {}
+    for rank, number in enumerate(order):
+        part_of[names[number]] = list(wanted)[int(np.searchsorted(ends, rank, side="right"))]
+    return {part: [doc for doc in docs if part_of[name_document(doc)] == part] for part in wanted}
+
+
+def draw_mentions(docs: Sequence[Doc], n: int, *, seed: int = 0) -> list[Doc]:
+    """Draw documents with `n` annotated mentions (0 for all): whole ones, and a last one with as many of its first
+    mentions as are missing. A larger draw has all mentions of a smaller one."""
+    if not n:
+        return list(docs)
+    drawn: list[Doc] = []
+    left = n
+    for place in np.random.default_rng(seed).permutation(len(docs)):
+        doc = docs[place]
+        if not list_gold_spans(doc):
+            continue
+        if left < len(doc.ents):
+            doc = doc.copy()
+            doc.ents = list(doc.ents)[:left]
+        left -= len(doc.ents)
+        drawn.append(doc)
+        if left <= 0:
+            break
+    return drawn

@@ -1,0 +1,360 @@
+"""The list of corpora: their files, folds and dictionaries, the releases of these, and the tasks that they make."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from thinc.api import Config
+
+from spacy_sapbert.errors import NO_FILE
+from spacy_sapbert.files import hash_file, read_manifest
+from spacy_sapbert.terminology import Terminology
+from spacy_sapbert.terminology.readers.lines import SourceFile
+from spacy_sapbert.terminology.storage import FORMAT_VERSION, MANIFEST
+
+from ..data.corpus_files import EQUAL_IDS, read_dictionary_rows
+from ..data.mentions import Mention, read_mentions
+from ..data.protocols import NCBI_SPELLING, get_protocol, make_task
+from ..data.task import CONCEPT, LEVELS, ROW, LinkingTask, limit_names
+
+# In place of a dictionary of the corpus: the names of the given terminology.
+TERMINOLOGY = "terminology"
+# In place of sources.
+ALL = "all"
+# Stands for the number of a fold in patterns, and in the paths of systems.
+FOLD = "{fold}"
+# Protocols that count ranks of names for all corpora, as in the papers.
+ROW_PROTOCOLS = ("published", "processed")
+SPELLINGS: dict[str, Mapping[str, str]] = {"": {}, "ncbi_disease": NCBI_SPELLING}
+UMLS_VERSION = re.compile(r"\d{4}A[A-C]")
+# The settings of `preprocess` that leave the names of a release as they are. Languages are filtered again, and case is
+# a matter of encoders.
+WHOLE = dict.fromkeys(("sources", "term_types", "semantic_types", "max_restriction_level"))
+WHOLE |= {"suppressed": "keep", "tradenames": "off"}
+
+
+@dataclass(frozen=True)
+class Release:
+    """The release of a dictionary."""
+
+    name: str = ""  # Its name and version, such as "UMLS 2017AA"; empty if it is not known.
+    changes: str = ""  # What makes its names others than those of the release; empty for nothing.
+
+    def is_that_of(self, searched: str) -> bool:
+        """Check whether it is the release that published figures search, unchanged."""
+        return _fold(self.name) == _fold(searched) and not self.changes
+
+    def compare(self, searched: str) -> str:
+        """Say what published figures search, and why none stands beside; nothing if they search this release."""
+        if self.is_that_of(searched):
+            return ""
+        found = f"this is {self.name}" if self.name else "the release of these names is not known"
+        return f"Published figures search {searched}, and {found}{f', {self.changes}' if self.changes else ''}."
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """The files of a corpus, and the settings to measure it with."""
+
+    mentions: list[Path]  # Files of mentions in JSONL, one for each fold.
+    # A table of ids and names; an id "A|B" is one concept with two equal ids. Or the folder of a terminology.
+    dictionary: Path
+    sources: list[str] = field(default_factory=list)  # The sources of names to keep; empty for all.
+    languages: list[str] = field(default_factory=list)  # The languages of a terminology's names to keep; empty for all.
+    ids: str = ""  # A pattern that the ids of a terminology's concepts have to fit; empty for all.
+    codes: str = ""  # The source whose codes are the ids of a terminology's concepts; empty for their own ids.
+    seen: list[Path] = field(default_factory=list)  # Files of mentions that a system may learn from.
+    folds: list[int] = field(default_factory=list)  # The number of each file of mentions; empty if not listed.
+    # Of each fold, the files that a system for this fold may learn from. A missing file is there as its pattern.
+    seen_by_fold: list[list[Path]] = field(default_factory=list)
+    spelling: str = ""  # The corrections, one of `SPELLINGS`, for protocols that clean mentions.
+    protocols: list[str] = field(default_factory=lambda: ["strict"])
+    published: str = ""  # The protocol of published figures; empty if no figures can be compared.
+    searched: str = ""  # The release that published figures search; empty for the dictionary of the corpus itself.
+    other_sources: bool = False  # Whether `sources` are others than those that published figures search.
+    release: Release = field(default_factory=Release)
+    literature: str = ""  # The corpus under which figures are published; empty for its own name.
+    ranks: list[int] = field(default_factory=lambda: [1, 5])  # The ranks that are published.
+    # What tables show, see `LinkingTask`; empty for ranks of names under a protocol that counts them as published, and
+    # else of concepts.
+    level: str = ""
+    documents: str = ""  # A pattern that the ids of the mentions' documents have to fit; empty for all.
+    title: str = ""
+    names_from: str = ""  # A description of the dictionary.
+    note: str = ""  # A remark on its figures, for reports.
+    obtain: str = ""  # The place to get it.
+
+    @property
+    def has_published_names(self) -> bool:
+        """Whether published figures search this dictionary."""
+        return not self.other_sources and (not self.searched or self.release.is_that_of(self.searched))
+
+
+def read_corpora(
+    path: str | Path,
+    folder: str | Path,
+    *,
+    terminology: str | Path | None = None,
+    dictionaries: Mapping[str, str] | None = None,
+    releases: Mapping[str, str] | None = None,
+    sources: Sequence[str] = (),
+) -> tuple[dict[str, Corpus], dict[str, tuple[Corpus, str]]]:
+    """Read the list of corpora, and look for their files in a folder.
+
+    A section [corpora.<name>] has `mentions` (a glob pattern, or a list, of which the first pattern with files counts),
+    `dictionary` (likewise, or "terminology" for the names of the given terminology or table), and the other attributes
+    of `Corpus`. With `folds`, "{fold}" stands for their numbers in `mentions` and in the patterns of `seen_by_fold`.
+    `dictionaries` and `releases` give, by corpus, a table or a terminology's folder in place of the dictionary, and
+    its release where its files do not say it. `sources` (or "all") are searched in the given terminology in place of
+    those that are listed: no published figure searches them.
+
+    Returned are the corpora by name, and the others with what is missing.
+    """
+    if not Path(path).is_file():
+        raise FileNotFoundError(NO_FILE.format(file=path, cwd=Path.cwd()))
+    found, missing = {}, {}
+    sections = Config().from_disk(path)["corpora"]
+    dictionaries, releases = dictionaries or {}, releases or {}
+    for option, given in (("dictionaries", dictionaries), ("releases", releases)):
+        _check_names(option, given, sections)
+    for name, section in sections.items():
+        try:
+            own = dictionaries.get(name, "")
+            chosen = section if own else _choose_sources(section, sources)
+            corpus, lacking = _find_corpus(chosen, Path(folder), terminology, own)
+        except (TypeError, ValueError, KeyError, re.error) as error:
+            raise ValueError(
+                f"{path}: the section [corpora.{name}] can't be used: {error}. Check the spelling of its keys, and see "
+                "the sections of the files that come with the project."
+            ) from error
+        if lacking:
+            missing[name] = corpus, f"no {', no '.join(lacking)}"
+        else:
+            found[name] = _settle_release(name, corpus, releases.get(name, ""))
+    return found, missing
+
+
+def _check_names(option: str, given: Mapping[str, str], sections: Mapping[str, Any]) -> None:
+    known = [name for name, section in sections.items() if section.get("searched")]
+    for name in given:
+        if name not in known:
+            raise ValueError(
+                f"`{option}` names the corpus {name!r}, which is not listed, or whose dictionary is part of it. Those "
+                f"with a dictionary that can be chosen: {', '.join(known) or 'none'}."
+            )
+
+
+def _choose_sources(section: dict[str, Any], sources: Sequence[str]) -> dict[str, Any]:
+    if not sources or section["dictionary"] != TERMINOLOGY:
+        return section
+    kept = [] if ALL in sources else list(sources)
+    names_from = f"the names of {', '.join(kept) or 'all sources'} in the terminology"
+    return {**section, "sources": kept, "searched": "", "other_sources": True, "names_from": names_from}
+
+
+def _find_corpus(
+    section: dict[str, Any], folder: Path, terminology: str | Path | None, own: str
+) -> tuple[Corpus, list[str]]:
+    """Find the files of a corpus, and say which are missing."""
+    values = dict(section)
+    mentions, dictionary = _list(values.pop("mentions")), _list(values.pop("dictionary"))
+    if own:
+        if not Path(own).exists():
+            raise FileNotFoundError(NO_FILE.format(file=own, cwd=Path.cwd()))
+        # The sources are those of the dictionary that is listed.
+        values |= {"sources": [], "names_from": Path(own).name}
+    needs_terminology = dictionary == [TERMINOLOGY]
+    names = [Path(own or terminology or "")] if own or needs_terminology else _find_files(folder, dictionary)
+    parts = [(patterns, _find_mentions(folder, patterns)) for patterns in map(_list, values.pop("seen", []))]
+    unseen = [" or ".join(patterns) for patterns, paths in parts if not paths]
+    # With a part missing, a system would use less training data than described.
+    values["seen"] = [] if unseen else [path for _, paths in parts for path in paths]
+    found, lacking = _find_folds(folder, mentions, values)
+    corpus = Corpus(found, names[0] if names else folder, **values)
+    needs_seen = _check(corpus, has_seen=bool(parts))
+    if needs_terminology and terminology is None:
+        lacking.append("terminology")
+    elif not names or not names[0].exists():
+        lacking.append(str(names[0]) if names else " or ".join(dictionary))
+    return corpus, lacking + (unseen if needs_seen else [])
+
+
+def _check(corpus: Corpus, *, has_seen: bool) -> bool:
+    """Check the settings of a corpus, and say whether its protocols need mentions seen before."""
+    if corpus.spelling not in SPELLINGS:
+        raise ValueError(f"spelling {corpus.spelling!r} is none of {', '.join(filter(None, SPELLINGS))}")
+    if corpus.level not in ("", *LEVELS):
+        raise ValueError(f"level {corpus.level!r} is none of {', '.join(LEVELS)}")
+    re.compile(corpus.documents)
+    needs_seen = any(get_protocol(name).needs_seen for name in corpus.protocols)
+    if has_seen and len(corpus.mentions) > 1:
+        # The training mentions of one fold include the test mentions of another.
+        raise ValueError(f"mentions seen before are not for corpora of several folds: {_join_names(corpus.mentions)}")
+    if needs_seen and not has_seen:
+        raise ValueError("its protocols need mentions seen before: give `seen`")
+    return needs_seen
+
+
+def _find_folds(folder: Path, patterns: list[str], values: dict[str, Any]) -> tuple[list[Path], list[str]]:
+    """Find the files of mentions, and in place of the patterns of `seen_by_fold` their files; and say what is missing.
+    With numbered folds, all are needed: an average over some of them is not the published measure."""
+    folds, learned = values.get("folds", []), [_list(part) for part in values.pop("seen_by_fold", [])]
+    if not folds:
+        if learned:
+            raise ValueError("seen_by_fold needs the numbers of the folds: give `folds`")
+        found = _find_mentions(folder, patterns)
+        return found, [] if found else [" or ".join(patterns)]
+    if not any(FOLD in pattern for pattern in patterns):
+        raise ValueError(f"there are folds, but no {FOLD} in {' or '.join(patterns)}")
+    files, missing, seen = [], [], []
+    for fold in folds:
+        filled, *parts = ([text.replace(FOLD, str(fold)) for text in part] for part in (patterns, *learned))
+        paths = _find_mentions(folder, filled)
+        if len(paths) > 1:
+            raise ValueError(f"the fold {fold} has several files: {_join_names(paths)}")
+        files += paths
+        missing += [] if paths else [" or ".join(filled)]
+        seen.append([path for part in parts for path in _find_mentions(folder, part) or [folder / " or ".join(part)]])
+    values["seen_by_fold"] = seen
+    return files, [" or ".join(patterns)] if len(missing) == len(folds) else missing
+
+
+def _list(patterns: str | list[str]) -> list[str]:
+    return [patterns] if isinstance(patterns, str) else patterns
+
+
+def _find_files(folder: Path, patterns: list[str]) -> list[Path]:
+    """Find the files of the first pattern with matching files."""
+    return next((paths for pattern in patterns if (paths := sorted(folder.glob(pattern)))), [])
+
+
+def _find_mentions(folder: Path, patterns: list[str]) -> list[Path]:
+    """Find files of mentions, and leave out others that fit the pattern, such as an editor's copies."""
+    paths = [path for path in _find_files(folder, patterns) if path.name.endswith((".jsonl", ".jsonl.gz"))]
+    if len({path.name.removesuffix(".gz") for path in paths}) < len(paths):
+        raise ValueError(f"a file is there compressed and as it is, and would count twice: {_join_names(paths)}")
+    return paths
+
+
+def _join_names(paths: Sequence[Path]) -> str:
+    return ", ".join(path.name for path in paths)
+
+
+def _settle_release(name: str, corpus: Corpus, said: str) -> Corpus:
+    """Add the release of the dictionary, found in its files or said by the user, if published figures search a certain
+    one."""
+    if not corpus.searched:
+        return corpus
+    path = corpus.dictionary
+    found = _find_in_terminology(path) if path.is_dir() else _find_beside(path)
+    if said and found.name and _fold(said) != _fold(found.name):
+        raise ValueError(
+            f"The dictionary of {name} is said to be {said}, but {path} was made of {found.name}. Figures would stand "
+            "beside those of another dictionary: correct `releases`, or give the dictionary that is meant."
+        )
+    release = Release(found.name or said, found.changes)
+    return replace(corpus, release=release, names_from=release.name or corpus.names_from)
+
+
+def _find_in_terminology(folder: Path) -> Release:
+    """Find the version in the report of the reader, and the settings by which it has left out or added names."""
+    report = read_manifest(folder / MANIFEST, FORMAT_VERSION, check_files=False).get("report") or {}
+    version, settings = str(report.get("source_version") or ""), report.get("settings") or {}
+    changed = [
+        f"{name} = {json.dumps(settings[name])}" for name in WHOLE if settings.get(name, WHOLE[name]) != WHOLE[name]
+    ]
+    name = f"UMLS {version}" if UMLS_VERSION.fullmatch(version) else version
+    return Release(name, f"read with {', '.join(changed)}" if changed else "")
+
+
+def _find_beside(dictionary: Path) -> Release:
+    """Find the release in the report that `convert` has written with the dictionary."""
+    names = set()
+    for path in sorted(dictionary.parent.glob("*.json")):
+        try:
+            data = json.loads(path.read_text(encoding="utf8"))
+            entry = data["releases"][dictionary.name.removesuffix(".gz").removesuffix(".tsv")]
+            name, sha256 = str(entry["name"]), entry["sha256"]
+        except (ValueError, KeyError, TypeError):
+            # Some other file: what is beside a dictionary is the user's own.
+            continue
+        # Another file may have been put in the place of the one that was written.
+        if sha256 == hash_file(dictionary):
+            names.add(name)
+    return Release(names.pop() if len(names) == 1 else "")
+
+
+def _fold(name: str) -> str:
+    return " ".join(name.casefold().split())
+
+
+def read_task(corpus: Corpus, *, protocol: str = "strict", max_names: int = 0, seed: int = 0) -> LinkingTask:
+    """Make the task of a corpus under a protocol, with its ranks and its level. Mentions whose concept the dictionary
+    lacks stay, and count as wrong. With `max_names`, for a quick look, the dictionary has about as many names: all of
+    gold concepts, and whole other concepts drawn at random."""
+    rules = get_protocol(protocol)
+    mentions: list[Mention] = []
+    for fold, path in enumerate(corpus.mentions):
+        read = read_corpus_mentions(path, fold=fold)
+        kept = [mention for mention in read if re.fullmatch(corpus.documents or ".*", mention.doc_id, re.DOTALL)]
+        if not kept:
+            raise ValueError(
+                f"{path} has no mentions{f' of documents {corpus.documents}' if corpus.documents else ''}. As a fold "
+                "it would drop out of the average without a word: fetch it again, or take it out of the folder."
+            )
+        mentions += kept
+    seen = read_seen(corpus) if rules.needs_seen else []
+    task = make_task(mentions, read_names(corpus), rules, seen=seen, spelling=SPELLINGS[corpus.spelling])
+    is_by_rows = protocol == corpus.published or protocol in ROW_PROTOCOLS
+    task = replace(task, ranks=corpus.ranks, level=corpus.level or (ROW if is_by_rows else CONCEPT))
+    return limit_names(task, max_names, seed=seed) if max_names else task
+
+
+def read_corpus_mentions(path: str | Path, *, fold: int = 0) -> list[Mention]:
+    """Read the mentions of a file of a corpus, those without text included: no prediction is right for them."""
+    return list(read_mentions(SourceFile(path), fold=fold, keep_empty=True))
+
+
+def read_seen(corpus: Corpus) -> list[Mention]:
+    """Read the mentions of the parts that a system may be trained on; none if there are no such files."""
+    return [mention for path in corpus.seen for mention in read_corpus_mentions(path)]
+
+
+def read_names(corpus: Corpus) -> list[tuple[str, str]]:
+    """Read the ids and the names of a corpus's dictionary, in order; a row that occurs twice is kept once."""
+    if corpus.dictionary.is_dir():
+        rows = _read_terminology(corpus)
+    else:
+        read = read_dictionary_rows(SourceFile(corpus.dictionary))
+        rows = [(joined, name) for joined, name, source in read if not corpus.sources or source in corpus.sources]
+    if not rows:
+        raise ValueError(
+            f"{corpus.dictionary} has no names of the sources {', '.join(corpus.sources) or 'all'}. Check the sources "
+            "of the corpus, and the languages and the pattern of ids for a terminology."
+        )
+    return list(dict.fromkeys(rows))
+
+
+def _read_terminology(corpus: Corpus) -> list[tuple[str, str]]:
+    terminology = Terminology.from_disk(corpus.dictionary)
+    names = terminology.names.with_columns(pl.col("name", "source", "language").cast(pl.String))
+    if corpus.languages:
+        names = names.filter(pl.col("language").is_in(corpus.languages))
+    if corpus.sources:
+        names = names.filter(pl.col("source").str.split("|").list.set_intersection(corpus.sources).list.len() > 0)
+    ids = terminology.concepts["id"]
+    if corpus.codes:
+        # The codes of a source, with "|" between several, and nothing for none.
+        prefix = f"{corpus.codes}:"
+        codes = pl.element().filter(pl.element().str.starts_with(prefix)).str.strip_prefix(prefix)
+        joined = pl.col("codes").list.eval(codes).list.unique(maintain_order=True).list.join(EQUAL_IDS)
+        ids = terminology.concepts.select(joined).to_series()
+    fits = re.compile(corpus.ids).fullmatch if corpus.ids else bool
+    written = zip(ids.gather(names["concept"]).to_list(), names["name"].to_list(), strict=True)
+    return [(joined, name) for joined, name in written if fits(joined)]

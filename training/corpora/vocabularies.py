@@ -1,0 +1,232 @@
+"""Vocabularies that corpora are linked to: MEDIC as BioSyn has it, the files of CTD, snapshots of SNOMED CT (RF2)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from typing import NoReturn
+
+from spacy_sapbert.exchange.fields import plain_text, split_ids
+
+from .reading import DICTIONARY, CorpusParts, Format, InputFile, Originals, Row, claim
+
+MEDIC = r"(?:.*/)?[^/]*medic[^/]*\.txt"
+CTD = r"(?:.*/)?CTD_(?:diseases|chemicals)\.tsv"
+CTD_FORM = "comments with #, of which one names the columns, then as many fields with tabs between them"
+MONTHS = "Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec".split()
+# A comment in the first lines: "# Report created: Thu Oct 31 14:52:40 EDT 2019".
+CTD_CREATED = re.compile(
+    rf"#\s*Report created:\s*\w+ (?P<month>{'|'.join(MONTHS)}) +(?P<day>\d{{1,2}}) [\d:]+ \w+ (?P<year>\d{{4}})\s*"
+)
+CTD_NAMES, CTD_IDS = ("DiseaseName", "ChemicalName"), ("DiseaseID", "ChemicalID")
+
+SNAPSHOT = (
+    r"(?:.*/)?(?P<table>sct2_Concept_Snapshot|sct2_Description_Snapshot|der2_cRefset_LanguageSnapshot)"
+    r"(?:-(?P<language>[a-z-]+))?_(?P<edition>[a-z]{2,3}\d*)_(?P<date>\d{8})\.txt"
+)
+CONCEPTS, DESCRIPTIONS = "sct2_Concept_Snapshot", "sct2_Description_Snapshot"
+LANGUAGES = "der2_cRefset_LanguageSnapshot"
+COMMON = ("id", "effectiveTime", "active", "moduleId")
+COLUMNS = {
+    CONCEPTS: (*COMMON, "definitionStatusId"),
+    DESCRIPTIONS: (*COMMON, "conceptId", "languageCode", "typeId", "term", "caseSignificanceId"),
+    LANGUAGES: (*COMMON, "refsetId", "referencedComponentId", "acceptabilityId"),
+}
+FULLY_SPECIFIED, SYNONYM = "900000000000003001", "900000000000013009"
+US_ENGLISH, GB_ENGLISH = "900000000000509007", "900000000000508004"
+REFSETS = {US_ENGLISH: " (US English)", GB_ENGLISH: " (GB English)", "": ""}
+# The modules of the International edition: its core, and the model of its own concepts.
+INTERNATIONAL, MODULES = "INT", ("900000000000207008", "900000000000012004")
+
+# The ids and the names of a dictionary, in their order.
+Names = dict[tuple[str, str], None]
+
+
+def read_medic(originals: Originals) -> CorpusParts:
+    """Read MEDIC, each line with the ids of a concept and its names."""
+    names: Names = {}
+    for row in _find_single(originals, MEDIC).rows("id|other ids||name|synonym|...", (2,), separator="||"):
+        ids, joined = row.fields
+        _add_names(names, row, ids, joined.split("|"))
+    return CorpusParts(dictionaries={DICTIONARY: list(names)})
+
+
+def read_ctd(originals: Originals) -> CorpusParts:
+    """Read CTD_diseases.tsv or CTD_chemicals.tsv of any year: the columns are found by their names. The release is the
+    day on which the file was made, such as "CTD 2019-10-31"."""
+    corpus = CorpusParts()
+    names: Names = {}
+    columns: list[str] = []
+    for row in _find_single(originals, CTD).rows(CTD_FORM):
+        fields = [field.strip() for field in row.fields]
+        if fields[0].startswith("#"):
+            fields[0] = fields[0].removeprefix("#").strip()
+            columns = fields if set(CTD_NAMES) & set(fields) and set(CTD_IDS) & set(fields) else columns
+            if created := CTD_CREATED.fullmatch(row.fields[0]):
+                month = MONTHS.index(created["month"]) + 1
+                corpus.releases[DICTIONARY] = f"CTD {created['year']}-{month:02}-{int(created['day']):02}"
+        elif len(fields) > len(columns):
+            row.refuse(f"{len(fields)} fields for {len(columns)} columns")
+        else:
+            # Empty fields at the end of a line may be left away.
+            values = dict(zip(columns, fields, strict=False))
+            ids = [values.get(column, "") for column in (*CTD_IDS, "AltDiseaseIDs")]
+            # CTD writes DO:DOID:1234 where the ontology itself writes DOID:1234.
+            joined = "|".join(re.sub(r"(^|\|)DO:", r"\1", part) for part in ids if part)
+            written = [values[column] for column in CTD_NAMES if column in values]
+            _add_names(names, row, joined, written + values.get("Synonyms", "").split("|"))
+    corpus.dictionaries[DICTIONARY] = list(names)
+    return corpus
+
+
+def _find_single(originals: Originals, pattern: str) -> InputFile:
+    taken: dict[str, InputFile] = {}
+    for _, file in originals.match(pattern):
+        claim(taken, DICTIONARY, file, "The dictionary")
+    return taken[DICTIONARY]
+
+
+def _add_names(names: Names, row: Row, ids: str, written: Iterable[str]) -> None:
+    known = split_ids(ids)
+    kept = [plain_text(name).strip() for name in written if name.strip()]
+    if not known or not kept:
+        row.refuse("no name" if known else "no id")
+        return
+    for part in known:
+        if not any(character.isdigit() for character in part):
+            row.report.note_odd("ids without a digit", f"{row.place}: {part}")
+    joined = "|".join(known)
+    for name in kept:
+        if (joined, name) in names:
+            row.report.leave_out("names that a concept has twice", f"{row.place}: {name}")
+        names[joined, name] = None
+
+
+def read_snomed(originals: Originals, *, refset: str = "") -> CorpusParts:
+    """Read the active English descriptions of active concepts of one release, sorted by concept, the fully specified
+    name first. Other files than the snapshots, such as the full tables of a release package, are not read. With a
+    language reference set, of `REFSETS`, only the descriptions that it accepts."""
+    report = originals.report
+    tables, edition, date = _find_tables(originals, [CONCEPTS, DESCRIPTIONS, *([LANGUAGES] if refset else [])])
+    is_active = {values["id"]: values["active"] == "1" for _, values in _read_rows(tables, CONCEPTS, date)}
+    accepted = _read_accepted(tables, date, refset) if refset else None
+    found: list[tuple[int, bool, str]] = []
+    for row, values in _read_rows(tables, DESCRIPTIONS, date):
+        concept, term = values["conceptId"], plain_text(values["term"]).strip()
+        if concept not in is_active:
+            _refuse_mixed(f"{row.place}: the concept {concept} is not in the snapshot of concepts")
+        if reason := _find_reason(values, is_active[concept], accepted):
+            report.leave_out(reason, row.place)
+        elif not term:
+            row.refuse("an empty name")
+        else:
+            if edition == INTERNATIONAL and values["moduleId"] not in MODULES:
+                report.note_odd("names of a module that the International edition has not", row.place)
+            found.append((int(concept), values["typeId"] != FULLY_SPECIFIED, term))
+    # The sort keeps the order of the file among equals.
+    found.sort(key=lambda name: name[:2])
+    names = list(dict.fromkeys((str(concept), term) for concept, _, term in found))
+    if len(names) < len(found):
+        report.leave_out("names that a concept has twice", edition, len(found) - len(names))
+    release = f"SNOMED CT {edition} {date}{REFSETS[refset]}"
+    return CorpusParts(dictionaries={DICTIONARY: names}, releases={DICTIONARY: release})
+
+
+def _find_tables(originals: Originals, wanted: Sequence[str]) -> tuple[dict[str, list[InputFile]], str, str]:
+    """Find the files of each table, the edition and the date; refuse files of several editions or releases."""
+    tables: dict[str, list[InputFile]] = {}
+    taken: dict[tuple[str, str], InputFile] = {}
+    labels: dict[tuple[str, str], str] = {}
+    for found, file in originals.match(SNAPSHOT):
+        labels.setdefault((found["edition"].upper(), found["date"]), file.label)
+        if len(labels) > 1:
+            _refuse_mixed(f"{' and '.join(labels.values())} are named after different ones")
+        table = next(name for name in COLUMNS if name.lower() == found["table"].lower())
+        claim(taken, (table, (found["language"] or "").lower()), file, table)
+        tables.setdefault(table, []).append(file)
+    missing = [table for table in wanted if table not in tables]
+    if missing:
+        originals.refuse(", ".join(missing))
+    return tables, *next(iter(labels))
+
+
+def _read_rows(tables: dict[str, list[InputFile]], table: str, date: str) -> Iterator[tuple[Row, dict[str, str]]]:
+    """Read the rows of a table, and refuse those of a later release, and ids that the table has twice."""
+    columns, seen, newest = COLUMNS[table], set[str](), ""
+    form = f"a header with the columns {', '.join(columns)}, then as many fields with tabs between them"
+    for file in tables[table]:
+        rows = file.rows(form)
+        header = next(rows, None)
+        if header is None or tuple(header.fields) != columns:
+            file.report.refuse(f"{file.label}, line 1", "other columns", form)
+            continue
+        for row in rows:
+            values = dict(zip(columns, row.fields, strict=False))
+            if fault := _find_fault(values, len(row.fields), table):
+                row.refuse(fault)
+                continue
+            if values["effectiveTime"] > date:
+                _refuse_mixed(f"{row.place}: a row of {values['effectiveTime']} in a release of {date}")
+            if values["id"] in seen:
+                _refuse_mixed(f"{row.place}: the id {values['id']} is there twice, and a snapshot has the latest only")
+            seen.add(values["id"])
+            newest = max(newest, values["effectiveTime"])
+            yield row, values
+    if newest and newest < date:
+        file = tables[table][0]
+        kind = "snapshots without a row of the day of their release"
+        file.report.note_odd(kind, f"{file.label}: the last is of {newest}")
+
+
+def _find_fault(values: dict[str, str], n_fields: int, table: str) -> str:
+    if n_fields != len(COLUMNS[table]):
+        return f"{n_fields} fields for {len(COLUMNS[table])} columns"
+    if values["active"] not in ("0", "1"):
+        return f"active is {values['active']!r} instead of 0 or 1"
+    if not re.fullmatch(r"\d{8}", values["effectiveTime"]):
+        return f"{values['effectiveTime']!r} is no date"
+    numbers = [] if table == LANGUAGES else [name for name in ("id", "conceptId") if name in values]
+    wrong = next((name for name in numbers if not re.fullmatch(r"[0-9]+", values[name])), "")
+    return f"{wrong} is {values[wrong]!r} instead of a number" if wrong else ""
+
+
+def _read_accepted(tables: dict[str, list[InputFile]], date: str, refset: str) -> set[str]:
+    """Read the descriptions that a language reference set accepts: preferred ones, and others that may be used."""
+    rows = [values for _, values in _read_rows(tables, LANGUAGES, date)]
+    rows = [values for values in rows if values["active"] == "1" and values["refsetId"] == refset]
+    return {values["referencedComponentId"] for values in rows}
+
+
+def _find_reason(values: dict[str, str], is_active: bool, accepted: set[str] | None) -> str:
+    """Say why a description is no name to search; empty if it is one."""
+    if values["active"] != "1":
+        return "inactive descriptions"
+    if not is_active:
+        return "descriptions of inactive concepts"
+    if values["languageCode"] != "en":
+        return "descriptions in another language than English"
+    if values["typeId"] not in (FULLY_SPECIFIED, SYNONYM):
+        return "descriptions that are neither a fully specified name nor a synonym"
+    if accepted is not None and values["id"] not in accepted:
+        return "descriptions that the language reference set does not accept"
+    return ""
+
+
+def _refuse_mixed(reason: str) -> NoReturn:
+    # Never left out and counted: the names of two releases together are another dictionary.
+    raise ValueError(
+        f"The files of SNOMED CT are not those of one edition and release: {reason}. No published figure is of such "
+        "names. Give the snapshot of one release package, unpacked and with the file names that it was published with."
+    )
+
+
+SNOMED_FILES = "sct2_Concept_Snapshot_INT_20190731.txt and sct2_Description_Snapshot-en_INT_20190731.txt"
+REFSET_FILES = f"{SNOMED_FILES}, der2_cRefset_LanguageSnapshot-en_INT_20190731.txt"
+FORMATS = {
+    "ctd": Format(read_ctd, "CTD_diseases.tsv or CTD_chemicals.tsv"),
+    "medic": Format(read_medic, "medic_06Jul2012.txt"),
+    "snomed": Format(read_snomed, SNOMED_FILES),
+    "snomed-gb": Format(partial(read_snomed, refset=GB_ENGLISH), REFSET_FILES),
+    "snomed-us": Format(partial(read_snomed, refset=US_ENGLISH), REFSET_FILES),
+}
