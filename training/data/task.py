@@ -13,9 +13,12 @@ import numpy as np
 
 from spacy_sapbert.terminology.readers.lines import invalid_utf8
 
-from ..errors import Errors
-from .headlines import CONCEPT, LEVELS
+from .corpus_files import EQUAL_IDS
 from .run_folder import write_text
+
+# What the hits of a task are counted by: ranks of distinct concepts, ranks of names, or the first name as the answer.
+CONCEPT, ROW, ANSWER = "concept", "row", "answer"
+LEVELS = (CONCEPT, ROW, ANSWER)
 
 CONTENT = "queries and a dictionary"
 # In place of names and ids, the file in the same folder that holds them.

@@ -5,30 +5,125 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, NamedTuple, Protocol
 
-from spacy_sapbert.encoder.shim import EncoderShim
-from spacy_sapbert.progress import show_phase, show_progress
+import polars as pl
 
-from ..data.headlines import CONCEPT
-from ..data.task import LinkingTask
-from .folder import PREDICTIONS_FOLDER, RESULTS_FOLDER, Missing, Result, read_schema, write_schema
-from .linking.accuracy import find, judge, summarise
-from .linking.searcher import Searcher
-from .predictions import make_predictions, write_predictions
-from .systems.base import System
-from .systems.encoder import EncoderSystem
-from .systems.folds import BoundFoldSystems
-from .tasks import HELD_OUT, CorpusTask
+from spacy_sapbert.progress import show_progress
+
+from ..data.run_folder import list_versions, write_json
+from .frame import SCHEMA, Figure, write_results
+from .predictions import Prediction, write_predictions
 
 # Raise it whenever a system may get other figures on the same task. Cached results are then ignored.
-MEASUREMENT = 2
+MEASUREMENT = 3
+MEASURED_FILE, CACHE_FOLDER, PREDICTIONS_FOLDER = "measured.json", "cache", "predictions"
 
 
-class ProbeTask(Protocol):
-    """A task that compares the vectors themselves, instead of linking."""
+@dataclass(frozen=True)
+class SystemInfo:
+    """What reports say about a system."""
+
+    kind: str = ""
+    title: str = ""  # Its name in reports.
+    description: str = ""
+    published: str = ""  # The system of the literature to compare with.
+    published_pooling: str = ""  # The pooling of its figures, as the literature's table has it; empty for any.
+    group: str = ""  # Systems of one group differ only in their seed, and are averaged.
+    seed: int | None = None  # Of its training.
+    tasks: Collection[str] = ("*",)  # Patterns of the tasks that it is measured on.
+
+
+class System:
+    """A system to measure. What it can do stands in `gives`; each of these is a method or an attribute of it.
+
+    search: finds names for queries, see `training.data.accuracy.Searcher`.
+    encode: encodes strings, see `NameVectors`; with `fingerprint`.
+    take: has vectors of concepts, see `ConceptVectors`; with `fingerprint`.
+    nlp: a pipeline that links mentions in documents.
+    """
+
+    gives: frozenset[str] = frozenset({"search"})
+    info = SystemInfo()
+    # As in reports: how vectors are compared.
+    similarity = ""
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Identify the system: everything that determines its results, except for the task.
+
+        RETURNS (dict[str, Any]): JSON data. Results are cached under a hash of it. `encoder` begins with the
+            fingerprint of the encoder, if there is one.
+        RAISES (OSError): If a file that the system needs is missing.
+        """
+        raise NotImplementedError
+
+    def load(self) -> System:
+        """Load encoders, vectors and files of the system.
+
+        RETURNS (System): The loaded system.
+        RAISES (OSError): If a file that it needs is missing.
+        """
+        return self
+
+    def bind(self, task: Any) -> System:
+        """Prepare the system for a task.
+
+        task (Task): The task.
+        RETURNS (System): The system to measure on this task.
+        RAISES (OSError): If a file that it needs for the task is missing.
+        """
+        return self
+
+    def release(self) -> None:
+        """Free the memory of encoders and vectors. They are loaded again on demand."""
+
+    def describe_search(self) -> dict[str, Any]:
+        """Describe the last search for a report: `search`, such as "exact", and other facts."""
+        return {"search": "exact"}
+
+
+class LazySystem(System):
+    """A system that is made when it is first needed."""
+
+    def __init__(self, make: Callable[[], System], gives: Collection[str] = ("search",)) -> None:
+        self._make = make
+        self._made: System | None = None
+        self.gives = frozenset(gives)
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Load the system, and identify it. See `System.identity`."""
+        return self.load().identity
+
+    def load(self) -> System:
+        """Load the system unless it is loaded. See `System.load`."""
+        self._made = self._made or self._make().load()
+        return self._made
+
+    def release(self) -> None:
+        """Forget the loaded system. See `System.release`."""
+        self._made = None
+
+
+class Measured(NamedTuple):
+    """What a measurement has found out."""
+
+    figures: list[Figure]
+    details: dict[str, Any] = {}  # JSON data for reports: the search, a curve, a list of errors.
+    predictions: Iterable[Prediction] = ()  # Of linked mentions, written to a file of their own.
+
+
+class Task(Protocol):
+    """A task to measure systems on."""
+
+    name: str  # corpus.protocol
+    protocol: str
+    needs: frozenset[str]  # Of `System.gives`, any of which will do.
 
     def hash(self) -> str:
         """Hash everything that determines the figures, except for the system.
@@ -37,179 +132,79 @@ class ProbeTask(Protocol):
         """
         ...
 
-    def measure(self, system: Any) -> dict[str, Any]:
+    def describe(self) -> dict[str, Any]:
+        """Describe the task for reports.
+
+        RETURNS (dict[str, Any]): JSON data for measured.json: `title`, `corpus`, `counts`, and what else there is.
+        """
+        ...
+
+    def measure(self, system: Any) -> list[Figure] | Measured:
         """Measure a system.
 
-        system (VectorSource): The source of vectors for names or concepts.
-        RETURNS (dict[str, Any]): Figures, as JSON data.
+        system (System): The system, loaded and bound to this task.
+        RETURNS (list[Figure] | Measured): Its figures, or more.
+        RAISES (FileNotFoundError): If a file is missing: the task is then listed as not measured.
         """
         ...
 
 
-Task = LinkingTask | CorpusTask | ProbeTask
+@dataclass(frozen=True)
+class Missing:
+    """What could not be measured, and why."""
+
+    reason: str
+    title: str = ""  # Its name in reports.
+    corpus: str = ""
+    system: str = ""
+    task: str = ""
+    obtain: str = ""  # The place to get a corpus.
+
+    @property
+    def name(self) -> str:
+        """Its name in messages."""
+        return self.corpus or (f"{self.system} on {self.task}" if self.system else self.task)
 
 
-class ResultStore:
-    """Results in a folder, by key. Runs may be killed and resumed, or write to one folder at the same time.
+@dataclass
+class Result:
+    """The figures of a system on a task, as the cache keeps them."""
 
-    folder (str | Path): The folder; made if missing.
-    with_predictions (bool): Also keep the predictions of linking systems.
-    """
+    key: str
+    identity: dict[str, Any]
+    figures: list[Figure]
+    details: dict[str, Any] = field(default_factory=dict)
+    seconds: float = 0.0
 
-    def __init__(self, folder: str | Path, *, with_predictions: bool = False) -> None:
-        self.folder = Path(folder)
-        self.with_predictions = with_predictions
-
-    def find(self, key: str, task: Task) -> Result | None:
-        """Find a result.
-
-        key (str): Its key.
-        task (Task): Its task.
-        RETURNS (Result | None): The result; None if it has to be measured.
-        RAISES (ValueError): If its file is damaged.
-        """
-        path = self._name_result(key)
-        lacks_predictions = self._keeps_predictions_of(task) and not self.name_predictions(key).is_file()
-        return None if lacks_predictions or not path.is_file() else read_schema(Result, path)
-
-    def keep(self, result: Result) -> None:
-        """Keep a result.
-
-        result (Result): The result. Its predictions must be written before, because a result without them is ignored.
-        """
-        write_schema(self._name_result(result.key), result)
-
-    def name_predictions(self, key: str) -> Path:
-        """Name the file of predictions.
-
-        key (str): The key of their result.
-        RETURNS (Path): The file, whether it is there or not.
-        """
-        return self.folder / PREDICTIONS_FOLDER / f"{key}.jsonl.gz"
-
-    def _keeps_predictions_of(self, task: Task) -> bool:
-        return self.with_predictions and isinstance(task, LinkingTask | CorpusTask)
-
-    def _name_result(self, key: str) -> Path:
-        return self.folder / RESULTS_FOLDER / f"{key}.json"
-
-
-Results = dict[str, dict[str, Result]]
+    @property
+    def fingerprint(self) -> str:
+        """The encoder's fingerprint, or a hash of what identifies the system."""
+        encoder = str(self.identity.get("encoder", "")).partition(" ")[0]
+        return encoder or hashlib.sha256(json.dumps(self.identity, sort_keys=True).encode()).hexdigest()[:32]
 
 
 def measure(
     systems: Mapping[str, System],
     tasks: Mapping[str, Task],
-    store: ResultStore | None = None,
+    output: str | Path | None = None,
     *,
-    missing: list[Missing] | None = None,
+    missing: Collection[Missing] = (),
+    config: Mapping[str, Any] | None = None,
     show: Callable[[str, str, Result], None] | None = None,
-) -> Results:
-    """Measure systems on tasks. Results in the store are reused.
+) -> pl.DataFrame:
+    """Measure systems on tasks, and write the frame, predictions and `measured.json`.
+
+    A system is measured on the tasks that its `info.tasks` names, if it gives what they need. With an output, results
+    that it has are reused, what is missing is listed, and runs may be killed and resumed, or share a folder.
 
     systems (Mapping[str, System]): The systems by name.
     tasks (Mapping[str, Task]): The tasks by name.
-    store (ResultStore | None): Keeps results; None measures all.
-    missing (list[Missing] | None): Systems whose files are missing are added to it. None raises an error instead.
+    output (str | Path | None): The folder to write to; None keeps nothing, and raises an error where a file is missing.
+    missing (Collection[Missing]): What is known to be missing, to be listed.
+    config (Mapping[str, Any] | None): The caller's settings, to be listed.
     show (Callable | None): Called with the names of system and task and the result, as soon as it is there.
-    RETURNS (dict[str, dict[str, Result]]): Results by system and task.
-    RAISES (OSError): If files of a system are missing.
+    RETURNS (pl.DataFrame): The frame, see `frame.SCHEMA`.
+    RAISES (OSError): If there is no output, and files of a system are missing.
+    RAISES (ValueError): If no system suits any task.
     """
-    results: Results = {}
-    total = len(systems) * len(tasks)
-    with show_progress(total=total, description="Measuring", unit="tasks") as progress:
-        for name, system in systems.items():
-            results[name] = {}
-            for task_name, task in tasks.items():
-                progress.note(now=f"{name} on {task_name}")
-                try:
-                    result = results[name][task_name] = _measure(system, _as_corpus_task(task_name, task), store)
-                except FileNotFoundError as error:
-                    if missing is None:
-                        raise
-                    missing.append(Missing(system=name, task=task_name, reason=str(error)))
-                else:
-                    if show:
-                        show(name, task_name, result)
-                progress.update()
-            system.release()
-    return results
-
-
-def measure_encoder(
-    encoder: EncoderShim, tasks: Mapping[str, Task], store: ResultStore | None = None
-) -> dict[str, dict[str, Any]]:
-    """Measure an encoder by cosines.
-
-    encoder (EncoderShim): The encoder.
-    tasks (Mapping[str, Task]): The tasks by name.
-    store (ResultStore | None): As for `measure`.
-    RETURNS (dict[str, dict[str, Any]]): Figures by task.
-    """
-    (results,) = measure({encoder.fingerprint[:12]: EncoderSystem(encoder)}, tasks, store).values()
-    return {name: result.figures for name, result in results.items()}
-
-
-def measure_held_out(encoder: EncoderShim, task: LinkingTask) -> dict[str, Any]:
-    """Measure the accuracy of an encoder.
-
-    encoder (EncoderShim): The encoder.
-    task (LinkingTask): Queries and dictionary.
-    RETURNS (dict[str, Any]): Figures, see `summarise`.
-    """
-    return measure_encoder(encoder, {HELD_OUT: task})[HELD_OUT]
-
-
-def measure_linking(system: Searcher, task: LinkingTask) -> dict[str, Any]:
-    """Measure the accuracy of a system, without storing the result.
-
-    system (Searcher): The system.
-    task (LinkingTask): Queries and dictionary.
-    RETURNS (dict[str, Any]): Figures, see `summarise`.
-    """
-    return summarise(task, judge(task, find(system, task)))
-
-
-def _as_corpus_task(name: str, task: Task) -> CorpusTask | ProbeTask:
-    return CorpusTask(f"{name}.{HELD_OUT}", HELD_OUT, None, task) if isinstance(task, LinkingTask) else task
-
-
-def _measure(system: System, task: CorpusTask | ProbeTask, store: ResultStore | None) -> Result:
-    bound = system.load()
-    if isinstance(task, CorpusTask):
-        bound = bound.bind(task)
-    identity = bound.identity
-    ranks = task.linking.ranks if isinstance(task, CorpusTask) else []
-    parts = json.dumps([MEASUREMENT, identity, task.hash(), ranks, *_name_level(task)], sort_keys=True)
-    key = hashlib.sha256(parts.encode()).hexdigest()[:32]
-    if store and (kept := store.find(key, task)):
-        return kept
-    begin = time.perf_counter()
-    if isinstance(task, CorpusTask):
-        figures, search = _link(bound, task, key, store)
-    else:
-        figures, search = task.measure(bound), {}
-    seconds = round(time.perf_counter() - begin, 2)
-    result = Result(key=key, identity=identity, figures=figures, search=search, seconds=seconds)
-    if store:
-        store.keep(result)
-    return result
-
-
-def _name_level(task: CorpusTask | ProbeTask) -> list[str]:
-    """Name what a task is about, unless it is concepts: results of earlier versions stay valid."""
-    return [task.linking.level] if isinstance(task, CorpusTask) and task.linking.level != CONCEPT else []
-
-
-def _link(
-    system: System, task: CorpusTask, key: str, store: ResultStore | None
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    with show_phase(f"Searching {len(task.linking.names):,} names for {task.name}"):
-        if isinstance(system, BoundFoldSystems):
-            found = system.find(task.linking)
-        else:
-            found = find(cast(Searcher, system), task.linking)
-    hits = judge(task.linking, found)
-    if store and store.with_predictions:
-        write_predictions(store.name_predictions(key), make_predictions(task.linking, found, hits))
-    return summarise(task.linking, hits), {"similarity": system.similarity, **system.describe_search()}
+    raise NotImplementedError

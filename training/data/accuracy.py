@@ -1,0 +1,221 @@
+"""Accuracy of linking: what is a hit, at which ranks, and the figures of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from spacy_sapbert.index import exact_search
+
+from .corpus_files import EQUAL_IDS
+from .task import ANSWER, CONCEPT, ROW, LinkingTask
+
+# Concepts with many similar names can fill the first rows.
+SEARCHED_ROWS = 200
+# Equal vectors have products that differ in the last digits.
+TIE = 1e-6
+SMALLEST_LENGTH = 1e-12
+ACCURACY, ROW_ACCURACY, ANY_TIED, ANSWERED = "acc", "row_acc", "acc_any_tied", "answered"
+ANSWER_METRICS = ("precision", "recall", "f1")
+
+
+class Figure(NamedTuple):
+    """One figure of a system on a task."""
+
+    metric: str  # Such as acc, row_acc, f1, spearman, never with the rank in its name.
+    rank: int | None
+    value: float  # Shares are from 0 to 1; NaN for a figure that is not defined.
+    n: int  # The mentions, pairs or triples that it counts.
+
+
+class Searcher(Protocol):
+    """What finds names for queries."""
+
+    def search(self, names: Sequence[str], queries: Sequence[str], k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Find names.
+
+        names (Sequence[str]): The dictionary.
+        queries (Sequence[str]): The queries.
+        k (int): Names of each query; at most the number of names.
+        RETURNS (tuple[ndarray, ndarray]): Rows of names, shape (queries, k), int64, best first, equal ones by row,
+            padded with -1; and their scores, float32, padded with -inf.
+        """
+        ...
+
+
+class NearestNames(NamedTuple):
+    """The names found for the queries of a task."""
+
+    rows: np.ndarray  # Shape (queries, k), int64, best first, padded with -1.
+    scores: np.ndarray  # Float32, padded with -inf.
+
+    def ids(self, task: LinkingTask, query: int) -> list[str]:
+        """List the concept of each name found for a query, best first."""
+        return [task.ids[row] for row in self.rows[query] if row >= 0]
+
+
+class Hits(NamedTuple):
+    """Which mentions are right, by what is counted: metric and rank."""
+
+    labels: list[tuple[str, int | None]]
+    is_hit: np.ndarray  # Shape (mentions, labels), bool.
+    folds: np.ndarray  # Shape (mentions,).
+
+    def means(self) -> dict[tuple[str, int | None], float]:
+        """Average over mentions, and over folds where there are several."""
+        means = np.mean([self.is_hit[self.folds == fold].mean(axis=0) for fold in np.unique(self.folds)], axis=0)
+        return {label: float(mean) for label, mean in zip(self.labels, means, strict=True)}
+
+
+def find(system: Searcher, task: LinkingTask) -> NearestNames:
+    """Search the distinct queries of a task. Nothing is found for an empty query, which could only be right by chance.
+
+    system (Searcher): The system.
+    task (LinkingTask): The task.
+    RETURNS (NearestNames): At most `SEARCHED_ROWS` names of each query.
+    """
+    k = min(SEARCHED_ROWS, len(task.names))
+    queries = [query for query in dict.fromkeys(task.queries) if query.strip()]
+    place = {query: number for number, query in enumerate(queries)}
+    rows = np.full((len(queries) + 1, k), -1, dtype=np.int64)
+    scores = np.full((len(queries) + 1, k), -np.inf, dtype=np.float32)
+    if queries:
+        rows[:-1], scores[:-1] = system.search(task.names, queries, k)
+    order = [place.get(query, len(queries)) for query in task.queries]
+    return NearestNames(rows[order], scores[order])
+
+
+def judge(task: LinkingTask, found: NearestNames) -> Hits:
+    """Decide which mentions are right; a mention of several parts is right if all of them are.
+
+    task (LinkingTask): The task.
+    found (NearestNames): The names found for its queries.
+    RETURNS (Hits): For each mention `acc` and `row_acc` at the ranks of the task, `acc_any_tied`, and for a task about
+        answers `answered`.
+    """
+    labels: list[tuple[str, int | None]] = [(name, rank) for name in (ACCURACY, ROW_ACCURACY) for rank in task.ranks]
+    labels += [(ANY_TIED, 1), *([(ANSWERED, None)] if task.level == ANSWER else [])]
+    hits = np.zeros((len(task.queries), len(labels)), dtype=bool)
+    for number, gold in enumerate(task.gold):
+        ids = found.ids(task, number)
+        n_tied = _count_tied(found.scores[number, : len(ids)])
+        is_hit = [*find_hits(ids, gold, task.ranks), any(_is_right(joined, gold) for joined in ids[:n_tied])]
+        hits[number] = [*is_hit, bool(ids)] if task.level == ANSWER else is_hit
+    return Hits(labels, *_join_parts(task, hits))
+
+
+def summarise(task: LinkingTask, hits: Hits) -> list[Figure]:
+    """Average hits.
+
+    task (LinkingTask): The task.
+    hits (Hits): The hits of its mentions.
+    RETURNS (list[Figure]): At each rank of the task `acc`, the share of mentions with a right concept among the first
+        distinct concepts, names of equal score in the order of the dictionary, averaged over folds; `row_acc`, the same
+        among the first names, as it is published for SapBERT and BioSyn; `acc_any_tied`, what `acc` would be at best if
+        names of equal score were in another order; and of a task about answers precision, recall and F1.
+    """
+    means, n = hits.means(), len(hits.is_hit)
+    figures = [Figure(metric, rank, value, n) for (metric, rank), value in means.items()]
+    if task.level != ANSWER:
+        return figures
+    # The first name of each mention is its one answer. A mention without a name found is not answered.
+    recall, answered = means[ACCURACY, 1], means[ANSWERED, None]
+    precision = recall / answered if answered else 0.0
+    f1 = 2 * precision * recall / (precision + recall) if recall else 0.0
+    values = zip(ANSWER_METRICS, (precision, recall, f1), strict=True)
+    return [*figures, *(Figure(metric, None, value, n) for metric, value in values)]
+
+
+def find_hits(ids: list[str], gold: list[str], ranks: Sequence[int]) -> list[bool]:
+    """Decide at which ranks a right concept has been found.
+
+    ids (list[str]): The concept of each name found, best first; equal ids joined with "|".
+    gold (list[str]): The right ids.
+    ranks (Sequence[int]): The ranks.
+    RETURNS (list[bool]): For each of the ranks, whether it is among so many distinct concepts; then the same for names.
+    """
+    is_right = {joined: _is_right(joined, gold) for joined in dict.fromkeys(ids[:SEARCHED_ROWS])}
+    distinct = list(is_right.values())
+    return [any(distinct[:rank]) for rank in ranks] + [any(is_right[joined] for joined in ids[:rank]) for rank in ranks]
+
+
+def _is_right(joined: str, gold: list[str]) -> bool:
+    return not set(gold).isdisjoint(joined.split(EQUAL_IDS))
+
+
+def _count_tied(scores: np.ndarray) -> int:
+    """Count the scores that are equal to the best, but for rounding."""
+    return int((scores >= scores[0] - TIE * max(1.0, abs(scores[0]))).sum()) if len(scores) else 0
+
+
+def _join_parts(task: LinkingTask, hits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Join the queries of each mention, which is right if all are, and find its fold."""
+    folds = np.array(task.folds or [0] * len(task.queries))
+    if not task.mention_of:
+        return hits, folds
+    _, first, mention_of = np.unique(task.mention_of, return_index=True, return_inverse=True)
+    joined = np.ones((len(first), hits.shape[1]), dtype=bool)
+    np.logical_and.at(joined, mention_of, hits)
+    return joined, folds[first]
+
+
+def evaluate_names(
+    encode: Callable[[list[str]], np.ndarray],
+    task: LinkingTask,
+    *,
+    search: Callable[[np.ndarray, np.ndarray, int], tuple[np.ndarray, np.ndarray]] = exact_search,
+) -> dict[str, Any]:
+    """Measure the accuracy of an encoder by cosines, as training runs report it.
+
+    encode (Callable): Gives the vectors of strings, float32, shape (strings, width), of any length. It is called once,
+        with the distinct names and queries.
+    task (LinkingTask): Queries and dictionary.
+    search (Callable): Finds the rows of vectors with the highest inner products with those of queries: `exact_search`,
+        or one that computes on a GPU.
+    RETURNS (dict[str, Any]): `acc_at_1` and so on, and the numbers of `mentions`, `queries` and `names`.
+    """
+
+    class Encoded:
+        def search(self, names: Sequence[str], queries: Sequence[str], k: int) -> tuple[np.ndarray, np.ndarray]:
+            strings = list(dict.fromkeys([*names, *queries]))
+            row_of = {string: row for row, string in enumerate(strings)}
+            vectors = encode(strings)
+            vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), SMALLEST_LENGTH)
+            right, left = (vectors[[row_of[string] for string in part]] for part in (names, queries))
+            return search(right, left, k)
+
+    return list_named(task, summarise(task, judge(task, find(Encoded(), task))))
+
+
+def list_named(task: LinkingTask, figures: Sequence[Figure]) -> dict[str, Any]:
+    """List figures by names that have the rank in them, with the counts and the level of their task."""
+    named = {name_figure(figure.metric, figure.rank): figure.value for figure in figures}
+    counts = {"mentions": task.n_mentions, "queries": len(task.queries), "names": len(task.names)}
+    return {**named, **counts, **({} if task.level == CONCEPT else {"level": task.level})}
+
+
+def name_figure(metric: str, rank: int | None) -> str:
+    """Write metric and rank as one name: acc_at_1, row_acc_at_5, acc_at_1_any_tied, f1."""
+    return metric if rank is None else metric.replace(ACCURACY, f"{ACCURACY}_at_{rank}", 1)
+
+
+def label_figure(metric: str, rank: int | None = None) -> str:
+    """Write metric and rank for readers: acc@1, row acc@5, F1."""
+    return metric.replace("row_acc", "row acc").replace("f1", "F1") + ("" if rank is None else f"@{rank}")
+
+
+def list_headlines(level: str, ranks: Sequence[int]) -> list[tuple[str, int | None]]:
+    """List what tables show of a linking task: metrics and ranks."""
+    if level == ANSWER:
+        return [(metric, None) for metric in ANSWER_METRICS]
+    return [(ROW_ACCURACY if level == ROW else ACCURACY, rank) for rank in ranks]
+
+
+def take_headlines(named: Mapping[str, Any]) -> dict[str, float]:
+    """Take what tables and cards show out of the figures of a run: shares by "acc@1", "row acc@1" or "F1"."""
+    level = named.get("level", CONCEPT)
+    stem = name_figure(ROW_ACCURACY if level == ROW else ACCURACY, 0)[:-1]
+    ranks = [int(name.removeprefix(stem)) for name in named if name.removeprefix(stem).isdecimal()]
+    return {label_figure(*figure): named[name_figure(*figure)] for figure in list_headlines(level, ranks)}

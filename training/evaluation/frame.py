@@ -1,0 +1,74 @@
+"""The one frame of results: a row for each figure of a system on a task. Tables are pivots of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import polars as pl
+
+from spacy_sapbert.files import write_whole
+
+from ..data.accuracy import Figure as Figure
+
+RESULTS_FILE, TABLE_FILE = "results.parquet", "results.tsv"
+SCHEMA: dict[str, pl.DataType] = {
+    "system": pl.String(),
+    "task": pl.String(),  # corpus.protocol
+    "protocol": pl.String(),
+    "metric": pl.String(),  # acc, row_acc, f1, spearman, …: never with the rank in its name
+    "rank": pl.Int32(),  # null where there is none
+    "value": pl.Float64(),  # shares are from 0 to 1
+    "n": pl.Int64(),  # the mentions, pairs or triples that are counted
+    "seed": pl.Int32(),  # of the system's training; null where there is none
+    "fingerprint": pl.String(),  # the encoder's, or a hash of what identifies the system
+}
+
+
+def write_results(frame: pl.DataFrame, folder: str | Path) -> None:
+    """Write results.parquet, and results.tsv to look at."""
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    for name, write in ((TABLE_FILE, _write_table), (RESULTS_FILE, pl.DataFrame.write_parquet)):
+        with write_whole(Path(folder) / name) as temporary:
+            write(frame, temporary)
+
+
+def _write_table(frame: pl.DataFrame, path: Path) -> None:
+    frame.write_csv(path, separator="\t")
+
+
+def read_results(folder: str | Path) -> pl.DataFrame:
+    """Read the frame of a folder that `measure` has written, or of a file results.parquet.
+
+    folder (str | Path): The folder or the file.
+    RETURNS (pl.DataFrame): The columns of `SCHEMA`.
+    RAISES (FileNotFoundError): If there is none.
+    RAISES (ValueError): If the file holds something else.
+    """
+    path = Path(folder) / RESULTS_FILE if Path(folder).is_dir() else Path(folder)
+    if not path.is_file():
+        raise FileNotFoundError(f"There are no results in {path} (seen from {Path.cwd()}). `measure` writes them.")
+    try:
+        frame = pl.read_parquet(path)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise ValueError(f"{path} is no table of results: {error}. Write it anew with `measure`.") from error
+    if dict(frame.schema) != SCHEMA:
+        raise ValueError(f"{path} has other columns than {', '.join(SCHEMA)}. Write it anew with `measure`.")
+    return frame
+
+
+def pivot(
+    frame: pl.DataFrame,
+    rows: str | Sequence[str],
+    columns: str,
+    value: str = "value",
+    form: Callable[[float], str] = "{:.1%}".format,
+) -> pl.DataFrame:
+    """Make a table for readers: rows and columns in the order in which they come, and "–" where there is no figure.
+
+    Several values of one cell are those of seeds: they are averaged.
+    """
+    keys = [rows] if isinstance(rows, str) else list(rows)
+    wide = frame.pivot(on=columns, index=keys, values=value, aggregate_function="mean", maintain_order=True)
+    cells = pl.all().exclude(keys).map_elements(form, return_dtype=pl.String, skip_nulls=True).fill_null("–")
+    return wide.with_columns(cells)
