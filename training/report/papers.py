@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,9 +22,9 @@ class PaperItem(NamedTuple):
     item: str
     shows: str
     here: str
-    commands: Sequence[str]
+    commands: list[str]
     needs: str
-    commands_with_data: Sequence[str]
+    commands_with_data: list[str]
     constant: str
 
 
@@ -36,16 +35,15 @@ def read_papers() -> list[PaperItem]:
 
 def count_figures(item: PaperItem) -> int:
     """Count the published figures of a table that stand in literature.tsv."""
-    if not item.item.startswith("Table"):
-        return 0
-    numbers = item.item.removeprefix("Tables ").removeprefix("Table ").split(" and ")
-    return sum(figure.source == item.source and figure.table in numbers for figure in read_literature())
+    kind, _, numbers = item.item.partition(" ")
+    tables = numbers.split(" and ") if kind.startswith("Table") else []
+    return sum(figure.source == item.source and figure.table in tables for figure in read_literature())
 
 
-def list_rows(items: Sequence[PaperItem]) -> list[list[str]]:
-    """List a row for each command of tables and figures, and one for what is copied: a cell for each of `COLUMNS`."""
+def list_rows(source: str) -> list[list[str]]:
+    """List a row for each command of a paper's tables and figures, and for what is copied, in the order of `COLUMNS`."""
     rows = []
-    for item in items:
+    for item in (item for item in read_papers() if item.source == source):
         first = [item.item, item.shows]
         rows += [[*first, HERE, item.here, command] for command in item.commands]
         rows += [[*first, WITH_DATA, item.needs, command] for command in item.commands_with_data]

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ..data.accuracy import label_figure
+from ..data.task import CONCEPT
 from ..evaluation.frame import read_results
+from ..evaluation.measure import MEASURED_FILE, PREDICTIONS_FOLDER
 
-MEASURED_FILE = "measured.json"
 # A metric and its rank, if it has one.
 Metric = tuple[str, int | None]
 
@@ -29,9 +32,9 @@ class Line(NamedTuple):
         return f"{self.title} ({len(self.runs)} seeds)" if len(self.runs) > 1 else self.title
 
     def list_values(self, metric: Metric) -> list[float]:
-        """List the figure of each seed in per cent; none if a run lacks it."""
-        values = [figures.get(metric) for figures in self.runs.values()]
-        return [100.0 * value for value in values if value is not None] if None not in values else []
+        """List the figure of each seed in per cent; none if a run lacks it, or if it is not defined."""
+        values = [figures.get(metric, math.nan) for figures in self.runs.values()]
+        return [] if any(map(math.isnan, values)) else [100.0 * value for value in values]
 
 
 class Results:
@@ -40,17 +43,16 @@ class Results:
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
         self.frame = read_results(self.folder)
-        path = self.folder / MEASURED_FILE
         try:
-            facts = json.loads(path.read_text(encoding="utf8"))
-            self.systems: dict[str, dict[str, Any]] = facts["systems"]
-            self.tasks: dict[str, dict[str, Any]] = facts["tasks"]
+            self.facts: dict[str, Any] = json.loads((self.folder / MEASURED_FILE).read_text(encoding="utf8"))
+            self.systems: dict[str, dict[str, Any]] = self.facts["systems"]
+            self.tasks: dict[str, dict[str, Any]] = self.facts["tasks"]
+            self.measured = {(entry["system"], entry["task"]): entry for entry in self.facts["results"]}
         except (ValueError, KeyError, TypeError) as error:
             raise self._explain(f"it is not what `measure` writes: {error!r}") from error
-        self.facts: dict[str, Any] = facts
         for column, described in (("system", self.systems), ("task", self.tasks)):
             if unknown := [name for name in self.frame[column].unique().sort() if name not in described]:
-                raise self._explain(f"the frame has the {column} {unknown[0]!r}, which is not described")
+                raise self._explain(f"the frame has the {column} {unknown[0]!r}, which it does not describe")
 
     @cached_property
     def lines(self) -> dict[str, list[Line]]:
@@ -60,15 +62,12 @@ class Results:
         for row in self.frame.iter_rows(named=True):
             name, task = row["system"], row["task"]
             system = self.systems[name]
-            group = system.get("group") or name
-            line = Line(name, system["title"], system["published"], system["published_pooling"], {})
-            line = gathered[task].setdefault(group, line)
-            run = name if row["seed"] is None else row["seed"]
-            if owners.setdefault((task, group, run), name) != name:
-                raise self._explain(f"{name} on {task} has the seed of {owners[task, group, run]}")
-            figures, metric = line.runs.setdefault(run, {}), (row["metric"], row["rank"])
-            if metric in figures:
-                raise self._explain(f"{name} on {task} is there twice")
+            group, run = system["group"] or name, name if row["seed"] is None else row["seed"]
+            line = Line(name, system["title"] or name, system["published"], system["published_pooling"], {})
+            figures = gathered[task].setdefault(group, line).runs.setdefault(run, {})
+            metric = row["metric"], row["rank"]
+            if owners.setdefault((task, group, run), name) != name or metric in figures:
+                raise self._explain(f"{name} on {task} is there twice, or has the seed of another run")
             figures[metric] = row["value"]
         return {task: list(lines.values()) for task, lines in gathered.items()}
 
@@ -77,15 +76,21 @@ class Results:
         """The linking tasks of each corpus."""
         corpora: dict[str, list[str]] = {}
         for name, task in self.tasks.items():
-            if is_linking(task):
+            if task.get("level"):
                 corpora.setdefault(task["corpus"], []).append(name)
         return corpora
 
     def label_task(self, name: str) -> str:
         """Label a task among those of its corpus: its protocol, or its name if another has the same protocol."""
-        same = [self.tasks[other]["protocol"] for other in self.corpora[self.tasks[name]["corpus"]]]
-        protocol = self.tasks[name]["protocol"]
-        return protocol if same.count(protocol) == 1 else name
+        task = self.tasks[name]
+        same = [self.tasks[other]["protocol"] for other in self.corpora[task["corpus"]]]
+        return task["protocol"] if same.count(task["protocol"]) == 1 else name
+
+    def find_predictions(self, system: str, task: str) -> Path | None:
+        """Find the file of predictions; None if they were not kept."""
+        key = self.measured.get((system, task), {}).get("key")
+        path = self.folder / PREDICTIONS_FOLDER / f"{key}.jsonl.gz"
+        return path if path.is_file() else None
 
     def _explain(self, reason: str) -> ValueError:
         return ValueError(
@@ -94,20 +99,11 @@ class Results:
         )
 
 
-def is_linking(task: dict[str, Any]) -> bool:
-    """Check whether a task counts which names are found for mentions."""
-    return bool(task.get("level"))
-
-
-def list_metrics(task: dict[str, Any]) -> list[Metric]:
-    """List the metrics that tables show of a linking task: accuracy at each rank, or precision, recall and F1."""
-    if task["level"] == "answer":
-        return [("precision", None), ("recall", None), ("f1", None)]
-    return [("acc" if task["level"] == "concept" else "row_acc", rank) for rank in task["ranks"]]
+def take_metric(task: dict[str, Any], rank: int = 1) -> Metric:
+    """Take the metric of a rank that a linking task is about."""
+    return ("acc" if task["level"] == CONCEPT else "row_acc"), rank
 
 
 def label_metric(metric: Metric) -> str:
-    """Write a metric for readers, as the literature does, which is silent about the level: "acc@1", "F1"."""
-    name, rank = metric
-    name = name.removeprefix("row_").replace("_", " ").replace("f1", "F1").replace("mcsm", "MCSM")
-    return name if rank is None else f"{name}@{rank}"
+    """Write a metric as the literature does, which is silent about the level: "acc@1", "F1"."""
+    return label_figure(metric[0].removeprefix("row_"), metric[1]).replace("_", " ")

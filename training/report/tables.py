@@ -1,17 +1,19 @@
-"""Tables of accuracies: one line per system, with the protocol of each figure in the heading."""
+"""The tables of a report. All text is plain: templates format it as Markdown and HTML."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from statistics import fmean
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from statistics import fmean, stdev
+from typing import Any, Literal, NamedTuple
 
-from ...data.headlines import ANSWER, CONCEPT, ROW, label_figure, list_metrics
-from ..folder import Evaluation, TaskInfo
-from ..linking.accuracy import ANY_TIED
-from .document import Column, Table
-from .literature import METRICS, PublishedFigure, published_value, read_sources
-from .measured import Measurement, gather_measurements, label_tasks
-from .values import NOTHING, format_values
+from ..data.accuracy import ANY_TIED, list_headlines, name_figure
+from ..data.task import ANSWER, CONCEPT, ROW
+from ..markup import NOTHING, format_values
+from .literature import METRICS, PublishedFigure, published_value, read_counts, read_literature, read_sources
+from .results import Line, Metric, Results, label_metric, take_metric
+from .significance import compare_hits, compare_means, compare_seeds, compare_with_figure
 
 # A corpus with fewer mentions under a protocol of its own, by which others have published figures as well.
 REFINED = "refined"
@@ -25,142 +27,202 @@ TIES = (
     "Per cent. Names of equal score stand in the order of the dictionary; “any tied” is what acc@1 would be at best in "
     "another order. Behind ± stands the standard deviation over seeds."
 )
+TESTS = (
+    "All tests are two-sided, of acc@1 at the level of the table above, and not corrected for their number. "
+    "Differences are in percentage points.",
+    "A published figure counts as exact. McNemar's test takes mentions as independent, though many are repeated, and "
+    "compares each system with the best of those whose predictions were kept; of several seeds the first. Its "
+    "differences are over all mentions, also where the table averages over folds.",
+)
+COUNTS = (
+    "Published: names of the ontology and test mentions in table 3 of Liu et al., NAACL 2021. Its dictionaries are of "
+    "other releases, and without the training mentions that some protocols add. AskAPatient's are means over ten folds."
+)
+# Figures of other tasks than linking that are no shares, by their beginnings.
+PLAIN = ("mcsm", "mean", "chance", "maximum", "spearman", "pearson", "ece", "auroc")
 
 
-def make_accuracy_table(evaluation: Evaluation, tasks: Sequence[str]) -> Table:
-    """Make the table of a corpus.
+class Column(NamedTuple):
+    """A column of a table. Published figures look different from measured ones."""
 
-    evaluation (Evaluation): The evaluation.
-    tasks (Sequence[str]): The tasks of the corpus, one for each protocol.
-    RETURNS (Table): A line for each system, similarity and search. A published figure stands beside a measured one only
-        if both are of one protocol, with its citation.
-    """
-    labels = label_tasks(evaluation, tasks)
-    lines: dict[tuple[str, str, str], list[str]] = {}
-    columns = [Column("System"), Column("Similarity"), Column("Search")]
-    for name in tasks:
-        task = evaluation.tasks[name]
-        measurements = gather_measurements(evaluation, name)
-        cited = {place: find_published(measurement, task) for place, measurement in enumerate(measurements)}
-        has_published = any(cited.values())
-        added = _name_columns(labels[name], task, has_published)
-        for fields in lines.values():
-            fields += [NOTHING] * len(added)
-        for place, measurement in enumerate(measurements):
-            key = (name_system(measurement), measurement.similarity or NOTHING, measurement.search or NOTHING)
-            fields = lines.setdefault(key, [NOTHING] * (len(columns) - 3 + len(added)))
-            fields[-len(added) :] = _fill(measurement, task, cited[place], has_published)
-        columns += added
-    rows = [[*key, *fields] for key, fields in lines.items()]
-    title = evaluation.tasks[tasks[0]].title
-    caption = [TIES, *(f"{labels[name]}: {describe_task(evaluation.tasks[name])}" for name in tasks)]
-    caption += [remark for name in tasks for remark in _describe_searches(evaluation, name, labels[name])]
-    return Table(f"{title}: accuracy", columns, rows, caption)
+    title: str
+    kind: Literal["text", "number", "published"] = "text"
 
 
-def find_published(measurement: Measurement, task: TaskInfo) -> dict[str, PublishedFigure]:
-    """Find the published figures of a system under the same protocol.
+@dataclass(frozen=True)
+class Table:
+    """A table with paragraphs below its title. A folded one is opened by a click, where that is possible."""
 
-    measurement (Measurement): The system's results.
-    task (TaskInfo): The task.
-    RETURNS (dict[str, PublishedFigure]): By metric, without regard to the level; none if the protocol is another.
-    """
-    is_refined = task.protocol == REFINED and task.is_comparable
-    if not measurement.published or not (task.is_published or is_refined):
+    title: str
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[str]]
+    caption: Sequence[str] = ()
+    is_folded: bool = False
+
+
+def list_columns(texts: Sequence[str], numbers: Sequence[str] = ()) -> list[Column]:
+    """List columns of text, and behind them those of numbers."""
+    return [*map(Column, texts), *(Column(title, "number") for title in numbers)]
+
+
+def make_accuracy_table(results: Results, name: str) -> Table:
+    """Make the table of a linking task. Published figures are those of its protocol, with their citation."""
+    task, lines = results.tasks[name], results.lines[name]
+    metrics = list_headlines(task["level"], task["ranks"])
+    labels, cited = [*map(label_metric, metrics)], [find_published(line, task) for line in lines]
+    columns = list_columns(["System"], [*labels, "acc@1, any tied"])
+    if any(cited):
+        columns += [Column(f"literature, {'/'.join(labels)}", "published"), Column("difference", "number")]
+    rows = []
+    for line, figures in zip(lines, cited, strict=True):
+        row = [line.label, *(format_values(line.list_values(metric)) for metric in [*metrics, (ANY_TIED, 1)])]
+        rows.append([*row, *(_compare(line, metrics, figures) if any(cited) else ())])
+    caption = [TIES, _describe_task(task), *_describe_searches(results, name)]
+    return Table(f"{task['title']}, {results.label_task(name)}: accuracy", columns, rows, caption)
+
+
+def find_published(line: Line, task: Mapping[str, Any]) -> dict[Metric, PublishedFigure]:
+    """Find the published figures of a system under the protocol of a task, without regard to the level."""
+    is_refined = task["protocol"] == REFINED and task["is_comparable"]
+    if not line.published or not (task["is_published"] or is_refined):
         return {}
-    corpus = f"{task.corpus}_{REFINED}" if is_refined else task.corpus
-    metrics = [metric for metric in map(_find_cited, list_metrics(task.level, task.ranks)) if metric in METRICS]
-    name, pooling = measurement.published, measurement.published_pooling
-    found = {metric: published_value(name, corpus, metric, pooling=pooling) for metric in metrics}
+    corpus, found = f"{task['corpus']}_{REFINED}" if is_refined else task["corpus"], {}
+    for metric in list_headlines(task["level"], task["ranks"]):
+        name = name_figure(metric[0].removeprefix("row_"), metric[1])
+        if name in METRICS:
+            found[metric] = published_value(line.published, corpus, name, pooling=line.published_pooling)
     return {metric: figure for metric, figure in found.items() if figure}
 
 
-def name_system(measurement: Measurement) -> str:
-    """Name a system for a table.
-
-    measurement (Measurement): The system's results.
-    RETURNS (str): Its title, with the number of seeds if there are several.
-    """
-    n = len(measurement.rows)
-    return f"{measurement.title} ({n} seeds)" if n > 1 else measurement.title
-
-
-def describe_task(task: TaskInfo) -> str:
-    """Describe the protocol of a task in one paragraph.
-
-    task (TaskInfo): The task.
-    RETURNS (str): Mentions, dictionary, what is done to both, level and average.
-    """
-    parts = [
-        f"{task.mentions:,} mentions, of which the dictionary cannot answer {task.unanswerable:,}",
-        f"dictionary: {task.dictionary}, {task.names:,} names, "
-        f"{'with' if task.augmented else 'without'} the mentions of the training and development parts",
-        f"abbreviations {'spelled out' if task.abbreviations else 'as they stand'}",
-        f"mentions of several concepts {'looked up part by part' if task.composites else 'looked up whole'}",
-        LEVELS[task.level],
-        f"average: {task.aggregation}",
-    ]
-    if task.hash:
-        parts.append(f"task {task.hash[:12]}")
-    return f"{'; '.join(parts)}." + (f" {task.note.rstrip('.')}." if task.note else "")
-
-
-def _describe_searches(evaluation: Evaluation, task: str, label: str) -> list[str]:
-    """Say what approximate search has missed, and what look-up has answered before a system was asked."""
-    remarks = []
-    for row in evaluation.rows:
-        if row.task != task:
-            continue
-        title, search = evaluation.systems[row.system].title, row.search
-        if search.get("recall"):
-            remarks.append(
-                f"{label}, {title}: the index finds the nearest name of {100 * search['recall']:.1f} per cent."
-            )
-        if search.get("decided"):
-            counts = ", ".join(f"{n:,} by the {what}" for what, n in search["decided"].items())
-            remarks.append(f"{label}, {title}: distinct queries are answered: {counts}.")
-    return remarks
-
-
 def cite(figure: PublishedFigure) -> str:
-    """Cite the table of a published figure.
-
-    figure (PublishedFigure): The figure.
-    RETURNS (str): Authors, year and table.
-    """
-    return f"{read_sources()[figure.source].short}, {figure.where}"
+    """Cite the table of a published figure."""
+    return f"{read_sources()[figure.source]['short']}, {figure.where}"
 
 
-def _find_cited(metric: str) -> str:
-    """Find the name that a figure has in the literature's table, which is silent about the level."""
-    return metric.removeprefix("row_")
+def _compare(line: Line, metrics: Sequence[Metric], figures: Mapping[Metric, PublishedFigure]) -> list[str]:
+    printed, gains = [], []
+    for metric in metrics:
+        values, figure = line.list_values(metric), figures.get(metric)
+        printed.append(figure.printed if figure else NOTHING)
+        gains.append(f"{fmean(values) - figure.value:+.1f}" if figure and values else NOTHING)
+    places = "; ".join(dict.fromkeys(map(cite, figures.values())))
+    return [f"{'/'.join(printed)} ({line.published}; {places})", "/".join(gains)] if figures else [NOTHING, NOTHING]
 
 
-def _name_columns(label: str, task: TaskInfo, has_published: bool) -> list[Column]:
-    names = [label_figure(_find_cited(metric)) for metric in list_metrics(task.level, task.ranks)]
-    columns = [Column(f"{label}: {name}", "number") for name in names]
-    columns.append(Column(f"{label}: acc@1, any tied", "number"))
-    if has_published:
-        cited = "/".join(names)
-        columns += [Column(f"{label}: literature, {cited}", "published"), Column(f"{label}: difference", "number")]
-    return columns
-
-
-def _fill(
-    measurement: Measurement, task: TaskInfo, figures: Mapping[str, PublishedFigure], has_published: bool
-) -> list[str]:
-    values = {metric: measurement.get_values(metric) for metric in list_metrics(task.level, task.ranks)}
-    fields = [format_values(of_metric) for of_metric in values.values()]
-    fields.append(format_values(measurement.get_values(ANY_TIED)))
-    if not has_published:
-        return fields
-    if not figures:
-        return [*fields, NOTHING, NOTHING]
-    cited = [figures.get(_find_cited(metric)) for metric in values]
-    printed = "/".join(figure.printed if figure else NOTHING for figure in cited)
-    places = "; ".join(dict.fromkeys(cite(figure) for figure in figures.values()))
-    gains = [
-        f"{fmean(of_metric) - figure.value:+.1f}" if figure and of_metric else NOTHING
-        for of_metric, figure in zip(values.values(), cited, strict=True)
+def _describe_task(task: Mapping[str, Any]) -> str:
+    counts = task["counts"]
+    parts = [
+        f"{counts['mentions']:,} mentions, of which the dictionary cannot answer {counts.get('unanswerable', 0):,}",
+        f"dictionary: {task['dictionary']}, {counts['names']:,} names, "
+        f"{'with' if task['augmented'] else 'without'} the mentions of the training and development parts",
+        f"abbreviations {'spelled out' if task['abbreviations'] else 'as they stand'}",
+        f"mentions of several concepts {'looked up part by part' if task['composites'] else 'looked up whole'}",
+        LEVELS[task["level"]],
+        f"average: {task['aggregation']}",
+        f"task {task['hash'][:12]}",
     ]
-    return [*fields, f"{printed} ({measurement.published}; {places})", "/".join(gains)]
+    return f"{'; '.join(parts)}." + (f" {task['note'].rstrip('.')}." if task.get("note") else "")
+
+
+def _describe_searches(results: Results, task: str) -> Iterator[str]:
+    """Say what approximate search has missed, and what look-up has answered before a system was asked."""
+    for line in results.lines[task]:
+        details = results.measured.get((line.system, task), {}).get("details", {})
+        if details.get("recall"):
+            yield f"{line.title}: the index finds the nearest name of {100 * details['recall']:.1f} per cent."
+        if details.get("decided"):
+            counts = ", ".join(f"{n:,} by the {what}" for what, n in details["decided"].items())
+            yield f"{line.title}: distinct queries are answered: {counts}."
+
+
+def make_test_table(results: Results, name: str, hits: Mapping[str, Sequence[bool]]) -> Table | None:
+    """Make the table of significance tests of a linking task; hits say which mentions are right, by system."""
+    rows = [*_compare_runs(results, name), *_compare_hits(results.lines[name], hits)]
+    columns = [Column("System"), Column("Compared with"), Column("Difference", "number"), Column("Test")]
+    title = f"{results.tasks[name]['title']}, {results.label_task(name)}: significance"
+    return Table(title, columns, rows, TESTS) if rows else None
+
+
+def _compare_runs(results: Results, name: str) -> Iterator[list[str]]:
+    task, lines, metric = results.tasks[name], results.lines[name], take_metric(results.tasks[name])
+    for line in lines:
+        values, figure = line.list_values(metric), find_published(line, task).get(metric)
+        if figure and len(values) > 1:
+            other = f"{figure.system}, {figure.printed} ({cite(figure)})"
+            test = compare_with_figure(values, figure.value)
+            yield [line.label, other, f"{fmean(values) - figure.value:+.1f}", str(test)]
+    for first, second in combinations(lines, 2):
+        values, others = first.list_values(metric), second.list_values(metric)
+        if min(len(values), len(others)) < 2:
+            continue
+        if set(first.runs) == set(second.runs):
+            # Runs of one seed share what the seed draws.
+            test = compare_seeds(values, [100.0 * second.runs[seed][metric] for seed in first.runs])
+        else:
+            test = compare_means(values, others)
+        yield [first.label, second.label, f"{fmean(values) - fmean(others):+.1f}", str(test)]
+
+
+def _compare_hits(lines: Sequence[Line], hits: Mapping[str, Sequence[bool]]) -> Iterator[list[str]]:
+    kept = {line.system: line.title for line in lines if line.system in hits}
+    best = max(kept, key=lambda system: fmean(hits[system]), default="")
+    for system in kept:
+        if system != best:
+            gain = 100.0 * (fmean(hits[system]) - fmean(hits[best]))
+            yield [kept[system], kept[best], f"{gain:+.1f}", str(compare_hits(hits[system], hits[best]))]
+
+
+def make_counts_table(results: Results) -> Table:
+    """Make the table of the sizes of corpora, beside those of SapBERT's paper."""
+    columns = [Column("Corpus"), Column("Protocol"), Column("Names", "number"), Column("Published", "published")]
+    columns += [Column("Mentions", "number"), Column("Published", "published")]
+    published, rows = read_counts(), []
+    for name in (name for tasks in results.corpora.values() for name in tasks):
+        task = results.tasks[name]
+        sizes, counts = published.get(task["corpus"]), task["counts"]
+        names, test = (f"{sizes['names']:,.0f}", f"{sizes['test']:,g}") if sizes else (NOTHING, NOTHING)
+        row = [task["title"], results.label_task(name), f"{counts['names']:,}", names, f"{counts['mentions']:,}", test]
+        rows.append(row)
+    return Table("Names and mentions", columns, rows, [COUNTS])
+
+
+def make_task_table(results: Results, name: str) -> Table:
+    """Make the table of all figures of a task: systems by metrics, with published systems on its corpus below."""
+    task, lines = results.tasks[name], results.lines[name]
+    metrics = list(dict.fromkeys(metric for line in lines for figures in line.runs.values() for metric in figures))
+    rows = [[line.label, *(_format(metric, line.list_values(metric)) for metric in metrics)] for line in lines]
+    published: dict[str, dict[str, str]] = {}
+    for figure in read_literature():
+        if figure.corpus == f"{task.get('corpus')}.{task['protocol']}":
+            published.setdefault(f"{figure.system} ({cite(figure)})", {})[figure.metric] = figure.printed
+    for system, printed in published.items():
+        rows.append([system, *(printed.get(name_figure(*metric), NOTHING) for metric in metrics)])
+    counts = [f"{what.replace('_', ' ')} {n:,}" for what, n in task.get("counts", {}).items() if isinstance(n, int)]
+    notes = ["; ".join(counts), task.get("note", "")]
+    return Table(task.get("title") or name, list_columns(["System"], [*map(label_metric, metrics)]), rows, notes)
+
+
+def _format(metric: Metric, values: Sequence[float]) -> str:
+    """Write figures of any task: shares in per cent, others as they are."""
+    if not values or not metric[0].startswith(PLAIN):
+        return format_values(values)
+    plain = [value / 100 for value in values]
+    return f"{fmean(plain):.3g}" + (f" ± {stdev(plain):.2g}" if len(plain) > 1 else "")
+
+
+def make_literature_tables(source: str) -> Iterator[Table]:
+    """Put the published figures of a source together, a table for each of its tables."""
+    for table, title in read_sources()[source]["tables"].items():
+        figures = [figure for figure in read_literature() if (figure.source, figure.table) == (source, table)]
+        corpora = list(dict.fromkeys(figure.corpus for figure in figures))
+        metrics = list(dict.fromkeys(figure.metric for figure in figures))
+        cells: dict[tuple[str, ...], dict[str, dict[str, str]]] = {}
+        for figure in figures:
+            row = cells.setdefault((figure.system, figure.pooling or NOTHING, figure.supervised), {})
+            row.setdefault(figure.corpus, dict.fromkeys(metrics, NOTHING))[figure.metric] = figure.printed
+        rows = [[*key, *("/".join(row.get(corpus, {"": NOTHING}).values()) for corpus in corpora)] for key, row in cells.items()]
+        columns = list_columns(["System", "Pooling", "Trained on the corpus"])
+        columns += [Column(corpus, "published") for corpus in corpora]
+        unit = "" if metrics == ["mcsm"] else ", per cent"
+        notes = [f"{figure.system}, {figure.corpus}, {figure.printed}: {figure.note}" for figure in figures if figure.note]
+        yield Table(figures[0].where, columns, rows, [f"{title} Figures: {'/'.join(metrics)}{unit}.", *notes])
