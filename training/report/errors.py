@@ -12,37 +12,34 @@ from spacy_sapbert.files import write_whole
 from ..data.accuracy import name_figure
 from ..data.corpus_files import EQUAL_IDS
 from ..data.task import LinkingTask
-from ..evaluation.measure import TASKS_FOLDER
 from ..evaluation.predictions import Prediction, read_predictions
-from ..markup import NOTHING, shorten
+from ..markup import shorten
 from .results import Results, take_metric
-from .tables import Column, Table
+from .tables import Table, list_columns
 
-ERRORS_FOLDER = "errors"
+TASKS_FOLDER, ERRORS_FOLDER = "tasks", "errors"
 # Wrong mentions that a report shows of each system, names that it shows of each, and a rank that may have a right one.
-N_EXAMPLES, NAMES_SHOWN, RESCUE_RANK = 10, 3, 5
-LONGEST_NAMES = 240
-COLUMNS = ("Mention", "Right ids", "Right names", "Found ids", "Found names", f"Right at {RESCUE_RANK}")
+N_EXAMPLES, NAMES_SHOWN, LONGEST_NAMES, RESCUE_RANK = 10, 3, 240, 5
+COLUMNS = ["Mention", "Right ids", "Right names", "Found ids", "Found names", f"Right at {RESCUE_RANK}"]
 YES, NO = "yes", "no"
 
 
 def find_errors(results: Results, name: str) -> tuple[dict[str, list[bool]], list[Table]]:
     """Write the list of wrong mentions of each system on a task; of runs that differ in their seed, of the first.
 
-    results (Results): The results.
-    name (str): The linking task.
     RETURNS (tuple[dict[str, list[bool]], list[Table]]): Whether each mention is right at rank 1, by system; and a table
         of counts and one of examples for each system. Both are empty if no predictions were kept.
     """
-    paths = [(line, results.find_predictions(line.system, name)) for line in results.lines[name]]
-    kept = [(line, path) for line, path in paths if path]
     path = results.folder / TASKS_FOLDER / f"{name}.json"
-    task = LinkingTask.from_disk(path) if kept and path.is_file() else None
+    task = LinkingTask.from_disk(path) if path.is_file() else None
     label, hits, counts, examples = results.label_task(name), {}, [], []
     first, rescue = (name_figure(*take_metric(results.tasks[name], rank)) for rank in (1, RESCUE_RANK))
-    for line, kept_path in kept:
-        predictions = read_predictions(kept_path)
-        _check(predictions, first, kept_path, task)
+    for line in results.lines[name]:
+        kept = results.find_predictions(line.system, name)
+        if not kept:
+            continue
+        predictions = read_predictions(kept)
+        _check(predictions, first, kept, task)
         hits[line.system] = [prediction.hits[first] for prediction in predictions]
         wrong = [prediction for prediction in predictions if not prediction.hits[first]]
         names = _list_names(task, {single for prediction in wrong for single in prediction.gold})
@@ -51,9 +48,10 @@ def find_errors(results: Results, name: str) -> tuple[dict[str, list[bool]], lis
         n_rescued = sum(row[-1] == YES for row in rows)
         counts.append([line.title, f"{len(predictions):,}", f"{len(rows):,}", f"{n_rescued:,}"])
         drawn = sorted(random.Random(0).sample(range(len(rows)), min(N_EXAMPLES, len(rows))))
-        if drawn:
-            examples.append(_show(f"{label}: wrong mentions of {line.title}", [rows[place] for place in drawn]))
-    columns = [Column("System"), *(Column(title, "number") for title in ("Mentions", "Wrong", COLUMNS[-1]))]
+        cells = [[shorten(cell, LONGEST_NAMES) for cell in rows[place]] for place in drawn]
+        title = f"{label}: wrong mentions of {line.title}"
+        examples += [Table(title, list_columns(COLUMNS), cells, is_folded=True)] if cells else []
+    columns = list_columns(["System"], ["Mentions", "Wrong", COLUMNS[-1]])
     return hits, [Table(f"{label}: wrong mentions", columns, counts), *examples] if counts else []
 
 
@@ -71,28 +69,18 @@ def _list_names(task: LinkingTask | None, wanted: set[str]) -> dict[str, list[st
     """List the names of some concepts. A dictionary may have millions."""
     names: dict[str, list[str]] = {single: [] for single in wanted}
     for name, joined in zip(task.names, task.ids, strict=True) if task else ():
-        for single in joined.split(EQUAL_IDS):
-            if single in names:
-                names[single].append(name)
+        for single in wanted.intersection(joined.split(EQUAL_IDS)):
+            names[single].append(name)
     return names
 
 
 def _describe(prediction: Prediction, names: dict[str, list[str]], rescue: str) -> list[str]:
     best = [found[0] for found in prediction.candidates if found]
     right = list(dict.fromkeys(name for single in prediction.gold for name in names[single]))
-    return [
-        prediction.mention,
-        EQUAL_IDS.join(prediction.gold),
-        "; ".join(right[:NAMES_SHOWN]) + (f" (and {len(right) - NAMES_SHOWN} more)" if right[NAMES_SHOWN:] else ""),
-        "; ".join(found.ids for found in best),
-        "; ".join(found.name for found in best),
-        YES if prediction.hits.get(rescue) else NO,
-    ]
-
-
-def _show(title: str, rows: Sequence[Sequence[str]]) -> Table:
-    cells = [[shorten(cell, LONGEST_NAMES) or NOTHING for cell in row] for row in rows]
-    return Table(title, [Column(column) for column in COLUMNS], cells, is_folded=True)
+    more = f" (and {len(right) - NAMES_SHOWN} more)" if right[NAMES_SHOWN:] else ""
+    found = ["; ".join(one.ids for one in best), "; ".join(one.name for one in best)]
+    gold = [EQUAL_IDS.join(prediction.gold), "; ".join(right[:NAMES_SHOWN]) + more]
+    return [prediction.mention, *gold, *found, YES if prediction.hits.get(rescue) else NO]
 
 
 def _write(path: Path, rows: Sequence[Sequence[str]]) -> None:

@@ -6,7 +6,7 @@ import csv
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from thinc.api import Config
 
@@ -16,16 +16,6 @@ COUNTS = Path(__file__).with_name("corpus_counts.tsv")
 # The highest value of each metric: per cent, or for MCSM at 40 neighbours the sum of 1 / log2(i + 1).
 METRICS = {"acc_at_1": 100.0, "acc_at_3": 100.0, "acc_at_5": 100.0, "f1": 100.0, "accuracy": 100.0, "mcsm": 11.1}
 COLUMNS = ["source", "table", "system", "corpus", "metric", "value", "pooling", "supervised", "note"]
-
-
-class Publication(NamedTuple):
-    """A publication with figures: its name in literature.tsv, authors and year, and a description of each table."""
-
-    name: str
-    short: str
-    citation: str
-    url: str
-    tables: dict[str, str]
 
 
 class PublishedFigure(NamedTuple):
@@ -56,30 +46,21 @@ class PublishedFigure(NamedTuple):
         return f"Table {self.table}" if self.table.isdigit() else self.table
 
 
-class CorpusCounts(NamedTuple):
-    """Published sizes of a corpus: of its ontology, and of its test part (a mean over folds)."""
-
-    concepts: float
-    names: float
-    test: float
+def read_sources() -> dict[str, dict[str, Any]]:
+    """Read the publications: short, citation, url, and tables with their descriptions."""
+    return Config().from_disk(SOURCES)["sources"]
 
 
-def read_sources(path: str | Path = SOURCES) -> dict[str, Publication]:
-    """Read the publications by their names."""
-    sections = Config().from_disk(path)["sources"]
-    return {name: Publication(name=name, **section) for name, section in sections.items()}
-
-
-def read_counts() -> dict[str, CorpusCounts]:
-    """Read the published sizes of corpora, by their names in literature.tsv."""
+def read_counts() -> dict[str, dict[str, float]]:
+    """Read the published sizes of corpora: concepts and names of the ontology, and test mentions (a mean over folds)."""
     with COUNTS.open(encoding="utf8", newline="") as file:
-        rows = csv.DictReader(file, delimiter="\t")
-        return {row["corpus"]: CorpusCounts(*(float(row[key]) for key in CorpusCounts._fields)) for row in rows}
+        rows = list(csv.DictReader(file, delimiter="\t"))
+    return {row.pop("corpus"): {key: float(value) for key, value in row.items()} for row in rows}
 
 
-def read_literature(path: str | Path = LITERATURE, sources: str | Path = SOURCES) -> list[PublishedFigure]:
+def read_literature(path: str | Path = LITERATURE) -> list[PublishedFigure]:
     """Read published figures, in the order of the file. A bad or repeated line is refused with its number."""
-    known = read_sources(sources)
+    known = read_sources()
     with Path(path).open(encoding="utf8", newline="") as file:
         rows = list(csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
     if not rows or rows[0] != COLUMNS:
@@ -97,14 +78,9 @@ def read_literature(path: str | Path = LITERATURE, sources: str | Path = SOURCES
 
 
 def published_value(system: str, corpus: str, metric: str, *, pooling: str = "") -> PublishedFigure | None:
-    """Look up a published figure.
+    """Look up a figure by the names of literature.tsv, of any pooling if none is given.
 
-    system (str): The system, as literature.tsv has it.
-    corpus (str): The corpus.
-    metric (str): One of `METRICS`.
-    pooling (str): How tokens become one vector; empty for any.
-    RETURNS (PublishedFigure | None): The figure; of several the first in the file, which follows the numbers of the
-        tables, and None if there is none.
+    Of several it is the first in the file, which follows the numbers of the tables.
     """
     if metric not in METRICS:
         raise ValueError(f"No figures of {metric!r} are listed in {LITERATURE.name}, only of {', '.join(METRICS)}.")
@@ -135,15 +111,15 @@ def _by_key() -> dict[tuple[str, str, str], list[PublishedFigure]]:
     return by_key
 
 
-def _find_fault(row: list[str], sources: dict[str, Publication]) -> str:
+def _find_fault(row: list[str], sources: dict[str, dict[str, Any]]) -> str:
     """Say what is wrong with a line; empty if nothing is."""
     if len(row) != len(COLUMNS):
         return f"there are {len(row)} fields instead of {len(COLUMNS)}"
     source, table, system, corpus, metric, value, _, supervised, _ = row
     if source not in sources:
         return f"the source {source!r} is none of {', '.join(sources)}"
-    if table not in sources[source].tables:
-        return f"the table {table!r} is none of {', '.join(sources[source].tables)}"
+    if table not in sources[source]["tables"]:
+        return f"the table {table!r} is none of {', '.join(sources[source]['tables'])}"
     if not system or not corpus:
         return "it names no system or no corpus"
     if metric not in METRICS:

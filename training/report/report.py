@@ -1,156 +1,257 @@
-"""The report of an evaluation, as Markdown and as HTML, from the files in its folder."""
+"""The report of a folder of `measure`, as Markdown and as HTML. Equal folders give equal bytes."""
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any
+from urllib.parse import quote
 
-from ...data.run_folder import write_text
-from ...errors import Errors
-from ..folder import (
-    CASE_STUDIES_FILE,
-    FIGURES_FILE,
-    FIGURES_FOLDER,
-    HTML_FILE,
-    MARKDOWN_FILE,
-    Evaluation,
-    Missing,
-    read_evaluation,
+from jinja2 import Environment, FileSystemLoader, Template, select_autoescape
+
+from ..data.run_folder import write_text
+from ..figures.pictures import COLOURS, MARKERS, house_style, save_picture
+from ..markup import NOTHING, escape_markdown, format_values, isolate, shorten
+from .errors import find_errors
+from .literature import read_sources
+from .papers import COLUMNS, list_rows
+from .results import Results, take_metric
+from .tables import (
+    Table,
+    list_columns,
+    make_accuracy_table,
+    make_counts_table,
+    make_literature_tables,
+    make_task_table,
+    make_test_table,
 )
-from .comparisons import make_comparison_table
-from .corpus_counts import make_counts_section
-from .document import Column, Picture, ReportSection, Table
-from .error_tables import make_error_section
-from .findings import Finding, read_findings
-from .flat_tables import make_pair_table
-from .literature_tables import make_literature_section
-from .measured import name_corpora
-from .other_tables import make_peer_section, make_probe_section, read_probes
-from .papers import make_papers_section
-from .summary import make_summary_section
-from .tables import make_accuracy_table
-from .values import NOTHING
-from .writing import MEDIA_TYPES, to_html, to_markdown
 
+MARKDOWN_FILE, HTML_FILE = "report.md", "report.html"
+FIGURES_FOLDER, SUMMARY_FILE, NEIGHBOURS_FILE = "figures", "systems.svg", "neighbours.json"
 TITLE = "Benchmarks of biomedical entity linking"
+MEDIA_TYPES = {".svg": "image/svg+xml", ".png": "image/png"}
+LONGEST_LABEL, WIDTH, ROW_HEIGHT, MARGIN, LEGEND_HEIGHT = 40, 7.0, 0.3, 0.7, 0.2
 
 
-def make_report(folder: str | Path, *, peers: str | Path | None = None) -> None:
-    """Write the report of an evaluation into its folder. The same folder gives the same bytes.
+@dataclass(frozen=True)
+class Picture:
+    """A figure: an .svg or .png file."""
 
-    folder (str | Path): The folder, with metrics.json and any other files of `training.evaluation.folder`.
-    peers (str | Path | None): The report (JSON) of the project `peers`; None for none.
-    RAISES (FileNotFoundError): If there is no metrics.json.
-    RAISES (ValueError): If a file is malformed, or predictions are those of another task.
+    path: Path
+    title: str
+    caption: str = ""
+
+
+@dataclass(frozen=True)
+class ReportSection:
+    """A part of a report; the sections in it have none in them. A folded one is opened by a click."""
+
+    title: str
+    blocks: Sequence[str | Table | Picture] = ()
+    sections: Sequence[ReportSection] = ()
+    is_folded: bool = False
+
+
+def make_report(folder: str | Path, others: Sequence[str | Path] = ()) -> None:
+    """Write report.md, report.html and the lists of wrong mentions of a folder of `measure`.
+
+    folder (str | Path): The folder. The report shows pictures below its `figures`, with captions from .txt files of the
+        same name, and the tables of neighbours.json there.
+    others (Sequence[str | Path]): Other folders of `measure`, all of whose figures are shown as well.
     """
-    folder = Path(folder)
-    evaluation = read_evaluation(folder)
-    corpora, findings = name_corpora(evaluation), read_findings(folder, evaluation)
-    probes = read_probes(folder)
-    missing = [*evaluation.missing, *(entry for probe in probes.values() for entry in probe.missing)]
-    made = [
-        make_summary_section(evaluation, corpora, folder),
-        _show_accuracy(evaluation, corpora, findings),
-        make_error_section(evaluation, corpora, findings),
-        make_counts_section(evaluation, corpora),
-        _show_figures(folder),
-        _show_case_studies(folder),
-        make_probe_section(probes, evaluation.systems),
-        make_peer_section(peers),
-        _describe_run(evaluation),
-        make_papers_section(),
-        make_literature_section(),
-        _list_missing(missing),
+    results = Results(folder)
+    more = {path.name: _list_tasks(Results(path)) for path in map(Path, others)}
+    parts = [
+        _summarise(results),
+        *_show_linking(results),
+        ReportSection("Sizes of the corpora", [make_counts_table(results)] if results.corpora else []),
+        ReportSection("Concepts, relations, words and documents", _list_tasks(results, with_linking=False)),
+        ReportSection("Figures", [*_list_figures(results.folder / FIGURES_FOLDER)]),
+        *(ReportSection(f"Also measured: {name}", tables) for name, tables in more.items()),
+        _describe_run(results),
+        _list_papers(),
+        _list_literature(),
+        _list_missing(results),
     ]
-    sections = [section for section in made if section]
-    write_text(folder / MARKDOWN_FILE, to_markdown(TITLE, sections, folder))
-    write_text(folder / HTML_FILE, to_html(TITLE, sections))
+    sections = [part for part in parts if part.blocks or part.sections]
+    write_text(results.folder / MARKDOWN_FILE, _to_markdown(sections, results.folder))
+    write_text(results.folder / HTML_FILE, _load_template("report.html").render(title=TITLE, sections=sections))
 
 
-def _describe_run(evaluation: Evaluation) -> ReportSection:
-    described = evaluation.model_dump(include={"settings", "systems", "tasks"})
-    digest = hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()
-    text = f"Settings, systems and tasks have the hash {digest[:12]} (SHA-256, first 12)."
-    if evaluation.seconds is not None:
-        text += f" The run took {evaluation.seconds / 60:,.1f} minutes, without what was measured before."
-    columns = [Column(title) for title in ("System", "Kind", "Published as", "Seed", "Fingerprint", "Description")]
-    rows = [
-        [
-            system.title,
-            system.kind or NOTHING,
-            system.published or NOTHING,
-            NOTHING if system.seed is None else str(system.seed),
-            system.fingerprint[:12] or NOTHING,
-            system.description or NOTHING,
-        ]
-        for system in evaluation.systems.values()
+def _summarise(results: Results) -> ReportSection:
+    """Draw and list how often each system is right at rank 1, on each corpus under the protocol of published figures."""
+    titles: dict[str, str] = {}
+    found: dict[str, dict[str, list[float]]] = {}
+    for names in results.corpora.values():
+        measured = [name for name in names if results.lines[name]] or names
+        name = next((name for name in measured if results.tasks[name]["is_published"]), measured[0])
+        task = results.tasks[name]
+        titles[name] = f"{task['title']}, {task['protocol']}"
+        for line in results.lines[name]:
+            found.setdefault(line.title, {})[name] = line.list_values(take_metric(task))
+    if not any(values for scores in found.values() for values in scores.values()):
+        return ReportSection("Systems by corpora")
+    rows = [[system, *(format_values(scores.get(name, [])) for name in titles)] for system, scores in found.items()]
+    caption = [
+        "Mentions that are right at rank 1, in per cent; behind ± the standard deviation over seeds. Each column is one "
+        "corpus under the protocol of its published figures, or under its first one. All figures follow below."
     ]
-    settings = [make_pair_table("Settings", ("Setting", "Value"), evaluation.settings, is_folded=True)]
-    versions = make_pair_table("Versions", ("Package", "Version"), evaluation.versions)
-    tables = [Table("Systems", columns, rows), versions, *(settings if evaluation.settings else [])]
-    return ReportSection("The run", [text, *tables])
+    table = Table("Systems by corpora: acc@1", list_columns(["System"], [*titles.values()]), rows, caption)
+    path = results.folder / FIGURES_FOLDER / SUMMARY_FILE
+    _draw(found, titles, path)
+    text = "One line for each corpus, one mark for each system: mentions that are right at rank 1, in per cent."
+    return ReportSection("Systems by corpora", [Picture(path, "Systems by corpora", text), table])
 
 
-def _list_missing(missing: Sequence[Missing]) -> ReportSection | None:
-    columns = [Column("What"), Column("Task"), Column("Why"), Column("How to get it")]
-    rows = [
-        [entry.title or entry.corpus or entry.system or NOTHING, entry.task or NOTHING, entry.reason, entry.obtain]
-        for entry in missing
-    ]
-    table = Table("Corpora and systems that were not there", columns, rows)
-    return ReportSection("What was not measured", [table], is_folded=True) if rows else None
+def _draw(found: Mapping[str, Mapping[str, list[float]]], titles: Mapping[str, str], path: Path) -> None:
+    with house_style("Systems by corpora"):
+        # Not pyplot, which keeps figures and needs a display.
+        from matplotlib.figure import Figure
+
+        height = MARGIN + ROW_HEIGHT * len(titles) + LEGEND_HEIGHT * (len(found) + 1) // 2
+        figure = Figure(figsize=(WIDTH, height), layout="constrained")
+        axes = figure.subplots()
+        place = {name: -number for number, name in enumerate(titles)}
+        for number, (system, scores) in enumerate(found.items()):
+            points = [(fmean(values), place[name]) for name, values in scores.items() if values]
+            colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number // len(COLOURS) % len(MARKERS)]
+            label = shorten(system, LONGEST_LABEL)
+            axes.plot([x for x, _ in points], [y for _, y in points], marker, color=colour, markersize=6, label=label)
+        axes.set_yticks(list(place.values()), [shorten(title, LONGEST_LABEL) for title in titles.values()])
+        axes.set_ylim(-len(titles) + 0.5, 0.5)
+        axes.grid(axis="y", linewidth=0.4, alpha=0.5)
+        axes.set_xlabel("Right at rank 1 (%)")
+        figure.legend(loc="outside upper left", ncols=2)
+        save_picture(figure, path)
 
 
-def _show_accuracy(
-    evaluation: Evaluation, corpora: Mapping[str, list[str]], findings: Mapping[tuple[str, str], Finding]
-) -> ReportSection:
-    hits = {key: finding.hits for key, finding in findings.items()}
-    sections = []
-    for tasks in corpora.values():
-        tests = make_comparison_table(evaluation, tasks, hits)
-        blocks = [make_accuracy_table(evaluation, tasks), *([tests] if tests else [])]
-        sections.append(ReportSection(evaluation.tasks[tasks[0]].title, blocks))
+def _show_linking(results: Results) -> Iterator[ReportSection]:
+    """Show accuracies and tests of each corpus, and then the wrong mentions."""
+    accuracy, errors = [], []
+    for tasks in results.corpora.values():
+        blocks, wrong = [], []
+        for name in tasks:
+            hits, tables = find_errors(results, name)
+            tests = make_test_table(results, name, hits)
+            blocks += [make_accuracy_table(results, name), *([tests] if tests else [])]
+            wrong += tables
+        title = results.tasks[tasks[0]]["title"]
+        accuracy.append(ReportSection(title, blocks))
+        errors += [ReportSection(title, wrong)] if wrong else []
     text = (
-        "Columns begin with the protocol of their figures. Figures of different protocols cannot be compared. A figure "
-        "from the literature stands beside a measured one only if both are of one protocol, and always with its source."
+        "Each table is of one protocol. Figures of different protocols cannot be compared. A figure from the literature "
+        "stands beside a measured one only if both are of one protocol, and always with its source."
     )
-    return ReportSection("Accuracy", [text], sections)
+    yield ReportSection("Accuracy", [text] if accuracy else [], accuracy)
+    text = "Mentions that are wrong at rank 1. The folder `errors` has them all; here are some, drawn at random."
+    yield ReportSection("Wrong mentions", [text] if errors else [], errors)
 
 
-def _show_figures(folder: Path) -> ReportSection | None:
-    pictures: list[Picture] = []
-    for entry in _read_list(folder / FIGURES_FOLDER / FIGURES_FILE):
-        path = folder / FIGURES_FOLDER / entry["file"]
-        if path.suffix.lower() not in MEDIA_TYPES or Path(entry["file"]).name != entry["file"]:
-            raise ValueError(Errors.E784.format(file=path))
-        pictures.append(Picture(path, entry["title"], entry["caption"]))
-    return ReportSection("Figures", pictures) if pictures else None
-
-
-def _show_case_studies(folder: Path) -> ReportSection | None:
-    tables = [
-        Table(
-            entry["title"],
-            [Column(title) for title in entry["columns"]],
-            [[str(value) for value in row] for row in entry["rows"]],
-            [entry["caption"]] if entry.get("caption") else [],
-        )
-        for entry in _read_list(folder / CASE_STUDIES_FILE)
+def _list_tasks(results: Results, *, with_linking: bool = True) -> list[Table]:
+    tasks = [
+        name for name, task in results.tasks.items() if results.lines[name] and (with_linking or not task.get("level"))
     ]
-    return ReportSection("Case studies", tables) if tables else None
+    return [make_task_table(results, name) for name in tasks]
 
 
-def _read_list(path: Path) -> list[dict[str, Any]]:
-    """Read a list that may not be there."""
-    if not path.is_file():
-        return []
-    try:
-        entries = json.loads(path.read_text(encoding="utf8"))
-    except ValueError as error:
-        raise ValueError(Errors.E781.format(file=path, reason=error)) from error
-    if not isinstance(entries, list):
-        raise ValueError(Errors.E781.format(file=path, reason="it is no list"))
-    return entries
+def _list_figures(folder: Path) -> Iterator[Picture | Table]:
+    """List pictures, and tables of nearest names."""
+    for path in sorted(path for path in folder.rglob("*") if path.suffix.lower() in MEDIA_TYPES):
+        is_copy = path.suffix != ".svg" and path.with_suffix(".svg").is_file()
+        if path.name != SUMMARY_FILE and not is_copy:
+            text = path.with_suffix(".txt")
+            caption = text.read_text(encoding="utf8").strip() if text.is_file() else ""
+            yield Picture(path, path.stem.replace("_", " ").capitalize(), caption)
+    for path in sorted(folder.rglob(NEIGHBOURS_FILE)):
+        try:
+            for table in json.loads(path.read_text(encoding="utf8"))["tables"]:
+                rows = [[str(cell) for cell in row] for row in table["rows"]]
+                yield Table(
+                    table["title"], list_columns(table["columns"]), rows, [*filter(None, [table.get("caption")])]
+                )
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(f"{path} holds no tables of nearest names: {error!r}. Make it anew.") from error
+
+
+def _describe_run(results: Results) -> ReportSection:
+    facts = results.facts
+    described = json.dumps([facts["config"], facts["systems"], facts["tasks"]], sort_keys=True)
+    text = f"Config, systems and tasks have the hash {hashlib.sha256(described.encode()).hexdigest()[:12]} (SHA-256, first 12)."
+    if facts.get("seconds") is not None:
+        text += f" The run took {facts['seconds'] / 60:,.1f} minutes, without what was measured before."
+    rows = []
+    for system in results.systems.values():
+        seed = "" if system.get("seed") is None else str(system["seed"])
+        cells = [system["title"], system["kind"], system["published"], seed, system["fingerprint"][:12]]
+        rows.append([cell or NOTHING for cell in (*cells, system["description"])])
+    systems = list_columns(["System", "Kind", "Published as", "Seed", "Fingerprint", "Description"])
+    config = [[name, str(value) or NOTHING] for name, value in _flatten(facts["config"] or {})]
+    tables = [
+        Table("Systems", systems, rows),
+        Table("Versions", list_columns(["Package", "Version"]), [*map(list, facts["versions"].items())]),
+        Table("Config", list_columns(["Setting", "Value"]), config, is_folded=True),
+    ]
+    return ReportSection("The run", [text, *(table for table in tables if table.rows)])
+
+
+def _flatten(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in values.items():
+        if isinstance(value, Mapping) and value:
+            yield from _flatten(value, f"{before}{name}.")
+        else:
+            yield f"{before}{name}", value
+
+
+def _list_papers() -> ReportSection:
+    text = "Commands start in the root of the repository, those with the paper's own data and weights as well."
+    rows = {source["short"]: list_rows(name) for name, source in read_sources().items()}
+    tables = [Table(short, list_columns(COLUMNS), of_paper) for short, of_paper in rows.items() if of_paper]
+    return ReportSection("The papers, table by table", [text, *tables], is_folded=True)
+
+
+def _list_literature() -> ReportSection:
+    text = "These figures are copied from the literature, as they are printed there. None was measured here."
+    sections = [
+        ReportSection(source["short"], [f"{source['citation']} {source['url']}", *make_literature_tables(name)])
+        for name, source in read_sources().items()
+    ]
+    return ReportSection("Published figures", [text], sections, is_folded=True)
+
+
+def _list_missing(results: Results) -> ReportSection:
+    rows = []
+    for entry in results.facts["missing"]:
+        what = entry["title"] or entry["corpus"] or entry["system"]
+        rows.append([what or NOTHING, entry["task"] or NOTHING, entry["reason"], entry["obtain"] or NOTHING])
+    columns = list_columns(["What", "Task", "Why", "How to get it"])
+    table = Table("Corpora and systems that were not there", columns, rows)
+    return ReportSection("What was not measured", [table] if rows else [], is_folded=True)
+
+
+def _to_markdown(sections: Sequence[ReportSection], folder: Path) -> str:
+    def relative(path: Path) -> str:
+        return quote(path.relative_to(folder).as_posix())
+
+    text = _load_template("report.md").render(title=TITLE, sections=sections, relative=relative)
+    lines = [line.rstrip() for line in text.splitlines()]
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip() + "\n"
+
+
+def _load_template(name: str) -> Template:
+    loader, escape = FileSystemLoader(Path(__file__).with_name("templates")), select_autoescape(["html"])
+    environment = Environment(loader=loader, autoescape=escape, trim_blocks=True, lstrip_blocks=True)
+    filters = {"escape_markdown": escape_markdown, "isolate": isolate, "shorten": shorten, "data_url": _make_data_url}
+    environment.filters.update(filters)
+    return environment.get_template(name)
+
+
+def _make_data_url(path: Path) -> str:
+    # An SVG is an image like others here: several of them in one page would share the ids in them.
+    data = base64.b64encode(path.read_bytes()).decode("ascii")
+    return f"data:{MEDIA_TYPES[path.suffix.lower()]};base64,{data}"

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from statistics import fmean, stdev
+from string import ascii_lowercase
 from typing import Any, Literal, NamedTuple
 
 from ..data.accuracy import ANY_TIED, list_headlines, name_figure
@@ -216,13 +217,20 @@ def make_literature_tables(source: str) -> Iterator[Table]:
         figures = [figure for figure in read_literature() if (figure.source, figure.table) == (source, table)]
         corpora = list(dict.fromkeys(figure.corpus for figure in figures))
         metrics = list(dict.fromkeys(figure.metric for figure in figures))
+        marks = dict(
+            zip(dict.fromkeys(figure.note for figure in figures if figure.note), ascii_lowercase, strict=False)
+        )
         cells: dict[tuple[str, ...], dict[str, dict[str, str]]] = {}
         for figure in figures:
             row = cells.setdefault((figure.system, figure.pooling or NOTHING, figure.supervised), {})
-            row.setdefault(figure.corpus, dict.fromkeys(metrics, NOTHING))[figure.metric] = figure.printed
-        rows = [[*key, *("/".join(row.get(corpus, {"": NOTHING}).values()) for corpus in corpora)] for key, row in cells.items()]
-        columns = list_columns(["System", "Pooling", "Trained on the corpus"])
-        columns += [Column(corpus, "published") for corpus in corpora]
+            printed = figure.printed + (f" [{marks[figure.note]}]" if figure.note else "")
+            row.setdefault(figure.corpus, dict.fromkeys(metrics, NOTHING))[figure.metric] = printed
+        columns = [
+            *list_columns(["System", "Pooling", "Trained on the corpus"]),
+            *(Column(c, "published") for c in corpora),
+        ]
+        empty = {"": NOTHING}
+        rows = [[*key, *("/".join(row.get(c, empty).values()) for c in corpora)] for key, row in cells.items()]
         unit = "" if metrics == ["mcsm"] else ", per cent"
-        notes = [f"{figure.system}, {figure.corpus}, {figure.printed}: {figure.note}" for figure in figures if figure.note]
-        yield Table(figures[0].where, columns, rows, [f"{title} Figures: {'/'.join(metrics)}{unit}.", *notes])
+        notes = [f"{title} Figures: {'/'.join(metrics)}{unit}.", *(f"[{mark}] {note}" for note, mark in marks.items())]
+        yield Table(figures[0].where, columns, rows, notes)
