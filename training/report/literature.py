@@ -52,7 +52,7 @@ def read_sources() -> dict[str, dict[str, Any]]:
 
 
 def read_counts() -> dict[str, dict[str, float]]:
-    """Read the published sizes of corpora: concepts and names of the ontology, and test mentions (a mean over folds)."""
+    """Read the published sizes of corpora: concepts and names of the ontology, and test mentions."""
     with COUNTS.open(encoding="utf8", newline="") as file:
         rows = list(csv.DictReader(file, delimiter="\t"))
     return {row.pop("corpus"): {key: float(value) for key, value in row.items()} for row in rows}
@@ -95,12 +95,10 @@ def check_published(system: str, pooling: str = "") -> None:
         poolings.setdefault(name, {""}).update(figure.pooling for figure in figures)
     if system not in poolings:
         near = ", ".join(get_close_matches(system, poolings) or sorted(poolings)[1:])
-        raise ValueError(f"No published system is called {system!r} (setting `published`). Choose one of: {near}.")
+        raise ValueError(f"No published system is called {system!r} (see `published`). Choose one of: {near}.")
     if pooling not in poolings[system]:
-        allowed = ", ".join(map(repr, sorted(poolings[system])))
-        raise ValueError(
-            f"No figure of {system!r} has the pooling {pooling!r} (setting `published_pooling`). Choose one of: {allowed}."
-        )
+        known = ", ".join(map(repr, sorted(poolings[system])))
+        raise ValueError(f"No figure of {system!r} has the `published_pooling` {pooling!r}. Choose one of: {known}.")
 
 
 @cache

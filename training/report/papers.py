@@ -41,7 +41,7 @@ def count_figures(item: PaperItem) -> int:
 
 
 def list_rows(source: str) -> list[list[str]]:
-    """List a row for each command of a paper's tables and figures, and for what is copied, in the order of `COLUMNS`."""
+    """List a row for each command of a paper's tables and figures, and for what is copied: see `COLUMNS`."""
     rows = []
     for item in (item for item in read_papers() if item.source == source):
         first = [item.item, item.shows]

@@ -23,6 +23,7 @@ from .literature import read_sources
 from .papers import COLUMNS, list_rows
 from .results import Results, take_metric
 from .tables import (
+    TEXTS,
     Table,
     list_columns,
     make_accuracy_table,
@@ -34,7 +35,6 @@ from .tables import (
 
 MARKDOWN_FILE, HTML_FILE = "report.md", "report.html"
 FIGURES_FOLDER, SUMMARY_FILE, NEIGHBOURS_FILE = "figures", "systems.svg", "neighbours.json"
-TITLE = "Benchmarks of biomedical entity linking"
 MEDIA_TYPES = {".svg": "image/svg+xml", ".png": "image/png"}
 LONGEST_LABEL, WIDTH, ROW_HEIGHT, MARGIN, LEGEND_HEIGHT = 40, 7.0, 0.3, 0.7, 0.2
 
@@ -81,11 +81,13 @@ def make_report(folder: str | Path, others: Sequence[str | Path] = ()) -> None:
     ]
     sections = [part for part in parts if part.blocks or part.sections]
     write_text(results.folder / MARKDOWN_FILE, _to_markdown(sections, results.folder))
-    write_text(results.folder / HTML_FILE, _load_template("report.html").render(title=TITLE, sections=sections))
+    write_text(
+        results.folder / HTML_FILE, _load_template("report.html").render(title=TEXTS["title"], sections=sections)
+    )
 
 
 def _summarise(results: Results) -> ReportSection:
-    """Draw and list how often each system is right at rank 1, on each corpus under the protocol of published figures."""
+    """Draw and list how often each system is right at rank 1, on each corpus by the protocol of published figures."""
     titles: dict[str, str] = {}
     found: dict[str, dict[str, list[float]]] = {}
     for names in results.corpora.values():
@@ -98,15 +100,10 @@ def _summarise(results: Results) -> ReportSection:
     if not any(values for scores in found.values() for values in scores.values()):
         return ReportSection("Systems by corpora")
     rows = [[system, *(format_values(scores.get(name, [])) for name in titles)] for system, scores in found.items()]
-    caption = [
-        "Mentions that are right at rank 1, in per cent; behind ± the standard deviation over seeds. Each column is one "
-        "corpus under the protocol of its published figures, or under its first one. All figures follow below."
-    ]
-    table = Table("Systems by corpora: acc@1", list_columns(["System"], [*titles.values()]), rows, caption)
+    table = Table("Systems by corpora: acc@1", list_columns(["System"], [*titles.values()]), rows, [TEXTS["summary"]])
     path = results.folder / FIGURES_FOLDER / SUMMARY_FILE
     _draw(found, titles, path)
-    text = "One line for each corpus, one mark for each system: mentions that are right at rank 1, in per cent."
-    return ReportSection("Systems by corpora", [Picture(path, "Systems by corpora", text), table])
+    return ReportSection("Systems by corpora", [Picture(path, "Systems by corpora", TEXTS["picture"]), table])
 
 
 def _draw(found: Mapping[str, Mapping[str, list[float]]], titles: Mapping[str, str], path: Path) -> None:
@@ -144,13 +141,8 @@ def _show_linking(results: Results) -> Iterator[ReportSection]:
         title = results.tasks[tasks[0]]["title"]
         accuracy.append(ReportSection(title, blocks))
         errors += [ReportSection(title, wrong)] if wrong else []
-    text = (
-        "Each table is of one protocol. Figures of different protocols cannot be compared. A figure from the literature "
-        "stands beside a measured one only if both are of one protocol, and always with its source."
-    )
-    yield ReportSection("Accuracy", [text] if accuracy else [], accuracy)
-    text = "Mentions that are wrong at rank 1. The folder `errors` has them all; here are some, drawn at random."
-    yield ReportSection("Wrong mentions", [text] if errors else [], errors)
+    yield ReportSection("Accuracy", [TEXTS["accuracy"]] if accuracy else [], accuracy)
+    yield ReportSection("Wrong mentions", [TEXTS["wrong"]] if errors else [], errors)
 
 
 def _list_tasks(results: Results, *, with_linking: bool = True) -> list[Table]:
@@ -182,9 +174,8 @@ def _list_figures(folder: Path) -> Iterator[Picture | Table]:
 def _describe_run(results: Results) -> ReportSection:
     facts = results.facts
     described = json.dumps([facts["config"], facts["systems"], facts["tasks"]], sort_keys=True)
-    text = f"Config, systems and tasks have the hash {hashlib.sha256(described.encode()).hexdigest()[:12]} (SHA-256, first 12)."
-    if facts.get("seconds") is not None:
-        text += f" The run took {facts['seconds'] / 60:,.1f} minutes, without what was measured before."
+    digest = hashlib.sha256(described.encode()).hexdigest()[:12]
+    text = TEXTS["run"].format(hash=digest, minutes=facts["seconds"] / 60)
     rows = []
     for system in results.systems.values():
         seed = "" if system.get("seed") is None else str(system["seed"])
@@ -209,19 +200,17 @@ def _flatten(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str,
 
 
 def _list_papers() -> ReportSection:
-    text = "Commands start in the root of the repository, those with the paper's own data and weights as well."
     rows = {source["short"]: list_rows(name) for name, source in read_sources().items()}
     tables = [Table(short, list_columns(COLUMNS), of_paper) for short, of_paper in rows.items() if of_paper]
-    return ReportSection("The papers, table by table", [text, *tables], is_folded=True)
+    return ReportSection("The papers, table by table", [TEXTS["papers"], *tables], is_folded=True)
 
 
 def _list_literature() -> ReportSection:
-    text = "These figures are copied from the literature, as they are printed there. None was measured here."
     sections = [
         ReportSection(source["short"], [f"{source['citation']} {source['url']}", *make_literature_tables(name)])
         for name, source in read_sources().items()
     ]
-    return ReportSection("Published figures", [text], sections, is_folded=True)
+    return ReportSection("Published figures", [TEXTS["literature"]], sections, is_folded=True)
 
 
 def _list_missing(results: Results) -> ReportSection:
@@ -238,7 +227,7 @@ def _to_markdown(sections: Sequence[ReportSection], folder: Path) -> str:
     def relative(path: Path) -> str:
         return quote(path.relative_to(folder).as_posix())
 
-    text = _load_template("report.md").render(title=TITLE, sections=sections, relative=relative)
+    text = _load_template("report.md").render(title=TEXTS["title"], sections=sections, relative=relative)
     lines = [line.rstrip() for line in text.splitlines()]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip() + "\n"
 

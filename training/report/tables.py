@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from pathlib import Path
 from statistics import fmean, stdev
 from string import ascii_lowercase
 from typing import Any, Literal, NamedTuple
 
+from thinc.api import Config
+
 from ..data.accuracy import ANY_TIED, list_headlines, name_figure
-from ..data.task import ANSWER, CONCEPT, ROW
 from ..markup import NOTHING, format_values
 from .literature import METRICS, PublishedFigure, published_value, read_counts, read_literature, read_sources
 from .results import Line, Metric, Results, label_metric, take_metric
@@ -18,27 +20,7 @@ from .significance import compare_hits, compare_means, compare_seeds, compare_wi
 
 # A corpus with fewer mentions under a protocol of its own, by which others have published figures as well.
 REFINED = "refined"
-LEVELS = {
-    ROW: "acc@k counts a mention as right if one of the first k names is one of a right concept",
-    CONCEPT: "acc@k counts a mention as right if one of the first k distinct concepts is right",
-    ANSWER: "the first name found for a mention is its one answer; precision is the share of answers that are right, "
-    "recall the share of mentions with a right one",
-}
-TIES = (
-    "Per cent. Names of equal score stand in the order of the dictionary; “any tied” is what acc@1 would be at best in "
-    "another order. Behind ± stands the standard deviation over seeds."
-)
-TESTS = (
-    "All tests are two-sided, of acc@1 at the level of the table above, and not corrected for their number. "
-    "Differences are in percentage points.",
-    "A published figure counts as exact. McNemar's test takes mentions as independent, though many are repeated, and "
-    "compares each system with the best of those whose predictions were kept; of several seeds the first. Its "
-    "differences are over all mentions, also where the table averages over folds.",
-)
-COUNTS = (
-    "Published: names of the ontology and test mentions in table 3 of Liu et al., NAACL 2021. Its dictionaries are of "
-    "other releases, and without the training mentions that some protocols add. AskAPatient's are means over ten folds."
-)
+TEXTS = Config().from_disk(Path(__file__).with_name("texts.cfg"))["texts"]
 # Figures of other tasks than linking that are no shares, by their beginnings.
 PLAIN = ("mcsm", "mean", "chance", "maximum", "spearman", "pearson", "ece", "auroc")
 
@@ -78,7 +60,7 @@ def make_accuracy_table(results: Results, name: str) -> Table:
     for line, figures in zip(lines, cited, strict=True):
         row = [line.label, *(format_values(line.list_values(metric)) for metric in [*metrics, (ANY_TIED, 1)])]
         rows.append([*row, *(_compare(line, metrics, figures) if any(cited) else ())])
-    caption = [TIES, _describe_task(task), *_describe_searches(results, name)]
+    caption = [TEXTS["ties"], _describe_task(task), *_describe_searches(results, name)]
     return Table(f"{task['title']}, {results.label_task(name)}: accuracy", columns, rows, caption)
 
 
@@ -118,7 +100,7 @@ def _describe_task(task: Mapping[str, Any]) -> str:
         f"{'with' if task['augmented'] else 'without'} the mentions of the training and development parts",
         f"abbreviations {'spelled out' if task['abbreviations'] else 'as they stand'}",
         f"mentions of several concepts {'looked up part by part' if task['composites'] else 'looked up whole'}",
-        LEVELS[task["level"]],
+        TEXTS["levels"][task["level"]],
         f"average: {task['aggregation']}",
         f"task {task['hash'][:12]}",
     ]
@@ -139,9 +121,9 @@ def _describe_searches(results: Results, task: str) -> Iterator[str]:
 def make_test_table(results: Results, name: str, hits: Mapping[str, Sequence[bool]]) -> Table | None:
     """Make the table of significance tests of a linking task; hits say which mentions are right, by system."""
     rows = [*_compare_runs(results, name), *_compare_hits(results.lines[name], hits)]
-    columns = [Column("System"), Column("Compared with"), Column("Difference", "number"), Column("Test")]
+    columns = [*list_columns(["System", "Compared with"], ["Difference"]), Column("Test")]
     title = f"{results.tasks[name]['title']}, {results.label_task(name)}: significance"
-    return Table(title, columns, rows, TESTS) if rows else None
+    return Table(title, columns, rows, TEXTS["tests"]) if rows else None
 
 
 def _compare_runs(results: Results, name: str) -> Iterator[list[str]]:
@@ -175,8 +157,8 @@ def _compare_hits(lines: Sequence[Line], hits: Mapping[str, Sequence[bool]]) -> 
 
 def make_counts_table(results: Results) -> Table:
     """Make the table of the sizes of corpora, beside those of SapBERT's paper."""
-    columns = [Column("Corpus"), Column("Protocol"), Column("Names", "number"), Column("Published", "published")]
-    columns += [Column("Mentions", "number"), Column("Published", "published")]
+    cited = Column("Published", "published")
+    columns = [*list_columns(["Corpus", "Protocol"], ["Names"]), cited, Column("Mentions", "number"), cited]
     published, rows = read_counts(), []
     for name in (name for tasks in results.corpora.values() for name in tasks):
         task = results.tasks[name]
@@ -184,7 +166,7 @@ def make_counts_table(results: Results) -> Table:
         names, test = (f"{sizes['names']:,.0f}", f"{sizes['test']:,g}") if sizes else (NOTHING, NOTHING)
         row = [task["title"], results.label_task(name), f"{counts['names']:,}", names, f"{counts['mentions']:,}", test]
         rows.append(row)
-    return Table("Names and mentions", columns, rows, [COUNTS])
+    return Table("Names and mentions", columns, rows, [TEXTS["counts"]])
 
 
 def make_task_table(results: Results, name: str) -> Table:
@@ -213,24 +195,17 @@ def _format(metric: Metric, values: Sequence[float]) -> str:
 
 def make_literature_tables(source: str) -> Iterator[Table]:
     """Put the published figures of a source together, a table for each of its tables."""
+    figures = [figure for figure in read_literature() if figure.source == source]
     for table, title in read_sources()[source]["tables"].items():
-        figures = [figure for figure in read_literature() if (figure.source, figure.table) == (source, table)]
-        corpora = list(dict.fromkeys(figure.corpus for figure in figures))
-        metrics = list(dict.fromkeys(figure.metric for figure in figures))
-        marks = dict(
-            zip(dict.fromkeys(figure.note for figure in figures if figure.note), ascii_lowercase, strict=False)
-        )
-        cells: dict[tuple[str, ...], dict[str, dict[str, str]]] = {}
-        for figure in figures:
-            row = cells.setdefault((figure.system, figure.pooling or NOTHING, figure.supervised), {})
-            printed = figure.printed + (f" [{marks[figure.note]}]" if figure.note else "")
-            row.setdefault(figure.corpus, dict.fromkeys(metrics, NOTHING))[figure.metric] = printed
-        columns = [
-            *list_columns(["System", "Pooling", "Trained on the corpus"]),
-            *(Column(c, "published") for c in corpora),
-        ]
-        empty = {"": NOTHING}
-        rows = [[*key, *("/".join(row.get(c, empty).values()) for c in corpora)] for key, row in cells.items()]
-        unit = "" if metrics == ["mcsm"] else ", per cent"
-        notes = [f"{title} Figures: {'/'.join(metrics)}{unit}.", *(f"[{mark}] {note}" for note, mark in marks.items())]
-        yield Table(figures[0].where, columns, rows, notes)
+        listed = [figure for figure in figures if figure.table == table]
+        notes = dict(zip(dict.fromkeys(figure.note for figure in listed if figure.note), ascii_lowercase, strict=False))
+        rows: dict[tuple[str, ...], dict[str, str]] = {}
+        for figure in listed:
+            cells = rows.setdefault((figure.system, figure.pooling or NOTHING, figure.supervised), {})
+            mark = f" [{notes[figure.note]}]" if figure.note else ""
+            cells[f"{figure.corpus} {figure.metric}"] = figure.printed + mark
+        titles = list(dict.fromkeys(title for cells in rows.values() for title in cells))
+        columns = list_columns(["System", "Pooling", "Trained on the corpus"])
+        columns += [Column(title, "published") for title in titles]
+        filled = [[*key, *(cells.get(title, NOTHING) for title in titles)] for key, cells in rows.items()]
+        yield Table(listed[0].where, columns, filled, [title, *(f"[{mark}] {note}" for note, mark in notes.items())])

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 from thinc.api import Config
-
 from training.evaluation.report.literature import (
     COLUMNS,
     LITERATURE,
@@ -14,6 +13,7 @@ from training.evaluation.report.literature import (
     read_literature,
     read_sources,
 )
+
 from training.evaluation.report.literature_tables import make_literature_section
 
 ROOT = Path(__file__).parents[4]

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import ttest_ind, ttest_rel
-
 from training.evaluation.report.significance import compare_hits, compare_means, compare_seeds, compare_with_figure
 
 SCORES = st.lists(st.floats(0, 100), min_size=2, max_size=6)

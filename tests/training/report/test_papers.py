@@ -5,7 +5,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from training.evaluation.report.papers import (
     COLUMNS,
     COPIED,
@@ -16,6 +15,7 @@ from training.evaluation.report.papers import (
     make_rows,
     read_papers,
 )
+
 from training.evaluation.report.values import NOTHING
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "docs"))
