@@ -141,7 +141,7 @@ def _show_linking(results: Results) -> Iterator[ReportSection]:
         title = results.tasks[tasks[0]]["title"]
         accuracy.append(ReportSection(title, blocks))
         errors += [ReportSection(title, wrong)] if wrong else []
-    yield ReportSection("Accuracy", [TEXTS["accuracy"]] if accuracy else [], accuracy)
+    yield ReportSection("Accuracy", TEXTS["accuracy"] if accuracy else [], accuracy)
     yield ReportSection("Wrong mentions", [TEXTS["wrong"]] if errors else [], errors)
 
 

@@ -60,7 +60,7 @@ def make_accuracy_table(results: Results, name: str) -> Table:
     for line, figures in zip(lines, cited, strict=True):
         row = [line.label, *(format_values(line.list_values(metric)) for metric in [*metrics, (ANY_TIED, 1)])]
         rows.append([*row, *(_compare(line, metrics, figures) if any(cited) else ())])
-    caption = [TEXTS["ties"], _describe_task(task), *_describe_searches(results, name)]
+    caption = [_describe_task(task), *_describe_searches(results, name)]
     return Table(f"{task['title']}, {results.label_task(name)}: accuracy", columns, rows, caption)
 
 
@@ -123,7 +123,7 @@ def make_test_table(results: Results, name: str, hits: Mapping[str, Sequence[boo
     rows = [*_compare_runs(results, name), *_compare_hits(results.lines[name], hits)]
     columns = [*list_columns(["System", "Compared with"], ["Difference"]), Column("Test")]
     title = f"{results.tasks[name]['title']}, {results.label_task(name)}: significance"
-    return Table(title, columns, rows, TEXTS["tests"]) if rows else None
+    return Table(title, columns, rows) if rows else None
 
 
 def _compare_runs(results: Results, name: str) -> Iterator[list[str]]:
