@@ -9,9 +9,8 @@ import traceback
 import typer
 
 from .cli import load_app
-from .errors import Errors
 
-# What the catalogue of errors puts before each message.
+# What the plugin's catalogue of errors puts before each message.
 CODE = re.compile(r"\[E\d{3}\] ")
 # If a module of these is missing, that is a fault of the code.
 OWN = ("spacy_sapbert", "training")
@@ -26,9 +25,13 @@ def main() -> None:
         message = error.args[0] if error.args else None
         if isinstance(error, OSError) and error.errno is not None:
             # Of the system: no rights, no space, a file where a folder should be.
-            message = Errors.E746.format(file=error.filename or "A file", reason=error.strerror)
+            file = error.filename or "A file"
+            message = f"{file}: {error.strerror}. Check the path, the rights to it and the space on the disk."
         if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] not in OWN:
-            message = Errors.E763.format(name=error.name)
+            message = (
+                f"The package {error.name} is not installed. Install what training needs, in the folder of the "
+                "checkout: pip install -c constraints.txt -e '.[training]'."
+            )
         if not isinstance(message, str) or not (CODE.match(message) or _is_advice(error, message)):
             raise
         typer.echo(message, err=True)

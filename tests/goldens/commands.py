@@ -11,7 +11,9 @@ from typing import Any
 import polars as pl
 
 from goldens.values import hash_rows, keep_figures, read_json, read_lines
+from training.data.accuracy import name_figure
 from training.data.pairs import read_pairs
+from training.evaluation.frame import read_results as read_results_frame
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULE = "training"
@@ -83,19 +85,25 @@ def read_log(run: Path) -> list[dict[str, Any]]:
 
 
 def read_systems(output: Path) -> dict[str, dict[str, Any]]:
-    """Read figures of `evaluate`, and hashes of its predictions, by system and task."""
+    """Read figures of `measure`, and hashes of its predictions, by system and task, in the recorded form."""
+    measured = read_json(output / "measured.json")
+    named: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in read_results_frame(output).iter_rows(named=True):
+        figures = named.setdefault((row["system"], row["task"]), {})
+        figures[name_figure(row["metric"], row["rank"])] = row["value"]
     found: dict[str, dict[str, Any]] = {}
-    for row in read_json(output / "metrics.json")["rows"]:
-        system, task = row["system"], row["task"]
-        kept = read_lines(output / "predictions" / f"{row['key']}.jsonl.gz")
+    for entry in measured["results"]:
+        system, task = entry["system"], entry["task"]
+        about = measured["tasks"][task]
+        counts = {name: about["counts"][name] for name in ("mentions", "queries", "names")}
+        level = {} if about["level"] == "concept" else {"level": about["level"]}
+        kept = read_lines(output / "predictions" / f"{entry['key']}.jsonl.gz")
         right = [[line[key] for key in ("mention", "queries", "gold", "hits")] for line in kept]
         # Only the best name, without scores: names may change places where scores are nearly equal.
         best = [[names[0]["name"] if names else None for names in line["candidates"]] for line in kept]
-        found.setdefault(system, {})[task] = {
-            **keep_figures({**row["figures"], **row["search"], "system": system, "task": task}),
-            "hits_sha256": hash_rows(right),
-            "best_sha256": hash_rows(best),
-        }
+        values = {**named[system, task], **counts, **level, **entry["details"], "system": system, "task": task}
+        hashes = {"hits_sha256": hash_rows(right), "best_sha256": hash_rows(best)}
+        found.setdefault(system, {})[task] = {**keep_figures(values), **hashes}
     return found
 
 

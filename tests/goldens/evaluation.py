@@ -16,7 +16,6 @@ from goldens.commands import (
 )
 from goldens.linking import look_up
 from goldens.training_runs import record_losses
-from goldens.values import keep_figures, read_json
 from goldens.workspace import Workspace, make_linker
 from spacy_sapbert.terminology import Terminology
 
@@ -38,7 +37,7 @@ def record_evaluate(workspace: Workspace) -> dict[str, Any]:
 
 
 def evaluate(workspace: Workspace, folder: Path) -> dict[str, Any]:
-    """Run `evaluate` on systems of all kinds, and `measure`, with the made-up corpus."""
+    """Run `measure` on systems of all kinds, and on two encoders, with the made-up corpus."""
     tiny = json.dumps(str(workspace.encoder))
     sections = {
         "exact": 'kind = "exact"',
@@ -51,22 +50,40 @@ def evaluate(workspace: Workspace, folder: Path) -> dict[str, Any]:
         'tasks = ["*.processed"]',
         "backoff": 'kind = "backoff"\nover = "tiny"\ntasks = ["made_up.*"]',
     }
-    systems, corpora = write_systems(folder / "systems.cfg", sections), folder / "corpora.cfg"
+    corpora = folder / "corpora.cfg"
     corpora.write_text(
         '[corpora]\n\n[corpora.made_up]\ntitle = "Made up"\nmentions = "test.jsonl"\nseen = ["train.jsonl"]\n'
         'dictionary = "dictionary.tsv"\nprotocols = ["published", "processed", "strict", "refined"]\n'
     )
     held_out = ",".join(str(path) for path in list_tasks(workspace.corpus / "split").values())
-    measured = {"benchmarks": workspace.mentions, "corpora": corpora, "held_out": held_out}
-    call("evaluate", systems, folder / "evaluate", **measured)
+    tasks = {
+        "held_out": f'kind = "held_out"\nfiles = {json.dumps(held_out)}',
+        "corpora": f'kind = "corpora"\nlist = {json.dumps(str(corpora))}\nfolder = {json.dumps(str(workspace.mentions))}',
+    }
+    call("measure", write_config(folder / "systems.cfg", sections, tasks), folder / "evaluate")
     found = list_systems("evaluate", folder / "evaluate")
-    encoders = f"{workspace.encoder},{workspace.other_encoder}"
-    call("measure", encoders, folder / "measure", results=folder / "results.json", **measured)
-    return {**found, "measure": keep_figures(read_json(folder / "results.json")["scores"])}
+    both = {"encoders": f'kind = "encoder"\nencoders = "{workspace.encoder},{workspace.other_encoder}"'}
+    tasks["corpora"] += '\nprotocols = ["strict"]'
+    call("measure", write_config(folder / "encoders.cfg", both, tasks), folder / "measure")
+    before, after = read_systems(folder / "measure").values()
+    return {**found, "measure": describe_gains(before, after)}
+
+
+def describe_gains(before: dict[str, Any], after: dict[str, Any]) -> dict[str, dict[str, float]]:
+    """Set the figures of two encoders side by side, as they were recorded: at ranks 1 and 5, by task."""
+    shown = {f"acc@{rank}": f"acc_at_{rank}" for rank in (1, 5)}
+    return {
+        task.removesuffix(".strict").removesuffix(".held_out"): {
+            f"{label}{name}": of_task[task][figure]
+            for label, of_task in (("before ", before), ("", after))
+            for name, figure in shown.items()
+        }
+        for task in after
+    }
 
 
 def probe(workspace: Workspace, folder: Path) -> dict[str, Any]:
-    """Run the probes of encoders: `mcsm`, `relations`, `word-similarity` and `languages`."""
+    """Run the probes of encoders: `mcsm`, `relations`, `word-similarity`; and names of each language."""
     corpus, tiny = workspace.corpus, workspace.encoder
     both, terminology = f"{tiny},{workspace.runs / 'coder/encoder'}", corpus / "terminology"
     call("mcsm", both, terminology, folder)
@@ -82,9 +99,24 @@ def probe(workspace: Workspace, folder: Path) -> dict[str, Any]:
     files |= {f"relations {name}": f"{name}/relations.json" for name in ("unseen", "tuned")}
     files["word_similarity"] = "word_similarity.json"
     found = {name: read_results(folder / file) for name, file in files.items()}
-    call("languages", f"{tiny},{workspace.other_encoder}", corpus / "languages", folder / "languages")
-    scores = read_json(folder / "languages/languages.json")["scores"]
-    return {**found, "languages": {Path(name).name: value for name, value in scores.items()}}
+    encoders = {"encoders": f'kind = "encoder"\nencoders = "{tiny},{workspace.other_encoder}"'}
+    tasks = {"held_out": f'kind = "held_out"\nfiles = {json.dumps(str(corpus / "languages"))}'}
+    call("measure", write_config(folder / "languages.cfg", encoders, tasks), folder / "languages")
+    return {
+        **found,
+        "languages": {Path(name).name: list_languages(of) for name, of in read_systems(folder / "languages").items()},
+    }
+
+
+def list_languages(of_tasks: dict[str, Any]) -> dict[str, Any]:
+    """List the figures of held-out names by language, as they were recorded."""
+    left_out = ("system", "task", "search", "similarity", "acc_at_3", "row_acc_at_3", "hits_sha256", "best_sha256")
+    return {
+        task.removeprefix("held_out_").removesuffix(".held_out"): {
+            name: value for name, value in figures.items() if name not in left_out
+        }
+        for task, figures in of_tasks.items()
+    }
 
 
 def sweep(workspace: Workspace, folder: Path) -> dict[str, Any]:
@@ -103,25 +135,28 @@ def sweep(workspace: Workspace, folder: Path) -> dict[str, Any]:
 
 
 def evaluate_real(data: Path, folder: Path) -> dict[str, Any]:
-    """Run `evaluate` on the real corpora, with 2,000 names of each dictionary."""
+    """Run `measure` on the real corpora, with 2,000 names of each dictionary."""
     sections = {
         "exact": 'kind = "exact"',
         "tfidf": 'kind = "tfidf"',
         "open": f'kind = "encoder"\nencoder = {json.dumps(str(OPEN_ENCODER))}\ntasks = ["ncbi_disease*"]',
         "backoff": 'kind = "backoff"\nover = "tfidf"\ntasks = ["*disease.strict"]',
     }
-    systems = write_systems(folder / "real_systems.cfg", sections)
-    call("evaluate", systems, folder / "real", benchmarks=data / "benchmarks", max_names=2000)
+    tasks = {"corpora": f'kind = "corpora"\nfolder = {json.dumps(str(data / "benchmarks"))}'}
+    config = write_config(folder / "real_systems.cfg", sections, tasks)
+    call("measure", config, folder / "real", **{"measure.max_names": 2000})
     return list_systems("real", folder / "real")
 
 
 def list_systems(prefix: str, output: Path) -> dict[str, Any]:
-    """List the figures of `evaluate`, named by prefix, system and task."""
+    """List the figures of `measure`, named by prefix, system and task."""
     measured = read_systems(output).items()
     return {f"{prefix} {system} {task}": figures for system, tasks in measured for task, figures in tasks.items()}
 
 
-def write_systems(path: Path, sections: dict[str, str]) -> Path:
-    """Write a config of systems: settings by name."""
-    path.write_text("[systems]\n\n" + "".join(f"[systems.{key}]\n{text}\n\n" for key, text in sections.items()))
+def write_config(path: Path, systems: dict[str, str], tasks: dict[str, str]) -> Path:
+    """Write a config of systems and tasks: settings by name."""
+    parts = [f"[{kind}]\n" for kind in ("systems", "tasks")]
+    parts += [f"[systems.{key}]\n{text}\n" for key, text in systems.items()]
+    path.write_text("\n".join([*parts, *(f"[tasks.{key}]\n{text}\n" for key, text in tasks.items())]))
     return path

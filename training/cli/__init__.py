@@ -14,18 +14,18 @@ if TYPE_CHECKING:
 COMMANDS = {
     "adaptation": ("adaptation-data", "adapt"),
     "averages": ("average",),
-    "benchmarks": ("evaluate", "coder-tasks", "illustrate", "report"),
+    "benchmarks": ("illustrate", "report"),
     "coder_tasks": ("mcsm", "relations", "word-similarity"),
     "corpora": ("convert-corpus", "convert-corpora"),
     "data": ("preprocess", "pairs", "finetuning-pairs", "parallel-pairs", "triples", "split"),
     "documents": ("convert-documents", "dictionary-terminology", "measure-documents"),
     "figures": ("tsne", "histograms", "neighbours"),
-    "languages": ("language-split", "languages"),
-    "measures": ("measure", "sweep"),
+    "languages": ("language-split",),
+    "measure": ("measure",),
+    "measures": ("sweep",),
     "probes": ("opposites",),
     "release": ("write-rrf", "diff-releases"),
     "runs": ("train", "settings", "export", "curves"),
-    "selection": ("select",),
 }
 
 

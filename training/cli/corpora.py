@@ -10,7 +10,7 @@ import typer
 from spacy_sapbert.progress import show_phase, show_progress
 
 from ..errors import Errors
-from .application import ERRORS_OPTION, TRAINING, add_renamed, app, show_counts
+from .application import ERRORS_OPTION, TRAINING, app, show_counts
 
 ORIGINALS = TRAINING / "evaluation" / "corpora" / "originals.cfg"
 
@@ -78,7 +78,3 @@ def convert_corpora(
 
 def _is_there(source: Path) -> bool:
     return source.is_file() or (source.is_dir() and any(source.iterdir()))
-
-
-add_renamed("corpus", "convert-corpus")
-add_renamed("corpora", "convert-corpora")

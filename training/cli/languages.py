@@ -46,27 +46,3 @@ def language_split(
     first = next(iter(tasks.values()))
     typer.echo(f"{len(first.names):,} names of {first.report['concepts']:,} concepts to search.")
     typer.echo(f"{len(rest):,} concepts are left for training. Written to {output}.")
-
-
-@app.command()
-def languages(
-    encoders: Annotated[
-        str, typer.Argument(help="Folders or hub names, with commas between; the first is the reference")
-    ],
-    split: Annotated[Path, typer.Argument(help="A folder that `language-split` has written")],
-    output: Annotated[Path, typer.Argument(help="A folder for languages.md; results that it has are kept")],
-) -> None:
-    """Measure encoders on held-out concepts' names in each language: a table beside the numbers of names."""
-    from ..data.language_split import read_language_split
-    from ..data.run_folder import write_json, write_text
-    from ..evaluation.measure import ResultStore, measure
-    from ..evaluation.probes.languages import format_languages
-    from ..evaluation.side_by_side import list_encoders
-
-    counts, tasks = read_language_split(split)
-    results = measure(list_encoders(encoders), tasks, ResultStore(output))
-    rows = {name: {task: result.figures for task, result in found.items()} for name, found in results.items()}
-    table = format_languages(counts, rows)
-    write_json(output / "languages.json", {"languages": counts, "scores": rows})
-    write_text(output / "languages.md", table)
-    typer.echo(table)

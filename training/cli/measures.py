@@ -120,47 +120,6 @@ TERMINOLOGY_OPTION = typer.Option(
 MAX_NAMES_OPTION = typer.Option(help="Names of each dictionary to search about at most; 0 for all")
 
 
-@encoding_command(name="measure")
-def measure_encoders(
-    encoders: Annotated[
-        str, typer.Argument(help="Folders or hub names, with commas between; the first is the reference")
-    ],
-    output: Annotated[Path, typer.Argument(help="A folder for scores.md; results that it has are kept")],
-    held_out: Annotated[str, HELD_OUT_OPTION] = "",
-    benchmarks: Annotated[str, BENCHMARKS_OPTION] = "",
-    corpora: Annotated[Path, CORPORA_OPTION] = CORPORA,
-    terminology: Annotated[str, TERMINOLOGY_OPTION] = "",
-    max_names: Annotated[int, MAX_NAMES_OPTION] = 0,
-    card: Annotated[
-        str,
-        typer.Option(
-            "--results",
-            help="Also write the scores of the last encoder, and of the first as those before, for `export --results`",
-        ),
-    ] = "",
-) -> None:
-    """Measure the accuracy of encoders side by side."""
-    from ..data.run_folder import write_json, write_text
-    from ..evaluation.measure import ResultStore, measure
-    from ..evaluation.side_by_side import describe_results, format_scores, list_encoders
-
-    names, others = read_tasks(held_out, benchmarks, corpora, max_names, terminology, encoders)
-    tasks = {**names, **others}
-    results = measure(list_encoders(encoders), tasks, ResultStore(output))
-    rows = {name: [{task: result.figures for task, result in found.items()}] for name, found in results.items()}
-    table = format_scores(rows, reference=next(iter(rows)))
-    write_text(output / "scores.md", table)
-    if card:
-        Path(card).parent.mkdir(parents=True, exist_ok=True)
-        scores = [scores for scores, *_ in rows.values()]
-        described = describe_results(scores[0] if len(scores) > 1 else None, scores[-1])
-        *_, last = results.values()
-        fingerprint = next(iter(last.values())).identity["encoder"].partition(" ")[0]
-        write_json(Path(card), {"fingerprint": fingerprint, "scores": described})
-    typer.echo(table)
-    typer.echo(f"The table is {output / 'scores.md'}.")
-
-
 @encoding_command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def sweep(
     context: typer.Context,

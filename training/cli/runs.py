@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import Errors
-from .application import ConfigPath, add_renamed, app, encoding_command, read_overrides
+from .application import ConfigPath, app, encoding_command, read_overrides
 
 if TYPE_CHECKING:
     from ..encoders.card import CardNotes
@@ -151,7 +151,3 @@ def echo_scores(held_out: dict[str, Any] | None) -> None:
     for label, scores in (held_out or {}).items():
         shares = {name: scores[name] for name in list_headlines(scores)}
         typer.echo(f"Held-out names {label}: {format_figures(shares, '.4f')}.")
-
-
-for method in ("pretrain", "coder", "coder-plusplus", "biosyn"):
-    add_renamed(method, "train")

@@ -1,11 +1,13 @@
-"""Linking tasks: queries with their gold concepts, and a dictionary."""
+"""Linking tasks: queries with their gold concepts, and a dictionary; and samples of them."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import re
-from dataclasses import dataclass, field, fields
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +21,6 @@ from .run_folder import write_text
 # What the hits of a task are counted by: ranks of distinct concepts, ranks of names, or the first name as the answer.
 CONCEPT, ROW, ANSWER = "concept", "row", "answer"
 LEVELS = (CONCEPT, ROW, ANSWER)
-
-CONTENT = "queries and a dictionary"
 # In place of names and ids, the file in the same folder that holds them.
 DICTIONARY_KEYS, SHARED_KEY = ("names", "ids"), "dictionary"
 # Names and ids by these keys.
@@ -61,7 +61,7 @@ class LinkingTask:
     def __post_init__(self) -> None:
         """Check the level."""
         if self.level not in LEVELS:
-            raise ValueError(Errors.E620.format(what="level", value=self.level, allowed=", ".join(LEVELS)))
+            raise ValueError(f"Unknown level {self.level!r}. Choose one of: {', '.join(LEVELS)}.")
 
     @property
     def n_mentions(self) -> int:
@@ -69,10 +69,7 @@ class LinkingTask:
         return len(set(self.mention_of)) or len(self.queries)
 
     def group_queries(self) -> list[list[int]]:
-        """Group the queries by mention.
-
-        RETURNS (list[list[int]]): The numbers of each mention's queries; mentions are sorted by their numbers.
-        """
+        """List the numbers of each mention's queries; mentions are sorted by their numbers."""
         if not self.mention_of:
             return [[query] for query in range(len(self.queries))]
         order = np.argsort(self.mention_of, kind="stable")
@@ -117,34 +114,30 @@ class LinkingTask:
                 data |= _read_dictionary(Path(path), data.pop(SHARED_KEY), {} if dictionaries is None else dictionaries)
             task = cls(**data)
             is_whole = len(task.queries) == len(task.gold) and len(task.names) == len(task.ids)
-            # Until version 0.1 the gold of a query was one id, as a string, which would be read letter by letter.
+            # A gold id that is a string would be read letter by letter.
             is_whole = is_whole and all(isinstance(ids, list) for ids in task.gold)
             is_whole = is_whole and all(len(own) in (0, len(task.queries)) for own in (task.mention_of, task.texts))
-            if is_whole:
-                _check_texts(task)
+            if not is_whole:
+                raise ValueError("queries, gold, names and ids do not fit together")
+            _check_texts(task)
         except (TypeError, ValueError) as error:
-            raise ValueError(Errors.E670.format(path=path, what=CONTENT, reason=error)) from error
-        if not is_whole:
             raise ValueError(
-                Errors.E670.format(path=path, what=CONTENT, reason="queries, gold, names and ids do not fit together")
-            )
+                f"{path} is no file of queries and a dictionary: {error}. Make it anew with "
+                "`python -m training split`, or give the file that this command has written."
+            ) from error
         return task
 
     def hash(self) -> str:
-        """Hash everything that determines an accuracy, except for the ranks and the level.
-
-        RETURNS (str): SHA-256, hexadecimal.
-        """
+        """Hash everything that determines an accuracy, except for the ranks and the level."""
         data: list[list[Any]] = [self.queries, self.gold, self.names, self.ids, self.folds]
         if self.mention_of:
-            # Tasks without it keep the hashes of earlier versions.
             data.append(self.mention_of)
         return hashlib.sha256(json.dumps(data, ensure_ascii=False).encode()).hexdigest()
 
 
 def _read_json(path: Path) -> Any:
     if not path.is_file():
-        raise FileNotFoundError(Errors.E102.format(file=path, cwd=Path.cwd()))
+        raise FileNotFoundError(f"Can't find the file {path} (seen from {Path.cwd()}).")
     return json.loads(path.read_text(encoding="utf8"))
 
 
@@ -167,3 +160,45 @@ def _check_texts(task: LinkingTask) -> None:
         wrong = next((value for value in values if not isinstance(value, str) or invalid_utf8(value)), "")
         if wrong != "":
             raise ValueError(f"{key} has {wrong!r:.80}, which is no text or holds half of a character")
+
+
+def limit_names(task: LinkingTask, max_names: int, *, seed: int = 0) -> LinkingTask:
+    """Keep all names of gold concepts, and whole other concepts drawn at random: about `max_names` names."""
+    if len(task.names) <= max_names:
+        return task
+    chosen = choose_concepts(task.ids, {gold for ids in task.gold for gold in ids}, max_names, seed=seed)
+    kept = [row for row, joined in enumerate(task.ids) if joined in chosen]
+    return replace(
+        task,
+        ids=[task.ids[row] for row in kept],
+        names=[task.names[row] for row in kept],
+        report={**task.report, "names": len(kept), "limited_to": max_names},
+    )
+
+
+def choose_concepts(ids: Sequence[str], gold: Collection[str], max_names: int, *, seed: int = 0) -> set[str]:
+    """Choose of the ids, one for each name, those that have a gold id, and others at random: about `max_names`."""
+    counts, wanted = Counter(ids), set(gold)
+    chosen = {joined for joined in counts if not wanted.isdisjoint(joined.split(EQUAL_IDS))}
+    n = sum(counts[joined] for joined in chosen)
+    others = [joined for joined in counts if joined not in chosen]
+    for place in np.random.default_rng(seed).permutation(len(others)):
+        if n >= max_names:
+            break
+        chosen.add(others[place])
+        n += counts[others[place]]
+    return chosen
+
+
+def sample_mentions(task: LinkingTask, max_mentions: int, *, seed: int = 0) -> LinkingTask:
+    """Keep mentions whose concept is in the dictionary, and draw some of them; they stay in their order."""
+    known = {part for joined in set(task.ids) for part in joined.split(EQUAL_IDS)}
+    answerable = [queries for queries in task.group_queries() if not known.isdisjoint(task.gold[queries[0]])]
+    drawn = np.random.default_rng(seed).permutation(len(answerable))[:max_mentions]
+    kept = [query for place in np.sort(drawn) for query in answerable[place]]
+    lists = {name: getattr(task, name) for name in ("queries", "gold", "folds", "mention_of", "texts")}
+    return replace(
+        task,
+        **{name: [values[query] for query in kept] for name, values in lists.items() if values},
+        report={**task.report, "mentions": len(drawn), "unanswerable": 0, "answerable": len(answerable)},
+    )

@@ -9,13 +9,15 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, cast
 
 import polars as pl
 
 from spacy_sapbert.progress import show_progress
 
+from ..data.accuracy import NearestNames, Searcher, find
 from ..data.run_folder import list_versions, write_json
+from ..data.task import LinkingTask
 from .frame import SCHEMA, Figure, write_results
 from .predictions import Prediction, write_predictions
 
@@ -79,6 +81,14 @@ class System:
         """
         return self
 
+    def find(self, task: LinkingTask) -> NearestNames:
+        """Search the queries of a linking task.
+
+        task (LinkingTask): The task.
+        RETURNS (NearestNames): The names found.
+        """
+        return find(cast(Searcher, self), task)
+
     def release(self) -> None:
         """Free the memory of encoders and vectors. They are loaded again on demand."""
 
@@ -121,9 +131,20 @@ class Measured(NamedTuple):
 class Task(Protocol):
     """A task to measure systems on."""
 
-    name: str  # corpus.protocol
-    protocol: str
-    needs: frozenset[str]  # Of `System.gives`, any of which will do.
+    @property
+    def name(self) -> str:
+        """Its name in results: corpus.protocol."""
+        ...
+
+    @property
+    def protocol(self) -> str:
+        """Its protocol."""
+        ...
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """What it asks a system for: entries of `System.gives`, any of which will do."""
+        ...
 
     def hash(self) -> str:
         """Hash everything that determines the figures, except for the system.
@@ -175,6 +196,7 @@ class Result:
     figures: list[Figure]
     details: dict[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
+    has_predictions: bool = False
 
     @property
     def fingerprint(self) -> str:
@@ -188,8 +210,9 @@ def measure(
     tasks: Mapping[str, Task],
     output: str | Path | None = None,
     *,
-    missing: Collection[Missing] = (),
+    missing: list[Missing] | None = None,
     config: Mapping[str, Any] | None = None,
+    kinds: Mapping[str, str] | None = None,
     show: Callable[[str, str, Result], None] | None = None,
 ) -> pl.DataFrame:
     """Measure systems on tasks, and write the frame, predictions and `measured.json`.
@@ -200,11 +223,125 @@ def measure(
     systems (Mapping[str, System]): The systems by name.
     tasks (Mapping[str, Task]): The tasks by name.
     output (str | Path | None): The folder to write to; None keeps nothing, and raises an error where a file is missing.
-    missing (Collection[Missing]): What is known to be missing, to be listed.
+    missing (list[Missing] | None): What is known to be missing, to be listed; what else is found is added.
     config (Mapping[str, Any] | None): The caller's settings, to be listed.
+    kinds (Mapping[str, str] | None): The kinds of tasks, to be listed.
     show (Callable | None): Called with the names of system and task and the result, as soon as it is there.
     RETURNS (pl.DataFrame): The frame, see `frame.SCHEMA`.
     RAISES (OSError): If there is no output, and files of a system are missing.
     RAISES (ValueError): If no system suits any task.
     """
-    raise NotImplementedError
+    pairs = [
+        (name, task_name)
+        for name, system in systems.items()
+        for task_name, task in tasks.items()
+        if any(fnmatchcase(task_name, pattern) for pattern in system.info.tasks) and system.gives & task.needs
+    ]
+    if not pairs:
+        raise ValueError(
+            f"None of the systems ({', '.join(systems) or 'there is none'}) can be measured on any of the tasks "
+            f"({', '.join(tasks) or 'there is none'}): see `kind` and `tasks` of the systems, and what is missing."
+        )
+    folder, begin = None if output is None else Path(output), time.perf_counter()
+    if folder:
+        # After an error, the list of an earlier run would not match the tasks and predictions.
+        (folder / MEASURED_FILE).unlink(missing_ok=True)
+    results: dict[tuple[str, str], Result] = {}
+    lacking = [] if missing is None else missing
+    with show_progress(total=len(pairs), description="Measuring", unit="tasks") as progress:
+        for number, (name, task_name) in enumerate(pairs):
+            progress.note(now=f"{name} on {task_name}")
+            try:
+                result = results[name, task_name] = _measure(systems[name], tasks[task_name], folder)
+            except FileNotFoundError as error:
+                if folder is None:
+                    raise
+                title = systems[name].info.title or name
+                lacking.append(Missing(reason=str(error), title=title, system=name, task=task_name))
+            else:
+                if show:
+                    show(name, task_name, result)
+            progress.update()
+            if number + 1 == len(pairs) or pairs[number + 1][0] != name:
+                systems[name].release()
+    frame = _make_frame(systems, tasks, results)
+    if folder:
+        write_results(frame, folder)
+        seconds = round(time.perf_counter() - begin, 1)
+        measured = {"config": dict(config or {}), "versions": list_versions(), "seconds": seconds}
+        write_json(folder / MEASURED_FILE, measured | _describe(systems, tasks, results, lacking, kinds or {}))
+    return frame
+
+
+def _measure(system: System, task: Task, folder: Path | None) -> Result:
+    bound = system.load().bind(task)
+    identity = bound.identity
+    parts = json.dumps([MEASUREMENT, identity, task.hash()], sort_keys=True)
+    key = hashlib.sha256(parts.encode()).hexdigest()[:32]
+    path = folder and folder / CACHE_FOLDER / f"{key}.json"
+    predictions = folder and folder / PREDICTIONS_FOLDER / f"{key}.jsonl.gz"
+    if path and predictions and path.is_file():
+        kept = _read_result(path)
+        if predictions.is_file() or not kept.has_predictions:
+            return kept
+    begin = time.perf_counter()
+    measured = task.measure(bound)
+    measured = measured if isinstance(measured, Measured) else Measured(measured)
+    seconds = round(time.perf_counter() - begin, 2)
+    result = Result(key, identity, measured.figures, measured.details, seconds)
+    if path and predictions:
+        # Before the result: one that is there has its predictions.
+        result.has_predictions = write_predictions(predictions, measured.predictions)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_json(path, asdict(result))
+    return result
+
+
+def _read_result(path: Path) -> Result:
+    try:
+        result = Result(**json.loads(path.read_text(encoding="utf8")))
+        result.figures = [Figure(*values) for values in result.figures]
+        if not all(isinstance(figure.metric, str) and isinstance(figure.value, float) for figure in result.figures):
+            raise ValueError("its figures are no numbers")
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{path} holds no result: {error}. Remove the file to measure it anew.") from error
+    return result
+
+
+def _make_frame(
+    systems: Mapping[str, System], tasks: Mapping[str, Task], results: Mapping[tuple[str, str], Result]
+) -> pl.DataFrame:
+    rows = [
+        (name, task, tasks[task].protocol, *figure, systems[name].info.seed, result.fingerprint)
+        for (name, task), result in results.items()
+        for figure in result.figures
+    ]
+    frame = pl.DataFrame(rows, schema=list(SCHEMA), orient="row", infer_schema_length=None)
+    return frame.select("system", "task", "protocol", "metric", "rank", "value", "n", "seed", "fingerprint").cast(
+        SCHEMA  # type: ignore[arg-type]
+    )
+
+
+def _describe(
+    systems: Mapping[str, System],
+    tasks: Mapping[str, Task],
+    results: Mapping[tuple[str, str], Result],
+    missing: Collection[Missing],
+    kinds: Mapping[str, str],
+) -> dict[str, Any]:
+    described = {}
+    for (name, _), result in results.items():
+        info = asdict(systems[name].info) | {"identity": result.identity, "fingerprint": result.fingerprint}
+        described[name] = info | {"title": info["title"] or name, "tasks": list(info["tasks"])}
+    return {
+        "systems": described,
+        "tasks": {
+            name: {"kind": kinds.get(name, ""), "protocol": task.protocol, **task.describe()}
+            for name, task in tasks.items()
+        },
+        "missing": [asdict(entry) for entry in missing],
+        "results": [
+            {"system": name, "task": task, "key": result.key, "seconds": result.seconds, "details": result.details}
+            for (name, task), result in results.items()
+        ],
+    }

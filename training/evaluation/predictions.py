@@ -5,14 +5,14 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 
+from ..data.accuracy import Hits, NearestNames, name_figure
 from ..data.run_folder import write_whole
 from ..data.task import LinkingTask
-from ..errors import Errors
-from .linking.accuracy import Hits, NearestNames
 
 # Names stored for each query.
 KEPT_NAMES = 10
@@ -20,46 +20,28 @@ KEPT_NAMES = 10
 
 @dataclass(frozen=True)
 class RankedConcept:
-    """A name that was found.
+    """A name that was found."""
 
-    ids (str): Its concept; equal ids, and those of several concepts of this name, are joined with "|".
-    name (str): The name.
-    score (float): Its similarity.
-    """
-
-    ids: str
+    ids: str  # Its concept; equal ids, and those of several concepts of this name, are joined with "|".
     name: str
     score: float
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """The names found for a mention.
+    """The names found for a mention."""
 
-    mention (str): The mention as written in the text.
-    queries (list[str]): The queries: the processed mention, or each part of a composite.
-    gold (list[str]): The right ids.
-    candidates (list[list[RankedConcept]]): The names found for each query, best first.
-    hits (dict[str, bool]): Whether the mention is right, by figure.
-    fold (int): The fold that it belongs to.
-    """
-
-    mention: str
-    queries: list[str]
-    gold: list[str]
-    candidates: list[list[RankedConcept]]
-    hits: dict[str, bool]
+    mention: str  # As written in the text.
+    queries: list[str]  # The processed mention, or each part of a composite.
+    gold: list[str]  # The right ids.
+    candidates: list[list[RankedConcept]]  # The names found for each query, best first.
+    hits: dict[str, bool]  # Whether the mention is right, by figure: acc_at_1, row_acc_at_5.
     fold: int = 0
 
 
 def make_predictions(task: LinkingTask, found: NearestNames, hits: Hits) -> Iterator[Prediction]:
-    """Make the prediction of each mention.
-
-    task (LinkingTask): The task.
-    found (NearestNames): The names found for its queries.
-    hits (Hits): The hits of its mentions.
-    YIELDS (Prediction): With the best names of each query.
-    """
+    """Make the prediction of each mention, with the best names of each of its queries."""
+    names = [name_figure(*label) for label in hits.labels]
     for mention, queries in enumerate(task.group_queries()):
         strings = [task.queries[query] for query in queries]
         yield Prediction(
@@ -67,7 +49,7 @@ def make_predictions(task: LinkingTask, found: NearestNames, hits: Hits) -> Iter
             queries=strings,
             gold=task.gold[queries[0]],
             candidates=[_list_candidates(task, found, query) for query in queries],
-            hits=dict(zip(hits.labels, hits.is_hit[mention].tolist(), strict=True)),
+            hits=dict(zip(names, hits.is_hit[mention].tolist(), strict=True)),
             fold=int(hits.folds[mention]),
         )
 
@@ -77,12 +59,12 @@ def _list_candidates(task: LinkingTask, found: NearestNames, query: int) -> list
     return [RankedConcept(task.ids[row], task.names[row], round(score, 6)) for row, score in best if row >= 0]
 
 
-def write_predictions(path: Path, predictions: Iterator[Prediction]) -> None:
-    """Write predictions. Equal predictions are written as equal bytes.
-
-    path (Path): The file (.jsonl.gz); its folder is made if missing.
-    predictions (Iterator[Prediction]): In the order of mentions.
-    """
+def write_predictions(path: Path, predictions: Iterable[Prediction]) -> bool:
+    """Write predictions (.jsonl.gz), equal ones as equal bytes. Return whether there are any; otherwise no file is."""
+    rest = iter(predictions)
+    first = next(rest, None)
+    if first is None:
+        return False
     path.parent.mkdir(parents=True, exist_ok=True)
     with (
         write_whole(path) as temporary,
@@ -90,8 +72,9 @@ def write_predictions(path: Path, predictions: Iterator[Prediction]) -> None:
         # Without the time, so that the bytes do not depend on it.
         gzip.GzipFile(fileobj=raw, mode="wb", filename="", mtime=0, compresslevel=3) as file,
     ):
-        for prediction in predictions:
+        for prediction in chain([first], rest):
             file.write((json.dumps(asdict(prediction), ensure_ascii=False) + "\n").encode())
+    return True
 
 
 def read_predictions(path: str | Path) -> list[Prediction]:
@@ -108,7 +91,9 @@ def read_predictions(path: str | Path) -> list[Prediction]:
                 predictions.append(_parse(line))
     except (KeyError, ValueError, TypeError, AttributeError, EOFError, gzip.BadGzipFile, zlib.error) as error:
         reason = f"{error} is missing" if isinstance(error, KeyError) else error
-        raise ValueError(Errors.E782.format(file=path, line=len(predictions) + 1, reason=reason)) from error
+        raise ValueError(
+            f"{path}, line {len(predictions) + 1}, is no prediction: {reason}. Remove the file to measure it anew."
+        ) from error
     return predictions
 
 

@@ -1,126 +1,215 @@
-"""The tasks of an evaluation: each corpus under each of its protocols, and held-out names."""
+"""Linking tasks to measure: held-out names, corpora under each of their protocols, and the names of each source."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import json
+from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, ClassVar
 
-from ..data.task import LinkingTask
-from ..errors import Errors
+from spacy_sapbert.progress import show_phase
+from spacy_sapbert.terminology import Terminology
+
+from ..data.accuracy import judge, summarise
+from ..data.protocols import get_protocol, process_mentions
+from ..data.run_folder import write_text
+from ..data.splits import list_all_sources, make_source_task, read_held_out
+from ..data.task import LinkingTask, limit_names, sample_mentions
 from .corpora.corpus import Corpus
-from .corpora.listing import SPELLINGS, read_seen, read_task
-from .folder import TaskInfo
-from .linking.protocols import get_protocol, process_mentions
+from .corpora.listing import SPELLINGS, read_corpora, read_seen, read_task
+from .measure import Measured, Missing, System
+from .predictions import make_predictions
+from .settings import Limits, Listed, Made, Named, TaskSettings
 
-HELD_OUT = "held_out"
-# The ranks of reports: the papers publish 1 and 5, or 1 and 3, and the error analysis uses rank 5.
-EVALUATION_RANKS = [1, 3, 5]
+HELD_OUT, SOURCES = "held_out", "sources"
+# The papers publish ranks 1 and 5, or 1 and 3, and the error analysis uses rank 5.
+EVALUATION_RANKS = {1, 3, 5}
+TASKS_FOLDER, SEEN_ENDING = "tasks", ".seen_ids.json"
+LISTS = Path(__file__).parent / "corpora"
 
 
 @dataclass(frozen=True)
-class CorpusTask:
-    """A linking task, and what a report says about it.
+class NamesTask:
+    """A linking task, and what a report says about it."""
 
-    name (str): The names of corpus and protocol, with a dot between them.
-    protocol (str): The protocol.
-    corpus (Corpus | None): Its corpus; None for held-out names.
-    linking (LinkingTask): Queries and dictionary.
-    """
-
-    name: str
+    name: str  # The names of corpus and protocol, with a dot between them.
     protocol: str
-    corpus: Corpus | None
     linking: LinkingTask
+    corpus: Corpus | None = None
+    title: str = "Held-out names"  # Without a corpus.
+    source: str = ""  # Of whose names the queries are.
+    needs: ClassVar[frozenset[str]] = frozenset({"search"})
+
+    @property
+    def corpus_name(self) -> str:
+        """What stands for "{corpus}" in the path of a model."""
+        return "" if self.source else self.name.rpartition(".")[0]
 
     def hash(self) -> str:
-        """Hash everything that determines the results, apart from the system.
+        """Hash everything that determines the figures, ranks and level included. See `Task.hash`."""
+        parts = [self.linking.hash(), self.linking.ranks, self.linking.level]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
-        RETURNS (str): SHA-256, hexadecimal.
-        """
-        return self.linking.hash()
+    def measure(self, system: System) -> Measured:
+        """Search the names, and count hits. See `Task.measure`."""
+        task = self.linking
+        with show_phase(f"Searching {len(task.names):,} names for {self.name}"):
+            found = system.find(task)
+        hits = judge(task, found)
+        details = {"similarity": system.similarity, **system.describe_search()}
+        return Measured(summarise(task, hits), details, make_predictions(task, found, hits))
 
     def list_seen(self) -> list[tuple[str, list[str]]]:
-        """List the strings of the training part, as the protocol leaves them, with their ids.
-
-        RETURNS (list[tuple[str, list[str]]]): Strings and ids. A mention of several parts is left out: it does not say
-            which part is which concept.
-        """
+        """List the strings of the training part, as the protocol leaves them, with their ids; without mentions of
+        several parts, which do not say which part is which concept."""
         if self.corpus is None:
             return []
-        processed = process_mentions(
-            read_seen(self.corpus), get_protocol(self.protocol), spelling=SPELLINGS[self.corpus.spelling]
-        )
+        spelling = SPELLINGS[self.corpus.spelling]
+        processed = process_mentions(read_seen(self.corpus), get_protocol(self.protocol), spelling=spelling)
         return [(parts[0], ids) for parts, ids in processed if len(parts) == 1]
 
-    def list_seen_ids(self) -> list[str] | None:
-        """List the concepts of the parts that a system may be trained on.
-
-        RETURNS (list[str] | None): Sorted ids; None if there are no such parts.
-        """
-        if self.corpus is None or not self.corpus.seen:
-            return None
-        processed = process_mentions(read_seen(self.corpus), get_protocol("strict"))
-        return sorted({single for _, ids in processed for single in ids})
-
-    def describe(self) -> TaskInfo:
-        """Describe the task for a report.
-
-        RETURNS (TaskInfo): Title, dictionary, protocol, level, ranks, and counts.
-        """
+    def describe(self) -> dict[str, Any]:
+        """Describe the task for a report: its dictionary, what its protocol does, and counts. See `Task.describe`."""
         task, rules = self.linking, get_protocol(self.protocol) if self.corpus else None
-        corpus = self.corpus or Corpus([], Path(), title="Held-out names", names_from="the terminology")
-        n_folds = len(set(task.folds))
-        limit = task.report.get("limited_to")
+        corpus = self.corpus or Corpus([], Path(), title=self.title, names_from="the terminology")
+        n_folds, limit = len(set(task.folds)), task.report.get("limited_to")
         is_comparable = bool(corpus.published) and corpus.has_published_names and not limit
-        is_published = self.protocol == corpus.published and is_comparable
-        remarks = [corpus.release.compare(corpus.searched) if corpus.searched else "", corpus.note]
         is_processed = self.protocol == "processed"
-        return TaskInfo(
-            corpus=corpus.literature or self.name.rpartition(".")[0],
-            title=corpus.title or self.name,
-            protocol=self.protocol,
-            is_published=is_published,
-            is_comparable=is_comparable,
-            dictionary=(corpus.names_from or "its own") + (f", limited to about {limit:,} names" if limit else ""),
-            level=task.level,
-            ranks=corpus.ranks,
-            aggregation=f"macro over {n_folds} folds" if n_folds > 1 else "micro",
-            abbreviations=bool(rules and rules.abbreviations) or is_processed,
-            composites=bool(rules and rules.composites) or is_processed,
-            augmented=bool(rules and rules.augmented) or is_processed,
-            mentions=task.n_mentions,
-            names=len(task.names),
-            unanswerable=task.report.get("unanswerable", 0),
-            report=task.report,
-            hash=task.hash(),
-            note=" ".join(filter(None, remarks)),
-        )
+        remarks = [corpus.release.compare(corpus.searched) if corpus.searched else "", corpus.note]
+        counts = {"mentions": task.n_mentions, "queries": len(task.queries), "names": len(task.names)}
+        return {
+            "title": corpus.title or self.name,
+            "corpus": corpus.literature or self.name.rpartition(".")[0],
+            "is_published": self.protocol == corpus.published and is_comparable,
+            "is_comparable": is_comparable,
+            "dictionary": (corpus.names_from or "its own") + (f", limited to about {limit:,} names" if limit else ""),
+            "level": task.level,
+            "ranks": corpus.ranks,
+            "aggregation": f"macro over {n_folds} folds" if n_folds > 1 else "micro",
+            **{
+                name: bool(rules and getattr(rules, name)) or is_processed
+                for name in ("abbreviations", "composites", "augmented")
+            },
+            "counts": {**counts, "unanswerable": task.report.get("unanswerable", 0)},
+            "report": task.report,
+            "hash": task.hash(),
+            "note": " ".join(filter(None, remarks)),
+        }
+
+    def to_disk(self, folder: Path) -> None:
+        """Write the task and the concepts that training may see, unless they are there: some have half a million names.
+
+        folder (Path): The folder of tasks, which share their dictionaries.
+        """
+        path, mark = folder / f"{self.name}.json", folder / f"{self.name}.sha256"
+        digest = self.linking.hash()
+        if not (path.is_file() and mark.is_file() and mark.read_text() == digest):
+            mark.unlink(missing_ok=True)
+            self.linking.to_disk(path, share_dictionary=True)
+            mark.write_text(digest)
+        seen_path = folder / f"{self.name}{SEEN_ENDING}"
+        seen_path.unlink(missing_ok=True)
+        if self.corpus is not None and self.corpus.seen:
+            processed = process_mentions(read_seen(self.corpus), get_protocol("strict"))
+            write_text(seen_path, json.dumps(sorted({single for _, ids in processed for single in ids})))
 
 
-def make_tasks(
-    corpora: Mapping[str, Corpus], held_out: Mapping[str, LinkingTask], *, max_names: int = 0
-) -> dict[str, CorpusTask]:
-    """Make the tasks of an evaluation.
+def make_task(name: str, protocol: str, task: LinkingTask, limits: Limits, **about: Any) -> NamesTask:
+    """Make a task of no more than the given size, counted at the ranks of evaluations as well.
 
-    corpora (Mapping[str, Corpus]): Corpora by name.
-    held_out (Mapping[str, LinkingTask]): Held-out names, by name.
-    max_names (int): Names to search about at most; 0 for all.
-    RETURNS (dict[str, CorpusTask]): Tasks by name.
-    RAISES (ValueError): If two have one name.
+    name (str): Without the protocol.
+    protocol (str): Its protocol.
+    task (LinkingTask): Queries and dictionary.
+    limits (Limits): The size.
+    **about (Any): The other fields of `NamesTask`.
+    RETURNS (NamesTask): The task.
     """
-    tasks: dict[str, CorpusTask] = {}
+    if limits.max_queries:
+        task = sample_mentions(task, limits.max_queries, seed=limits.seed)
+    if limits.max_names:
+        task = limit_names(task, limits.max_names, seed=limits.seed)
+    ranks = sorted(EVALUATION_RANKS | set(about["corpus"].ranks if about.get("corpus") else ()))
+    return NamesTask(f"{name}.{protocol}", protocol, replace(task, ranks=ranks), **about)
 
-    def add(name: str, protocol: str, corpus: Corpus | None, task: LinkingTask) -> None:
-        ranks = sorted({*EVALUATION_RANKS, *(corpus.ranks if corpus else ())})
-        full_name = f"{name}.{protocol}"
-        tasks[full_name] = CorpusTask(full_name, protocol, corpus, replace(task, ranks=ranks))
 
-    for name, task in held_out.items():
-        if name in corpora:
-            raise ValueError(Errors.E745.format(name=name))
-        add(name, HELD_OUT, None, task)
-    for name, corpus in corpora.items():
-        for protocol in corpus.protocols:
-            add(name, protocol, corpus, read_task(corpus, protocol=protocol, max_names=max_names))
-    return tasks
+class HeldOutSettings(TaskSettings):
+    """Held-out names: files that `split` has written, or its folder, which has a file of each language."""
+
+    inputs: ClassVar[tuple[str, ...]] = ("files",)
+
+    files: Listed
+
+    def make(self, name: str, limits: Limits) -> Made:
+        """Make a task of each file, called like it."""
+        paths: list[Path] = []
+        for path in map(Path, self.files):
+            paths += sorted(path.glob("held_out_*.json")) or [path / "held_out.json"] if path.is_dir() else [path]
+        twice = [stem for stem, n in Counter(path.stem for path in paths).items() if n > 1]
+        if twice:
+            raise ValueError(f"Two files of held-out names are called {twice[0]!r}, and so their tasks: rename one.")
+        # The whole dictionary is searched: it was drawn when the names were held out.
+        limits = limits._replace(max_names=0)
+        tasks = [make_task(path.stem, HELD_OUT, read_held_out(path), limits) for path in paths]
+        return {task.name: task for task in tasks}, []
+
+
+class CorporaSettings(TaskSettings):
+    """Corpora of a list, each under each of its protocols."""
+
+    inputs: ClassVar[tuple[str, ...]] = ("folder",)
+
+    folder: str
+    list: str = "corpora"  # A config file, or the name of one that comes with the package.
+    terminology: str = ""  # For corpora without a dictionary: a terminology, or a table of ids, names and sources.
+    dictionaries: Named = {}  # By corpus, in place of the listed ones.
+    releases: Named = {}  # By corpus, of dictionaries that do not say it: UMLS 2017AA.
+    sources: Listed = ()  # SAB of the terminology's names to search in place of the listed ones, or all.
+    protocols: Listed = ()  # In place of the listed ones.
+
+    def make(self, name: str, limits: Limits) -> Made:
+        """Make a task of each corpus and protocol."""
+        path = Path(self.list) if Path(self.list).suffix else LISTS / f"{self.list}.cfg"
+        found, lacking = read_corpora(
+            path,
+            self.folder,
+            terminology=self.terminology or None,
+            dictionaries=self.dictionaries,
+            releases=self.releases,
+            sources=self.sources,
+        )
+        missing = [
+            Missing(reason, title=corpus.title, corpus=corpus_name, obtain=corpus.obtain)
+            for corpus_name, (corpus, reason) in lacking.items()
+        ]
+        tasks = [
+            make_task(corpus_name, protocol, read_task(corpus, protocol=protocol), limits, corpus=corpus)
+            for corpus_name, corpus in found.items()
+            for protocol in self.protocols or corpus.protocols
+        ]
+        return {task.name: task for task in tasks}, missing
+
+    def make_available(self, name: str, limits: Limits) -> Made:
+        """Make the tasks. If there is no such folder, each corpus of the list is missing."""
+        return self.make(name, limits) if self.folder else ({}, [])
+
+
+class SourcesSettings(TaskSettings):
+    """The names of each source of a terminology, searched among the other names of its concepts."""
+
+    inputs: ClassVar[tuple[str, ...]] = ("terminology",)
+
+    terminology: str
+    sources: Listed = ()  # SAB; empty for all.
+
+    def make(self, name: str, limits: Limits) -> Made:
+        """Make a task of each source."""
+        terminology = Terminology.from_disk(self.terminology)
+        tasks = {}
+        for source in self.sources or list_all_sources(terminology):
+            task, _ = make_source_task(terminology, source, seed=limits.seed)
+            about = {"source": source, "title": f"Names of {source}"}
+            made = make_task(source, SOURCES, task, limits, **about)
+            tasks[made.name] = made
+        return tasks, []

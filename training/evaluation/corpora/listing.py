@@ -15,13 +15,10 @@ from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.readers.lines import SourceFile
 
 from ...data.corpus_files import EQUAL_IDS, read_dictionary_rows
-from ...data.headlines import CONCEPT, LEVELS, ROW
 from ...data.mentions import Mention, read_mentions
-from ...data.task import LinkingTask
-from ...data.task_samples import limit_names
+from ...data.protocols import NCBI_SPELLING, get_protocol, make_task
+from ...data.task import CONCEPT, LEVELS, ROW, LinkingTask, limit_names
 from ...errors import Errors
-from ..linking.cleaning import NCBI_SPELLING
-from ..linking.protocols import get_protocol, make_task
 from .corpus import Corpus
 from .finding import fill_fold, find_files, find_folds, find_mentions, join_patterns, list_names
 from .releases import settle_release

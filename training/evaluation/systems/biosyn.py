@@ -12,10 +12,9 @@ import numpy as np
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.files import hash_file
 
+from ...encoders.embeddings import Embeddings
 from ...errors import Errors
-from ..embeddings import Embeddings
-from ..tasks import CorpusTask
-from .base import System
+from ..measure import System
 from .blocks import search_blocks
 from .sparse import SparseEncoder, score_sparse
 
@@ -97,7 +96,7 @@ class TrainedBioSyn(System):
         """Name the model by the hash of its file. See `System.identity`."""
         return {"kind": "biosyn", "model": hash_file(Path(self.model) / BIOSYN_FILE)}
 
-    def bind(self, task: CorpusTask) -> System:
+    def bind(self, task: Any) -> System:
         """Check that the model is there. See `System.bind`."""
         if not (Path(self.model) / BIOSYN_FILE).is_file():
             raise FileNotFoundError(Errors.E752.format(path=self.model, system="BioSyn"))

@@ -1,22 +1,26 @@
-"""Look-up by vectors."""
+"""Look-up by vectors of an encoder."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any, ClassVar, Literal
 
 import numpy as np
+from typing_extensions import Self
 
+from spacy_sapbert.encoder.settings import Pooling
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.encoder.transformer import resolve_device
 
+from ...encoders.bases import SMALL, load_base
+from ...encoders.choice import EncoderChoice
+from ...encoders.embeddings import Embeddings
 from ...engine.nearest import search_on_device
-from ...errors import Errors
-from ..embeddings import Embeddings
-from .base import System
+from ..measure import LazySystem, System
+from ..settings import SystemSettings
 
 Similarity = Literal["cosine", "dot"]
-SIMILARITIES: tuple[Similarity, ...] = ("cosine", "dot")
 
 
 class EncoderSystem(System):
@@ -24,16 +28,12 @@ class EncoderSystem(System):
 
     encoder (EncoderShim | Embeddings): The encoder, or its vectors.
     similarity (str): "cosine", or "dot" for the inner product of vectors as they are, as SapBERT was measured.
-    batch_size (int): Strings in one forward pass, unless vectors are given.
-    RAISES (ValueError): If the similarity is another one.
     """
 
-    def __init__(
-        self, encoder: EncoderShim | Embeddings, *, similarity: Similarity = "cosine", batch_size: int = 256
-    ) -> None:
-        if similarity not in SIMILARITIES:
-            raise ValueError(Errors.E620.format(what="similarity", value=similarity, allowed=", ".join(SIMILARITIES)))
-        self.embeddings = encoder if isinstance(encoder, Embeddings) else Embeddings(encoder, batch_size=batch_size)
+    gives = frozenset({"search", "encode"})
+
+    def __init__(self, encoder: EncoderShim | Embeddings, *, similarity: Similarity = "cosine") -> None:
+        self.embeddings = encoder if isinstance(encoder, Embeddings) else Embeddings(encoder)
         self.similarity = similarity
 
     @property
@@ -69,3 +69,45 @@ class EncoderSystem(System):
             vectors[is_known] = self.embeddings.take(known, normalised=False)
         rows = [row_of[string] for string in strings]
         return vectors[rows], is_known[rows]
+
+
+class EncoderSettings(SystemSettings):
+    """Settings of `EncoderSystem`.
+
+    encoder (str): A folder, hub name or short name; empty for the small encoder.
+    encoders (str | None): Several in place of one, with commas between them: NAME=FOLDER, or a folder, which is then
+        the name as well.
+    """
+
+    gives: ClassVar[frozenset[str]] = EncoderSystem.gives
+    trained: ClassVar[str] = "encoder"
+
+    encoder: str = ""
+    encoders: str | None = None
+    similarity: Similarity = "cosine"
+    pooling: Pooling | None = None
+    max_length: int | None = None
+    lower_case: bool | None = None
+    pad_to_length: int | None = None
+    attention_mask: bool | None = None
+
+    def expand(self, name: str) -> dict[str, Self]:
+        """List the systems of all encoders and seeds."""
+        if self.encoders is None:
+            return super().expand(name)
+        systems: dict[str, Self] = {}
+        for entry in self.encoders.split(","):
+            label, _, folder = (part.strip() for part in entry.rpartition("="))
+            label = label or folder or SMALL
+            if label in systems:
+                raise ValueError(f"Two of the encoders are called {label!r}: give them names, as NAME=FOLDER.")
+            systems[label] = self.changed(encoder=folder, encoders=None)
+        return systems
+
+    def make(self, cache: Path | None) -> System:
+        """Make the system, which loads its encoder when it is asked."""
+        choice = EncoderChoice(**{name: getattr(self, name) for name in EncoderChoice.model_fields})
+        path, similarity = self.encoder, self.similarity
+        return LazySystem(
+            lambda: EncoderSystem(Embeddings(load_base(path, choice), cache), similarity=similarity), self.gives
+        )

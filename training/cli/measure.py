@@ -1,0 +1,54 @@
+"""The command that measures systems on tasks."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spacy_sapbert.progress import say
+
+from .application import encoding_command, read_overrides
+
+
+@encoding_command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def measure(
+    context: typer.Context,
+    config: Annotated[Path, typer.Argument(help="A config with [systems.NAME] and [tasks.NAME]")],
+    output: Annotated[Path, typer.Argument(help="A folder for results.parquet; results that it has are kept")],
+) -> None:
+    """Measure systems on tasks: held-out names, corpora, semantic types, relations, word pairs, documents.
+
+    Settings are given as `--tasks.corpora.folder FOLDER`, over those of the config. Tasks whose files are "" are left out.
+
+    Example: python -m training measure projects/benchmarks/configs/systems.cfg output --measure.only exact
+    """
+    from ..data.accuracy import label_figure, list_headlines
+    from ..evaluation.config import read_measurement
+    from ..evaluation.frame import RESULTS_FILE
+    from ..evaluation.measure import Result
+    from ..evaluation.report.literature import check_published
+
+    measurement = read_measurement(config, read_overrides(context.args))
+    for system in measurement.systems.values():
+        check_published(system.info.published, system.info.published_pooling)
+    described = {name: task.describe() for name, task in measurement.tasks.items()}
+    for name, task in described.items():
+        counts = ", ".join(f"{n:,} {what}" for what, n in task.get("counts", {}).items())
+        typer.echo(f"{name}: {counts}.")
+
+    def show(system: str, task: str, result: Result) -> None:
+        about = described[task]
+        shown = list_headlines(about["level"], about["ranks"]) if "level" in about else None
+        figures = [figure for figure in result.figures if shown is None or figure[:2] in shown]
+        texts = (f"{label_figure(figure.metric, figure.rank)} {figure.value:.3f}" for figure in figures)
+        say(f"{system} on {task}: {', '.join(texts)}.", stream=sys.stdout)
+
+    measurement.run(output, show=show)
+    for entry in measurement.missing:
+        typer.echo(f"Not measured: {entry.name}: {entry.reason}")
+    typer.echo(
+        f"The results are {output / RESULTS_FILE}; `python -m training report {output}` writes a report of them."
+    )

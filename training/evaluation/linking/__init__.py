@@ -1,1 +1,0 @@
-"""Entity linking: protocols, accuracy and scores."""

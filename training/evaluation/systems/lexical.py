@@ -1,0 +1,165 @@
+"""Look-up without vectors: equal names, shared characters, and the dictionary back-off before another system."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from ...data.accuracy import Searcher
+from ...data.corpus_files import EQUAL_IDS
+from ..measure import System
+from ..settings import SystemSettings
+from .blocks import NAME_BLOCK, QUERY_BLOCK, pad, search_blocks
+from .sparse import SparseEncoder, score_sparse
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+
+class ExactMatch(System):
+    """Finds the names that are equal to the query: the floor for any other system."""
+
+    def __init__(self, *, lower_case: bool = True) -> None:
+        self.lower_case = lower_case
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Name the setting. See `System.identity`."""
+        return {"kind": "exact", "lower_case": self.lower_case}
+
+    def search(self, names: Sequence[str], queries: Sequence[str], k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Find the names that equal a query. See `Searcher.search`; all scores are 1."""
+        rows_of: dict[str, list[int]] = {}
+        for row, name in enumerate(names):
+            rows_of.setdefault(self._fold(name), []).append(row)
+        found = [np.array(rows_of.get(self._fold(query), ())[:k], dtype=np.int64) for query in queries]
+        return pad([(rows, np.ones(len(rows), dtype=np.float32)) for rows in found], k)
+
+    def _fold(self, text: str) -> str:
+        return text.lower() if self.lower_case else text
+
+
+class ExactSettings(SystemSettings):
+    """Settings of `ExactMatch`."""
+
+    lower_case: bool = True
+
+    def make(self, cache: Path | None) -> System:
+        """Make the system."""
+        return ExactMatch(lower_case=self.lower_case)
+
+
+class CharacterTfidf(System):
+    """Finds the names that share characters with the query: one or two in a row, weighted by rarity (TF-IDF).
+
+    The sparse half of BioSyn, but fitted on the dictionary that is searched. The last fit is kept for other queries.
+    """
+
+    def __init__(self) -> None:
+        self._names: list[str] = []
+        self._fitted: tuple[SparseEncoder, csr_matrix] | None = None
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """There is only one. See `System.identity`."""
+        return {"kind": "tfidf"}
+
+    def search(self, names: Sequence[str], queries: Sequence[str], k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Find the names with the highest cosine, without those that share no character. See `Searcher.search`."""
+        if self._fitted is None or self._names != list(names):
+            encoder = SparseEncoder.fit(names)
+            self._names, self._fitted = list(names), (encoder, encoder.encode(names))
+        encoder, encoded = self._fitted
+        score = score_sparse(encoder.encode(queries), encoded)
+        sizes = {"query_block": QUERY_BLOCK, "name_block": NAME_BLOCK}
+        return search_blocks(score, len(queries), len(names), k, above=0.0, **sizes)
+
+    def release(self) -> None:
+        """Forget the last fit. See `System.release`."""
+        self._names, self._fitted = [], None
+
+
+class TfidfSettings(SystemSettings):
+    """Settings of `CharacterTfidf`: it has none."""
+
+    def make(self, cache: Path | None) -> System:
+        """Make the system."""
+        return CharacterTfidf()
+
+
+class DictionaryBackoff(System):
+    """Looks up known strings, and passes the others to another system.
+
+    In this order, ignoring case: the most frequent concept of the string in the training part; the concept with the
+    string as a name (Basaldella et al., EMNLP 2020, without the step of edit distances). A query answered this way has
+    one candidate, so it is right at every rank or at none.
+
+    system (System): The system for the others.
+    ids (Sequence[str]): The concept of each name of the dictionary that is going to be searched, "|" between equal ids.
+    seen (Iterable[tuple[str, Sequence[str]]]): The strings of the training part, and the ids of each.
+    """
+
+    def __init__(self, system: System, ids: Sequence[str] = (), seen: Iterable[tuple[str, Sequence[str]]] = ()) -> None:
+        self.system = system
+        row_of_id: dict[str, int] = {}
+        # The row with the fewest ids: a name of several concepts would be right for all of them.
+        for row, joined in sorted(enumerate(ids), key=lambda entry: entry[1].count(EQUAL_IDS)):
+            for single in joined.split(EQUAL_IDS):
+                row_of_id.setdefault(single, row)
+        counts: dict[str, Counter[int]] = {}
+        for text, seen_ids in seen:
+            # Equal ids are one concept, so they are one vote.
+            rows = {row_of_id[single] for single in seen_ids if single in row_of_id}
+            counts.setdefault(text.lower(), Counter()).update(dict.fromkeys(sorted(rows), 1))
+        self._known = {text: votes.most_common(1)[0][0] for text, votes in counts.items() if votes}
+        self.decided: Counter[str] = Counter()
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Identify the wrapped system and the training part. See `System.identity`."""
+        known = hashlib.sha256(json.dumps(sorted(self._known.items())).encode()).hexdigest()
+        return {"kind": "backoff", "over": self.system.identity, "known": known}
+
+    def bind(self, task: Any) -> System:
+        """Give the system the task's ids and training mentions. See `System.bind`."""
+        return DictionaryBackoff(self.system.load().bind(task), task.linking.ids, task.list_seen())
+
+    def release(self) -> None:
+        """Free the memory of the wrapped system. See `System.release`."""
+        self.system.release()
+
+    def describe_search(self) -> dict[str, Any]:
+        """Say how many queries each step has answered. See `System.describe_search`."""
+        return {"search": "exact", "decided": dict(self.decided)}
+
+    def search(self, names: Sequence[str], queries: Sequence[str], k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Find names, see `Searcher.search`. Those that are found without the system have a score of 1.
+
+        `decided` counts the queries that the training part, the dictionary and the system have answered.
+        """
+        # Of a name that several concepts have, the last one's, as in the authors' code.
+        row_of_name = {name.lower(): row for row, name in enumerate(names)}
+        decided = np.array([self._known.get(query.lower(), row_of_name.get(query.lower(), -1)) for query in queries])
+        rows = np.full((len(queries), k), -1, dtype=np.int64)
+        scores = np.full((len(queries), k), -np.inf, dtype=np.float32)
+        is_decided = decided >= 0
+        left = np.flatnonzero(~is_decided).tolist()
+        if left:
+            system = cast(Searcher, self.system)
+            rows[left], scores[left] = system.search(names, [queries[number] for number in left], k)
+        rows[is_decided, 0], scores[is_decided, 0] = decided[is_decided], 1.0
+        known = sum(query.lower() in self._known for query in queries)
+        self.decided = Counter(training=known, dictionary=int(is_decided.sum()) - known, system=len(left))
+        return rows, scores
+
+
+class BackoffSettings(SystemSettings):
+    """Settings of `DictionaryBackoff`: the name of another system of the config."""
+
+    over: str
