@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "adaptation": ("adaptation-data", "adapt"),
     "averages": ("average",),
-    "benchmarks": ("illustrate", "report"),
+    "benchmarks": ("illustrate",),
     "coder_tasks": ("mcsm", "relations", "word-similarity"),
     "corpora": ("convert-corpus", "convert-corpora"),
     "data": ("preprocess", "pairs", "finetuning-pairs", "parallel-pairs", "triples", "split"),
@@ -24,6 +24,7 @@ COMMANDS = {
     "measure": ("measure",),
     "measures": ("sweep",),
     "probes": ("opposites",),
+    "report": ("report",),
     "release": ("write-rrf", "diff-releases"),
     "runs": ("train", "settings", "export", "curves"),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from spacy_sapbert.files import write_whole
@@ -44,13 +44,10 @@ def find_errors(results: Results, name: str) -> tuple[dict[str, list[bool]], lis
         wrong = [prediction for prediction in predictions if not prediction.hits[first]]
         names = _list_names(task, {single for prediction in wrong for single in prediction.gold})
         rows = [_describe(prediction, names, rescue) for prediction in wrong]
-        _write(results.folder / ERRORS_FOLDER / f"{name}.{line.system}.tsv", rows)
         n_rescued = sum(row[-1] == YES for row in rows)
         counts.append([line.title, f"{len(predictions):,}", f"{len(rows):,}", f"{n_rescued:,}"])
-        drawn = sorted(random.Random(0).sample(range(len(rows)), min(N_EXAMPLES, len(rows))))
-        cells = [[shorten(cell, LONGEST_NAMES) for cell in rows[place]] for place in drawn]
-        title = f"{label}: wrong mentions of {line.title}"
-        examples += [Table(title, list_columns(COLUMNS), cells, is_folded=True)] if cells else []
+        path = results.folder / ERRORS_FOLDER / f"{name}.{line.system}.tsv"
+        examples += _list_wrong(path, f"{label}: wrong mentions of {line.title}", COLUMNS, rows)
     columns = list_columns(["System"], ["Mentions", "Wrong", COLUMNS[-1]])
     return hits, [Table(f"{label}: wrong mentions", columns, counts), *examples] if counts else []
 
@@ -83,7 +80,22 @@ def _describe(prediction: Prediction, names: dict[str, list[str]], rescue: str) 
     return [prediction.mention, *gold, *found, YES if prediction.hits.get(rescue) else NO]
 
 
-def _write(path: Path, rows: Sequence[Sequence[str]]) -> None:
+def list_document_errors(results: Results, name: str) -> Iterator[Table]:
+    """Write the list of wrong decisions of each pipeline on documents, and show some."""
+    for line in results.lines[name]:
+        entries = results.get_details(line.system, name).get("errors", [])
+        columns = list(entries[0]) if entries else []
+        rows = [["" if entry[column] is None else str(entry[column]) for column in columns] for entry in entries]
+        path = results.folder / ERRORS_FOLDER / f"{name}.{line.system}.tsv"
+        titles = [column.replace("_", " ").capitalize() for column in columns]
+        yield from _list_wrong(path, f"{name}: wrong decisions of {line.title}", titles, rows)
+
+
+def _list_wrong(path: Path, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[Table]:
+    """Write all that is wrong, and make a table of some, drawn at random."""
     path.parent.mkdir(exist_ok=True)
     with write_whole(path) as temporary, temporary.open("w", encoding="utf8", newline="") as file:
-        csv.writer(file, delimiter="\t", lineterminator="\n").writerows([COLUMNS, *rows])
+        csv.writer(file, delimiter="\t", lineterminator="\n").writerows([columns, *rows])
+    drawn = sorted(random.Random(0).sample(range(len(rows)), min(N_EXAMPLES, len(rows))))
+    cells = [[shorten(cell, LONGEST_NAMES) for cell in rows[place]] for place in drawn]
+    return [Table(title, list_columns(columns), cells, is_folded=True)] if cells else []

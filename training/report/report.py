@@ -18,7 +18,7 @@ from jinja2 import Environment, FileSystemLoader, Template, select_autoescape
 from ..data.run_folder import write_text
 from ..figures.pictures import COLOURS, MARKERS, house_style, save_picture
 from ..markup import NOTHING, escape_markdown, format_values, isolate, shorten
-from .errors import find_errors
+from .errors import find_errors, list_document_errors
 from .literature import read_sources
 from .papers import COLUMNS, list_rows
 from .results import Results, take_metric
@@ -34,7 +34,9 @@ from .tables import (
 )
 
 MARKDOWN_FILE, HTML_FILE = "report.md", "report.html"
-FIGURES_FOLDER, SUMMARY_FILE, NEIGHBOURS_FILE = "figures", "systems.svg", "neighbours.json"
+FIGURES_FOLDER, SUMMARY_FILE = "figures", "systems.svg"
+# Files of `figures`, beside its pictures: titles and captions, and tables of nearest names.
+CAPTIONS_FILE, NEIGHBOURS_FILE = "figures.json", "neighbours.json"
 MEDIA_TYPES = {".svg": "image/svg+xml", ".png": "image/png"}
 LONGEST_LABEL, WIDTH, ROW_HEIGHT, MARGIN, LEGEND_HEIGHT = 40, 7.0, 0.3, 0.7, 0.2
 
@@ -61,8 +63,7 @@ class ReportSection:
 def make_report(folder: str | Path, others: Sequence[str | Path] = ()) -> None:
     """Write report.md, report.html and the lists of wrong mentions of a folder of `measure`.
 
-    folder (str | Path): The folder. The report shows pictures below its `figures`, with captions from .txt files of the
-        same name, and the tables of neighbours.json there.
+    folder (str | Path): The folder. Pictures and nearest names below its `figures` are shown.
     others (Sequence[str | Path]): Other folders of `measure`, all of whose figures are shown as well.
     """
     results = Results(folder)
@@ -149,26 +150,31 @@ def _list_tasks(results: Results, *, with_linking: bool = True) -> list[Table]:
     tasks = [
         name for name, task in results.tasks.items() if results.lines[name] and (with_linking or not task.get("level"))
     ]
-    return [make_task_table(results, name) for name in tasks]
+    return [table for name in tasks for table in (make_task_table(results, name), *list_document_errors(results, name))]
 
 
 def _list_figures(folder: Path) -> Iterator[Picture | Table]:
-    """List pictures, and tables of nearest names."""
+    """List pictures, of a picture in several forms the SVG, and tables of nearest names."""
+    captions = {}
+    for path, entries in _read_lists(folder, CAPTIONS_FILE):
+        captions |= {path.with_name(entry["file"]): (entry["title"], entry["caption"]) for entry in entries}
     for path in sorted(path for path in folder.rglob("*") if path.suffix.lower() in MEDIA_TYPES):
         is_copy = path.suffix != ".svg" and path.with_suffix(".svg").is_file()
         if path.name != SUMMARY_FILE and not is_copy:
-            text = path.with_suffix(".txt")
-            caption = text.read_text(encoding="utf8").strip() if text.is_file() else ""
-            yield Picture(path, path.stem.replace("_", " ").capitalize(), caption)
-    for path in sorted(folder.rglob(NEIGHBOURS_FILE)):
+            yield Picture(path, *captions.get(path, (path.stem.replace("_", " ").capitalize(), "")))
+    for _, tables in _read_lists(folder, NEIGHBOURS_FILE):
+        for table in tables:
+            rows = [[str(cell) for cell in row] for row in table["rows"]]
+            yield Table(table["title"], list_columns(table["columns"]), rows, [*filter(None, [table.get("caption")])])
+
+
+def _read_lists(folder: Path, name: str) -> Iterator[tuple[Path, list[dict[str, Any]]]]:
+    for path in sorted(folder.rglob(name)):
         try:
-            for table in json.loads(path.read_text(encoding="utf8"))["tables"]:
-                rows = [[str(cell) for cell in row] for row in table["rows"]]
-                yield Table(
-                    table["title"], list_columns(table["columns"]), rows, [*filter(None, [table.get("caption")])]
-                )
+            data = json.loads(path.read_text(encoding="utf8"))
+            yield path, data if name == CAPTIONS_FILE else data["tables"]
         except (ValueError, KeyError, TypeError) as error:
-            raise ValueError(f"{path} holds no tables of nearest names: {error!r}. Make it anew.") from error
+            raise ValueError(f"{path} is not what `figures` writes: {error!r}. Make it anew.") from error
 
 
 def _describe_run(results: Results) -> ReportSection:

@@ -86,6 +86,10 @@ class Results:
         same = [self.tasks[other]["protocol"] for other in self.corpora[task["corpus"]]]
         return task["protocol"] if same.count(task["protocol"]) == 1 else name
 
+    def get_details(self, system: str, task: str) -> dict[str, Any]:
+        """Get what a measurement has found out besides figures."""
+        return self.measured.get((system, task), {}).get("details", {})
+
     def find_predictions(self, system: str, task: str) -> Path | None:
         """Find the file of predictions; None if they were not kept."""
         key = self.measured.get((system, task), {}).get("key")

@@ -22,7 +22,7 @@ from .significance import compare_hits, compare_means, compare_seeds, compare_wi
 REFINED = "refined"
 TEXTS = Config().from_disk(Path(__file__).with_name("texts.cfg"))["texts"]
 # Figures of other tasks than linking that are no shares, by their beginnings.
-PLAIN = ("mcsm", "mean", "chance", "maximum", "spearman", "pearson", "ece", "auroc")
+PLAIN = ("mcsm", "spearman", "ece", "auroc")
 
 
 class Column(NamedTuple):
@@ -53,12 +53,14 @@ def make_accuracy_table(results: Results, name: str) -> Table:
     task, lines = results.tasks[name], results.lines[name]
     metrics = list_headlines(task["level"], task["ranks"])
     labels, cited = [*map(label_metric, metrics)], [find_published(line, task) for line in lines]
-    columns = list_columns(["System"], [*labels, "acc@1, any tied"])
+    columns = list_columns(["System", "Similarity", "Search"], [*labels, "acc@1, any tied"])
     if any(cited):
         columns += [Column(f"literature, {'/'.join(labels)}", "published"), Column("difference", "number")]
     rows = []
     for line, figures in zip(lines, cited, strict=True):
-        row = [line.label, *(format_values(line.list_values(metric)) for metric in [*metrics, (ANY_TIED, 1)])]
+        searched = results.get_details(line.system, name)
+        row = [line.label, searched.get("similarity") or NOTHING, searched.get("search") or NOTHING]
+        row += [format_values(line.list_values(metric)) for metric in [*metrics, (ANY_TIED, 1)]]
         rows.append([*row, *(_compare(line, metrics, figures) if any(cited) else ())])
     caption = [_describe_task(task), *_describe_searches(results, name)]
     return Table(f"{task['title']}, {results.label_task(name)}: accuracy", columns, rows, caption)
@@ -110,7 +112,7 @@ def _describe_task(task: Mapping[str, Any]) -> str:
 def _describe_searches(results: Results, task: str) -> Iterator[str]:
     """Say what approximate search has missed, and what look-up has answered before a system was asked."""
     for line in results.lines[task]:
-        details = results.measured.get((line.system, task), {}).get("details", {})
+        details = results.get_details(line.system, task)
         if details.get("recall"):
             yield f"{line.title}: the index finds the nearest name of {100 * details['recall']:.1f} per cent."
         if details.get("decided"):
@@ -170,19 +172,23 @@ def make_counts_table(results: Results) -> Table:
 
 
 def make_task_table(results: Results, name: str) -> Table:
-    """Make the table of all figures of a task: systems by metrics, with published systems on its corpus below."""
+    """Make the table of all figures of a task: metrics by systems, and published systems on its corpus."""
     task, lines = results.tasks[name], results.lines[name]
     metrics = list(dict.fromkeys(metric for line in lines for figures in line.runs.values() for metric in figures))
-    rows = [[line.label, *(_format(metric, line.list_values(metric)) for metric in metrics)] for line in lines]
     published: dict[str, dict[str, str]] = {}
     for figure in read_literature():
         if figure.corpus == f"{task.get('corpus')}.{task['protocol']}":
             published.setdefault(f"{figure.system} ({cite(figure)})", {})[figure.metric] = figure.printed
-    for system, printed in published.items():
-        rows.append([system, *(printed.get(name_figure(*metric), NOTHING) for metric in metrics)])
+    rows = []
+    for metric in metrics:
+        cells = [_format(metric, line.list_values(metric)) for line in lines]
+        cited = [printed.get(name_figure(*metric), NOTHING) for printed in published.values()]
+        rows.append([label_metric(metric), *cells, *cited])
+    columns = list_columns(["Figure"], [line.label for line in lines])
+    columns += [Column(system, "published") for system in published]
     counts = [f"{what.replace('_', ' ')} {n:,}" for what, n in task.get("counts", {}).items() if isinstance(n, int)]
-    notes = ["; ".join(counts), task.get("note", "")]
-    return Table(task.get("title") or name, list_columns(["System"], [*map(label_metric, metrics)]), rows, notes)
+    title = ", ".join(filter(None, [task.get("title") or name, task["protocol"]]))
+    return Table(title, columns, rows, [*filter(None, ["; ".join(counts), task.get("note")])])
 
 
 def _format(metric: Metric, values: Sequence[float]) -> str:

@@ -18,8 +18,7 @@ from training.evaluation.documents.pipelines import hash_folder, hash_package, l
 from training.evaluation.documents.task import DocumentTask
 from training.evaluation.folder import Result
 from training.evaluation.measure import ResultStore
-from training.evaluation.report.values import format_values
-from training.evaluation.report.writing import format_rows
+from training.markup import format_rows, format_values
 
 # The columns of tables: shares in per cent.
 COLUMNS = {

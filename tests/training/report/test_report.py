@@ -6,6 +6,7 @@ import json
 import shutil
 from html.parser import HTMLParser
 from itertools import dropwhile, takewhile
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -85,7 +86,10 @@ class Run:
             rows.append((system, task, protocol, metric, rank, value, 4, seed, "f" * 40))
         write_results(pl.DataFrame(rows, schema=SCHEMA, orient="row"), folder)
         pairs = dict.fromkeys((system, task) for system, task, *_ in self.figures)
-        results = [{"system": s, "task": t, "key": f"{s}.{t}", "seconds": 1, "details": {}} for s, t in pairs]
+        results = [
+            {"system": s, "task": t, "key": f"{s}.{t}", "seconds": 1, "details": {"similarity": "dot"}}
+            for s, t in pairs
+        ]
         measured = self.facts | {"systems": self.systems, "tasks": self.tasks, "missing": self.missing}
         (folder / "measured.json").write_text(json.dumps(measured | {"results": results}))
         return folder
@@ -104,7 +108,8 @@ def add_kept_files(folder):
     (figures / "before_after.png").write_bytes(PNG)
     (figures / "pairs.svg").write_text(SVG)
     (figures / "pairs.png").write_bytes(PNG)
-    (figures / "pairs.txt").write_text("a < b\n")
+    captions = [{"file": "pairs.svg", "title": "Cosines", "caption": "a < b"}]
+    (figures / "figures.json").write_text(json.dumps(captions))
     study = {"title": "Nearest names", "columns": ["Query", "Found"], "rows": [["angina", "a | b"]]}
     (figures / "neighbours").mkdir()
     (figures / "neighbours" / "neighbours.json").write_text(json.dumps({"tables": [study]}))
@@ -201,6 +206,7 @@ def test_means_deviations_and_published_figures(markdown):
     rows = read_rows(markdown, "NCBI disease, published: accuracy")
     assert list(rows) == [EXACT, "Our SapBERT (3 seeds)", "Our base (3 seeds)"]
     ours, published = rows["Our SapBERT (3 seeds)"], "*literature, acc@1/acc@5*"
+    assert (ours["Similarity"], ours["Search"]) == ("dot", "–")
     assert ours["acc@1"] == ours["acc@1, any tied"] == "92.3 ± 1.0"
     assert ours[published] == "92.0/95.6 (PubMedBERT + SapBERT; Liu et al., 2021, Table 1)"
     assert ours["difference"] == "+0.3/-3.3"
@@ -246,7 +252,7 @@ def test_figures_are_those_of_the_level_of_the_task(markdown, tmp_path):
     assert read_rows(markdown, "In-house \\| notes, published: accuracy")["Our SapBERT"]["acc@3"] == "75.0"
     run = Run()
     run.tasks["in_house.published"]["level"] = "row"
-    assert make_accuracy_table(run.read(tmp_path), "in_house.published").rows[1][2] == "50.0"
+    assert make_accuracy_table(run.read(tmp_path), "in_house.published").rows[1][4] == "50.0"
 
 
 def test_answers_have_precision_recall_and_f1(tmp_path):
@@ -257,9 +263,9 @@ def test_answers_have_precision_recall_and_f1(tmp_path):
     metrics = {("precision", None): 0.25, ("recall", None): 0.2, ("f1", None): 0.222, ("row_acc", 1): 0.2}
     run.figures = [("exact", "mantra_nl_emea.published", *key, value) for key, value in metrics.items()]
     table = make_accuracy_table(run.read(tmp_path), "mantra_nl_emea.published")
-    assert [column.title for column in table.columns][1:4] == ["precision", "recall", "F1"]
-    assert table.rows[0][1:5] == ["25.0", "20.0", "22.2", "–"]
-    assert table.rows[0][5:] == ["–/–/20.1 (mBERT; Yuan et al., 2022, Table 2)", "–/–/+2.1"]
+    assert [column.title for column in table.columns][3:6] == ["precision", "recall", "F1"]
+    assert table.rows[0][3:7] == ["25.0", "20.0", "22.2", "–"]
+    assert table.rows[0][7:] == ["–/–/20.1 (mBERT; Yuan et al., 2022, Table 2)", "–/–/+2.1"]
 
 
 def test_caption_says_the_protocol(made):
@@ -336,22 +342,20 @@ def test_html_is_one_whole_file(made):
 
 
 def test_other_parts(markdown):
-    assert read_rows(markdown, "Semantic types") == {
-        "Our SapBERT": {"System": "Our SapBERT", "mcsm.Finding": "10.4"},
-        "Our base": {"System": "Our base", "mcsm.Finding": "–"},
-    }
+    types = read_table(markdown, "Semantic types")
+    assert types == [{"Figure": "mcsm.Finding", "Our SapBERT": "10.4", "Our base": "–"}]
     assert "concepts 157,726" in markdown
-    documents = read_rows(markdown, "Abstracts")
-    assert documents[EXACT] == {"System": EXACT, "acc@1": "50.0", "nil f": "25.0"}
-    assert [row["acc@1"] for row in documents.values()][1:] == ["87.6", "86.1", "83.4"]
+    documents = {row["Figure"]: row for row in read_table(markdown, "Abstracts, documents")}
+    assert (documents["acc@1"][EXACT], documents["nil f"][EXACT]) == ("50.0", "25.0")
+    assert list(documents["acc@1"].values())[2:] == ["87.6", "86.1", "83.4"]
     assert "\n## Also measured: peers\n" in markdown
-    assert read_table(markdown, "Side by side") == [{"System": "a_b", "acc@1": "96.1"}]
+    assert read_table(markdown, "Side by side, peers") == [{"Figure": "acc@1", "a_b": "96.1"}]
     assert (
         read_table(markdown, "Corpora and systems that were not there")[0]["How to get it"] == "ask \\<its\\> authors"
     )
     assert read_table(markdown, "Nearest names") == [{"Query": "angina", "Found": "a \0 b"}]
     assert "](figures/before_after.png)" in markdown and "*Before after.*" in markdown
-    assert "](figures/pairs.svg)" in markdown and "*Pairs.* a \\< b" in markdown and "pairs.png" not in markdown
+    assert "](figures/pairs.svg)" in markdown and "*Cosines.* a \\< b" in markdown and "pairs.png" not in markdown
     assert read_table(markdown, "Config") == [{"Setting": "measure.seed", "Value": "0"}]
     assert read_table(markdown, "Versions") == [{"Package": "spacy", "Version": "3.8"}]
     assert "The run took 1.5 minutes" in markdown
@@ -422,9 +426,10 @@ def test_folders_without_results_are_refused(folder, tmp_path):
         make_report(folder)
 
 
-def test_bad_neighbours_are_refused(folder):
-    (folder / "figures" / "neighbours" / "neighbours.json").write_text("{")
-    with pytest.raises(ValueError, match="neighbours.json"):
+@pytest.mark.parametrize("name", ["neighbours/neighbours.json", "figures.json"])
+def test_bad_files_of_figures_are_refused(folder, name):
+    (folder / "figures" / name).write_text("{")
+    with pytest.raises(ValueError, match=Path(name).name):
         make_report(folder)
 
 
