@@ -15,14 +15,7 @@ from conftest import make_encoder_folder
 from rrf_files import atom, rrf_line, write_release
 from thinc.api import Config
 
-from training.evaluation.corpora.readers.snomed import (
-    COLUMNS,
-    CONCEPTS,
-    DESCRIPTIONS,
-    FULLY_SPECIFIED,
-    MODULES,
-    SYNONYM,
-)
+from training.corpora.vocabularies import COLUMNS, CONCEPTS, DESCRIPTIONS, FULLY_SPECIFIED, SYNONYM
 
 ROOT = Path(__file__).parents[2]
 WORDS = (
@@ -38,6 +31,8 @@ CUIS = ["C0004604", *(f"C{number:07d}" for number in range(1_000_000, 1_000_000 
 SNOMED_IDS = [str(number) for number in range(1_000_001, 1_000_001 + N_CONCEPTS)]
 # The day of the releases that published figures search.
 SNOMED_DATE = "20190731"
+# Of the international edition.
+SNOMED_MODULE = "900000000000207008"
 CTD_DATE = "Mon Nov 04 10:00:00 EST 2019"
 # Of AskAPatient, in place of ten.
 FOLDS = range(2)
@@ -60,7 +55,7 @@ def copy_checkout(folder: Path) -> Path:
             shutil.copy2(ROOT / name, folder / name)
     replace_encoders(folder)
     shorten_runs(folder)
-    path = folder / "training" / "evaluation" / "corpora" / "corpora.cfg"
+    path = folder / "training" / "corpora" / "corpora.cfg"
     ten, fewer = "folds = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]", f"folds = {list(FOLDS)}"
     assert ten in path.read_text()
     path.write_text(path.read_text().replace(ten, fewer))
@@ -97,10 +92,16 @@ def replace_encoders(checkout: Path) -> None:
 def shorten_runs(checkout: Path) -> None:
     """Train for two steps, and a few more where runs of a sweep differ by their steps."""
     for path in checkout.glob("training/configs/*.cfg"):
-        text = re.sub(r"^max_steps = .*$", "max_steps = 2", path.read_text(), flags=re.M)
-        text = re.sub(r"^max_minutes = .*$", "max_minutes = 0.0", text, flags=re.M)
-        text = re.sub(r"^warmup_steps = .*$", "warmup_steps = 0", text, flags=re.M)
-        path.write_text(re.sub(r"^epochs = .*$", "epochs = 1", text, flags=re.M))
+        config = Config().from_disk(path, interpolate=False)
+        method = config["run"]["method"]
+        batch = config.setdefault("batch", {})
+        # BioSyn counts epochs, CODER steps; configs state what differs from the defaults.
+        if method != "biosyn":
+            batch |= {"max_steps": 2, "max_minutes": 0.0}
+            config.setdefault("optimizer", {})["warmup_steps"] = 0
+        if not method.startswith("coder"):
+            batch["epochs"] = 1
+        config.to_disk(path, interpolate=False)
     for path in checkout.glob("training/sweeps/*.cfg"):
         text = path.read_text()
         steps = sorted({int(n) for n in re.findall(r'"batch.max_steps": (\d+)', text)})
@@ -155,7 +156,7 @@ def write_ontologies(folder: Path) -> None:
 
 
 def write_corpora(folder: Path, ids: Sequence[str]) -> None:
-    """Write corpora in the form of `convert-corpora`; ids are those of the first concepts of `list_names`."""
+    """Write corpora in the form of `convert all`; ids are those of the first concepts of `list_names`."""
     concepts = dict(zip(ids, list_names(), strict=False))
     for name in ("ncbi_disease", "bc5cdr_disease", "bc5cdr_chemical", "medmentions"):
         _write_corpus(folder / name, ("train", "dev", "test"), concepts)
@@ -204,9 +205,9 @@ def write_snomed(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     tables: dict[str, list[tuple[str, ...]]] = {CONCEPTS: [COLUMNS[CONCEPTS]], DESCRIPTIONS: [COLUMNS[DESCRIPTIONS]]}
     for number, (id_, names) in enumerate(zip(SNOMED_IDS, list_names(), strict=True)):
-        tables[CONCEPTS].append((id_, SNOMED_DATE, "1", MODULES[0], "900000000000074008"))
+        tables[CONCEPTS].append((id_, SNOMED_DATE, "1", SNOMED_MODULE, "900000000000074008"))
         for place, (kind, name) in enumerate(zip((FULLY_SPECIFIED, SYNONYM), names, strict=False)):
-            start = (f"{number}{place}", SNOMED_DATE, "1", MODULES[0])
+            start = (f"{number}{place}", SNOMED_DATE, "1", SNOMED_MODULE)
             tables[DESCRIPTIONS].append((*start, id_, "en", kind, name, "900000000000448009"))
     for name, part in ((CONCEPTS, ""), (DESCRIPTIONS, "-en")):
         lines = ("\t".join(row) + "\r\n" for row in tables[name])
