@@ -11,15 +11,12 @@ from .application import app
 
 
 @app.command()
-def report(
-    output: Annotated[Path, typer.Argument(help="A folder of `measure`")],
-    other: Annotated[list[Path] | None, typer.Argument(help="Other folders of `measure`, to show as well")] = None,
-) -> None:
+def report(output: Annotated[Path, typer.Argument(help="A folder of `measure`")]) -> None:
     """Write report.md and report.html: tables beside published figures, tests, wrong mentions, pictures.
 
     Example: python -m training report output/report
     """
     from ..report.report import HTML_FILE, MARKDOWN_FILE, make_report
 
-    make_report(output, other or ())
+    make_report(output)
     typer.echo(f"{output / MARKDOWN_FILE} and {output / HTML_FILE} are written.")

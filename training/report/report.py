@@ -60,21 +60,15 @@ class ReportSection:
     is_folded: bool = False
 
 
-def make_report(folder: str | Path, others: Sequence[str | Path] = ()) -> None:
-    """Write report.md, report.html and the lists of wrong mentions of a folder of `measure`.
-
-    folder (str | Path): The folder. Pictures and nearest names below its `figures` are shown.
-    others (Sequence[str | Path]): Other folders of `measure`, all of whose figures are shown as well.
-    """
+def make_report(folder: str | Path) -> None:
+    """Write report.md and report.html of a folder of `measure`, and lists of what is wrong into its folder `errors`."""
     results = Results(folder)
-    more = {path.name: _list_tasks(Results(path)) for path in map(Path, others)}
     parts = [
         _summarise(results),
         *_show_linking(results),
         ReportSection("Sizes of the corpora", [make_counts_table(results)] if results.corpora else []),
-        ReportSection("Concepts, relations, words and documents", _list_tasks(results, with_linking=False)),
+        ReportSection("Concepts, relations, words and documents", _list_other_tasks(results)),
         ReportSection("Figures", [*_list_figures(results.folder / FIGURES_FOLDER)]),
-        *(ReportSection(f"Also measured: {name}", tables) for name, tables in more.items()),
         _describe_run(results),
         _list_papers(),
         _list_literature(),
@@ -146,16 +140,14 @@ def _show_linking(results: Results) -> Iterator[ReportSection]:
     yield ReportSection("Wrong mentions", [TEXTS["wrong"]] if errors else [], errors)
 
 
-def _list_tasks(results: Results, *, with_linking: bool = True) -> list[Table]:
-    tasks = [
-        name for name, task in results.tasks.items() if results.lines[name] and (with_linking or not task.get("level"))
-    ]
+def _list_other_tasks(results: Results) -> list[Table]:
+    tasks = [name for name, task in results.tasks.items() if results.lines[name] and not task.get("level")]
     return [table for name in tasks for table in (make_task_table(results, name), *list_document_errors(results, name))]
 
 
 def _list_figures(folder: Path) -> Iterator[Picture | Table]:
     """List pictures, of a picture in several forms the SVG, and tables of nearest names."""
-    captions = {}
+    captions: dict[Path, tuple[str, str]] = {}
     for path, entries in _read_lists(folder, CAPTIONS_FILE):
         captions |= {path.with_name(entry["file"]): (entry["title"], entry["caption"]) for entry in entries}
     for path in sorted(path for path in folder.rglob("*") if path.suffix.lower() in MEDIA_TYPES):

@@ -150,11 +150,7 @@ def made(tmp_path_factory):
     ]
     run.figures += [("exact", "documents", "acc", 1, 0.5), ("exact", "documents", "nil_f", None, 0.25)]
     add_kept_files(run.write(folder / "run"))
-    peers = Run()
-    peers.systems, peers.tasks = {"a_b": make_system("a_b")}, {"speed": {"title": "Side by side", "protocol": "peers"}}
-    peers.figures, peers.missing = [("a_b", "speed", "acc", 1, 0.961)], []
-    peers.write(folder / "peers")
-    make_report(folder / "run", [folder / "peers"])
+    make_report(folder / "run")
     return folder / "run"
 
 
@@ -313,6 +309,20 @@ def test_wrong_mentions(made, markdown):
     ]
 
 
+def test_wrong_decisions_on_documents(folder):
+    measured = json.loads((folder / "measured.json").read_text())
+    (entry,) = (entry for entry in measured["results"] if entry["task"] == "documents")
+    entry["details"]["errors"] = [{"kind": "NIL expected", "gold_name": "a\tb", "score": None}] * 12
+    (folder / "measured.json").write_text(json.dumps(measured))
+    make_report(folder)
+    wrong = read_table(
+        (folder / "report.md").read_text(), f"documents: wrong decisions of {EXACT}".replace("\0", "\\|")
+    )
+    assert wrong == [{"Kind": "NIL expected", "Gold name": "a b", "Score": "–"}] * 10
+    with (folder / "errors" / "documents.exact.tsv").open(newline="") as file:
+        assert len(list(csv.reader(file, delimiter="\t"))) == 13
+
+
 def test_names_of_wrong_mentions_may_be_many(folder):
     ids = ["D1|D3"] * 5
     task = LinkingTask(["a"] * 4, [["D1"], ["D2"], ["D3"], ["D9"]], [f"name {n}" for n in range(5)], ids)
@@ -348,8 +358,6 @@ def test_other_parts(markdown):
     documents = {row["Figure"]: row for row in read_table(markdown, "Abstracts, documents")}
     assert (documents["acc@1"][EXACT], documents["nil f"][EXACT]) == ("50.0", "25.0")
     assert list(documents["acc@1"].values())[2:] == ["87.6", "86.1", "83.4"]
-    assert "\n## Also measured: peers\n" in markdown
-    assert read_table(markdown, "Side by side, peers") == [{"Figure": "acc@1", "a_b": "96.1"}]
     assert (
         read_table(markdown, "Corpora and systems that were not there")[0]["How to get it"] == "ask \\<its\\> authors"
     )
@@ -389,7 +397,7 @@ def test_optional_parts_may_be_missing(tmp_path):
 
 
 def test_same_folder_gives_same_bytes(made, folder):
-    make_report(folder, [made.parent / "peers"])
+    make_report(folder)
     for name in ("report.md", "report.html", "figures/systems.svg"):
         assert (made / name).read_bytes() == (folder / name).read_bytes()
 
