@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from statistics import fmean, stdev
 from typing import NamedTuple
 
+from scipy.stats import binomtest, ttest_1samp, ttest_ind_from_stats
+
 ONE_SAMPLE, PAIRED, WELCH = "one-sample t-test", "paired t-test", "Welch's t-test"
 MCNEMAR = "McNemar's exact test"
 # Deviations below it are rounding: scores are per cent.
@@ -49,9 +51,7 @@ def compare_means(first: Sequence[float], second: Sequence[float]) -> Comparison
         return Comparison(WELCH, sizes, None, "each system needs two seeds or more")
     if max(stdev(first), stdev(second)) < NO_VARIANCE:
         return Comparison(WELCH, sizes, None, "the scores of each system are all the same")
-    # Only reports need it.
-    from scipy.stats import ttest_ind_from_stats
-
+    # Not ttest_ind, which warns of scores that are all the same.
     samples = [(fmean(scores), stdev(scores), len(scores)) for scores in (first, second)]
     return Comparison(WELCH, sizes, float(ttest_ind_from_stats(*samples[0], *samples[1], equal_var=False).pvalue))
 
@@ -67,9 +67,6 @@ def compare_hits(first: Sequence[bool], second: Sequence[bool]) -> Comparison:
     sizes = f"{only_first} mentions right only in the one, {only_second} only in the other"
     if not only_first + only_second:
         return Comparison(MCNEMAR, sizes, 1.0)
-    # Only reports need it.
-    from scipy.stats import binomtest
-
     return Comparison(MCNEMAR, sizes, float(binomtest(only_first, only_first + only_second).pvalue))
 
 
@@ -87,7 +84,4 @@ def _test_differences(differences: list[float], test: str) -> Comparison:
         return Comparison(test, sizes, None, "it needs two seeds or more")
     if stdev(differences) < NO_VARIANCE:
         return Comparison(test, sizes, None, "the differences are all the same")
-    # Only reports need it.
-    from scipy.stats import ttest_1samp
-
     return Comparison(test, sizes, float(ttest_1samp(differences, 0.0).pvalue))

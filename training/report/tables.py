@@ -14,7 +14,7 @@ from thinc.api import Config
 
 from ..data.accuracy import ANY_TIED, list_headlines, name_figure
 from ..markup import NOTHING, format_values
-from .literature import METRICS, PublishedFigure, published_value, read_counts, read_literature, read_sources
+from .literature import PublishedFigure, published_value, read_counts, read_literature, read_sources
 from .results import Line, Metric, Results, label_metric, take_metric
 from .significance import compare_hits, compare_means, compare_seeds, compare_with_figure
 
@@ -59,11 +59,10 @@ def make_accuracy_table(results: Results, name: str) -> Table:
     rows = []
     for line, figures in zip(lines, cited, strict=True):
         searched = results.get_details(line.system, name)
-        row = [line.label, searched.get("similarity") or NOTHING, searched.get("search") or NOTHING]
+        row = [line.label, searched.get("similarity") or NOTHING, _describe_search(searched)]
         row += [format_values(line.list_values(metric)) for metric in [*metrics, (ANY_TIED, 1)]]
         rows.append([*row, *(_compare(line, metrics, figures) if any(cited) else ())])
-    caption = [_describe_task(task), *_describe_searches(results, name)]
-    return Table(f"{task['title']}, {results.label_task(name)}: accuracy", columns, rows, caption)
+    return Table(f"{task['title']}, {results.label_task(name)}: accuracy", columns, rows, [_describe_task(task)])
 
 
 def find_published(line: Line, task: Mapping[str, Any]) -> dict[Metric, PublishedFigure]:
@@ -71,12 +70,13 @@ def find_published(line: Line, task: Mapping[str, Any]) -> dict[Metric, Publishe
     is_refined = task["protocol"] == REFINED and task["is_comparable"]
     if not line.published or not (task["is_published"] or is_refined):
         return {}
-    corpus, found = f"{task['corpus']}_{REFINED}" if is_refined else task["corpus"], {}
+    corpus = f"{task['corpus']}_{REFINED}" if is_refined else task["corpus"]
+    found = {}
     for metric in list_headlines(task["level"], task["ranks"]):
         name = name_figure(metric[0].removeprefix("row_"), metric[1])
-        if name in METRICS:
-            found[metric] = published_value(line.published, corpus, name, pooling=line.published_pooling)
-    return {metric: figure for metric, figure in found.items() if figure}
+        if figure := published_value(line.published, corpus, name, pooling=line.published_pooling):
+            found[metric] = figure
+    return found
 
 
 def cite(figure: PublishedFigure) -> str:
@@ -95,29 +95,18 @@ def _compare(line: Line, metrics: Sequence[Metric], figures: Mapping[Metric, Pub
 
 
 def _describe_task(task: Mapping[str, Any]) -> str:
-    counts = task["counts"]
-    parts = [
-        f"{counts['mentions']:,} mentions, of which the dictionary cannot answer {counts.get('unanswerable', 0):,}",
-        f"dictionary: {task['dictionary']}, {counts['names']:,} names, "
-        f"{'with' if task['augmented'] else 'without'} the mentions of the training and development parts",
-        f"abbreviations {'spelled out' if task['abbreviations'] else 'as they stand'}",
-        f"mentions of several concepts {'looked up part by part' if task['composites'] else 'looked up whole'}",
-        TEXTS["levels"][task["level"]],
-        f"average: {task['aggregation']}",
-        f"task {task['hash'][:12]}",
-    ]
-    return f"{'; '.join(parts)}." + (f" {task['note'].rstrip('.')}." if task.get("note") else "")
+    words = {setting: words[bool(task[setting])] for setting, words in TEXTS["settings"].items()}
+    values = {**task, "unanswerable": 0, **task["counts"], **words, "level": TEXTS["levels"][task["level"]]}
+    return TEXTS["task"].format(**values).strip()
 
 
-def _describe_searches(results: Results, task: str) -> Iterator[str]:
-    """Say what approximate search has missed, and what look-up has answered before a system was asked."""
-    for line in results.lines[task]:
-        details = results.get_details(line.system, task)
-        if details.get("recall"):
-            yield f"{line.title}: the index finds the nearest name of {100 * details['recall']:.1f} per cent."
-        if details.get("decided"):
-            counts = ", ".join(f"{n:,} by the {what}" for what, n in details["decided"].items())
-            yield f"{line.title}: distinct queries are answered: {counts}."
+def _describe_search(details: Mapping[str, Any]) -> str:
+    """Name the search, and say what it has missed, or what has been answered before a system was asked."""
+    parts = [details.get("search") or NOTHING]
+    if details.get("recall"):
+        parts.append(f"finds the nearest name of {100 * details['recall']:.1f} %")
+    parts += [f"{n:,} queries by the {what}" for what, n in details.get("decided", {}).items()]
+    return "; ".join(parts)
 
 
 def make_test_table(results: Results, name: str, hits: Mapping[str, Sequence[bool]]) -> Table | None:
