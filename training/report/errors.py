@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import random
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -46,7 +47,7 @@ def find_errors(results: Results, name: str) -> tuple[dict[str, list[bool]], lis
         rows = [_describe(prediction, names, rescue) for prediction in wrong]
         n_rescued = sum(row[-1] == YES for row in rows)
         counts.append([line.title, f"{len(predictions):,}", f"{len(rows):,}", f"{n_rescued:,}"])
-        path = results.folder / ERRORS_FOLDER / f"{name}.{line.system}.tsv"
+        path = _name_list(results, name, line.system)
         examples += _list_wrong(path, f"{label}: wrong mentions of {line.title}", COLUMNS, rows)
     columns = list_columns(["System"], ["Mentions", "Wrong", COLUMNS[-1]])
     return hits, [Table(f"{label}: wrong mentions", columns, counts), *examples] if counts else []
@@ -86,9 +87,14 @@ def list_document_errors(results: Results, name: str) -> Iterator[Table]:
         entries = results.get_details(line.system, name).get("errors", [])
         columns = list(entries[0]) if entries else []
         rows = [["" if entry[column] is None else str(entry[column]) for column in columns] for entry in entries]
-        path = results.folder / ERRORS_FOLDER / f"{name}.{line.system}.tsv"
+        path = _name_list(results, name, line.system)
         titles = [column.replace("_", " ").capitalize() for column in columns]
         yield from _list_wrong(path, f"{name}: wrong decisions of {line.title}", titles, rows)
+
+
+def _name_list(results: Results, task: str, system: str) -> Path:
+    # Encoders may be called by their folders.
+    return results.folder / ERRORS_FOLDER / re.sub(r"[^\w.-]+", "_", f"{task}.{system}.tsv")
 
 
 def _list_wrong(path: Path, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[Table]:

@@ -132,7 +132,8 @@ def _show_linking(results: Results) -> Iterator[ReportSection]:
             hits, tables = find_errors(results, name)
             tests = make_test_table(results, name, hits)
             blocks += [make_accuracy_table(results, name), *([tests] if tests else [])]
-            wrong += tables
+            # Of one protocol there are examples, of the others counts.
+            wrong += tables[:1] if wrong else tables
         title = results.tasks[tasks[0]]["title"]
         accuracy.append(ReportSection(title, blocks))
         errors += [ReportSection(title, wrong)] if wrong else []

@@ -105,7 +105,9 @@ def _describe_search(details: Mapping[str, Any]) -> str:
     parts = [details.get("search") or NOTHING]
     if details.get("recall"):
         parts.append(f"finds the nearest name of {100 * details['recall']:.1f} %")
-    parts += [f"{n:,} queries by the {what}" for what, n in details.get("decided", {}).items()]
+    if details.get("decided"):
+        counts = [f"{n:,} by the {what}" for what, n in details["decided"].items()]
+        parts.append(f"queries answered: {', '.join(counts)}")
     return "; ".join(parts)
 
 

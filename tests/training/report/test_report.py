@@ -278,7 +278,7 @@ def test_what_a_search_has_missed_is_said(tmp_path):
     details = {"search": "scann", "recall": 0.987, "decided": {"dictionary": 1200}}
     results.measured["exact", "in_house.published"]["details"] = details
     said = make_accuracy_table(results, "in_house.published").rows[0][2]
-    assert said == "scann; finds the nearest name of 98.7 %; 1,200 queries by the dictionary"
+    assert said == "scann; finds the nearest name of 98.7 %; queries answered: 1,200 by the dictionary"
 
 
 def test_significance(markdown):
@@ -322,6 +322,19 @@ def test_wrong_decisions_on_documents(folder):
     assert wrong == [{"Kind": "NIL expected", "Gold name": "a b", "Score": "–"}] * 10
     with (folder / "errors" / "documents.exact.tsv").open(newline="") as file:
         assert len(list(csv.reader(file, delimiter="\t"))) == 13
+
+
+def test_systems_may_be_called_by_their_folders(tmp_path):
+    run = Run()
+    run.systems["output/encoder"] = run.systems.pop("exact")
+    run.figures = [("output/encoder" if name == "exact" else name, *row) for name, *row in run.figures]
+    add_kept_files(run.write(tmp_path))
+    measured = json.loads((tmp_path / "measured.json").read_text())
+    for entry in measured["results"]:
+        entry["key"] = entry["key"].replace("output/encoder", "exact")
+    (tmp_path / "measured.json").write_text(json.dumps(measured))
+    make_report(tmp_path)
+    assert (tmp_path / "errors" / "ncbi_disease.published.output_encoder.tsv").is_file()
 
 
 def test_names_of_wrong_mentions_may_be_many(folder):
