@@ -127,7 +127,8 @@ def _show_linking(results: Results) -> Iterator[ReportSection]:
     """Show accuracies and tests of each corpus, and then the wrong mentions."""
     accuracy, errors = [], []
     for tasks in results.corpora.values():
-        blocks, wrong = [], []
+        blocks: list[Table] = []
+        wrong: list[Table] = []
         for name in tasks:
             hits, tables = find_errors(results, name)
             tests = make_test_table(results, name, hits)
