@@ -15,7 +15,14 @@ from conftest import make_encoder_folder
 from rrf_files import atom, rrf_line, write_release
 from thinc.api import Config
 
-from training.corpora.vocabularies import COLUMNS, CONCEPTS, DESCRIPTIONS, FULLY_SPECIFIED, SYNONYM
+from training.corpora.vocabularies import (
+    COLUMNS,
+    CONCEPTS,
+    DESCRIPTIONS,
+    FULLY_SPECIFIED,
+    MODULES,
+    SYNONYM,
+)
 
 ROOT = Path(__file__).parents[2]
 WORDS = (
@@ -31,8 +38,6 @@ CUIS = ["C0004604", *(f"C{number:07d}" for number in range(1_000_000, 1_000_000 
 SNOMED_IDS = [str(number) for number in range(1_000_001, 1_000_001 + N_CONCEPTS)]
 # The day of the releases that published figures search.
 SNOMED_DATE = "20190731"
-# Of the international edition.
-SNOMED_MODULE = "900000000000207008"
 CTD_DATE = "Mon Nov 04 10:00:00 EST 2019"
 # Of AskAPatient, in place of ten.
 FOLDS = range(2)
@@ -205,9 +210,9 @@ def write_snomed(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     tables: dict[str, list[tuple[str, ...]]] = {CONCEPTS: [COLUMNS[CONCEPTS]], DESCRIPTIONS: [COLUMNS[DESCRIPTIONS]]}
     for number, (id_, names) in enumerate(zip(SNOMED_IDS, list_names(), strict=True)):
-        tables[CONCEPTS].append((id_, SNOMED_DATE, "1", SNOMED_MODULE, "900000000000074008"))
+        tables[CONCEPTS].append((id_, SNOMED_DATE, "1", MODULES[0], "900000000000074008"))
         for place, (kind, name) in enumerate(zip((FULLY_SPECIFIED, SYNONYM), names, strict=False)):
-            start = (f"{number}{place}", SNOMED_DATE, "1", SNOMED_MODULE)
+            start = (f"{number}{place}", SNOMED_DATE, "1", MODULES[0])
             tables[DESCRIPTIONS].append((*start, id_, "en", kind, name, "900000000000448009"))
     for name, part in ((CONCEPTS, ""), (DESCRIPTIONS, "-en")):
         lines = ("\t".join(row) + "\r\n" for row in tables[name])
