@@ -89,7 +89,7 @@ def test_small_p_is_not_zero():
 
 
 def test_unequal_numbers_are_refused():
-    with pytest.raises(ValueError, match="same seeds: one has 2"):
+    with pytest.raises(ValueError, match="shorter"):
         compare_seeds([1.0, 2.0], [1.0])
-    with pytest.raises(ValueError, match="same mentions"):
+    with pytest.raises(ValueError, match="shorter"):
         compare_hits([True], [])
