@@ -182,7 +182,7 @@ def _describe_run(results: Results) -> ReportSection:
         cells = [system["title"], system["kind"], system["published"], seed, system["fingerprint"][:12]]
         rows.append([cell or NOTHING for cell in (*cells, system["description"])])
     systems = list_columns(["System", "Kind", "Published as", "Seed", "Fingerprint", "Description"])
-    config = [[name, str(value) or NOTHING] for name, value in _flatten(facts["config"] or {})]
+    config = [[name, str(value) or NOTHING] for name, value in _flatten(facts["config"])]
     tables = [
         Table("Systems", systems, rows),
         Table("Versions", list_columns(["Package", "Version"]), [*map(list, facts["versions"].items())]),

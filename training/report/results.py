@@ -13,6 +13,7 @@ from ..data.task import CONCEPT
 from ..evaluation.frame import read_results
 from ..evaluation.measure import MEASURED_FILE, PREDICTIONS_FOLDER
 
+FACTS = ("config", "versions", "seconds", "systems", "tasks", "results", "missing")
 # A metric and its rank, if it has one.
 Metric = tuple[str, int | None]
 
@@ -44,7 +45,8 @@ class Results:
         self.folder = Path(folder)
         self.frame = read_results(self.folder)
         try:
-            self.facts: dict[str, Any] = json.loads((self.folder / MEASURED_FILE).read_text(encoding="utf8"))
+            facts = json.loads((self.folder / MEASURED_FILE).read_text(encoding="utf8"))
+            self.facts: dict[str, Any] = {key: facts[key] for key in FACTS}
             self.systems: dict[str, dict[str, Any]] = self.facts["systems"]
             self.tasks: dict[str, dict[str, Any]] = self.facts["tasks"]
             self.measured = {(entry["system"], entry["task"]): entry for entry in self.facts["results"]}

@@ -13,7 +13,7 @@ import pytest
 from scipy.stats import ttest_1samp, ttest_rel
 
 from training.data.task import LinkingTask
-from training.evaluation.frame import SCHEMA, write_results
+from training.evaluation.frame import SCHEMA, pivot, read_results, write_results
 from training.markup import escape_markdown, format_rows, isolate, shorten
 from training.report.report import make_report
 from training.report.results import Results
@@ -421,6 +421,7 @@ def test_same_folder_gives_same_bytes(made, folder):
     [
         (lambda run: run.figures.append(("nobody", "in_house.published", "acc", 1, 1.0)), "system 'nobody'"),
         (lambda run: run.figures.append(("exact", "nothing", "acc", 1, 1.0)), "task 'nothing'"),
+        (lambda run: run.facts.pop("versions"), "'versions'"),
         (lambda run: run.figures.append(run.figures[0]), "there twice"),
         (lambda run: run.systems["sapbert_1"].update(seed=0), "seed of another run"),
     ],
@@ -481,6 +482,16 @@ def test_markdown_is_escaped():
         "a\\|b \\*c\\* \\_d\\_ CODER_ENG \\<e\\> \\[f\\] \\`g\\` \\\\ \\& \\$"
     )
     assert format_rows(["a|b", "n"], [["c", "1"]], 1) == "| a\\|b | n |\n| --- | ---: |\n| c | 1 |\n"
+
+
+def test_tables_of_readmes_are_pivots(made):
+    frame = read_results(made).filter(metric="row_acc", rank=1, task="ncbi_disease.published")
+    table = pivot(frame, "system", "protocol")
+    assert format_rows(table.columns, table.rows(), 1).splitlines()[:3] == [
+        "| system | published |",
+        "| --- | ---: |",
+        "| exact | 74.2% |",
+    ]
 
 
 def test_long_names_are_shortened_and_directions_isolated():
