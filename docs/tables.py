@@ -62,10 +62,10 @@ def format_paper(source: str) -> str:
     source (str): The paper, such as "sapbert".
     RETURNS (str): The table.
     """
-    from training.evaluation.report.papers import COLUMNS, make_rows, read_papers
-    from training.evaluation.report.values import NOTHING
+    from training.markup import NOTHING
+    from training.report.papers import COLUMNS, list_rows
 
-    rows = make_rows([item for item in read_papers() if item.source == source])
+    rows = list_rows(source)
     rows = [[*row[:-1], row[-1] if row[-1] == NOTHING else f"`{row[-1]}`"] for row in rows]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in [COLUMNS, ["---"] * len(COLUMNS), *rows]) + "\n"
 

@@ -1,9 +1,11 @@
-"""Escape text for Markdown and HTML, with the direction of its letters kept to itself."""
+"""Tables in Markdown, and text in Markdown and HTML, with the direction of its letters kept to itself."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
+from statistics import fmean, stdev
 
 from markupsafe import Markup, escape
 
@@ -11,6 +13,10 @@ from markupsafe import Markup, escape
 _TURNING = {"R", "AL", "AN", "RLE", "RLO", "LRE", "LRO", "RLI", "LRI", "FSI"}
 _ISOLATES = re.compile("[\u2066-\u2069]")
 FIRST_STRONG, POP = "\u2068", "\u2069"
+# What stands in a cell without a value.
+NOTHING = "–"
+# Longer cells are cut: some names have thousands of characters.
+LONGEST_CELL = 300
 # Within words an underscore means nothing.
 _MARKUP = re.compile(r"[\\`*\[\]<>|&$~]|(?<!\w)_|_(?!\w)")
 
@@ -32,6 +38,26 @@ def isolate(text: str) -> Markup:
     RETURNS (Markup): HTML.
     """
     return Markup("<bdi>{}</bdi>").format(_ISOLATES.sub("", text)) if _turns(text) else escape(text)
+
+
+def shorten(text: str, longest: int = LONGEST_CELL) -> str:
+    """Shorten a text, and mark that it was cut."""
+    return text if len(text) <= longest else f"{text[: longest - 2].rstrip()} …"
+
+
+def format_rows(header: Sequence[str], rows: Sequence[Sequence[str]], n_text_columns: int | None = None) -> str:
+    """Write a table as Markdown. Cells are escaped; columns after the first n hold numbers."""
+    n_text = len(header) if n_text_columns is None else n_text_columns
+    marks = ["---" if number < n_text else "---:" for number in range(len(header))]
+    cells = [[escape_markdown(shorten(cell)) for cell in row] for row in (header, *rows)]
+    return "".join(f"| {' | '.join(line)} |\n" for line in (cells[0], marks, *cells[1:]))
+
+
+def format_values(values: Sequence[float], sign: str = " ± ") -> str:
+    """Write the mean of seeds with one decimal, and behind the sign the standard deviation if there are several."""
+    if not values:
+        return NOTHING
+    return f"{fmean(values):.1f}" + (f"{sign}{stdev(values):.1f}" if len(values) > 1 else "")
 
 
 def _turns(text: str) -> bool:

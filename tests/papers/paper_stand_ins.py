@@ -97,10 +97,16 @@ def replace_encoders(checkout: Path) -> None:
 def shorten_runs(checkout: Path) -> None:
     """Train for two steps, and a few more where runs of a sweep differ by their steps."""
     for path in checkout.glob("training/configs/*.cfg"):
-        text = re.sub(r"^max_steps = .*$", "max_steps = 2", path.read_text(), flags=re.M)
-        text = re.sub(r"^max_minutes = .*$", "max_minutes = 0.0", text, flags=re.M)
-        text = re.sub(r"^warmup_steps = .*$", "warmup_steps = 0", text, flags=re.M)
-        path.write_text(re.sub(r"^epochs = .*$", "epochs = 1", text, flags=re.M))
+        config = Config().from_disk(path, interpolate=False)
+        method = config["run"]["method"]
+        batch = config.setdefault("batch", {})
+        # BioSyn counts epochs, CODER steps; configs state what differs from the defaults.
+        if method != "biosyn":
+            batch |= {"max_steps": 2, "max_minutes": 0.0}
+            config.setdefault("optimizer", {})["warmup_steps"] = 0
+        if not method.startswith("coder"):
+            batch["epochs"] = 1
+        config.to_disk(path, interpolate=False)
     for path in checkout.glob("training/sweeps/*.cfg"):
         text = path.read_text()
         steps = sorted({int(n) for n in re.findall(r'"batch.max_steps": (\d+)', text)})

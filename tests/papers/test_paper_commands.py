@@ -24,9 +24,9 @@ from paper_stand_ins import (
 from thinc.api import Config
 
 from spacy_sapbert.terminology import Terminology
-from training.evaluation.folder import Evaluation
-from training.evaluation.report.literature import read_literature
-from training.evaluation.report.papers import read_papers
+from training.report.literature import read_literature
+from training.report.papers import read_papers
+from training.report.results import Results
 
 pytestmark = pytest.mark.slow
 
@@ -174,13 +174,10 @@ def test_one_evaluation_fills_the_cells(with_data):
         with_data.run(command, again=True)
     measured = set()
     for report in ("benchmarks/output/sapbert_paper", "coder/output/coder_paper", "benchmarks/output/mantra"):
-        evaluation = Evaluation.model_validate_json(
-            (with_data.folder / "projects" / report / "metrics.json").read_text()
-        )
-        for row in evaluation.rows:
-            system, task = evaluation.systems[row.system], evaluation.tasks[row.task]
-            if task.is_published:
-                measured |= {(system.published, task.corpus, system.published_pooling)}
+        results = Results(with_data.folder / "projects" / report)
+        for name, lines in results.lines.items():
+            if results.tasks[name].get("is_published"):
+                measured |= {(line.published, results.tasks[name]["corpus"], line.published_pooling) for line in lines}
     wanted = {
         (figure.system, figure.corpus, figure.pooling)
         for figure in read_literature()

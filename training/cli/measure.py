@@ -38,7 +38,7 @@ def measure(
     from ..evaluation.config import read_measurement
     from ..evaluation.frame import RESULTS_FILE
     from ..evaluation.measure import Result
-    from ..evaluation.report.literature import check_published
+    from ..report.literature import check_published
 
     measurement = read_measurement(config, read_overrides(context.args))
     for system in measurement.systems.values():

@@ -21,7 +21,7 @@ import typer
 
 from spacy_sapbert.progress import say
 from training.data.run_folder import write_json, write_text
-from training.evaluation.report.writing import format_rows
+from training.markup import format_rows
 
 SCRIPTS = Path(__file__).resolve().parent
 # Seconds between two looks at a run.

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import ttest_ind, ttest_rel
 
-from training.evaluation.report.significance import compare_hits, compare_means, compare_seeds, compare_with_figure
+from training.report.significance import compare_hits, compare_means, compare_seeds, compare_with_figure
 
 SCORES = st.lists(st.floats(0, 100), min_size=2, max_size=6)
 
@@ -89,7 +89,7 @@ def test_small_p_is_not_zero():
 
 
 def test_unequal_numbers_are_refused():
-    with pytest.raises(ValueError, match="E783.*seeds"):
+    with pytest.raises(ValueError, match="shorter"):
         compare_seeds([1.0, 2.0], [1.0])
-    with pytest.raises(ValueError, match="E783.*mentions"):
+    with pytest.raises(ValueError, match="shorter"):
         compare_hits([True], [])

@@ -6,17 +6,10 @@ from pathlib import Path
 import pytest
 from thinc.api import Config
 
-from training.evaluation.report.literature import (
-    COLUMNS,
-    LITERATURE,
-    check_published,
-    published_value,
-    read_literature,
-    read_sources,
-)
-from training.evaluation.report.literature_tables import make_literature_section
+from training.report.literature import FOLDER, check_published, published_value, read_literature, read_sources
+from training.report.tables import make_literature_tables
 
-ROOT = Path(__file__).parents[4]
+ROOT = Path(__file__).parents[3]
 # Typed from the tables, apart from the file.
 SAMPLE = [
     ("BERT", "askapatient", "acc_at_5", "", 43.3),
@@ -71,7 +64,8 @@ SIZES = {
     ("tutubalina", "refined test parts"): 3,
     ("belhd", "BELB"): 2 + 1 + 1 + 1 + 2,
 }
-GOOD = ["sapbert", "1", "A", "ncbi_disease", "acc_at_1", "50.0", "", "no", ""]
+# Per cent, or for MCSM at 40 neighbours the sum of 1 / log2(i + 1).
+HIGHEST = {"acc_at_1": 100, "acc_at_3": 100, "acc_at_5": 100, "f1": 100, "accuracy": 100, "mcsm": 11.1}
 
 
 @pytest.mark.parametrize("system, corpus, metric, pooling, value", SAMPLE)
@@ -81,7 +75,7 @@ def test_figures_are_those_that_are_printed(system, corpus, metric, pooling, val
 
 def test_every_table_is_whole():
     assert Counter((figure.source, figure.table) for figure in read_literature()) == SIZES
-    assert {(name, table) for name, source in read_sources().items() for table in source.tables} == set(SIZES)
+    assert {(name, table) for name, source in read_sources().items() for table in source["tables"]} == set(SIZES)
 
 
 def test_impossible_figure_is_marked():
@@ -89,9 +83,10 @@ def test_impossible_figure_is_marked():
 
 
 def test_tables_hold_all_figures():
-    tables = [block for section in make_literature_section().sections for block in section.blocks[1:]]
-    printed = [part for table in tables for row in table.rows for cell in row[3:] for part in cell.split("/")]
-    assert sum(part != "–" for part in printed) == len(read_literature())
+    tables = [table for source in read_sources() for table in make_literature_tables(source)]
+    printed = [cell for table in tables for row in table.rows for cell in row[3:]]
+    assert sum(cell != "–" for cell in printed) == len(read_literature())
+    assert "54.05" in printed and "3.62 [a]" in printed
     assert {column.kind for table in tables for column in table.columns[3:]} == {"published"}
 
 
@@ -111,58 +106,24 @@ def test_systems_of_projects_name_published_figures(path):
     ],
 )
 def test_names_without_published_figures_are_refused(system, pooling, said):
-    with pytest.raises(ValueError, match=f"E620.*{said}"):
+    with pytest.raises(ValueError, match=said):
         check_published(system, pooling)
 
 
 def test_unknown_figures():
     assert published_value("PubMedBERT + SapBERT", "psytar", "acc_at_1") is None
     assert published_value("SapBERT", "cadec", "acc_at_1", pooling="max") is None
-    with pytest.raises(ValueError, match="E620"):
-        published_value("SapBERT", "cadec", "acc@1")
+    assert published_value("SapBERT", "cadec", "acc@1") is None
 
 
-@pytest.mark.parametrize(
-    "column, value, reason",
-    [
-        ("source", "nobody", "source 'nobody'"),
-        ("table", "3", "table '3'"),
-        ("system", "", "no system"),
-        ("metric", "acc@1", "metric 'acc@1'"),
-        ("value", "100.1", "from 0 to 100"),
-        ("value", "-1", "from 0 to 100"),
-        ("value", "nan", "from 0 to 100"),
-        ("value", "OOM", "from 0 to 100"),
-        ("supervised", "maybe", "supervised is 'maybe'"),
-        ("note", "a\tb", "10 fields"),
-    ],
-)
-def test_bad_lines_are_refused_with_their_number(tmp_path, column, value, reason):
-    row = dict(zip(COLUMNS, GOOD, strict=True)) | {column: value}
-    path = write_table(tmp_path, [COLUMNS, GOOD, ["coder", *GOOD[1:]], list(row.values())])
-    with pytest.raises(ValueError, match=rf"E780.*line 4: .*{reason}"):
-        read_literature(path)
-
-
-def test_repeated_figures_are_refused(tmp_path):
-    again = [*GOOD[:5], "51.0", *GOOD[6:]]
-    with pytest.raises(ValueError, match=r"E780.*line 3: this figure is there already"):
-        read_literature(write_table(tmp_path, [COLUMNS, GOOD, again]))
-    other_pooling = [*GOOD[:6], "mean", *GOOD[7:]]
-    assert len(read_literature(write_table(tmp_path, [COLUMNS, GOOD, other_pooling]))) == 2
-
-
-@pytest.mark.parametrize("rows", [[], [GOOD], [COLUMNS[:-1], GOOD]])
-def test_header_is_checked(tmp_path, rows):
-    with pytest.raises(ValueError, match="E780.*line 1"):
-        read_literature(write_table(tmp_path, rows))
-
-
-def test_file_has_no_spaces_around_fields():
-    assert all(field == field.strip() for line in LITERATURE.open() for field in line.rstrip("\n").split("\t"))
-
-
-def write_table(folder, rows):
-    path = folder / "literature.tsv"
-    path.write_text("".join("\t".join(row) + "\n" for row in rows))
-    return path
+def test_every_line_is_whole():
+    """Sources, tables and metrics are known, figures are in their range, and none is there twice."""
+    header, *rows = [line.rstrip("\n").split("\t") for line in (FOLDER / "literature.tsv").open(encoding="utf8")]
+    assert header == ["source", "table", "system", "corpus", "metric", "value", "pooling", "supervised", "note"]
+    assert all(len(row) == len(header) and row == [field.strip() for field in row] for row in rows)
+    sources = read_sources()
+    for figure in read_literature():
+        assert figure.table in sources[figure.source]["tables"] and figure.system and figure.corpus, figure
+        assert 0 <= figure.value <= HIGHEST[figure.metric] and figure.supervised in ("yes", "no"), figure
+    figures = read_literature()
+    assert len({figure._replace(printed="", supervised="", note="") for figure in figures}) == len(figures) == len(rows)

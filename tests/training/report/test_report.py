@@ -1,0 +1,503 @@
+"""Reports: every figure has its protocol, published ones are set apart, and text stays text."""
+
+import csv
+import gzip
+import json
+import shutil
+from html.parser import HTMLParser
+from itertools import dropwhile, takewhile
+from pathlib import Path
+
+import polars as pl
+import pytest
+from scipy.stats import ttest_1samp, ttest_rel
+
+from training.data.task import LinkingTask
+from training.evaluation.frame import SCHEMA, pivot, read_results, write_results
+from training.markup import escape_markdown, format_rows, isolate, shorten
+from training.report.report import make_report
+from training.report.results import Results
+from training.report.tables import find_published, make_accuracy_table
+
+PNG = bytes.fromhex(
+    "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000000d49444154789c6360606060000000050001a5f64540"
+    "0000000049454e44ae426082"
+)
+SVG = '<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"><script>a()</script><path d="M0 0h9v9z"/></svg>'
+NAMES, IDS = ["cold", "gout | tophus", "fever"], ["D1", "D2", "D3"]
+MENTIONS = [("Cold", "D1"), ("gout <i>", "D2"), ("pyrexia", "D3"), ("dropsy", "D9")]
+SEED_SCORES = {0: 0.912, 1: 0.925, 2: 0.931}
+BASE_SCORES = {0: 0.750, 1: 0.751, 2: 0.747}
+EXACT = "\\<b\\>Exact\\</b\\> \\& \0 match"
+
+
+def make_system(title, **values):
+    system = {"title": title, "kind": "encoder", "published": "", "published_pooling": "", "description": ""}
+    return system | {"group": "", "seed": None, "fingerprint": "f" * 40, "identity": {}} | values
+
+
+def make_task(corpus, protocol, **values):
+    task = {"corpus": corpus, "title": {"ncbi_disease": "NCBI disease", "in_house": "In-house | notes"}[corpus]}
+    task |= {"kind": "corpora", "protocol": protocol, "is_published": protocol == "published", "is_comparable": True}
+    task |= dict.fromkeys(("abbreviations", "composites", "augmented"), protocol == "published")
+    task |= {"dictionary": "MEDIC, 6 July 2012", "level": "row", "ranks": [1, 5], "aggregation": "micro", "note": ""}
+    return task | {"counts": {"mentions": 4, "names": 73024, "unanswerable": 1}, "hash": "0123456789abcdef"} | values
+
+
+def make_figures(system, task, score, **values):
+    metrics = {(metric, rank): score for metric in ("acc", "row_acc") for rank in (1, 3, 5)}
+    metrics |= {("acc_any_tied", 1): score} | {("acc", int(rank[4:])): value for rank, value in values.items()}
+    return [(system, task, metric, rank, value) for (metric, rank), value in metrics.items()]
+
+
+class Run:
+    """What `measure` writes, to change before it is written."""
+
+    def __init__(self):
+        self.systems = {"exact": make_system("<b>Exact</b> & | match", kind="exact")}
+        for seed in SEED_SCORES:
+            seeded = {"seed": seed, "published": "PubMedBERT + SapBERT", "group": "sapbert"}
+            self.systems[f"sapbert_{seed}"] = make_system("Our SapBERT", **seeded)
+            self.systems[f"base_{seed}"] = make_system("Our base", seed=seed, group="base")
+        self.tasks = {
+            "ncbi_disease.published": make_task("ncbi_disease", "published"),
+            "ncbi_disease.strict": make_task("ncbi_disease", "strict", note="As it is."),
+            "in_house.published": make_task("in_house", "published", level="concept", ranks=[1, 3], note="CC-BY"),
+        }
+        self.figures = [row for task in self.tasks for row in make_figures("exact", task, 0.742)]
+        for task in list(self.tasks)[:2]:
+            for name, scores in (("sapbert", SEED_SCORES), ("base", BASE_SCORES)):
+                self.figures += [
+                    row for seed, score in scores.items() for row in make_figures(f"{name}_{seed}", task, score)
+                ]
+        # Names fill the first rows: accuracy by concepts is higher.
+        self.figures += make_figures("sapbert_0", "in_house.published", 0.5, acc_3=0.75)
+        self.missing = [
+            {"corpus": "cometa", "title": "COMETA", "reason": "no files", "obtain": "ask <its> authors"}
+            | {"system": "", "task": ""}
+        ]
+        self.facts = {"versions": {"spacy": "3.8"}, "config": {"measure": {"seed": 0}}, "seconds": 90.0}
+
+    def write(self, folder):
+        rows = []
+        for system, task, metric, rank, value in self.figures:
+            protocol = self.tasks.get(task, {"protocol": ""})["protocol"]
+            seed = self.systems.get(system, {"seed": None})["seed"]
+            rows.append((system, task, protocol, metric, rank, value, 4, seed, "f" * 40))
+        write_results(pl.DataFrame(rows, schema=SCHEMA, orient="row"), folder)
+        pairs = dict.fromkeys((system, task) for system, task, *_ in self.figures)
+        results = [
+            {"system": s, "task": t, "key": f"{s}.{t}", "seconds": 1, "details": {"similarity": "dot"}}
+            for s, t in pairs
+        ]
+        measured = self.facts | {"systems": self.systems, "tasks": self.tasks, "missing": self.missing}
+        (folder / "measured.json").write_text(json.dumps(measured | {"results": results}))
+        return folder
+
+    def read(self, folder):
+        return Results(self.write(folder))
+
+
+def add_kept_files(folder):
+    task = LinkingTask([mention.lower() for mention, _ in MENTIONS], [[gold] for _, gold in MENTIONS], NAMES, IDS)
+    task.to_disk(folder / "tasks" / "ncbi_disease.published.json")
+    for system, hits in {"exact": [True, False, False, False], "sapbert_0": [True, True, True, False]}.items():
+        write_predictions(folder, system, hits)
+    figures = folder / "figures"
+    figures.mkdir()
+    (figures / "before_after.png").write_bytes(PNG)
+    (figures / "pairs.svg").write_text(SVG)
+    (figures / "pairs.png").write_bytes(PNG)
+    captions = [{"file": "pairs.svg", "title": "Cosines", "caption": "a < b"}]
+    (figures / "figures.json").write_text(json.dumps(captions))
+    study = {"title": "Nearest names", "columns": ["Query", "Found"], "rows": [["angina", "a | b"]]}
+    (figures / "neighbours").mkdir()
+    (figures / "neighbours" / "neighbours.json").write_text(json.dumps({"tables": [study]}))
+    return folder
+
+
+def write_predictions(folder, system, hits):
+    path = folder / "predictions" / f"{system}.ncbi_disease.published.jsonl.gz"
+    path.parent.mkdir(exist_ok=True)
+    with gzip.open(path, "wt") as file:
+        for (mention, gold), hit in zip(MENTIONS, hits, strict=True):
+            found = {"ids": gold if hit else "D2", "name": NAMES[IDS.index(gold)] if hit else NAMES[1], "score": 0.5}
+            line = {"mention": mention, "queries": [mention.lower()], "gold": [gold], "fold": 0}
+            line["hits"] = {"row_acc_at_1": hit, "row_acc_at_5": hit or mention == "pyrexia"}
+            file.write(json.dumps(line | {"candidates": [[found]]}) + "\n")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("report")
+    run = Run()
+    run.tasks["mcsm"] = {
+        "kind": "mcsm",
+        "title": "Semantic types",
+        "protocol": "",
+        "corpus": "",
+        "counts": {"concepts": 157726},
+    }
+    run.tasks["documents"] = {
+        "kind": "documents",
+        "title": "Abstracts",
+        "protocol": "documents",
+        "corpus": "ncbi_disease",
+    }
+    run.figures += [
+        ("sapbert_0", "mcsm", "mcsm.Finding", None, 10.44),
+        ("base_0", "mcsm", "mcsm.Finding", None, float("nan")),
+    ]
+    run.figures += [("exact", "documents", "acc", 1, 0.5), ("exact", "documents", "nil_f", None, 0.25)]
+    add_kept_files(run.write(folder / "run"))
+    make_report(folder / "run")
+    return folder / "run"
+
+
+@pytest.fixture
+def folder(made, tmp_path):
+    return shutil.copytree(made, tmp_path / "run")
+
+
+@pytest.fixture(scope="module")
+def markdown(made):
+    return (made / "report.md").read_text()
+
+
+def read_table(markdown, title):
+    """Read a table of Markdown back: its header, and its lines as dicts."""
+    below = markdown.split(f"**{title}**\n")[1].splitlines()
+    lines = list(takewhile(bool, dropwhile(lambda line: not line.startswith("| "), below)))
+    rows = [[cell.strip() for cell in line.replace("\\|", "\0").strip("| ").split(" | ")] for line in lines]
+    assert {len(row) for row in rows} == {len(rows[0])}
+    return [dict(zip(rows[0], row, strict=True)) for row in rows[2:]]
+
+
+def read_rows(markdown, title):
+    return {row["System"]: row for row in read_table(markdown, title)}
+
+
+class Checker(HTMLParser):
+    """Check that tags are closed in order, and collect them."""
+
+    VOID = {"meta", "img", "br", "link"}
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.tags, self.links, self.ids = [], [], set(), []
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        values = dict(attributes)
+        self.ids += [values["id"]] if "id" in values else []
+        self.links |= {values[key] for key in ("href", "src") if key in values}
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_means_deviations_and_published_figures(markdown):
+    rows = read_rows(markdown, "NCBI disease, published: accuracy")
+    assert list(rows) == [EXACT, "Our SapBERT (3 seeds)", "Our base (3 seeds)"]
+    ours, published = rows["Our SapBERT (3 seeds)"], "*literature, acc@1/acc@5*"
+    assert (ours["Similarity"], ours["Search"]) == ("dot", "–")
+    assert ours["acc@1"] == ours["acc@1, any tied"] == "92.3 ± 1.0"
+    assert ours[published] == "92.0/95.6 (PubMedBERT + SapBERT; Liu et al., 2021, Table 1)"
+    assert ours["difference"] == "+0.3/-3.3"
+    assert rows["Our base (3 seeds)"][published] == "–"
+
+
+def test_published_figures_stand_beside_no_other_protocol(tmp_path):
+    results = Run().read(tmp_path)
+    for name in ("ncbi_disease.strict", "in_house.published"):
+        assert "published" not in [column.kind for column in make_accuracy_table(results, name).columns]
+
+
+@pytest.mark.parametrize(
+    "pooling, printed",
+    [
+        ("", "52.45/66.04 (SapBERT; Yuan et al., 2022, Table 1)"),
+        ("[CLS], pooler", "44.22/58.62 (SapBERT; Yuan et al., 2022, Table 9)"),
+    ],
+)
+def test_published_figures_are_those_of_the_pooling(tmp_path, pooling, printed):
+    run = Run()
+    run.tasks["ncbi_disease.published"] |= {"corpus": "psytar", "ranks": [1, 3]}
+    for system in run.systems.values():
+        system |= {"published": "SapBERT", "published_pooling": pooling} if system["title"] == "Our SapBERT" else {}
+    table = make_accuracy_table(run.read(tmp_path), "ncbi_disease.published")
+    place = [column.kind for column in table.columns].index("published")
+    assert [row[place] for row in table.rows if row[0].startswith("Our SapBERT")] == [printed]
+
+
+def test_refined_figures_are_compared_with_refined_ones(tmp_path):
+    run = Run()
+    run.systems["exact"]["published"] = "BioSyn"
+    results = run.read(tmp_path)
+    line, strict = results.lines["ncbi_disease.strict"][0], results.tasks["ncbi_disease.strict"]
+    found = find_published(line, strict | {"protocol": "refined"})
+    assert {metric: figure.value for metric, figure in found.items()} == {("row_acc", 1): 72.5}
+    assert find_published(line, strict) == {}
+    assert find_published(line, strict | {"protocol": "refined", "is_comparable": False}) == {}
+    assert find_published(line, strict | {"is_published": True})["row_acc", 1].value == 91.1
+
+
+def test_figures_are_those_of_the_level_of_the_task(markdown, tmp_path):
+    assert read_rows(markdown, "In-house \\| notes, published: accuracy")["Our SapBERT"]["acc@3"] == "75.0"
+    run = Run()
+    run.tasks["in_house.published"]["level"] = "row"
+    assert make_accuracy_table(run.read(tmp_path), "in_house.published").rows[1][4] == "50.0"
+
+
+def test_answers_have_precision_recall_and_f1(tmp_path):
+    run = Run()
+    run.systems["exact"] |= {"published": "mBERT", "published_pooling": "mean"}
+    task = make_task("ncbi_disease", "published", level="answer")
+    run.tasks = {"mantra_nl_emea.published": task | {"corpus": "mantra_nl_emea"}}
+    metrics = {("precision", None): 0.25, ("recall", None): 0.2, ("f1", None): 0.222, ("row_acc", 1): 0.2}
+    run.figures = [("exact", "mantra_nl_emea.published", *key, value) for key, value in metrics.items()]
+    table = make_accuracy_table(run.read(tmp_path), "mantra_nl_emea.published")
+    assert [column.title for column in table.columns][3:6] == ["precision", "recall", "F1"]
+    assert table.rows[0][3:7] == ["25.0", "20.0", "22.2", "–"]
+    assert table.rows[0][7:] == ["–/–/20.1 (mBERT; Yuan et al., 2022, Table 2)", "–/–/+2.1"]
+
+
+def test_caption_says_the_protocol(made):
+    for text in ((made / "report.md").read_text(), (made / "report.html").read_text()):
+        assert "4 mentions, of which the dictionary cannot answer 1" in text.replace("&#x27;", "'")
+        for said in ("MEDIC, 6 July 2012, 73,024 names, with the mentions", "abbreviations spelled out", "micro"):
+            assert said in text
+        for said in ("looked up part by part", "first k names", "order of the dictionary", "As it is.", "CC-BY"):
+            assert said in text
+
+
+def test_what_a_search_has_missed_is_said(tmp_path):
+    results = Run().read(tmp_path)
+    details = {"search": "scann", "recall": 0.987, "decided": {"dictionary": 1200}}
+    results.measured["exact", "in_house.published"]["details"] = details
+    said = make_accuracy_table(results, "in_house.published").rows[0][2]
+    assert said == "scann; finds the nearest name of 98.7 %; queries answered: 1,200 by the dictionary"
+
+
+def test_significance(markdown):
+    rows = read_table(markdown, "NCBI disease, published: significance")
+    tests = {(row["System"], row["Compared with"]): row["Test"] for row in rows}
+    scores, base = ([100 * score for score in of.values()] for of in (SEED_SCORES, BASE_SCORES))
+    ours, others = "Our SapBERT (3 seeds)", "Our base (3 seeds)"
+    published = "PubMedBERT + SapBERT, 92.0 (Liu et al., 2021, Table 1)"
+    assert tests[ours, published] == f"p = {ttest_1samp(scores, 92.0).pvalue:.3f} (one-sample t-test, 3 seeds)"
+    assert ttest_rel(scores, base).pvalue < 0.01
+    paired = f"p = {ttest_rel(scores, base).pvalue:.3f} (paired t-test, 3 seeds)"
+    assert tests[EXACT, "Our SapBERT"].startswith("p = 0.500 (McNemar's")
+    strict = read_table(markdown, "NCBI disease, strict: significance")
+    assert [(row["System"], row["Compared with"], row["Test"]) for row in strict] == [(ours, others, paired)]
+
+
+def test_wrong_mentions(made, markdown):
+    rows = read_rows(markdown, "published: wrong mentions")
+    assert (rows["Our SapBERT"]["Mentions"], rows["Our SapBERT"]["Wrong"]) == ("4", "1")
+    assert (rows[EXACT]["Wrong"], rows[EXACT]["Right at 5"]) == ("3", "1")
+    examples = read_table(markdown, f"published: wrong mentions of {EXACT}".replace("\0", "\\|"))
+    assert [row["Mention"] for row in examples] == ["gout \\<i\\>", "pyrexia", "dropsy"]
+    with (made / "errors" / "ncbi_disease.published.exact.tsv").open(newline="") as file:
+        listed = list(csv.reader(file, delimiter="\t"))
+    assert listed[1:] == [
+        ["gout <i>", "D2", "gout | tophus", "D2", "gout | tophus", "no"],
+        ["pyrexia", "D3", "fever", "D2", "gout | tophus", "yes"],
+        ["dropsy", "D9", "", "D2", "gout | tophus", "no"],
+    ]
+
+
+def test_wrong_decisions_on_documents(folder):
+    measured = json.loads((folder / "measured.json").read_text())
+    (entry,) = (entry for entry in measured["results"] if entry["task"] == "documents")
+    entry["details"]["errors"] = [{"kind": "NIL expected", "gold_name": "a\tb", "score": None}] * 12
+    (folder / "measured.json").write_text(json.dumps(measured))
+    make_report(folder)
+    wrong = read_table(
+        (folder / "report.md").read_text(), f"documents: wrong decisions of {EXACT}".replace("\0", "\\|")
+    )
+    assert wrong == [{"Kind": "NIL expected", "Gold name": "a b", "Score": "–"}] * 10
+    with (folder / "errors" / "documents.exact.tsv").open(newline="") as file:
+        assert len(list(csv.reader(file, delimiter="\t"))) == 13
+
+
+def test_systems_may_be_called_by_their_folders(tmp_path):
+    run = Run()
+    run.systems["output/encoder"] = run.systems.pop("exact")
+    run.figures = [("output/encoder" if name == "exact" else name, *row) for name, *row in run.figures]
+    add_kept_files(run.write(tmp_path))
+    measured = json.loads((tmp_path / "measured.json").read_text())
+    for entry in measured["results"]:
+        entry["key"] = entry["key"].replace("output/encoder", "exact")
+    (tmp_path / "measured.json").write_text(json.dumps(measured))
+    make_report(tmp_path)
+    assert (tmp_path / "errors" / "ncbi_disease.published.output_encoder.tsv").is_file()
+
+
+def test_names_of_wrong_mentions_may_be_many(folder):
+    ids = ["D1|D3"] * 5
+    task = LinkingTask(["a"] * 4, [["D1"], ["D2"], ["D3"], ["D9"]], [f"name {n}" for n in range(5)], ids)
+    task.to_disk(folder / "tasks" / "ncbi_disease.published.json")
+    make_report(folder)
+    examples = read_table(
+        (folder / "report.md").read_text(), f"published: wrong mentions of {EXACT}".replace("\0", "\\|")
+    )
+    assert examples[1]["Right names"] == "name 0; name 1; name 2 (and 2 more)"
+
+
+def test_html_is_one_whole_file(made):
+    text = (made / "report.html").read_text()
+    checker = Checker()
+    checker.feed(text)
+    assert not checker.open
+    assert "script" not in checker.tags and "b" not in checker.tags and "i" not in checker.tags
+    assert len(set(checker.ids)) == len(checker.ids)
+    assert {link.removeprefix("#") for link in checker.links if link.startswith("#")} == set(checker.ids)
+    assert {link.split(",")[0] for link in checker.links if not link.startswith("#")} == {
+        "data:image/png;base64",
+        "data:image/svg+xml;base64",
+    }
+    assert "&lt;b&gt;Exact&lt;/b&gt; &amp; | match" in text
+    assert 'class="published"' in text
+    assert text.index("Systems by corpora: acc@1") < text.index("significance") < text.index("Wrong mentions</h2>")
+
+
+def test_other_parts(markdown):
+    types = read_table(markdown, "Semantic types")
+    assert types == [{"Figure": "mcsm.Finding", "Our SapBERT": "10.4", "Our base": "–"}]
+    assert "concepts 157,726" in markdown
+    documents = {row["Figure"]: row for row in read_table(markdown, "Abstracts, documents")}
+    assert (documents["acc@1"][EXACT], documents["nil f"][EXACT]) == ("50.0", "25.0")
+    assert list(documents["acc@1"].values())[2:] == ["87.6", "86.1", "83.4"]
+    assert (
+        read_table(markdown, "Corpora and systems that were not there")[0]["How to get it"] == "ask \\<its\\> authors"
+    )
+    assert read_table(markdown, "Nearest names") == [{"Query": "angina", "Found": "a \0 b"}]
+    assert "](figures/before_after.png)" in markdown and "*Before after.*" in markdown
+    assert "](figures/pairs.svg)" in markdown and "*Cosines.* a \\< b" in markdown and "pairs.png" not in markdown
+    assert read_table(markdown, "Config") == [{"Setting": "measure.seed", "Value": "0"}]
+    assert read_table(markdown, "Versions") == [{"Package": "spacy", "Version": "3.8"}]
+    assert "The run took 1.5 minutes" in markdown
+
+
+def test_sizes_of_corpora_stand_beside_the_published_ones(markdown):
+    rows = [line for line in markdown.splitlines() if line.startswith("| NCBI disease") and "73,024" in line]
+    assert len(rows) == 2 and all("| 71,923 | 4 | 960 |" in row for row in rows)
+
+
+def test_the_report_opens_with_the_answer(made, markdown):
+    headings = [line for line in markdown.splitlines() if line.startswith("## ")]
+    assert headings[0] == "## Systems by corpora"
+    assert headings[-2:] == ["## Published figures", "## What was not measured"]
+    assert markdown.count("<details>") == markdown.count("</details>") == 3
+    rows = read_rows(markdown, "Systems by corpora: acc@1")
+    assert rows["Our SapBERT"]["NCBI disease, published"] == "92.3 ± 1.0"
+    assert rows["Our base"]["In-house \0 notes, published"] == "–"
+    assert "](figures/systems.svg)" in markdown and "<svg" in (made / "figures" / "systems.svg").read_text()
+
+
+def test_optional_parts_may_be_missing(tmp_path):
+    run = Run()
+    run.missing, run.figures = [], run.figures[:7]
+    make_report(run.write(tmp_path))
+    headings = [line for line in (tmp_path / "report.md").read_text().splitlines() if line.startswith("## ")]
+    standing = ["## The papers, table by table", "## Published figures"]
+    assert headings == ["## Systems by corpora", "## Accuracy", "## Sizes of the corpora", "## The run", *standing]
+    files = ["figures", "measured.json", "report.html", "report.md", "results.parquet", "results.tsv"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == files
+
+
+def test_same_folder_gives_same_bytes(made, folder):
+    make_report(folder)
+    for name in ("report.md", "report.html", "figures/systems.svg"):
+        assert (made / name).read_bytes() == (folder / name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    "change, reason",
+    [
+        (lambda run: run.figures.append(("nobody", "in_house.published", "acc", 1, 1.0)), "system 'nobody'"),
+        (lambda run: run.figures.append(("exact", "nothing", "acc", 1, 1.0)), "task 'nothing'"),
+        (lambda run: run.facts.pop("versions"), "'versions'"),
+        (lambda run: run.figures.append(run.figures[0]), "there twice"),
+        (lambda run: run.systems["sapbert_1"].update(seed=0), "seed of another run"),
+    ],
+)
+def test_bad_results_are_refused(tmp_path, change, reason):
+    run = Run()
+    change(run)
+    with pytest.raises(ValueError, match=f"measured.json.*{reason}"):
+        make_report(run.write(tmp_path))
+    assert not (tmp_path / "report.md").exists()
+
+
+@pytest.mark.parametrize("text", ["[", "[]", '{"systems": {}, "tasks": {}}'])
+def test_bad_files_are_refused(folder, text):
+    (folder / "measured.json").write_text(text)
+    with pytest.raises(ValueError, match="measured.json"):
+        make_report(folder)
+
+
+def test_folders_without_results_are_refused(folder, tmp_path):
+    with pytest.raises(FileNotFoundError, match="no results"):
+        make_report(tmp_path / "nothing")
+    (folder / "measured.json").unlink()
+    with pytest.raises(FileNotFoundError, match="measured.json"):
+        make_report(folder)
+
+
+@pytest.mark.parametrize("name", ["neighbours/neighbours.json", "figures.json"])
+def test_bad_files_of_figures_are_refused(folder, name):
+    (folder / "figures" / name).write_text("{")
+    with pytest.raises(ValueError, match=Path(name).name):
+        make_report(folder)
+
+
+def test_predictions_of_other_tasks_are_refused(folder):
+    LinkingTask(["a"], [["D1"]], NAMES, IDS).to_disk(folder / "tasks" / "ncbi_disease.published.json")
+    with pytest.raises(ValueError, match="4 mentions.*has 1"):
+        make_report(folder)
+
+
+def test_predictions_of_other_levels_are_refused(folder):
+    measured = json.loads((folder / "measured.json").read_text())
+    measured["tasks"]["ncbi_disease.published"]["level"] = "concept"
+    (folder / "measured.json").write_text(json.dumps(measured))
+    with pytest.raises(ValueError, match="acc_at_1"):
+        make_report(folder)
+
+
+def test_tasks_of_one_protocol_are_told_apart_by_name(tmp_path):
+    run = Run()
+    run.tasks["ncbi_disease.strict"]["protocol"] = "published"
+    table = make_accuracy_table(run.read(tmp_path), "ncbi_disease.strict")
+    assert table.title == "NCBI disease, ncbi_disease.strict: accuracy"
+
+
+def test_markdown_is_escaped():
+    assert escape_markdown("a|b *c* _d_ CODER_ENG\n<e> [f] `g` \\ & $") == (
+        "a\\|b \\*c\\* \\_d\\_ CODER_ENG \\<e\\> \\[f\\] \\`g\\` \\\\ \\& \\$"
+    )
+    assert format_rows(["a|b", "n"], [["c", "1"]], 1) == "| a\\|b | n |\n| --- | ---: |\n| c | 1 |\n"
+
+
+def test_tables_of_readmes_are_pivots(made):
+    frame = read_results(made).filter(metric="row_acc", rank=1, task="ncbi_disease.published")
+    table = pivot(frame, "system", "protocol")
+    assert format_rows(table.columns, table.rows(), 1).splitlines()[:3] == [
+        "| system | published |",
+        "| --- | ---: |",
+        "| exact | 74.2% |",
+    ]
+
+
+def test_long_names_are_shortened_and_directions_isolated():
+    assert shorten("a" * 5000, 80) == "a" * 78 + " …" and shorten("ab", 2) == "ab"
+    hebrew, turned = "\u05d0\u05d1 <i>", "abc\u202egnorw\u2069"
+    assert isolate(hebrew) == "<bdi>\u05d0\u05d1 &lt;i&gt;</bdi>" and isolate("<b>") == "&lt;b&gt;"
+    assert isolate(turned) == "<bdi>abc\u202egnorw</bdi>"
+    assert escape_markdown(turned) == "\u2068abc\u202egnorw\u2069"
+    assert escape_markdown("plain") == "plain"

@@ -1,0 +1,107 @@
+"""Right and wrong mentions of the systems on a task, from their predictions."""
+
+from __future__ import annotations
+
+import csv
+import random
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from spacy_sapbert.files import write_whole
+
+from ..data.accuracy import name_figure
+from ..data.corpus_files import EQUAL_IDS
+from ..data.task import LinkingTask
+from ..evaluation.predictions import Prediction, read_predictions
+from ..markup import NOTHING, shorten
+from .results import Results, take_metric
+from .tables import Table, list_columns
+
+TASKS_FOLDER, ERRORS_FOLDER = "tasks", "errors"
+# Wrong mentions that a report shows of each system, names that it shows of each, and a rank that may have a right one.
+N_EXAMPLES, NAMES_SHOWN, LONGEST_NAMES, RESCUE_RANK = 10, 3, 240, 5
+COLUMNS = ["Mention", "Right ids", "Right names", "Found ids", "Found names", f"Right at {RESCUE_RANK}"]
+YES, NO = "yes", "no"
+
+
+def find_errors(results: Results, name: str) -> tuple[dict[str, list[bool]], list[Table]]:
+    """Write the list of wrong mentions of each system on a task; of runs that differ in their seed, of the first.
+
+    RETURNS (tuple[dict[str, list[bool]], list[Table]]): Whether each mention is right at rank 1, by system; and a table
+        of counts and one of examples for each system. Both are empty if no predictions were kept.
+    """
+    path = results.folder / TASKS_FOLDER / f"{name}.json"
+    task = LinkingTask.from_disk(path) if path.is_file() else None
+    label, hits, counts, examples = results.label_task(name), {}, [], []
+    first, rescue = (name_figure(*take_metric(results.tasks[name], rank)) for rank in (1, RESCUE_RANK))
+    for line in results.lines[name]:
+        kept = results.find_predictions(line.system, name)
+        if not kept:
+            continue
+        predictions = read_predictions(kept)
+        _check(predictions, first, kept, task)
+        hits[line.system] = [prediction.hits[first] for prediction in predictions]
+        wrong = [prediction for prediction in predictions if not prediction.hits[first]]
+        names = _list_names(task, {single for prediction in wrong for single in prediction.gold})
+        rows = [_describe(prediction, names, rescue) for prediction in wrong]
+        n_rescued = sum(row[-1] == YES for row in rows)
+        counts.append([line.title, f"{len(predictions):,}", f"{len(rows):,}", f"{n_rescued:,}"])
+        path = _name_list(results, name, line.system)
+        examples += _list_wrong(path, f"{label}: wrong mentions of {line.title}", COLUMNS, rows)
+    columns = list_columns(["System"], ["Mentions", "Wrong", COLUMNS[-1]])
+    return hits, [Table(f"{label}: wrong mentions", columns, counts), *examples] if counts else []
+
+
+def _check(predictions: Sequence[Prediction], metric: str, path: Path, task: LinkingTask | None) -> None:
+    if task and len(predictions) != task.n_mentions:
+        raise ValueError(
+            f"{path} has predictions of {len(predictions)} mentions, but its task has {task.n_mentions}: they are of "
+            "another version of the corpus. Measure again into an empty folder."
+        )
+    if lacking := [prediction.mention for prediction in predictions if metric not in prediction.hits]:
+        raise ValueError(f"{path} does not say whether {lacking[0]!r} is right ({metric}). Measure again.")
+
+
+def _list_names(task: LinkingTask | None, wanted: set[str]) -> dict[str, list[str]]:
+    """List the names of some concepts. A dictionary may have millions."""
+    names: dict[str, list[str]] = {single: [] for single in wanted}
+    for name, joined in zip(task.names, task.ids, strict=True) if task else ():
+        for single in wanted.intersection(joined.split(EQUAL_IDS)):
+            names[single].append(name)
+    return names
+
+
+def _describe(prediction: Prediction, names: dict[str, list[str]], rescue: str) -> list[str]:
+    best = [found[0] for found in prediction.candidates if found]
+    right = list(dict.fromkeys(name for single in prediction.gold for name in names[single]))
+    more = f" (and {len(right) - NAMES_SHOWN} more)" if right[NAMES_SHOWN:] else ""
+    found = ["; ".join(one.ids for one in best), "; ".join(one.name for one in best)]
+    gold = [EQUAL_IDS.join(prediction.gold), "; ".join(right[:NAMES_SHOWN]) + more]
+    return [prediction.mention, *gold, *found, YES if prediction.hits.get(rescue) else NO]
+
+
+def list_document_errors(results: Results, name: str) -> Iterator[Table]:
+    """Write the list of wrong decisions of each pipeline on documents, and show some."""
+    for line in results.lines[name]:
+        entries = results.get_details(line.system, name).get("errors", [])
+        columns = list(entries[0]) if entries else []
+        rows = [["" if entry[column] is None else str(entry[column]) for column in columns] for entry in entries]
+        path = _name_list(results, name, line.system)
+        titles = [column.replace("_", " ").capitalize() for column in columns]
+        yield from _list_wrong(path, f"{name}: wrong decisions of {line.title}", titles, rows)
+
+
+def _name_list(results: Results, task: str, system: str) -> Path:
+    # Encoders may be called by their folders.
+    return results.folder / ERRORS_FOLDER / re.sub(r"[^\w.-]+", "_", f"{task}.{system}.tsv")
+
+
+def _list_wrong(path: Path, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> list[Table]:
+    """Write all that is wrong, and make a table of some, drawn at random."""
+    path.parent.mkdir(exist_ok=True)
+    with write_whole(path) as temporary, temporary.open("w", encoding="utf8", newline="") as file:
+        csv.writer(file, delimiter="\t", lineterminator="\n").writerows([columns, *rows])
+    drawn = sorted(random.Random(0).sample(range(len(rows)), min(N_EXAMPLES, len(rows))))
+    cells = [[shorten(cell, LONGEST_NAMES) or NOTHING for cell in rows[place]] for place in drawn]
+    return [Table(title, list_columns(columns), cells, is_folded=True)] if cells else []

@@ -1,0 +1,80 @@
+"""Published figures, each with its source table."""
+
+from __future__ import annotations
+
+import csv
+from difflib import get_close_matches
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from thinc.api import Config
+
+FOLDER = Path(__file__).parent
+
+
+class PublishedFigure(NamedTuple):
+    """A published figure: a line of literature.tsv."""
+
+    source: str
+    table: str
+    system: str  # As the table has it; the base encoder stands before "+ SapBERT".
+    corpus: str
+    metric: str
+    printed: str  # Per cent, but for MCSM.
+    pooling: str  # How tokens become one vector; empty if the table doesn't say or there are none.
+    supervised: str  # yes or no: whether the system was trained on the corpus.
+    note: str
+
+    @property
+    def value(self) -> float:
+        """The figure as a number."""
+        return float(self.printed)
+
+    @property
+    def where(self) -> str:
+        """The table for a citation, such as "Table 1"."""
+        return f"Table {self.table}" if self.table.isdigit() else self.table
+
+
+@cache
+def read_sources() -> dict[str, dict[str, Any]]:
+    """Read the publications: short, citation, url, and tables with their descriptions."""
+    return Config().from_disk(FOLDER / "literature_sources.cfg")["sources"]
+
+
+@cache
+def read_literature() -> list[PublishedFigure]:
+    """Read all published figures, in the order of the file."""
+    with (FOLDER / "literature.tsv").open(encoding="utf8", newline="") as file:
+        return [PublishedFigure(*row) for row in csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)][1:]
+
+
+def read_counts() -> dict[str, dict[str, float]]:
+    """Read the published sizes of corpora: concepts and names of the ontology, and test mentions."""
+    with (FOLDER / "corpus_counts.tsv").open(encoding="utf8", newline="") as file:
+        rows = list(csv.DictReader(file, delimiter="\t"))
+    return {row.pop("corpus"): {key: float(value) for key, value in row.items()} for row in rows}
+
+
+def published_value(system: str, corpus: str, metric: str, *, pooling: str = "") -> PublishedFigure | None:
+    """Look up a figure by the names of literature.tsv, of any pooling if none is given.
+
+    Of several it is the first in the file, which follows the numbers of the tables.
+    """
+    wanted = (system, corpus, metric)
+    found = (figure for figure in read_literature() if (figure.system, figure.corpus, figure.metric) == wanted)
+    return next((figure for figure in found if pooling in ("", figure.pooling)), None)
+
+
+def check_published(system: str, pooling: str = "") -> None:
+    """Refuse names that no published figure has: nothing would stand beside the measured ones. Empty means none."""
+    poolings: dict[str, set[str]] = {"": {""}}
+    for figure in read_literature():
+        poolings.setdefault(figure.system, {""}).add(figure.pooling)
+    if system not in poolings:
+        near = ", ".join(get_close_matches(system, poolings) or sorted(poolings)[1:])
+        raise ValueError(f"No published system is called {system!r} (see `published`). Choose one of: {near}.")
+    if pooling not in poolings[system]:
+        known = ", ".join(map(repr, sorted(poolings[system])))
+        raise ValueError(f"No figure of {system!r} has the `published_pooling` {pooling!r}. Choose one of: {known}.")

@@ -1,0 +1,246 @@
+"""The report of a folder of `measure`, as Markdown and as HTML. Equal folders give equal bytes."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+from urllib.parse import quote
+
+from jinja2 import Environment, FileSystemLoader, Template, select_autoescape
+
+from ..data.run_folder import write_text
+from ..figures.pictures import COLOURS, MARKERS, house_style, save_picture
+from ..markup import NOTHING, escape_markdown, format_values, isolate, shorten
+from .errors import find_errors, list_document_errors
+from .literature import read_sources
+from .papers import COLUMNS, list_rows
+from .results import Results, take_metric
+from .tables import (
+    TEXTS,
+    Table,
+    list_columns,
+    make_accuracy_table,
+    make_counts_table,
+    make_literature_tables,
+    make_task_table,
+    make_test_table,
+)
+
+MARKDOWN_FILE, HTML_FILE = "report.md", "report.html"
+FIGURES_FOLDER, SUMMARY_FILE = "figures", "systems.svg"
+# Files of `figures`, beside its pictures: titles and captions, and tables of nearest names.
+CAPTIONS_FILE, NEIGHBOURS_FILE = "figures.json", "neighbours.json"
+MEDIA_TYPES = {".svg": "image/svg+xml", ".png": "image/png"}
+LONGEST_LABEL, WIDTH, ROW_HEIGHT, MARGIN, LEGEND_HEIGHT = 40, 7.0, 0.3, 0.7, 0.2
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure: an .svg or .png file."""
+
+    path: Path
+    title: str
+    caption: str = ""
+
+
+@dataclass(frozen=True)
+class ReportSection:
+    """A part of a report; the sections in it have none in them. A folded one is opened by a click."""
+
+    title: str
+    blocks: Sequence[str | Table | Picture] = ()
+    sections: Sequence[ReportSection] = ()
+    is_folded: bool = False
+
+
+def make_report(folder: str | Path) -> None:
+    """Write report.md and report.html of a folder of `measure`, and lists of what is wrong into its folder `errors`."""
+    results = Results(folder)
+    parts = [
+        _summarise(results),
+        *_show_linking(results),
+        ReportSection("Sizes of the corpora", [make_counts_table(results)] if results.corpora else []),
+        ReportSection("Concepts, relations, words and documents", _list_other_tasks(results)),
+        ReportSection("Figures", [*_list_figures(results.folder / FIGURES_FOLDER)]),
+        _describe_run(results),
+        _list_papers(),
+        _list_literature(),
+        _list_missing(results),
+    ]
+    sections = [part for part in parts if part.blocks or part.sections]
+    write_text(results.folder / MARKDOWN_FILE, _to_markdown(sections, results.folder))
+    write_text(
+        results.folder / HTML_FILE, _load_template("report.html").render(title=TEXTS["title"], sections=sections)
+    )
+
+
+def _summarise(results: Results) -> ReportSection:
+    """Draw and list how often each system is right at rank 1, on each corpus by the protocol of published figures."""
+    titles: dict[str, str] = {}
+    found: dict[str, dict[str, list[float]]] = {}
+    for names in results.corpora.values():
+        measured = [name for name in names if results.lines[name]] or names
+        name = next((name for name in measured if results.tasks[name]["is_published"]), measured[0])
+        task = results.tasks[name]
+        titles[name] = f"{task['title']}, {task['protocol']}"
+        for line in results.lines[name]:
+            found.setdefault(line.title, {})[name] = line.list_values(take_metric(task))
+    if not any(values for scores in found.values() for values in scores.values()):
+        return ReportSection("Systems by corpora")
+    rows = [[system, *(format_values(scores.get(name, [])) for name in titles)] for system, scores in found.items()]
+    table = Table("Systems by corpora: acc@1", list_columns(["System"], [*titles.values()]), rows, [TEXTS["summary"]])
+    path = results.folder / FIGURES_FOLDER / SUMMARY_FILE
+    _draw(found, titles, path)
+    return ReportSection("Systems by corpora", [Picture(path, "Systems by corpora", TEXTS["picture"]), table])
+
+
+def _draw(found: Mapping[str, Mapping[str, list[float]]], titles: Mapping[str, str], path: Path) -> None:
+    with house_style("Systems by corpora"):
+        # Not pyplot, which keeps figures and needs a display.
+        from matplotlib.figure import Figure
+
+        height = MARGIN + ROW_HEIGHT * len(titles) + LEGEND_HEIGHT * (len(found) + 1) // 2
+        figure = Figure(figsize=(WIDTH, height), layout="constrained")
+        axes = figure.subplots()
+        place = {name: -number for number, name in enumerate(titles)}
+        for number, (system, scores) in enumerate(found.items()):
+            points = [(fmean(values), place[name]) for name, values in scores.items() if values]
+            colour, marker = COLOURS[number % len(COLOURS)], MARKERS[number // len(COLOURS) % len(MARKERS)]
+            label = shorten(system, LONGEST_LABEL)
+            axes.plot([x for x, _ in points], [y for _, y in points], marker, color=colour, markersize=6, label=label)
+        axes.set_yticks(list(place.values()), [shorten(title, LONGEST_LABEL) for title in titles.values()])
+        axes.set_ylim(-len(titles) + 0.5, 0.5)
+        axes.grid(axis="y", linewidth=0.4, alpha=0.5)
+        axes.set_xlabel("Right at rank 1 (%)")
+        figure.legend(loc="outside upper left", ncols=2)
+        save_picture(figure, path)
+
+
+def _show_linking(results: Results) -> Iterator[ReportSection]:
+    """Show accuracies and tests of each corpus, and then the wrong mentions."""
+    accuracy, errors = [], []
+    for tasks in results.corpora.values():
+        blocks: list[Table] = []
+        wrong: list[Table] = []
+        for name in tasks:
+            hits, tables = find_errors(results, name)
+            tests = make_test_table(results, name, hits)
+            blocks += [make_accuracy_table(results, name), *([tests] if tests else [])]
+            # Of one protocol there are examples, of the others counts.
+            wrong += tables[:1] if wrong else tables
+        title = results.tasks[tasks[0]]["title"]
+        accuracy.append(ReportSection(title, blocks))
+        errors += [ReportSection(title, wrong)] if wrong else []
+    yield ReportSection("Accuracy", TEXTS["accuracy"] if accuracy else [], accuracy)
+    yield ReportSection("Wrong mentions", [TEXTS["wrong"]] if errors else [], errors)
+
+
+def _list_other_tasks(results: Results) -> list[Table]:
+    tasks = [name for name, task in results.tasks.items() if results.lines[name] and not task.get("level")]
+    return [table for name in tasks for table in (make_task_table(results, name), *list_document_errors(results, name))]
+
+
+def _list_figures(folder: Path) -> Iterator[Picture | Table]:
+    """List pictures, of a picture in several forms the SVG, and tables of nearest names."""
+    captions: dict[Path, tuple[str, str]] = {}
+    for path, entries in _read_lists(folder, CAPTIONS_FILE):
+        captions |= {path.with_name(entry["file"]): (entry["title"], entry["caption"]) for entry in entries}
+    for path in sorted(path for path in folder.rglob("*") if path.suffix.lower() in MEDIA_TYPES):
+        is_copy = path.suffix != ".svg" and path.with_suffix(".svg").is_file()
+        if path.name != SUMMARY_FILE and not is_copy:
+            yield Picture(path, *captions.get(path, (path.stem.replace("_", " ").capitalize(), "")))
+    for _, tables in _read_lists(folder, NEIGHBOURS_FILE):
+        for table in tables:
+            rows = [[str(cell) for cell in row] for row in table["rows"]]
+            yield Table(table["title"], list_columns(table["columns"]), rows, [*filter(None, [table.get("caption")])])
+
+
+def _read_lists(folder: Path, name: str) -> Iterator[tuple[Path, list[dict[str, Any]]]]:
+    for path in sorted(folder.rglob(name)):
+        try:
+            data = json.loads(path.read_text(encoding="utf8"))
+            yield path, data if name == CAPTIONS_FILE else data["tables"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(f"{path} is not what `figures` writes: {error!r}. Make it anew.") from error
+
+
+def _describe_run(results: Results) -> ReportSection:
+    facts = results.facts
+    described = json.dumps([facts["config"], facts["systems"], facts["tasks"]], sort_keys=True)
+    digest = hashlib.sha256(described.encode()).hexdigest()[:12]
+    text = TEXTS["run"].format(hash=digest, minutes=facts["seconds"] / 60)
+    rows = []
+    for system in results.systems.values():
+        seed = "" if system.get("seed") is None else str(system["seed"])
+        cells = [system["title"], system["kind"], system["published"], seed, system["fingerprint"][:12]]
+        rows.append([cell or NOTHING for cell in (*cells, system["description"])])
+    systems = list_columns(["System", "Kind", "Published as", "Seed", "Fingerprint", "Description"])
+    config = [[name, str(value) or NOTHING] for name, value in _flatten(facts["config"])]
+    tables = [
+        Table("Systems", systems, rows),
+        Table("Versions", list_columns(["Package", "Version"]), [*map(list, facts["versions"].items())]),
+        Table("Config", list_columns(["Setting", "Value"]), config, is_folded=True),
+    ]
+    return ReportSection("The run", [text, *(table for table in tables if table.rows)])
+
+
+def _flatten(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in values.items():
+        if isinstance(value, Mapping) and value:
+            yield from _flatten(value, f"{before}{name}.")
+        else:
+            yield f"{before}{name}", value
+
+
+def _list_papers() -> ReportSection:
+    rows = {source["short"]: list_rows(name) for name, source in read_sources().items()}
+    tables = [Table(short, list_columns(COLUMNS), of_paper) for short, of_paper in rows.items() if of_paper]
+    return ReportSection("The papers, table by table", [TEXTS["papers"], *tables], is_folded=True)
+
+
+def _list_literature() -> ReportSection:
+    sections = [
+        ReportSection(source["short"], [f"{source['citation']} {source['url']}", *make_literature_tables(name)])
+        for name, source in read_sources().items()
+    ]
+    return ReportSection("Published figures", [TEXTS["literature"]], sections, is_folded=True)
+
+
+def _list_missing(results: Results) -> ReportSection:
+    rows = []
+    for entry in results.facts["missing"]:
+        what = entry["title"] or entry["corpus"] or entry["system"]
+        rows.append([what or NOTHING, entry["task"] or NOTHING, entry["reason"], entry["obtain"] or NOTHING])
+    columns = list_columns(["What", "Task", "Why", "How to get it"])
+    table = Table("Corpora and systems that were not there", columns, rows)
+    return ReportSection("What was not measured", [table] if rows else [], is_folded=True)
+
+
+def _to_markdown(sections: Sequence[ReportSection], folder: Path) -> str:
+    def relative(path: Path) -> str:
+        return quote(path.relative_to(folder).as_posix())
+
+    text = _load_template("report.md").render(title=TEXTS["title"], sections=sections, relative=relative)
+    lines = [line.rstrip() for line in text.splitlines()]
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip() + "\n"
+
+
+def _load_template(name: str) -> Template:
+    loader, escape = FileSystemLoader(Path(__file__).with_name("templates")), select_autoescape(["html"])
+    environment = Environment(loader=loader, autoescape=escape, trim_blocks=True, lstrip_blocks=True)
+    filters = {"escape_markdown": escape_markdown, "isolate": isolate, "shorten": shorten, "data_url": _make_data_url}
+    environment.filters.update(filters)
+    return environment.get_template(name)
+
+
+def _make_data_url(path: Path) -> str:
+    # An SVG is an image like others here: several of them in one page would share the ids in them.
+    data = base64.b64encode(path.read_bytes()).decode("ascii")
+    return f"data:{MEDIA_TYPES[path.suffix.lower()]};base64,{data}"

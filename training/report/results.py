@@ -1,0 +1,115 @@
+"""What `measure` has left in a folder: runs of one group, which differ in their seed, are one line of a table."""
+
+from __future__ import annotations
+
+import json
+import math
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..data.accuracy import label_figure
+from ..data.task import CONCEPT
+from ..evaluation.frame import read_results
+from ..evaluation.measure import MEASURED_FILE, PREDICTIONS_FOLDER
+
+FACTS = ("config", "versions", "seconds", "systems", "tasks", "results", "missing")
+# A metric and its rank, if it has one.
+Metric = tuple[str, int | None]
+
+
+class Line(NamedTuple):
+    """The figures of a system on a task, by seed, or by system if it has none."""
+
+    system: str
+    title: str
+    published: str
+    published_pooling: str
+    runs: dict[int | str, dict[Metric, float]]
+
+    @property
+    def label(self) -> str:
+        """The title, with the number of seeds if there are several."""
+        return f"{self.title} ({len(self.runs)} seeds)" if len(self.runs) > 1 else self.title
+
+    def list_values(self, metric: Metric) -> list[float]:
+        """List the figure of each seed in per cent; none if a run lacks it, or if it is not defined."""
+        values = [figures.get(metric, math.nan) for figures in self.runs.values()]
+        return [] if any(map(math.isnan, values)) else [100.0 * value for value in values]
+
+
+class Results:
+    """The results in a folder of `measure`."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+        self.frame = read_results(self.folder)
+        try:
+            facts = json.loads((self.folder / MEASURED_FILE).read_text(encoding="utf8"))
+            self.facts: dict[str, Any] = {key: facts[key] for key in FACTS}
+            self.systems: dict[str, dict[str, Any]] = self.facts["systems"]
+            self.tasks: dict[str, dict[str, Any]] = self.facts["tasks"]
+            self.measured = {(entry["system"], entry["task"]): entry for entry in self.facts["results"]}
+        except (ValueError, KeyError, TypeError) as error:
+            raise self._explain(f"it is not what `measure` writes: {error!r}") from error
+        for column, described in (("system", self.systems), ("task", self.tasks)):
+            if unknown := [name for name in self.frame[column].unique().sort() if name not in described]:
+                raise self._explain(f"the frame has the {column} {unknown[0]!r}, which it does not describe")
+
+    @cached_property
+    def lines(self) -> dict[str, list[Line]]:
+        """The lines of each task, in the order of the frame."""
+        gathered: dict[str, dict[str, Line]] = {task: {} for task in self.tasks}
+        owners: dict[tuple[str, str, int | str], str] = {}
+        for row in self.frame.iter_rows(named=True):
+            name, task = row["system"], row["task"]
+            system = self.systems[name]
+            group, run = system["group"] or name, name if row["seed"] is None else row["seed"]
+            line = Line(name, system["title"] or name, system["published"], system["published_pooling"], {})
+            figures = gathered[task].setdefault(group, line).runs.setdefault(run, {})
+            metric = row["metric"], row["rank"]
+            if owners.setdefault((task, group, run), name) != name or metric in figures:
+                raise self._explain(f"{name} on {task} is there twice, or has the seed of another run")
+            figures[metric] = row["value"]
+        return {task: list(lines.values()) for task, lines in gathered.items()}
+
+    @cached_property
+    def corpora(self) -> dict[str, list[str]]:
+        """The linking tasks of each corpus."""
+        corpora: dict[str, list[str]] = {}
+        for name, task in self.tasks.items():
+            if task.get("level"):
+                corpora.setdefault(task["corpus"], []).append(name)
+        return corpora
+
+    def label_task(self, name: str) -> str:
+        """Label a task among those of its corpus: its protocol, or its name if another has the same protocol."""
+        task = self.tasks[name]
+        same = [self.tasks[other]["protocol"] for other in self.corpora[task["corpus"]]]
+        return task["protocol"] if same.count(task["protocol"]) == 1 else name
+
+    def get_details(self, system: str, task: str) -> dict[str, Any]:
+        """Get what a measurement has found out besides figures."""
+        return self.measured.get((system, task), {}).get("details", {})
+
+    def find_predictions(self, system: str, task: str) -> Path | None:
+        """Find the file of predictions; None if they were not kept."""
+        key = self.measured.get((system, task), {}).get("key")
+        path = self.folder / PREDICTIONS_FOLDER / f"{key}.jsonl.gz"
+        return path if path.is_file() else None
+
+    def _explain(self, reason: str) -> ValueError:
+        return ValueError(
+            f"{self.folder / MEASURED_FILE} can't be reported on: {reason}. It was probably edited, or written by "
+            "another version. Measure again into an empty folder."
+        )
+
+
+def take_metric(task: dict[str, Any], rank: int = 1) -> Metric:
+    """Take the metric of a rank that a linking task is about."""
+    return ("acc" if task["level"] == CONCEPT else "row_acc"), rank
+
+
+def label_metric(metric: Metric) -> str:
+    """Write a metric as the literature does, which is silent about the level: "acc@1", "F1"."""
+    return label_figure(metric[0].removeprefix("row_"), metric[1]).replace("_", " ")

@@ -1,0 +1,208 @@
+"""The tables of a report. All text is plain: templates format it as Markdown and HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from statistics import fmean, stdev
+from string import ascii_lowercase
+from typing import Any, Literal, NamedTuple
+
+from thinc.api import Config
+
+from ..data.accuracy import ANY_TIED, list_headlines, name_figure
+from ..markup import NOTHING, format_values
+from .literature import PublishedFigure, published_value, read_counts, read_literature, read_sources
+from .results import Line, Metric, Results, label_metric, take_metric
+from .significance import compare_hits, compare_means, compare_seeds, compare_with_figure
+
+# A corpus with fewer mentions under a protocol of its own, by which others have published figures as well.
+REFINED = "refined"
+TEXTS = Config().from_disk(Path(__file__).with_name("texts.cfg"))["texts"]
+# Figures of other tasks than linking that are no shares, by their beginnings.
+PLAIN = ("mcsm", "spearman", "ece", "auroc")
+
+
+class Column(NamedTuple):
+    """A column of a table. Published figures look different from measured ones."""
+
+    title: str
+    kind: Literal["text", "number", "published"] = "text"
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table with paragraphs below its title. A folded one is opened by a click, where that is possible."""
+
+    title: str
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[str]]
+    caption: Sequence[str] = ()
+    is_folded: bool = False
+
+
+def list_columns(texts: Sequence[str], numbers: Sequence[str] = ()) -> list[Column]:
+    """List columns of text, and behind them those of numbers."""
+    return [*map(Column, texts), *(Column(title, "number") for title in numbers)]
+
+
+def make_accuracy_table(results: Results, name: str) -> Table:
+    """Make the table of a linking task. Published figures are those of its protocol, with their citation."""
+    task, lines = results.tasks[name], results.lines[name]
+    metrics = list_headlines(task["level"], task["ranks"])
+    labels, cited = [*map(label_metric, metrics)], [find_published(line, task) for line in lines]
+    columns = list_columns(["System", "Similarity", "Search"], [*labels, "acc@1, any tied"])
+    if any(cited):
+        columns += [Column(f"literature, {'/'.join(labels)}", "published"), Column("difference", "number")]
+    rows = []
+    for line, figures in zip(lines, cited, strict=True):
+        searched = results.get_details(line.system, name)
+        row = [line.label, searched.get("similarity") or NOTHING, _describe_search(searched)]
+        row += [format_values(line.list_values(metric)) for metric in [*metrics, (ANY_TIED, 1)]]
+        rows.append([*row, *(_compare(line, metrics, figures) if any(cited) else ())])
+    return Table(f"{task['title']}, {results.label_task(name)}: accuracy", columns, rows, [_describe_task(task)])
+
+
+def find_published(line: Line, task: Mapping[str, Any]) -> dict[Metric, PublishedFigure]:
+    """Find the published figures of a system under the protocol of a task, without regard to the level."""
+    is_refined = task["protocol"] == REFINED and task["is_comparable"]
+    if not line.published or not (task["is_published"] or is_refined):
+        return {}
+    corpus = f"{task['corpus']}_{REFINED}" if is_refined else task["corpus"]
+    found = {}
+    for metric in list_headlines(task["level"], task["ranks"]):
+        name = name_figure(metric[0].removeprefix("row_"), metric[1])
+        if figure := published_value(line.published, corpus, name, pooling=line.published_pooling):
+            found[metric] = figure
+    return found
+
+
+def cite(figure: PublishedFigure) -> str:
+    """Cite the table of a published figure."""
+    return f"{read_sources()[figure.source]['short']}, {figure.where}"
+
+
+def _compare(line: Line, metrics: Sequence[Metric], figures: Mapping[Metric, PublishedFigure]) -> list[str]:
+    printed, gains = [], []
+    for metric in metrics:
+        values, figure = line.list_values(metric), figures.get(metric)
+        printed.append(figure.printed if figure else NOTHING)
+        gains.append(f"{fmean(values) - figure.value:+.1f}" if figure and values else NOTHING)
+    places = "; ".join(dict.fromkeys(map(cite, figures.values())))
+    return [f"{'/'.join(printed)} ({line.published}; {places})", "/".join(gains)] if figures else [NOTHING, NOTHING]
+
+
+def _describe_task(task: Mapping[str, Any]) -> str:
+    words = {setting: words[bool(task[setting])] for setting, words in TEXTS["settings"].items()}
+    values = {**task, "unanswerable": 0, **task["counts"], **words, "level": TEXTS["levels"][task["level"]]}
+    return TEXTS["task"].format(**values).strip()
+
+
+def _describe_search(details: Mapping[str, Any]) -> str:
+    """Name the search, and say what it has missed, or what has been answered before a system was asked."""
+    parts = [details.get("search") or NOTHING]
+    if details.get("recall"):
+        parts.append(f"finds the nearest name of {100 * details['recall']:.1f} %")
+    if details.get("decided"):
+        counts = [f"{n:,} by the {what}" for what, n in details["decided"].items()]
+        parts.append(f"queries answered: {', '.join(counts)}")
+    return "; ".join(parts)
+
+
+def make_test_table(results: Results, name: str, hits: Mapping[str, Sequence[bool]]) -> Table | None:
+    """Make the table of significance tests of a linking task; hits say which mentions are right, by system."""
+    rows = [*_compare_runs(results, name), *_compare_hits(results.lines[name], hits)]
+    columns = [*list_columns(["System", "Compared with"], ["Difference"]), Column("Test")]
+    title = f"{results.tasks[name]['title']}, {results.label_task(name)}: significance"
+    return Table(title, columns, rows) if rows else None
+
+
+def _compare_runs(results: Results, name: str) -> Iterator[list[str]]:
+    task, lines, metric = results.tasks[name], results.lines[name], take_metric(results.tasks[name])
+    for line in lines:
+        values, figure = line.list_values(metric), find_published(line, task).get(metric)
+        if figure and len(values) > 1:
+            other = f"{figure.system}, {figure.printed} ({cite(figure)})"
+            test = compare_with_figure(values, figure.value)
+            yield [line.label, other, f"{fmean(values) - figure.value:+.1f}", str(test)]
+    for first, second in combinations(lines, 2):
+        values, others = first.list_values(metric), second.list_values(metric)
+        if min(len(values), len(others)) < 2:
+            continue
+        if set(first.runs) == set(second.runs):
+            # Runs of one seed share what the seed draws.
+            test = compare_seeds(values, [100.0 * second.runs[seed][metric] for seed in first.runs])
+        else:
+            test = compare_means(values, others)
+        yield [first.label, second.label, f"{fmean(values) - fmean(others):+.1f}", str(test)]
+
+
+def _compare_hits(lines: Sequence[Line], hits: Mapping[str, Sequence[bool]]) -> Iterator[list[str]]:
+    kept = {line.system: line.title for line in lines if line.system in hits}
+    best = max(kept, key=lambda system: fmean(hits[system]), default="")
+    for system in kept:
+        if system != best:
+            gain = 100.0 * (fmean(hits[system]) - fmean(hits[best]))
+            yield [kept[system], kept[best], f"{gain:+.1f}", str(compare_hits(hits[system], hits[best]))]
+
+
+def make_counts_table(results: Results) -> Table:
+    """Make the table of the sizes of corpora, beside those of SapBERT's paper."""
+    cited = Column("Published", "published")
+    columns = [*list_columns(["Corpus", "Protocol"], ["Names"]), cited, Column("Mentions", "number"), cited]
+    published, rows = read_counts(), []
+    for name in (name for tasks in results.corpora.values() for name in tasks):
+        task = results.tasks[name]
+        sizes, counts = published.get(task["corpus"]), task["counts"]
+        names, test = (f"{sizes['names']:,.0f}", f"{sizes['test']:,g}") if sizes else (NOTHING, NOTHING)
+        row = [task["title"], results.label_task(name), f"{counts['names']:,}", names, f"{counts['mentions']:,}", test]
+        rows.append(row)
+    return Table("Names and mentions", columns, rows, [TEXTS["counts"]])
+
+
+def make_task_table(results: Results, name: str) -> Table:
+    """Make the table of all figures of a task: metrics by systems, and published systems on its corpus."""
+    task, lines = results.tasks[name], results.lines[name]
+    metrics = list(dict.fromkeys(metric for line in lines for figures in line.runs.values() for metric in figures))
+    published: dict[str, dict[str, str]] = {}
+    for figure in read_literature():
+        if figure.corpus == f"{task.get('corpus')}.{task['protocol']}":
+            published.setdefault(f"{figure.system} ({cite(figure)})", {})[figure.metric] = figure.printed
+    rows = []
+    for metric in metrics:
+        cells = [_format(metric, line.list_values(metric)) for line in lines]
+        cited = [printed.get(name_figure(*metric), NOTHING) for printed in published.values()]
+        rows.append([label_metric(metric), *cells, *cited])
+    columns = list_columns(["Figure"], [line.label for line in lines])
+    columns += [Column(system, "published") for system in published]
+    counts = [f"{what.replace('_', ' ')} {n:,}" for what, n in task.get("counts", {}).items() if isinstance(n, int)]
+    title = ", ".join(filter(None, [task.get("title") or name, task["protocol"]]))
+    return Table(title, columns, rows, [*filter(None, ["; ".join(counts), task.get("note")])])
+
+
+def _format(metric: Metric, values: Sequence[float]) -> str:
+    """Write figures of any task: shares in per cent, others as they are."""
+    if not values or not metric[0].startswith(PLAIN):
+        return format_values(values)
+    plain = [value / 100 for value in values]
+    return f"{fmean(plain):.3g}" + (f" ± {stdev(plain):.2g}" if len(plain) > 1 else "")
+
+
+def make_literature_tables(source: str) -> Iterator[Table]:
+    """Put the published figures of a source together, a table for each of its tables."""
+    figures = [figure for figure in read_literature() if figure.source == source]
+    for table, title in read_sources()[source]["tables"].items():
+        listed = [figure for figure in figures if figure.table == table]
+        notes = dict(zip(dict.fromkeys(figure.note for figure in listed if figure.note), ascii_lowercase, strict=False))
+        rows: dict[tuple[str, ...], dict[str, str]] = {}
+        for figure in listed:
+            cells = rows.setdefault((figure.system, figure.pooling or NOTHING, figure.supervised), {})
+            mark = f" [{notes[figure.note]}]" if figure.note else ""
+            cells[f"{figure.corpus} {figure.metric}"] = figure.printed + mark
+        titles = list(dict.fromkeys(title for cells in rows.values() for title in cells))
+        columns = list_columns(["System", "Pooling", "Trained on the corpus"])
+        columns += [Column(title, "published") for title in titles]
+        filled = [[*key, *(cells.get(title, NOTHING) for title in titles)] for key, cells in rows.items()]
+        yield Table(listed[0].where, columns, filled, [title, *(f"[{mark}] {note}" for note, mark in notes.items())])
