@@ -5,16 +5,14 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Iterable
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 
 def find_processor() -> str:
-    """Find the name of the processor.
-
-    RETURNS (str): Its model.
-    """
+    """Find the model of the processor."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf8").splitlines()
     except OSError:
@@ -24,23 +22,14 @@ def find_processor() -> str:
 
 
 def find_versions(packages: Iterable[str]) -> dict[str, str]:
-    """Find the versions of Python and of packages.
-
-    packages (Iterable[str]): Names of distributions.
-    RETURNS (dict[str, str]): Version by name; packages that are not installed are excluded.
-    """
+    """Find the versions of Python and of those packages that are installed."""
     found = {"python": platform.python_version()}
     for package in packages:
-        try:
+        with suppress(PackageNotFoundError):
             found[package] = version(package)
-        except PackageNotFoundError:
-            continue
     return found
 
 
 def describe_machine() -> dict[str, Any]:
-    """Describe the machine.
-
-    RETURNS (dict[str, Any]): `processor`, the number of `processors`, and `platform`.
-    """
+    """Describe the machine: `processor`, the number of `processors`, and `platform`."""
     return {"processor": find_processor(), "processors": os.cpu_count(), "platform": platform.platform()}

@@ -16,18 +16,16 @@ from spacy_sapbert.progress import show_progress
 from .data.run_folder import RunFolder, RunReport, write_json, write_text
 from .data.splits import check_held_out
 from .data.task import LinkingTask
-from .encoders.bases import load_base
-from .encoders.choice import EncoderChoice
-from .engine.checkpoint import load_transformer
+from .encoders.bases import EncoderChoice, load_base
+from .engine.checkpoints import load_transformer
+from .engine.method import TrainingData
+from .engine.run import find_checkpoint, read_data, train
 from .engine.settings import TrainingSettings
-from .engine.source import TrainingFiles
 from .errors import Errors
 from .evaluation.measure import ResultStore, Task, measure_encoder
 from .evaluation.side_by_side import Scores, format_scores, format_tests
 from .figures.curves import try_to_draw
 from .methods.registry import METHODS
-from .run_export import find_checkpoint
-from .runner import train
 from .sweep_settings import Sweep
 
 if TYPE_CHECKING:
@@ -68,9 +66,10 @@ def run_sweep(
     tasks: dict[str, Task] = {**held_out, **corpora, **relations}
     store = ResultStore(output)
     runs = [(name, seed, run) for name, seeds in sweep.variants.items() for seed, run in seeds.items()]
-    hashes = {source: source.hash() for source in dict.fromkeys(_find_source(run) for _, _, run in runs)}
-    _check_data(list(hashes), held_out, relations)
     bases = _load_bases(sweep)
+    # All seeds of a variant learn from the same data.
+    data = {name: read_data(run, bases[run.paths.encoder, run.encoder][1]) for name, _, run in reversed(runs)}
+    _check_data(list(data.values()), held_out, relations)
     rows = {label: [measure_encoder(base, tasks, store)] for label, base in bases.values()}
     reference = next(iter(rows))
     records: list[dict[str, Any]] = []
@@ -79,7 +78,7 @@ def run_sweep(
     # Seed by seed, so that an interrupted sweep has the same number of runs of all variants.
     for name, seed, settings in show_progress(sorted(runs, key=lambda run: run[1]), description="Runs", unit="runs"):
         _, base = bases[settings.paths.encoder, settings.encoder]
-        report = _take_run(settings, base.fingerprint, hashes[_find_source(settings)])
+        report = _take_run(settings, base.fingerprint, data[name].sha256)
         if report.training["ended"] == "interrupted":
             break
         for share, encoder in _load_trained(settings, base, sweep.base_shares):
@@ -104,15 +103,14 @@ def _load_trained(
     method, folder = METHODS[settings.run.method], RunFolder(settings.paths.output)
     trained = EncoderShim({}, "auto")
     trained.load(str(folder.encoder))
-    transformer = None
+    weights = None
     for share in shares:
         if not share:
             yield share, trained
             continue
-        if transformer is None:
-            transformer = method.make_transformer(base.source, settings)
-            load_transformer(find_checkpoint(folder.path), transformer)
-        yield share, method.finish(transformer, base, settings, base_share=share)
+        if weights is None:
+            weights, _ = load_transformer(find_checkpoint(folder.path))
+        yield share, method.to_encoder(weights, base, settings, base_share=share)
 
 
 def _draw_curves(sweep: Sweep, path: Path) -> None:
@@ -141,10 +139,6 @@ def _count_runs(records: list[dict[str, Any]], wanted: int) -> str:
     return "" if done == wanted else f"\n{done} of {wanted} runs have been taken; the same command takes the others.\n"
 
 
-def _find_source(settings: TrainingSettings) -> TrainingFiles:
-    return METHODS[settings.run.method].find_source(settings)
-
-
 def _take_run(settings: TrainingSettings, base: str, sha256: str | dict[str, Any]) -> RunReport:
     """Train, unless the run is finished: reports are written last."""
     folder = RunFolder(settings.paths.output)
@@ -170,13 +164,13 @@ def _read_fingerprint(folder: Path) -> str | None:
 
 
 def _check_data(
-    sources: list[TrainingFiles], held_out: dict[str, LinkingTask], relations: Mapping[str, RelationTask]
+    sources: list[TrainingData], held_out: dict[str, LinkingTask], relations: Mapping[str, RelationTask]
 ) -> None:
     """Raise an error if training data contain what is measured as unseen."""
     if not held_out and not any(task.is_unseen for task in relations.values()):
         return
     for source in sources:
-        concepts = source.list_concepts()
+        concepts = source.concepts
         for task in held_out.values():
             check_held_out(task, concepts, source.path)
         for relation_task in relations.values():

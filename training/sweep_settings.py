@@ -14,7 +14,7 @@ from spacy_sapbert.settings import Settings
 
 from .engine.settings import TrainingSettings, read_config
 from .errors import Errors
-from .methods.registry import METHODS, make_settings
+from .methods.registry import make_settings
 
 SECTIONS = {"sweep", "variants"}
 # Settings that a variant can't set, and the place to set them.
@@ -139,9 +139,12 @@ def _compare_variants(path: Path, variants: dict[str, dict[int, Any]], *, mixes:
     prints: dict[str, str] = {}
     for name, runs in variants.items():
         first = next(iter(runs.values()))
-        if mixes and (obstacle := METHODS[first.run.method].find_obstacle(first)):
-            reason = f"the variant {name!r} {obstacle}, so `base_shares` has to be [0.0]"
-            raise ValueError(Errors.E742.format(path=path, reason=reason))
+        if mixes:
+            try:
+                type(first).read({**first.to_dict(), "run": {**first.run.to_dict(), "base_share": 0.5}})
+            except ValueError as error:
+                reason = f"`base_shares` of the variant {name!r} has to be [0.0]: {error}"
+                raise ValueError(Errors.E742.format(path=path, reason=reason)) from error
         same = prints.setdefault(_identify(first), name)
         if same != name:
             raise ValueError(Errors.E677.format(path=path, first=same, second=name))

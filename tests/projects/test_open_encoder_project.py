@@ -15,7 +15,7 @@ from training.cli import app
 from training.data.run_folder import RunFolder
 from training.data.splits import split_terminology
 from training.data.synonym_pairs import write_pairs
-from training.encoders.averaging import average_encoders
+from training.encoders.export import average_encoders
 from training.methods.registry import read_settings
 
 ROOT = Path(__file__).parents[2]

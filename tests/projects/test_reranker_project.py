@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from weasel.util import load_project_config
 
 from training.cli import app as training_cli
-from training.encoders.quantisation import write_static_encoder
+from training.encoders.export import write_static_encoder
 
 # A few annotations are all right, or all wrong.
 pytestmark = pytest.mark.filterwarnings("ignore:.*, so nothing tells its probabilities apart, and")

@@ -12,7 +12,7 @@ from spacy_sapbert.encoder.shim import build_name_encoder_v1
 from spacy_sapbert.index import Index
 from spacy_sapbert.linker import SapbertLinker
 from spacy_sapbert.terminology import Terminology, TerminologyBuilder
-from training.encoders.quantisation import write_static_encoder
+from training.encoders.export import write_static_encoder
 
 WORDS = "heart attack cold acute liver pain chronic failure fever syndrome left right bone skin eye cell".split()
 # Equal to no name: a cosine of 1 would be that of every encoder.

@@ -22,13 +22,12 @@ from training.data.splits import split_terminology
 from training.data.synonym_pairs import write_pairs
 from training.encoders.card import CardNotes, describe_base, read_results, write_card
 from training.encoders.export import average_weights
-from training.engine.checkpoint import STATE_FILE
+from training.engine.checkpoints import STATE_FILE
 from training.engine.loop import TrainingLoop
+from training.engine.run import export_run, find_checkpoint, train
 from training.evaluation.measure import measure_held_out
 from training.methods.registry import make_settings
-from training.methods.sapbert.method import Sapbert
-from training.run_export import export_run, find_checkpoint
-from training.runner import train
+from training.methods.sapbert import Sapbert
 
 NAMES = ["heart attack", "acute cold", "b12 failure", "chronic pain of the liver"]
 

@@ -9,13 +9,12 @@ from safetensors.torch import load_file
 from small_runs import assert_same, final_weights, losses, make, pairs, start, terminology
 
 from spacy_sapbert.encoder.transformer import forward
-from training.data.run_lock import LOCK_FILE
-from training.engine.checkpoint import STATE_FILE, list_checkpoints
-from training.engine.finite import NotFiniteError, check_gradients
+from training.data.run_folder import LOCK_FILE
+from training.engine.checkpoints import STATE_FILE, list_checkpoints
+from training.engine.gradient import NotFiniteError, check_gradients
 from training.engine.loop import TrainingLoop
-from training.methods.sapbert.method import Sapbert
-from training.run_export import export_run
-from training.runner import train
+from training.engine.run import export_run, train
+from training.methods.sapbert import Sapbert
 
 # Fixtures.
 __all__ = ["make", "pairs", "terminology"]
@@ -113,7 +112,7 @@ def poison(checkpoint):
     from safetensors.torch import save_file
 
     from spacy_sapbert.files import write_manifest
-    from training.engine.checkpoint import CHECKPOINT_FILE, FORMAT_VERSION, read_checkpoint
+    from training.engine.checkpoints import CHECKPOINT_FILE, FORMAT_VERSION, read_checkpoint
 
     data = read_checkpoint(checkpoint)
     tensors = load_file(checkpoint / STATE_FILE)

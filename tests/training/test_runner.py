@@ -26,24 +26,19 @@ from spacy_sapbert.encoder.folder import read_encoder
 from spacy_sapbert.encoder.shim import EncoderShim
 from training.data.pairs import load_pairs
 from training.data.pairs_text import read_pairs_text
-from training.data.run_folder import RunFolder
-from training.data.run_lock import LOCK_FILE
+from training.data.run_folder import LOCK_FILE, RunFolder
 from training.data.splits import split_terminology
 from training.data.synonym_pairs import write_pairs
-from training.engine.batches import Batches
-from training.engine.checkpoint import CHECKPOINT_FILE, FORMAT_VERSION, list_checkpoints
+from training.engine.checkpoints import CHECKPOINT_FILE, FORMAT_VERSION, list_checkpoints
 from training.engine.gradient import ChunkedGradient
 from training.engine.loop import TrainingLoop, learning_rate
-from training.engine.model import count_trainable
 from training.engine.objectives import make_loss, make_miner
+from training.engine.run import count_trainable, export_run, train
 from training.engine.settings import OptimizerSettings
 from training.evaluation.measure import measure_encoder
+from training.methods.pairs import Batches, Objective
 from training.methods.registry import METHODS, read_settings
-from training.methods.sapbert.adapters import add_adapter
-from training.methods.sapbert.loss import Counts, Objective
-from training.methods.sapbert.settings import AdapterSettings
-from training.run_export import export_run
-from training.runner import train
+from training.methods.sapbert import AdapterSettings, add_adapter
 
 # Fixtures.
 __all__ = ["make", "pairs", "terminology"]

@@ -8,8 +8,8 @@ from accelerate import Accelerator
 from fake_device import FakeDevice
 from small_runs import assert_same, final_weights, losses, make, pairs, terminology  # noqa: F401
 
+from training.engine.run import train
 from training.methods.registry import make_settings
-from training.runner import train
 
 DICTIONARY = "C1\tcold\nC1\tflu\nC2\theart attack\nC2\tmi\nC3\tliver pain\nC4\tb12\n"
 MENTIONS = [{"mention": "a cold", "ids": ["C1"]}, {"mention": "attack", "ids": ["C2"]}]

@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 import srsly
 from scipy.stats import ttest_rel
+from training.evaluation.linking.accuracy import find
+from training.evaluation.side_by_side import format_scores, format_tests
 
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.terminology import TerminologyBuilder
@@ -12,11 +14,9 @@ from training.cli.application import parse_seeds
 from training.data.run_folder import RunReport
 from training.data.synonym_pairs import write_pairs
 from training.data.task import LinkingTask
-from training.engine.checkpoint import load_transformer
-from training.evaluation.linking.accuracy import find
+from training.engine.checkpoints import load_transformer
+from training.engine.run import export_run
 from training.evaluation.measure import ResultStore, measure_encoder
-from training.evaluation.side_by_side import format_scores, format_tests
-from training.run_export import export_run
 from training.sweep import run_sweep
 from training.sweep_settings import read_sweep
 

@@ -13,19 +13,18 @@ if TYPE_CHECKING:
 # The commands that each module registers, in the order of `--help`.
 COMMANDS = {
     "adaptation": ("adaptation-data", "adapt"),
-    "averages": ("average",),
     "benchmarks": ("illustrate", "report"),
     "coder_tasks": ("mcsm", "relations", "word-similarity"),
     "corpora": ("convert-corpus", "convert-corpora"),
     "data": ("preprocess", "pairs", "finetuning-pairs", "parallel-pairs", "triples", "split"),
     "documents": ("convert-documents", "dictionary-terminology", "measure-documents"),
-    "figures": ("tsne", "histograms", "neighbours"),
+    "figures": ("tsne", "histograms", "neighbours", "curves"),
     "languages": ("language-split",),
     "measure": ("measure",),
     "measures": ("sweep",),
     "probes": ("opposites",),
     "release": ("write-rrf", "diff-releases"),
-    "runs": ("train", "settings", "export", "curves"),
+    "train": ("train", "settings", "export"),
 }
 
 

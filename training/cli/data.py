@@ -37,22 +37,13 @@ REPORT_JSON, REPORT_MARKDOWN = "report.json", "report.md"
 
 
 def is_written_by_us(rrf_dir: Path) -> bool:
-    """Tell whether `write_rrf` has written a release: its MRSAT is small, and all of it is wanted.
-
-    rrf_dir (Path): The release.
-    RETURNS (bool): Whether MRFILES describes it with the writer's words.
-    """
+    """Tell whether `write_rrf` has written a release: its MRSAT is small, and all of it is wanted."""
     files = RrfFolder(rrf_dir, errors="skip").table("MRFILES", ("FIL", "DES"))
     return ("MRSAT.RRF", DESCRIPTIONS["MRSAT"]) in files.rows()
 
 
 def write_report(report: dict[str, Any], output: Path, verified: int) -> None:
-    """Write the report of a release beside its terminology, and print its tables.
-
-    report (dict[str, Any]): The report.
-    output (Path): The folder.
-    verified (int): How many files agree with the list of checksums; 0 without a list.
-    """
+    """Write the report of a release beside its terminology, and print its tables."""
     srsly.write_json(output / REPORT_JSON, report)
     text = format_report(report)
     (output / REPORT_MARKDOWN).write_text(text, encoding="utf8")
@@ -62,11 +53,7 @@ def write_report(report: dict[str, Any], output: Path, verified: int) -> None:
 
 
 def format_report(report: dict[str, Any]) -> str:
-    """Format the report of a release as tables in Markdown.
-
-    report (dict[str, Any]): The report of a terminology read from a release.
-    RETURNS (str): The tables.
-    """
+    """Format the report of a release as tables in Markdown."""
     kept, read = report["kept"], report["read"]
     given = report.get("tradenames")
     tradenames = "{links:,} links gave {names:,} names to {concepts:,} concepts".format(**given) if given else "off"
@@ -133,9 +120,16 @@ def preprocess(
 ) -> None:
     """Read a release in Rich Release Format into a saved terminology, with a report of kept and dropped rows."""
     if not re.search(r"[^\s,]", languages):
-        raise ValueError(Errors.E643)
+        raise ValueError(
+            (
+                "--languages is empty, which could mean none or all. Give the LAT values of the languages to "
+                "keep, with commas between them (ENG,GER), or all."
+            )
+        )
     if output.resolve().is_relative_to(rrf_dir.resolve()):
-        raise ValueError(Errors.E641.format(output=output, folder=rrf_dir))
+        raise ValueError(
+            (f"The output {output} is inside of {rrf_dir}, the folder of the release. Give a folder outside of it.")
+        )
     if pairs_text:
         check_text_path(pairs_text)
     terminology = read_rrf(

@@ -11,7 +11,7 @@ import typer
 from spacy_sapbert.terminology import Terminology
 
 from ..errors import Errors
-from .application import encoding_command, parse_list
+from .application import app, encoding_command, parse_list
 
 if TYPE_CHECKING:
     from ..figures.vectors import Vectors
@@ -147,3 +147,15 @@ def neighbours(
     write_json(output / "neighbours.json", {"tables": tables})
     write_text(output / "neighbours.md", text)
     typer.echo(text)
+
+
+@app.command()
+def curves(
+    runs: Annotated[list[str], typer.Argument(help="Folders of runs, or NAME=FOLDER for another name in the legend")],
+    output: Annotated[Path, typer.Option(help="The picture: .svg, .pdf or .png")] = Path("curves.svg"),
+) -> None:
+    """Draw loss and held-out accuracy of runs into one picture."""
+    from ..figures.curves import draw_curves, name_runs
+
+    draw_curves(name_runs(runs), output)
+    typer.echo(f"Drawn to {output}.")

@@ -20,14 +20,7 @@ PUBLISHED = {"names": 9_712_959, "pairs": 11_792_953}
 
 
 def write_pair_files(terminology: Terminology, output: Path, text: str, **settings: Any) -> None:
-    """Write a folder of pairs, and print their counts.
-
-    terminology (Terminology): Concepts and names.
-    output (Path): The folder.
-    text (str): A file for the pairs as lines as well; empty for none.
-    **settings (Any): As for `make_pairs`.
-    RAISES (ValueError): If no concept has two names, or a name cannot be written as a line.
-    """
+    """Write a folder of pairs, and print their counts."""
     with show_phase("Pairing names"):
         pairs, data = make_pairs(terminology, **settings)
         save_pairs(pairs, output, {**data, "terminology": terminology.fingerprint})
@@ -39,16 +32,7 @@ def write_pair_files(terminology: Terminology, output: Path, text: str, **settin
 
 
 def write_names_and_pairs(terminology: Terminology, folder: Path, output: Path, text: str, **settings: Any) -> None:
-    """Write a terminology, and meanwhile make pairs of its names and write them.
-
-    terminology (Terminology): Concepts and names.
-    folder (Path): The folder of the terminology.
-    output (Path): The folder of pairs.
-    text (str): A file for the pairs as lines as well; empty for none.
-    **settings (Any): As for `make_pairs`.
-    RAISES (ValueError): If no concept has two names, or a name cannot be written as a line. The terminology is
-        written nevertheless.
-    """
+    """Write a terminology, and meanwhile make pairs of its names and write them."""
     n = None
     with show_phase("Writing names and pairs"), ThreadPoolExecutor(1) as writer:
         saving = writer.submit(terminology.to_disk, folder)

@@ -13,13 +13,7 @@ DICTIONARY_FORM = "id, tab, name, and possibly another tab and the source"
 
 
 def read_dictionary_rows(file: SourceFile) -> Iterator[tuple[str, str, str]]:
-    """Read lines of an id, a tab and a name.
-
-    file (SourceFile): The file.
-    YIELDS (tuple[str, str, str]): The id, or several with "|" between them, the name, and the source, which is empty if
-        there is no third field. All lines have a third field, or none has.
-    RAISES (ValueError): If a line is malformed.
-    """
+    """Read lines of an id, a tab and a name."""
     width = 0
     for number, text in file.lines():
         if not text.strip():
@@ -37,5 +31,10 @@ def read_dictionary_rows(file: SourceFile) -> Iterator[tuple[str, str, str]]:
         if not reason and not all(part.strip() for part in fields[0].split(EQUAL_IDS)):
             reason = f"an empty id in {fields[0]!r}"
         if reason:
-            raise ValueError(Errors.E650.format(file=file.path, line=number, reason=reason, form=DICTIONARY_FORM))
+            raise ValueError(
+                (
+                    f"{file.path}, line {number}: {reason}. The form is {DICTIONARY_FORM}. Correct the line or take it"
+                    " out; if all lines are of another form, bring the file to this one first."
+                )
+            )
         yield fields[0], fields[1], fields[2] if len(fields) == 3 else ""

@@ -32,29 +32,24 @@ class DataFolder:
     def write(
         self, path: str | Path, data: Mapping[str, Any], *, hashes: Mapping[str, str] | None = None
     ) -> Iterator[Path]:
-        """Yield a temporary folder. On success, its files are moved into place, the manifest last.
-
-        path (str | Path): The folder. Its other files stay.
-        data (Mapping[str, Any]): Entries of the manifest beside files, hashes and versions.
-        hashes (Mapping[str, str] | None): The SHA-256 of files that the caller hashes while it writes them. It may be
-            filled within the block.
-        YIELDS (Path): The temporary folder.
-        """
+        """Yield a temporary folder. On success, its files are moved into place, the manifest last."""
         with fill_folder(Path(path), last=self.manifest) as temporary:
             yield temporary
             content = {**data, "spacy_sapbert": spacy_sapbert.__version__}
             write_manifest(temporary / self.manifest, self.version, content, hashes=hashes)
 
     def read(self, path: str | Path) -> dict[str, Any]:
-        """Read the manifest of a folder, and check the files that it lists.
-
-        path (str | Path): The folder.
-        RETURNS (dict[str, Any]): The manifest, with the SHA-256 of each file under "files".
-        RAISES (OSError): If the folder is missing, damaged or of another version.
-        """
+        """Read the manifest of a folder, and check the files that it lists."""
         manifest = Path(path) / self.manifest
         if not manifest.is_file():
-            raise FileNotFoundError(Errors.E610.format(path=path, file=self.manifest, commands=self.commands))
+            raise FileNotFoundError(
+                (
+                    f"There is no {self.manifest} in {path}, so this is no complete folder of training data. Such "
+                    f"folders are written by {self.commands} of `python -m training`: run the command, or correct the "
+                    "path. Projects read those below their `--vars.data`, a folder that projects/training_data "
+                    "writes."
+                )
+            )
         try:
             found = json.loads(manifest.read_text(encoding="utf8"))["format"]
         except (ValueError, KeyError, TypeError):

@@ -31,26 +31,23 @@ class LanguageNames(NamedTuple):
     questions: pl.DataFrame
 
     def askable(self) -> pl.DataFrame:
-        """List the valid queries: neither identical to a name in the target nor shared with another concept.
-
-        RETURNS (pl.DataFrame): `concept`, `language` and `name`, in the order of `questions`.
-        """
+        """List the valid queries: neither identical to a name in the target nor shared with another concept."""
         return self.questions.filter(~pl.col("identical"), ~pl.col("shared")).drop("identical", "shared")
 
 
 def list_language_names(terminology: Terminology, target: str = TARGET) -> LanguageNames:
-    """List names by language, and the candidates for queries.
-
-    terminology (Terminology): Concepts and names.
-    target (str): The language (LAT) of the names to search.
-    RETURNS (LanguageNames): The names and the questions.
-    RAISES (ValueError): If the target has no names, or there is no other language.
-    """
+    """List names by language, and the candidates for queries."""
     lower_case = pl.col("name").str.to_lowercase()
     names = terminology.names.select("concept", "language", lower_case).unique().sort("concept", "language", "name")
     languages = names["language"].unique().sort().to_list()
     if target not in languages or len(languages) < 2:
-        raise ValueError(Errors.E820.format(target=target, languages=", ".join(filter(None, languages)) or "none"))
+        raise ValueError(
+            (
+                f"Can't ask across languages: names in {target} are to be searched for others, and the terminology"
+                f" has names in {', '.join(filter(None, languages)) or 'none'}. It was probably read for one "
+                "language. Read it with `preprocess --languages all`, or choose another target."
+            )
+        )
     searched = names.filter(pl.col("language") == target).select("concept", "name")
     shared = names.select("concept", "name").unique().filter(pl.col("name").is_duplicated())["name"].unique()
     others = names.filter(pl.col("language") != target, pl.col("language") != "")
@@ -72,31 +69,20 @@ def make_language_tasks(
     max_queries: int = 0,
     seed: int = 0,
 ) -> dict[str, LinkingTask]:
-    """Make a task for each language: names of held-out concepts, searched among the names in the target.
-
-    The queries are one name per concept and language. Names that their concept also has in the target, ignoring case,
-    are excluded, because every encoder finds them. Names shared with another concept are excluded, because no vector
-    can distinguish the two. All tasks share one dictionary: names in the target of the held-out concepts and of others.
-
-    terminology (Terminology): Concepts and names of all languages, the held-out concepts' among them.
-    held_out (Collection[str]): The ids of the held-out concepts. Concepts without a name in the target are excluded.
-    dictionary (int): Concepts in the dictionary: the held-out ones, and others drawn at random; 0 for all with a name
-        in the target.
-    target (str): The language (LAT) of the names to search.
-    max_queries (int): Queries of a language at most, drawn at random; 0 for all.
-    seed (int): Seed of all choices.
-    RETURNS (dict[str, LinkingTask]): A task for each language with queries, by LAT. Reports count
-        `concepts` to search, held-out `names` in the language, and excluded names: `identical`, `shared`, `not_drawn`.
-    RAISES (ValueError): If the target has no names, there is no other language, or no query.
-    RAISES (KeyError): If an id is unknown.
-    """
+    """Make a task for each language: names of held-out concepts, searched among the names in the target."""
     listed = list_language_names(terminology, target)
     rng = np.random.default_rng(seed)
     rows = np.unique(np.array([terminology.row(concept) for concept in held_out], dtype=np.uint32))
     searched = _draw_dictionary(listed.names, rows, dictionary, target, rng)
     chosen = _draw_queries(listed.askable(), rows, max_queries, rng)
     if not chosen.height:
-        raise ValueError(Errors.E821.format(n=len(rows), target=target))
+        raise ValueError(
+            (
+                f"None of the {len(rows)} concepts has a name to ask for: it needs one in {target}, and one in "
+                "another language that is written differently and that no other concept has. Give other concepts,"
+                " or a larger limit of queries."
+            )
+        )
     ids = terminology.concepts["id"]
     names, name_ids = searched["name"].to_list(), ids.gather(searched["concept"]).to_list()
     own = listed.questions.filter(pl.col("concept").is_in(rows))
@@ -139,11 +125,7 @@ def _count_questions(own: pl.DataFrame, n_queries: int) -> dict[str, int]:
 
 
 def join_tasks(tasks: Mapping[str, LinkingTask]) -> LinkingTask:
-    """Join the queries of all languages into one task, for evaluation during training.
-
-    tasks (Mapping[str, LinkingTask]): The result of `make_language_tasks`.
-    RETURNS (LinkingTask): All queries, language by language.
-    """
+    """Join the queries of all languages into one task, for evaluation during training."""
     first = next(iter(tasks.values()))
     return LinkingTask(
         [query for task in tasks.values() for query in task.queries],
@@ -155,12 +137,7 @@ def join_tasks(tasks: Mapping[str, LinkingTask]) -> LinkingTask:
 
 
 def count_languages(terminology: Terminology) -> dict[str, dict[str, Any]]:
-    """Count names and concepts by language.
-
-    terminology (Terminology): Concepts and names.
-    RETURNS (dict[str, dict]): By LAT, most names first: `names`, `concepts`, and `latin`, whether most letters of the
-        names are Latin.
-    """
+    """Count names and concepts by language."""
     name = pl.col("name")
     counts = terminology.names.group_by("language").agg(
         pl.len().alias("names"),

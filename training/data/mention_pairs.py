@@ -42,16 +42,7 @@ class Dictionary:
 
 
 def read_dictionary(path: str | Path, *, lower_case: bool = True) -> Dictionary:
-    """Read lines of an id, a tab and a name, or the names of a terminology.
-
-    Ids joined by "|" are either equal, or ids of different concepts that share this name. They count as equal if none
-    of them occurs in the dictionary without the others. Chains are not followed: shared names would join everything.
-
-    path (str | Path): The file, gzipped or not, or the folder of a terminology.
-    lower_case (bool): Lower-case names.
-    RETURNS (Dictionary): Concepts and names.
-    RAISES (ValueError): If a line is malformed.
-    """
+    """Read lines of an id, a tab and a name, or the names of a terminology."""
     rows: dict[str, dict[str, None]] = {}
     read, describe = _open_dictionary(Path(path))
     for joined, name in read:
@@ -96,20 +87,7 @@ def write_finetuning_pairs(
     lower_case: bool = True,
     distinct: bool = False,
 ) -> dict[str, Any]:
-    """Write a folder of pairs: each mention with each name of its concept.
-
-    A mention with several concepts is paired with the names of each. Pairs are not limited. Repeated mentions give
-    repeated pairs, as in the paper: frequent mentions weigh more, and the paper's numbers of epochs include them.
-
-    mentions (str | Path | Sequence[str | Path]): JSONL files of training parts, gzipped or not.
-    dictionary (str | Path): The file of ids and names, gzipped or not, or the folder of a terminology.
-    path (str | Path): The folder.
-    lower_case (bool): Lower-case mentions and names, as SapBERT was trained.
-    distinct (bool): Write equal pairs once.
-    RETURNS (dict[str, Any]): The counts, settings and sources of the manifest, and the first ids missing from the
-        dictionary.
-    RAISES (ValueError): If a line is malformed, or there is nothing to pair.
-    """
+    """Write a folder of pairs: each mention with each name of its concept."""
     files = [SourceFile(file) for file in ([mentions] if isinstance(mentions, str | Path) else mentions)]
     known = read_dictionary(dictionary, lower_case=lower_case)
     read = chain.from_iterable(map(read_mentions, files))
@@ -142,10 +120,7 @@ class MentionPairs:
     missing: list[str] = field(default_factory=list)
 
     def __len__(self) -> int:
-        """Return the number of pairs.
-
-        RETURNS (int): Pairs.
-        """
+        """Return the number of pairs."""
         return len(self.names)
 
 
@@ -159,18 +134,7 @@ def pair_mentions(
     limit: int = 0,
     seed: int = 0,
 ) -> MentionPairs:
-    """Pair mentions with the names of their concepts. Warns if many mentions have none.
-
-    mentions (Iterable[Mention]): The mentions.
-    known (Dictionary): Concepts and names.
-    dictionary (str | Path): Where these are from, for messages.
-    lower_case (bool): Lower-case mentions.
-    distinct (bool): Make equal pairs once.
-    limit (int): Names that a mention is paired with at most, drawn at random; 0 for all.
-    seed (int): Seed of the draw, which depends on the mention and its concept only.
-    RETURNS (MentionPairs): The pairs.
-    RAISES (ValueError): If there are none.
-    """
+    """Pair mentions with the names of their concepts. Warns if many mentions have none."""
     found, counts, missing = MentionPairs(), Counter[str](), dict[str, None]()
     seen: set[tuple[str, str]] = set()
     for mention in mentions:

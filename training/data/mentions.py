@@ -67,42 +67,30 @@ class Mention:
     place: str = ""
 
     def to_line(self) -> str:
-        """Format the mention as a line of JSON: `mention`, `ids`, and the other `KEYS` with a value.
-
-        RETURNS (str): The line, without a newline.
-        """
+        """Format the mention as a line of JSON: `mention`, `ids`, and the other `KEYS` with a value."""
         values = {key: getattr(self, name) for key, name in KEYS.items()}
         kept = {k: value for k, value in values.items() if k in ("mention", "ids") or value not in (None, "", [])}
         return json.dumps(kept, ensure_ascii=False)
 
 
 def read_mentions(file: SourceFile, *, fold: int = 0, keep_empty: bool = False) -> Iterator[Mention]:
-    """Read lines of JSON with `mention` and `ids`, and optionally the other `KEYS`, pieces excepted.
-
-    file (SourceFile): The file. Other keys are ignored.
-    fold (int): The fold of these mentions.
-    keep_empty (bool): Keep mentions without text, which some published corpora have, instead of raising an error.
-    YIELDS (Mention): The mentions in order, stripped, with distinct ids.
-    RAISES (ValueError): If a line is malformed.
-    """
+    """Read lines of JSON with `mention` and `ids`, and optionally the other `KEYS`, pieces excepted."""
     for number, line in file.lines():
         if not line.strip():
             continue
         try:
             yield parse_mention(line, fold=fold, keep_empty=keep_empty)
         except ValueError as error:
-            raise ValueError(Errors.E650.format(file=file.path, line=number, reason=error, form=FORM)) from None
+            raise ValueError(
+                (
+                    f"{file.path}, line {number}: {error}. The form is {FORM}. Correct the line or take it out; if all"
+                    " lines are of another form, bring the file to this one first."
+                )
+            ) from None
 
 
 def parse_mention(line: str, *, fold: int = 0, keep_empty: bool = False) -> Mention:
-    """Read a line of JSON.
-
-    line (str): The line.
-    fold (int): As for `read_mentions`.
-    keep_empty (bool): As for `read_mentions`.
-    RETURNS (Mention): The mention, stripped, with distinct ids.
-    RAISES (ValueError): If the line is malformed: the reason.
-    """
+    """Read a line of JSON."""
     reason = invalid_utf8(line)
     if reason:
         raise ValueError(reason)

@@ -81,11 +81,7 @@ class Slot(NamedTuple):
 
 
 def find_slots(name: str) -> Iterator[Slot]:
-    """Find the words of a name that tell it from its opposites.
-
-    name (str): A name.
-    YIELDS (Slot): The name without each such word.
-    """
+    """Find the words of a name that tell it from its opposites."""
     words = normal_words(name)
     if len(words) > 1:
         for place, word in enumerate(words):
@@ -101,11 +97,7 @@ def find_slots(name: str) -> Iterator[Slot]:
 
 
 def are_opposite(left: str, right: str) -> bool:
-    """Tell whether two sides of one frame are opposites. "1" and "1a" are not: one may contain the other.
-
-    left, right (str): The sides.
-    RETURNS (bool): Whether they are.
-    """
+    """Tell whether two sides of one frame are opposites. "1" and "1a" are not: one may contain the other."""
     return not (left.startswith(right) or right.startswith(left))
 
 

@@ -53,16 +53,7 @@ Opponents = dict[tuple[str, int, int], list[str]]
 
 
 def find_opposites(terminology: Terminology, *, seed: int = 0) -> list[OppositePair]:
-    """Find the opposites of concepts by rule.
-
-    A name and its opposite's name have the same normal words but one. Two concepts are no opposites if they share a
-    name or a code, or one is the other's parent. Of a concept's opposites of one kind, one is drawn. Its other names
-    are its synonyms, without those that are shared with any concept or have the mention's words in any order.
-
-    terminology (Terminology): Concepts and names.
-    seed (int): Seed of the draw. It depends on ids and names, not on the order of rows.
-    RETURNS (list[OppositePair]): The pairs, sorted by kind and id.
-    """
+    """Find the opposites of concepts by rule."""
     table = list_distinct_names(terminology.names)
     is_shared = table["name"].is_duplicated()
     own = table.filter(~is_shared).group_by("concept", maintain_order=True).agg("name")
@@ -85,15 +76,7 @@ def find_opposites(terminology: Terminology, *, seed: int = 0) -> list[OppositeP
 def draw_opposites(
     pairs: Sequence[OppositePair], share: float, *, limit: int = LIMIT, seed: int = 0
 ) -> tuple[list[OppositePair], list[OppositePair]]:
-    """Draw pairs to hold out, for development and for the test. Concepts that are linked by pairs stay together.
-
-    pairs (Sequence[OppositePair]): All pairs.
-    share (float): The share of the groups of linked concepts, half of it for each part.
-    limit (int): Pairs of a kind in a part at most.
-    seed (int): Seed of the draw.
-    RETURNS (tuple[list[OppositePair], list[OppositePair]]): The development part and the test part: no concept is in
-        both.
-    """
+    """Draw pairs to hold out, for development and for the test. Concepts that are linked by pairs stay together."""
     parts: tuple[list[OppositePair], list[OppositePair]] = [], []
     for pair, group in zip(pairs, _group(pairs), strict=True):
         drawn = random.Random(f"{seed} {group}").random()
@@ -124,30 +107,30 @@ def _limit(pairs: Sequence[OppositePair], limit: int, seed: int) -> list[Opposit
 
 
 def write_opposites(pairs: Sequence[OppositePair], path: str | Path) -> None:
-    """Write pairs to a file of JSON.
-
-    pairs (Sequence[OppositePair]): The pairs.
-    path (str | Path): The file.
-    """
+    """Write pairs to a file of JSON."""
     write_text(Path(path), json.dumps([asdict(pair) for pair in pairs], ensure_ascii=False))
 
 
 def read_opposites(path: str | Path) -> list[OppositePair]:
-    """Read a file of `write_opposites`.
-
-    path (str | Path): The file.
-    RETURNS (list[OppositePair]): The pairs, at least one.
-    RAISES (FileNotFoundError): If there is no such file.
-    RAISES (ValueError): If it holds something else.
-    """
+    """Read a file of `write_opposites`."""
     if not Path(path).is_file():
-        raise FileNotFoundError(Errors.E102.format(file=path, cwd=Path.cwd()))
+        raise FileNotFoundError(
+            (
+                f"Can't find the file {path}. Check the path: a relative one starts from the folder you run in "
+                f"({Path.cwd()})."
+            )
+        )
     try:
         return PAIRS.validate_json(Path(path).read_bytes())
     except ValidationError as error:
         first = error.errors()[0]
         reason = f"{'.'.join(map(str, first['loc']))}: {first['msg']}".removeprefix(": ")
-        raise ValueError(Errors.E670.format(path=path, what="opposites", reason=reason)) from error
+        raise ValueError(
+            (
+                f"{path} is no file of {'opposites'}: {reason}. Make it anew with `python -m training split`, or "
+                "give the file that this command has written."
+            )
+        ) from error
 
 
 def _find_opponents(names: Mapping[int, Sequence[str]], terminology: Terminology) -> Opponents:

@@ -42,10 +42,7 @@ class PairData:
     sources: pl.Series | None = None
 
     def __len__(self) -> int:
-        """Return the number of pairs.
-
-        RETURNS (int): Pairs.
-        """
+        """Return the number of pairs."""
         return len(self.labels)
 
 
@@ -57,16 +54,7 @@ def make_pair_data(
     labels: np.ndarray,
     sources: pl.Series | None = None,
 ) -> PairData:
-    """Normalise pairs: sorted tables of the distinct names and concepts that occur, and indices into them.
-
-    names (pl.Series): Names, possibly repeated.
-    left (np.ndarray): The row of each pair's first name.
-    right (np.ndarray): The row of each pair's second name.
-    concepts (pl.Series): Ids of concepts, possibly repeated.
-    labels (np.ndarray): The row of each pair's concept.
-    sources (pl.Series | None): The sources of each concept, joined by "|".
-    RETURNS (PairData): The pairs, in the same order.
-    """
+    """Normalise pairs: sorted tables of the distinct names and concepts that occur, and indices into them."""
     table, places = _number(names, left, right)
     ids, concept_places = _number(concepts, labels)
     listed = None
@@ -79,13 +67,7 @@ def make_pair_data(
 
 
 def index_pairs(ids: list[str], first: list[str], second: list[str]) -> PairData:
-    """Index columns of strings as `PairData`.
-
-    ids (list[str]): The concept of each pair.
-    first (list[str]): Its first name.
-    second (list[str]): Its second name.
-    RETURNS (PairData): The pairs, in the same order.
-    """
+    """Index columns of strings as `PairData`."""
     rows = np.arange(len(ids))
     names = pl.Series([*first, *second], dtype=pl.String())
     return make_pair_data(names, rows, rows + len(ids), pl.Series(ids, dtype=pl.String()), rows)
@@ -118,12 +100,7 @@ def _hash_content(
 
 
 def save_pairs(pairs: PairData, path: str | Path, data: Mapping[str, Any]) -> None:
-    """Write pairs to a folder: a table of names, one of concepts, and the pairs as rows of these.
-
-    pairs (PairData): The pairs.
-    path (str | Path): The folder.
-    data (Mapping[str, Any]): Entries of the manifest beside the hash of the content.
-    """
+    """Write pairs to a folder: a table of names, one of concepts, and the pairs as rows of these."""
     with FOLDER.write(path, {**data, "sha256": pairs.sha256}) as folder:
         columns = {"left": pairs.left, "right": pairs.right, "label": pairs.labels}
         sources = {} if pairs.sources is None else {"sources": pairs.sources}
@@ -133,26 +110,20 @@ def save_pairs(pairs: PairData, path: str | Path, data: Mapping[str, Any]) -> No
 
 
 def load_pairs(path: str | Path) -> PairData:
-    """Load pairs for training.
-
-    path (str | Path): A folder of pairs.
-    RETURNS (PairData): The pairs.
-    RAISES (OSError): If a file is missing, damaged or of an older version.
-    RAISES (ValueError): If all pairs are of one concept.
-    """
+    """Load pairs for training."""
     pairs = read_pair_data(path)
     if len(pairs.concepts) < 2:
-        raise ValueError(Errors.E630.format(path=path, pairs=len(pairs), concepts=len(pairs.concepts)))
+        raise ValueError(
+            (
+                f"{path} has {len(pairs)} pairs of {len(pairs.concepts)} concepts. Training tells names of "
+                "different concepts apart, so it needs pairs of two or more."
+            )
+        )
     return pairs
 
 
 def read_pair_data(path: str | Path) -> PairData:
-    """Load pairs of any number of concepts.
-
-    path (str | Path): A folder of pairs.
-    RETURNS (PairData): The pairs.
-    RAISES (OSError): If a file is missing, damaged or of an older version.
-    """
+    """Load pairs of any number of concepts."""
     manifest, folder = FOLDER.read(path), Path(path)
     concepts = pl.read_parquet(folder / CONCEPTS_FILE)
     rows = pl.read_parquet(folder / PAIRS_FILE).cast(pl.Int64())
@@ -168,42 +139,23 @@ def read_pair_data(path: str | Path) -> PairData:
 
 
 def hash_pairs(path: str | Path) -> str:
-    """Read the content hash of a folder of pairs, after verifying the folder.
-
-    path (str | Path): The folder.
-    RETURNS (str): SHA-256, hexadecimal.
-    RAISES (OSError): If a file is missing, damaged or of an older version.
-    """
+    """Read the content hash of a folder of pairs, after verifying the folder."""
     return str(FOLDER.read(path)["sha256"])
 
 
 def list_pair_concepts(path: str | Path) -> set[str]:
-    """List the concepts with pairs in a folder, after verifying the folder.
-
-    path (str | Path): The folder.
-    RETURNS (set[str]): Their ids.
-    RAISES (OSError): If a file is missing, damaged or of an older version.
-    """
+    """List the concepts with pairs in a folder, after verifying the folder."""
     FOLDER.read(path)
     return set(pl.read_parquet(Path(path) / CONCEPTS_FILE)["id"])
 
 
 def read_pairs(path: str | Path) -> Iterator[pl.DataFrame]:
-    """Read pairs as strings, in chunks, after verifying the folder.
-
-    path (str | Path): A folder of pairs.
-    YIELDS (pl.DataFrame): The columns `id`, `name_1` and `name_2` of the next pairs.
-    RAISES (OSError): If a file is missing, damaged or of an older version.
-    """
+    """Read pairs as strings, in chunks, after verifying the folder."""
     yield from decode_pairs(read_pair_data(path))
 
 
 def decode_pairs(pairs: PairData) -> Iterator[pl.DataFrame]:
-    """List pairs as strings, in chunks.
-
-    pairs (PairData): The pairs.
-    YIELDS (pl.DataFrame): The columns `id`, `name_1` and `name_2` of the next pairs.
-    """
+    """List pairs as strings, in chunks."""
     for start in range(0, len(pairs), CHUNK):
         part = slice(start, start + CHUNK)
         yield pl.DataFrame(

@@ -17,28 +17,19 @@ UNWRITABLE = r"[|\n\r]"
 
 
 def check_text_path(text_path: str | Path) -> None:
-    """Check that a file can be written at a path, before any work is done.
-
-    text_path (str | Path): The file to write. Its folder may not exist yet.
-    RAISES (OSError): If it is a folder, or one of its parents is a file.
-    """
+    """Check that a file can be written at a path, before any work is done."""
     text_path = Path(text_path)
     if text_path.is_dir():
-        raise IsADirectoryError(Errors.E642.format(path=text_path, reason="it is a folder"))
+        raise IsADirectoryError(f"Can't write to the file {text_path}: {'it is a folder'}. Give the path of a file.")
     above = next(folder for folder in text_path.absolute().parents if folder.exists())
     if not above.is_dir():
-        raise NotADirectoryError(Errors.E642.format(path=text_path, reason=f"{above} is not a folder"))
+        raise NotADirectoryError(
+            f"Can't write to the file {text_path}: {(f'{above} is not a folder')}. Give the path of a file."
+        )
 
 
 def write_pairs_text(pairs: PairData | str | Path, text_path: str | Path) -> int:
-    """Write pairs as lines `CUI||name||name`, the input format of SapBERT's reference code.
-
-    pairs (PairData | str | Path): The pairs, or a folder of pairs.
-    text_path (str | Path): The file to write.
-    RETURNS (int): Lines written.
-    RAISES (OSError): If the file cannot be written.
-    RAISES (ValueError): If a name contains a pipe or a line end, which the format cannot represent.
-    """
+    """Write pairs as lines `CUI||name||name`, the input format of SapBERT's reference code."""
     check_text_path(text_path)
     text_path = Path(text_path)
     if not isinstance(pairs, PairData):
@@ -65,28 +56,39 @@ def _check_writable(pairs: PairData, text_path: Path) -> None:
     for chunk in decode_pairs(pairs):
         bad = chunk.filter(pl.any_horizontal(pl.all().str.contains(UNWRITABLE)))
         if bad.height:
-            raise ValueError(Errors.E603.format(id=bad["id"][0], names=bad.row(0)[1:], path=text_path))
+            raise ValueError(
+                (
+                    f"The names {bad.row(0)[1:]} of the concept '{bad['id'][0]}' hold a pipe or a line end, which "
+                    f"lines of the form CUI||name||name can't say ({text_path}). Use the folder of pairs itself, or "
+                    "rename the concept's names."
+                )
+            )
 
 
 def read_pairs_text(text_path: str | Path, path: str | Path) -> dict[str, Any]:
-    """Read lines `CUI||name||name` into a folder of pairs. Pairs of identical names are excluded.
-
-    text_path (str | Path): The file.
-    path (str | Path): The folder to write.
-    RETURNS (dict[str, Any]): The counts and settings of the manifest.
-    RAISES (ValueError): If a line is malformed, or no pair is left.
-    """
+    """Read lines `CUI||name||name` into a folder of pairs. Pairs of identical names are excluded."""
     rows: list[tuple[str, ...]] = []
     # Editors on Windows write a byte order mark before the first id.
     with Path(text_path).open(encoding="utf-8-sig", newline="\n") as file:
         for number, line in enumerate(file, start=1):
             fields = tuple(field.strip() for field in line.rstrip("\r\n").split(SEPARATOR))
             if len(fields) != 3 or not all(fields):
-                raise ValueError(Errors.E604.format(file=text_path, line=number, found=len(fields), text=line[:80]))
+                raise ValueError(
+                    (
+                        f"{text_path}, line {number}: {len(fields)} fields were found between '||' where three are needed,"
+                        f" each with text: {line[:80]!r}. The form is CUI||name||name, without spaces around the pipes."
+                    )
+                )
             rows.append(fields)
     kept = [row for row in rows if row[1] != row[2]]
     if len(kept) < len(rows):
-        warnings.warn(Warnings.W601.format(n=len(rows) - len(kept), path=text_path), stacklevel=2)
+        warnings.warn(
+            (
+                f"{len(rows) - len(kept)} pairs in {text_path} are left out: their two names are written alike, so"
+                " there is nothing to learn from them."
+            ),
+            stacklevel=2,
+        )
     if not kept:
         counts = {"concepts": len({row[0] for row in rows}), "names": len({row[1] for row in rows})}
         raise ValueError(Errors.E602.format(**counts))

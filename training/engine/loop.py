@@ -9,37 +9,84 @@ import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
 from spacy_sapbert.progress import show_progress
 
 from ..data.run_folder import RunDescription, write_json
-from ..errors import Errors, Warnings
-from .checkpoint import choose_checkpoint, list_checkpoints, load_checkpoint, read_checkpoint, save_checkpoint
-from .finite import NotFiniteError, check_finite, check_gradients
-from .interruption import StepInterrupted, watch_signals
-from .method import Method
-from .random_state import gather_random_states, list_devices, restore_random_states, separate_processes
+from .checkpoints import (
+    choose_checkpoint,
+    gather_random_states,
+    list_checkpoints,
+    load_checkpoint,
+    restore_random_states,
+    save_checkpoint,
+    separate_processes,
+)
+from .gradient import NotFiniteError, check_finite, list_devices
+from .method import Ending, Method, StepInterrupted
 from .settings import OptimizerSettings, refuse
-from .tensorboard import Board
 
 # Reasons to stop, in increasing precedence among processes.
 REASONS = ("interrupted", "max_minutes", "patience", "max_steps", "finished")
+# Metrics of steps that TensorBoard shows.
+SHOWN = {
+    "loss": "training/loss",
+    "term_loss": "training/loss of terms",
+    "relation_loss": "training/loss of relations",
+    "learning_rate": "training/learning rate",
+    "positives": "mined pairs/positive",
+    "negatives": "mined pairs/negative",
+}
 
 
-class Ending(NamedTuple):
-    """How a run ended.
+class Board:
+    """Metrics for TensorBoard, in addition to `metrics.jsonl`.
 
-    step (int): Steps taken.
-    reason (str): "finished", "max_steps", "max_minutes", "patience" or "interrupted".
-    seconds (float): Time spent in steps, including the runs before resuming.
+    folder (Path): The folder for TensorBoard.
+    step (int): The step that the run resumes from. TensorBoard purges later steps, which are repeated.
+    unit (str): The unit of the speed.
     """
 
-    step: int
-    reason: str
-    seconds: float
+    def __init__(self, folder: Path, step: int, unit: str) -> None:
+        check_tensorboard()
+        from torch.utils.tensorboard import SummaryWriter
+
+        self.unit = unit
+        # An evaluation before the first step is repeated.
+        self.writer = SummaryWriter(str(folder), purge_step=step + 1 if step else 0)
+
+    def __enter__(self) -> Board:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.writer.close()
+
+    def write(self, entry: dict[str, Any]) -> None:
+        """Write the metrics of a step or of an evaluation."""
+        scalars = {label: entry[name] for name, label in SHOWN.items() if name in entry}
+        # Seconds are rounded, and 0 in very short runs.
+        if entry.get("seconds") and self.unit in entry:
+            scalars[f"training/{self.unit} per second"] = entry[self.unit] / entry["seconds"]
+        for name, value in entry.get("evaluation", {}).items():
+            # Other values are counts, which never change.
+            if isinstance(value, float):
+                scalars[f"held-out names/{name}"] = value
+        for label, value in scalars.items():
+            self.writer.add_scalar(label, value, entry["step"])
+
+
+def check_tensorboard() -> None:
+    """Raise an ImportError if the library is missing, before any long work."""
+    try:
+        import torch.utils.tensorboard  # noqa: F401
+    except ImportError as error:
+        raise ImportError(
+            f"run.tensorboard is true, but tensorboard can't be imported ({error}). Install it: pip install "
+            "tensorboard."
+        ) from error
 
 
 class TrainingLoop:
@@ -65,20 +112,18 @@ class TrainingLoop:
         self.optimizer = method.make_optimizer()
         is_half = method.settings.run.precision == "fp16"
         self.scaler = torch.amp.GradScaler(method.accelerator.device.type, enabled=is_half)
-        self.n_steps = method.n_steps
+        self.n_steps, self.step, self.units, self.seconds = method.n_steps, 0, 0, 0.0
         warmup = self.settings.optimizer.warmup_steps
         if self.n_steps is not None and warmup > self.n_steps:
             refuse("optimizer.warmup_steps", warmup, f"at most {self.n_steps}, the steps of the run")
-        self.step = 0
-        self.seconds = 0.0
         self.best = -math.inf
         self.evaluations_without_gain = 0
         self.board: Board | None = None
 
     def run(self) -> Ending:
-        """Run all steps, resuming from the last checkpoint if there is one.
+        """Run all steps, resuming from the last checkpoint if there is one. After Ctrl-C, a checkpoint is saved.
 
-        RETURNS (Ending): How the run ended. After Ctrl-C, a checkpoint is saved.
+        RETURNS (Ending): How the run ended.
         RAISES (FloatingPointError): If embeddings, loss, gradients or weights are infinite or NaN. The step is not
             taken, and its batch is saved for inspection.
         RAISES (ValueError): If the last checkpoint has other settings, or a step after the last.
@@ -86,8 +131,8 @@ class TrainingLoop:
         self._resume()
         reason = self._find_end() or "finished"
         bar = show_progress(description="Training", total=self.n_steps, unit="steps", initial=self.step)
-        with bar as progress, watch_signals() as interruption, self._open_board() as self.board:
-            self.method.interruption = interruption
+        interruption = self.method.interruption
+        with bar as progress, interruption.watch(), self._open_board() as self.board:
             if self.evaluate and self.settings.run.evaluation_steps and self.step == 0:
                 self._evaluate()
             for batch in self.method.batches(self.step):
@@ -100,19 +145,12 @@ class TrainingLoop:
                 except StepInterrupted:
                     reason = "interrupted"
                     break
-                progress.note(loss=f"{loss:.4f}", **{self.method.unit: f"{self.speed:.4g}/s"}, **self._describe_time())
+                speed = f"{self.units / max(self.seconds, 1e-9):.4g}/s"
+                progress.note(loss=f"{loss:.4f}", **{self.method.unit: speed}, **self._describe_time())
                 progress.update()
                 self._after_step()
             self._save()
-        return Ending(self.step, reason, self.seconds)
-
-    @property
-    def speed(self) -> float:
-        """Return the speed in the method's units.
-
-        RETURNS (float): Units a second.
-        """
-        return self.step * self.method.units_per_step / max(self.seconds, 1e-9)
+        return Ending(self.step, reason, self.seconds, self.units)
 
     def _describe_time(self) -> dict[str, str]:
         # The time left is that of all steps, and training may have to end before.
@@ -120,13 +158,7 @@ class TrainingLoop:
         return {"minutes": f"{self.seconds / 60:.1f} of at most {limit:g}"} if limit else {}
 
     def take_step(self, batch: Any) -> float:
-        """Run one step, and log it.
-
-        batch (Any): The batch of the step.
-        RETURNS (float): The loss.
-        RAISES (FloatingPointError): If embeddings, loss or gradients are infinite or NaN. The step is not taken, and
-            its batch is saved for inspection.
-        """
+        """Run one step, log it, and return its loss. A step with numbers that are not finite is refused."""
         start = time.perf_counter()
         rate = learning_rate(self.settings.optimizer, self.step, self.n_steps or 0)
         for group in self.optimizer.param_groups:
@@ -138,7 +170,7 @@ class TrainingLoop:
             entry = self.method.loss(batch, scale)
             check_finite("loss", [torch.tensor(entry["loss"])])
             self.scaler.unscale_(self.optimizer)
-            check_gradients(self.method.model, self.scaler)
+            self._check_gradients()
         except NotFiniteError as error:
             raise self._refuse(batch, error.what) from error
         if self.settings.optimizer.max_grad_norm:
@@ -146,10 +178,18 @@ class TrainingLoop:
         self.scaler.step(self.optimizer)
         self.scaler.update()
         self.step += 1
+        self.units += entry.get(self.method.unit, 0)
         seconds = time.perf_counter() - start
         self.seconds += seconds
         self._log({"step": self.step, **entry, "learning_rate": rate, "seconds": round(seconds, 4)})
         return float(entry["loss"])
+
+    def _check_gradients(self) -> None:
+        # The scaler of half precision skips steps whose gradients overflow, and lowers its scale. Only gradients that
+        # are not finite without any scale are refused.
+        if not self.scaler.is_enabled() or self.scaler.get_scale() <= 1.0:
+            gradients = (p.grad for p in self.method.model.parameters() if p.grad is not None)
+            check_finite("gradients", gradients)
 
     def _find_end(self) -> str | None:
         """Return the reason to stop, if any. Checked before each step: resuming a finished run changes nothing."""
@@ -191,7 +231,12 @@ class TrainingLoop:
     def _explain(self, what: str, where: str, batch: str = "") -> FloatingPointError:
         kept = list_checkpoints(self.folder.checkpoints)
         last = str(kept[-1]) if kept else "none, because no step before was saved"
-        return FloatingPointError(Errors.E633.format(what=what, where=where, batch=batch, checkpoint=last))
+        return FloatingPointError(
+            f"The {what} of {where} had infinite numbers or NaN, so the run was stopped before they reached its "
+            "weights or checkpoints. The learning rate is probably too high, or half precision too coarse: train "
+            "again in another output folder with a lower optimizer.learning_rate, a warm-up, optimizer.max_grad_norm "
+            f"= 1.0 or run.precision = 'fp32'.{batch} The last good checkpoint: {last}."
+        )
 
     def _evaluate(self) -> None:
         assert self.evaluate is not None
@@ -219,23 +264,25 @@ class TrainingLoop:
         """Return the data that must equal those of a checkpoint."""
         learned = self.method.learned.sha256
         own = {"data.sha256": learned, "base.fingerprint": self.method.base.fingerprint}
-        return {**self.settings.decisive(), **own, **self.method.identify()}
+        return {**self.settings.decisive(), **own}
 
     def _save(self) -> None:
         random = gather_random_states(self.accelerator)
         if not self.accelerator.is_main_process:
             return
         if self.board is not None:
-            self.board.flush()
+            # Steps before a checkpoint are never repeated.
+            self.board.writer.flush()
         data = {
             "step": self.step,
             "seconds": self.seconds,
+            "units": self.units,
             "best": self.best if math.isfinite(self.best) else None,
             "evaluations_without_gain": self.evaluations_without_gain,
             "scaler": self.scaler.state_dict(),
             "settings": self._decisive(),
         }
-        folder, model, state = self.folder.checkpoints, self.method.model, self.method.save_state()
+        folder, model, state = self.folder.checkpoints, self.method.model, self.method.state()
         try:
             save_checkpoint(folder, model, self.optimizer, data, state, random)
         except NotFiniteError as error:
@@ -252,7 +299,10 @@ class TrainingLoop:
         self.accelerator.wait_for_everyone()
         if self.accelerator.is_main_process:
             for path, error in damaged:
-                warnings.warn(Warnings.W630.format(path=path, reason=error, last=last), stacklevel=2)
+                warnings.warn(
+                    f"The checkpoint {path} is damaged and was removed: {error} The run goes on from {last}.",
+                    stacklevel=2,
+                )
                 shutil.rmtree(path)
             self.folder.remove_leftovers()
             self.folder.forget_metrics(None if last is None else self.step)
@@ -262,26 +312,23 @@ class TrainingLoop:
         self.accelerator.wait_for_everyone()
 
     def _load(self, path: Path) -> None:
-        self.method.compare(path, read_checkpoint(path, check_files=False)["settings"])
         data, state, random = load_checkpoint(path, self.method.model, self.optimizer, self._decisive())
-        self.step, self.seconds = data["step"], data["seconds"]
+        self.step, self.units, self.seconds = data["step"], data["units"], data["seconds"]
         self.best = -math.inf if data["best"] is None else data["best"]
         self.evaluations_without_gain = data["evaluations_without_gain"]
         self.scaler.load_state_dict(data["scaler"])
         self.method.load_state(state)
         restore_random_states(self.accelerator, random)
         if self.n_steps is not None and self.step > self.n_steps:
-            raise ValueError(Errors.E743.format(path=self.folder.path, step=self.step, wanted=self.n_steps))
+            raise ValueError(
+                f"The run {self.folder.path} has taken {self.step} steps, but its settings now ask for {self.n_steps}. "
+                "Its weights are not those of a run that has ended there. Set batch.max_steps and batch.epochs back, "
+                "set another output folder, or delete its checkpoints."
+            )
 
 
 def learning_rate(settings: OptimizerSettings, step: int, n_steps: int) -> float:
-    """Compute the learning rate of a step.
-
-    settings (OptimizerSettings): Schedule and warm-up, counted in steps of the optimizer.
-    step (int): The step, from 0.
-    n_steps (int): Steps of the whole run.
-    RETURNS (float): The learning rate.
-    """
+    """Compute the learning rate of a step, from 0, of the `n_steps` of the whole run."""
     if step < settings.warmup_steps:
         return settings.learning_rate * (step + 1) / settings.warmup_steps
     if settings.schedule == "constant":

@@ -1,9 +1,13 @@
-"""The interface of a training method: settings, data, loss and card. The runner does everything else."""
+"""The interface of a training method: settings, data, loss and card. `run.py` does everything else."""
 
 from __future__ import annotations
 
+import copy
+import signal
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property
 from itertools import count
 from pathlib import Path
@@ -20,12 +24,9 @@ from spacy_sapbert.encoder.transformer import EncoderSource
 from ..data.run_folder import RunFolder, RunReport
 from ..data.tokens import tokenise_once
 from ..encoders.card import Making
-from ..encoders.export import DTYPES, as_encoder, finish_encoder
+from ..encoders.export import DTYPES, finish_encoder
 from .gradient import ChunkedGradient, find_autocast
-from .interruption import Interruption
-from .model import Model, copy_transformer, count_trainable
-from .settings import TrainingSettings
-from .source import TrainingFiles
+from .settings import TrainingSettings, read_config
 
 TOKENS_FOLDER = "tokens"
 SettingsT = TypeVar("SettingsT", bound=TrainingSettings)
@@ -34,27 +35,91 @@ SettingsT = TypeVar("SettingsT", bound=TrainingSettings)
 class TrainingData(NamedTuple):
     """Facts about the training data of a run, for its report and its checks.
 
+    path (str): The folder or file, for messages.
     report (dict[str, Any]): Counts.
-    sha256 (str | dict[str, Any]): Hashes of the files.
+    sha256 (str | dict[str, Any]): Hashes of all that the data depend on. A checkpoint is only resumed with equal ones.
     concepts (Collection[str]): Ids of the training concepts.
     """
 
+    path: str
     report: dict[str, Any]
     sha256: str | dict[str, Any]
     concepts: Collection[str]
 
 
+class Ending(NamedTuple):
+    """How a run ended.
+
+    step (int): Steps taken.
+    reason (str): "finished", "max_steps", "max_minutes", "patience" or "interrupted".
+    seconds (float): Time spent in steps, including the runs before resuming.
+    units (int): What the steps have learned from, in the method's unit.
+    """
+
+    step: int
+    reason: str
+    seconds: float
+    units: int
+
+
+class Model(torch.nn.Module):
+    """A transformer. Methods subclass it to add weights."""
+
+    def __init__(self, transformer: torch.nn.Module) -> None:
+        super().__init__()
+        self.transformer = transformer
+
+
+class StepInterrupted(Exception):
+    """Raised when the user interrupts a step that has not changed anything yet."""
+
+
+class Interruption:
+    """Whether the user has asked the run to end, by Ctrl-C or a termination signal."""
+
+    def __init__(self) -> None:
+        self.is_wanted = False
+
+    def ask(self, *_: Any) -> None:
+        """Ask the run to end. The second request stops it at once."""
+        if self.is_wanted:
+            raise KeyboardInterrupt
+        self.is_wanted = True
+
+    @contextmanager
+    def watch(self) -> Iterator[None]:
+        """Record signals instead of stopping within a step. Only the main thread receives signals."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.signal(number, self.ask) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+METHODS: dict[str, type[Method[Any]]] = {}
+
+
 class Method(ABC, Generic[SettingsT]):
-    """One run of a method. Subclasses define batches and loss; `train` of the runner does the rest.
+    """One run of a method. Subclasses define data and loss; `train` does the rest. A subclass with a name is known to
+    configs as soon as its module is imported.
 
     name (str): The method, as `run.method` of configs names it.
     Settings (type[TrainingSettings]): Its settings.
     dtypes (tuple[str, ...]): Types that its encoders can be stored in. The first is the default.
-    unit (str): The unit of its speed. If `loss` returns it, TensorBoard shows the speed of each step.
+    unit (str): The unit of its speed. `loss` returns the number of each step under this name.
 
     settings (SettingsT): Settings of the run.
     base (EncoderShim): The base encoder.
     accelerator (Accelerator): Devices.
+    folder (RunFolder): The folder of the run.
+    learned (TrainingData): What `load` returned.
+    model (Model): What `build` returned.
+    n_steps (int | None): Steps of the whole run; None if only time limits it. `build` may set it.
+    interruption (Interruption): Says whether long work within a step has to end; then raise `StepInterrupted`.
     """
 
     name: ClassVar[str]
@@ -65,22 +130,18 @@ class Method(ABC, Generic[SettingsT]):
     learned: TrainingData
     model: Model
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "name" in vars(cls):
+            METHODS[cls.name] = cls
+
     def __init__(self, settings: SettingsT, base: EncoderShim, accelerator: Accelerator) -> None:
         self.settings = settings
         self.base = base
         self.accelerator = accelerator
         self.folder = RunFolder(settings.paths.output)
-        # The loop replaces it by its own, so that long work within a step can be interrupted.
+        self.n_steps: int | None = settings.batch.max_steps or None
         self.interruption = Interruption()
-
-    @classmethod
-    @abstractmethod
-    def find_source(cls, settings: Any) -> TrainingFiles:
-        """Locate the training files of a run.
-
-        settings (SettingsT): Settings of the run.
-        RETURNS (TrainingFiles): The files, unread.
-        """
 
     @abstractmethod
     def load(self) -> TrainingData:
@@ -91,12 +152,34 @@ class Method(ABC, Generic[SettingsT]):
         RAISES (ValueError): If there are no training data.
         """
 
+    @abstractmethod
+    def loss(self, batch: Any, scale: float) -> dict[str, Any]:
+        """Add the gradients of a batch to the weights' gradients.
+
+        batch (Any): The batch of the step.
+        scale (float): The factor of gradients.
+        RETURNS (dict[str, Any]): The unscaled `loss`, the number of the method's `unit`, and other metrics to log;
+            JSON.
+        RAISES (NotFiniteError): If a number is infinite or NaN. The step is not taken.
+        """
+
+    @classmethod
+    @abstractmethod
+    def describe(cls, report: RunReport) -> Making:
+        """Describe how an encoder was trained, for its card and for the user.
+
+        report (RunReport): Report of the run.
+        RETURNS (Making): Name, source and lines.
+        """
+
+    # Hooks with defaults
+
     def build(self) -> Model:
-        """Make the model and the state of the steps.
+        """Make the model, after the data are loaded, and whatever the steps need.
 
         RETURNS (Model): The model.
         """
-        return Model(self.make_transformer(self.base.source, self.settings))
+        return Model(copy_transformer(self.base.source, self.settings.batch.dropout))
 
     def batches(self, start: int) -> Iterator[Any]:
         """Iterate over the batches of the steps, which depend only on the seed and the step. By default a batch is the
@@ -107,58 +190,74 @@ class Method(ABC, Generic[SettingsT]):
         """
         return count(start)
 
-    @abstractmethod
-    def loss(self, batch: Any, scale: float) -> dict[str, Any]:
-        """Add the gradients of a batch to the weights' gradients.
+    def describe_batch(self, batch: Any) -> dict[str, Any]:
+        """Describe a batch whose loss is not a number.
 
         batch (Any): The batch of the step.
-        scale (float): The factor of gradients.
-        RETURNS (dict[str, Any]): The unscaled `loss`, and other metrics to log; JSON.
+        RETURNS (dict[str, Any]): JSON data.
+        """
+        return {}
+
+    def make_optimizer(self) -> torch.optim.Optimizer:
+        """Make the optimizer. The `rate` of a group of parameters multiplies the learning rate.
+
+        RETURNS (torch.optim.Optimizer): AdamW.
+        """
+        how = self.settings.optimizer
+        trained = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
+        return torch.optim.AdamW(trained, lr=how.learning_rate, weight_decay=how.weight_decay)
+
+    def state(self) -> dict[str, Any]:
+        """Return the method's state for a checkpoint, in addition to weights and optimizer.
+
+        RETURNS (dict[str, Any]): JSON data and tensors by name.
+        """
+        return {}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Restore the method's state from a checkpoint.
+
+        state (dict[str, Any]): As `state` returned it.
         """
 
     @classmethod
-    @abstractmethod
-    def describe(cls, report: RunReport) -> Making:
-        """Describe how an encoder was trained.
+    def to_encoder(
+        cls,
+        weights: Mapping[str, torch.Tensor],
+        base: EncoderShim,
+        settings: Any,
+        *,
+        base_share: float = 0.0,
+        dtype: str = "",
+    ) -> EncoderShim:
+        """Make the encoder to measure or to export.
 
-        report (RunReport): Report of the run.
-        RETURNS (Making): For the card.
+        weights (Mapping[str, torch.Tensor]): The parameters of the model's transformer by name.
+        base (EncoderShim): The base encoder.
+        settings (SettingsT): Settings of the run.
+        base_share (float): Share of the weights before training, 0 to 1.
+        dtype (str): One of `dtypes`; empty for the first.
+        RETURNS (EncoderShim): The encoder, with the fingerprint of the stored weights.
+        RAISES (FloatingPointError): If a weight is infinite or NaN.
+        RAISES (ValueError): If the base has no such weights to average with.
         """
+        transformer = load_weights(copy_transformer(base.source), weights)
+        return finish_encoder(transformer, base, base_share=base_share, dtype=dtype or cls.dtypes[0])
 
-    def make_tokens(self, names: pl.Series, encoder: EncoderShim) -> TokenLists:
-        """Tokenise names: one process of a launch does, and all map the tokens from the folder of the run.
+    def finish(self, trained: EncoderShim, ending: Ending) -> dict[str, Any]:
+        """Write files beside the encoder folder, and return the method's entries of the report.
 
-        names (pl.Series): The names.
-        encoder (EncoderShim): Whose tokenizer to use.
-        RETURNS (TokenLists): Their tokens.
+        trained (EncoderShim): The encoder to export.
+        ending (Ending): How the run ended.
+        RETURNS (dict[str, Any]): JSON data, in addition to steps, time and speed.
         """
-        with self.accelerator.main_process_first():
-            return tokenise_once(names, encoder, self.folder.path / TOKENS_FOLDER)
+        return {}
 
-    # Hooks with defaults
-
-    @property
-    def units_per_step(self) -> int:
-        """Return the number of units of a step.
-
-        RETURNS (int): Pairs, triplets, groups or mentions.
-        """
-        return int(getattr(self.settings.batch, self.unit, 0))
-
-    @property
-    def n_steps(self) -> int | None:
-        """Return the number of steps of the whole run.
-
-        RETURNS (int | None): Steps; None if only time limits the run.
-        """
-        return self.settings.batch.max_steps or None
+    # What methods use
 
     @cached_property
     def gradient(self) -> ChunkedGradient:
-        """Make the gradient computation in chunks.
-
-        RETURNS (ChunkedGradient): For the model's transformer.
-        """
+        """The gradient computation in chunks, for the model's transformer."""
         return ChunkedGradient(
             self.model.transformer,
             self.base.settings,
@@ -169,145 +268,64 @@ class Method(ABC, Generic[SettingsT]):
             autocast=find_autocast(self.settings.run.precision, self.accelerator.device),
         )
 
-    @classmethod
-    def make_transformer(cls, source: EncoderSource, settings: Any) -> torch.nn.Module:
-        """Make the transformer to train.
-
-        source (EncoderSource): The base encoder, which is not changed.
-        settings (SettingsT): Settings of the run.
-        RETURNS (torch.nn.Module): The transformer, in training mode.
-        """
-        return copy_transformer(source, settings.batch.dropout)
-
-    def group_parameters(self) -> list[Any]:
-        """Group parameters for the optimizer.
-
-        RETURNS (list[Any]): Parameters, or groups of them. A group's `rate` multiplies its learning rate.
-        """
-        return [parameter for parameter in self.model.parameters() if parameter.requires_grad]
-
-    def make_optimizer(self) -> torch.optim.Optimizer:
-        """Make the optimizer.
-
-        RETURNS (torch.optim.Optimizer): AdamW.
-        """
-        how = self.settings.optimizer
-        return torch.optim.AdamW(self.group_parameters(), lr=how.learning_rate, weight_decay=how.weight_decay)
-
-    def describe_batch(self, batch: Any) -> dict[str, Any]:
-        """Describe a batch whose loss is not a number.
-
-        batch (Any): The batch of the step.
-        RETURNS (dict[str, Any]): JSON data.
-        """
-        return {}
-
-    def identify(self) -> dict[str, Any]:
-        """Return what must equal a checkpoint's, in addition to decisive settings, data and base encoder.
-
-        RETURNS (dict[str, Any]): JSON data.
-        """
-        return {}
-
-    def compare(self, path: Path, former: dict[str, Any]) -> None:
-        """Compare the method's data with a checkpoint's, for a specific error message.
-
-        path (Path): The checkpoint.
-        former (dict[str, Any]): The result of `identify` when the checkpoint was saved.
-        RAISES (ValueError): If the checkpoint is of another run.
-        """
-
-    def save_state(self) -> dict[str, Any]:
-        """Return the method's state for a checkpoint, in addition to weights and optimizer.
-
-        RETURNS (dict[str, Any]): JSON data and tensors by name.
-        """
-        return {}
-
-    def load_state(self, state: dict[str, Any]) -> None:
-        """Restore the method's state from a checkpoint.
-
-        state (dict[str, Any]): As `save_state` returned it.
-        """
-
-    def report(self, steps: int, seconds: float) -> dict[str, Any]:
-        """Return the method's entries of the report, in addition to steps, time and speed.
-
-        steps (int): Steps taken.
-        seconds (float): Time spent in them.
-        RETURNS (dict[str, Any]): JSON data.
-        """
-        return {}
-
-    @classmethod
-    def summarise(cls, report: RunReport) -> list[str]:
-        """Summarise a finished run for the user, in addition to steps, speed and scores.
-
-        report (RunReport): Report of the run.
-        RETURNS (list[str]): Lines to print.
-        """
-        return []
-
-    def count_parameters(self) -> dict[str, int]:
-        """Count trained parameters.
-
-        RETURNS (dict[str, int]): Numbers by part of the model.
-        """
-        return {name: count_trainable(part) for name, part in self.model.named_children()}
-
-    def list_packages(self) -> list[str]:
-        """List the packages whose versions affect results, in addition to those of every run.
-
-        RETURNS (list[str]): Their names.
-        """
-        return ["accelerate"]
-
-    @classmethod
-    def find_obstacle(cls, settings: Any) -> str:
-        """Explain why a run's weights can't be averaged with those of its base.
-
-        settings (SettingsT): Settings of the run.
-        RETURNS (str): The reason; empty if they can.
-        """
-        return ""
-
-    @classmethod
-    def merge(cls, transformer: torch.nn.Module, base: torch.nn.Module, settings: Any) -> torch.nn.Module:
-        """Convert a trained transformer to the architecture of the base's.
-
-        transformer (torch.nn.Module): The result of `make_transformer`, trained.
-        base (torch.nn.Module): The base's transformer.
-        settings (SettingsT): Settings of the run.
-        RETURNS (torch.nn.Module): The transformer to export.
-        """
-        return transformer
+    def make_tokens(self, names: pl.Series, encoder: EncoderShim) -> TokenLists:
+        """Tokenise names: one process of a launch does, and all map the tokens from the folder of the run."""
+        with self.accelerator.main_process_first():
+            return tokenise_once(names, encoder, self.folder.path / TOKENS_FOLDER)
 
     def take_snapshot(self) -> EncoderShim:
-        """Make an encoder of the current weights, to measure it.
+        """Make an encoder of the current weights, to measure it or to search with it."""
+        return self.to_encoder(dict(self.model.transformer.named_parameters()), self.base, self.settings)
 
-        RETURNS (EncoderShim): The encoder.
-        """
-        return as_encoder(self.model.transformer, self.base)
 
-    @classmethod
-    def finish(
-        cls, transformer: Any, base: EncoderShim, settings: Any, *, base_share: float = 0.0, dtype: str = ""
-    ) -> EncoderShim:
-        """Make the encoder to export.
+def copy_transformer(source: EncoderSource, dropout: float | None = None) -> torch.nn.Module:
+    """Copy an encoder's transformer, in single precision and ready to train. `dropout` overrides the encoder's."""
+    transformer = copy.deepcopy(source.transformer).float().requires_grad_(True)
+    if dropout is not None:
+        for module in transformer.modules():
+            if isinstance(module, torch.nn.Dropout):
+                module.p = dropout
+    return transformer.train()
 
-        transformer (torch.nn.Module): The result of `make_transformer`, trained.
-        base (EncoderShim): The base encoder.
-        settings (SettingsT): Settings of the run.
-        base_share (float): Share of the weights before training, 0 to 1.
-        dtype (str): One of `dtypes`; empty for the first.
-        RETURNS (EncoderShim): The encoder, with the fingerprint of the stored weights.
-        RAISES (FloatingPointError): If a weight is infinite or NaN.
-        """
-        merged = cls.merge(transformer, base.source.transformer, settings)
-        return finish_encoder(merged, base, base_share=base_share, dtype=dtype or cls.dtypes[0])
 
-    def save_extras(self, trained: EncoderShim) -> None:
-        """Write files beside the encoder folder.
+def load_weights(module: torch.nn.Module, weights: Mapping[str, torch.Tensor]) -> torch.nn.Module:
+    """Copy weights into the parameters of a module, which is changed and returned."""
+    with torch.no_grad():
+        for name, parameter in module.named_parameters():
+            parameter.copy_(weights[name])
+    return module
 
-        trained (EncoderShim): The exported encoder.
-        """
+
+def find_method(values: Mapping[str, Any], where: str | Path) -> type[Method[Any]]:
+    """Find the method that settings name. `where` says where they are from, for messages."""
+    run = values.get("run")
+    name = run.get("method") if isinstance(run, Mapping) else None
+    known = ", ".join(METHODS)
+    if name is None:
+        raise ValueError(f'{where} names no method. Add the line `method = "..."` below [run], with one of {known}.')
+    if not isinstance(name, str) or name not in METHODS:
+        raise ValueError(f"The setting run.method of {where} is {name!r}, but has to be one of {known}.")
+    return METHODS[name]
+
+
+def make_settings(values: Mapping[str, Any], where: str | Path = "the settings") -> Any:
+    """Make the settings of a run.
+
+    values (Mapping[str, Any]): Settings by section. [run] names the method.
+    where (str | Path): Where they are from, for messages.
+    RETURNS (TrainingSettings): The method's settings, checked.
+    RAISES (ValueError): If the method or a setting is unknown, missing or out of range.
+    """
+    return find_method(values, where).Settings.read(values)
+
+
+def read_settings(path: str | Path, overrides: dict[str, Any] | None = None) -> Any:
+    """Read the config of a run.
+
+    path (str | Path): A file in the form of spaCy's configs. [run] names the method.
+    overrides (dict[str, Any] | None): Values that override the file, by "section.name".
+    RETURNS (TrainingSettings): The method's settings, checked.
+    RAISES (FileNotFoundError): If the file does not exist.
+    RAISES (ValueError): If the method or a setting is unknown, missing or out of range.
+    """
+    return make_settings(read_config(path, overrides), path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 from pydantic import Field, model_validator
 from thinc.api import Config
@@ -13,9 +13,7 @@ from typing_extensions import Self
 
 from spacy_sapbert.settings import Settings
 
-from ..encoders.choice import EncoderChoice
-from ..errors import Errors
-from ..section import Section
+from ..encoders.bases import EncoderChoice, Section
 
 MixedPrecision = Literal["auto", "fp32", "bf16", "fp16"]
 Schedule = Literal["constant", "linear"]
@@ -121,10 +119,7 @@ class TrainingSettings(Settings):
         return self
 
     def decisive(self) -> dict[str, dict[str, Any]]:
-        """Return the decisive settings, which must equal those of a checkpoint.
-
-        RETURNS (dict[str, dict[str, Any]]): Settings by section, without paths.
-        """
+        """Return the settings, without paths, that must equal those of a checkpoint."""
         has_fixed_length = self.optimizer.schedule == "linear"
         data = {}
         for name in type(self).model_fields:
@@ -135,22 +130,13 @@ class TrainingSettings(Settings):
         return data
 
     def fingerprint(self) -> str:
-        """Hash the decisive settings.
-
-        RETURNS (str): SHA-256, hexadecimal.
-        """
+        """Hash the decisive settings."""
         return hashlib.sha256(json.dumps(self.decisive(), sort_keys=True).encode()).hexdigest()
 
 
-def refuse(name: str, value: Any, allowed: str) -> None:
-    """Raise an error for a setting that conflicts with others. For validators that compare settings.
-
-    name (str): The setting, as "section.name".
-    value (Any): Its value.
-    allowed (str): The allowed values.
-    RAISES (ValueError): Always.
-    """
-    raise ValueError(Errors.E404.format(name=name, where="", value=value, allowed=allowed))
+def refuse(name: str, value: Any, allowed: str) -> NoReturn:
+    """Raise a ValueError for a setting, as "section.name", that conflicts with others."""
+    raise ValueError(f"The setting {name} is {value!r}, but has to be {allowed}.")
 
 
 def read_config(path: str | Path, overrides: dict[str, Any] | None = None) -> Config:
@@ -163,21 +149,20 @@ def read_config(path: str | Path, overrides: dict[str, Any] | None = None) -> Co
     RAISES (ValueError): If the file is malformed.
     """
     if not Path(path).is_file():
-        raise FileNotFoundError(Errors.E102.format(file=path, cwd=Path.cwd()))
+        raise FileNotFoundError(f"There is no config {path} (seen from {Path.cwd()}). Check the path.")
     try:
-        return Config().from_disk(path, overrides=overrides or {})
+        # Not by spaCy's overrides, which have to be in the file.
+        config = Config().from_disk(path, interpolate=False)
+        for name, value in (overrides or {}).items():
+            section, _, key = name.partition(".")
+            config.setdefault(section, {})[key] = value
+        return config.interpolate()
     except ValueError as error:
-        raise ValueError(Errors.E741.format(path=path, reason=" ".join(str(error).split()))) from error
+        raise ValueError(f"{path} can't be read as a config: {' '.join(str(error).split())}") from error
 
 
 def describe_difference(first: dict[str, Any], second: dict[str, Any], prefix: str = "") -> list[str]:
-    """List the settings in which two runs differ.
-
-    first (dict[str, Any]): Decisive settings of one run.
-    second (dict[str, Any]): Decisive settings of the other.
-    prefix (str): A prefix for the names.
-    RETURNS (list[str]): "section.name: a, not b".
-    """
+    """List the settings in which two runs differ, as "section.name: a, not b"."""
     found = []
     for name in sorted({*first, *second}):
         left, right = first.get(name), second.get(name)

@@ -15,9 +15,8 @@ from spacy_sapbert.terminology import Terminology
 
 from ..data.pairs import PairData, load_pairs
 from ..data.synonym_pairs import write_pairs
-from ..engine.batches import Batches
-from ..engine.objectives import list_pairs, make_miner
-from ..engine.objectives.distances import cosines
+from ..engine.objectives import cosines, list_pairs, make_miner
+from ..methods.pairs import Batches
 from .pictures import COLOURS, check_format, fix_layout, house_style, save_picture
 from .vectors import Vectors, compute_vectors
 

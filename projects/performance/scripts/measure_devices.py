@@ -26,7 +26,7 @@ from spacy_sapbert.terminology import Terminology
 from training.cli.application import choose_device
 from training.data.synonym_pairs import write_pairs
 from training.engine.nearest import search_on_device
-from training.engine.processes import open_processes
+from training.engine.run import open_processes
 from training.machine import describe_machine, find_processor, find_versions
 
 TURNS = 3

@@ -15,7 +15,7 @@ from transformers import AutoModel, AutoTokenizer
 from spacy_sapbert.encoder.settings import EncoderSettings
 from spacy_sapbert.encoder.transformer import pool
 from training.engine.objectives import make_loss, make_miner
-from training.methods.sapbert.loss import Objective
+from training.methods.pairs import Objective
 
 
 class PlainTrainer:

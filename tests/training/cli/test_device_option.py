@@ -11,7 +11,7 @@ from spacy_sapbert.encoder.transformer import find_chosen
 from training.cli import app
 from training.cli.application import choose_device
 from training.data.task import LinkingTask
-from training.engine.processes import open_processes
+from training.engine.run import open_processes
 
 ENCODING = {
     "adapt",

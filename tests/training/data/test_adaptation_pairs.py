@@ -6,7 +6,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
 from spacy_sapbert.encoder.shim import EncoderShim
 from training.data.adaptation_pairs import check_readable
-from training.encoders.quantisation import write_static_encoder
+from training.encoders.export import write_static_encoder
 
 # Words of English, and the letters of English and Russian, as in the vocabulary of BERT.
 LETTERS = [*"abcdefghijklmnopqrstuvwxyz", *"абвгдежзийклмнопрстуфхцчшщъыьэюя"]

@@ -16,8 +16,8 @@ from training.data.corpus_files import read_dictionary_rows
 from training.data.mention_pairs import read_dictionary, write_finetuning_pairs
 from training.data.mentions import read_mentions
 from training.data.pairs import PAIRS_MANIFEST, load_pairs, read_pairs
+from training.engine.run import train
 from training.methods.registry import make_settings
-from training.runner import train
 
 DICTIONARY = "C1\tFever\nC1\tPyrexia\nC1\tfever\nC2|OM:2\tHeart attack\nC2|OM:2\tMI\nC3\tmi\n"
 MENTIONS = [

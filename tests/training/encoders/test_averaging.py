@@ -22,11 +22,16 @@ from spacy_sapbert.encoder.transformer_folder import ADAPTER_FOLDER
 from spacy_sapbert.files import write_manifest
 from spacy_sapbert.terminology import TerminologyBuilder
 from training.cli import app
-from training.encoders.averaging import ADAPTER_FILE, average_encoders, average_transformers, check_shares
-from training.encoders.bases import load_base
+from training.encoders.bases import EncoderChoice, load_base
 from training.encoders.card import CardFacts, CardNotes, compose_card
-from training.encoders.choice import EncoderChoice
-from training.encoders.export import finish_encoder, write_encoder_folder
+from training.encoders.export import (
+    ADAPTER_FILE,
+    average_encoders,
+    average_transformers,
+    check_shares,
+    finish_encoder,
+    write_encoder_folder,
+)
 
 SHARES = [0.5, 0.3, 0.2]
 LINES = ["- Base: small, fingerprint 0123456789ab...", "- Objective: info_nce.", "- Pooling cls, 25 tokens."]

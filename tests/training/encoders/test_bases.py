@@ -6,11 +6,10 @@ import pytest
 
 from training.data.pairs_text import read_pairs_text
 from training.encoders import bases
-from training.encoders.bases import Base, find_base, find_encoder, load_base, read_bases
-from training.encoders.choice import EncoderChoice
+from training.encoders.bases import Base, EncoderChoice, find_base, find_encoder, load_base, read_bases
+from training.engine.run import train
 from training.engine.settings import read_config
 from training.methods.registry import make_settings
-from training.runner import train
 
 CONFIGS = Path(bases.__file__).parents[1] / "configs"
 

@@ -9,7 +9,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 from spacy_sapbert.encoder.folder import read_encoder
 from spacy_sapbert.encoder.shim import EncoderShim
-from training.encoders.quantisation import quantise, write_static_encoder
+from training.encoders.export import quantise, write_static_encoder
 
 TOKENIZER = make_tokenizer().backend_tokenizer
 SIZE = TOKENIZER.get_vocab_size()

@@ -10,7 +10,7 @@ from spacy_sapbert.terminology import TerminologyBuilder
 from training.data.pairs import PairData, load_pairs
 from training.data.pairs_text import read_pairs_text
 from training.data.synonym_pairs import write_pairs
-from training.engine.batches import Batches, balance_sources
+from training.methods.pairs import Batches, balance_sources
 
 
 def make_data(labels, sources):

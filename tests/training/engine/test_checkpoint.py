@@ -8,7 +8,7 @@ import pytest
 import torch
 from injection import Fault, count_operations, fault_at
 
-from training.engine.checkpoint import choose_checkpoint, list_checkpoints, read_checkpoint, read_step, save_checkpoint
+from training.engine.checkpoints import choose_checkpoint, list_checkpoints, read_checkpoint, read_step, save_checkpoint
 
 
 @pytest.mark.parametrize("is_killed", [False, True])

@@ -12,7 +12,7 @@ from spacy_sapbert.terminology import TerminologyBuilder
 from training.data.pairs import PairData
 from training.data.relatedness import Relatedness
 from training.engine.nearest import search_on_device
-from training.engine.neighbours import find_neighbours
+from training.methods.pairs import find_neighbours
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ from training.data.run_folder import RunFolder
 from training.data.splits import split_terminology
 from training.data.synonym_pairs import write_pairs
 from training.engine.loop import TrainingLoop
+from training.engine.run import train
 from training.methods.registry import make_settings
-from training.runner import train
 
 
 @pytest.fixture

@@ -7,12 +7,13 @@ import math
 import numpy as np
 import pytest
 import torch
+from training.evaluation.embeddings import Embeddings
 from typer.testing import CliRunner
 
 from spacy_sapbert.encoder.shim import EncoderShim
 from training.cli import app
-from training.engine.checkpoint import STATE_FILE, list_checkpoints, load_file, save_file
-from training.evaluation.embeddings import Embeddings
+from training.engine.checkpoints import STATE_FILE, list_checkpoints, load_file, save_file
+from training.engine.run import train
 from training.evaluation.systems.biosyn import BioSynSystem
 from training.evaluation.systems.sparse import SparseEncoder
 from training.methods.biosyn.candidates import find_sparse, join_candidates
@@ -20,7 +21,6 @@ from training.methods.biosyn.data import read_biosyn_data
 from training.methods.biosyn.loss import find_positives, marginal_loss
 from training.methods.biosyn.model import BioSynModel
 from training.methods.registry import make_settings
-from training.runner import train
 
 DICTIONARY = (
     "C1\tFever\nC1\tpyrexia\nC2|OM:2\theart attack\nC2|OM:2\tmi\nC3\tmi\nC4\tcommon cold\nC4\tcoryza\nC5\tinsomnia\n"

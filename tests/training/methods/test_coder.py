@@ -20,8 +20,9 @@ from training.cli import app
 from training.data.run_folder import RunFolder
 from training.data.task import LinkingTask
 from training.data.triples import write_triples
-from training.engine.checkpoint import list_checkpoints
+from training.engine.checkpoints import list_checkpoints
 from training.engine.loop import TrainingLoop
+from training.engine.run import export_run, train
 from training.methods.coder.family_settings import ResolvedConstants, resolve
 from training.methods.coder.loss import BatchLabels, CoderLoss
 from training.methods.coder.method import CoderModel
@@ -33,8 +34,6 @@ from training.methods.coder.relations import (
     make_relations,
 )
 from training.methods.registry import make_settings
-from training.run_export import export_run
-from training.runner import train
 
 WORDS = ["heart", "attack", "cold", "acute", "liver", "pain", "chronic", "failure", "b12", "mild"]
 

@@ -11,6 +11,7 @@ import pytest
 import torch
 from rrf_files import atom, write_release
 from safetensors.torch import load_file
+from training.evaluation.embeddings import Embeddings
 from typer.testing import CliRunner
 
 from spacy_sapbert.encoder.shim import EncoderShim
@@ -18,15 +19,13 @@ from spacy_sapbert.files import read_manifest
 from spacy_sapbert.terminology import read_rrf
 from training.cli import app
 from training.data.run_folder import RunFolder
-from training.engine.checkpoint import list_checkpoints
+from training.engine.checkpoints import list_checkpoints
 from training.engine.loop import TrainingLoop
-from training.evaluation.embeddings import Embeddings
+from training.engine.run import export_run, train
 from training.methods.coder_plusplus.data import load_name_table
 from training.methods.coder_plusplus.neighbours import Neighbours, search_neighbours
 from training.methods.coder_plusplus.sampler import GroupSampler
 from training.methods.registry import make_settings
-from training.run_export import export_run
-from training.runner import train
 
 WORDS = ["heart", "attack", "cold", "acute", "liver", "pain", "chronic", "failure", "b12", "mild"]
 

@@ -11,8 +11,8 @@ from training.data.relatedness import Relatedness
 from training.data.tokens import tokenise
 from training.encoders.bases import load_base
 from training.engine.loop import TrainingLoop
+from training.engine.run import train
 from training.methods.registry import METHODS
-from training.runner import train
 
 # Fixtures.
 __all__ = ["make", "pairs", "terminology"]

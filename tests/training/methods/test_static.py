@@ -18,15 +18,18 @@ from spacy_sapbert.encoder.shim import EncoderShim
 from training.data.run_folder import RunFolder
 from training.encoders.bases import load_base
 from training.engine.loop import TrainingLoop
+from training.engine.run import export_run, train
 from training.methods.registry import METHODS, make_settings
 from training.methods.static import method as static_method
-from training.methods.static.optimizer import RowAdagrad
-from training.methods.static.settings import TokenTableSettings
-from training.methods.static.table import START_FILE, load_start
-from training.methods.static.teacher import Teacher, fit_projection
-from training.methods.static.vocabulary import make_tokenizer
-from training.run_export import export_run
-from training.runner import train
+from training.methods.static.method import RowAdagrad
+from training.methods.static.table import (
+    START_FILE,
+    Teacher,
+    TokenTableSettings,
+    fit_projection,
+    load_start,
+    make_tokenizer,
+)
 from training.sweep import run_sweep
 from training.sweep_settings import read_sweep
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,8 +15,8 @@ from spacy_sapbert.encoder.token_lists import TokenLists
 from ...data.run_folder import RunReport, write_json
 from ...encoders.card import Making, describe_length
 from ...encoders.export import as_encoder
-from ...engine.finite import check_finite
-from ...engine.method import Method, TrainingData
+from ...engine.gradient import check_finite
+from ...engine.method import Ending, Method, TrainingData, copy_transformer
 from ...errors import Errors
 from ...evaluation.systems.biosyn import BIOSYN_FILE, FORMAT_VERSION
 from ...evaluation.systems.sparse import SparseEncoder
@@ -29,26 +28,6 @@ from .settings import BioSynSettings
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
-
-
-@dataclass(frozen=True)
-class CorpusFiles:
-    """Files of mentions and a dictionary. See `TrainingFiles`.
-
-    path (str): The dictionary.
-    mentions (tuple[str, ...]): The files of mentions.
-    """
-
-    path: str
-    mentions: tuple[str, ...]
-
-    def hash(self) -> dict[str, Any]:
-        """Hash all files. See `TrainingFiles.hash`."""
-        return read_biosyn_data(self.mentions, self.path).hash()
-
-    def list_concepts(self) -> set[str]:
-        """List the concepts of mentions and names. See `TrainingFiles.list_concepts`."""
-        return read_biosyn_data(self.mentions, self.path).list_concepts()
 
 
 class BioSyn(Method[BioSynSettings]):
@@ -70,26 +49,25 @@ class BioSyn(Method[BioSynSettings]):
     candidates: np.ndarray
     positives: np.ndarray
 
-    @classmethod
-    def find_source(cls, settings: BioSynSettings) -> CorpusFiles:
-        """Name mentions and dictionary. See `Method.find_source`."""
-        return CorpusFiles(settings.paths.dictionary, tuple(settings.paths.list_mentions()))
-
     def load(self) -> TrainingData:
         """Read mentions and dictionary. See `Method.load`."""
         self.data = read_biosyn_data(self.settings.paths.list_mentions(), self.settings.paths.dictionary)
-        return TrainingData(self.data.report, self.data.hash(), self.data.list_concepts())
+        return TrainingData(
+            self.settings.paths.dictionary, self.data.report, self.data.hash(), self.data.list_concepts()
+        )
 
     def build(self) -> BioSynModel:
         """Tokenise names, and make sparse vectors and the model. See `Method.build`."""
         self.epochs: list[dict[str, Any]] = []
+        steps, limit = self.settings.batch.epochs * self.steps_per_epoch, self.settings.batch.max_steps
+        self.n_steps = min(steps, limit) if limit else steps
         self.mention_tokens = self.make_tokens(pl.Series(self.data.mentions), self.base)
         self.name_tokens = self.make_tokens(pl.Series(self.data.names), self.base)
         self.sparse = SparseEncoder.fit(self.data.names)
         self.sparse_mentions = self.sparse.encode(self.data.mentions)
         self.sparse_names = self.sparse.encode(self.data.names)
         return BioSynModel(
-            self.make_transformer(self.base.source, self.settings),
+            copy_transformer(self.base.source, self.settings.batch.dropout),
             self.base,
             self.accelerator.device,
             precision=self.settings.run.precision,
@@ -115,12 +93,6 @@ class BioSyn(Method[BioSynSettings]):
         RETURNS (int): Steps.
         """
         return math.ceil(len(self.data.mentions) / self.settings.batch.mentions)
-
-    @property
-    def n_steps(self) -> int:
-        """Return the number of steps. See `Method.n_steps`."""
-        steps, limit = self.settings.batch.epochs * self.steps_per_epoch, self.settings.batch.max_steps
-        return min(steps, limit) if limit else steps
 
     def loss(self, batch: int, scale: float) -> dict[str, Any]:
         """Compute the loss of mentions and their candidates. See `Method.loss`."""
@@ -192,7 +164,7 @@ class BioSyn(Method[BioSynSettings]):
         """List mentions. See `Method.describe_batch`."""
         return {"mentions": [self.data.mentions[row] for row in self._list_mentions(batch)]}
 
-    def save_state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         """Return epochs and candidates. Within an epoch, changed weights would give other candidates."""
         self._note_weight()
         state: dict[str, Any] = {"epochs": self.epochs}
@@ -204,39 +176,19 @@ class BioSyn(Method[BioSynSettings]):
         if self.epochs:
             self._set_candidates(state["candidates"].numpy())
 
-    def report(self, steps: int, seconds: float) -> dict[str, Any]:
-        """Describe the epochs. See `Method.report`."""
+    def finish(self, trained: EncoderShim, ending: Ending) -> dict[str, Any]:
+        """Save the sparse encoder and its weight for `BioSynSystem.from_disk`, and describe the epochs."""
         self._note_weight()
         weight = self.model.sparse_weight.item()
-        return {"epochs": steps / self.steps_per_epoch, "of_epochs": self.epochs, "sparse_weight": weight}
-
-    def list_packages(self) -> list[str]:
-        """Add the package of sparse vectors. See `Method.list_packages`."""
-        return [*super().list_packages(), "scikit-learn"]
-
-    def save_extras(self, trained: EncoderShim) -> None:
-        """Save the sparse encoder and its weight for `BioSynSystem.from_disk`. See `Method.save_extras`."""
         data = {
             "format": FORMAT_VERSION,
-            "weight": self.model.sparse_weight.item(),
+            "weight": weight,
             "encoder": trained.fingerprint,
             "settings": self.settings.decisive(),
             "sparse": self.sparse.to_dict(),
         }
         write_json(self.folder.path / BIOSYN_FILE, data)
-
-    @classmethod
-    def summarise(cls, report: RunReport) -> list[str]:
-        """Describe the last epoch. See `Method.summarise`."""
-        training = report.training
-        if not training["of_epochs"]:
-            return []
-        last = training["of_epochs"][-1]
-        return [
-            f"{training['epochs']:.2f} epochs. In the last one: loss {last['loss']:.4f}, "
-            f"{100 * last['with_positive']:.1f} % of the mentions with a right candidate. Weight of shared characters: "
-            f"{training['sparse_weight']:.4f}."
-        ]
+        return {"epochs": ending.step / self.steps_per_epoch, "of_epochs": self.epochs, "sparse_weight": weight}
 
     @classmethod
     def describe(cls, report: RunReport) -> Making:

@@ -13,7 +13,7 @@ from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.encoder.token_lists import TokenIds
 from spacy_sapbert.encoder.transformer import forward, resolve_precision
 
-from ...engine.model import Model
+from ...engine.method import Model
 
 
 class BioSynModel(Model):

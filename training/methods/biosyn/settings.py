@@ -9,7 +9,7 @@ from typing_extensions import Self
 
 from spacy_sapbert.encoder.settings import Pooling, Precision
 
-from ...encoders.choice import EncoderChoice
+from ...encoders.bases import EncoderChoice
 from ...engine.settings import (
     BatchSettings,
     OptimizerSettings,

@@ -17,9 +17,9 @@ from spacy_sapbert.terminology.readers.rrf import find_rows
 from spacy_sapbert.terminology.storage import FORMAT_VERSION as TERMINOLOGY_VERSION
 from spacy_sapbert.terminology.storage import MANIFEST
 
+from ...data.protocols import make_plain
 from ...data.triple_data import TripleData, hash_triples, read_triples
 from ...errors import Errors, Warnings
-from ...evaluation.linking.cleaning import make_plain
 
 
 @dataclass(frozen=True)

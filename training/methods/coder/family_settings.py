@@ -7,7 +7,7 @@ from typing import NamedTuple
 from pydantic import Field, field_validator, model_validator
 from typing_extensions import Self
 
-from ...encoders.choice import EncoderChoice
+from ...encoders.bases import EncoderChoice
 from ...engine.settings import (
     BatchSettings,
     OptimizerSettings,

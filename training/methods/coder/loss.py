@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 
@@ -140,3 +140,14 @@ def list_relation_pairs(labels: BatchLabels) -> Pairs:
     same = tails[:, None] == tails[None, :]
     negatives = ~same if labels.known is None else ~same & ~labels.known
     return Pairs(same, same, negatives)
+
+
+def group_by_decay(transformer: torch.nn.Module) -> list[dict[str, Any]]:
+    """Group parameters for AdamW. As in CODER's released code, biases and layer normalisation do not decay."""
+    decaying: list[torch.nn.Parameter] = []
+    others: list[torch.nn.Parameter] = []
+    for module in transformer.modules():
+        for name, parameter in module.named_parameters(recurse=False):
+            is_spared = name == "bias" or isinstance(module, torch.nn.LayerNorm)
+            (others if is_spared else decaying).append(parameter)
+    return [{"params": decaying}, {"params": others, "weight_decay": 0.0}]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,42 +10,19 @@ import torch
 
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.encoder.token_lists import TokenLists
-from spacy_sapbert.terminology import Terminology
 
 from ...data.run_folder import RunReport
-from ...data.triple_data import hash_triples, list_triple_concepts
 from ...encoders.card import Making, describe_length
-from ...engine.method import Method, TrainingData
-from ...engine.model import Model, group_by_decay
+from ...engine.method import Ending, Method, Model, TrainingData, copy_transformer
 from ...errors import Errors
-from .data import Graph, NameFolder, load_graph
-from .loss import BatchLabels, CoderLoss, MinedLoss
+from .data import Graph, load_graph
+from .loss import BatchLabels, CoderLoss, MinedLoss, group_by_decay
 from .relations import RELATIONS_FILE, Relations, check_memory, make_relations, save_relations
 from .sampler import TripletBatch, TripletSampler
 from .settings import CoderOptimizer, CoderSettings
 
 # Enough to measure the sampler's speed, and fast.
 TIMED_BATCHES = 50
-
-
-@dataclass(frozen=True)
-class GraphFolders:
-    """A terminology and triples. See `TrainingFiles`.
-
-    path (str): The folder of the terminology.
-    triples (str): The folder of triples.
-    """
-
-    path: str
-    triples: str
-
-    def hash(self) -> dict[str, str]:
-        """Hash terminology and triples. See `TrainingFiles.hash`."""
-        return {**NameFolder(self.path).hash(), "triples": hash_triples(self.triples)}
-
-    def list_concepts(self) -> set[str]:
-        """List the concepts with triples, including unused ones. See `TrainingFiles.list_concepts`."""
-        return set(Terminology.from_disk(self.path).concepts["id"]) & list_triple_concepts(self.triples)
 
 
 class CoderModel(Model):
@@ -87,11 +62,6 @@ class Coder(Method[CoderSettings]):
     sampler: TripletSampler
     objective: CoderLoss
 
-    @classmethod
-    def find_source(cls, settings: CoderSettings) -> GraphFolders:
-        """Name terminology and triples. See `Method.find_source`."""
-        return GraphFolders(settings.paths.terminology, settings.paths.triples)
-
     def load(self) -> TrainingData:
         """Read names and triples. See `Method.load`."""
         paths, data = self.settings.paths, self.settings.data
@@ -106,7 +76,7 @@ class Coder(Method[CoderSettings]):
         if self.settings.loss.relations != "none" and (self.graph.tails == self.graph.tails[0]).all():
             concept = self.graph.concepts[int(self.graph.tails[0])]
             raise ValueError(Errors.E804.format(path=paths.triples, n=len(self.graph), concept=concept))
-        return TrainingData(self.graph.report, self.graph.identity, self.graph.concepts.to_list())
+        return TrainingData(paths.terminology, self.graph.report, self.graph.identity, self.graph.concepts.to_list())
 
     def build(self) -> CoderModel:
         """Tokenise names, and make sampler, relations, loss and model. See `Method.build`."""
@@ -125,16 +95,13 @@ class Coder(Method[CoderSettings]):
         check_memory(kind, n_labels, width, self.accelerator.device)
         relations = make_relations(kind, n_labels, width, start=settings.relations.start, seed=settings.run.seed)
         self.objective = CoderLoss(settings, relations, width)
-        return CoderModel(self.make_transformer(self.base.source, settings), relations)
+        return CoderModel(copy_transformer(self.base.source, settings.batch.dropout), relations)
 
-    def group_parameters(self) -> list[dict[str, Any]]:
-        """Group parameters by decay and learning rate. See `Method.group_parameters`."""
-        return self.model.group_parameters(self.settings.optimizer)
-
-    @property
-    def units_per_step(self) -> int:
-        """Return the triplets of an update. See `Method.units_per_step`."""
-        return self.settings.batch.triplets * self.settings.batch.accumulation
+    def make_optimizer(self) -> torch.optim.AdamW:
+        """Group parameters by decay and learning rate. See `Method.make_optimizer`."""
+        how = self.settings.optimizer
+        groups = self.model.group_parameters(how)
+        return torch.optim.AdamW(groups, lr=how.learning_rate, weight_decay=how.weight_decay)
 
     def _draw(self, update: int) -> list[TripletBatch]:
         n = self.settings.batch.accumulation
@@ -147,7 +114,7 @@ class Coder(Method[CoderSettings]):
         # Losses and shares are averaged, pairs are summed over batches.
         means = {name: sum(entry[name] for entry in entries) / n for name in entries[0]}
         counts = {name: sum(entry[name] for entry in entries) for name in ("positives", "negatives")}
-        return {**means, "triplets": self.units_per_step, **counts}
+        return {**means, "triplets": n * self.settings.batch.triplets, **counts}
 
     def _learn(self, batch: TripletBatch, scale: float) -> dict[str, float]:
         labels = self._label(batch)
@@ -179,48 +146,20 @@ class Coder(Method[CoderSettings]):
             "relations": [[self.graph.labels[label] for label in part.relations.tolist()] for part in drawn],
         }
 
-    def identify(self) -> dict[str, Any]:
-        """Return the labels of relations. See `Method.identify`."""
-        return {"labels": list(self.graph.labels)}
-
-    def compare(self, path: Path, former: dict[str, Any]) -> None:
-        """Refuse a checkpoint whose relations have other labels: their numbers would mean other relations."""
-        learned, present = set(former.get("labels", [])), set(self.graph.labels)
-        if learned != present:
-            gone, new = (", ".join(sorted(labels)[:10]) or "none" for labels in (learned - present, present - learned))
-            raise ValueError(Errors.E805.format(path=path, gone=gone, new=new))
-
-    def report(self, steps: int, seconds: float) -> dict[str, Any]:
-        """Compare the speeds of drawing batches and of training. See `Method.report`."""
-        start = time.perf_counter()
-        for number in range(TIMED_BATCHES):
-            self.sampler.draw(number)
-        drawn = TIMED_BATCHES / (time.perf_counter() - start)
-        learned = steps * self.settings.batch.accumulation / max(seconds, 1e-9)
-        return {"batches_per_second": round(learned, 2), "batches_drawn_per_second": round(drawn, 1)}
-
-    def save_extras(self, trained: EncoderShim) -> None:
-        """Save relations. See `Method.save_extras`."""
+    def finish(self, trained: EncoderShim, ending: Ending) -> dict[str, Any]:
+        """Save relations, and compare the speeds of drawing batches and of training. See `Method.finish`."""
         path = self.folder.path / RELATIONS_FILE
         if self.model.relations is not None:
             save_relations(self.model.relations, self.graph.labels, trained.fingerprint, path)
         else:
             # Remove the relations of an earlier run.
             path.unlink(missing_ok=True)
-
-    @classmethod
-    def summarise(cls, report: RunReport) -> list[str]:
-        """Count excluded triples, and compare speeds. See `Method.summarise`."""
-        data, training = report.data, report.training
-        rare = sum(data["rare_labels"].values())
-        times = training["batches_drawn_per_second"] / max(training["batches_per_second"], 1e-9)
-        return [
-            f"{data['triples']:,} of {data['triples_read']:,} triples, {len(data['labels']):,} labels; left out: "
-            f"{data['unknown_concept']:,} of unknown concepts, {data['head_without_names']:,} with a head and "
-            f"{data['tail_without_names']:,} with a tail without names, {rare:,} of {len(data['rare_labels']):,} rare "
-            "labels.",
-            f"Batches are drawn {times:.0f} times as fast as learned.",
-        ]
+        start = time.perf_counter()
+        for number in range(TIMED_BATCHES):
+            self.sampler.draw(number)
+        drawn = TIMED_BATCHES / (time.perf_counter() - start)
+        learned = ending.step * self.settings.batch.accumulation / max(ending.seconds, 1e-9)
+        return {"batches_per_second": round(learned, 2), "batches_drawn_per_second": round(drawn, 1)}
 
     @classmethod
     def describe(cls, report: RunReport) -> Making:

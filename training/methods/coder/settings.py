@@ -7,8 +7,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 from typing_extensions import Self
 
-from ...engine.settings import refuse
-from ...section import Section
+from ...engine.settings import Section, refuse
 from .family_settings import FamilySettings, LinearOptimizer, NameData, NamePaths, SimilarityConstants, UpdateBatch
 
 RelationKind = Literal["none", "diagonal", "full", "transe", "transe_margin"]

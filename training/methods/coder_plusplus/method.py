@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import Any
 
 import torch
@@ -12,15 +11,11 @@ from spacy_sapbert.encoder.token_lists import TokenLists
 
 from ...data.run_folder import RunReport
 from ...encoders.card import Making, describe_length
-from ...encoders.export import as_encoder
-from ...engine.checkpoint import list_checkpoints, read_step
-from ...engine.interruption import StepInterrupted
-from ...engine.method import Method, TrainingData
-from ...engine.model import Model, group_by_decay
+from ...engine.checkpoints import list_checkpoints, read_step
+from ...engine.method import Ending, Method, Model, StepInterrupted, TrainingData
 from ...engine.objectives import Pairs, cosines_between
-from ..coder.data import NameFolder
 from ..coder.family_settings import resolve
-from ..coder.loss import SimilarityObjective
+from ..coder.loss import SimilarityObjective, group_by_decay
 from .data import ConceptNames, load_name_table
 from .neighbours import NEIGHBOURS_FOLDER, Neighbours
 from .sampler import GroupedNames, GroupSampler
@@ -40,11 +35,6 @@ class CoderPlusPlus(Method[CoderPlusPlusSettings]):
     neighbours: Neighbours
     objective: SimilarityObjective
 
-    @classmethod
-    def find_source(cls, settings: CoderPlusPlusSettings) -> NameFolder:
-        """Name the terminology. See `Method.find_source`."""
-        return NameFolder(settings.paths.terminology)
-
     def load(self) -> TrainingData:
         """Read the names. See `Method.load`."""
         data = self.settings.data
@@ -55,7 +45,9 @@ class CoderPlusPlus(Method[CoderPlusPlusSettings]):
             clean_names=data.clean_names,
             neighbours=self.settings.batch.neighbours,
         )
-        return TrainingData(self.table.report, self.table.identity, self.table.concepts.to_list())
+        return TrainingData(
+            self.settings.paths.terminology, self.table.report, self.table.identity, self.table.concepts.to_list()
+        )
 
     def build(self) -> Model:
         """Tokenise names, and make sampler, neighbours, loss and model. See `Method.build`."""
@@ -69,20 +61,16 @@ class CoderPlusPlus(Method[CoderPlusPlusSettings]):
             wanted=batch.neighbours,
             refresh_steps=batch.refresh_steps,
             batches_per_step=batch.accumulation,
-            get_encoder=self._freeze,
+            get_encoder=self.take_snapshot,
             find_oldest=self._find_oldest,
             check=self._check_interruption,
         )
         return super().build()
 
-    def group_parameters(self) -> list[dict[str, Any]]:
-        """Group parameters by decay. See `Method.group_parameters`."""
-        return group_by_decay(self.model.transformer)
-
-    @property
-    def units_per_step(self) -> int:
-        """Return the groups of an update. See `Method.units_per_step`."""
-        return self.settings.batch.groups * self.settings.batch.accumulation
+    def make_optimizer(self) -> torch.optim.AdamW:
+        """Group parameters by decay. See `Method.make_optimizer`."""
+        how, groups = self.settings.optimizer, group_by_decay(self.model.transformer)
+        return torch.optim.AdamW(groups, lr=how.learning_rate, weight_decay=how.weight_decay)
 
     def loss(self, batch: int, scale: float) -> dict[str, Any]:
         """Average the gradients of several batches, each with its own loss. See `Method.loss`."""
@@ -92,7 +80,14 @@ class CoderPlusPlus(Method[CoderPlusPlusSettings]):
         n_names = sum(len(names.names) for names in drawn)
         loss = sum(entry["loss"] for entry in entries) / len(drawn)
         counts = {name: sum(entry[name] for entry in entries) for name in ("positives", "negatives")}
-        return {"loss": loss, "names": n_names, **counts, **({"refresh": refresh} if refresh else {})}
+        n_groups = len(drawn) * self.settings.batch.groups
+        return {
+            "loss": loss,
+            "groups": n_groups,
+            "names": n_names,
+            **counts,
+            **({"refresh": refresh} if refresh else {}),
+        }
 
     def describe_batch(self, batch: int) -> dict[str, Any]:
         """List names. See `Method.describe_batch`."""
@@ -135,30 +130,12 @@ class CoderPlusPlus(Method[CoderPlusPlusSettings]):
         if self.interruption.is_wanted and self.accelerator.num_processes == 1:
             raise StepInterrupted
 
-    def _freeze(self) -> EncoderShim:
-        return as_encoder(self.model.transformer, self.base)
-
-    def report(self, steps: int, seconds: float) -> dict[str, Any]:
-        """List the neighbour searches, including those before resuming. See `Method.report`."""
+    def finish(self, trained: EncoderShim, ending: Ending) -> dict[str, Any]:
+        """List the neighbour searches, including those before resuming. See `Method.finish`."""
         entries = self.folder.read_metrics()
         return {
             "refreshes": [{"step": entry["step"] - 1, **entry["refresh"]} for entry in entries if "refresh" in entry]
         }
-
-    def list_packages(self) -> list[str]:
-        """Add the index's. See `Method.list_packages`."""
-        return [*super().list_packages(), *(["scann"] if find_spec("scann") else [])]
-
-    @classmethod
-    def summarise(cls, report: RunReport) -> list[str]:
-        """Count names, and the time spent on neighbours. See `Method.summarise`."""
-        data = report.data
-        seconds = sum(refresh["seconds"] for refresh in report.training["refreshes"])
-        return [
-            f"{data['distinct_names']:,} names of {data['concepts']:,} concepts; no anchors: "
-            f"{data['names_without_synonyms']:,} without synonyms. {data['homonyms']:,} names have several concepts.",
-            f"The search for neighbours took {seconds:.0f} s.",
-        ]
 
     @classmethod
     def describe(cls, report: RunReport) -> Making:

@@ -15,9 +15,9 @@ from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.files import fill_folder, read_manifest, write_manifest
 from spacy_sapbert.progress import show_progress
 
+from ...encoders.embeddings import Embeddings
 from ...engine.nearest import search_others
 from ...errors import Errors
-from ...evaluation.embeddings import Embeddings
 from .sampler import GroupSampler
 
 NEIGHBOURS_FOLDER = "neighbours"

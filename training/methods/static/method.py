@@ -3,63 +3,124 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
 import torch
+from pydantic import Field, model_validator
+from typing_extensions import Self
 
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.encoder.token_lists import TokenLists
-from spacy_sapbert.encoder.transformer import EncoderSource
 from spacy_sapbert.files import hash_file
 
-from ...data.pairs import hash_pairs
 from ...data.run_folder import RunReport
 from ...encoders.card import Making, describe_length
-from ...engine.checkpoint import list_checkpoints
-from ...engine.finite import check_finite
-from ...engine.method import TrainingData
-from ...engine.model import Model
-from ...engine.objectives import make_loss, make_miner
-from ...errors import Errors
-from ..pairs import PairFolder, PairMethod
-from ..sapbert.loss import Objective
-from .optimizer import RowAdagrad
-from .settings import StaticSettings
-from .start import make_start
-from .table import START_FILE, StaticTable, load_start, save_start
-from .teacher import Teacher, fit_projection
+from ...engine.checkpoints import list_checkpoints
+from ...engine.gradient import check_finite
+from ...engine.method import Model, TrainingData, load_weights
+from ...engine.settings import OptimizerSettings, Section, refuse
+from ..pairs import ObjectiveSettings, PairBatch, PairMethod, PairPaths, PairSettings
+from .table import (
+    START_FILE,
+    StaticTable,
+    Teacher,
+    TokenTableSettings,
+    fit_projection,
+    load_start,
+    make_start,
+    refuse_static,
+    save_start,
+)
 
 VECTORS_FOLDER = "vectors"
 # Names whose vectors determine the projection.
 SAMPLE = 20_000
+# Keeps the first step of a row finite whose gradient is zero.
+TINY = 1e-10
 
 
-@dataclass(frozen=True)
-class PairsAndTexts(PairFolder):
-    """A folder of pairs, and a file of strings. See `TrainingFiles`.
+class StaticPaths(PairPaths):
+    """Paths of a run."""
 
-    texts (str): The file; empty for none.
-    """
-
-    texts: str
-
-    def hash(self) -> dict[str, Any]:
-        """Hash pairs and strings. See `TrainingFiles.hash`."""
-        texts = {"texts": hash_file(Path(self.texts))} if self.texts else {}
-        return {"pairs": hash_pairs(self.path), **texts}
+    texts: str = Field(
+        default="", description="A file of strings, one a line, whose teacher vectors are learned; empty for none."
+    )
+    vectors: str = Field(
+        default="",
+        description="The folder that keeps the teacher's vectors, for other runs too; empty for the folder of the run.",
+    )
 
 
-class Batch(NamedTuple):
-    """The data of a step.
+class DistillationSettings(Section):
+    """Learning from the teacher's vectors."""
 
-    pairs (np.ndarray): Rows of pairs.
-    texts (np.ndarray): Rows of strings to distil.
-    """
+    names: float = Field(default=0.0, ge=0, description="Weight of the loss on names.")
+    texts: float = Field(default=0.0, ge=0, description="Weight of the loss on the strings of `paths.texts`.")
+
+
+class StaticOptimizer(OptimizerSettings):
+    """The optimizer: Adagrad with one learning rate for each row of the table."""
+
+    learning_rate: float = Field(default=0.05, gt=0, description="The highest learning rate.")
+    weight_decay: float = Field(
+        default=0.0, ge=0, le=0, description="0: the rows of a step are the only ones that change."
+    )
+    max_grad_norm: float = Field(
+        default=0.0, ge=0, le=0, description="0: Adagrad does not depend on the size of gradients."
+    )
+
+
+class StaticObjective(ObjectiveSettings):
+    """The loss and its pairs."""
+
+    loss: Literal["info_nce", "multi_similarity", "circle"] = Field(default="info_nce", description="The loss.")
+    miner: Literal["sapbert", "coder", "off"] = Field(default="off", description="The miner of pairs.")
+    constants: dict[str, float] = Field(
+        default={"temperature": 0.1}, description="Constants of the loss that override the preset's."
+    )
+    ignore_homonyms: bool = Field(
+        default=True, description="Exclude homonyms, equal names of different concepts, from the negatives."
+    )
+
+
+class StaticBatch(PairBatch):
+    """The batch of a step, and limits of the run."""
+
+    pairs: int = Field(default=512, ge=2, description="Pairs in a step: half the number of names.")
+    texts: int = Field(default=256, ge=1, description="Strings of `paths.texts` in a step.")
+
+    @model_validator(mode="after")
+    def _check_transformer_settings(self) -> Self:
+        for name in ("chunk_names", "gradient_cache", "dropout"):
+            default = type(self).model_fields[name].default
+            if getattr(self, name) != default:
+                refuse(f"batch.{name}", getattr(self, name), f"{json.dumps(default)}: there is no transformer to train")
+        return self
+
+
+class StaticSettings(PairSettings):
+    """All settings of a run that trains a static encoder. Its base encoder is the teacher."""
+
+    paths: StaticPaths
+    table: TokenTableSettings = TokenTableSettings()
+    objective: StaticObjective = StaticObjective()
+    distillation: DistillationSettings = DistillationSettings()
+    optimizer: StaticOptimizer = StaticOptimizer()
+    batch: StaticBatch = StaticBatch()
+
+    @model_validator(mode="after")
+    def _check_texts(self) -> Self:
+        if self.distillation.texts and not self.paths.texts:
+            refuse("distillation.texts", self.distillation.texts, "0 without paths.texts")
+        return self
+
+
+class StaticStep(NamedTuple):
+    """Rows of pairs, and rows of strings to distil."""
 
     pairs: np.ndarray
     texts: np.ndarray
@@ -81,33 +142,27 @@ class Static(PairMethod[StaticSettings]):
     name_targets: np.ndarray
     text_targets: np.ndarray
 
-    @classmethod
-    def find_source(cls, settings: StaticSettings) -> PairsAndTexts:
-        """Name pairs and strings. See `Method.find_source`."""
-        return PairsAndTexts(settings.paths.pairs, settings.paths.texts)
-
     def load(self) -> TrainingData:
         """Read pairs and strings. See `Method.load`."""
         learned = super().load()
-        width, allowed = self.settings.table.width, f"at most {self.base.width}, the width of the teacher's vectors"
-        if width > self.base.width:
-            raise ValueError(Errors.E404.format(name="table.width", where="", value=width, allowed=allowed))
+        if (width := self.settings.table.width) > self.base.width:
+            refuse("table.width", width, f"at most {self.base.width}, the width of the teacher's vectors")
         self.texts = read_texts(self.settings.paths.texts)
         if self.settings.distillation.texts and not len(self.texts):
-            raise ValueError(Errors.E840.format(reason=f"there is no string in {self.settings.paths.texts}"))
+            raise refuse_static(f"there is no string in {self.settings.paths.texts}")
         report = {**learned.report, "texts": len(self.texts)}
-        return TrainingData(report, self.find_source(self.settings).hash(), learned.concepts)
+        return learned._replace(report=report, sha256=self.hash_data())
+
+    def hash_data(self) -> dict[str, str]:
+        """Hash the file of strings too."""
+        path = self.settings.paths.texts
+        return {**super().hash_data(), **({"texts": hash_file(Path(path))} if path else {})}
 
     def build(self) -> Model:
         """Make the table, tokenise strings and encode them with the teacher. See `Method.build`."""
-        objective = self.settings.objective
+        self.prepare_batches()
         with self.accelerator.main_process_first():
-            self.order = self.order_pairs()
             table = self._learn_from_teacher()
-        self.objective = Objective(
-            make_loss(objective.loss, objective.preset, **objective.constants),
-            make_miner(objective.miner, objective.margin),
-        )
         encoder = table.to_encoder(max_length=self.base.settings.max_length)
         self.tokenise(encoder)
         self.text_tokens = self.make_tokens(self.texts, encoder)
@@ -146,63 +201,62 @@ class Static(PairMethod[StaticSettings]):
         own = {"table": settings.table.to_dict(), "seed": settings.run.seed}
         return {"base": self.base.fingerprint, "data": self.data.sha256, "settings": json.dumps(own, sort_keys=True)}
 
-    @classmethod
-    def make_transformer(cls, source: EncoderSource, settings: StaticSettings) -> torch.nn.Module:
-        """Load the table before training, which the run has saved. See `Method.make_transformer`."""
-        folder = Path(settings.paths.output)
-        table = load_start(folder)
-        if table is None:
-            path = folder / START_FILE
-            raise FileNotFoundError(Errors.E102.format(file=path, cwd=Path.cwd()))
-        return table
-
     def make_optimizer(self) -> RowAdagrad:
         """Make the optimizer. See `Method.make_optimizer`."""
-        return RowAdagrad(self.group_parameters(), lr=self.settings.optimizer.learning_rate)
+        return RowAdagrad(self.model.parameters(), lr=self.settings.optimizer.learning_rate)
 
-    def batches(self, start: int) -> Iterator[Batch]:
+    def batches(self, start: int) -> Iterator[StaticStep]:
         """Iterate over rows of pairs and of strings. See `Method.batches`."""
         n = self.settings.batch.texts if self.settings.distillation.texts else 0
         for step, pairs in enumerate(super().batches(start), start):
             rng = np.random.default_rng([self.settings.run.seed, step])
-            yield Batch(pairs, rng.integers(len(self.texts), size=n) if n else np.empty(0, np.int64))
+            yield StaticStep(pairs, rng.integers(len(self.texts), size=n) if n else np.empty(0, np.int64))
 
-    def loss(self, batch: Batch, scale: float) -> dict[str, Any]:
+    def loss(self, batch: StaticStep, scale: float) -> dict[str, Any]:
         """Add up the loss of pairs and those of the teacher's vectors. See `Method.loss`."""
-        device, weights = self.accelerator.device, self.settings.distillation
+        weights = self.settings.distillation
         names, labels = self.list_names(batch.pairs)
         tokens = self.take_tokens(names) + [self.text_tokens[text] for text in batch.texts.tolist()]
         vectors = self.model.transformer(tokens)
         check_finite("embeddings", [vectors])
         of_names, of_texts = vectors[: len(names)], vectors[len(names) :]
-        homonyms = torch.from_numpy(names).to(device) if self.settings.objective.ignore_homonyms else None
-        contrast, counts = self.objective(of_names, torch.from_numpy(labels).to(device), homonyms)
+        contrast, counts = self.measure_pairs(of_names, names, labels)
         total, entry = contrast, {"contrast": contrast.item()}
         for what, weight, learned, targets, rows in (
             ("names", weights.names, of_names, self.name_targets, names),
             ("texts", weights.texts, of_texts, self.text_targets, batch.texts),
         ):
             if weight:
-                distance = measure_distance(learned, torch.from_numpy(targets[rows]).to(device))
+                # The mean of 1 - cosine to the teacher's unit vectors; zeros where it knows no token.
+                wanted = torch.from_numpy(targets[rows]).to(learned)
+                distance = (1.0 - (learned * wanted).sum(dim=1)).mean()
                 total, entry[f"{what}_distance"] = total + weight * distance, distance.item()
         check_finite("loss", [total])
         (total * scale).backward()
-        return {"loss": total.item(), **entry, "pairs": len(batch.pairs), **counts._asdict()}
+        return {"loss": total.item(), **entry, "pairs": len(batch.pairs), **counts}
 
-    def describe_batch(self, batch: Batch) -> dict[str, Any]:
+    def describe_batch(self, batch: StaticStep) -> dict[str, Any]:
         """List names, labels and strings. See `Method.describe_batch`."""
         return {**super().describe_batch(batch.pairs), "texts": self.texts.gather(batch.texts).to_list()}
 
-    def take_snapshot(self) -> EncoderShim:
-        """Make an encoder of the current rows. See `Method.take_snapshot`."""
-        return self.finish(self.model.transformer, self.base, self.settings)
-
     @classmethod
-    def finish(
-        cls, transformer: Any, base: EncoderShim, settings: Any, *, base_share: float = 0.0, dtype: str = ""
+    def to_encoder(
+        cls,
+        weights: Mapping[str, torch.Tensor],
+        base: EncoderShim,
+        settings: StaticSettings,
+        *,
+        base_share: float = 0.0,
+        dtype: str = "",
     ) -> EncoderShim:
-        """Make the encoder to export. See `Method.finish`."""
-        return transformer.to_encoder(max_length=base.settings.max_length, start_share=base_share)
+        """Quantise the rows, averaged with the table before training, which the run has saved."""
+        table = load_start(Path(settings.paths.output))
+        if table is None:
+            raise FileNotFoundError(
+                f"There is no {Path(settings.paths.output) / START_FILE}, which the run has written."
+            )
+        load_weights(table, weights)
+        return table.to_encoder(max_length=base.settings.max_length, start_share=base_share)
 
     @classmethod
     def describe(cls, report: RunReport) -> Making:
@@ -229,26 +283,40 @@ class Static(PairMethod[StaticSettings]):
         )
 
 
-def measure_distance(vectors: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """Measure how far unit vectors are from those of the teacher.
+class RowAdagrad(torch.optim.Optimizer):
+    """Adagrad (Duchi et al., JMLR 2011) over the rows of tables with sparse gradients.
 
-    vectors (torch.Tensor): Shape (n, width).
-    targets (torch.Tensor): The same shape; zeros where the teacher knows no token.
-    RETURNS (torch.Tensor): The mean of 1 - cosine, a scalar.
+    The learning rate of a row falls with the root of the sum of its mean squared gradients. So rare tokens learn as
+    much as frequent ones, and rows without a gradient cost nothing.
+
+    params (Iterable[torch.nn.Parameter]): Tables, each of shape (rows, width).
+    lr (float): The learning rate.
     """
-    return (1.0 - (vectors * targets.to(vectors.dtype)).sum(dim=1)).mean()
+
+    def __init__(self, params: Iterable[torch.nn.Parameter], lr: float) -> None:
+        super().__init__(params, {"lr": lr})
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:  # type: ignore[override]  # no closure is taken
+        """Update the rows that have a gradient. A closure is not used: the gradients are there."""
+        for group in self.param_groups:
+            for table in group["params"]:
+                if table.grad is None:
+                    continue
+                state = self.state[table]
+                if not state:
+                    state["sum"] = torch.zeros(len(table), dtype=table.dtype, device=table.device)
+                gradient = table.grad.coalesce()
+                (rows,), values = gradient.indices(), gradient.values()
+                sums = state["sum"][rows] + values.square().mean(dim=1)
+                state["sum"][rows] = sums
+                table[rows] -= group["lr"] * values / (sums.sqrt() + TINY)[:, None]
 
 
 def read_texts(path: str) -> pl.Series:
-    """Read strings, one a line.
-
-    path (str): The file; empty for none.
-    RETURNS (pl.Series): The distinct strings, in order.
-    RAISES (OSError): If there is no such file.
-    RAISES (ValueError): If it is not UTF-8.
-    """
+    """Read the distinct strings of a file, one a line; none without a file."""
     try:
         lines = Path(path).read_text(encoding="utf8").splitlines() if path else []
     except UnicodeDecodeError as error:
-        raise ValueError(Errors.E840.format(reason=f"{path} is not UTF-8 ({error})")) from error
+        raise refuse_static(f"{path} is not UTF-8 ({error})") from error
     return pl.Series("text", list(dict.fromkeys(line.strip() for line in lines if line.strip())), dtype=pl.String())

@@ -14,7 +14,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
 from spacy_sapbert.terminology import Terminology
 from training.cli import app as cli
-from training.encoders.quantisation import write_static_encoder
+from training.encoders.export import write_static_encoder
 from training.evaluation.documents import task as tasks
 from training.evaluation.documents.linking import LinkedConcept, LinkedMention, link_documents
 from training.evaluation.documents.pipelines import make_pipeline

@@ -11,19 +11,18 @@ import pytest
 from conftest import make_encoder_folder
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from training.evaluation.evaluate import evaluate
+from training.evaluation.linking.accuracy import find, judge
+from training.evaluation.systems.folds import check_folds
+from training.evaluation.systems.specification import read_systems
 from typer.testing import CliRunner
 
 from training.cli import app
 from training.data.mention_pairs import write_finetuning_pairs
 from training.data.run_folder import RunDescription, RunFolder
-from training.encoders.bases import load_base
-from training.encoders.choice import EncoderChoice
+from training.encoders.bases import EncoderChoice, load_base
 from training.evaluation.corpora.listing import read_corpora
-from training.evaluation.evaluate import evaluate
-from training.evaluation.linking.accuracy import find, judge
 from training.evaluation.systems.encoder import EncoderSystem
-from training.evaluation.systems.folds import check_folds
-from training.evaluation.systems.specification import read_systems
 from training.evaluation.tasks import make_tasks
 
 CONFIGS = Path(__file__).parents[4] / "training" / "configs"

@@ -1,33 +1,32 @@
-"""Checkpoints: the full state of a run, for exact resuming."""
+"""Checkpoints: the full state of a run, for exact resuming. They are whole or not there, checked by hashes, and hold no
+pickles, which is more than the states of accelerate promise.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
+from accelerate import Accelerator
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from spacy_sapbert.files import OtherFormatError, fill_folder, finish_replacing, read_manifest, write_manifest
 
-from ..errors import Errors
-from .finite import check_finite
+from .gradient import check_finite, get_random_states, set_random_states
 from .settings import describe_difference
 
 STATE_FILE = "state.safetensors"
 CHECKPOINT_FILE = "checkpoint.json"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 KEPT = 2
+KINDS_OF_RANDOM = ("cpu", "cuda")
 
 
 class Loaded(NamedTuple):
-    """A checkpoint, as given to `save_checkpoint`, without weights and optimizer.
-
-    data (dict[str, Any]): `step`, `settings` and other JSON data.
-    state (dict[str, Any]): State of the method.
-    random (dict[str, torch.Tensor]): States of random numbers, by name.
-    """
+    """A checkpoint without weights and optimizer: JSON data, the method's state, states of random numbers by name."""
 
     data: dict[str, Any]
     state: dict[str, Any]
@@ -75,11 +74,7 @@ def save_checkpoint(
 
 
 def list_checkpoints(folder: Path) -> list[Path]:
-    """List the checkpoints of a run. A killed save is finished before.
-
-    folder (Path): The folder of checkpoints.
-    RETURNS (list[Path]): The checkpoints' folders, oldest first.
-    """
+    """List the folders of a run's checkpoints, oldest first. A killed save is finished before."""
     finish_replacing(folder)
     return sorted(path for path in folder.glob("step-*") if (path / CHECKPOINT_FILE).is_file())
 
@@ -109,27 +104,19 @@ def choose_checkpoint(folder: Path) -> tuple[Path | None, list[tuple[Path, OSErr
 
 
 def read_step(path: Path) -> int:
-    """Read the step of a checkpoint from its folder's name.
-
-    path (Path): The checkpoint's folder.
-    RETURNS (int): Steps before it was saved.
-    """
+    """Read the number of steps before a checkpoint from its folder's name."""
     return int(path.name.removeprefix("step-"))
 
 
 def read_checkpoint(path: Path, *, check_files: bool = True) -> dict[str, Any]:
-    """Read the data of a checkpoint, without its weights.
-
-    path (Path): The checkpoint's folder.
-    check_files (bool): Whether to check the weights against their hash.
-    RETURNS (dict[str, Any]): The data given to `save_checkpoint`.
-    RAISES (OSError): If a file is missing or damaged.
-    RAISES (ValueError): If another version of this project saved the checkpoint.
-    """
+    """Read the data of a checkpoint, without its weights, which are checked against their hash."""
     try:
         return read_manifest(path / CHECKPOINT_FILE, FORMAT_VERSION, used=[STATE_FILE], check_files=check_files)
     except OtherFormatError as error:
-        raise ValueError(Errors.E682.format(path=path)) from error
+        raise ValueError(
+            f"The checkpoint {path} was saved by another version of spacy-sapbert, whose runs can't be resumed or "
+            "exported by this one. Set another output folder and train again, or use the version that saved it."
+        ) from error
 
 
 def load_checkpoint(
@@ -149,7 +136,10 @@ def load_checkpoint(
     data = read_checkpoint(path, check_files=False)
     differences = describe_difference(data["settings"], expected)
     if differences:
-        raise ValueError(Errors.E631.format(path=path, differences="; ".join(differences)))
+        raise ValueError(
+            f"The checkpoint {path} is of a run with other settings or data: {'; '.join(differences)}. Set another "
+            "output folder for this run, delete the checkpoints, or put the settings back."
+        )
     tensors = load_file(path / STATE_FILE)
     weights = _below(tensors, "weights.")
     with torch.no_grad():
@@ -164,21 +154,46 @@ def load_checkpoint(
     return Loaded(data, {**data["state"], **_below(tensors, "state.")}, _below(tensors, "random."))
 
 
-def load_transformer(path: Path, transformer: torch.nn.Module) -> dict[str, Any]:
-    """Load only the transformer of a checkpoint.
-
-    path (Path): The checkpoint's folder.
-    transformer (torch.nn.Module): Receives the weights.
-    RETURNS (dict[str, Any]): The data given to `save_checkpoint`.
-    RAISES (OSError): If a file is missing or damaged.
-    RAISES (ValueError): If another version of this project saved the checkpoint.
-    """
+def load_transformer(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
+    """Load only the weights of a checkpoint's transformer, by name, and the data given to `save_checkpoint`."""
     data = read_checkpoint(path)
-    with torch.no_grad(), safe_open(path / STATE_FILE, framework="pt") as tensors:
-        for name, parameter in transformer.named_parameters():
-            parameter.copy_(tensors.get_tensor(f"weights.transformer.{name}"))
-    return data
+    prefix = "weights.transformer."
+    with safe_open(path / STATE_FILE, framework="pt") as tensors:
+        names = [name for name in tensors.keys() if name.startswith(prefix)]  # noqa: SIM118  # not a dict
+        return {name.removeprefix(prefix): tensors.get_tensor(name) for name in names}, data
 
 
 def _below(tensors: dict[str, torch.Tensor], prefix: str) -> dict[str, torch.Tensor]:
     return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+
+
+def separate_processes(accelerator: Accelerator, seed: int) -> None:
+    """Give every process but the main one random numbers of its own: each draws the dropout of its own names."""
+    if not accelerator.is_main_process:
+        entropy = np.random.SeedSequence([seed, accelerator.process_index])
+        torch.manual_seed(int(entropy.generate_state(1, np.uint64)[0] >> np.uint64(1)))
+
+
+def gather_random_states(accelerator: Accelerator) -> dict[str, torch.Tensor]:
+    """Gather the states of all processes, all of which have to call this: "cpu" and "cuda" of the main process, "cpu.1"
+    of the second.
+    """
+    gathered: dict[str, torch.Tensor] = {}
+    for kind, state in zip(KINDS_OF_RANDOM, get_random_states(accelerator.device), strict=False):
+        rows = state[None]
+        if accelerator.num_processes > 1:
+            rows = accelerator.gather(rows.to(accelerator.device)).cpu()
+        gathered |= {_name_random(kind, rank): row.clone() for rank, row in enumerate(rows)}
+    return gathered
+
+
+def restore_random_states(accelerator: Accelerator, gathered: dict[str, torch.Tensor]) -> None:
+    """Restore the state of this process. If the run had fewer processes, it keeps the one that it has."""
+    names = [_name_random(kind, accelerator.process_index) for kind in KINDS_OF_RANDOM]
+    states = [gathered[name] for name in names if name in gathered]
+    if states:
+        set_random_states(accelerator.device, states)
+
+
+def _name_random(kind: str, rank: int) -> str:
+    return f"{kind}.{rank}" if rank else kind

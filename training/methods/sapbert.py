@@ -1,0 +1,161 @@
+"""SapBERT: names of one concept get similar vectors (self-alignment pretraining, Liu et al., NAACL 2021)."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from pydantic import Field, model_validator
+from typing_extensions import Self
+
+from spacy_sapbert.encoder.shim import EncoderShim
+from spacy_sapbert.encoder.transformer import EncoderSource
+
+from ..data.run_folder import RunReport
+from ..encoders.card import Making, describe_length
+from ..encoders.export import finish_encoder
+from ..engine.method import Model, copy_transformer, load_weights
+from ..engine.settings import Section, refuse
+from .pairs import PairMethod, PairSettings
+
+ADAPTER = "names"
+
+
+class AdapterSettings(Section):
+    """The trained weights (Liu et al., NAACL 2021, table 7)."""
+
+    kind: Literal["bottleneck", "lora"] | None = Field(
+        default=None,
+        description='null to train all weights; "bottleneck" or "lora" to train few added weights and freeze the '
+        "others.",
+    )
+    reduction: int = Field(
+        default=16, ge=1, description="Bottleneck: the ratio of the hidden width to the bottleneck's."
+    )
+    invertible: bool = Field(default=True, description="Bottleneck: add another one after the embeddings.")
+    rank: int = Field(default=8, ge=1, description="Rank of low-rank updates.")
+    alpha: int = Field(default=16, ge=1, description="Scale of low-rank updates, times the rank.")
+
+
+class SapbertSettings(PairSettings):
+    """All settings of a run of SapBERT."""
+
+    adapter: AdapterSettings = AdapterSettings()
+
+    @model_validator(mode="after")
+    def _check_share(self) -> Self:
+        if self.run.base_share and self.adapter.kind == "bottleneck":
+            allowed = "0 with a bottleneck adapter, whose base has no such weights"
+            refuse("run.base_share", self.run.base_share, allowed)
+        return self
+
+
+class Sapbert(PairMethod[SapbertSettings]):
+    """A run of SapBERT. See `Method`."""
+
+    name = "sapbert"
+    Settings = SapbertSettings
+
+    def build(self) -> Model:
+        """Tokenise names, order batches and make the model. See `Method.build`."""
+        self.tokenise(self.base)
+        self.prepare_batches()
+        return Model(make_transformer(self.base.source, self.settings))
+
+    def loss(self, batch: np.ndarray, scale: float) -> dict[str, Any]:
+        """Compute the loss of pairs. See `Method.loss`."""
+        names, labels = self.list_names(batch)
+        loss, counts = self.gradient.compute(
+            self.take_tokens(names), lambda vectors: self.measure_pairs(vectors, names, labels), scale=scale
+        )
+        return {"loss": loss, "pairs": len(batch), **counts}
+
+    @classmethod
+    def to_encoder(
+        cls,
+        weights: Mapping[str, torch.Tensor],
+        base: EncoderShim,
+        settings: SapbertSettings,
+        *,
+        base_share: float = 0.0,
+        dtype: str = "",
+    ) -> EncoderShim:
+        """Merge low-rank updates into the weights. See `Method.to_encoder`."""
+        if base_share and settings.adapter.kind == "bottleneck":
+            raise ValueError(
+                f"The weights of the run {settings.paths.output} can't be averaged with those of its base: it trains a "
+                "bottleneck adapter, which the base does not have. Export it with the base share 0."
+            )
+        transformer = load_weights(make_transformer(base.source, settings), weights)
+        if settings.adapter.kind == "lora":
+            transformer = merge_adapter(transformer, base.source.transformer)
+        return finish_encoder(transformer, base, base_share=base_share, dtype=dtype or cls.dtypes[0])
+
+    @classmethod
+    def describe(cls, report: RunReport) -> Making:
+        """Describe the training. See `Method.describe`."""
+        settings, data = report.settings, report.data
+        objective, batch, kind = settings["objective"], settings["batch"], settings["adapter"]["kind"]
+        constants = "".join(f", {name} {value:g}" for name, value in objective["constants"].items())
+        details = [
+            f"Objective: {objective['loss']} ({objective['preset']}{constants}), miner {objective['miner']}",
+            f"learning rate {settings['optimizer']['learning_rate']}",
+            f"seed {settings['run']['seed']}",
+        ]
+        if batch["neighbours"]:
+            details.append(f"neighbours of a pair in its batch: {batch['neighbours']}")
+        if batch["altered"]:
+            details.append(f"{batch['altered']:g} of the names in other writing")
+        if kind:
+            details.append(f"adapter {kind}{', merged' if kind == 'lora' else ''}")
+        digest = data["sha256"]["pairs"][:12]
+        return Making(
+            "sapbert",
+            "SapBERT (Liu et al., NAACL 2021): names of one concept get similar vectors.",
+            [
+                f"Data: {data['pairs']:,} pairs of {data['names']:,} names (SHA-256 {digest}...).",
+                describe_length(report.training, f"steps of {batch['pairs']} pairs"),
+                f"{'; '.join(details)}.",
+            ],
+        )
+
+
+def make_transformer(source: EncoderSource, settings: SapbertSettings) -> torch.nn.Module:
+    """Copy the base's transformer, and add an adapter if one is trained."""
+    transformer = copy_transformer(source, settings.batch.dropout)
+    if settings.adapter.kind is not None:
+        add_adapter(transformer, settings.adapter)
+    return transformer.train()
+
+
+def add_adapter(transformer: torch.nn.Module, settings: AdapterSettings) -> None:
+    """Freeze a Hugging Face transformer and add a trainable adapter.
+
+    "bottleneck" is Pfeiffer's: one after the feed-forward part of each layer; with `invertible`, one more after the
+    embeddings, which is included in the parameter counts of the SapBERT paper (table 7).
+    """
+    # The library takes seconds to import, and most runs do not need it.
+    import adapters
+
+    adapters.init(transformer)
+    if settings.kind == "lora":
+        config = adapters.LoRAConfig(r=settings.rank, alpha=settings.alpha)
+    elif settings.invertible:
+        config = adapters.SeqBnInvConfig(reduction_factor=settings.reduction)
+    else:
+        config = adapters.SeqBnConfig(reduction_factor=settings.reduction)
+    transformer.add_adapter(ADAPTER, config=config)  # type: ignore[operator]  # added by the library, as the next ones
+    transformer.train_adapter(ADAPTER)  # type: ignore[operator]
+
+
+def merge_adapter(transformer: torch.nn.Module, base: torch.nn.Module) -> torch.nn.Module:
+    """Merge trained low-rank updates into the weights: a transformer like the base, the one before them."""
+    merged = copy.deepcopy(transformer)
+    merged.merge_adapter(ADAPTER)  # type: ignore[operator]
+    plain = copy.deepcopy(base).float()
+    state = merged.state_dict()
+    plain.load_state_dict({name: state[name] for name in plain.state_dict()})
+    return plain

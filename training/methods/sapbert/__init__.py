@@ -1,1 +1,0 @@
-"""SapBERT: self-alignment pretraining of encoders on synonyms (Liu et al., NAACL 2021)."""
