@@ -7,8 +7,7 @@ from pathlib import Path
 from hypothesis import strategies as st
 
 from spacy_sapbert.terminology.readers.lines import SourceFile
-from training.data.corpus_files import read_dictionary_rows
-from training.data.mentions import read_mentions
+from training.data.mentions import read_dictionary_rows, read_mentions
 from training.evaluation.corpora.readers import InputFile, convert_corpus
 
 PUBTATOR = """\

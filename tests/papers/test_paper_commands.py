@@ -22,9 +22,9 @@ from paper_stand_ins import (
     write_vectors,
 )
 from thinc.api import Config
+from training.evaluation.folder import Evaluation
 
 from spacy_sapbert.terminology import Terminology
-from training.evaluation.folder import Evaluation
 from training.evaluation.report.literature import read_literature
 from training.evaluation.report.papers import read_papers
 

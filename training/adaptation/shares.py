@@ -14,11 +14,11 @@ from spacy.language import Language
 from spacy_sapbert.linker import SapbertLinker
 from spacy_sapbert.terminology import Terminology
 
-from ..data.corpus_files import EQUAL_IDS
+from ..data.dictionary import limit_dictionary
 from ..data.headlines import name_metric
+from ..data.mentions import EQUAL_IDS
 from ..data.task import LinkingTask
 from ..errors import Errors
-from ..evaluation.documents.dictionary import limit_dictionary
 from ..evaluation.documents.gold import list_gold_spans
 from ..evaluation.documents.pipelines import PipelineSystem, hash_folder
 from ..evaluation.documents.task import DocumentTask

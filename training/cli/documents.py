@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import srsly
 import typer
 
 from spacy_sapbert.progress import show_phase
@@ -79,32 +78,6 @@ def convert_documents(
         data = convert(format_name, source, output, settings, terminology=known, shares=parse_shares(split), seed=seed)
     show_counts(data["parts"], data)
     typer.echo(f"Written to {output}; the counts are in {REPORT}.")
-
-
-@app.command()
-def dictionary_terminology(
-    dictionary: Annotated[Path, typer.Argument(help="Lines of an id, a tab and a name")],
-    output: Annotated[Path, typer.Argument(help="A folder for the terminology")],
-    described_by: Annotated[
-        str, typer.Option(help="A folder of `preprocess`: add types, definitions and parents of its concepts")
-    ] = "",
-    sources: Annotated[str, typer.Option(help="Sources of codes there that are ids here, as MSH; empty for all")] = "",
-    remove: Annotated[float, typer.Option(help="Take out this share of the concepts, so that mentions are NIL")] = 0.0,
-    seed: Annotated[int, SEED_OPTION] = 0,
-) -> None:
-    """Make a terminology of the dictionary of a corpus, with canonical names."""
-    from ..evaluation.documents.dictionary import make_dictionary_terminology, remove_share
-
-    describing = open_terminology(Path(described_by)) if described_by else None
-    with show_phase(f"Reading {dictionary}"):
-        whole = make_dictionary_terminology(dictionary, described_by=describing, sources=parse_list(sources) or ())
-    terminology, removed = remove_share(whole, remove, seed=seed)
-    terminology.to_disk(output)
-    srsly.write_json(output / REMOVED_FILE, {"share": remove, "seed": seed, "ids": removed})
-    typer.echo(
-        f"{len(terminology):,} concepts with {terminology.n_names:,} names are written to {output}; {len(removed):,} "
-        f"were taken out, {whole.report['described']:,} are described by another terminology."
-    )
 
 
 @encoding_command()

@@ -14,7 +14,6 @@ from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.encoder.token_lists import TokenLists
 from spacy_sapbert.files import save_array
 
-from ..errors import Warnings
 from .run_folder import write_whole
 
 TOKENISED_AT_ONCE = 50_000

@@ -13,8 +13,7 @@ import torch
 
 from spacy_sapbert.terminology import Terminology
 
-from ..data.pairs import PairData, load_pairs
-from ..data.synonym_pairs import write_pairs
+from ..data.pairs import PairData, load_pairs, write_pairs
 from ..engine.objectives import cosines, list_pairs, make_miner
 from ..methods.pairs import Batches
 from .pictures import COLOURS, check_format, fix_layout, house_style, save_picture

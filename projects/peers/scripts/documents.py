@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from training.evaluation.linking.protocols import EvaluationProtocol, make_task
 from wasabi import msg
 
 from training.data.task import LinkingTask
@@ -14,7 +15,6 @@ from training.evaluation.corpora.listing import read_names
 from training.evaluation.corpora.readers.formats import find_reader
 from training.evaluation.corpora.readers.inputs import open_input
 from training.evaluation.corpora.readers.report import ReadingReport
-from training.evaluation.linking.protocols import EvaluationProtocol, make_task
 
 PROTOCOL = "documents"
 

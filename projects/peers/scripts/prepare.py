@@ -14,7 +14,7 @@ from knowledge_base import make_entities
 from measuring import QUERIES_FILE, SETTINGS_FILE
 
 from spacy_sapbert.files import fill_folder, hash_file
-from training.data.corpus_files import EQUAL_IDS
+from training.data.mentions import EQUAL_IDS
 from training.data.run_folder import write_json
 from training.data.task import LinkingTask
 from training.encoders.bases import SMALL, find_encoder

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 from make_config import CONFIG, make_config
 from spacy.cli.train import train as train_pipeline
 from spacy.tokens import Doc, DocBin
+from training.evaluation.folder import Result
 
 from spacy_sapbert.exchange.documents import write_docs
 from spacy_sapbert.files import hash_file
 from training.evaluation.documents.pipelines import hash_folder, hash_package, load_pipeline
 from training.evaluation.documents.task import DocumentTask
-from training.evaluation.folder import Result
 from training.evaluation.measure import ResultStore
 from training.evaluation.report.values import format_values
 from training.evaluation.report.writing import format_rows

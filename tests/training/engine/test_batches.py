@@ -7,9 +7,7 @@ import polars as pl
 import pytest
 
 from spacy_sapbert.terminology import TerminologyBuilder
-from training.data.pairs import PairData, load_pairs
-from training.data.pairs_text import read_pairs_text
-from training.data.synonym_pairs import write_pairs
+from training.data.pairs import PairData, load_pairs, read_pairs_text, write_pairs
 from training.methods.pairs import Batches, balance_sources
 
 

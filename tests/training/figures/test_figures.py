@@ -13,8 +13,7 @@ from typer.testing import CliRunner
 from spacy_sapbert.terminology import TerminologyBuilder
 from training.cli import app
 from training.cli import figures as figure_commands
-from training.data.pairs import load_pairs
-from training.data.synonym_pairs import write_pairs
+from training.data.pairs import load_pairs, write_pairs
 from training.errors import Errors
 from training.evaluation.report.writing import format_rows
 from training.figures.case_studies import find_neighbours, find_translations

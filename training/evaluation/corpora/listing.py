@@ -14,8 +14,7 @@ from thinc.api import Config
 from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.readers.lines import SourceFile
 
-from ...data.corpus_files import EQUAL_IDS, read_dictionary_rows
-from ...data.mentions import Mention, read_mentions
+from ...data.mentions import EQUAL_IDS, Mention, read_dictionary_rows, read_mentions
 from ...data.protocols import NCBI_SPELLING, get_protocol, make_task
 from ...data.task import CONCEPT, LEVELS, ROW, LinkingTask, limit_names
 from ...errors import Errors

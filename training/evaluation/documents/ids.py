@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from spacy_sapbert.terminology import Terminology
 
-from ...data.corpus_files import EQUAL_IDS
+from ...data.mentions import EQUAL_IDS
 
 
 class KnownIds:

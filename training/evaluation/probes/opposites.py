@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ...data.opposites import OppositePair
+from ...data.relatedness import OppositePair
 from ..systems.concept_vectors import NameVectors, scale_to_unit
 
 

@@ -14,7 +14,7 @@ import polars as pl
 from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.readers.rrf import find_rows
 
-from ...data.triple_data import read_triples
+from ...data.triples import read_triples
 from ...errors import Errors
 
 TEST_SHARE = 0.2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ...data.corpus_files import EQUAL_IDS
+from ...data.mentions import EQUAL_IDS
 
 
 class DictionaryView:

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from ...data.corpus_files import EQUAL_IDS
 from ...data.headlines import name_metric
+from ...data.mentions import EQUAL_IDS
 from ...data.task import LinkingTask
 from ...errors import Errors
 from ..linking.accuracy import TIE

@@ -9,10 +9,10 @@ from spacy.tokens import DocBin
 
 from spacy_sapbert.terminology import Terminology, TerminologyBuilder, read_table
 from training.cli import app as cli
+from training.data.dictionary import make_dictionary_terminology, remove_share
 from training.data.mentions import Mention
 from training.evaluation.corpora.readers import CorpusParts, ReadingReport
 from training.evaluation.documents.convert import Conversion, convert_documents
-from training.evaluation.documents.dictionary import make_dictionary_terminology, remove_share
 from training.evaluation.documents.gold import list_gold_spans, make_gold_docs, name_document
 from training.evaluation.documents.ids import KnownIds
 from training.evaluation.documents.splitting import draw_mentions, split_documents

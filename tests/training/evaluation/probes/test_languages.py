@@ -3,18 +3,25 @@
 import numpy as np
 import pytest
 import srsly
+from training.evaluation.systems.tfidf import CharacterTfidf
 from typer.testing import CliRunner
 
 from spacy_sapbert.terminology import Terminology, TerminologyBuilder
 from training.cli import app
-from training.data.language_split import read_language_split, split_languages, write_language_split
-from training.data.language_tasks import count_languages, list_language_names, make_language_tasks
-from training.data.pairs import read_pairs
-from training.data.splits import check_held_out, read_held_out, split_terminology
-from training.data.synonym_pairs import write_pairs
+from training.data.pairs import read_pairs, write_pairs
+from training.data.splits import (
+    check_held_out,
+    count_languages,
+    list_language_names,
+    make_language_tasks,
+    read_held_out,
+    read_language_split,
+    split_languages,
+    split_terminology,
+    write_language_split,
+)
 from training.evaluation.measure import measure_linking
 from training.evaluation.probes.languages import format_languages
-from training.evaluation.systems.tfidf import CharacterTfidf
 
 NAMES = {
     "C0": {"ENG": ["Fever", "Pyrexia"], "GER": ["Fieber", "PYREXIA"], "FRE": ["Fièvre"], "JPN": ["発熱"]},

@@ -18,7 +18,7 @@ from training.evaluation.systems.specification import read_systems
 from typer.testing import CliRunner
 
 from training.cli import app
-from training.data.mention_pairs import write_finetuning_pairs
+from training.data.further_pairs import write_finetuning_pairs
 from training.data.run_folder import RunDescription, RunFolder
 from training.encoders.bases import EncoderChoice, load_base
 from training.evaluation.corpora.listing import read_corpora

@@ -15,8 +15,7 @@ import spacy_sapbert
 from spacy_sapbert.files import fill_folder, hash_file
 from spacy_sapbert.terminology.readers.lines import SourceFile
 
-from ....data.corpus_files import EQUAL_IDS, read_dictionary_rows
-from ....data.mentions import Mention
+from ....data.mentions import EQUAL_IDS, Mention, read_dictionary_rows
 from ....errors import Errors
 from .formats import find_reader
 from .inputs import InputFile, open_input
