@@ -13,8 +13,8 @@ import torch
 from safetensors.torch import load_file
 
 from spacy_sapbert.terminology import TerminologyBuilder
+from training.data.pairs import write_pairs
 from training.data.run_folder import RunFolder
-from training.data.synonym_pairs import write_pairs
 from training.engine.checkpoints import STATE_FILE, list_checkpoints
 from training.methods.registry import make_settings
 

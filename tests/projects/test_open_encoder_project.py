@@ -12,9 +12,9 @@ from weasel.util import load_project_config
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.terminology import TerminologyBuilder
 from training.cli import app
+from training.data.pairs import write_pairs
 from training.data.run_folder import RunFolder
 from training.data.splits import split_terminology
-from training.data.synonym_pairs import write_pairs
 from training.encoders.export import average_encoders
 from training.methods.registry import read_settings
 

@@ -12,14 +12,14 @@ import srsly
 from hypothesis import given
 from hypothesis import strategies as st
 from project_scripts import find_scripts, import_scripts
+from training.evaluation.systems.exact import ExactMatch
+from training.evaluation.systems.tfidf import CharacterTfidf
 
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.index import Index
 from training.data.task import LinkingTask
 from training.evaluation.measure import measure_linking
 from training.evaluation.systems.encoder import EncoderSystem
-from training.evaluation.systems.exact import ExactMatch
-from training.evaluation.systems.tfidf import CharacterTfidf
 
 PROJECT = Path(__file__).parents[2] / "projects" / "peers"
 SCRIPTS = find_scripts("peers")

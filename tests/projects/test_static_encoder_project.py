@@ -8,7 +8,7 @@ from pathlib import Path
 import srsly
 
 from spacy_sapbert.terminology import TerminologyBuilder
-from training.data.synonym_pairs import write_pairs
+from training.data.pairs import write_pairs
 from training.release.rrf import write_rrf
 
 PROJECT = Path(__file__).parents[2] / "projects" / "static_encoder"

@@ -17,9 +17,9 @@ from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.encoder.transformer import compute_fingerprint
 from spacy_sapbert.terminology import TerminologyBuilder
 from training.cli import app
+from training.data.pairs import write_pairs
 from training.data.run_folder import RunFolder
 from training.data.splits import split_terminology
-from training.data.synonym_pairs import write_pairs
 from training.encoders.card import CardNotes, describe_base, read_results, write_card
 from training.encoders.export import average_weights
 from training.engine.checkpoints import STATE_FILE

@@ -11,8 +11,8 @@ from training.evaluation.side_by_side import format_scores, format_tests
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.terminology import TerminologyBuilder
 from training.cli.application import parse_seeds
+from training.data.pairs import write_pairs
 from training.data.run_folder import RunReport
-from training.data.synonym_pairs import write_pairs
 from training.data.task import LinkingTask
 from training.engine.checkpoints import load_transformer
 from training.engine.run import export_run

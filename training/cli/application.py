@@ -132,16 +132,12 @@ def parse_files(values: str) -> list[str]:
     return [file.strip() for file in values.split(",") if file.strip()]
 
 
-def require_files(values: str, what: str, command: str, argument: str) -> list[str]:
-    """Split a list of files that has to have some. `argument` is its name on the command line, and in a project's
-    variables."""
-    files = parse_files(values)
-    if not files:
-        raise ValueError(
-            f"No file with {what} is given. Give its path as {argument.upper()} of `python -m training {command}`, or "
-            f"to the project as `--vars.{argument} PATH`."
-        )
-    return files
+def refuse_options(context: typer.Context, kind: str, allowed: Collection[str]) -> None:
+    """Refuse options that are given and have no meaning for a kind of input. Projects may pass empty ones."""
+    for option in context.command.params:
+        name = str(option.name)
+        if name in context.params and name not in allowed and context.params[name] != option.get_default(context):
+            raise ValueError(f"--{name.replace('_', '-')} is no option for {kind}. Leave it out.")
 
 
 def read_overrides(arguments: list[str]) -> dict[str, Any]:

@@ -96,7 +96,7 @@ def histograms(
 ) -> None:
     """Draw the cosines of positive and negative pairs of a batch: of all, and of those that are mined."""
     from ..data.pairs import PAIRS_MANIFEST, load_pairs
-    from ..data.synonym_pairs import write_pairs
+    from ..data.pairs import write_pairs
     from ..figures.cosines import draw_batch, draw_histograms
     from ..figures.pictures import note_caption
 

@@ -21,7 +21,7 @@ from spacy_sapbert.exchange.documents import (
 from spacy_sapbert.exchange.fields import ID_SEPARATOR
 from spacy_sapbert.terminology import Terminology
 
-from ..data.corpus_files import EQUAL_IDS
+from ..data.mentions import EQUAL_IDS
 from ..data.mentions import Mention
 from .reading import CorpusParts
 

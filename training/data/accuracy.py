@@ -9,7 +9,7 @@ import numpy as np
 
 from spacy_sapbert.index import exact_search
 
-from .corpus_files import EQUAL_IDS
+from .mentions import EQUAL_IDS
 from .task import ANSWER, CONCEPT, ROW, LinkingTask
 
 # Concepts with many similar names can fill the first rows.

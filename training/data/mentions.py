@@ -1,4 +1,4 @@
-"""Mentions of a corpus with their concepts, and their files: one line of JSON per mention."""
+"""Mentions of a corpus with their concepts, and dictionaries of ids and names: one line of a file each."""
 
 from __future__ import annotations
 
@@ -9,8 +9,35 @@ from typing import Any, TypeGuard
 
 from spacy_sapbert.terminology.readers.lines import SourceFile, invalid_utf8
 
-from ..errors import Errors
-from .corpus_files import EQUAL_IDS
+EQUAL_IDS = "|"
+DICTIONARY_FORM = "id, tab, name, and possibly another tab and the source"
+
+
+def read_dictionary_rows(file: SourceFile) -> Iterator[tuple[str, str, str]]:
+    """Read lines of an id, a tab and a name."""
+    width = 0
+    for number, text in file.lines():
+        if not text.strip():
+            continue
+        fields = [field.strip() for field in text.split("\t")]
+        reason = invalid_utf8(text)
+        if not reason and (len(fields) not in (2, 3) or not all(fields)):
+            reason = f"{len(fields)} fields between tabs instead of two or three with text"
+        width = width or len(fields)
+        if not reason and len(fields) != width:
+            # Otherwise the rest of a name with a tab in it would become its source.
+            reason = (
+                f"{len(fields)} fields between tabs, but {width} in the lines before: perhaps a tab inside of a name"
+            )
+        if not reason and not all(part.strip() for part in fields[0].split(EQUAL_IDS)):
+            reason = f"an empty id in {fields[0]!r}"
+        if reason:
+            raise ValueError(
+                f"{file.path}, line {number}: {reason}. The form is {DICTIONARY_FORM}. Correct the line or take it"
+                " out; if all lines are of another form, bring the file to this one first."
+            )
+        yield fields[0], fields[1], fields[2] if len(fields) == 3 else ""
+
 
 FORM = '{"mention": "head cold", "ids": ["C0009443"]}'
 # The keys of a line in order, and the attribute of each.
@@ -67,42 +94,28 @@ class Mention:
     place: str = ""
 
     def to_line(self) -> str:
-        """Format the mention as a line of JSON: `mention`, `ids`, and the other `KEYS` with a value.
-
-        RETURNS (str): The line, without a newline.
-        """
+        """Format the mention as a line of JSON: `mention`, `ids`, and the other `KEYS` with a value."""
         values = {key: getattr(self, name) for key, name in KEYS.items()}
         kept = {k: value for k, value in values.items() if k in ("mention", "ids") or value not in (None, "", [])}
         return json.dumps(kept, ensure_ascii=False)
 
 
 def read_mentions(file: SourceFile, *, fold: int = 0, keep_empty: bool = False) -> Iterator[Mention]:
-    """Read lines of JSON with `mention` and `ids`, and optionally the other `KEYS`, pieces excepted.
-
-    file (SourceFile): The file. Other keys are ignored.
-    fold (int): The fold of these mentions.
-    keep_empty (bool): Keep mentions without text, which some published corpora have, instead of raising an error.
-    YIELDS (Mention): The mentions in order, stripped, with distinct ids.
-    RAISES (ValueError): If a line is malformed.
-    """
+    """Read lines of JSON with `mention` and `ids`, and optionally the other `KEYS`, pieces excepted."""
     for number, line in file.lines():
         if not line.strip():
             continue
         try:
             yield parse_mention(line, fold=fold, keep_empty=keep_empty)
         except ValueError as error:
-            raise ValueError(Errors.E650.format(file=file.path, line=number, reason=error, form=FORM)) from None
+            raise ValueError(
+                f"{file.path}, line {number}: {error}. The form is {FORM}. Correct the line or take it out; if all"
+                " lines are of another form, bring the file to this one first."
+            ) from None
 
 
 def parse_mention(line: str, *, fold: int = 0, keep_empty: bool = False) -> Mention:
-    """Read a line of JSON.
-
-    line (str): The line.
-    fold (int): As for `read_mentions`.
-    keep_empty (bool): As for `read_mentions`.
-    RETURNS (Mention): The mention, stripped, with distinct ids.
-    RAISES (ValueError): If the line is malformed: the reason.
-    """
+    """Read a line of JSON."""
     reason = invalid_utf8(line)
     if reason:
         raise ValueError(reason)

@@ -13,8 +13,7 @@ import spacy
 
 from spacy_sapbert.abbreviations.component import find_definitions
 
-from .corpus_files import EQUAL_IDS
-from .mentions import Mention
+from .mentions import EQUAL_IDS, Mention
 from .task import LinkingTask
 
 OMIM = "OMIM:"

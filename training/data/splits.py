@@ -1,10 +1,11 @@
-"""Splits of a terminology into training concepts and held-out concepts with a linking task."""
+"""Splits of a terminology: concepts to train on, and tasks of names held out, by source, at random or by language."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -16,64 +17,38 @@ from spacy_sapbert.terminology.names import list_distinct_names
 from spacy_sapbert.terminology.storage import FORMAT_VERSION as TERMINOLOGY_VERSION
 from spacy_sapbert.terminology.storage import MANIFEST as TERMINOLOGY_MANIFEST
 
-from ..errors import Errors
-from .data_folder import DataFolder
-from .opposites import OppositePair, draw_opposites, find_opposites, read_opposites, write_opposites
+from .folders import DataFolder
 from .task import LinkingTask
 
 TERMINOLOGY_FOLDER, HELD_OUT_FILE, SPLIT_MANIFEST = "terminology", "held_out.json", "split.json"
-OPPOSITES_FILES = ("opposites_dev.json", "opposites_test.json")
-FOLDER = DataFolder(SPLIT_MANIFEST, 2, "`split` and `language-split`")
+FOLDER = DataFolder(SPLIT_MANIFEST, 2, "`split`")
+# The language (LAT) among whose names those of other languages are searched.
+TARGET = "ENG"
+# A language counts as Latin if more than this share of its letters are Latin.
+LATIN_SHARE = 0.5
 
 
 def read_held_out(path: str | Path) -> LinkingTask:
-    """Load a task. If it lies in the folder of a split, verify the whole folder.
-
-    path (str | Path): The file.
-    RETURNS (LinkingTask): Queries and dictionary.
-    RAISES (OSError): If there is no such file, or its split is damaged.
-    RAISES (ValueError): If the file is not a task, or not part of the split in its folder.
-    """
+    """Load a task. If it lies in the folder of a split, verify the whole folder."""
     _verify(Path(path))
     return LinkingTask.from_disk(path)
-
-
-def read_held_out_opposites(path: str | Path) -> list[OppositePair]:
-    """Load pairs of opposites. If they lie in the folder of a split, verify the whole folder.
-
-    path (str | Path): The file.
-    RETURNS (list[OppositePair]): The pairs.
-    RAISES (OSError): If there is no such file, or its split is damaged.
-    RAISES (ValueError): If the file holds something else, or is not part of the split in its folder.
-    """
-    _verify(Path(path))
-    return read_opposites(path)
 
 
 def _verify(path: Path) -> None:
     """Verify the folder of a split that a file lies in."""
     manifest = path.with_name(SPLIT_MANIFEST)
     if path.is_file() and manifest.is_file() and path.name not in FOLDER.read(manifest.parent)["files"]:
-        raise ValueError(Errors.E744.format(path=path))
+        raise ValueError(
+            f"{path} does not belong to the split that it lies with: its concepts may be among those to train "
+            "on. Make the split anew with this source (`--sources`), or move the file to another folder to "
+            "measure on it all the same."
+        )
 
 
 def split_terminology(
     terminology: Terminology, *, held_out: int, dictionary: int, seed: int = 0, kept: Collection[str] = ()
 ) -> tuple[Terminology, LinkingTask]:
-    """Hold out concepts with all their names, before pairs are made.
-
-    Held-out concepts have two or more names, one of which becomes a query. Names shared with another concept are no
-    queries, because no vector can distinguish the two; concepts without a name of their own are not held out.
-
-    terminology (Terminology): Concepts and names.
-    held_out (int): Concepts to hold out.
-    dictionary (int): Concepts in the dictionary: the held-out ones, and others drawn from the training concepts; all
-        of these if there are too few.
-    seed (int): Seed of all choices.
-    kept (Collection[str]): Ids of concepts that are not held out.
-    RETURNS (tuple[Terminology, LinkingTask]): The concepts left for training, and the task.
-    RAISES (ValueError): If too few concepts have two names, one of them unshared.
-    """
+    """Hold out concepts with all their names, before pairs are made."""
     rng = np.random.default_rng(seed)
     names = list_distinct_names(terminology.names)
     paired, is_eligible = _find_paired(names, len(terminology))
@@ -82,7 +57,10 @@ def split_terminology(
     eligible = paired[is_eligible[paired]]
     if held_out < 1 or len(eligible) < held_out or len(paired) <= held_out or dictionary < held_out:
         raise ValueError(
-            Errors.E632.format(held_out=held_out, paired=len(paired), eligible=len(eligible), dictionary=dictionary)
+            f"Can't hold out {held_out} concepts for a dictionary of {dictionary}: of {len(paired)} concepts "
+            f"with two names or more, {len(eligible)} have one that no other concept has; some have to be left"
+            " for training, and the dictionary holds the held-out ones. Hold fewer out, or make the "
+            "dictionary larger."
         )
     asked = np.sort(eligible[:held_out])
     others = np.setdiff1d(np.arange(len(terminology)), asked)
@@ -92,29 +70,13 @@ def split_terminology(
 
 
 def hold_out_source(terminology: Terminology, source: str, *, seed: int = 0) -> tuple[Terminology, LinkingTask]:
-    """Hold out all concepts with a name from a source, so that training sees none of its names.
-
-    Queries are chosen as in `split_terminology`. The dictionary has all concepts of the source.
-
-    terminology (Terminology): Concepts and names.
-    source (str): The source (SAB).
-    seed (int): Seed of the choice of names.
-    RETURNS (tuple[Terminology, LinkingTask]): The concepts left for training, and the task.
-    RAISES (ValueError): If the source has no concept with a query, or no concept is left for training.
-    """
+    """Hold out all concepts with a name from a source, so that training sees none of its names."""
     task, concepts = make_source_task(terminology, source, seed=seed)
     return hold_out(terminology, concepts), task
 
 
 def make_source_task(terminology: Terminology, source: str, *, seed: int = 0) -> tuple[LinkingTask, np.ndarray]:
-    """Make the task of a source as `hold_out_source` does, and leave the terminology as it is.
-
-    terminology (Terminology): Concepts and names.
-    source (str): The source (SAB).
-    seed (int): Seed of the choice of names.
-    RETURNS (tuple[LinkingTask, np.ndarray]): The task, and the rows of the source's concepts.
-    RAISES (ValueError): As `hold_out_source`.
-    """
+    """Make the task of a source as `hold_out_source` does, and leave the terminology as it is."""
     has_source = terminology.names["source"].cast(pl.String).str.split("|").list.contains(source)
     concepts = terminology.names.filter(has_source)["concept"].unique().sort().to_numpy()
     names = list_distinct_names(terminology.names)
@@ -122,17 +84,17 @@ def make_source_task(terminology: Terminology, source: str, *, seed: int = 0) ->
     paired, is_eligible = _find_paired(names, len(terminology))
     asked = paired[is_eligible[paired] & np.isin(paired, concepts)]
     if not len(asked) or len(concepts) == len(terminology):
-        details = {"concepts": len(concepts), "eligible": len(asked), "known": ", ".join(list_all_sources(terminology))}
-        raise ValueError(Errors.E674.format(source=source, **details))
+        known = ", ".join(list_all_sources(terminology))
+        raise ValueError(
+            f"Can't hold out the source {source!r}: {len(concepts)} concepts have a name of it, {len(asked)} of them two "
+            "names with one that is theirs alone, and something has to be left for training. The terminology has names "
+            f"of these sources: {known}. Give one of them, or a smaller one."
+        )
     return _make_task(names, terminology.concepts["id"], asked, concepts, np.random.default_rng(seed)), concepts
 
 
 def list_all_sources(terminology: Terminology) -> list[str]:
-    """List the sources of a terminology's names.
-
-    terminology (Terminology): Concepts and names.
-    RETURNS (list[str]): The sources, sorted.
-    """
+    """List the sources of a terminology's names."""
     sources = terminology.names["source"].cast(pl.String).unique().str.split("|").explode().unique().sort()
     return [source for source in sources if source]
 
@@ -164,12 +126,7 @@ def _make_task(
 
 
 def hold_out(terminology: Terminology, rows: np.ndarray) -> Terminology:
-    """Remove concepts with all their names.
-
-    terminology (Terminology): Concepts and names.
-    rows (np.ndarray): The rows of the concepts.
-    RETURNS (Terminology): The other concepts.
-    """
+    """Remove concepts with all their names."""
     return remove_concepts(terminology, terminology.concepts["id"].gather(rows).to_list()).terminology
 
 
@@ -181,59 +138,16 @@ def write_split(
     dictionary: int,
     seed: int = 0,
     sources: Sequence[str] = (),
-    opposites: float = 0.0,
 ) -> tuple[Terminology, dict[str, LinkingTask]]:
-    """Split a terminology, and write all parts to one folder.
-
-    terminology (Terminology): Concepts and names.
-    path (str | Path): The folder, for `terminology/`, `held_out.json`, `held_out_<source>.json`, files of opposites and
-        the manifest `split.json`.
-    held_out (int): As for `split_terminology`; 0 to train on all concepts, as the published encoders were, without
-        `held_out.json`.
-    dictionary (int): As for `split_terminology`.
-    seed (int): As for `split_terminology`.
-    sources (Sequence[str]): Sources to hold out whole, each with its own task.
-    opposites (float): The share of groups of opposite concepts to hold out of what is left; see `draw_opposites`.
-    RETURNS (tuple[Terminology, dict[str, LinkingTask]]): The concepts left for training, and the tasks by file name.
-    RAISES (ValueError): As `split_terminology` and `hold_out_source`; or if there are no opposites to hold out.
-    """
+    """Split a terminology, and write all parts to one folder."""
     rest, tasks = terminology, {}
     for source in sources:
         rest, tasks[f"held_out_{source}.json"] = hold_out_source(rest, source, seed=seed)
     if held_out:
         rest, tasks[HELD_OUT_FILE] = split_terminology(rest, held_out=held_out, dictionary=dictionary, seed=seed)
-    parts: dict[str, list[OppositePair]] = {}
-    if opposites:
-        rest, parts = hold_out_opposites(rest, opposites, seed=seed)
     settings = {"held_out": held_out, "dictionary": dictionary, "seed": seed, "sources": list(sources)}
-    data: dict[str, Any] = {
-        "settings": {**settings, "opposites": opposites} if opposites else settings,
-        "terminology": terminology.fingerprint,
-    }
-    save_split(path, rest, tasks, data, opposites=parts)
+    save_split(path, rest, tasks, {"settings": settings, "terminology": terminology.fingerprint})
     return rest, tasks
-
-
-def hold_out_opposites(
-    terminology: Terminology, share: float, *, seed: int = 0
-) -> tuple[Terminology, dict[str, list[OppositePair]]]:
-    """Hold out opposite concepts, for the development and the test of encoders that have seen neither.
-
-    terminology (Terminology): Concepts and names.
-    share (float): As for `draw_opposites`.
-    seed (int): Seed of all choices.
-    RETURNS (tuple[Terminology, dict[str, list[OppositePair]]]): The concepts left for training, and the pairs by file
-        name.
-    RAISES (ValueError): If a part is empty.
-    """
-    parts = dict(
-        zip(OPPOSITES_FILES, draw_opposites(find_opposites(terminology, seed=seed), share, seed=seed), strict=True)
-    )
-    if not all(parts.values()):
-        allowed = "larger, or 0, because too few concepts have an opposite by a name"
-        raise ValueError(Errors.E404.format(name="opposites", where="", value=share, allowed=allowed))
-    held_out = {id_ for pairs in parts.values() for pair in pairs for id_ in (pair.concept, pair.opposite)}
-    return remove_concepts(terminology, sorted(held_out)).terminology, parts
 
 
 def save_split(
@@ -242,24 +156,13 @@ def save_split(
     tasks: Mapping[str, LinkingTask],
     data: Mapping[str, Any],
     *,
-    opposites: Mapping[str, Sequence[OppositePair]] | None = None,
     share_dictionary: bool = False,
 ) -> None:
-    """Write the parts of a split to one folder.
-
-    path (str | Path): The folder, for `terminology/`, the tasks and the manifest `split.json`.
-    rest (Terminology): The concepts left for training.
-    tasks (Mapping[str, LinkingTask]): The tasks by file name.
-    data (Mapping[str, Any]): Other entries of the manifest.
-    opposites (Mapping[str, Sequence[OppositePair]] | None): Pairs of opposites by file name.
-    share_dictionary (bool): Write the dictionary of the tasks once, to a file of its own.
-    """
+    """Write the parts of a split to one folder."""
     hashes: dict[str, str] = {}
     with FOLDER.write(path, data, hashes=hashes) as temporary:
         for name, task in tasks.items():
             task.to_disk(temporary / name, share_dictionary=share_dictionary)
-        for name, pairs in (opposites or {}).items():
-            write_opposites(pairs, temporary / name)
         rest.to_disk(temporary / TERMINOLOGY_FOLDER)
         manifest = temporary / TERMINOLOGY_FOLDER / TERMINOLOGY_MANIFEST
         saved = read_manifest(manifest, TERMINOLOGY_VERSION, check_files=False)
@@ -267,13 +170,194 @@ def save_split(
 
 
 def check_held_out(task: LinkingTask, concepts: Collection[str], path: str | Path) -> None:
-    """Raise an error if training data contain held-out concepts.
-
-    task (LinkingTask): The task of the held-out concepts.
-    concepts (Collection[str]): The ids of the training concepts.
-    path (str | Path): The folder of the training data.
-    RAISES (ValueError): If a concept is in both.
-    """
+    """Raise an error if training data contain held-out concepts."""
     seen = {gold for ids in task.gold for gold in ids} & set(concepts)
     if seen:
-        raise ValueError(Errors.E640.format(n=len(seen), path=path, id=min(seen)))
+        raise ValueError(
+            f"{len(seen)} concepts with pairs in {path} are held out, the first is '{min(seen)}', so "
+            "evaluation would look too good. Make the pairs of the terminology that `python -m training "
+            "split` has written, or give their own held-out names."
+        )
+
+
+class LanguageNames(NamedTuple):
+    """The lower-cased names of a terminology by language, and the candidates for queries.
+
+    names (pl.DataFrame): The columns `concept` (row), `language` and `name`, sorted by all three, each row once.
+    questions (pl.DataFrame): The names in other languages than English, of concepts with a name in English, with
+        two more columns: `identical`, whether the concept has the same name in English, and `shared`, whether
+        another concept has the name in any language.
+    """
+
+    names: pl.DataFrame
+    questions: pl.DataFrame
+
+    def askable(self) -> pl.DataFrame:
+        """List the valid queries: neither identical to a name in English nor shared with another concept."""
+        return self.questions.filter(~pl.col("identical"), ~pl.col("shared")).drop("identical", "shared")
+
+
+def list_language_names(terminology: Terminology) -> LanguageNames:
+    """List names by language, and the candidates for queries."""
+    lower_case = pl.col("name").str.to_lowercase()
+    names = terminology.names.select("concept", "language", lower_case).unique().sort("concept", "language", "name")
+    languages = names["language"].unique().sort().to_list()
+    if TARGET not in languages or len(languages) < 2:
+        raise ValueError(
+            f"Can't ask across languages: names in {TARGET} are to be searched for others, and the terminology"
+            f" has names in {', '.join(filter(None, languages)) or 'none'}. It was probably read for one "
+            "language. Read it with `preprocess --languages all`."
+        )
+    searched = names.filter(pl.col("language") == TARGET).select("concept", "name")
+    shared = names.select("concept", "name").unique().filter(pl.col("name").is_duplicated())["name"].unique()
+    others = names.filter(pl.col("language") != TARGET, pl.col("language") != "")
+    questions = others.filter(pl.col("concept").is_in(searched["concept"].unique().implode()))
+    known = searched.with_columns(identical=True)
+    questions = questions.join(known, on=["concept", "name"], how="left", maintain_order="left")
+    return LanguageNames(
+        names,
+        questions.with_columns(pl.col("identical").fill_null(False), shared=pl.col("name").is_in(shared.implode())),
+    )
+
+
+def make_language_tasks(
+    terminology: Terminology,
+    held_out: Collection[str],
+    *,
+    dictionary: int = 0,
+    max_queries: int = 0,
+    seed: int = 0,
+) -> dict[str, LinkingTask]:
+    """Make a task for each language: names of held-out concepts, searched among the names in English."""
+    listed = list_language_names(terminology)
+    rng = np.random.default_rng(seed)
+    rows = np.unique(np.array([terminology.row(concept) for concept in held_out], dtype=np.uint32))
+    searched = _draw_dictionary(listed.names, rows, dictionary, rng)
+    chosen = _draw_queries(listed.askable(), rows, max_queries, rng)
+    if not chosen.height:
+        raise ValueError(
+            f"None of the {len(rows)} concepts has a name to ask for: it needs one in {TARGET}, and one in "
+            "another language that is written differently and that no other concept has. Give other concepts,"
+            " or a larger limit of queries."
+        )
+    ids = terminology.concepts["id"]
+    names, name_ids = searched["name"].to_list(), ids.gather(searched["concept"]).to_list()
+    own = listed.questions.filter(pl.col("concept").is_in(rows))
+    tasks = {}
+    for (language,), queries in sorted(chosen.partition_by("language", as_dict=True).items()):
+        gold = [[concept] for concept in ids.gather(queries["concept"]).to_list()]
+        report = _count_questions(own.filter(pl.col("language") == language), queries.height)
+        report = {"concepts": searched["concept"].n_unique(), **report}
+        tasks[str(language)] = LinkingTask(queries["name"].to_list(), gold, names, name_ids, report=report)
+    return tasks
+
+
+def _draw_dictionary(names: pl.DataFrame, asked: np.ndarray, n_concepts: int, rng: np.random.Generator) -> pl.DataFrame:
+    """Choose the names in English of the held-out concepts, and of other concepts up to the given number."""
+    in_target = names.filter(pl.col("language") == TARGET).select("concept", "name")
+    named = in_target["concept"].unique().to_numpy()
+    others = rng.permutation(np.setdiff1d(named, asked))
+    if n_concepts:
+        others = others[: max(0, n_concepts - int(np.isin(asked, named).sum()))]
+    return in_target.filter(pl.col("concept").is_in(np.concatenate([asked, others]).astype(np.uint32)))
+
+
+def _draw_queries(askable: pl.DataFrame, asked: np.ndarray, limit: int, rng: np.random.Generator) -> pl.DataFrame:
+    """Draw one name per concept and language, and at most `limit` per language."""
+    own = askable.filter(pl.col("concept").is_in(asked))
+    own = own.with_columns(key=pl.Series(rng.random(own.height))).sort("language", "key")
+    own = own.unique(["language", "concept"], keep="first", maintain_order=True)
+    if limit:
+        own = own.group_by("language", maintain_order=True).head(limit)
+    return own.sort("language", "concept")
+
+
+def _count_questions(own: pl.DataFrame, n_queries: int) -> dict[str, int]:
+    identical = int(own["identical"].sum())
+    shared = own.filter(pl.col("shared"), ~pl.col("identical")).height
+    left = {"identical": identical, "shared": shared, "not_drawn": own.height - identical - shared - n_queries}
+    return {"names": own.height, **left}
+
+
+def join_tasks(tasks: Mapping[str, LinkingTask]) -> LinkingTask:
+    """Join the queries of all languages into one task, for evaluation during training."""
+    first = next(iter(tasks.values()))
+    return LinkingTask(
+        [query for task in tasks.values() for query in task.queries],
+        [gold for task in tasks.values() for gold in task.gold],
+        first.names,
+        first.ids,
+        report={"concepts": first.report["concepts"], "languages": len(tasks)},
+    )
+
+
+def count_languages(terminology: Terminology) -> dict[str, dict[str, Any]]:
+    """Count names and concepts by language."""
+    name = pl.col("name")
+    counts = terminology.names.group_by("language").agg(
+        pl.len().alias("names"),
+        pl.col("concept").n_unique().alias("concepts"),
+        latin=name.str.count_matches(r"\p{Latin}").sum() > LATIN_SHARE * name.str.count_matches(r"\p{L}").sum(),
+    )
+    rows = counts.sort(["names", "language"], descending=[True, False]).to_dicts()
+    return {row.pop("language"): row for row in rows}
+
+
+def split_languages(
+    terminology: Terminology,
+    *,
+    held_out: int,
+    dictionary: int = 0,
+    max_queries: int = 0,
+    seed: int = 0,
+) -> tuple[Terminology, dict[str, LinkingTask]]:
+    """Hold out concepts with their names in all languages, before pairs are made."""
+    eligible = list_language_names(terminology).askable()["concept"].unique().sort().to_numpy()
+    if held_out < 1 or len(eligible) < held_out or len(terminology) <= held_out or 0 < dictionary < held_out:
+        message = (
+            f"Can't hold out {held_out} concepts for a dictionary of {dictionary} (0: all): {len(eligible)} "
+            f"have a name in {TARGET} and one in another language that is written differently and that no "
+            "other concept has; some have to be left for training, and the dictionary holds the held-out "
+            "ones. Hold fewer out, or make the dictionary larger."
+        )
+        raise ValueError(message)
+    rows = np.sort(np.random.default_rng(seed).permutation(eligible)[:held_out])
+    ids = terminology.concepts["id"].gather(rows).to_list()
+    tasks = make_language_tasks(terminology, ids, dictionary=dictionary, max_queries=max_queries, seed=seed)
+    return hold_out(terminology, rows), tasks
+
+
+def write_language_split(
+    terminology: Terminology,
+    path: str | Path,
+    *,
+    held_out: int,
+    dictionary: int = 0,
+    max_queries: int = 0,
+    seed: int = 0,
+) -> tuple[Terminology, dict[str, LinkingTask]]:
+    """Split a terminology with `split_languages`, and write all parts to one folder."""
+    settings: dict[str, Any] = {"dictionary": dictionary, "max_queries": max_queries, "seed": seed}
+    rest, tasks = split_languages(terminology, held_out=held_out, **settings)
+    odd = [language for language in tasks if not re.fullmatch(r"[\w-]+", language)]
+    if odd:
+        raise ValueError(
+            f"The language {odd[0]!r} can't be part of a file's name, and no file of UMLS has such a LAT. The "
+            "terminology's languages were probably given wrongly: give LAT as in UMLS (GER), or letters, "
+            "digits and hyphens only."
+        )
+    files = {name_task_file(language): task for language, task in tasks.items()}
+    files[HELD_OUT_FILE] = join_tasks(tasks)
+    data = {
+        "settings": {"held_out": held_out, "target": TARGET, **settings},
+        "terminology": terminology.fingerprint,
+        "languages": count_languages(terminology),
+        "tasks": list(tasks),
+    }
+    save_split(path, rest, files, data, share_dictionary=True)
+    return rest, tasks
+
+
+def name_task_file(language: str) -> str:
+    """Name the file of a language's task."""
+    return f"{Path(HELD_OUT_FILE).stem}_{language}{Path(HELD_OUT_FILE).suffix}"

@@ -15,7 +15,7 @@ import numpy as np
 
 from spacy_sapbert.terminology.readers.lines import invalid_utf8
 
-from .corpus_files import EQUAL_IDS
+from .mentions import EQUAL_IDS
 from .run_folder import write_text
 
 # What the hits of a task are counted by: ranks of distinct concepts, ranks of names, or the first name as the answer.

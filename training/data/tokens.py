@@ -14,37 +14,32 @@ from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.encoder.token_lists import TokenLists
 from spacy_sapbert.files import save_array
 
-from ..errors import Warnings
 from .run_folder import write_whole
 
 TOKENISED_AT_ONCE = 50_000
 
 
 def tokenise(names: pl.Series, encoder: EncoderShim) -> TokenLists:
-    """Tokenise names. A warning counts those of which the encoder knows no token.
-
-    names (pl.Series): The names.
-    encoder (EncoderShim): Whose tokenizer to use.
-    RETURNS (TokenLists): Their tokens.
-    """
+    """Tokenise names. A warning counts those of which the encoder knows no token."""
     tokens = TokenLists.join(TokenLists.make(encoder.tokenize(chunk)) for chunk in _divide(names))
     ids, places = np.unique(tokens.ids, return_inverse=True)
     is_known = np.array([encoder.is_informative([token]) for token in ids.tolist()], dtype=bool)
     # How many known tokens there are up to the end of each name.
     n_known = np.concatenate([[0], is_known[places].cumsum()])[np.concatenate([[0], tokens.ends])]
     if missing := int(np.count_nonzero(np.diff(n_known) == 0)):
-        warnings.warn(Warnings.W602.format(missing=missing, n=len(tokens)), stacklevel=2)
+        warnings.warn(
+            (
+                f"{missing} of {len(tokens)} strings to train on have no token that the encoder's vocabulary "
+                "knows. All of them have the same vector, so nothing can be learned from them. Use a base encoder"
+                " for their language or script, or leave them out."
+            ),
+            stacklevel=2,
+        )
     return tokens
 
 
 def tokenise_once(names: pl.Series, encoder: EncoderShim, folder: Path) -> TokenLists:
-    """Tokenise names, and store their tokens for other processes and for a resumed run, which map them from disk.
-
-    names (pl.Series): The names.
-    encoder (EncoderShim): Whose tokenizer to use.
-    folder (Path): Where to store them, by a hash of encoder and names.
-    RETURNS (TokenLists): Their tokens.
-    """
+    """Tokenise names, and store their tokens for other processes and for a resumed run, which map them from disk."""
     digest = hashlib.sha256(encoder.fingerprint.encode())
     for chunk in _divide(names):
         digest.update("\0".join([*chunk, ""]).encode())

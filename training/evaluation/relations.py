@@ -26,7 +26,7 @@ from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.readers.rrf import find_rows
 
 from ..data.tokens import tokenise
-from ..data.triple_data import read_triples
+from ..data.triples import read_triples
 from .frame import Figure
 from .measure import Measured, Missing, Task
 from .settings import Limits, Seeds, TaskSettings

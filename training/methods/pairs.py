@@ -20,9 +20,8 @@ from spacy_sapbert.files import save_array, write_whole
 from spacy_sapbert.terminology import Terminology
 
 from ..data.alterations import alter_writing
-from ..data.opposites import find_opposites
 from ..data.pairs import PairData, load_pairs
-from ..data.relatedness import Relatedness
+from ..data.relatedness import Relatedness, find_opposites
 from ..engine.method import Method, TrainingData
 from ..engine.nearest import search_others
 from ..engine.objectives import Loss, PairMiner, list_pairs, make_loss, make_miner
@@ -356,9 +355,9 @@ def _tell_apart(neighbours: np.ndarray, n: int, ids: list[str], terminology: Ter
     relatedness = Relatedness(terminology)
     row_of = {id_: row for row, id_ in enumerate(ids)}
     opposites: dict[int, list[int]] = defaultdict(list)
-    for pair in find_opposites(terminology):
-        if pair.concept in row_of and pair.opposite in row_of:
-            opposites[row_of[pair.concept]].append(row_of[pair.opposite])
+    for concept, opposite in find_opposites(terminology):
+        if concept in row_of and opposite in row_of:
+            opposites[row_of[concept]].append(row_of[opposite])
     chosen = np.full((len(neighbours), n), -1, dtype=np.int64)
     for row, found in enumerate(neighbours.tolist()):
         first = list(islice(cycle(opposites[row]), n // 2)) if row in opposites else []

@@ -11,7 +11,7 @@ from pathlib import Path
 from spacy_sapbert.files import write_whole
 
 from ..data.accuracy import name_figure
-from ..data.corpus_files import EQUAL_IDS
+from ..data.mentions import EQUAL_IDS
 from ..data.task import LinkingTask
 from ..evaluation.predictions import Prediction, read_predictions
 from ..markup import NOTHING, shorten

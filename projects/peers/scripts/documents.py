@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from training.evaluation.linking.protocols import EvaluationProtocol, make_task
 from wasabi import msg
 
 from spacy_sapbert.exchange.documents import ExchangeReport

@@ -15,7 +15,7 @@ from measuring import QUERIES_FILE, SETTINGS_FILE
 
 from spacy_sapbert.files import fill_folder, hash_file
 from training.corpora.listing import Corpus, read_task
-from training.data.corpus_files import EQUAL_IDS
+from training.data.mentions import EQUAL_IDS
 from training.data.run_folder import write_json
 from training.data.task import LinkingTask
 from training.encoders.bases import SMALL, find_encoder

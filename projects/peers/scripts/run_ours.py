@@ -54,7 +54,6 @@ def build_strings(key: str, names: Sequence[str], ids: Sequence[str], k: int) ->
     RETURNS (Built): The system.
     """
     from rankings import to_rankings
-
     from training.evaluation.systems.exact import ExactMatch
     from training.evaluation.systems.tfidf import CharacterTfidf
 

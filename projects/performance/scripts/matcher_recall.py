@@ -12,8 +12,8 @@ from spacy_sapbert.matching import MatcherSettings
 from spacy_sapbert.matching.compiled import CompiledMatcher
 from spacy_sapbert.retrieval.name_table import NameTable
 from spacy_sapbert.terminology.readers.lines import SourceFile
+from training.data.dictionary import make_dictionary_terminology
 from training.data.mentions import Mention, read_mentions
-from training.evaluation.documents.dictionary import make_dictionary_terminology
 
 DICTIONARY = "dictionary.tsv.gz"
 

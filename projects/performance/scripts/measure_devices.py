@@ -24,7 +24,7 @@ from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.encoder.transformer import list_devices
 from spacy_sapbert.terminology import Terminology
 from training.cli.application import choose_device
-from training.data.synonym_pairs import write_pairs
+from training.data.pairs import write_pairs
 from training.engine.nearest import search_on_device
 from training.engine.run import open_processes
 from training.machine import describe_machine, find_processor, find_versions

@@ -4,8 +4,7 @@ import pytest
 from rrf_files import rrf_line
 
 from spacy_sapbert.terminology import TerminologyBuilder, read_obo, read_obo_relations, read_rrf
-from training.data.triple_data import read_triples
-from training.data.triples import write_triples
+from training.data.triples import read_triples, write_triples
 from training.release.rrf import Relation, write_rrf
 
 ONTOLOGY = """\

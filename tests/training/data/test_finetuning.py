@@ -12,9 +12,8 @@ from typer.testing import CliRunner
 from spacy_sapbert.terminology import TerminologyBuilder
 from spacy_sapbert.terminology.readers.lines import SourceFile
 from training.cli import app
-from training.data.corpus_files import read_dictionary_rows
-from training.data.mention_pairs import read_dictionary, write_finetuning_pairs
-from training.data.mentions import read_mentions
+from training.data.further_pairs import read_dictionary, write_finetuning_pairs
+from training.data.mentions import read_dictionary_rows, read_mentions
 from training.data.pairs import PAIRS_MANIFEST, load_pairs, read_pairs
 from training.engine.run import train
 from training.methods.registry import make_settings

@@ -7,8 +7,15 @@ from typer.testing import CliRunner
 
 from spacy_sapbert.terminology import TerminologyBuilder
 from training.cli import app
-from training.data.opposite_words import are_opposite, find_slots
-from training.data.opposites import OppositePair, draw_opposites, find_opposites, read_opposites, write_opposites
+from training.data.relatedness import (
+    OppositePair,
+    are_opposite,
+    draw_opposites,
+    find_opposites,
+    find_slots,
+    read_opposites,
+    write_opposites,
+)
 from training.data.splits import hold_out_opposites, read_held_out_opposites, write_split
 
 

@@ -14,14 +14,17 @@ from spacy_sapbert.text import normalize_name
 from training.data.pairs import (
     PAIRS_FILE,
     PAIRS_MANIFEST,
+    choose_pairs,
     hash_pairs,
     index_pairs,
     list_pair_concepts,
     load_pairs,
+    make_keys,
     read_pairs,
+    sample_without_replacement,
+    unrank_pairs,
+    write_pairs,
 )
-from training.data.sampling import choose_pairs, make_keys, sample_without_replacement, unrank_pairs
-from training.data.synonym_pairs import write_pairs
 
 names = st.lists(st.text(st.characters(codec="utf8", exclude_characters="|\r\n"), min_size=1, max_size=4), max_size=14)
 

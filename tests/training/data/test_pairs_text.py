@@ -3,9 +3,7 @@
 import pytest
 from pair_rows import build, read
 
-from training.data.pairs import load_pairs
-from training.data.pairs_text import read_pairs_text, write_pairs_text
-from training.data.synonym_pairs import make_pairs, write_pairs
+from training.data.pairs import load_pairs, make_pairs, read_pairs_text, write_pairs, write_pairs_text
 
 
 def test_text_form_both_ways(tmp_path):

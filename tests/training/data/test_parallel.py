@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from training.cli import app
+from training.data.further_pairs import write_parallel_pairs
 from training.data.pairs import load_pairs, read_pairs
-from training.data.translation_pairs import write_parallel_pairs
 
 
 def read(path):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from training.data.string_order import join_strings, number_strings
+from training.data.folders import join_strings, number_strings
 
 ALPHABET = st.sampled_from(["a", "b", "\0", "é", "\U0001f600", " ", "aaaaaaaa", "aaaaaaab"])
 TEXTS = st.lists(ALPHABET, max_size=5).map("".join)

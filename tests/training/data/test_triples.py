@@ -9,17 +9,17 @@ from spacy_sapbert.files import write_manifest
 from spacy_sapbert.terminology import read_rrf
 from spacy_sapbert.terminology.edits import remove_concepts
 from training.data import triples as module
-from training.data.triple_data import (
+from training.data.triples import (
     TRIPLES_FILE,
     TRIPLES_MANIFEST,
+    TripleKeys,
     hash_triples,
     index_triples,
     list_triple_concepts,
     read_triples,
     save_triples,
+    write_triples,
 )
-from training.data.triple_keys import TripleKeys
-from training.data.triples import write_triples
 
 RELATIONS = [
     # Aspirin may treat headache: concept 2 has the relation to concept 1.

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from training.data.pairs_text import read_pairs_text
+from training.data.pairs import read_pairs_text
 from training.encoders import bases
 from training.encoders.bases import Base, EncoderChoice, find_base, find_encoder, load_base, read_bases
 from training.engine.run import train

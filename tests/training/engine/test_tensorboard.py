@@ -6,9 +6,9 @@ from types import ModuleType
 import pytest
 
 from spacy_sapbert.terminology import TerminologyBuilder
+from training.data.pairs import write_pairs
 from training.data.run_folder import RunFolder
 from training.data.splits import split_terminology
-from training.data.synonym_pairs import write_pairs
 from training.engine.loop import TrainingLoop
 from training.engine.run import train
 from training.methods.registry import make_settings

@@ -7,7 +7,7 @@ import torch
 
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.terminology import TerminologyBuilder
-from training.data.triple_data import index_triples, save_triples
+from training.data.triples import index_triples, save_triples
 from training.evaluation.relations import (
     RelationTask,
     RelationTaskSettings,

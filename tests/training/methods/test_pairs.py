@@ -15,7 +15,7 @@ from training.data.alterations import alter_writing
 from training.data.pairs import PairData, load_pairs
 from training.data.relatedness import Relatedness
 from training.data.run_folder import RunFolder
-from training.data.synonym_pairs import write_pairs
+from training.data.pairs import write_pairs
 from training.data.tokens import tokenise
 from training.encoders.bases import load_base
 from training.engine.loop import TrainingLoop

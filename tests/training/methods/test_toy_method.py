@@ -5,10 +5,9 @@ import pytest
 
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.terminology import TerminologyBuilder
-from training.data.pairs import load_pairs
+from training.data.pairs import load_pairs, write_pairs
 from training.data.run_folder import RunFolder
 from training.data.splits import split_terminology
-from training.data.synonym_pairs import write_pairs
 from training.encoders.card import Making, describe_length
 from training.engine.loop import TrainingLoop
 from training.engine.method import Method, TrainingData

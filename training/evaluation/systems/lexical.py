@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from ...data.accuracy import Searcher
-from ...data.corpus_files import EQUAL_IDS
+from ...data.mentions import EQUAL_IDS
 from ..measure import System
 from ..settings import SystemSettings
 from .blocks import NAME_BLOCK, QUERY_BLOCK, pad, search_blocks

@@ -11,8 +11,7 @@ from typing import Any
 
 from spacy_sapbert.terminology.readers.lines import SourceFile
 
-from ...data.corpus_files import EQUAL_IDS, read_dictionary_rows
-from ...data.mentions import read_mentions
+from ...data.mentions import EQUAL_IDS, read_dictionary_rows, read_mentions
 from ...data.protocols import group_by_name
 from ...errors import Errors
 

@@ -18,7 +18,7 @@ from spacy_sapbert.terminology.storage import FORMAT_VERSION as TERMINOLOGY_VERS
 from spacy_sapbert.terminology.storage import MANIFEST
 
 from ...data.protocols import make_plain
-from ...data.triple_data import TripleData, hash_triples, read_triples
+from ...data.triples import TripleData, hash_triples, read_triples
 from ...errors import Errors, Warnings
 
 

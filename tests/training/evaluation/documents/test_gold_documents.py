@@ -6,7 +6,7 @@ import pytest
 
 from spacy_sapbert.terminology import Terminology, TerminologyBuilder, read_table
 from training.cli import app as cli
-from training.evaluation.documents.dictionary import make_dictionary_terminology, remove_share
+from training.data.dictionary import make_dictionary_terminology, remove_share
 
 DICTIONARY = "D1|77\tSore toes\nD1|77\tToe, sore\nD2\tBlue beak\nD3\tGreen beak\n77|D2\tOther\n"
 

@@ -11,7 +11,7 @@ import pytest
 from conftest import make_encoder_folder
 
 from training.data.accuracy import find, judge
-from training.data.mention_pairs import write_finetuning_pairs
+from training.data.further_pairs import write_finetuning_pairs
 from training.data.run_folder import RunDescription, RunFolder
 from training.encoders.bases import EncoderChoice, load_base
 

@@ -12,9 +12,8 @@ from spacy_sapbert.terminology import Terminology, TerminologyBuilder
 from spacy_sapbert.terminology.edits import remove_concepts
 from spacy_sapbert.terminology.readers.lines import SourceFile
 
-from ...data.corpus_files import EQUAL_IDS, read_dictionary_rows
-from ...data.task_samples import choose_concepts
-from ...errors import Errors
+from .mentions import EQUAL_IDS, read_dictionary_rows
+from .task_samples import choose_concepts
 
 # The source of the other ids of a concept.
 OTHER_IDS = "OTHER"
@@ -34,24 +33,15 @@ class Facts(NamedTuple):
 def make_dictionary_terminology(
     path: str | Path, *, described_by: Terminology | None = None, sources: Sequence[str] = ()
 ) -> Terminology:
-    """Make a terminology of the dictionary of a corpus, with the same names.
-
-    Of equal ids ("C567755|613097"), the first is the id of the concept, and the others are codes of it. The first name
-    of a concept is its canonical one, as in MEDIC and in the files of CTD.
-
-    path (str | Path): Lines of an id, a tab and a name.
-    described_by (Terminology | None): Adds types, definitions and parents: those of the concept there that has the id
-        as a code.
-    sources (Sequence[str]): The sources of such codes, such as MSH; empty for all.
-    RETURNS (Terminology): The terminology.
-    RAISES (ValueError): If a line is malformed.
-    """
+    """Make a terminology of the dictionary of a corpus, with the same names."""
     file = SourceFile(path)
     names: dict[str, dict[str, None]] = {}
     for joined, name, _ in read_dictionary_rows(file):
         names.setdefault(joined, {})[name] = None
     if not names:
-        raise ValueError(Errors.E672.format(file=path, sources="all"))
+        raise ValueError(
+            f"{path} has no name (sources: {'all'}). Check the path, and the sources against its third column."
+        )
     id_of = _choose_ids(names)
     facts = _find_facts(id_of, described_by, sources) if described_by is not None else {}
     builder = TerminologyBuilder()
@@ -109,30 +99,16 @@ def _find_facts(id_of: dict[str, str], described_by: Terminology, sources: Seque
 
 
 def remove_share(terminology: Terminology, share: float, *, seed: int = 0) -> tuple[Terminology, list[str]]:
-    """Take a share of the concepts out of a terminology, drawn at random, so that mentions of them become NIL.
-
-    terminology (Terminology): The terminology.
-    share (float): The share, from 0 to less than 1.
-    seed (int): Seed of the draw.
-    RETURNS (tuple[Terminology, list[str]]): The smaller terminology, and the sorted ids that it lacks.
-    RAISES (ValueError): If the share is none.
-    """
+    """Take a share of the concepts out of a terminology, drawn at random, so that mentions of them become NIL."""
     if not 0 <= share < 1:
-        raise ValueError(Errors.E723.format(share=share))
+        raise ValueError(f"The share of concepts to take out is {share}, but has to be 0 or more and less than 1.")
     rows = np.random.default_rng(seed).permutation(len(terminology))[: round(share * len(terminology))]
     ids = sorted(terminology.concepts["id"].gather(np.sort(rows)).to_list())
     return (remove_concepts(terminology, ids).terminology if ids else terminology), ids
 
 
 def limit_dictionary(terminology: Terminology, gold: Collection[str], max_names: int, *, seed: int = 0) -> Terminology:
-    """Keep gold concepts, and other concepts drawn at random.
-
-    terminology (Terminology): The terminology.
-    gold (Collection[str]): Ids of gold concepts.
-    max_names (int): The most names to keep, roughly.
-    seed (int): Seed of the draw.
-    RETURNS (Terminology): A terminology with fewer concepts; the same if it has no more names.
-    """
+    """Keep gold concepts, and other concepts drawn at random."""
     if terminology.n_names <= max_names:
         return terminology
     ids = terminology.concepts["id"]

@@ -1,25 +1,24 @@
-"""Pairs of a mention and a name of its concept, for fine-tuning (Liu et al., NAACL 2021, section 4)."""
+"""Pairs for further training (Liu et al., NAACL 2021, section 4, and ACL 2021): mentions with names, translations."""
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, Literal, get_args
 
 import polars as pl
 
 from spacy_sapbert.terminology import Terminology
-from spacy_sapbert.terminology.readers.lines import SourceFile
+from spacy_sapbert.terminology.readers.lines import SourceFile, invalid_utf8
 
-from ..errors import Errors, Warnings
-from .corpus_files import EQUAL_IDS, read_dictionary_rows
-from .mentions import Mention, read_mentions
-from .pairs import index_pairs, save_pairs
+from .mentions import EQUAL_IDS, Mention, read_dictionary_rows, read_mentions
+from .pairs import SEPARATOR, index_pairs, save_pairs
 
 # Gold ids missing from the dictionary that the report lists.
 EXAMPLES = 20
@@ -42,16 +41,7 @@ class Dictionary:
 
 
 def read_dictionary(path: str | Path, *, lower_case: bool = True) -> Dictionary:
-    """Read lines of an id, a tab and a name, or the names of a terminology.
-
-    Ids joined by "|" are either equal, or ids of different concepts that share this name. They count as equal if none
-    of them occurs in the dictionary without the others. Chains are not followed: shared names would join everything.
-
-    path (str | Path): The file, gzipped or not, or the folder of a terminology.
-    lower_case (bool): Lower-case names.
-    RETURNS (Dictionary): Concepts and names.
-    RAISES (ValueError): If a line is malformed.
-    """
+    """Read lines of an id, a tab and a name, or the names of a terminology."""
     rows: dict[str, dict[str, None]] = {}
     read, describe = _open_dictionary(Path(path))
     for joined, name in read:
@@ -96,20 +86,7 @@ def write_finetuning_pairs(
     lower_case: bool = True,
     distinct: bool = False,
 ) -> dict[str, Any]:
-    """Write a folder of pairs: each mention with each name of its concept.
-
-    A mention with several concepts is paired with the names of each. Pairs are not limited. Repeated mentions give
-    repeated pairs, as in the paper: frequent mentions weigh more, and the paper's numbers of epochs include them.
-
-    mentions (str | Path | Sequence[str | Path]): JSONL files of training parts, gzipped or not.
-    dictionary (str | Path): The file of ids and names, gzipped or not, or the folder of a terminology.
-    path (str | Path): The folder.
-    lower_case (bool): Lower-case mentions and names, as SapBERT was trained.
-    distinct (bool): Write equal pairs once.
-    RETURNS (dict[str, Any]): The counts, settings and sources of the manifest, and the first ids missing from the
-        dictionary.
-    RAISES (ValueError): If a line is malformed, or there is nothing to pair.
-    """
+    """Write a folder of pairs: each mention with each name of its concept."""
     files = [SourceFile(file) for file in ([mentions] if isinstance(mentions, str | Path) else mentions)]
     known = read_dictionary(dictionary, lower_case=lower_case)
     read = chain.from_iterable(map(read_mentions, files))
@@ -142,10 +119,7 @@ class MentionPairs:
     missing: list[str] = field(default_factory=list)
 
     def __len__(self) -> int:
-        """Return the number of pairs.
-
-        RETURNS (int): Pairs.
-        """
+        """Return the number of pairs."""
         return len(self.names)
 
 
@@ -159,18 +133,7 @@ def pair_mentions(
     limit: int = 0,
     seed: int = 0,
 ) -> MentionPairs:
-    """Pair mentions with the names of their concepts. Warns if many mentions have none.
-
-    mentions (Iterable[Mention]): The mentions.
-    known (Dictionary): Concepts and names.
-    dictionary (str | Path): Where these are from, for messages.
-    lower_case (bool): Lower-case mentions.
-    distinct (bool): Make equal pairs once.
-    limit (int): Names that a mention is paired with at most, drawn at random; 0 for all.
-    seed (int): Seed of the draw, which depends on the mention and its concept only.
-    RETURNS (MentionPairs): The pairs.
-    RAISES (ValueError): If there are none.
-    """
+    """Pair mentions with the names of their concepts. Warns if many mentions have none."""
     found, counts, missing = MentionPairs(), Counter[str](), dict[str, None]()
     seen: set[tuple[str, str]] = set()
     for mention in mentions:
@@ -205,8 +168,91 @@ def pair_mentions(
 
 
 def _check(found: MentionPairs, dictionary: str | Path) -> None:
-    details = {**found.counts, "dictionary": dictionary, "examples": ", ".join(found.missing[:3]) or "none"}
+    counts, examples = found.counts, ", ".join(found.missing[:3]) or "none"
     if not len(found):
-        raise ValueError(Errors.E651.format(**details))
-    if found.counts["without_concept"] > MANY * found.counts["mentions"]:
-        warnings.warn(Warnings.W650.format(**details), stacklevel=4)
+        raise ValueError(
+            f"There are no pairs: of {counts['mentions']} mentions, {counts['without_ids']} have no id and "
+            f"{counts['without_concept']} none of {dictionary} (such as {examples}); {counts['identical']} are written "
+            "as their name. Write ids alike in both files."
+        )
+    if counts["without_concept"] > MANY * counts["mentions"]:
+        warnings.warn(
+            f"{counts['without_concept']} of {counts['mentions']} mentions have no id that {dictionary} has (it lacks "
+            f"{examples}), and are left out. It is probably of another release, or writes ids in another way: compare "
+            "prefixes and case.",
+            stacklevel=4,
+        )
+
+
+ParallelLabel = Literal["word", "pair"]
+SPACES = re.compile(r"[ \t]+")
+FORMS = {
+    SEPARATOR: "id||word||translation",
+    "\t": "title, tab, title",
+    " ": "word, space, word",
+}
+
+
+def read_translations(file: SourceFile) -> Iterator[tuple[str, str]]:
+    """Read lines of a word and its translation."""
+    separator = ""
+    for number, text in file.lines():
+        if not text.strip():
+            continue
+        separator = separator or next(found for found in (SEPARATOR, "\t", " ", "") if found in text)
+        fields = SPACES.split(text.strip()) if separator == " " else text.split(separator or None)
+        fields = [field.strip() for field in fields]
+        expected = 3 if separator == SEPARATOR else 2
+        reason = invalid_utf8(text)
+        if not reason and (len(fields) != expected or not all(fields)):
+            reason = f"{len(fields)} fields instead of {expected} with text"
+        if reason:
+            form = FORMS.get(separator, " or ".join(FORMS.values()))
+            raise ValueError(
+                f"{file.path}, line {number}: {reason}. The form is {form}. Correct the line or take it out; if "
+                "all lines are of another form, bring the file to this one first."
+            )
+        yield fields[-2], fields[-1]
+
+
+def write_parallel_pairs(
+    files: str | Path | Sequence[str | Path],
+    path: str | Path,
+    *,
+    lower_case: bool = True,
+    label: ParallelLabel = "word",
+) -> dict[str, Any]:
+    """Write a folder of pairs of translations."""
+    if label not in get_args(ParallelLabel):
+        raise ValueError(f"Unknown {'label'} '{label}'. Choose one of: {', '.join(get_args(ParallelLabel))}.")
+    sources = [SourceFile(file) for file in ([files] if isinstance(files, str | Path) else files)]
+    counts = Counter[str]()
+    pairs: dict[tuple[str, str], None] = {}
+    for source in sources:
+        for word, translation in read_translations(source):
+            pair = (word.lower(), translation.lower()) if lower_case else (word, translation)
+            counts["lines"] += 1
+            counts["identical"] += pair[0] == pair[1]
+            if pair[0] != pair[1]:
+                counts["repeated"] += pair in pairs
+                pairs[pair] = None
+    if not pairs:
+        found = ", ".join(str(source.path) for source in sources)
+        raise ValueError(
+            f"There are no pairs in {found}: {counts['identical']} of {counts['lines']} lines repeat one word."
+            " Give words and translations."
+        )
+    left, right = (list(side) for side in zip(*pairs, strict=True))
+    ids = left if label == "word" else [f"pair {number}" for number in range(len(left))]
+    data = {
+        "counts": {
+            **{name: counts[name] for name in ("lines", "identical", "repeated")},
+            "pairs": len(pairs),
+            "concepts_with_pairs": len(set(ids)),
+            "translations_of_several_words": sum(n > 1 for n in Counter(right).values()),
+        },
+        "settings": {"lower_case": lower_case, "label": label},
+        "sources": [source.describe() for source in sources],
+    }
+    save_pairs(index_pairs(ids, left, right), path, data)
+    return data

@@ -1,20 +1,71 @@
-"""Sort and number many strings by their bytes, eight at a time, and join a column of strings to one piece of bytes."""
+"""Folders of training data, and their columns of strings: written whole, verified on reading, sorted by bytes."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import polars as pl
+
+import spacy_sapbert
+from spacy_sapbert.files import fill_folder, read_manifest, write_manifest
+
+
+@dataclass(frozen=True)
+class DataFolder:
+    """A kind of folder.
+
+    manifest (str): The manifest's file name.
+    version (int): The version of the format.
+    commands (str): The commands that write such folders, for messages.
+    """
+
+    manifest: str
+    version: int
+    commands: str
+
+    @contextmanager
+    def write(
+        self, path: str | Path, data: Mapping[str, Any], *, hashes: Mapping[str, str] | None = None
+    ) -> Iterator[Path]:
+        """Yield a temporary folder. On success, its files are moved into place, the manifest last."""
+        with fill_folder(Path(path), last=self.manifest) as temporary:
+            yield temporary
+            content = {**data, "spacy_sapbert": spacy_sapbert.__version__}
+            write_manifest(temporary / self.manifest, self.version, content, hashes=hashes)
+
+    def read(self, path: str | Path) -> dict[str, Any]:
+        """Read the manifest of a folder, and check the files that it lists."""
+        manifest = Path(path) / self.manifest
+        if not manifest.is_file():
+            raise FileNotFoundError(
+                f"There is no {self.manifest} in {path}, so this is no complete folder of training data. Such "
+                f"folders are written by {self.commands} of `python -m training`: run the command, or correct the "
+                "path. Projects read those below their `--vars.data`, a folder that projects/training_data "
+                "writes."
+            )
+        try:
+            found = json.loads(manifest.read_text(encoding="utf8"))["format"]
+        except (ValueError, KeyError, TypeError):
+            found = self.version  # `read_manifest` reports the damage
+        if found != self.version:
+            raise OSError(
+                f"{path} has the format {found} of training data, and this version reads {self.version}. Write it again "
+                f"with {self.commands} of `python -m training`."
+            )
+        return read_manifest(manifest, self.version, used=["*.parquet"])
+
 
 WORD = 8
 
 
 def join_strings(strings: pl.Series) -> tuple[memoryview, np.ndarray]:
-    """Join strings in UTF-8 without making Python objects of them.
-
-    strings (pl.Series): The strings, without nulls.
-    RETURNS (tuple[memoryview, np.ndarray]): The bytes of all strings, one after the other; and the position of each
-        string's first byte, followed by the end of the last, int64.
-    """
+    """Join strings in UTF-8 without making Python objects of them."""
     array = strings.to_arrow(compat_level=pl.CompatLevel.oldest())
     _, positions, data = array.buffers()
     if data is None or not len(array):
@@ -24,14 +75,7 @@ def join_strings(strings: pl.Series) -> tuple[memoryview, np.ndarray]:
 
 
 def number_strings(strings: pl.Series) -> tuple[pl.Series, np.ndarray]:
-    """Sort the distinct strings, and number each string by them.
-
-    The order is that of the bytes, as polars sorts. Eight bytes are compared as one number: only strings that are equal
-    so far are sorted by the next eight, which takes a third of the time of comparing strings.
-
-    strings (pl.Series): The strings, without nulls.
-    RETURNS (tuple[pl.Series, np.ndarray]): The distinct strings in order, and the row of each string among them, int64.
-    """
+    """Sort the distinct strings, and number each string by them."""
     content, offsets = join_strings(strings)
     # Words are read beyond the end of the last string, and cut afterwards.
     padded = np.zeros(len(content) + WORD, dtype=np.uint8)
