@@ -99,7 +99,12 @@ def main() -> None:
                 Row("filters", f"{name}, rows allowed", step.figures["rows"]),
                 Row("filters", f"{name}, time of a search / unfiltered, median", times["all"], "{:.2f}x"),
                 Row("filters", f"{name}, time of a search / plain products, median", times["plain"], "{:.2f}x"),
-                Row("filters", f"{name}, time of find / unfiltered, median", measured.ratio("filtered", "all", f"{name}, find"), "{:.2f}x"),
+                Row(
+                    "filters",
+                    f"{name}, time of find / unfiltered, median",
+                    measured.ratio("filtered", "all", f"{name}, find"),
+                    "{:.2f}x",
+                ),
                 Row("filters", f"{name}, recall@1", step.figures["recall"], "{:.4f}"),
             ]
     report("filters", rows, [], settings["described"], {"measured": measured.to_dict()})

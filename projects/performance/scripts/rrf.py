@@ -112,7 +112,7 @@ def count_seconds(measured: Measured, way: str, steps: tuple[str, ...] = ("names
 def make_rows(part: str, n_rows: int, measured: Measured, limits: tuple[float, ...], target: float | None) -> list[Row]:
     """Choose the figures of one metathesaurus to show."""
     steps = tuple(step for step in ("names", "pairs", "triples") if any(s.name == step for s in measured.steps["ours"]))
-    seconds, gigabytes = (limits[1:] if limits else (None, None))
+    seconds, gigabytes = limits[1:] if limits else (None, None)
     counts = measured.figures("ours", "count")
     rows = [Row(part, "rows of MRCONSO", n_rows)]
     rows += [Row(part, f"{name} written", n) for name, n in counts.items()]

@@ -59,7 +59,7 @@ def plain(given: dict[str, Any]) -> Iterator[Any]:
     shim, device = EncoderShim({"max_length": 25}, "fp32"), torch.device(given["device"])
     shim.load(given["encoder"])
     dtype, settings, tokenizer = resolve_precision(given["precision"], device), shim.settings, shim.source.tokenizer
-    model = shim.source.transformer.float().to(device).train()
+    model = shim.source.transformer.float().to(device).train().requires_grad_(True)
     for module in model.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.0

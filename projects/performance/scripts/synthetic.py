@@ -224,7 +224,9 @@ def make_relations(first: int, first_atoms: np.ndarray, n_concepts: int, rng: np
             (others[these], these, rel, rela),
             (these, others[these], back_rel, back_rela),
         ):
-            tables.append(pl.DataFrame({"one": one, "two": two}).with_columns(REL=pl.lit(label), RELA=pl.lit(attribute)))
+            tables.append(
+                pl.DataFrame({"one": one, "two": two}).with_columns(REL=pl.lit(label), RELA=pl.lit(attribute))
+            )
     table = pl.concat(tables).sort("one", "two", "REL")
     one, two = table["one"].to_numpy(), table["two"].to_numpy()
     source, code, empty = pl.lit("RXNORM"), pl.lit("SCUI"), pl.lit("")
@@ -246,5 +248,10 @@ def make_types(first: int, n_concepts: int, rng: np.random.Generator) -> pl.Data
     drawn = np.array(TYPES)[(main[concept] + is_second) % len(TYPES)][concept < n_concepts]
     concept = concept[concept < n_concepts]
     number = write_number(np.arange(len(concept)) + first * 2, "AT")
-    columns = {"CUI": write_number(first + concept + 1, "C"), "TUI": drawn[:, 0], "STN": drawn[:, 1], "STY": drawn[:, 2]}
+    columns = {
+        "CUI": write_number(first + concept + 1, "C"),
+        "TUI": drawn[:, 0],
+        "STN": drawn[:, 1],
+        "STY": drawn[:, 2],
+    }
     return pl.DataFrame({**columns, "ATUI": number}).with_columns(CVF=pl.lit(""))
