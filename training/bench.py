@@ -1,9 +1,9 @@
-"""Measure contestants side by side, each in a process of its own, and put the figures beside their targets in one table.
+"""Measure contestants side by side, each in a process of its own, and put the figures beside targets in one table.
 
 A contestant is a generator function with one argument, its inputs. At each `yield` it ends a step, and gives the step's
 name, alone or with figures: `yield "build"`, `yield "search", {"found": 12}`. Contestants take their steps in turn, in
-both orders, so that other work on the machine affects all of them alike. Functions import what they need by themselves:
-this file is run by the Pythons of other environments as well, and so uses nothing but the standard library when it starts.
+both orders, so that other work on the machine affects all of them alike. Functions import what they need: this file is
+run by the Pythons of other environments as well, and so uses nothing but the standard library when it starts.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def measure(contestants: Sequence[Contestant], *, turns: int = 1, threads: int =
                     if step is None:
                         waiting.remove(process)
                     else:
-                        print(f"{process.name}: {step.name} {step.seconds:.2f} s", file=sys.stderr, flush=True)
+                        sys.stderr.write(f"{process.name}: {step.name} {step.seconds:.2f} s\n")
                         measured.steps[process.name].append(step)
                 number += 1
     return measured
@@ -242,7 +242,7 @@ def make_table(rows: Sequence[Row]) -> str:
 
 
 def describe(packages: Sequence[str], inputs: Sequence[Path], threads: int) -> dict[str, Any]:
-    """Describe what figures depend on: machine, load, versions, and the hashes of files (those directly in a folder)."""
+    """Describe what figures depend on: machine, load, versions, hashes of files (those directly in a folder)."""
     from spacy_sapbert.files import hash_file
 
     from .machine import describe_machine, find_versions
@@ -268,7 +268,7 @@ def write_report(path: Path, table: str, facts: Sequence[str], described: Mappin
     path.parent.mkdir(parents=True, exist_ok=True)
     write_json(path.with_suffix(".json"), {**described, "facts": list(facts), **data})
     write_text(path.with_suffix(".md"), text)
-    print(text)
+    sys.stdout.write(f"{text}\n")
 
 
 if __name__ == "__main__":

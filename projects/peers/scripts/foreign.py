@@ -81,7 +81,7 @@ def scispacy(given: dict[str, Any]) -> Iterator[Any]:
 
 
 def make_scispacy_searches(generator: Any, k: int) -> dict[str, Search]:
-    """Make searches by key: the generator without a threshold, and the linker, which takes the entities of a document."""
+    """Make searches by key: the generator without a threshold, and the linker, which takes a document's entities."""
     import spacy
     from scispacy.linking import EntityLinker
     from spacy.tokens import Doc, Span
@@ -105,7 +105,7 @@ def make_scispacy_searches(generator: Any, k: int) -> dict[str, Search]:
 
 
 def rank_candidates(generator: Any, queries: Sequence[str], k: int) -> list[Ranking]:
-    """Rank scispaCy's candidates, which come in the order of their ids, by their most similar name, as its linker does."""
+    """Rank scispaCy's candidates, which come in the order of their ids, by their most similar name, as its linker."""
     rankings = []
     for candidates in generator(list(queries), k):
         scored = [(candidate.concept_id, max(candidate.similarities)) for candidate in candidates]

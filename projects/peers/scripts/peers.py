@@ -32,8 +32,8 @@ def read_lines(path: Path) -> list[str]:
 
 
 def read_tasks(tasks: str, mentions: str, dictionary: str) -> dict[str, LinkingTask]:
-    """Read what is to be looked up, all in one dictionary: files of tasks, and files of mentions, which give their tasks
-    the names of their folders, with that dictionary."""
+    """Read what is to be looked up, all in one dictionary: files of tasks, and files of mentions with that dictionary,
+    whose tasks have the names of their folders."""
     found = [(Path(file).stem, LinkingTask.from_disk(Path(file))) for file in split_list(tasks) if file]
     files = [Path(file) for file in split_list(mentions) if file]
     if files and not dictionary:
@@ -56,8 +56,8 @@ def read_tasks(tasks: str, mentions: str, dictionary: str) -> dict[str, LinkingT
     for name, task in read.items():
         if (task.names, task.ids) != (read[first].names, read[first].ids):
             raise ValueError(
-                f"The task {name} has another dictionary than {first}. Systems build their index once for all tasks of a "
-                "run: run the project once for each dictionary."
+                f"The task {name} has another dictionary than {first}. Systems build their index once for all tasks of "
+                "a run: run the project once for each dictionary."
             )
     return read
 

@@ -1,4 +1,4 @@
-"""Measure one thing beside its plain implementation: `python scripts/bench.py NAME`, with `prepare` before some of them."""
+"""Measure one thing beside its plain implementation: `python scripts/bench.py NAME`, some of them after `prepare`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names, pairs and triples out of RRF beside a plain reader: a synthetic metathesaurus of several sizes, and a real one."""
+"""Names, pairs and triples out of RRF beside a plain reader: a synthetic metathesaurus of several sizes, a real one."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from training.bench import Contestant, Measured, Row, describe, measure
 GB, MOST_PAIRS = 1e9, 50
 # Above this, a run takes so long that other work on the machine averages out.
 TURNS, MOST_ROWS_IN_TURNS = 3, 1_000_000
-# A whole release has 15.5 million rows, the open metathesaurus 740,000: rows, seconds, gigabytes. Of a whole release the
-# targets are about names and pairs, of the open metathesaurus about triples as well.
+# Rows, seconds, gigabytes: a whole release has 15.5 million rows, the open metathesaurus 740,000. Of a whole release
+# the targets are about names and pairs, of the open metathesaurus about triples as well.
 FULL_RELEASE, OPEN_METATHESAURUS = (15_000_000, 45, 5), (1_000_000, 60, 3)
 # Below, imports and other fixed costs hide how the time grows. From there on, plain Python's seconds by ours.
 GROWTH_FROM, TIMES_PLAIN = 1_000_000, 1.5
