@@ -71,9 +71,10 @@ platforms: $(VENV)/.dev
 performance: $(VENV)/.demo
 	$(BIN)/python -m spacy project run performance
 
-# Encoding, training and exact search on the CPU and on each GPU: one table.
+# Encoding on the CPU and on the GPU, and training on the GPU, each beside a plain loop; `make gpu DEVICE=mps` on Apple's.
+DEVICE ?= cuda
 gpu: $(VENV)/.demo $(VENV)/.training
-	$(BIN)/python -m spacy project run devices projects/performance
+	$(BIN)/python -m spacy project run gpu projects/performance --vars.device $(DEVICE)
 
 # For all targets at once, which is faster than an installation for each.
 environment:

@@ -1,87 +1,223 @@
-"""Collect the measurements of all systems, and score them with one measure."""
+"""Look up the same mentions in the same dictionary with all systems, in one run: accuracy, speed, memory."""
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from measuring import Ranking
-from rankings import StoredRankings, read_rankings, share_of_equal_firsts
+import typer
 
+from training.bench import MB, Contestant, Measured, describe, measure, write_report
+from training.data.run_folder import write_json
 from training.data.task import LinkingTask
-from training.evaluation.measure import measure_linking
 
-# The systems in the order of the table, by the beginnings of their keys.
-ORDER = ("exact-match", "tfidf", "scispacy", "plain-loop", "exact-index-fp32", "exact-index", "scann-index")
-# That with which the others that have the same encoder should agree.
-REFERENCE = "exact-index-fp32"
-
-
-def collect(run: Path, settings: dict[str, Any]) -> list[dict[str, Any]]:
-    """Judge all systems of a run on all tasks, by one measure.
-
-    run (Path): The folder of the run.
-    settings (dict): The settings of the run.
-    RETURNS (list[dict]): A flat dict for each system and task: see `describe`.
-    """
-    tasks = {name: LinkingTask.from_disk(run / "tasks" / f"{name}.json") for name in settings["tasks"]}
-    measured = {path.stem: json.loads(path.read_text(encoding="utf8")) for path in (run / "measured").glob("*.json")}
-    references = {one["encoder"]: key for key, one in measured.items() if key.startswith(REFERENCE)}
-    peers = []
-    for key in sorted(measured, key=_place):
-        reference = references.get(measured[key]["encoder"])
-        for name, task in tasks.items():
-            found = read_rankings(run / "rankings" / key / f"{name}.jsonl")
-            expected = read_rankings(run / "rankings" / reference / f"{name}.jsonl") if reference else None
-            peers.append({"task": name, **describe(task, measured[key], measured[key]["tasks"][name], found, expected)})
-    return peers
+SCRIPTS = Path(__file__).resolve().parent
+# Scores of equal vectors differ in the last digits.
+TIE = 1e-6
+# Systems that share a process, by the key of that which builds: what they are called.
+SCISPACY = {
+    "scispacy": "scispaCy, candidates",
+    "scispacy_linker": "scispaCy, linker with filter_for_definitions=False",
+    "scispacy_defaults": "scispaCy, linker with its defaults",
+}
 
 
-def describe(
-    task: LinkingTask,
-    measurement: dict[str, Any],
-    timed: dict[str, Any],
-    found: dict[str, Ranking],
-    expected: dict[str, Ranking] | None,
-) -> dict[str, Any]:
-    """Describe how a system did on a task.
+def read_lines(path: Path) -> list[str]:
+    """Read the lines of a file, gzipped or not, that are not empty."""
+    with gzip.open(path, "rt", encoding="utf8") if path.suffix == ".gz" else path.open(encoding="utf8") as file:
+        return [line.rstrip("\n") for line in file if line.strip()]
 
-    task (LinkingTask): The task.
-    measurement (dict): What `measuring.write_measurement` has written of the system.
-    timed (dict): The same of this task: `queries` and `seconds`.
-    found (dict[str, Ranking]): What the system has found for each query.
-    expected (dict[str, Ranking] | None): What exact search with the same encoder has found.
-    RETURNS (dict): `system`, `encoder`, `precision`, `neighbours`; `acc_at_1`, `acc_at_5` (distinct concepts),
-        `acc_at_1_any_tied`, `row_acc_at_5` (names; None where a system only gives concepts); `mentions`,
-        `distinct_mentions`, `mentions_per_second` (of distinct ones, in the median pass), `build_seconds` (None if each
-        search builds), `load_seconds` (None if nothing is saved), `peak_bytes`, `peak_bytes_of_imports`;
-        `same_first_concept`, the share of distinct mentions for which the first concept is that of `expected`.
-    """
-    scores = measure_linking(StoredRankings(task.ids, found), task)
-    settings, memory = measurement["settings"], measurement["memory"]
+
+def read_tasks(tasks: str, mentions: str, dictionary: str) -> dict[str, LinkingTask]:
+    """Read what is to be looked up, all in one dictionary: files of tasks, and files of mentions with that dictionary,
+    whose tasks have the names of their folders."""
+    found = [(Path(file).stem, LinkingTask.from_disk(Path(file))) for file in split_list(tasks) if file]
+    files = [Path(file) for file in split_list(mentions) if file]
+    if files and not dictionary:
+        raise ValueError("Mentions need the dictionary in which they are looked up: set the variable `dictionary`.")
+    rows = [line.split("\t") for line in read_lines(Path(dictionary))] if files else []
+    for path in files:
+        records = [json.loads(line) for line in read_lines(path)]
+        gold = [(record["mention"], record["ids"]) for record in records if record["ids"]]
+        queries, golds = [mention for mention, _ in gold], [ids for _, ids in gold]
+        task = LinkingTask(queries, golds, [row[-1] for row in rows], [row[0] for row in rows])
+        found.append((path.resolve().parent.name, task))
+    read = dict(found)
+    if not read or len(read) < len(found):
+        given = ", ".join(name for name, _ in found) or "none"
+        raise ValueError(
+            f"There must be tasks, each with a name of its own, but there are: {given}. Set the variable `tasks`, or "
+            "`mentions` and `dictionary`; the folder of a file of mentions gives its task the name."
+        )
+    first = next(iter(read))
+    for name, task in read.items():
+        if (task.names, task.ids) != (read[first].names, read[first].ids):
+            raise ValueError(
+                f"The task {name} has another dictionary than {first}. Systems build their index once for all tasks of "
+                "a run: run the project once for each dictionary."
+            )
+    return read
+
+
+def split_list(text: str) -> list[str]:
+    """Split what has commas between its parts."""
+    return [part.strip() for part in text.split(",")]
+
+
+def make_contestants(given: dict[str, Any], encoders: list[str], scispacy: str, gilda: str) -> dict[str, Contestant]:
+    """Make all contestants by their keys; those of other packages only if their Pythons are given."""
+    from spacy_sapbert.encoder.settings import TRANSFORMER
+
+    found: dict[str, Contestant] = {}
+
+    def add(key: str, name: str, file: str, python: str = "", **inputs: Any) -> None:
+        function = inputs.pop("function", key)
+        options = {"python": python} if python else {}
+        found[key] = Contestant(name, SCRIPTS / file, function, {**given, **inputs, "key": key}, **options)
+
+    add("exact_match", "exact match", "ours.py")
+    add("tfidf", "TF-IDF of characters", "ours.py")
+    if scispacy:
+        add("scispacy", SCISPACY["scispacy"], "foreign.py", scispacy)
+    if gilda:
+        add("gilda", "gilda", "foreign.py", gilda)
+    for number, encoder in enumerate(encoders):
+        from ours import load_encoder
+
+        label = "/".join(Path(encoder).resolve().parts[-2:]) if encoder and Path(encoder).is_dir() else encoder
+        label, own = label or "MiniLM-L6", {"encoder": encoder}
+        # The loop is one of transformers.
+        if load_encoder(encoder, "fp32").content.kind == TRANSFORMER:
+            for size in (1, given["batch_size"]):
+                way = "one by one" if size == 1 else f"{size} at once"
+                loop = {**own, "function": "plain_loop", "batch_size": size, "neighbours": 10}
+                add(f"plain_{size}_{number}", f"plain loop, {way}, {label}", "ours.py", **loop)
+        for key, name, precision in (("exact_fp32", "exact, float32", "fp32"), ("exact", "exact", "auto")):
+            more = {**own, "function": "plugin", "precision": precision, "is_approximate": False}
+            add(f"{key}_{number}", f"ours, {name}, {label}", "ours.py", **more)
+        more = {**own, "function": "plugin", "precision": "auto", "is_approximate": True}
+        add(f"scann_{number}", f"ours, ScaNN, {label}", "ours.py", **more)
+    return found
+
+
+def score(task: LinkingTask, found: dict[str, tuple[list[str], list[float]]]) -> dict[str, float]:
+    """Judge a system: the shares of mentions with a right concept among the first one or five distinct ones, and among
+    those with the best score. Composite mentions are right if all their parts are."""
+    hits: dict[str, list[bool]] = {"acc@1": [], "acc@5": [], "acc@1, any tied": []}
+    for query, gold in zip(task.queries, task.gold, strict=True):
+        ids, scores = found[query]
+        right = [not set(one.split("|")).isdisjoint(gold) for one in dict.fromkeys(ids)]
+        tied = [one for one, value in zip(ids, scores, strict=True) if value >= scores[0] - TIE]
+        hits["acc@1"].append(any(right[:1]))
+        hits["acc@5"].append(any(right[:5]))
+        hits["acc@1, any tied"].append(any(not set(one.split("|")).isdisjoint(gold) for one in tied))
+    groups = task.group_queries()
     return {
-        "system": measurement["system"],
-        "encoder": measurement["encoder"],
-        "precision": settings.get("precision"),
-        "neighbours": settings["k"],
-        "acc_at_1": scores["acc_at_1"],
-        "acc_at_5": scores["acc_at_5"],
-        "acc_at_1_any_tied": scores["acc_at_1_any_tied"],
-        "row_acc_at_5": scores["row_acc_at_5"] if measurement["ranks"] == "names" else None,
-        "mentions": scores["mentions"],
-        "distinct_mentions": timed["queries"],
-        "mentions_per_second": timed["queries"] / median(timed["seconds"]),
-        "build_seconds": None if measurement["build"] is None else sum(measurement["build"].values()),
-        "load_seconds": measurement["load"],
-        "peak_bytes": memory["searched"],
-        "peak_bytes_of_imports": memory["imported"],
-        "same_first_concept": share_of_equal_firsts(found, expected) if expected else None,
+        what: sum(all(found_right[query] for query in group) for group in groups) / len(groups)
+        for what, found_right in hits.items()
     }
 
 
-def _place(key: str) -> tuple[int, str]:
-    # The longest beginning counts: "exact-index-fp32" is no "exact-index".
-    fitting = [start for start in ORDER if key.startswith(start)]
-    return ORDER.index(max(fitting, key=len)), key
+def make_peers(run: Path, tasks: dict[str, LinkingTask], contestants: dict[str, Contestant], measured: Measured) -> Any:
+    """Make a flat dict for each system and task."""
+    peers = []
+    for key, contestant in contestants.items():
+        ways = SCISPACY if key == "scispacy" else {key: contestant.name}
+        for number, (way, name) in enumerate(ways.items()):
+            found = json.loads((run / f"found_{way}.json").read_text(encoding="utf8"))
+            reference = run / f"found_exact_fp32_{key.rsplit('_', 1)[-1]}.json"
+            expected = json.loads(reference.read_text(encoding="utf8")) if reference.is_file() else None
+            for task_name, task in tasks.items():
+                # Systems of one process take their passes one after another.
+                seconds = measured.seconds(contestant.name, f"search {task_name}")
+                passes = len(seconds) // len(ways)
+                n_queries, own = len(set(task.queries)), found[task_name]
+                same = None
+                if expected:
+                    equal = [own[query][0][:1] == expected[task_name][query][0][:1] for query in own]
+                    same = sum(equal) / len(equal)
+                peers.append(
+                    {
+                        **{"system": name, "task": task_name, **score(task, own), "distinct_mentions": n_queries},
+                        "mentions_per_second": n_queries / median(seconds[number * passes : (number + 1) * passes]),
+                        "build_seconds": measured.median(contestant.name, "build"),
+                        "load_seconds": measured.figures(contestant.name).get("load"),
+                        "peak_bytes": measured.peak(contestant.name, f"search {task_name}"),
+                        **{"versions": measured.figures(contestant.name)["versions"], "same_first_concept": same},
+                    }
+                )
+    return peers
+
+
+def make_table(peers: list[dict[str, Any]]) -> str:
+    """Write the table: a row for each system, three columns for each task."""
+    tasks = list(dict.fromkeys(peer["task"] for peer in peers))
+    head = ["system", "build, s", "load, s", "peak memory, MB"]
+    head += [f"{task} {what}" for task in tasks for what in ("acc@1/5 (any tied)", "mentions/s")]
+    lines = [head, ["---", *["---:"] * (len(head) - 1)]]
+    for system in dict.fromkeys(peer["system"] for peer in peers):
+        own = [peer for peer in peers if peer["system"] == system]
+        load = "" if own[0]["load_seconds"] is None else f"{own[0]['load_seconds']:.2f}"
+        memory = max(peer["peak_bytes"] for peer in own) / MB
+        line = [system, f"{own[0]['build_seconds']:,.1f}", load, f"{memory:,.0f}"]
+        for peer in own:
+            one, five, tied = (100 * peer[what] for what in ("acc@1", "acc@5", "acc@1, any tied"))
+            line += [f"{one:.1f}/{five:.1f} ({tied:.1f})", f"{peer['mentions_per_second']:,.0f}"]
+        lines.append(line)
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def main(
+    output: Path,
+    tasks: str = "",
+    mentions: str = "",
+    dictionary: str = "",
+    encoders: str = "",
+    scispacy: str = "",
+    gilda: str = "",
+    neighbours: int = 30,
+    batch_size: int = 128,
+    repeats: int = 3,
+    threads: int = 0,
+) -> None:
+    """Measure all systems, and write peers.md and peers.json. Lists have commas between their parts; `scispacy` and
+    `gilda` are the Pythons of their environments, empty to leave them out."""
+    from spacy_sapbert.files import fill_folder
+
+    read = read_tasks(tasks, mentions, dictionary)
+    files = [Path(file) for text in (tasks, mentions, dictionary) for file in split_list(text) if file]
+    described = describe([], files, threads)
+    first, run = next(iter(read.values())), output.resolve() / "run"
+    with fill_folder(run) as folder:
+        write_json(folder / "queries.json", {name: list(dict.fromkeys(task.queries)) for name, task in read.items()})
+        write_json(folder / "dictionary.json", {"names": first.names, "ids": first.ids})
+    given = {"run": str(run), "neighbours": neighbours, "batch_size": batch_size, "repeats": repeats}
+    pythons = (str(Path(python).absolute()) if python else "" for python in (scispacy, gilda))
+    contestants = make_contestants(given, split_list(encoders), *pythons)
+    measured = measure(list(contestants.values()), threads=threads)
+    peers = make_peers(run, read, contestants, measured)
+    known = {single for joined in set(first.ids) for single in joined.split("|")}
+    facts = [
+        f"{name}: protocol {task.report.get('protocol', 'strict')}, {task.n_mentions:,} mentions, "
+        f"{sum(known.isdisjoint(gold) for gold in task.gold):,} without their concept among {len(task.names):,} names."
+        for name, task in read.items()
+    ]
+    facts += [
+        f"{peer['system']}, {peer['task']}: same first concept as exact search in float32 for "
+        f"{peer['same_first_concept']:.2%} of distinct mentions."
+        for peer in peers
+        if peer["same_first_concept"] is not None
+    ]
+    facts.append(f"{neighbours} names a mention, {batch_size} mentions at a time, median of {repeats} passes.")
+    for peer in {peer["system"].split(",")[0]: peer for peer in peers}.values():
+        facts.append(f"{peer['system'].split(',')[0]}: {', '.join(f'{k} {v}' for k, v in peer['versions'].items())}.")
+    write_report(
+        output / "peers", make_table(peers), facts, described, {"peers": peers, "measured": measured.to_dict()}
+    )
+
+
+if __name__ == "__main__":
+    typer.run(main)

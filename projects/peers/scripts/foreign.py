@@ -1,0 +1,137 @@
+"""The linkers of other packages, as contestants. Their own environments run this file, so it needs nothing of ours."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+# The ids found for a mention, best first, and their scores.
+Ranking = tuple[list[str], list[float]]
+Search = Callable[[Sequence[str]], list[Ranking]]
+
+
+def read_dictionary(given: dict[str, Any]) -> tuple[list[str], list[str]]:
+    """Read the names of the dictionary, and the concept of each."""
+    found = json.loads(Path(given["run"], "dictionary.json").read_text(encoding="utf8"))
+    return found["names"], found["ids"]
+
+
+def group_names(names: Sequence[str], ids: Sequence[str]) -> dict[str, list[str]]:
+    """Group the names by concept, each once and in their order: the first is the canonical one."""
+    names_of: dict[str, dict[str, None]] = {}
+    for name, concept_id in zip(names, ids, strict=True):
+        names_of.setdefault(concept_id, {})[name] = None
+    return {concept_id: list(distinct) for concept_id, distinct in names_of.items()}
+
+
+def look_up(given: dict[str, Any], search: Search, *, at_once: bool = False) -> Iterator[Any]:
+    """Look up the distinct mentions of each task, in several passes, and keep what was found."""
+    tasks = json.loads(Path(given["run"], "queries.json").read_text(encoding="utf8"))
+    kept = {}
+    # What libraries do only once is no part of any pass.
+    search(next(iter(tasks.values()))[:1])
+    yield "warm"
+    for _ in range(given["repeats"]):
+        for task, queries in tasks.items():
+            size = len(queries) if at_once else given["batch_size"]
+            batches = [queries[start : start + size] for start in range(0, len(queries), size)]
+            found = [ranking for batch in batches for ranking in search(batch)]
+            yield f"search {task}"
+            kept[task] = dict(zip(queries, found, strict=True))
+    Path(given["run"], f"found_{given['key']}.json").write_text(json.dumps(kept), encoding="utf8")
+
+
+def describe(*packages: str) -> dict[str, Any]:
+    """Give the versions of an environment as figures of a step."""
+    return {"versions": {"python": sys.version.split()[0], **{package: version(package) for package in packages}}}
+
+
+def scispacy(given: dict[str, Any]) -> Iterator[Any]:
+    """scispaCy's candidate generator ("candidates"), or its linker, over an index of its own parameters."""
+    from scispacy.candidate_generation import CandidateGenerator, LinkerPaths, create_tfidf_ann_index
+    from scispacy.candidate_generation import load_approximate_nearest_neighbours_index as load_index
+    from scispacy.linking_utils import KnowledgeBase
+
+    names, ids = read_dictionary(given)
+    file = Path(given["run"], f"knowledge_base_{given['key']}.jsonl")
+    with file.open("w", encoding="utf8") as lines:
+        for concept_id, (first, *aliases) in group_names(names, ids).items():
+            entity = {"concept_id": concept_id, "canonical_name": first, "aliases": aliases}
+            lines.write(json.dumps({**entity, "types": [], "definition": None}) + "\n")
+    knowledge_base = KnowledgeBase(str(file))
+    yield "read", describe("scispacy", "spacy", "nmslib-metabrainz", "scikit-learn", "scipy", "numpy")
+    with TemporaryDirectory() as saved:
+        # It returns names, vectoriser and index, in the order that the generator takes index, vectoriser and names.
+        parts = create_tfidf_ann_index(saved, knowledge_base)
+        yield "build", {"names_in_index": len(parts[0])}
+        generator = CandidateGenerator(*reversed(parts), knowledge_base)
+        for way, search in make_scispacy_searches(generator, given["neighbours"]).items():
+            yield from look_up({**given, "key": way}, search)
+        files = ("nmslib_index.bin", "tfidf_vectorizer.joblib", "tfidf_vectors_sparse.npz", "concept_aliases.json")
+        begin = time.perf_counter()
+        # Last, so that peak memory is that of one index.
+        load_index(LinkerPaths(*(str(Path(saved) / file) for file in files)))
+        yield "loaded", {"load": time.perf_counter() - begin}
+
+
+def make_scispacy_searches(generator: Any, k: int) -> dict[str, Search]:
+    """Make searches by key: the generator without a threshold, and the linker, which takes a document's entities."""
+    import spacy
+    from scispacy.linking import EntityLinker
+    from spacy.tokens import Doc, Span
+
+    vocab = spacy.blank("en").vocab
+    linkers = {
+        "scispacy_linker": EntityLinker(candidate_generator=generator, k=k, filter_for_definitions=False),
+        "scispacy_defaults": EntityLinker(candidate_generator=generator, k=k),
+    }
+
+    def link(linker: Any, queries: Sequence[str]) -> list[Ranking]:
+        doc = Doc(vocab, words=list(queries))
+        doc.ents = [Span(doc, token, token + 1, label="ENTITY") for token in range(len(queries))]
+        found = [ent._.kb_ents for ent in linker(doc).ents]
+        return [([one for one, _ in pairs], [float(score) for _, score in pairs]) for pairs in found]
+
+    searches: dict[str, Search] = {"scispacy": lambda queries: rank_candidates(generator, queries, k)}
+    for key, linker in linkers.items():
+        searches[key] = lambda queries, linker=linker: link(linker, queries)  # type: ignore[misc]
+    return searches
+
+
+def rank_candidates(generator: Any, queries: Sequence[str], k: int) -> list[Ranking]:
+    """Rank scispaCy's candidates, which come in the order of their ids, by their most similar name, as its linker."""
+    rankings = []
+    for candidates in generator(list(queries), k):
+        scored = [(candidate.concept_id, max(candidate.similarities)) for candidate in candidates]
+        scored.sort(key=lambda pair: pair[1], reverse=True)
+        rankings.append(([one for one, _ in scored], [float(score) for _, score in scored]))
+    return rankings
+
+
+def gilda(given: dict[str, Any]) -> Iterator[Any]:
+    """gilda's grounder of the dictionary's terms."""
+    from gilda import Term, make_grounder
+    from gilda.process import normalize
+
+    names, ids = read_dictionary(given)
+    yield "read", describe("gilda")
+    terms = [
+        Term(normalize(name), name, "dictionary", concept_id, first, "synonym" if others else "name", "dictionary")
+        for concept_id, distinct in group_names(names, ids).items()
+        for first in distinct[:1]
+        for others, name in enumerate(distinct)
+    ]
+    grounder = make_grounder(terms)
+    yield "build"
+
+    def search(queries: Sequence[str]) -> list[Ranking]:
+        found = [grounder.ground(query) for query in queries]
+        return [([one.term.id for one in matches], [float(one.score) for one in matches]) for matches in found]
+
+    yield from look_up(given, search)

@@ -1,0 +1,113 @@
+"""Comparisons of strings, the plain loop of SapBERT's evaluation, and this plugin, as contestants."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from foreign import Ranking, describe, look_up, read_dictionary
+
+PACKAGES = ("spacy-sapbert", "torch", "transformers", "tokenizers", "scann", "scikit-learn", "scipy", "numpy")
+
+
+def to_rankings(ids: Sequence[str], rows: Any, scores: Any) -> list[Ranking]:
+    """Turn rows of the dictionary, padded with -1, into rankings."""
+    return [
+        ([ids[row] for row in of_query[of_query >= 0]], scores_of_query[of_query >= 0].tolist())
+        for of_query, scores_of_query in zip(rows, scores, strict=True)
+    ]
+
+
+def exact_match(given: dict[str, Any]) -> Iterator[Any]:
+    """Equal names but for upper and lower case."""
+    names, ids = read_dictionary(given)
+    yield "read", describe(*PACKAGES)
+    ids_of: dict[str, list[str]] = {}
+    for name, concept_id in zip(names, ids, strict=True):
+        ids_of.setdefault(name.lower(), []).append(concept_id)
+    yield "build"
+
+    def search(queries: Sequence[str]) -> list[Ranking]:
+        found = [ids_of.get(query.lower(), []) for query in queries]
+        return [(concepts, [1.0] * len(concepts)) for concepts in found]
+
+    yield from look_up(given, search)
+
+
+def tfidf(given: dict[str, Any]) -> Iterator[Any]:
+    """TF-IDF of one and two characters, all products."""
+    import numpy as np
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    names, ids = read_dictionary(given)
+    yield "read", describe(*PACKAGES)
+    vectorizer = TfidfVectorizer(analyzer="char", ngram_range=(1, 2), dtype=np.float32)
+    matrix = vectorizer.fit_transform(names).T.tocsr()
+    yield "build"
+
+    def search(queries: Sequence[str]) -> list[Ranking]:
+        products = (vectorizer.transform(queries) @ matrix).toarray()
+        rows = np.argsort(-products, axis=1, kind="stable")[:, : given["neighbours"]]
+        return to_rankings(ids, rows, np.take_along_axis(products, rows, axis=1))
+
+    yield from look_up(given, search)
+
+
+def load_encoder(name: str, precision: Any) -> Any:
+    """Load an encoder: a folder, a short name or a hub name; empty for the small one from a Python package."""
+    from spacy_sapbert.encoder.shim import EncoderShim
+    from training.encoders.bases import find_base
+
+    base = find_base(name)
+    encoder = EncoderShim({"pooling": base.pooling, "lower_case": base.lower_case}, precision)
+    encoder.load(str(base.name))
+    return encoder
+
+
+def plain_loop(given: dict[str, Any]) -> Iterator[Any]:
+    """All names encoded with padding, all products, all of them sorted; mentions one by one or in batches. The products
+    are cosines, so that it has to find what exact search finds."""
+    import numpy as np
+
+    from training.plain_encoder import make_plain_encoder
+
+    names, ids = read_dictionary(given)
+    encode = make_plain_encoder(load_encoder(given["encoder"], "fp32").source, 2048)
+    yield "read", describe(*PACKAGES)
+    matrix = encode(names).T
+    yield "build"
+
+    def search(queries: Sequence[str]) -> list[Ranking]:
+        products = encode(queries) @ matrix
+        rows = np.argsort(-products, axis=1)[:, : given["neighbours"]]
+        return to_rankings(ids, rows, np.take_along_axis(products, rows, axis=1))
+
+    yield from look_up(given, search)
+
+
+def plugin(given: dict[str, Any]) -> Iterator[Any]:
+    """The encoder and an index of the plugin; not the linker: no cache, and no documents."""
+    from spacy_sapbert.encoder.folder import write_encoder
+    from spacy_sapbert.index import Index, ScannIndex, read_index
+
+    names, ids = read_dictionary(given)
+    encoder = load_encoder(given["encoder"], given["precision"])
+    index = ScannIndex() if given["is_approximate"] else Index()
+    yield "read", {**describe(*PACKAGES), "dtype": str(encoder.dtype).removeprefix("torch.")}
+    index.build(encoder.encode(names), fingerprint=encoder.fingerprint)
+    yield "build", {"recall": index.recall, "configuration": index.configuration}
+
+    def search(queries: Sequence[str]) -> list[Ranking]:
+        return to_rankings(ids, *index.search(encoder.encode(queries), given["neighbours"]))
+
+    yield from look_up(given, search)
+    with TemporaryDirectory() as folder:
+        write_encoder(encoder.content, Path(folder, "encoder"))
+        index.to_disk(Path(folder, "index"))
+        begin = time.perf_counter()
+        encoder.unloaded().load(Path(folder, "encoder"))
+        read_index(Path(folder, "index"))
+        yield "loaded", {"load": time.perf_counter() - begin}

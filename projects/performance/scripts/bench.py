@@ -1,0 +1,40 @@
+"""Measure one thing beside its plain implementation: `python scripts/bench.py NAME`, some of them after `prepare`."""
+
+from __future__ import annotations
+
+import encoder
+import filters
+import index
+import inputs
+import loading
+import matcher
+import pipeline
+import rrf
+import size
+import srsly
+import steps
+import typer
+
+from training.bench import Row, make_table, write_report
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+app.command("prepare")(inputs.prepare)
+app.command("matcher")(matcher.main)
+app.command("training")(steps.main)
+for bench in (encoder, index, filters, pipeline, loading, size, rrf):
+    app.command(bench.__name__)(bench.main)  # type: ignore[attr-defined]
+
+
+@app.command()
+def report() -> None:
+    """Put the tables of one run together: output/report.md and output/report.json."""
+    described = inputs.read_settings()["described"]
+    parts = ("encoder", "prepare", "index", "filters", "pipeline", "loading")
+    found = {name: srsly.read_json(inputs.OUTPUT / f"{name}.json") for name in parts}
+    rows = [Row(**{key: row[key] for key in Row._fields}) for part in found.values() for row in part["table"]]
+    facts = [fact for name in ("prepare", "encoder", "index") for fact in found[name]["facts"]]
+    write_report(inputs.OUTPUT / "report", make_table(rows), facts, described, {"parts": found})
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,165 @@
+"""`terminology_matcher` beside spaCy's PhraseMatcher and an Aho-Corasick automaton: speed, memory, recall."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.util import find_spec
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from inputs import OUTPUT, PACKAGES, report
+
+from training.bench import MB, Contestant, Row, describe, measure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from spacy.tokens import Doc
+
+    from spacy_sapbert.matching.compiled import CompiledMatcher
+    from spacy_sapbert.terminology import Terminology
+
+TURNS, BLOCK = 3, 500
+TEXTS, TABLE = "matcher_texts.json", "matcher_table.npz"
+
+
+def make_matcher(terminology: Terminology, table: Path | None = None) -> CompiledMatcher:
+    """Make the plugin's matcher with all matches, so that each way does the same work; of a saved table, if given."""
+    import numpy as np
+
+    from spacy_sapbert.matching import MatcherSettings
+    from spacy_sapbert.matching.compiled import CompiledMatcher
+    from spacy_sapbert.retrieval.name_table import NameTable
+
+    found = NameTable(**np.load(table)) if table else NameTable.build(terminology.names["name"])
+    return CompiledMatcher(found, terminology, MatcherSettings(matches="all", spans_key="names", define_length=0))
+
+
+def make_phrase_matcher(terminology: Terminology) -> Callable[[Doc], Any]:
+    """Make spaCy's matcher of the same names in small letters."""
+    import spacy
+    from spacy.matcher import PhraseMatcher
+
+    nlp = spacy.blank("en")
+    matcher = PhraseMatcher(nlp.vocab, attr="LOWER")
+    for start in range(0, terminology.n_names, 10_000):
+        names = terminology.names["name"][start : start + 10_000].to_list()
+        matcher.add("NAME", list(nlp.tokenizer.pipe(names)))
+    return lambda doc: matcher(nlp.make_doc(doc.text)) if doc.vocab is not nlp.vocab else matcher(doc)
+
+
+def make_aho_corasick(terminology: Terminology) -> Callable[[Doc], Any]:
+    """Make an automaton of the same names in small letters; a match starts and ends where tokens do."""
+    from ahocorasick_rs import AhoCorasick, MatchKind
+
+    from spacy_sapbert.abbreviations.component import get_bounds
+
+    names = terminology.names["name"].str.to_lowercase().unique(maintain_order=True).to_list()
+    automaton = AhoCorasick(names, matchkind=MatchKind.Standard)
+
+    def find(doc: Doc) -> list[Any]:
+        starts, ends = map(set, get_bounds(doc))
+        found = automaton.find_matches_as_indexes(doc.text.lower(), overlapping=True)
+        return [place for _, *place in found if place[0] in starts and place[1] in ends]
+
+    return find
+
+
+def match(given: dict[str, Any]) -> Iterator[Any]:
+    """Make a matcher, and find names in all texts; tokenising does not count."""
+    import json
+
+    import numpy as np
+    import spacy
+
+    from spacy_sapbert.retrieval.name_table import NameTable
+    from spacy_sapbert.terminology import Terminology
+
+    way, folder = given["way"], Path(given["folder"])
+    terminology, nlp = Terminology.from_disk(Path(given["terminology"])), spacy.blank("en")
+    yield "read"
+    if way == "matcher, loaded":
+        find: Callable[[Doc], Any] = make_matcher(terminology, folder / TABLE).find
+    elif way == "matcher, made":
+        np.savez(folder / TABLE, **NameTable.build(terminology.names["name"])._asdict())
+        find = make_matcher(terminology, folder / TABLE).find
+    else:
+        find = make_phrase_matcher(terminology) if way == "PhraseMatcher" else make_aho_corasick(terminology)
+    yield "build"
+    texts = json.loads((folder / TEXTS).read_text(encoding="utf8"))["texts"]
+    for _ in range(TURNS):
+        matches = words = 0
+        # As in production, no more than a block of documents is there at a time.
+        for start in range(0, len(texts), BLOCK):
+            docs = [nlp.make_doc(text) for text in texts[start : start + BLOCK]]
+            yield "tokenise"
+            matches += sum(len(find(doc)) for doc in docs)
+            words += sum(len(doc.text.split()) for doc in docs)
+            yield "find", {"matches": matches, "words": words}
+
+
+def measure_recall(path: Path) -> dict[str, float]:
+    """Of the gold mentions that are written like a name of the dictionary beside them, but for case: how many are found
+    with the same boundaries, and how many are the longest match where they are."""
+    import spacy
+
+    from spacy_sapbert.terminology import read_table
+    from spacy_sapbert.terminology.readers.lines import SourceFile
+    from training.data.mentions import read_mentions
+
+    terminology = read_table(path.with_name("dictionary.tsv.gz"), header=["id", "name"], delimiter="\t")
+    names = set(terminology.names["name"].str.to_lowercase().to_list())
+    matcher, nlp = make_matcher(terminology), spacy.blank("en")
+    total = found = longest = 0
+    mentions = (mention for mention in read_mentions(SourceFile(path)) if mention.text.lower() in names)
+    for window, group in groupby(mentions, key=lambda mention: mention.window):
+        doc = nlp.make_doc(window)
+        matches = [doc[start:end] for start, end, _ in matcher.find(doc)]
+        places = {(span.start_char, span.end_char) for span in matches}
+        chosen = {(span.start_char, span.end_char) for span in spacy.util.filter_spans(matches)}
+        for mention in group:
+            start = window.index(mention.text, max(0, mention.start - mention.window_start - 1))
+            place = start, start + len(mention.text)
+            total, found, longest = total + 1, found + (place in places), longest + (place in chosen)
+    return {"mentions": total, "found": found / max(total, 1), "longest": longest / max(total, 1)}
+
+
+def main(terminology: Path, mentions: str, threads: int = 0) -> None:
+    """Measure on a saved terminology, and on files of mentions with the text around them, each beside its dictionary
+    (commas between them)."""
+    from spacy_sapbert.terminology.readers.lines import SourceFile
+    from training.data.mentions import read_mentions
+    from training.data.run_folder import write_json
+
+    paths = [Path(path) for path in mentions.split(",")]
+    described = describe(PACKAGES, [terminology, *paths], threads)
+    windows = {mention.window: None for path in paths for mention in read_mentions(SourceFile(path)) if mention.window}
+    OUTPUT.mkdir(exist_ok=True)
+    write_json(OUTPUT / TEXTS, {"texts": list(windows)})
+    ways = ["matcher, made", "PhraseMatcher", *(["ahocorasick-rs"] if find_spec("ahocorasick_rs") else [])]
+    given = {"terminology": str(terminology.resolve()), "folder": str(OUTPUT.resolve())}
+    # The saved table is there once another one has been made.
+    first = measure([Contestant(way, __file__, "match", {**given, "way": way}) for way in ways], threads=threads)
+    way = "matcher, loaded"
+    measured = measure([Contestant(way, __file__, "match", {**given, "way": way})], threads=threads)
+    measured.steps.update(first.steps)
+    rows = []
+    for way in ("matcher, made", "matcher, loaded", *ways[1:]):
+        found = measured.figures(way, "find")
+        seconds = sum(measured.seconds(way, "find")) / TURNS
+        names = measured.peak(way, "build") - measured.peak(way, "read")
+        rows += [
+            Row(way, "words", found["words"] / seconds, "{:,.0f}/s"),
+            Row(way, "build", measured.median(way, "build"), "{:.1f} s"),
+            Row(way, "memory of the names (MB)", names / MB),
+            Row(way, "peak memory (MB)", measured.peak(way) / MB),
+            Row(way, "matches", found["matches"]),
+        ]
+    for path in paths:
+        name, found = f"{path.parent.name}/{path.name}", measure_recall(path)
+        rows += [Row(name, what, found[what], "{:,.0f}" if what == "mentions" else "{:.1%}") for what in found]
+    facts = [f"{len(windows):,} texts. Recall: mentions written like a name of their dictionary."]
+    if "ahocorasick-rs" not in ways:
+        facts.append("ahocorasick-rs is not installed (pip install ahocorasick-rs), and so left out.")
+    report("matcher", rows, facts, described, {"measured": measured.to_dict()})

@@ -1,0 +1,196 @@
+"""Names, pairs and triples out of RRF beside a plain reader: a synthetic metathesaurus of several sizes, a real one."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import json
+import math
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from inputs import OUTPUT, PACKAGES, find_names, read_names, report
+
+from training.bench import Contestant, Measured, Row, describe, measure
+
+GB, MOST_PAIRS = 1e9, 50
+# Above this, a run takes so long that other work on the machine averages out.
+TURNS, MOST_ROWS_IN_TURNS = 3, 1_000_000
+# Rows, seconds, gigabytes: a whole release has 15.5 million rows, the open metathesaurus 740,000. Of a whole release
+# the targets are about names and pairs, of the open metathesaurus about triples as well.
+FULL_RELEASE, OPEN_METATHESAURUS = (15_000_000, 45, 5), (1_000_000, 60, 3)
+# Below, imports and other fixed costs hide how the time grows. From there on, plain Python's seconds by ours.
+GROWTH_FROM, TIMES_PLAIN = 1_000_000, 1.5
+
+
+def ours(given: dict[str, Any]) -> Iterator[Any]:
+    """The commands of `training`, without tradenames, and with lines like those of the plain reader."""
+    work = Path(given["work"])
+
+    def run(*command: object) -> None:
+        subprocess.run([sys.executable, "-m", "training", *map(str, command)], check=True, stdout=subprocess.DEVNULL)
+
+    settings = ("--lower-case", "--tradenames", "off", "--suppressed", given["suppressed"])
+    run("preprocess", given["rrf"], work / "terminology", *settings)
+    yield "names"
+    run("pairs", work / "terminology", work / "pairs", "--text", work / "pairs.txt", "--seed", given["seed"])
+    yield "pairs"
+    if given["triples"]:
+        run("triples", given["rrf"], work / "terminology", work / "triples")
+        yield "triples"
+    from pyarrow import parquet
+
+    from spacy_sapbert.terminology import Terminology
+
+    counts = {"names": Terminology.from_disk(work / "terminology").n_names, "pairs": count_lines(work / "pairs.txt")}
+    if given["triples"]:
+        counts["triples"] = parquet.read_metadata(work / "triples" / "triples.parquet").num_rows
+    yield "count", counts
+
+
+def plain(given: dict[str, Any]) -> Iterator[Any]:
+    """One loop over lines, a dictionary of sets and `itertools.combinations`."""
+    work = Path(given["work"])
+    names = read_plainly(Path(given["rrf"]))
+    with (work / "names.txt").open("w", encoding="utf8", newline="\n") as file:
+        file.writelines(f"{cui}||{name}\n" for cui, of_concept in names.items() for name in of_concept)
+    yield "names"
+    with (work / "pairs.txt").open("w", encoding="utf8", newline="\n") as file:
+        file.writelines("||".join(pair) + "\n" for pair in make_pairs(names, random.Random(given["seed"])))
+    yield "pairs"
+    yield "count", {kind: count_lines(work / f"{kind}.txt") for kind in ("names", "pairs")}
+
+
+def read_plainly(folder: Path) -> dict[str, set[str]]:
+    """Read the lower-cased English names of each CUI."""
+    path, names = folder / "MRCONSO.RRF", dict[str, set[str]]()
+    open_file: Any = path.open if path.exists() else partial(gzip.open, folder / "MRCONSO.RRF.gz")
+    # Only "\n" ends a line: names may hold other characters that end lines elsewhere.
+    with open_file("rt", encoding="utf8", newline="\n") as file:
+        for line in file:
+            fields = line.split("|")
+            if fields[1] == "ENG":
+                names.setdefault(fields[0], set()).add(fields[14].lower())
+    return names
+
+
+def make_pairs(names: dict[str, set[str]], rng: random.Random) -> Iterator[tuple[str, str, str]]:
+    """Pair the names of each concept: a CUI and two names, at most 50 pairs of a concept."""
+    for cui, of_concept in names.items():
+        pairs = list(itertools.combinations(sorted(of_concept), 2))
+        for one, other in rng.sample(pairs, MOST_PAIRS) if len(pairs) > MOST_PAIRS else pairs:
+            yield cui, one, other
+
+
+def count_lines(path: Path) -> int:
+    """Count the newlines of a file, gzipped or not."""
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        return sum(chunk.count(b"\n") for chunk in iter(partial(file.read, 1 << 24), b""))
+
+
+def compare(work: Path, rrf: Path, seed: int, ways: dict[str, dict[str, Any]], turns: int, threads: int) -> Measured:
+    """Measure ways, each in its own folder: "plain", and those of our commands with their settings."""
+    contestants = []
+    for way, settings in ways.items():
+        (work / way).mkdir(exist_ok=True)
+        given = {"rrf": str(rrf), "work": str(work / way), "seed": seed, "suppressed": "keep", "triples": False}
+        contestants.append(Contestant(way, __file__, "plain" if way == "plain" else "ours", {**given, **settings}))
+    return measure(contestants, turns=turns, threads=threads)
+
+
+def count_seconds(measured: Measured, way: str, steps: tuple[str, ...] = ("names", "pairs")) -> float:
+    """Sum the median seconds of steps."""
+    return sum(measured.median(way, step) for step in steps)
+
+
+def make_rows(part: str, n_rows: int, measured: Measured, limits: tuple[float, ...], target: float | None) -> list[Row]:
+    """Choose the figures of one metathesaurus to show."""
+    steps = tuple(step for step in ("names", "pairs", "triples") if any(s.name == step for s in measured.steps["ours"]))
+    seconds, gigabytes = limits[1:] if limits else (None, None)
+    counts = measured.figures("ours", "count")
+    rows = [Row(part, "rows of MRCONSO", n_rows)]
+    rows += [Row(part, f"{name} written", n) for name, n in counts.items()]
+    rows += [Row(part, step, measured.median("ours", step), "{:.1f} s") for step in steps]
+    rows.append(Row(part, "in all", count_seconds(measured, "ours", steps), "{:.1f} s", at_most=seconds))
+    rows.append(Row(part, "peak memory", measured.peak("ours", steps[-1]) / GB, "{:.2f} GB", at_most=gigabytes))
+    if "plain" in measured.steps:
+        plain_seconds, peak = count_seconds(measured, "plain"), measured.peak("plain", "pairs")
+        ratio = plain_seconds / count_seconds(measured, "ours")
+        rows += [
+            Row(part, "plain Python, names and pairs", plain_seconds, "{:.1f} s"),
+            Row(part, "plain Python, peak memory", peak / GB, "{:.2f} GB"),
+            Row(part, "plain / ours, seconds for names and pairs", ratio, "{:.2f}x", at_least=target),
+            Row(part, "ours / plain, peak memory", measured.peak("ours", "pairs") / peak, "{:.2f}x"),
+        ]
+    return rows
+
+
+def measure_real(work: Path, folder: Path, seed: int, threads: int) -> tuple[list[Row], Measured]:
+    """Measure a folder in RRF once, with and without suppressed names."""
+    ways = {"ours": {"triples": True}, "without suppressed": {"suppressed": "drop"}, "plain": {}}
+    measured = compare(work, folder, seed, ways, 1, threads)
+    n_rows = sum(count_lines(path) for path in folder.glob("MRCONSO.RRF*"))
+    limits = OPEN_METATHESAURUS if n_rows <= OPEN_METATHESAURUS[0] else ()
+    rows = make_rows(folder.name, n_rows, measured, limits, None)
+    counts = measured.figures("ours", "count")
+    for name, n in measured.figures("plain", "count").items():
+        # No target: plain Python keeps white space around names, which makes two of one in some releases.
+        rows.append(Row(folder.name, f"{name}, difference from plain Python", abs(counts[name] - n)))
+    pairs = measured.figures("without suppressed", "count")["pairs"]
+    rows.append(Row(folder.name, "pairs without suppressed names", pairs))
+    counted = json.loads((folder / "counts.json").read_text()) if (folder / "counts.json").exists() else {}
+    expected = counted.get("MRCONSO", {}).get("synonym pairs", {}).get("eng_trim50")
+    if expected is not None:
+        rows.append(Row(folder.name, "the same, difference from counts.json", abs(pairs - expected), at_most=0))
+    return rows, measured
+
+
+def main(
+    rows: str = "50000,100000",
+    plain_rows: int = 100_000,
+    rrf: str = "",
+    names_like: str = "",
+    seed: int = 0,
+    threads: int = 0,
+) -> None:
+    """Measure synthetic sizes (rows of MRCONSO), one of them with the plain reader, and a folder in RRF if given."""
+    from synthetic import Patterns, make_rrf
+
+    described = describe(PACKAGES, [find_names(names_like), *([Path(rrf)] if rrf else [])], threads)
+    patterns = Patterns.split(read_names(find_names(names_like)).names["name"])
+    table: list[Row] = []
+    sizes: dict[int, Measured] = {}
+    OUTPUT.mkdir(exist_ok=True)
+    for size in sorted({int(size) for size in rows.split(",") if size.strip()} | {plain_rows}):
+        # Taken away after each size: the largest are gigabytes.
+        with TemporaryDirectory(dir=OUTPUT.resolve()) as folder:
+            work = Path(folder)
+            (work / "rrf").mkdir()
+            n_rows = make_rrf(work / "rrf", size, seed, patterns)["MRCONSO.RRF"]
+            ways: dict[str, dict[str, Any]] = {"ours": {}, **({"plain": {}} if size == plain_rows else {})}
+            turns = TURNS if size <= MOST_ROWS_IN_TURNS else 1
+            measured = sizes[n_rows] = compare(work, work / "rrf", seed, ways, turns, threads)
+        found = {way: measured.figures(way, "count") for way in ways}
+        if "plain" in found and found["plain"] != found["ours"]:
+            raise RuntimeError(f"From {size} rows, ours and the plain reader made different counts: {found}.")
+        limits = FULL_RELEASE if size >= FULL_RELEASE[0] else ()
+        table += make_rows(f"{n_rows:,} rows", n_rows, measured, limits, TIMES_PLAIN if size >= GROWTH_FROM else None)
+    large = [n_rows for n_rows in sizes if n_rows >= GROWTH_FROM * 0.99]
+    if len(large) > 1:
+        first, last = large[0], large[-1]
+        growth = math.log(count_seconds(sizes[last], "ours") / count_seconds(sizes[first], "ours"))
+        table.append(Row("growth", f"exponent, {first:,} to {last:,} rows", growth / math.log(last / first), "{:.2f}"))
+    data = {"sizes": {n_rows: measured.to_dict() for n_rows, measured in sizes.items()}}
+    if rrf:
+        with TemporaryDirectory(dir=OUTPUT.resolve()) as folder:
+            real_rows, measured = measure_real(Path(folder), Path(rrf).resolve(), seed, threads)
+        table += real_rows
+        data["real"] = measured.to_dict()
+    facts = [f"Names and pairs in lower case, English, without tradenames; seed {seed}."]
+    report("rrf", table, facts, described, data)

@@ -1,0 +1,149 @@
+"""A linker of millions of names, from RRF to linked mentions, beside exact search: time, memory, bytes, recall."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from inputs import OUTPUT, PACKAGES, find_names, read_names, report
+
+from training.bench import Contestant, Measured, Row, describe, measure
+
+GB, MINUTE, BATCH = 1e9, 60.0, 8192
+# Mentions compared with all names.
+EXACT_SAMPLE = 1000
+# The targets are those of a release as large as UMLS 2020AA.
+FULL_RELEASE = 15_000_000
+
+
+def build(given: dict[str, Any]) -> Iterator[Any]:
+    """Read the English names, initialize a linker with the encoder of the package, and save."""
+    import spacy
+
+    from spacy_sapbert.terminology import read_rrf
+
+    nlp, work = spacy.blank("en"), Path(given["work"])
+    index = {"@misc": "spacy-sapbert.AutoIndex.v1", "recall_target": given["recall_target"]}
+    linker = nlp.add_pipe("sapbert_linker", config={"index": index})
+    yield "import"
+    terminology = read_rrf(work / "rrf")
+    yield "read", {"concepts": len(terminology), "names": terminology.n_names}
+    linker.initialize(terminology=terminology)
+    yield "initialize", {"rows": len(linker.index), "recorded": linker.index.recall.get("at_1", 1.0)}
+    nlp.to_disk(work / "pipeline")
+    size = sum(path.stat().st_size for path in (work / "pipeline").rglob("*") if path.is_file())
+    yield "save", {"bytes": size}
+
+
+def link(given: dict[str, Any]) -> Iterator[Any]:
+    """Load, link distinct mentions, half of them names, half shortened or misspelt, and compare with exact search."""
+    import spacy
+
+    from spacy_sapbert.index import exact_search
+    from spacy_sapbert.index.approximate import TOLERANCE
+    from spacy_sapbert.retrieval.encoding import alter_names
+
+    spacy.blank("en")
+    yield "import"
+    linker = spacy.load(Path(given["work"], "pipeline")).get_pipe("sapbert_linker")
+    yield "load"
+    names, wanted, seed = linker.terminology.names["name"], given["mentions"], given["seed"]
+    wanted = min(wanted, len(names))
+    # Another seed than that of the names that the index was tuned with.
+    altered = alter_names(names, wanted // 2, seed=seed + 1)
+    mentions = list(dict.fromkeys([*names.sample(wanted - len(altered), seed=seed).to_list(), *altered]))
+    random.Random(seed).shuffle(mentions)
+    yield "draw", {"mentions": len(mentions)}
+    starts = range(0, len(mentions), BATCH)
+    found = sum(sum(map(bool, linker.find(mentions[start : start + BATCH]))) for start in starts)
+    yield "link", {"found": found}
+    queries = linker.encoder.encode(mentions[:EXACT_SAMPLE])
+    queries = queries[queries.any(axis=1)]
+    yield "encode", {"sample": len(queries)}
+    best = linker.index.search(queries, 1)[1][:, 0]
+    yield "search"
+    nearest = exact_search(linker.index.vectors, queries, 1)[1][:, 0]
+    yield "exact search", {"recall": float((best >= nearest - TOLERANCE).mean())}
+
+
+def make_rows(n_rrf: int, measured: Measured, is_full: bool) -> list[Row]:
+    """Choose the figures of one size to show."""
+    part, built, linked = f"{n_rrf:,} rows of RRF", measured.figures("build"), measured.figures("link")
+    steps = {step.name: step.seconds for step in measured.steps["build"]}
+
+    def limit(value: float) -> float | None:
+        return value if is_full else None
+
+    rate = linked["mentions"] / measured.median("link", "link")
+    exact = measured.ratio("link", "link", "search", "exact search")
+    memory, linked_memory = measured.peak("build") / GB, measured.peak("link", "link") / GB
+    return [
+        *(Row(part, what, built[what]) for what in ("concepts", "names", "rows")),
+        *(Row(part, step, seconds, "{:.1f} s") for step, seconds in steps.items()),
+        Row(part, "in all (minutes)", sum(steps.values()) / MINUTE, "{:.1f}", at_most=limit(30)),
+        Row(part, "peak memory", memory, "{:.2f} GB", at_most=limit(16)),
+        Row(part, "on disk", built["bytes"] / GB, "{:.2f} GB", at_most=limit(8)),
+        Row(part, "`spacy.load`", measured.median("link", "load"), "{:.1f} s", at_most=limit(5)),
+        Row(part, "peak memory, linked", linked_memory, "{:.2f} GB", at_most=limit(8)),
+        Row(part, "distinct mentions", linked["mentions"]),
+        Row(part, "linked", rate, "{:,.0f}/s", at_least=limit(3000)),
+        Row(part, f"search / exact search, {linked['sample']:,} mentions", exact, "{:.1f}x"),
+        Row(part, "recall@1, mentions", linked["recall"], "{:.4f}", at_least=limit(0.985)),
+        Row(part, "recall@1, recorded", built["recorded"], "{:.4f}"),
+    ]
+
+
+def make_growth_rows(sizes: list[Measured]) -> list[Row]:
+    """Compare the smallest with the largest size: the power of the rows of the index that a figure grows with."""
+    count = [measured.figures("build")["rows"] for measured in sizes]
+    if len(set(count)) < 2:
+        return []
+    small, large = sizes[count.index(min(count))], sizes[count.index(max(count))]
+    figures = {
+        "time to initialize": lambda of: of.median("build", "initialize"),
+        "time of a mention": lambda of: of.median("link", "link") / of.figures("link")["mentions"],
+        "bytes on disk": lambda of: of.figures("build")["bytes"],
+    }
+    what, growth = f"exponent, {min(count):,} to {max(count):,} rows of the index", math.log(max(count) / min(count))
+    return [
+        Row(f"growth, {name}", what, math.log(figure(large) / figure(small)) / growth, "{:.2f}")
+        for name, figure in figures.items()
+    ]
+
+
+def main(
+    names_like: str = "",
+    rows: str = "100000,300000",
+    mentions: int = 100_000,
+    recall_target: float = 0.98,
+    seed: int = 0,
+    threads: int = 0,
+) -> None:
+    """Measure sizes (rows of MRCONSO, commas between them) with names that resemble real ones."""
+    from synthetic import Patterns, make_rrf
+
+    source = find_names(names_like)
+    described = describe(PACKAGES, [source], threads)
+    patterns = Patterns.split(read_names(source).names["name"])
+    OUTPUT.mkdir(exist_ok=True)
+    table: list[Row] = []
+    sizes: list[Measured] = []
+    for size in (int(size) for size in rows.split(",")):
+        with TemporaryDirectory(dir=OUTPUT.resolve(), prefix="size ") as folder:
+            Path(folder, "rrf").mkdir()
+            n_rrf = make_rrf(Path(folder, "rrf"), size, seed, patterns)["MRCONSO.RRF"]
+            given = {"work": folder, "recall_target": recall_target, "mentions": mentions, "seed": seed}
+            measured = Measured()
+            for way in ("build", "link"):
+                one = measure([Contestant(way, __file__, way, given)], threads=threads)
+                measured.steps.update(one.steps)
+        sizes.append(measured)
+        table += make_rows(n_rrf, measured, size >= FULL_RELEASE)
+    facts = [f"Names resemble those of {source.name}. Half of the mentions are names, half shortened or misspelt."]
+    facts.append(f"Recall target {recall_target:g}, seed {seed}.")
+    data = {"sizes": [measured.to_dict() for measured in sizes]}
+    report("size", [*table, *make_growth_rows(sizes)], facts, described, data)

@@ -1,0 +1,257 @@
+"""A synthetic metathesaurus of any size in RRF, for measurements only: its names resemble real ones, and mean nothing.
+
+The same seed gives the same rows, and fewer rows are the beginning of more rows, cut between two concepts.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+# Concepts made at once: about 180,000 rows of MRCONSO. Another number makes other files. CUIs have seven digits.
+BLOCK, MOST_CONCEPTS = 50_000, 10**7
+# Published for 2020AA, by those who trained on it: 4.28 million concepts and 15.48 million rows; 10.28 million English
+# rows with 8.74 million distinct lower-cased names. The shares below give these means; all other figures are choices.
+# English names of a concept: a rounded lognormal with a mean of 2.06, more than half of them 1.
+NAMES_MU, NAMES_SIGMA, MOST_NAMES = -0.194, 1.1, 4000
+# Rows of the same name: geometric with a mean of 1.176; 37 % of the further ones are spelled the same.
+ONE_ROW_SHARE, SAME_SPELLING_SHARE = 0.85, 0.37
+WITHOUT_ENGLISH, FOREIGN_SHARE, FOREIGN_MEAN = 0.012, 0.125, 9.72
+SECOND_TYPE_SHARE, BRAND_SHARE, PARENT_SHARE = 0.08, 0.016, 0.16
+SOURCES = ["NCBI", "SNOMEDCT_US", "MEDCIN", "MSH", "RXNORM", "LNC", "NCI", "GO", "OMIM", "MTH"]
+TERM_TYPES = ["PT", "SY", "ET", "SCN", "FN"]
+# Languages with words, so that other scripts occur.
+FOREIGN = {
+    "SPA": "síndrome", "POR": "doença", "JPN": "疾患", "FRE": "lésion", "DUT": "aandoening", "RUS": "болезнь",
+    "ITA": "malattia", "GER": "Störung", "CZE": "léze", "KOR": "질환", "CHI": "综合征",
+}  # fmt: skip
+TYPES = [
+    ("T047", "B2.2.1.2.1", "Disease or Syndrome"), ("T204", "A1.1.3", "Eukaryote"), ("T007", "A1.1.2", "Bacterium"),
+    ("T109", "A1.4.1.2.1", "Organic Chemical"), ("T033", "A2.2", "Finding"), ("T200", "A1.3.3", "Clinical Drug"),
+    ("T028", "A1.2.3.5", "Gene or Genome"), ("T191", "B2.2.1.2.1.2", "Neoplastic Process"),
+]  # fmt: skip
+SOURCE_COLUMNS = (
+    *("VCUI", "RCUI", "VSAB", "RSAB", "SON", "SF", "SVER", "VSTART", "VEND", "IMETA", "RMETA", "SLC", "SCC", "SRL"),
+    *("TFR", "CFR", "CXTY", "TTYL", "ATNL", "LAT", "CENC", "CURVER", "SABIN", "SSN", "SCIT"),
+)
+# A word gives way to one that follows the same word elsewhere, or becomes a new one: the beginning of one word and the
+# end of another. Names of one word would otherwise soon be used up.
+EXCHANGED, NEW_WORD, NEW_SINGLE_WORD, LONGEST = 0.5, 0.12, 0.8, 24
+
+
+class Patterns(NamedTuple):
+    """Words of real names, from which others are made."""
+
+    words: pl.Series
+    # The words of all names, one name after the other; where each name starts in them, and how many it has.
+    flat: np.ndarray
+    starts: np.ndarray
+    lengths: np.ndarray
+    # Places in `flat`, sorted by the word that stands there, and where those of each word start.
+    by_word: np.ndarray
+    first_place: np.ndarray
+
+    @classmethod
+    def split(cls, names: pl.Series) -> Patterns:
+        """Split real names into words; repeated names count once."""
+        clean = names.cast(pl.String).str.replace_all(r"\s+", " ").str.strip_chars()
+        split = clean.filter(clean != "").unique(maintain_order=True).str.split(" ").list.head(LONGEST)
+        lengths, flat = split.list.len().to_numpy().astype(np.int64), split.explode()
+        words = flat.unique().sort()
+        codes = flat.cast(pl.Enum(words)).to_physical().to_numpy().astype(np.int64)
+        first_place = np.searchsorted(np.sort(codes), np.arange(len(words) + 1))
+        return cls(words, codes, np.cumsum(lengths) - lengths, lengths, np.argsort(codes, kind="stable"), first_place)
+
+    def make(self, concept: np.ndarray, variant: np.ndarray, seed: int) -> pl.Series:
+        """Make names, the same ones for the same numbers and seed. All names of a concept follow one real name."""
+        pattern = (mix(concept, seed) % np.uint64(len(self.lengths))).astype(np.int64)
+        lengths, starts, key = self.lengths[pattern], self.starts[pattern], concept * MOST_NAMES + variant
+        before = np.full(len(key), -1, dtype=np.int64)
+        columns = []
+        for place in range(int(lengths.max(initial=0))):
+            is_there = lengths > place
+            own = self.flat[np.where(is_there, starts + place, 0)]
+            word = np.where(draw(key, seed, place, 0) < EXCHANGED, self._follow(before, own, key, seed, place), own)
+            is_new = draw(key, seed, place, 1) < np.where(lengths == 1, NEW_SINGLE_WORD, NEW_WORD)
+            other = self.flat[(draw(key, seed, place, 3) * len(self.flat)).astype(np.int64)]
+            table = pl.DataFrame({"word": self.words.gather(word), "other": self.words.gather(other), "new": is_new})
+            head = pl.col("word").str.head((pl.col("word").str.len_chars() + 1) // 2)
+            tail = pl.col("other").str.tail((pl.col("other").str.len_chars() + 1) // 2)
+            text = table.select(pl.when("new").then(head + tail).otherwise("word")).to_series()
+            columns.append(pl.select(pl.when(pl.Series(is_there)).then(text)).to_series().alias(str(place)))
+            before = word
+        return pl.DataFrame(columns).select(pl.concat_str(pl.all(), separator=" ", ignore_nulls=True)).to_series()
+
+    def _follow(self, before: np.ndarray, own: np.ndarray, key: np.ndarray, seed: int, place: int) -> np.ndarray:
+        """Draw a word that follows the word before in some real name, or starts one; its own word at a name's end."""
+        share, known = draw(key, seed, place, 2), np.maximum(before, 0)
+        first, span = self.first_place[known], self.first_place[known + 1] - self.first_place[known]
+        at = np.minimum(self.by_word[first + (share * span).astype(np.int64)], len(self.flat) - 2)
+        ends = np.searchsorted(self.starts, at + 1)
+        is_end = (ends < len(self.starts)) & (self.starts[np.minimum(ends, len(self.starts) - 1)] == at + 1)
+        starting = self.flat[self.starts[(share * len(self.starts)).astype(np.int64)]]
+        return np.where(before < 0, starting, np.where(is_end, own, self.flat[at + 1]))
+
+
+def mix(numbers: np.ndarray, seed: int) -> np.ndarray:
+    """Turn numbers into bits that look random, the same for the same number and seed (the finalizer of SplitMix64)."""
+    bits = numbers.astype(np.uint64) + np.uint64((seed + 1) * 0x9E3779B97F4A7C15 % 2**64)
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return bits ^ (bits >> np.uint64(31))
+
+
+def draw(key: np.ndarray, seed: int, place: int, what: int) -> np.ndarray:
+    """Draw a number between 0 and 1 for each name, place in it and kind of choice."""
+    return (mix(key, seed * 131 + place * 4 + what + 1) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def write_number(numbers: Any, prefix: str, digits: int = 7) -> pl.Series:
+    """Write numbers with a prefix, filled up with zeros."""
+    return pl.select(pl.lit(prefix) + pl.Series("number", numbers).cast(pl.String).str.zfill(digits)).to_series()
+
+
+def make_rrf(folder: Path, n_rows: int, seed: int, patterns: Patterns) -> dict[str, int]:
+    """Write MRCONSO, MRREL, MRSTY and MRSAB into an empty folder, and count their rows. There are a few rows less than
+    wanted, because the last concept is whole."""
+    if n_rows < 1:
+        raise ValueError(f"Wanted {n_rows} rows, but a metathesaurus has 1 or more.")
+    counts = {"MRCONSO.RRF": 0, "MRREL.RRF": 0, "MRSTY.RRF": 0, "MRSAB.RRF": 0}
+    for first in range(0, MOST_CONCEPTS + BLOCK, BLOCK):
+        if first + BLOCK > MOST_CONCEPTS:
+            raise ValueError(f"There are not enough CUIs for {n_rows} rows: {counts['MRCONSO.RRF']} need all of them.")
+        n_before = counts["MRCONSO.RRF"]
+        # What is cut off must not change what stays, so everything is drawn for whole blocks.
+        rng = np.random.default_rng([seed, first])
+        conso, owner = make_atoms(first, n_before, seed, rng, patterns)
+        rows_until = np.searchsorted(owner, np.arange(first, first + BLOCK), side="right")
+        n_concepts = int(np.searchsorted(rows_until, n_rows - n_before, side="right"))
+        is_last = n_concepts < BLOCK
+        if is_last and n_before == 0:
+            n_concepts = max(n_concepts, 1)
+        first_atoms = n_before + np.concatenate([[0], rows_until[:-1]])
+        tables = {
+            "MRCONSO.RRF": conso.head(int(rows_until[n_concepts - 1]) if n_concepts else 0),
+            "MRREL.RRF": make_relations(first, first_atoms, n_concepts, rng),
+            "MRSTY.RRF": make_types(first, n_concepts, rng),
+        }
+        if is_last:
+            same = {"CENC": "UTF-8", "CURVER": "Y", "SABIN": "Y", "SRL": "0", "SON": "synthetic", "LAT": "ENG"}
+            rows = [{**same, **dict.fromkeys(("VSAB", "RSAB", "SF", "SSN"), source)} for source in SOURCES]
+            tables["MRSAB.RRF"] = pl.DataFrame([{name: row.get(name, "") for name in SOURCE_COLUMNS} for row in rows])
+        for name, table in tables.items():
+            # A column without content makes the `|` at the end of each line.
+            ended = table.with_columns(end=pl.lit(None, dtype=pl.String))
+            with (folder / name).open("ab") as file:
+                ended.write_csv(file, include_header=False, separator="|", quote_style="never")
+            counts[name] += table.height
+        if is_last:
+            break
+    return counts
+
+
+def make_atoms(
+    first: int, n_before: int, seed: int, rng: np.random.Generator, patterns: Patterns
+) -> tuple[pl.DataFrame, np.ndarray]:
+    """Make the rows of MRCONSO of a block of concepts, and the number of each row's concept."""
+    english = np.minimum(np.ceil(rng.lognormal(NAMES_MU, NAMES_SIGMA, size=BLOCK)), MOST_NAMES // 2).astype(np.int64)
+    has_no_english = rng.random(BLOCK) < WITHOUT_ENGLISH
+    has_foreign = has_no_english | (rng.random(BLOCK) < FOREIGN_SHARE - WITHOUT_ENGLISH)
+    foreign = np.where(has_foreign, rng.geometric(1 / FOREIGN_MEAN, size=BLOCK), 0)
+    counts = np.stack([np.where(has_no_english, 0, english), foreign], axis=1).ravel()
+    concept = np.repeat(np.repeat(np.arange(first, first + BLOCK), 2), counts)
+    # The n-th name of its concept in its kind: positions minus where each run starts.
+    variant = np.arange(len(concept)) - np.repeat(np.cumsum(counts) - counts, counts)
+    is_foreign = np.repeat(np.tile([False, True], BLOCK), counts)
+    language = np.where(is_foreign, 1 + rng.integers(0, len(FOREIGN), size=len(concept)), 0)
+    names = patterns.make(concept, variant + is_foreign * (MOST_NAMES // 2), seed)
+    words = pl.Series([None, *FOREIGN.values()]).gather(language)
+    names = pl.select(pl.concat_str(words, names, separator=" ", ignore_nulls=True)).to_series()
+    repeats = np.where(is_foreign, 1, rng.geometric(ONE_ROW_SHARE, size=len(concept)))
+    name = np.repeat(np.arange(len(concept)), repeats)
+    n, owner, variant, language = len(name), concept[name], variant[name], language[name]
+    is_first = np.concatenate([[True], name[1:] != name[:-1]])
+    differs = ~is_first & (rng.random(n) >= SAME_SPELLING_SHARE)
+    # A name's first row decides how its other rows are spelled, where they are spelled the same.
+    spelling = (rng.choice(3, size=len(concept), p=[0.4, 0.5, 0.1])[name] + differs) % 3
+    string, how = pl.col("string"), pl.col("how")
+    capital = pl.concat_str(string.str.slice(0, 1).str.to_uppercase(), string.str.slice(1))
+    spelled = pl.when(how == 0).then(string).when(how == 1).then(capital).otherwise(string.str.to_uppercase())
+    code = write_number(owner + MOST_CONCEPTS, "")
+    lui = owner * MOST_NAMES + variant + (language > 0) * (MOST_NAMES // 2)
+
+    def choose(values: list[str], weights: list[float] | None = None) -> pl.Series:
+        return pl.Series(values).gather(rng.choice(len(values), size=n, p=weights))
+
+    empty = pl.Series([""]).new_from_index(0, n)
+    columns = {
+        "CUI": write_number(owner + 1, "C"),
+        "LAT": pl.Series(["ENG", *FOREIGN]).gather(language),
+        "TS": pl.Series(["S", "P"]).gather((variant == 0).astype(np.int64)),
+        "LUI": write_number(lui, "L", 8),
+        "STT": pl.Series(["PF", "VC"]).gather(differs.astype(np.int64)),
+        "SUI": write_number(lui * 3 + spelling, "S", 8),
+        "ISPREF": pl.Series(["N", "Y"]).gather(is_first.astype(np.int64)),
+        "AUI": write_number(np.arange(n_before + 1, n_before + n + 1), "A", 8),
+        **{"SAUI": empty, "SCUI": code, "SDUI": empty},
+        "SAB": choose(SOURCES),
+        "TTY": choose(TERM_TYPES),
+        "CODE": code,
+        "STR": pl.DataFrame({"string": names.gather(name), "how": spelling}).select(spelled).to_series(),
+        "SRL": choose(["0", "9"], [0.4, 0.6]),
+        "SUPPRESS": choose(["N", "O", "Y", "E"], [0.82, 0.14, 0.035, 0.005]),
+        "CVF": choose(["", "256"], [0.7, 0.3]),
+    }
+    return pl.DataFrame(columns), owner
+
+
+def make_relations(first: int, first_atoms: np.ndarray, n_concepts: int, rng: np.random.Generator) -> pl.DataFrame:
+    """Make rows of MRREL, both directions of each: a row says that concept 2 is RELA of concept 1."""
+    tables = []
+    for share, rel, rela, back_rel, back_rela in (
+        (BRAND_SHARE, "RO", "tradename_of", "RO", "has_tradename"),
+        (PARENT_SHARE, "CHD", "isa", "PAR", "inverse_isa"),
+    ):
+        # The other concept is one before in the block, so that it is never cut off.
+        chosen = (rng.random(BLOCK) < share) & (np.arange(BLOCK) > 0)
+        others = rng.integers(0, np.maximum(np.arange(BLOCK), 1))
+        these = np.flatnonzero(chosen)
+        these = these[these < n_concepts]
+        for one, two, label, attribute in (
+            (others[these], these, rel, rela),
+            (these, others[these], back_rel, back_rela),
+        ):
+            tables.append(
+                pl.DataFrame({"one": one, "two": two}).with_columns(REL=pl.lit(label), RELA=pl.lit(attribute))
+            )
+    table = pl.concat(tables).sort("one", "two", "REL")
+    one, two = table["one"].to_numpy(), table["two"].to_numpy()
+    source, code, empty = pl.lit("RXNORM"), pl.lit("SCUI"), pl.lit("")
+    columns: dict[str, Any] = {
+        **{"CUI1": write_number(first + one + 1, "C"), "AUI1": write_number(first_atoms[one] + 1, "A", 8)},
+        **{"STYPE1": code, "REL": "REL"},
+        **{"CUI2": write_number(first + two + 1, "C"), "AUI2": write_number(first_atoms[two] + 1, "A", 8)},
+        **{"STYPE2": code, "RELA": "RELA", "RUI": write_number(np.arange(table.height) + first, "R"), "SRUI": empty},
+        **{"SAB": source, "SL": source, "RG": empty, "DIR": empty, "SUPPRESS": pl.lit("N"), "CVF": empty},
+    }
+    return table.select(**columns)
+
+
+def make_types(first: int, n_concepts: int, rng: np.random.Generator) -> pl.DataFrame:
+    """Make rows of MRSTY: one type for each concept, two for some."""
+    main, has_second = rng.integers(0, len(TYPES), size=BLOCK), rng.random(BLOCK) < SECOND_TYPE_SHARE
+    concept = np.repeat(np.arange(BLOCK), 1 + has_second)
+    is_second = np.concatenate([[False], concept[1:] == concept[:-1]])
+    drawn = np.array(TYPES)[(main[concept] + is_second) % len(TYPES)][concept < n_concepts]
+    concept = concept[concept < n_concepts]
+    number = write_number(np.arange(len(concept)) + first * 2, "AT")
+    columns = {
+        "CUI": write_number(first + concept + 1, "C"),
+        "TUI": drawn[:, 0],
+        "STN": drawn[:, 1],
+        "STY": drawn[:, 2],
+    }
+    return pl.DataFrame({**columns, "ATUI": number}).with_columns(CVF=pl.lit(""))
