@@ -10,8 +10,7 @@ from spacy_sapbert.exchange.documents import ExchangeReport
 from spacy_sapbert.terminology.readers.lines import SourceFile
 from training.corpora.convert import convert_corpus, read_corpus
 from training.corpora.reading import InputFile, Originals
-from training.data.mentions import read_dictionary_rows
-from training.data.mentions import read_mentions
+from training.data.mentions import read_dictionary_rows, read_mentions
 
 PUBTATOR = """\
 11|t|Sore toes in gulls

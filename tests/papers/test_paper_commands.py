@@ -22,7 +22,6 @@ from paper_stand_ins import (
     write_vectors,
 )
 from thinc.api import Config
-from training.evaluation.folder import Evaluation
 
 from spacy_sapbert.terminology import Terminology
 from training.report.literature import read_literature

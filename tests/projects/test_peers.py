@@ -12,8 +12,6 @@ import srsly
 from hypothesis import given
 from hypothesis import strategies as st
 from project_scripts import find_scripts, import_scripts
-from training.evaluation.systems.exact import ExactMatch
-from training.evaluation.systems.tfidf import CharacterTfidf
 
 from training.data.task import LinkingTask
 

@@ -21,7 +21,6 @@ from weasel.util import load_project_config
 
 from training.cli import app as training_cli
 from training.encoders.export import write_static_encoder
-from training.encoders.export import write_static_encoder
 from training.evaluation.frame import read_results
 
 # A few annotations are all right, or all wrong.

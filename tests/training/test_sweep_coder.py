@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 import srsly
+from training.evaluation.probes.relation_classification import FEATURES, classify_features
+from training.evaluation.probes.relation_data import RelationChoice, read_relations
+from training.evaluation.probes.relation_task import RelationTask
 from training.evaluation.side_by_side import format_scores
 from typer.testing import CliRunner
 
@@ -16,9 +19,6 @@ from training.data.run_folder import RunReport
 from training.data.task import LinkingTask
 from training.data.triples import index_triples, save_triples
 from training.evaluation.measure import ResultStore, measure_encoder
-from training.evaluation.probes.relation_classification import FEATURES, classify_features
-from training.evaluation.probes.relation_data import RelationChoice, read_relations
-from training.evaluation.probes.relation_task import RelationTask
 from training.evaluation.systems.encoder import EncoderSystem
 from training.sweep import run_sweep
 from training.sweep_settings import read_sweep

@@ -12,17 +12,13 @@ if TYPE_CHECKING:
 
 # The commands that each module registers, in the order of `--help`.
 COMMANDS = {
-    "averages": ("average",),
-    "benchmarks": ("report",),
-    "corpora": ("convert-corpus", "convert-corpora"),
-    "data": ("preprocess", "pairs", "finetuning-pairs", "parallel-pairs", "triples", "split"),
-    "documents": ("convert-documents", "dictionary-terminology"),
-    "figures": ("figures",),
-    "languages": ("language-split",),
+    "data": ("preprocess", "split", "pairs", "triples"),
+    "convert": ("convert",),
+    "train": ("train", "settings", "export"),
     "measure": ("measure",),
-    "measures": ("sweep",),
+    "report": ("report",),
+    "figures": ("figures",),
     "release": ("write-rrf", "diff-releases"),
-    "runs": ("train", "settings", "export"),
 }
 
 

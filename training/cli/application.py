@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager, nullcontext
 from functools import wraps
 from pathlib import Path
@@ -150,13 +150,3 @@ def read_overrides(arguments: list[str]) -> dict[str, Any]:
 
     overrides = parse_config_overrides(arguments, env_var=None)
     return {name: value for name, value in overrides.items() if (name, value) != ("paths.encoder", "")}
-
-
-def show_counts(parts: Mapping[str, Mapping[str, int]], report: Mapping[str, Any]) -> None:
-    """Say what a conversion has counted: of each part, what was left out and what is odd."""
-    for name, counts in parts.items():
-        listed = ", ".join(f"{n:,} {what.replace('_', ' ')}" for what, n in counts.items())
-        typer.echo(f"{name}: {listed}.")
-    for title, kind in (("Left out", "left_out"), ("Odd", "odd")):
-        for what, entry in report[kind].items():
-            typer.echo(f"{title}: {entry['count']:,} {what}; the first: {entry['first'][0]}")

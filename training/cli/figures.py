@@ -38,8 +38,7 @@ app.add_typer(group, name="figures")
 
 def load_vectors(encoders: list[str], cache: str) -> dict[str, Vectors]:
     """Load encoders for figures, each given as LABEL=ENCODER. Without a label, an encoder is called by its name."""
-    from ..encoders.bases import load_base
-    from ..encoders.choice import EncoderChoice
+    from ..encoders.bases import EncoderChoice, load_base
     from ..encoders.embeddings import Embeddings
 
     parts = [encoder.partition("=") for encoder in encoders]
@@ -95,8 +94,7 @@ def histograms(
     seed: SeedOption = 0,
 ) -> None:
     """Draw the cosines of positive and negative pairs of a batch: of all, and of those that are mined."""
-    from ..data.pairs import PAIRS_MANIFEST, load_pairs
-    from ..data.pairs import write_pairs
+    from ..data.pairs import PAIRS_MANIFEST, load_pairs, write_pairs
     from ..figures.cosines import draw_batch, draw_histograms
     from ..figures.pictures import note_caption
 

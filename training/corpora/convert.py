@@ -23,8 +23,7 @@ from spacy_sapbert.files import fill_folder, hash_file
 from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.readers.lines import SourceFile
 
-from ..data.mentions import EQUAL_IDS, read_dictionary_rows
-from ..data.mentions import Mention
+from ..data.mentions import EQUAL_IDS, Mention, read_dictionary_rows
 from . import documents, lists, vocabularies
 from .documents import read_prodigy
 from .gold import KnownIds, list_gold_spans, make_gold_docs, split_documents

@@ -21,8 +21,7 @@ from spacy_sapbert.exchange.documents import (
 from spacy_sapbert.exchange.fields import ID_SEPARATOR
 from spacy_sapbert.terminology import Terminology
 
-from ..data.mentions import EQUAL_IDS
-from ..data.mentions import Mention
+from ..data.mentions import EQUAL_IDS, Mention
 from .reading import CorpusParts
 
 # Between a document's name and the number of a piece of it.

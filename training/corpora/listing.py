@@ -18,8 +18,7 @@ from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.readers.lines import SourceFile
 from spacy_sapbert.terminology.storage import FORMAT_VERSION, MANIFEST
 
-from ..data.mentions import EQUAL_IDS, read_dictionary_rows
-from ..data.mentions import Mention, read_mentions
+from ..data.mentions import EQUAL_IDS, Mention, read_dictionary_rows, read_mentions
 from ..data.protocols import NCBI_SPELLING, get_protocol, make_task
 from ..data.task import CONCEPT, LEVELS, ROW, LinkingTask, limit_names
 

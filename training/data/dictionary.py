@@ -12,8 +12,8 @@ from spacy_sapbert.terminology import Terminology, TerminologyBuilder
 from spacy_sapbert.terminology.edits import remove_concepts
 from spacy_sapbert.terminology.readers.lines import SourceFile
 
+from ..data.task import choose_concepts
 from .mentions import EQUAL_IDS, read_dictionary_rows
-from .task_samples import choose_concepts
 
 # The source of the other ids of a concept.
 OTHER_IDS = "OTHER"

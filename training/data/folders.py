@@ -55,8 +55,8 @@ class DataFolder:
             found = self.version  # `read_manifest` reports the damage
         if found != self.version:
             raise OSError(
-                f"{path} has the format {found} of training data, and this version reads {self.version}. Write it again "
-                f"with {self.commands} of `python -m training`."
+                f"{path} has the format {found} of training data, and this version reads {self.version}. Write "
+                f"it again with {self.commands} of `python -m training`."
             )
         return read_manifest(manifest, self.version, used=["*.parquet"])
 

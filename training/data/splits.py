@@ -86,9 +86,9 @@ def make_source_task(terminology: Terminology, source: str, *, seed: int = 0) ->
     if not len(asked) or len(concepts) == len(terminology):
         known = ", ".join(list_all_sources(terminology))
         raise ValueError(
-            f"Can't hold out the source {source!r}: {len(concepts)} concepts have a name of it, {len(asked)} of them two "
-            "names with one that is theirs alone, and something has to be left for training. The terminology has names "
-            f"of these sources: {known}. Give one of them, or a smaller one."
+            f"Can't hold out the source {source!r}: {len(concepts)} concepts have a name of it, {len(asked)} of them "
+            "two names with one that is theirs alone, and something has to be left for training. The terminology has "
+            f"names of these sources: {known}. Give one of them, or a smaller one."
         )
     return _make_task(names, terminology.concepts["id"], asked, concepts, np.random.default_rng(seed)), concepts
 

@@ -12,13 +12,12 @@ from typing import Any, ClassVar
 from spacy_sapbert.progress import show_phase
 from spacy_sapbert.terminology import Terminology
 
+from ..corpora.listing import SPELLINGS, Corpus, read_corpora, read_seen, read_task
 from ..data.accuracy import judge, summarise
 from ..data.protocols import get_protocol, process_mentions
 from ..data.run_folder import write_text
 from ..data.splits import list_all_sources, make_source_task, read_held_out
 from ..data.task import LinkingTask, limit_names, sample_mentions
-from .corpora.corpus import Corpus
-from .corpora.listing import SPELLINGS, read_corpora, read_seen, read_task
 from .measure import Measured, Missing, System
 from .predictions import make_predictions
 from .settings import Limits, Listed, Made, Named, TaskSettings

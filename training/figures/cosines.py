@@ -11,9 +11,8 @@ import polars as pl
 import torch
 
 from ..data.pairs import PairData
-from ..engine.batches import Batches
-from ..engine.objectives import list_pairs, make_miner
-from ..engine.objectives.distances import cosines
+from ..engine.objectives import cosines, list_pairs, make_miner
+from ..methods.pairs import Batches
 from .pictures import (
     COLOURS,
     PANEL_WIDTH,

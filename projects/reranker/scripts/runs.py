@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 from make_config import CONFIG, make_config
 from spacy.cli.train import train as train_pipeline
 from spacy.tokens import Doc, DocBin
-from training.evaluation.folder import Result
 
 import spacy_sapbert
 from spacy_sapbert.exchange.documents import write_docs

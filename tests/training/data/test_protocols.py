@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from training.corpora.listing import read_corpus_mentions
 from training.data.mentions import Mention
 from training.data.protocols import (
     PROTOCOLS,

@@ -11,9 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from training.data.accuracy import judge, summarise
-from training.data.protocols import EvaluationProtocol, get_protocol, make_task, process_mentions
-from training.evaluation.corpora.listing import (
+from training.corpora.listing import (
     SPELLINGS,
     read_corpora,
     read_corpus_mentions,
@@ -21,6 +19,8 @@ from training.evaluation.corpora.listing import (
     read_seen,
     read_task,
 )
+from training.data.accuracy import judge, summarise
+from training.data.protocols import EvaluationProtocol, get_protocol, make_task, process_mentions
 from training.evaluation.systems.lexical import ExactMatch
 from training.evaluation.tasks import LISTS
 

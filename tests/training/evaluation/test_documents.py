@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from spacy_sapbert.exchange.documents import DOC_ID, OVERLAPPING
 from spacy_sapbert.terminology import TerminologyBuilder
 from training.cli import app
-from training.encoders.quantisation import write_static_encoder
+from training.encoders.export import write_static_encoder
 from training.evaluation.documents import (
     DocumentSettings,
     DocumentTask,

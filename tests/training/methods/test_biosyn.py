@@ -7,11 +7,11 @@ import math
 import numpy as np
 import pytest
 import torch
-from training.evaluation.embeddings import Embeddings
 from typer.testing import CliRunner
 
 from spacy_sapbert.encoder.shim import EncoderShim
 from training.cli import app
+from training.encoders.embeddings import Embeddings
 from training.engine.checkpoints import STATE_FILE, list_checkpoints, load_file, save_file
 from training.engine.run import train
 from training.evaluation.systems.biosyn import BioSynSystem

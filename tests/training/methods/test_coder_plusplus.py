@@ -11,7 +11,6 @@ import pytest
 import torch
 from rrf_files import atom, write_release
 from safetensors.torch import load_file
-from training.evaluation.embeddings import Embeddings
 from typer.testing import CliRunner
 
 from spacy_sapbert.encoder.shim import EncoderShim
@@ -19,6 +18,7 @@ from spacy_sapbert.files import read_manifest
 from spacy_sapbert.terminology import read_rrf
 from training.cli import app
 from training.data.run_folder import RunFolder
+from training.encoders.embeddings import Embeddings
 from training.engine.checkpoints import list_checkpoints
 from training.engine.loop import TrainingLoop
 from training.engine.run import export_run, train

@@ -18,12 +18,12 @@ from spacy_sapbert.encoder.shim import EncoderShim, make_huggingface_loader
 from spacy_sapbert.files import hash_file, read_manifest
 from spacy_sapbert.terminology import TerminologyBuilder
 
+from ...corpora.listing import Corpus
 from ...data.accuracy import NearestNames
 from ...data.pairs import FOLDER
 from ...data.run_folder import RunDescription, RunFolder
 from ...data.task import LinkingTask
 from ...encoders.bases import find_encoder
-from ..corpora.corpus import Corpus
 from ..measure import LazySystem, System
 from ..settings import CORPUS, FOLD, SOURCE, SystemSettings
 from .blocks import pad
