@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -11,7 +12,7 @@ from small_runs import assert_same, final_weights, losses, make, pairs, start, t
 from spacy_sapbert.encoder.transformer import forward
 from training.data.run_folder import LOCK_FILE
 from training.engine.checkpoints import STATE_FILE, list_checkpoints
-from training.engine.gradient import NotFiniteError, check_gradients
+from training.engine.gradient import NotFiniteError
 from training.engine.loop import TrainingLoop
 from training.engine.run import export_run, train
 from training.methods.sapbert import Sapbert
@@ -81,13 +82,15 @@ def test_embeddings_that_are_no_numbers_are_not_a_loss_of_zero(make, monkeypatch
 
 
 def test_half_precision_may_skip_steps_but_not_forever():
-    model = torch.nn.Linear(1, 1)
-    model.weight.grad = torch.tensor([[torch.inf]])
-    check_gradients(model, torch.amp.GradScaler("cpu", init_scale=2.0))
-    for scaler in (torch.amp.GradScaler("cpu", init_scale=1.0), torch.amp.GradScaler("cpu", enabled=False)):
-        scaler.scale(torch.ones(()))
+    loop = TrainingLoop.__new__(TrainingLoop)
+    loop.method = SimpleNamespace(model=torch.nn.Linear(1, 1))
+    loop.method.model.weight.grad = torch.tensor([[torch.inf]])
+    loop.scaler = torch.amp.GradScaler("cpu", init_scale=2.0)
+    loop._check_gradients()
+    for loop.scaler in (torch.amp.GradScaler("cpu", init_scale=1.0), torch.amp.GradScaler("cpu", enabled=False)):
+        loop.scaler.scale(torch.ones(()))
         with pytest.raises(NotFiniteError):
-            check_gradients(model, scaler)
+            loop._check_gradients()
 
 
 def test_a_run_in_half_precision_goes_on_after_a_gradient_that_overflows(make, monkeypatch):
