@@ -32,8 +32,7 @@ def load_vectors(encoders: list[str], *, cache: str | None = None) -> dict[str, 
     RETURNS (dict[str, Callable]): Functions from strings to vectors, by label.
     RAISES (ValueError): If two have one label.
     """
-    from ..encoders.bases import load_base
-    from ..encoders.choice import EncoderChoice
+    from ..encoders.bases import EncoderChoice, load_base
     from ..evaluation.embeddings import Embeddings
 
     named = [

@@ -13,8 +13,7 @@ from spacy_sapbert.encoder.settings import Pooling
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.encoder.transformer import resolve_device
 
-from ...encoders.bases import SMALL, load_base
-from ...encoders.choice import EncoderChoice
+from ...encoders.bases import SMALL, EncoderChoice, load_base
 from ...encoders.embeddings import Embeddings
 from ...engine.nearest import search_on_device
 from ..measure import LazySystem, System
