@@ -7,13 +7,13 @@ import sys
 import pytest
 import srsly
 from rrf_files import atom, rrf_line, write_release
+from training.cli.runs import parse_share
 from typer.testing import CliRunner
 
 from spacy_sapbert.terminology import Terminology, TerminologyBuilder
 from training import __main__ as commands
 from training.cli import COMMANDS, app
 from training.cli.application import read_overrides
-from training.cli.runs import parse_share
 from training.data.pairs import read_pairs
 from training.data.splits import read_held_out
 from training.data.triple_data import read_triples
