@@ -20,10 +20,11 @@ def record_data(workspace: Workspace) -> dict[str, Any]:
     if workspace.data is not None:
         found |= {f"mini {key}": value for key, value in describe_corpus(workspace.mini_corpus).items()}
     mentions, folder = workspace.mentions, workspace.folder / "more_pairs"
-    call("finetuning-pairs", mentions / "train.jsonl", mentions / "dictionary.tsv", folder / "mentions")
-    call("finetuning-pairs", mentions / "train.jsonl", mentions / "dictionary.tsv", folder / "distinct", "--distinct")
-    call("parallel-pairs", mentions / "translations.txt", folder / "parallel")
-    call("parallel-pairs", mentions / "translations.txt", folder / "parallel_pair", "--cased", label="pair")
+    dictionary = mentions / "dictionary.tsv"
+    call("pairs", mentions / "train.jsonl", folder / "mentions", dictionary=dictionary)
+    call("pairs", mentions / "train.jsonl", folder / "distinct", "--distinct", dictionary=dictionary)
+    call("pairs", mentions / "translations.txt", folder / "parallel")
+    call("pairs", mentions / "translations.txt", folder / "parallel_pair", "--cased", label="pair")
     for name in ("mentions", "distinct", "parallel", "parallel_pair"):
         found[f"pairs of {name}"] = describe_pairs(folder / name)
     options = {"source_skipped": ["--level-0-only", "--lower-case"], "one_source": ["--sources", "MSH"]}

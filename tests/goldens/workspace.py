@@ -112,7 +112,7 @@ def make_training_data(release: Path, folder: Path, *, held_out: int, **options:
     call("preprocess", release, folder / "terminology")
     call("preprocess", release, folder / "all", languages="all", suppressed="drop")
     call("split", folder / "terminology", folder / "split", held_out=held_out, **options)
-    call("language-split", folder / "all", folder / "languages", held_out=held_out)
+    call("split", folder / "all", folder / "languages", "--by-language", held_out=held_out)
     call("pairs", folder / "split/terminology", folder / "pairs", limit=4)
     call("pairs", folder / "languages/terminology", folder / "all_pairs", seed=3)
     call("triples", release, folder / "terminology", folder / "triples")

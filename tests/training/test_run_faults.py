@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -11,7 +12,7 @@ from small_runs import assert_same, final_weights, losses, make, pairs, start, t
 from spacy_sapbert.encoder.transformer import forward
 from training.data.run_folder import LOCK_FILE
 from training.engine.checkpoints import STATE_FILE, list_checkpoints
-from training.engine.gradient import NotFiniteError, check_gradients
+from training.engine.gradient import NotFiniteError
 from training.engine.loop import TrainingLoop
 from training.engine.run import export_run, train
 from training.methods.sapbert import Sapbert
@@ -81,13 +82,15 @@ def test_embeddings_that_are_no_numbers_are_not_a_loss_of_zero(make, monkeypatch
 
 
 def test_half_precision_may_skip_steps_but_not_forever():
-    model = torch.nn.Linear(1, 1)
-    model.weight.grad = torch.tensor([[torch.inf]])
-    check_gradients(model, torch.amp.GradScaler("cpu", init_scale=2.0))
-    for scaler in (torch.amp.GradScaler("cpu", init_scale=1.0), torch.amp.GradScaler("cpu", enabled=False)):
-        scaler.scale(torch.ones(()))
+    loop = TrainingLoop.__new__(TrainingLoop)
+    loop.method = SimpleNamespace(model=torch.nn.Linear(1, 1))
+    loop.method.model.weight.grad = torch.tensor([[torch.inf]])
+    loop.scaler = torch.amp.GradScaler("cpu", init_scale=2.0)
+    loop._check_gradients()
+    for loop.scaler in (torch.amp.GradScaler("cpu", init_scale=1.0), torch.amp.GradScaler("cpu", enabled=False)):
+        loop.scaler.scale(torch.ones(()))
         with pytest.raises(NotFiniteError):
-            check_gradients(model, scaler)
+            loop._check_gradients()
 
 
 def test_a_run_in_half_precision_goes_on_after_a_gradient_that_overflows(make, monkeypatch):
@@ -223,24 +226,6 @@ def test_two_processes_with_dropout_resume_bit_for_bit(make, tmp_path):
     first, second = final_weights(killed), final_weights(whole)
     assert set(first) == set(second)
     assert all(torch.equal(first[name], second[name]) for name in first)
-
-
-@pytest.mark.parametrize(
-    "section, values, message",
-    [
-        ("run", {"seed": 2**32}, "run.seed.*less than or equal to 4294967295"),
-        ("run", {"seed": -1}, "run.seed"),
-        ("optimizer", {"learning_rate": float("inf")}, "learning_rate"),
-        ("optimizer", {"warmup_steps": -1}, "warmup_steps"),
-        ("objective", {"constants": {"alpha": -2.0}}, "alpha is -2.0.*more than 0"),
-        ("objective", {"constants": {"beta": float("inf")}}, "objective.constants"),
-        ("objective", {"loss": "info_nce", "constants": {"temperature": 0.0}}, "temperature is 0.0"),
-        ("objective", {"loss": "triplet", "constants": {"margin": -0.1}}, "margin is -0.1.*0 or more"),
-    ],
-)
-def test_settings_out_of_bounds_are_refused(make, section, values, message):
-    with pytest.raises(ValueError, match=message):
-        make(**{section: values})
 
 
 def test_a_warm_up_is_no_longer_than_the_run(make):

@@ -196,12 +196,13 @@ def read_facts(card: bytes | None) -> CardFacts:
         read = ModelCard(text, ignore_metadata_errors=True)
     except (ValueError, yaml.YAMLError):
         return nothing
-    tags = read.data.tags if isinstance(read.data.tags, list) else []
+    head = read.data.to_dict()
+    tags = head.get("tags") if isinstance(head.get("tags"), list) else []
     if PROJECT not in tags:
         return nothing
     blocks = (block.splitlines() for block in read.text.split("\n\n"))
     lines = next((block for block in blocks if block and block[0].startswith("- ")), [])
-    bases = read.data.base_model or []
+    bases = head.get("base_model") or []
     own = [tag for tag in tags if tag not in (*COMMON_TAGS, PROJECT)]
     return CardFacts("", lines, own, [bases] if isinstance(bases, str) else bases)
 

@@ -4,6 +4,7 @@ pickles, which is more than the states of accelerate promise.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,14 +44,8 @@ def save_checkpoint(
 ) -> Path:
     """Save a checkpoint, and delete all older ones except for the previous one.
 
-    folder (Path): The folder of checkpoints.
-    model (torch.nn.Module): The model.
-    optimizer (torch.optim.Optimizer): The optimizer.
-    data (dict[str, Any]): `step`, `settings` and other JSON data.
-    state (dict[str, Any] | None): State of the method: JSON data and tensors by name.
-    random (dict[str, torch.Tensor] | None): States of random numbers, by name.
-    RETURNS (Path): The checkpoint's folder.
-    RAISES (NotFiniteError): If a weight is infinite or NaN. The former checkpoints stay.
+    The data are JSON, with `step` and `settings`; the state is the method's, JSON and tensors by name. Weights that are
+    infinite or NaN raise a NotFiniteError, and the former checkpoints stay.
     """
     state = state or {}
     # Not the state dict, which repeats shared weights.
@@ -80,13 +75,8 @@ def list_checkpoints(folder: Path) -> list[Path]:
 
 
 def choose_checkpoint(folder: Path) -> tuple[Path | None, list[tuple[Path, OSError]]]:
-    """Choose the newest checkpoint whose files are complete. A killed save is finished before.
-
-    folder (Path): The folder of checkpoints.
-    RETURNS (tuple[Path | None, list[tuple[Path, OSError]]]): The checkpoint, None if there is none; and the damaged
-        ones after it, with what is wrong with them.
-    RAISES (OSError): If all are damaged.
-    RAISES (ValueError): If another version of this project saved the newest.
+    """Choose the newest checkpoint whose files are complete, and list the damaged ones after it, with what is wrong
+    with them. A killed save is finished before. It is an error if all are damaged, or another version saved the newest.
     """
     finish_replacing(folder)
     damaged: list[tuple[Path, OSError]] = []
@@ -122,16 +112,7 @@ def read_checkpoint(path: Path, *, check_files: bool = True) -> dict[str, Any]:
 def load_checkpoint(
     path: Path, model: torch.nn.Module, optimizer: torch.optim.Optimizer, expected: dict[str, Any]
 ) -> Loaded:
-    """Load a checkpoint.
-
-    path (Path): The checkpoint's folder.
-    model (torch.nn.Module): Receives the weights.
-    optimizer (torch.optim.Optimizer): Receives its state.
-    expected (dict[str, Any]): The decisive settings of this run, which must equal those of the checkpoint.
-    RETURNS (Loaded): The data and states given to `save_checkpoint`.
-    RAISES (OSError): If a file is missing or damaged.
-    RAISES (ValueError): If settings differ, or another version of this project saved the checkpoint.
-    """
+    """Load a checkpoint into model and optimizer, unless its decisive settings differ from those that are expected."""
     # `choose_checkpoint` has checked the files.
     data = read_checkpoint(path, check_files=False)
     differences = describe_difference(data["settings"], expected)
@@ -141,10 +122,7 @@ def load_checkpoint(
             "output folder for this run, delete the checkpoints, or put the settings back."
         )
     tensors = load_file(path / STATE_FILE)
-    weights = _below(tensors, "weights.")
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            parameter.copy_(weights[name])
+    load_weights(model, _below(tensors, "weights."))
     former = optimizer.state_dict()
     former["state"] = {}
     for name, tensor in _below(tensors, "optimizer.").items():
@@ -152,6 +130,14 @@ def load_checkpoint(
         former["state"].setdefault(int(number), {})[key] = tensor
     optimizer.load_state_dict(former)
     return Loaded(data, {**data["state"], **_below(tensors, "state.")}, _below(tensors, "random."))
+
+
+def load_weights(module: torch.nn.Module, weights: Mapping[str, torch.Tensor]) -> torch.nn.Module:
+    """Copy weights into the parameters of a module, which is changed and returned."""
+    with torch.no_grad():
+        for name, parameter in module.named_parameters():
+            parameter.copy_(weights[name])
+    return module
 
 
 def load_transformer(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:

@@ -42,15 +42,8 @@ class ChunkedGradient:
 
     The loss is computed on a copy of all embeddings, and its gradient is backpropagated through each chunk. So chunks
     can be computed twice instead of keeping their activations (gradient cache: Gao et al., RepL4NLP 2021, section 3),
-    and each of several devices backpropagates only its own part.
-
-    transformer (torch.nn.Module): The model, in training mode.
-    settings (EncoderSettings): Pooling, length and case.
-    accelerator (Accelerator): Devices.
-    pad_id (int): The token for padding.
-    chunk_names (int): Names in one forward pass.
-    gradient_cache (bool): Compute chunks twice instead of keeping their activations.
-    autocast (dtype | None): Precision of the forward pass; None for the precision of the weights.
+    and each of several devices backpropagates only its own part. `autocast` is the precision of the forward pass; None
+    for that of the weights.
     """
 
     def __init__(

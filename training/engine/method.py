@@ -25,6 +25,7 @@ from ..data.run_folder import RunFolder, RunReport
 from ..data.tokens import tokenise_once
 from ..encoders.card import Making
 from ..encoders.export import DTYPES, finish_encoder
+from .checkpoints import load_weights
 from .gradient import ChunkedGradient, find_autocast
 from .settings import TrainingSettings, read_config
 
@@ -286,14 +287,6 @@ def copy_transformer(source: EncoderSource, dropout: float | None = None) -> tor
             if isinstance(module, torch.nn.Dropout):
                 module.p = dropout
     return transformer.train()
-
-
-def load_weights(module: torch.nn.Module, weights: Mapping[str, torch.Tensor]) -> torch.nn.Module:
-    """Copy weights into the parameters of a module, which is changed and returned."""
-    with torch.no_grad():
-        for name, parameter in module.named_parameters():
-            parameter.copy_(weights[name])
-    return module
 
 
 def find_method(values: Mapping[str, Any], where: str | Path) -> type[Method[Any]]:

@@ -17,7 +17,8 @@ from spacy_sapbert.encoder.transformer import EncoderSource
 from ..data.run_folder import RunReport
 from ..encoders.card import Making, describe_length
 from ..encoders.export import finish_encoder
-from ..engine.method import Model, copy_transformer, load_weights
+from ..engine.checkpoints import load_weights
+from ..engine.method import Model, copy_transformer
 from ..engine.settings import Section, refuse
 from .pairs import PairMethod, PairSettings
 

@@ -95,7 +95,9 @@ def test_preprocess_writes_the_pairs_that_pairs_writes(release, tmp_path):
 def test_names_are_written_even_if_there_are_no_pairs(tmp_path):
     release = write_release(tmp_path / "rrf", MRCONSO=[atom("C1", "Fever")])
     with pytest.warns(UserWarning, match="so the terminology is without"):
-        assert "E602" in run("preprocess", release, tmp_path / "names", "--pairs", tmp_path / "pairs", fails=True)
+        assert r"distinct names, none has two\. Keep more" in run(
+            "preprocess", release, tmp_path / "names", "--pairs", tmp_path / "pairs", fails=True
+        )
     assert Terminology.from_disk(tmp_path / "names").n_names == 1 and not (tmp_path / "pairs").exists()
 
 
@@ -146,15 +148,19 @@ def test_codes_of_our_own_releases_are_read(release, tmp_path):
 def test_releases_are_kept_clean_and_no_languages_are_no_choice(release, tmp_path):
     before = sorted(release.iterdir())
     for output in (release, release / "names", tmp_path / "names" / ".." / "rrf"):
-        assert "E641" in run("preprocess", release, output, fails=True)
-    assert "E643" in run("preprocess", release, tmp_path / "names", "--languages", " ,", fails=True)
+        assert r"the folder of the release\. Give a folder" in run("preprocess", release, output, fails=True)
+    assert "--languages is empty, which could mean none" in run(
+        "preprocess", release, tmp_path / "names", "--languages", " ,", fails=True
+    )
     assert sorted(release.iterdir()) == before and not (tmp_path / "names").exists()
 
 
 def test_the_text_file_is_checked_before_pairs_are_made(release, tmp_path):
     run("preprocess", release, tmp_path / "names")
     for text in (tmp_path, tmp_path / "names" / "report.md" / "deep" / "p.txt"):
-        assert "E642" in run("pairs", tmp_path / "names", tmp_path / "pairs", "--text", text, fails=True)
+        assert "Can't write to the file" in run(
+            "pairs", tmp_path / "names", tmp_path / "pairs", "--text", text, fails=True
+        )
     assert not (tmp_path / "pairs").exists()
     run("pairs", tmp_path / "names", tmp_path / "pairs", "--text", tmp_path / "new" / "folder" / "p.txt")
     assert (tmp_path / "new" / "folder" / "p.txt").is_file()
@@ -231,7 +237,7 @@ def test_a_variable_that_is_not_set_leaves_what_the_config_says():
     arguments = ["--paths.encoder", "", "--paths.held_out", "", "--batch.pairs", "8"]
     assert read_overrides(arguments) == {"paths.held_out": "", "batch.pairs": 8}
     assert [parse_share(text) for text in ("", "0", "0.5")] == [None, 0.0, 0.5]
-    with pytest.raises(ValueError, match="E748.*half"):
+    with pytest.raises(ValueError, match="half"):
         parse_share("half")
 
 
@@ -256,4 +262,4 @@ def test_commands_end_with_what_they_have_made(tmp_path):
     assert f"Written to {tmp_path / 'pairs'}." in run("pairs", tmp_path / "names", tmp_path / "pairs")
     assert f"Written to {tmp_path / 'out'}." in run("split", tmp_path / "names", tmp_path / "out", "--held-out", 2)
     message = run("split", tmp_path / "names", tmp_path / "out", "--held-out", 2, "--sources", "X", fails=True)
-    assert "E674" in message and "names of these sources: " in message
+    assert "of them two names with one that is theirs" in message and "names of these sources: " in message

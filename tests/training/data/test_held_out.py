@@ -38,7 +38,7 @@ def test_held_out_concepts_are_nowhere_in_the_training_names(terminology):
     assert set(searched) <= names and set(zip(gold, task.queries, strict=True)) <= names
     again = split_terminology(terminology, held_out=6, dictionary=20, seed=0)[1]
     assert again == task != split_terminology(terminology, held_out=6, dictionary=20, seed=1)[1]
-    with pytest.raises(ValueError, match="E632"):
+    with pytest.raises(ValueError, match="have one that no other concept has; some"):
         split_terminology(terminology, held_out=40, dictionary=40)
 
 
@@ -52,7 +52,7 @@ def test_as_many_concepts_are_held_out_as_asked_or_none():
     for seed in range(5):
         task = split_terminology(terminology, held_out=4, dictionary=100, seed=seed)[1]
         assert task.gold == [["C0"], ["C1"], ["C2"], ["C3"]] and len(task.queries) == 4 and len(set(task.ids)) == 8
-        with pytest.raises(ValueError, match="E632.*of 8 concepts with two names or more, 4 have"):
+        with pytest.raises(ValueError, match="of 8 concepts with two names or more, 4 have"):
             split_terminology(terminology, held_out=5, dictionary=8, seed=seed)
 
 
@@ -68,9 +68,9 @@ def test_a_source_is_held_out_whole(terminology):
     # What is asked for is taken out of the dictionary, and nothing else is.
     assert asked | set(zip(task.ids, task.names, strict=True)) == names
     assert len(asked) + len(task.names) == len(names)
-    with pytest.raises(ValueError, match="E674.*'ICD': 0 concepts"):
+    with pytest.raises(ValueError, match="'ICD': 0 concepts"):
         hold_out_source(terminology, "ICD")
-    with pytest.raises(ValueError, match="E674.*has to be left"):
+    with pytest.raises(ValueError, match="has to be left"):
         hold_out_source(hold_out_source(terminology, "MSH")[0], "NCI") and hold_out_source(rest, "MSH")
 
 
@@ -98,14 +98,14 @@ def test_tasks_of_a_former_split_are_refused(terminology, tmp_path):
     write_split(terminology, tmp_path, held_out=3, dictionary=9)
     read_held_out(tmp_path / "held_out.json")
     # Its concepts are trained on now.
-    with pytest.raises(ValueError, match="E744.*held_out_CL.json"):
+    with pytest.raises(ValueError, match="held_out_CL.json"):
         read_held_out(tmp_path / "held_out_CL.json")
 
 
 @pytest.mark.parametrize("text", ["[]", "{", '{"queries": ["a"], "gold": ["C1"], "names": ["b"], "ids": ["C1"]}'])
 def test_other_files_are_no_tasks(text, tmp_path):
     (tmp_path / "task.json").write_text(text)
-    with pytest.raises(ValueError, match="E670.*task.json"):
+    with pytest.raises(ValueError, match="task.json"):
         LinkingTask.from_disk(tmp_path / "task.json")
 
 
@@ -123,7 +123,7 @@ def test_other_files_are_no_tasks(text, tmp_path):
 def test_tasks_hold_texts_only(tmp_path, change):
     task = {"queries": ["a"], "gold": [["C1"]], "names": ["a"], "ids": ["C1"], **change}
     (tmp_path / "task.json").write_text(json.dumps(task), encoding="utf8")
-    with pytest.raises(ValueError, match=f"E670.*task.json.*{next(iter(change))} has "):
+    with pytest.raises(ValueError, match=f"task.json.*{next(iter(change))} has "):
         LinkingTask.from_disk(tmp_path / "task.json")
 
 

@@ -103,11 +103,11 @@ def test_draw_depends_on_concept_names_and_seed_only(tmp_path):
 
 
 def test_what_cannot_be_paired_or_written_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="E602.*1 concepts with 1 distinct names"):
+    with pytest.raises(ValueError, match="1 concepts with 1 distinct names"):
         write_pairs(build({"C1": ["A", "a"]}), tmp_path / "pairs")
-    with pytest.raises(ValueError, match="E601"):
+    with pytest.raises(ValueError, match="but at least one pair has to be wanted, and"):
         write_pairs(build({"C1": ["a", "b"]}), tmp_path / "pairs", limit=0)
-    with pytest.raises(ValueError, match="E601"):
+    with pytest.raises(ValueError, match="but at least one pair has to be wanted, and"):
         write_pairs(build({"C1": ["a", "b"]}), tmp_path / "pairs", seed=-1)
     assert not (tmp_path / "pairs").exists()
 
@@ -161,13 +161,13 @@ def test_numbers_stand_for_the_strings_they_were_made_of(rows):
 
 
 def test_folders_of_other_versions_and_other_folders_are_refused(tmp_path):
-    with pytest.raises(FileNotFoundError, match="E610.*`finetuning-pairs`.*run the command"):
+    with pytest.raises(FileNotFoundError, match="`pairs`.*run the command"):
         load_pairs(tmp_path)
     write_pairs(build({"C1": ["a", "b"]}), tmp_path)
     manifest = json.loads((tmp_path / PAIRS_MANIFEST).read_text())
     (tmp_path / PAIRS_MANIFEST).write_text(json.dumps({**manifest, "format": 1}))
     for read_any in (load_pairs, hash_pairs, list_pair_concepts, lambda path: list(read_pairs(path))):
-        with pytest.raises(OSError, match="E611.*format 1.*format 2.*write it again with `pairs`"):
+        with pytest.raises(OSError, match="format 1.*format 2.*write it again with `pairs`"):
             read_any(tmp_path)
     (tmp_path / PAIRS_MANIFEST).write_text("{")
     with pytest.raises(OSError, match="Can't read"):

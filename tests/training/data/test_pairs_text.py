@@ -24,7 +24,7 @@ def test_text_of_windows_is_read_as_any_other(tmp_path):
 
 def test_what_can_not_be_written_as_text_leaves_nothing(tmp_path):
     write_pairs(build({"C1": ["a|b", "c"]}), tmp_path / "pairs")
-    with pytest.raises(ValueError, match=r"E603.*a\|b.*'C1'"):
+    with pytest.raises(ValueError, match=r"a\|b.*'C1'"):
         write_pairs_text(tmp_path / "pairs", tmp_path / "pairs.txt")
     assert [path.name for path in tmp_path.iterdir()] == ["pairs"]
 
@@ -32,7 +32,7 @@ def test_what_can_not_be_written_as_text_leaves_nothing(tmp_path):
 @pytest.mark.parametrize("line", ["C1||a", "C1||a||b||c", "C1|| ||b", "C1|a|b", ""])
 def test_lines_of_another_form_are_refused(tmp_path, line):
     (tmp_path / "pairs.txt").write_text(f"C1||a||b\n{line}\nC1||a||c\n")
-    with pytest.raises(ValueError, match="E604.*line 2"):
+    with pytest.raises(ValueError, match="line 2"):
         read_pairs_text(tmp_path / "pairs.txt", tmp_path / "pairs")
     assert not (tmp_path / "pairs").exists()
 

@@ -77,12 +77,12 @@ def test_sources_of_relations_can_be_chosen(release, terminology, tmp_path):
 def test_what_gives_no_triples_is_refused(release, terminology, tmp_path):
     with pytest.raises(ValueError, match="SAB 'X'.*MSH, NCI"):
         write_triples(release, terminology, tmp_path / "triples", sources=["X"])
-    with pytest.raises(ValueError, match="E606.*6 rows"):
+    with pytest.raises(ValueError, match="6 rows"):
         write_triples(release, remove_concepts(terminology, ["C1", "C3"]).terminology, tmp_path / "triples")
-    with pytest.raises(ValueError, match="E620.*label"):
+    with pytest.raises(ValueError, match="label"):
         write_triples(release, terminology, tmp_path / "triples", label="rel")
     (release / "MRREL.RRF").unlink()
-    with pytest.raises(FileNotFoundError, match="E605"):
+    with pytest.raises(FileNotFoundError, match=r"so there are no triples\. Copy it there from"):
         write_triples(release, terminology, tmp_path / "triples")
     assert not (tmp_path / "triples").exists()
 
@@ -147,12 +147,12 @@ def test_keys_keep_the_order_of_labels_whatever_order_they_come_in():
 
 def test_more_relations_than_bits_are_refused():
     keys = TripleKeys(1 << 31)
-    with pytest.raises(ValueError, match="E609.*5 relations"):
+    with pytest.raises(ValueError, match="5 relations"):
         keys.pack(np.arange(5), pl.Series(list("abcde")), np.arange(5))
 
 
 def test_folders_of_earlier_versions_are_refused(tmp_path):
     pl.DataFrame({"head": ["A"], "relation": ["x"], "tail": ["B"]}).write_parquet(tmp_path / TRIPLES_FILE)
     write_manifest(tmp_path / TRIPLES_MANIFEST, 1, {})
-    with pytest.raises(OSError, match="E611.*format 1.*`triples`"):
+    with pytest.raises(OSError, match="format 1.*`triples`"):
         read_triples(tmp_path)

@@ -30,8 +30,6 @@ from training.methods.static.table import (
     load_start,
     make_tokenizer,
 )
-from training.sweep import run_sweep
-from training.sweep_settings import read_sweep
 
 # Fixtures.
 __all__ = ["make", "pairs", "terminology"]
@@ -299,6 +297,9 @@ def test_strings_are_encoded_as_the_encoder_does(encoder_folder, tmp_path):
 
 
 def test_a_sweep_measures_shares_of_the_start(make_static, tmp_path):
+    from training.sweep import run_sweep
+    from training.sweep_settings import read_sweep
+
     settings = make_static("unused").to_dict()
     lines = []
     for section, values in settings.items():

@@ -19,9 +19,9 @@ from spacy_sapbert.files import hash_file
 
 from ...data.run_folder import RunReport
 from ...encoders.card import Making, describe_length
-from ...engine.checkpoints import list_checkpoints
+from ...engine.checkpoints import list_checkpoints, load_weights
 from ...engine.gradient import check_finite
-from ...engine.method import Model, TrainingData, load_weights
+from ...engine.method import Model, TrainingData
 from ...engine.settings import OptimizerSettings, Section, refuse
 from ..pairs import ObjectiveSettings, PairBatch, PairMethod, PairPaths, PairSettings
 from .table import (
