@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 import srsly
-from training.evaluation.systems.concept_vectors import ConceptVectors
 from typer.testing import CliRunner
 
 from spacy_sapbert.terminology import TerminologyBuilder
@@ -14,6 +13,7 @@ from training.encoders.bases import load_base
 from training.encoders.choice import EncoderChoice
 from training.evaluation.probes import mcsm as module
 from training.evaluation.probes.mcsm import SEMANTIC_TYPES, discounts, measure_mcsm
+from training.evaluation.systems.concept_vectors import ConceptVectors
 from training.evaluation.systems.encoder import EncoderSystem
 
 TYPES = [*SEMANTIC_TYPES, "T061"]
