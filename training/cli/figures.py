@@ -41,7 +41,6 @@ def load_vectors(encoders: list[str], cache: str) -> dict[str, Vectors]:
     from ..encoders.bases import EncoderChoice, load_base
     from ..encoders.embeddings import Embeddings
 
-<<<<<<< HEAD
     parts = [encoder.partition("=") for encoder in encoders]
     named = [(label, name if equals else label) for label, equals, name in parts]
     if len({label for label, _ in named}) < len(named):
@@ -49,25 +48,6 @@ def load_vectors(encoders: list[str], cache: str) -> dict[str, Vectors]:
         raise ValueError(f"The encoders are called {labels}. Give each a label of its own, as in LABEL=ENCODER.")
     choice = EncoderChoice(max_length=None)
     return {label: Embeddings(load_base(name.strip(), choice), cache or None).take for label, name in named}
-=======
-    encoders (list[str]): LABEL=ENCODER. Without a label, an encoder is called by its name.
-    cache (str | None): A folder for vectors of strings; None keeps them in memory.
-    RETURNS (dict[str, Callable]): Functions from strings to vectors, by label.
-    RAISES (ValueError): If two have one label.
-    """
-    from ..encoders.bases import EncoderChoice, load_base
-    from ..evaluation.embeddings import Embeddings
-
-    named = [
-        (label, name) if equals else (label, label) for label, equals, name in (e.partition("=") for e in encoders)
-    ]
-    labels = [label for label, _ in named]
-    if len(set(labels)) < len(labels):
-        raise ValueError(Errors.E793.format(labels=", ".join(labels)))
-    return {
-        label: Embeddings(load_base(name.strip(), EncoderChoice(max_length=None)), cache).take for label, name in named
-    }
->>>>>>> wengine
 
 
 @encoding_command(group=group)
