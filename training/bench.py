@@ -16,7 +16,6 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -46,11 +45,10 @@ class Step(NamedTuple):
     figures: dict[str, Any]
 
 
-@dataclass
-class Measured:
+class Measured(NamedTuple):
     """The steps of all contestants, in the order in which they were taken."""
 
-    steps: dict[str, list[Step]] = field(default_factory=dict)
+    steps: dict[str, list[Step]]
 
     def seconds(self, contestant: str, step: str) -> list[float]:
         """List the seconds that a step took, by turn."""
@@ -141,10 +139,8 @@ def measure(contestants: Sequence[Contestant], *, turns: int = 1, threads: int =
     measured = Measured({contestant.name: [] for contestant in contestants})
     for turn in range(turns):
         with ExitStack() as stack:
-            waiting = [
-                stack.enter_context(_Process(contestant, threads or count_processors())) for contestant in contestants
-            ]
-            number = turn
+            used, number = threads or count_processors(), turn
+            waiting = [stack.enter_context(_Process(contestant, used)) for contestant in contestants]
             while waiting:
                 for process in reversed(waiting) if number % 2 else list(waiting):
                     step = process.take_step()

@@ -137,7 +137,7 @@ def main(
             Path(folder, "rrf").mkdir()
             n_rrf = make_rrf(Path(folder, "rrf"), size, seed, patterns)["MRCONSO.RRF"]
             given = {"work": folder, "recall_target": recall_target, "mentions": mentions, "seed": seed}
-            measured = Measured()
+            measured = Measured({})
             for way in ("build", "link"):
                 one = measure([Contestant(way, __file__, way, given)], threads=threads)
                 measured.steps.update(one.steps)
