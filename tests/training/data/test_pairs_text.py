@@ -44,3 +44,21 @@ def test_pairs_in_memory_and_in_a_folder_give_the_same_lines(tmp_path):
     assert pairs.sha256 == load_pairs(tmp_path / "pairs").sha256
     assert write_pairs_text(pairs, tmp_path / "a.txt") == write_pairs_text(tmp_path / "pairs", tmp_path / "b.txt")
     assert (tmp_path / "a.txt").read_bytes() == (tmp_path / "b.txt").read_bytes()
+
+
+@pytest.mark.filterwarnings("ignore:.*W601")
+def test_identical_strings_leave_nothing_to_tell_apart(tmp_path):
+    (tmp_path / "pairs.txt").write_text("C1||a||b\nC2||c||c\n")
+    read_pairs_text(tmp_path / "pairs.txt", tmp_path / "pairs")
+    with pytest.raises(ValueError, match="two or more"):
+        load_pairs(tmp_path / "pairs")
+    (tmp_path / "pairs.txt").write_text("C1||a||a\nC2||b||b\n")
+    with pytest.raises(ValueError, match="no pairs"):
+        read_pairs_text(tmp_path / "pairs.txt", tmp_path / "other")
+
+
+def test_identical_strings_are_left_out_and_told(tmp_path):
+    (tmp_path / "pairs.txt").write_text("C1||a||a\nC1||a||b\nC2||c||d\n")
+    with pytest.warns(UserWarning, match="1 pairs"):
+        read_pairs_text(tmp_path / "pairs.txt", tmp_path / "pairs")
+    assert len(load_pairs(tmp_path / "pairs")) == 2

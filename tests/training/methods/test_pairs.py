@@ -13,6 +13,7 @@ from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.terminology import TerminologyBuilder
 from training.data.alterations import alter_writing
 from training.data.pairs import PairData, load_pairs, write_pairs
+from training.data.pairs import PairData, index_pairs, load_pairs, save_pairs
 from training.data.relatedness import Relatedness
 from training.data.run_folder import RunFolder
 from training.data.tokens import tokenise
@@ -97,6 +98,12 @@ def test_sources_are_balanced():
     assert np.mean(drawn < 900) == pytest.approx(0.5, abs=0.03)
     with pytest.raises(ValueError, match="source_balance is set.*does not say which sources"):
         balance_sources(make_data(["a", "b"], [0]), 0.5)
+
+
+def test_pairs_of_one_concept_are_refused(tmp_path):
+    save_pairs(index_pairs(["C1", "C1"], ["a", "a"], ["b", "c"]), tmp_path, {})
+    with pytest.raises(ValueError, match="of 1 concepts.*two or more"):
+        load_pairs(tmp_path)
 
 
 def test_sources_of_concepts_go_with_the_pairs(tmp_path):

@@ -24,8 +24,7 @@ from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel
 
 from spacy_sapbert.encoder.folder import read_encoder
 from spacy_sapbert.encoder.shim import EncoderShim
-from training.data.pairs import load_pairs, read_pairs_text, write_pairs
-from training.data.pairs import load_pairs
+from training.data.pairs import load_pairs, write_pairs
 from training.data.run_folder import LOCK_FILE, RunFolder
 from training.data.splits import split_terminology
 from training.engine.checkpoints import CHECKPOINT_FILE, FORMAT_VERSION, list_checkpoints
