@@ -58,7 +58,7 @@ def evaluate(workspace: Workspace, folder: Path) -> dict[str, Any]:
     held_out = ",".join(str(path) for path in list_tasks(workspace.corpus / "split").values())
     tasks = {
         "held_out": f'kind = "held_out"\nfiles = {json.dumps(held_out)}',
-        "corpora": f'kind = "corpora"\nlist = {json.dumps(str(corpora))}\nfolder = {json.dumps(str(workspace.mentions))}',
+        "corpora": f'kind = "corpora"\nlist = "{corpora}"\nfolder = "{workspace.mentions}"',
     }
     call("measure", write_config(folder / "systems.cfg", sections, tasks), folder / "evaluate")
     found = list_systems("evaluate", folder / "evaluate")

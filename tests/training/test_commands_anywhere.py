@@ -42,17 +42,15 @@ def test_a_config_of_the_package_is_found_by_its_name(tmp_path, monkeypatch, fol
 
 def test_an_unknown_name_is_refused_with_those_that_there_are(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(FileNotFoundError, match="E646.*no config quikc.*coder_cpu.*quick, sapbert"):
+    with pytest.raises(FileNotFoundError, match="no config quikc.*coder_cpu.*quick, sapbert"):
         find_config("configs")("quikc")
 
 
-@pytest.mark.parametrize("command", ["measure", "sweep", "evaluate"])
-def test_lists_of_corpora_are_known_by_name(command):
-    config = "mining" if command == "sweep" else "systems"
-    done = CliRunner().invoke(app, [command, config, "output", "--corpora", "corpora_test"])
-    assert "E646" in str(done.exception) and "corpora, corpora_coder, corpora_dev, corpora_mantra" in str(
-        done.exception
-    )
+def test_lists_of_corpora_are_known_by_name():
+    settings = ["--tasks.corpora.folder", "no", "--tasks.corpora.list", "corpora_test"]
+    done = CliRunner().invoke(app, ["measure", "encoders", "output", *settings])
+    assert "no list of corpora corpora_test" in str(done.exception)
+    assert "corpora, corpora_coder, corpora_dev, corpora_mantra" in str(done.exception)
 
 
 def test_a_file_comes_before_a_config_of_the_package(tmp_path, monkeypatch):

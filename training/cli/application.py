@@ -76,8 +76,8 @@ def open_terminology(path: Path) -> Terminology:
     """Load a terminology that another command has written."""
     if not (path / TERMINOLOGY_MANIFEST).is_file():
         raise FileNotFoundError(
-            f"There is no terminology in {path} (seen from {Path.cwd()}). `python -m training preprocess RELEASE FOLDER` "
-            "writes one to FOLDER, and `split` one to FOLDER/terminology. Run one, or correct the path."
+            f"There is no terminology in {path} (seen from {Path.cwd()}). `python -m training preprocess RELEASE "
+            "FOLDER` writes one to FOLDER, and `split` one to FOLDER/terminology. Run one, or correct the path."
         )
     with show_phase("Loading the terminology"):
         return Terminology.from_disk(path)

@@ -10,20 +10,29 @@ import typer
 
 from spacy_sapbert.progress import say
 
-from .application import encoding_command, read_overrides
+from .application import encoding_command, find_config, read_overrides
 
 
 @encoding_command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def measure(
     context: typer.Context,
-    config: Annotated[Path, typer.Argument(help="A config with [systems.NAME] and [tasks.NAME]")],
+    config: Annotated[
+        Path,
+        typer.Argument(
+            parser=find_config("evaluation"),
+            metavar="CONFIG",
+            help="A file with [systems.NAME] and [tasks.NAME], or `encoders`: encoders side by side",
+        ),
+    ],
     output: Annotated[Path, typer.Argument(help="A folder for results.parquet; results that it has are kept")],
 ) -> None:
     """Measure systems on tasks: held-out names, corpora, semantic types, relations, word pairs, documents.
 
-    Settings are given as `--tasks.corpora.folder FOLDER`, over those of the config. Tasks whose files are "" are left out.
+    Settings are given as `--tasks.corpora.folder FOLDER`, over those of the config. Tasks whose files are "" are left
+    out.
 
-    Example: python -m training measure projects/benchmarks/configs/systems.cfg output --measure.only exact
+    Example: python -m training measure encoders output --systems.encoders.encoders ,run/encoder
+    --tasks.held_out.files split/held_out.json
     """
     from ..data.accuracy import label_figure, list_headlines
     from ..evaluation.config import read_measurement

@@ -10,17 +10,15 @@ import numpy as np
 import srsly
 
 from spacy_sapbert.encoder.shim import EncoderShim
-from spacy_sapbert.files import save_array
+from spacy_sapbert.files import save_array, write_whole
 from spacy_sapbert.progress import show_progress
-
-from ..data.run_folder import write_whole
-from ..errors import Errors
 
 # Strings encoded between two writes: an interruption loses at most about half a minute of work on two cores.
 BLOCK = 32_768
 SMALLEST_LENGTH = 1e-12
 # Files of vectors: 32-bit numbers, or the upper halves of numbers whose lower halves are zero.
 WHOLE, HALF = ".npy", ".bf16"
+ADVICE = "It is damaged, or another file. Delete its folder, and they are computed again."
 
 
 class Embeddings:
@@ -45,17 +43,11 @@ class Embeddings:
         self._read()
 
     def __len__(self) -> int:
-        """Count the strings.
-
-        RETURNS (int): Strings with a vector.
-        """
+        """Count the strings with a vector."""
         return len(self._row_of)
 
     def add(self, strings: Iterable[str]) -> None:
-        """Compute the vectors of new strings; all at once is faster than some at a time.
-
-        strings (Iterable[str]): The strings.
-        """
+        """Compute the vectors of new strings; all at once is faster than some at a time."""
         new = [string for string in dict.fromkeys(strings) if string not in self._row_of]
         # Sorting by length avoids padding.
         new.sort(key=len)
@@ -66,21 +58,11 @@ class Embeddings:
                 progress.update(len(block))
 
     def take(self, strings: Sequence[str], *, normalised: bool = True) -> np.ndarray:
-        """Get the vectors of strings. Missing vectors are computed.
-
-        strings (Sequence[str]): The strings.
-        normalised (bool): Scale the vectors to unit length.
-        RETURNS (ndarray): Shape (strings, width), float32.
-        """
+        """Get the vectors of strings, float32, scaled to unit length or not. Missing vectors are computed."""
         return self._read_rows(self._find_rows(strings), normalised=normalised)
 
     def view(self, strings: Sequence[str], normalised: bool = True) -> VectorView:
-        """View the vectors of strings, which are read when they are needed. Missing vectors are computed.
-
-        strings (Sequence[str]): The strings.
-        normalised (bool): Scale the vectors to unit length.
-        RETURNS (VectorView): Rows for `exact_search`.
-        """
+        """View the vectors of strings, which `exact_search` reads in blocks. Missing vectors are computed."""
         rows = self._find_rows(strings)
         return VectorView(len(rows), lambda part: self._read_rows(rows[part], normalised=normalised))
 
@@ -126,36 +108,25 @@ class Embeddings:
                 strings = srsly.read_msgpack(path.with_suffix(".strings"))
                 vectors = np.load(path, mmap_mode="r")
             except (ValueError, OSError, EOFError) as error:
-                raise ValueError(Errors.E750.format(path=path, reason=error)) from error
+                raise ValueError(f"{path} holds no vectors of strings: {error}. {ADVICE}") from error
             if vectors.shape != (len(strings), self.encoder.width):
-                raise ValueError(Errors.E750.format(path=path, reason=f"{len(strings)} strings, shape {vectors.shape}"))
+                raise ValueError(f"{path} has the shape {vectors.shape} for {len(strings)} strings. {ADVICE}")
             self._append(strings, vectors)
 
 
 class VectorView:
-    """Vectors that are read in blocks.
-
-    n_rows (int): Their number.
-    read (Callable): Reads the vectors of a slice, shape (rows, width), float32.
-    """
+    """Vectors that are read in blocks: `read` gives those of a slice."""
 
     def __init__(self, n_rows: int, read: Callable[[slice], np.ndarray]) -> None:
         self._n_rows = n_rows
         self._read = read
 
     def __len__(self) -> int:
-        """Count the vectors.
-
-        RETURNS (int): Rows.
-        """
+        """Count the vectors."""
         return self._n_rows
 
     def __getitem__(self, rows: slice) -> np.ndarray:
-        """Read vectors.
-
-        rows (slice): Which.
-        RETURNS (ndarray): Shape (rows, width), float32.
-        """
+        """Read the vectors of a slice, float32."""
         return self._read(rows)
 
 

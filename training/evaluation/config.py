@@ -24,8 +24,8 @@ SYSTEM_KINDS = {
     "exact": "systems.lexical.ExactSettings",
     "tfidf": "systems.lexical.TfidfSettings",
     "backoff": "systems.lexical.BackoffSettings",
-    "encoder": "systems.encoder.EncoderSettings",
-    "linker": "systems.models.LinkerSettings",
+    "encoder": "systems.encoder.EncoderSystemSettings",
+    "linker": "systems.models.LinkerSystemSettings",
     "biosyn": "systems.models.BiosynSettings",
     "word_vectors": "systems.vectors.WordVectorSettings",
     "concept_vectors": "systems.vectors.ConceptVectorSettings",
@@ -98,7 +98,8 @@ def read_measurement(
     RAISES (ValueError): If a section is malformed, or there is nothing to measure.
     """
     config = read_config(path, overrides or {})
-    settings = MeasureSettings.read(config.pop("measure", {}), " in [measure]")
+    with _Section(path, "measure"):
+        settings = MeasureSettings.read(config.pop("measure"))
     found = Measurement(settings, {**config, "measure": settings.to_dict()})
     if needs_systems:
         _add_systems(found, config.get("systems", {}), path)
@@ -150,7 +151,8 @@ class _Section:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
         if isinstance(error, (TypeError, ValueError)):
-            raise ValueError(f"{self.where}: {error}") from error
+            text = str(error).removeprefix("spacy-sapbert: ")
+            raise ValueError(f"{self.where}: {text.removesuffix('.')}.") from error
 
 
 def _read_kind(kinds: Mapping[str, str], section: Any, base: type[AnySettings]) -> tuple[str, AnySettings]:

@@ -171,6 +171,9 @@ class CorporaSettings(TaskSettings):
     def make(self, name: str, limits: Limits) -> Made:
         """Make a task of each corpus and protocol."""
         path = Path(self.list) if Path(self.list).suffix else LISTS / f"{self.list}.cfg"
+        if not path.is_file():
+            names = ", ".join(sorted(file.stem for file in LISTS.glob("corpora*.cfg")))
+            raise FileNotFoundError(f"There is no list of corpora {self.list}: give a file, or one of {names}.")
         found, lacking = read_corpora(
             path,
             self.folder,

@@ -11,12 +11,11 @@ from spacy_sapbert.encoder.transformer import find_chosen
 from training.cli import app
 from training.cli.application import choose_device
 from training.data.task import LinkingTask
-from training.engine.run import open_processes
+from training.engine.processes import open_processes
+from training.evaluation.frame import read_results
 
 ENCODING = {
     "adapt",
-    "coder-tasks",
-    "evaluate",
     "export",
     "histograms",
     "illustrate",
@@ -26,7 +25,6 @@ ENCODING = {
     "neighbours",
     "opposites",
     "relations",
-    "select",
     "sweep",
     "train",
     "tsne",
@@ -50,7 +48,7 @@ def test_commands_that_encode_have_the_option_and_others_do_not():
 @pytest.mark.parametrize("name", ["cuda", "cuda:3", "mps"])
 def test_a_device_that_is_not_there_is_refused_before_anything_is_read(monkeypatch, tmp_path, name):
     monkeypatch.setattr("spacy_sapbert.encoder.transformer.list_devices", lambda: ["cpu"])
-    result = run("measure", "nothing", tmp_path / "output", "--device", name)
+    result = run("measure", "nothing.cfg", tmp_path / "output", "--device", name)
     assert re.match(rf"There is no device '{name}'.* can use: cpu\.", str(result.exception))
     result = run("train", "nothing.cfg", "--device", "gpu")
     assert "The setting device is 'gpu'" in str(result.exception)
@@ -75,14 +73,15 @@ def test_auto_is_a_gpu_if_there_is_one(monkeypatch):
 def test_names_are_encoded_and_searched_on_the_device(monkeypatch, tmp_path, encoder_folder):
     held_out, names = tmp_path / "held_out.json", ["cold", "common cold", "heart attack", "liver pain"]
     LinkingTask(["a cold", "attack of the heart"], [["C1"], ["C2"]], names, ["C1", "C1", "C2", "C3"]).to_disk(held_out)
-    output = run("measure", encoder_folder, tmp_path / "cpu", "--held-out", held_out)
+    settings = ["--systems.encoders.encoders", encoder_folder, "--tasks.held_out.files", held_out]
+    output = run("measure", "encoders", tmp_path / "cpu", *settings)
     assert output.exit_code == 0, output.exception
     pretend_gpus(monkeypatch)
     with FakeDevice() as fake:
-        there = run("measure", encoder_folder, tmp_path / "gpu", "--held-out", held_out, "--device", SECOND)
+        there = run("measure", "encoders", tmp_path / "gpu", *settings, "--device", SECOND)
     assert there.exit_code == 0, there.exception
     assert {"linear", "topk"} <= fake.computed
-    assert (tmp_path / "gpu" / "scores.md").read_text() == (tmp_path / "cpu" / "scores.md").read_text()
+    assert read_results(tmp_path / "gpu").equals(read_results(tmp_path / "cpu"))
 
 
 def test_one_gpu_is_refused_for_several_processes(monkeypatch):

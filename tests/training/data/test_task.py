@@ -1,10 +1,10 @@
-"""Tasks with dictionaries of their own and shared ones, saved and read."""
+"""Tasks, saved and read with dictionaries of their own and shared ones; and samples of them."""
 
 import json
 
 import pytest
 
-from training.data.task import LinkingTask
+from training.data.task import LinkingTask, limit_names, sample_mentions
 
 NAMES, IDS = ["fever", "pain", "cold"], ["C1", "C2", "C3"]
 
@@ -49,10 +49,10 @@ def test_a_missing_or_wrong_dictionary_is_named(tmp_path):
     content = shared.read_text()
     for wrong in ('["fever"]', '{"names": ["fever"]}', "{"):
         shared.write_text(wrong)
-        with pytest.raises(ValueError, match="E670.*task.json"):
+        with pytest.raises(ValueError, match="task.json is no file of queries"):
             LinkingTask.from_disk(tmp_path / "task.json")
     shared.write_text(content.replace('"C3"', "3"))
-    with pytest.raises(ValueError, match="E670"):
+    with pytest.raises(ValueError, match="no file of queries"):
         LinkingTask.from_disk(tmp_path / "task.json")
     shared.unlink()
     with pytest.raises(FileNotFoundError, match=f"Can't find the file.*{shared.name}"):
@@ -64,5 +64,64 @@ def test_a_dictionary_lies_beside_its_task(tmp_path, name):
     make_task("Fieber").to_disk(tmp_path / "task.json", share_dictionary=True)
     data = json.loads((tmp_path / "task.json").read_text())
     (tmp_path / "task.json").write_text(json.dumps({**data, "dictionary": name}))
-    with pytest.raises(ValueError, match="E670"):
+    with pytest.raises(ValueError, match="no file of queries"):
         LinkingTask.from_disk(tmp_path / "task.json")
+
+
+def test_queries_are_grouped_by_mention():
+    task = LinkingTask(list("abcd"), [["1"]] * 4, ["a"], ["1"], mention_of=[3, 1, 3, 2])
+    assert task.group_queries() == [[1], [3], [0, 2]] and task.n_mentions == 3
+    assert LinkingTask(["a", "b"], [["1"]] * 2, ["a"], ["1"]).group_queries() == [[0], [1]]
+
+
+def test_tasks_of_parts_are_saved_and_hashed(tmp_path):
+    task = LinkingTask(["a", "b"], [["C1"], ["C1"]], ["a"], ["C1"])
+    parts = LinkingTask(["a", "b"], [["C1"], ["C1"]], ["a"], ["C1"], mention_of=[0, 0])
+    parts.to_disk(tmp_path / "task.json")
+    assert LinkingTask.from_disk(tmp_path / "task.json") == parts
+    assert task.hash() != parts.hash()
+    # Scores that have been kept are found by it.
+    assert task.hash() == "b3f7e4ec612e0fe3b3aebc646889e7b6a8dfb048f5ddc72ef75ca19d1fcdded9"
+    (tmp_path / "task.json").write_text((tmp_path / "task.json").read_text().replace("[0, 0]", "[0]"))
+    with pytest.raises(ValueError, match="do not fit together"):
+        LinkingTask.from_disk(tmp_path / "task.json")
+    with pytest.raises(ValueError, match="level.*'rows'.*concept, row, answer"):
+        LinkingTask(["a"], [["C1"]], ["a"], ["C1"], level="rows")
+
+
+@pytest.fixture
+def task():
+    ids = [f"C{number}" for number in range(40) for _ in range(3)]
+    queries = [f"query {number}" for number in range(20)]
+    gold = [[f"C{number}" if number % 2 else f"X{number}", "X"] for number in range(20)]
+    folds = [number % 3 for number in range(20)]
+    names = [f"name {row}" for row in range(120)]
+    return LinkingTask(queries, gold, names, ids, folds=folds, texts=queries, report={"names": 120})
+
+
+def test_mentions_are_drawn_among_those_with_a_concept_in_the_dictionary(task):
+    everything = sample_mentions(task, 100)
+    assert everything.queries == everything.texts == [f"query {number}" for number in range(1, 20, 2)]
+    assert everything.gold == task.gold[1::2] and everything.folds == task.folds[1::2]
+    assert everything.report["answerable"] == 10
+    few = sample_mentions(task, 4, seed=1)
+    assert len(few.queries) == len(few.folds) == 4 and few.report["mentions"] == 4
+    assert few.queries == sorted(few.queries, key=everything.queries.index)
+    assert few == sample_mentions(task, 4, seed=1) != sample_mentions(task, 4, seed=2)
+    assert (few.names, few.ids) == (task.names, task.ids)
+    # The parts of a mention stay together.
+    parts = LinkingTask(list("abcd"), [["C1"], ["X"], ["C1"], ["X"]], ["n"], ["C1"], mention_of=[0, 1, 0, 1])
+    assert sample_mentions(parts, 1).queries == ["a", "c"] and sample_mentions(parts, 1).mention_of == [0, 0]
+
+
+def test_names_of_gold_concepts_stay_and_others_are_drawn_whole(task):
+    few = limit_names(task, 45, seed=1)
+    kept = set(few.ids)
+    assert len(few.names) == 45 == 3 * len(kept) and {f"C{number}" for number in range(1, 20, 2)} <= kept
+    assert few.names == [name for name, id_ in zip(task.names, task.ids, strict=True) if id_ in kept]
+    assert few.report == {"names": 45, "limited_to": 45}
+    assert few == limit_names(task, 45, seed=1) != limit_names(task, 45, seed=2)
+    assert limit_names(task, 120) is task
+    equal = LinkingTask(["a", "b"], [["C2"], ["C5"]], ["one", "two", "other"], ["C1|C2", "C3", "C4"])
+    assert sample_mentions(equal, 9).queries == ["a"]
+    assert limit_names(sample_mentions(equal, 9), 1).ids == ["C1|C2"]

@@ -6,13 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spacy_sapbert.encoder.shim import EncoderShim
-from training.data.task import LinkingTask
-from training.evaluation.measure import measure_encoder, measure_linking
-from training.evaluation.systems import tfidf as tfidf_module
+from training.evaluation.systems import lexical
 from training.evaluation.systems.blocks import take_best
 from training.evaluation.systems.encoder import EncoderSystem
-from training.evaluation.systems.exact import ExactMatch
-from training.evaluation.systems.tfidf import CharacterTfidf
+from training.evaluation.systems.lexical import CharacterTfidf, DictionaryBackoff, ExactMatch
+from training.evaluation.systems.models import LinkerSystem
 
 TEXTS = st.lists(st.text("abc ", min_size=1, max_size=6).filter(str.strip), min_size=1, max_size=9)
 
@@ -42,8 +40,8 @@ def test_tfidf_equals_dense_products(blocks, names, queries):
     products = vectorizer.transform(queries).toarray() @ right.T
     k = max(1, len(names) - 1)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tfidf_module, "QUERY_BLOCK", blocks[0])
-        patch.setattr(tfidf_module, "NAME_BLOCK", blocks[1])
+        patch.setattr(lexical, "QUERY_BLOCK", blocks[0])
+        patch.setattr(lexical, "NAME_BLOCK", blocks[1])
         rows, scores = CharacterTfidf().search(names, queries, k)
     for query in range(len(queries)):
         found = rows[query][rows[query] >= 0]
@@ -76,11 +74,6 @@ def test_the_encoder_compares_by_cosine_or_inner_product(encoder, similarity):
     np.testing.assert_allclose(encoder.encode(names), unscaled / lengths, atol=1e-5)
 
 
-def test_an_unknown_similarity_is_refused(encoder):
-    with pytest.raises(ValueError, match="E620.*cosine, dot"):
-        EncoderSystem(encoder, similarity="l2")
-
-
 def test_strings_are_encoded_once(encoder, monkeypatch):
     asked = []
     encode = encoder.encode_unscaled
@@ -94,11 +87,29 @@ def test_strings_are_encoded_once(encoder, monkeypatch):
     assert first[0].tolist()[0][0] == 1 and second[0].tolist() == [[1], [0]]
 
 
-def test_all_systems_share_one_measure(encoder):
-    task = LinkingTask(["cold", "colds"], [["C1"], ["C1"]], names=["fever", "cold"], ids=["C2", "C1"])
-    scores = {
-        type(system).__name__: measure_linking(system, task)["acc_at_1"]
-        for system in (ExactMatch(), CharacterTfidf(), EncoderSystem(encoder))
-    }
-    assert scores["ExactMatch"] == 0.5 and scores["CharacterTfidf"] == 1.0
-    assert scores["EncoderSystem"] == measure_encoder(encoder, {"a": task})["a"]["acc_at_1"]
+class First:
+    def search(self, names, queries, k):
+        rows = np.zeros((len(queries), k), dtype=np.int64)
+        return rows, np.ones_like(rows, dtype=np.float32)
+
+
+def test_back_off_asks_training_part_then_dictionary_then_system():
+    ids, names = ["A", "B|X", "C", "D"], ["first", "second", "third", "Third"]
+    seen = [("Mention", ["X"]), ("mention", ["B", "X"]), ("mention", ["C"]), ("second", ["C"]), ("lost", ["Z"])]
+    system = DictionaryBackoff(First(), ids, seen)
+    rows, scores = system.search(names, ["MENTION", "second", "third", "lost", "new"], 2)
+    assert rows.tolist() == [[1, -1], [2, -1], [3, -1], [0, 0], [0, 0]]
+    assert scores[0].tolist() == [1.0, -np.inf]
+    assert system.decided == {"training": 2, "dictionary": 1, "system": 2}
+    # A vote for one concept is not one for those of the same name.
+    shared = DictionaryBackoff(First(), ["A|B", "A"], [("mention", ["A"])])
+    assert shared.search(["shared", "own"], ["mention"], 1)[0].tolist() == [[1]]
+
+
+def test_the_linker_is_asked_as_a_pipeline(encoder_folder):
+    names, ids = ["heart attack", "myocardial infarction", "Cold"], ["A", "A", "B|C"]
+    system = LinkerSystem(str(encoder_folder), ids, k=2)
+    rows, scores = system.search(names, ["Heart attack", "cold", ""], 3)
+    assert rows[:, 0].tolist() == [0, 2, -1] and (rows[:, 2] == -1).all()
+    # One name of each concept.
+    assert set(rows[0, :2].tolist()) == {0, 2} and scores[0, 0] == pytest.approx(1.0, abs=1e-3)

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.index import exact_search
-from training.evaluation import embeddings as module
-from training.evaluation.embeddings import Embeddings
+from training.encoders import embeddings as module
+from training.encoders.embeddings import Embeddings
 from training.evaluation.systems.encoder import EncoderSystem
 
 STRINGS = st.lists(st.text("ab c", max_size=5), min_size=1, max_size=8)
@@ -67,7 +67,7 @@ def test_encoders_do_not_share_vectors(encoder, encoder_folder, tmp_path):
 def test_damaged_files_are_refused(encoder, tmp_path, damage):
     Embeddings(encoder, tmp_path).add(["cold"])
     damage(next(tmp_path.rglob("*.npy")))
-    with pytest.raises(ValueError, match="E750.*Delete its folder"):
+    with pytest.raises(ValueError, match="no vectors of strings.*Delete its folder"):
         Embeddings(encoder, tmp_path)
 
 

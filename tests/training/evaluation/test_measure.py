@@ -1,0 +1,463 @@
+"""Systems on tasks of a config: figures, predictions, what is not done twice, and what is refused."""
+
+import json
+import shutil
+
+import numpy as np
+import polars as pl
+import pytest
+from conftest import make_encoder_folder
+
+from spacy_sapbert.encoder.shim import EncoderShim
+from spacy_sapbert.terminology import TerminologyBuilder
+from training.data.task import LinkingTask
+from training.evaluation import measure as measure_module
+from training.evaluation.config import TASK_KINDS, read_measurement
+from training.evaluation.frame import SCHEMA, Figure, pivot, read_results, write_results
+from training.evaluation.measure import System, measure
+from training.evaluation.predictions import read_predictions
+from training.evaluation.settings import Limits, TaskSettings
+from training.evaluation.systems.lexical import ExactMatch
+from training.evaluation.tasks import SourcesSettings, make_task
+
+NAMES = "C1\theart attack\nC1\tmyocardial infarction\nC2\tcold\nC3\tfever\nC4|OMIM:4\tlip fever\nC5\tLip Fever\n"
+TEST = [
+    {"mention": "Cold", "ids": ["C2"]},
+    {"mention": "lip and knee fever", "ids": ["C4", "C6"], "parts": ["lip fever", "knee fever"]},
+    {"mention": "feverish", "ids": ["C3"]},
+    {"mention": "knee pain", "ids": ["C9"]},
+]
+TRAIN = [
+    {"mention": "feverish", "ids": ["C3"]},
+    {"mention": "FEVERISH", "ids": ["C3"]},
+    {"mention": "feverish", "ids": ["C2"]},
+]
+CORPORA = """
+[corpora]
+
+[corpora.small]
+title = "Small"
+mentions = "small/test.jsonl"
+seen = ["small/train.jsonl"]
+dictionary = "small/names.tsv"
+protocols = ["published", "strict", "refined"]
+published = "published"
+
+[corpora.folds]
+mentions = "folds/*.jsonl"
+dictionary = "small/names.tsv"
+
+[corpora.absent]
+title = "Absent"
+mentions = "absent/*.jsonl"
+dictionary = "small/names.tsv"
+obtain = "nowhere"
+"""
+CONFIG = """
+[systems]
+
+[systems.exact]
+kind = "exact"
+
+[systems.tfidf]
+kind = "tfidf"
+tasks = ["*.strict"]
+
+[systems.encoder]
+kind = "encoder"
+encoder = "{encoder}"
+published = "SapBERT"
+
+[systems.mean]
+kind = "encoder"
+encoder = "{encoder}"
+pooling = "mean"
+similarity = "dot"
+tasks = ["small.*"]
+
+[systems.linker]
+kind = "linker"
+encoder = "{encoder}"
+tasks = ["small.strict"]
+
+[systems.backoff]
+kind = "backoff"
+over = "encoder"
+tasks = ["small.*", "held_out.*"]
+
+[systems.biosyn]
+kind = "biosyn"
+model = "{folder}/{{corpus}}/model"
+tasks = ["small.strict"]
+
+[tasks]
+
+[tasks.names]
+kind = "held_out"
+files = "{folder}/held_out.json"
+
+[tasks.corpora]
+kind = "corpora"
+folder = "{folder}"
+list = "{folder}/corpora.cfg"
+"""
+
+
+def write_lines(path, records):
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+
+
+@pytest.fixture
+def folder(tmp_path, encoder_folder):
+    write_lines(tmp_path / "small" / "test.jsonl", TEST)
+    write_lines(tmp_path / "small" / "train.jsonl", TRAIN)
+    (tmp_path / "small" / "names.tsv").write_text(NAMES)
+    for fold in range(2):
+        write_lines(tmp_path / "folds" / f"{fold}.jsonl", TEST[: fold + 1])
+    (tmp_path / "corpora.cfg").write_text(CORPORA)
+    (tmp_path / "all.cfg").write_text(CONFIG.format(encoder=encoder_folder, folder=tmp_path))
+    LinkingTask(["cold"], [["C2"]], ["fever", "colds"], ["C3", "C2"]).to_disk(tmp_path / "held_out.json")
+    return tmp_path
+
+
+def run(folder, *only, output="out", **overrides):
+    """Measure, and give the frame, `measured.json` and the keys of results."""
+    measurement = read_measurement(folder / "all.cfg", {"measure.only": list(only), **overrides})
+    frame = measurement.run(folder / output)
+    measured = json.loads((folder / output / "measured.json").read_text())
+    return frame, measured, {(entry["system"], entry["task"]): entry for entry in measured["results"]}
+
+
+def value(frame, system, task, metric="acc", rank=1):
+    where = {"system": system, "task": task, "metric": metric}
+    rows = frame.filter(*(pl.col(name) == text for name, text in where.items()), pl.col("rank").eq_missing(rank))
+    return rows["value"].item()
+
+
+def test_figures_are_those_of_the_predictions(folder):
+    frame, measured, results = run(folder, **{"measure.cache": str(folder / "cache")})
+    assert len(results) == 5 + 2 + 5 + 3 + 1 + 4 and dict(frame.schema) == SCHEMA
+    assert frame.equals(read_results(folder / "out")) and (folder / "out" / "results.tsv").is_file()
+    for (system, task), entry in results.items():
+        lines = read_predictions(folder / "out" / "predictions" / f"{entry['key']}.jsonl.gz")
+        queries = LinkingTask.from_disk(folder / "out" / "tasks" / f"{task}.json").queries
+        assert [query for line in lines for query in line.queries] == queries
+        assert len(lines) == measured["tasks"][task]["counts"]["mentions"]
+        folds = {line.fold for line in lines}
+        for metric, rank, name in [("acc", 1, "acc_at_1"), ("acc", 3, "acc_at_3"), ("row_acc", 5, "row_acc_at_5")]:
+            means = [np.mean([line.hits[name] for line in lines if line.fold == fold]) for fold in folds]
+            assert value(frame, system, task, metric, rank) == pytest.approx(np.mean(means))
+        for line in lines:
+            first = [found[0].ids.split("|") if found else [] for found in line.candidates]
+            assert line.hits["acc_at_1"] == all(set(ids) & set(line.gold) for ids in first)
+    assert value(frame, "exact", "small.strict") == 0.25
+    # The training part has "feverish", as C3 twice and as C2 once.
+    assert value(frame, "backoff", "small.strict") >= 0.5
+    assert results["backoff", "small.strict"]["details"]["decided"] == {"training": 1, "dictionary": 1, "system": 2}
+    assert results["linker", "small.strict"]["details"]["search"] == "exact"
+    assert results["mean", "small.strict"]["details"]["similarity"] == "dot"
+    assert measured["systems"]["encoder"]["published"] == "SapBERT"
+    fingerprints = frame.filter(pl.col("system").is_in(["encoder", "linker"]))["fingerprint"].unique()
+    assert fingerprints.to_list() == [measured["systems"]["encoder"]["fingerprint"]]
+
+
+def test_tasks_and_what_is_missing_are_described(folder):
+    frame, measured, _ = run(folder, "exact")
+    assert frame["system"].unique().to_list() == list(measured["systems"]) == ["exact"]
+    assert [(entry["corpus"], entry["obtain"]) for entry in measured["missing"]] == [("absent", "nowhere")]
+    published, strict = measured["tasks"]["small.published"], measured["tasks"]["small.strict"]
+    assert (published["level"], published["is_published"], published["augmented"]) == ("row", True, True)
+    assert (strict["level"], strict["is_published"], strict["augmented"]) == ("concept", False, False)
+    assert strict["counts"] == {"mentions": 4, "queries": 4, "names": 6, "unanswerable": 1}
+    assert measured["tasks"]["folds.strict"]["aggregation"] == "macro over 2 folds"
+    assert measured["tasks"]["held_out.held_out"]["title"] == "Held-out names"
+    assert {task["kind"] for task in measured["tasks"].values()} == {"held_out", "corpora"}
+    tasks = folder / "out" / "tasks"
+    assert json.loads((tasks / "small.strict.seen_ids.json").read_text()) == ["C2", "C3"]
+    assert not (tasks / "folds.strict.seen_ids.json").exists()
+    limited = read_measurement(folder / "all.cfg", {"measure.max_names": 4}).tasks
+    described = {name: task.describe() for name, task in limited.items()}
+    assert not any(entry["is_published"] or entry["is_comparable"] for entry in described.values())
+    assert "limited to about 4 names" in described["small.strict"]["dictionary"]
+    few = read_measurement(folder / "all.cfg", {"measure.max_queries": 1, "tasks.corpora.protocols": "strict"}).tasks
+    assert [len(task.linking.queries) for task in few.values()] == [1, 1, 1]
+
+
+def test_nothing_is_measured_twice(folder, monkeypatch):
+    first, _, results = run(folder)
+    monkeypatch.setattr(measure_module, "find", None)
+    assert run(folder)[0].equals(first)
+    key = results["exact", "small.strict"]["key"]
+    (folder / "out" / "predictions" / f"{key}.jsonl.gz").unlink()
+    with pytest.raises(TypeError):
+        run(folder)
+    # After an error, the list of the run before would not match the predictions.
+    assert not (folder / "out" / "measured.json").exists()
+
+
+def test_what_changes_is_measured_again(folder, monkeypatch):
+    _, _, before = run(folder, "exact", "backoff")
+    write_lines(folder / "small" / "train.jsonl", TRAIN[2:])
+    asked = []
+    find = measure_module.find
+    monkeypatch.setattr(measure_module, "find", lambda system, task: asked.append(type(system)) or find(system, task))
+    run(folder, "exact", "backoff")
+    # Exact match knows nothing of the training part, but under two protocols the dictionary does.
+    assert [kind.__name__ for kind in asked].count("DictionaryBackoff") == 3 and asked.count(ExactMatch) <= 2
+    write_lines(folder / "small" / "train.jsonl", TRAIN)
+    assert run(folder, "exact", "backoff")[2].keys() == before.keys()
+    assert {key: entry["key"] for key, entry in run(folder, "exact", "backoff")[2].items()} == {
+        key: entry["key"] for key, entry in before.items()
+    }
+    monkeypatch.setattr(measure_module, "MEASUREMENT", 0)
+    asked.clear()
+    run(folder, "exact")
+    assert len(asked) == 5
+
+
+def test_a_run_that_is_killed_goes_on(folder, monkeypatch):
+    expected = run(folder, output="whole")[0]
+    find, n = measure_module.find, iter(range(7))
+
+    def stop(system, task):
+        if next(n) == 6:
+            raise KeyboardInterrupt
+        return find(system, task)
+
+    monkeypatch.setattr(measure_module, "find", stop)
+    with pytest.raises(KeyboardInterrupt):
+        run(folder)
+    monkeypatch.setattr(measure_module, "find", find)
+    assert run(folder)[0].equals(expected)
+
+
+def test_a_result_counted_by_concepts_is_not_taken_for_one_of_names(tmp_path):
+    task = LinkingTask(["cold"], [["C1"]], ["cold"], ["C1"])
+    for level in ("concept", "answer"):
+        made = make_task(
+            "a", "strict", LinkingTask(task.queries, task.gold, task.names, task.ids, level=level), Limits()
+        )
+        frame = measure({"exact": ExactMatch()}, {made.name: made}, tmp_path)
+        assert ("f1" in frame["metric"]) == (level == "answer")
+    assert len(list((tmp_path / "cache").iterdir())) == 2
+
+
+def test_systems_without_files_are_listed_and_encoders_are_loaded_once(folder, monkeypatch):
+    (missing,) = run(folder, "biosyn")[1]["missing"][1:]
+    assert (missing["system"], missing["task"]) == ("biosyn", "small.strict") and "small/model" in missing["reason"]
+    frame, measured, _ = run(folder, "exact", "encoder", **{"systems.encoder.encoder": "a/b/c"})
+    assert "a/b/c" in measured["missing"][1]["reason"] and frame["system"].unique().to_list() == ["exact"]
+    with pytest.raises(FileNotFoundError, match="a/b/c"):
+        measurement = read_measurement(folder / "all.cfg", {"systems.encoder.encoder": "a/b/c"})
+        measure(measurement.systems, measurement.tasks)
+    loaded = []
+    load = EncoderShim.load
+    monkeypatch.setattr(EncoderShim, "load", lambda shim, name: loaded.append(name) or load(shim, name))
+    run(folder, "encoder", output="other")
+    assert len(loaded) == 1
+
+
+@pytest.mark.parametrize("text", ["{}", "", "[]", '{"key": "", "identity": {}, "figures": [["acc", 1, "x", 3]]}'])
+def test_damaged_results_are_refused(folder, text):
+    key = run(folder, "exact")[2]["exact", "small.strict"]["key"]
+    (folder / "out" / "cache" / f"{key}.json").write_text(text)
+    with pytest.raises(ValueError, match=f"{key}.json holds no result"):
+        run(folder, "exact")
+
+
+def test_frames_are_read_and_pivoted(tmp_path):
+    rows = [("a", "t", "strict", "acc", rank, 0.1 * rank, 9, seed, "f") for rank in (1, 5) for seed in (0, 1)]
+    frame = pl.DataFrame([*rows, ("b", "u", "strict", "f1", None, 1.0, 9, None, "g")], schema=SCHEMA, orient="row")
+    write_results(frame, tmp_path)
+    assert read_results(tmp_path).equals(frame) and read_results(tmp_path / "results.parquet").equals(frame)
+    table = pivot(frame, ["task", "metric", "rank"], "system")
+    assert table.rows() == [
+        ("t", "acc", 1, "10.0%", "–"),
+        ("t", "acc", 5, "50.0%", "–"),
+        ("u", "f1", None, "–", "100.0%"),
+    ]
+    with pytest.raises(FileNotFoundError, match="no results"):
+        read_results(tmp_path / "no")
+    frame.drop("n").write_parquet(tmp_path / "results.parquet")
+    with pytest.raises(ValueError, match="other columns"):
+        read_results(tmp_path)
+    (tmp_path / "results.parquet").write_text("damaged")
+    with pytest.raises(ValueError, match="no table of results"):
+        read_results(tmp_path)
+
+
+def read(tmp_path, *lines, **overrides):
+    names = tmp_path / "names.json"
+    LinkingTask(["a"], [["C1"]], ["a"], ["C1"]).to_disk(names)
+    tasks = ["", "[tasks]", "", "[tasks.names]", 'kind = "held_out"', f'files = "{names}"']
+    (tmp_path / "config.cfg").write_text("\n".join(["[systems]", "", *lines, *tasks]))
+    return read_measurement(tmp_path / "config.cfg", overrides)
+
+
+EXACT = ["[systems.exact]", 'kind = "exact"']
+
+
+@pytest.mark.parametrize(
+    "lines, reason",
+    [
+        ([], "has no system"),
+        (["[systems.a]", 'kind = "exactly"'], r"\[systems.a\].*'exactly'.*exact, tfidf"),
+        (["[systems.a]", 'kind = "exact"', 'encoder = "x"'], r"\[systems.a\].*encoder"),
+        (["[systems.a]", 'kind = "encoder"', 'similarity = "l2"'], "similarity"),
+        (["[systems.a]", 'kind = "backoff"', 'over = "b"'], "'b' is no other system"),
+        (["[systems.a]", 'kind = "backoff"', 'over = "a"'], "'a' is no other system"),
+        (["[systems.a]", 'title = "A"'], "kind = None"),
+        ([*EXACT, "", "[systems.b]", 'kind = "tfidf"', 'title = "exact"'], "called 'exact' as well"),
+        (
+            [
+                "[systems.a_0]",
+                'kind = "exact"',
+                "",
+                "[systems.a]",
+                'kind = "encoder"',
+                'encoder = "a-{seed}"',
+                "seeds = [0]",
+            ],
+            "a_0",
+        ),
+        (["[systems.a]", 'kind = "encoder"', 'encoders = "x=b,x=c"'], "called 'x'"),
+    ],
+)
+def test_malformed_systems_are_refused(tmp_path, lines, reason):
+    with pytest.raises(ValueError, match=f"(?s)config.cfg.*{reason}"):
+        read(tmp_path, *lines)
+
+
+@pytest.mark.parametrize(
+    "lines, reason",
+    [
+        (['encoder = "a-{seed}"'], "needs `seeds`"),
+        (['encoder = "a-{seed}"', "seed = 3"], "needs `seeds`"),
+        (['encoder = "a-{seed}"', "seeds = 3"], "seeds"),
+        (['encoder = "a-{seed}"', 'seeds = ["0"]'], "seeds"),
+        (['encoder = "a-{seed}"', "seeds = [0, 0]"], "distinct"),
+        (['encoder = "a"', "seeds = [0, 1]"], "{seed} in the path"),
+        (['encoder = "a-{seed}"', "seeds = [0]", "seed = 0"], "replace `group` and `seed`"),
+        (['encoder = "a-{seed}"', "seeds = [0]", 'group = "a"'], "replace `group` and `seed`"),
+    ],
+)
+def test_malformed_seeds_are_refused(tmp_path, lines, reason):
+    with pytest.raises(ValueError, match=rf"(?s)systems\.a\].*{reason}"):
+        read(tmp_path, "[systems.a]", 'kind = "encoder"', *lines)
+
+
+def test_a_section_may_stand_for_several_systems(tmp_path):
+    lines = ['kind = "biosyn"', 'model = "runs/{corpus}/seed-{seed}"', "seeds = [3, 0]", "", *EXACT]
+    found = read(tmp_path, "[systems.a]", *lines)
+    assert list(found.systems) == ["a_3", "a_0", "exact"] and found.paths["a_3"] == "runs/{corpus}/seed-3"
+    info = found.systems["a_0"].info
+    assert (info.title, info.group, info.seed, info.kind) == ("a", "a", 0, "biosyn")
+    assert list(read(tmp_path, "[systems.a]", *lines, **{"measure.only": "a"}).systems) == ["a_3", "a_0"]
+    found = read(tmp_path, "[systems.a]", 'kind = "encoder"', 'encoders = ",x=b/c,d/e"')
+    assert list(found.systems) == ["minilm", "x", "d/e"] and found.paths["x"] == "b/c"
+
+
+def test_malformed_configs_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="Unknown system b.*exact"):
+        read(tmp_path, *EXACT, **{"measure.only": "exact,b"})
+    with pytest.raises(ValueError, match=r"--tasks.other.x.*no section \[tasks.other\]"):
+        read(tmp_path, *EXACT, **{"tasks.other.x": 1})
+    with pytest.raises(ValueError, match="max_nams"):
+        read(tmp_path, *EXACT, **{"measure.max_nams": 1})
+    with pytest.raises(ValueError, match="nothing to measure on.*no section has its files"):
+        read(tmp_path, *EXACT, **{"tasks.names.files": ""})
+    with pytest.raises(ValueError, match="nothing to measure on.*names: no gone.json"):
+        read(tmp_path, *EXACT, **{"tasks.names.files": "gone.json"})
+    with pytest.raises(ValueError, match="'names'.*rename"):
+        shutil.copytree(tmp_path, tmp_path / "b c")
+        read(tmp_path, *EXACT, **{"tasks.names.files": f"{tmp_path}/names.json, {tmp_path}/b c/names.json"})
+    with pytest.raises(ValueError, match="NAME=VALUE"):
+        read(tmp_path, *EXACT, **{"tasks.names": {"kind": "corpora", "folder": "x", "releases": "a"}})
+    with pytest.raises(FileNotFoundError, match="no.cfg"):
+        read_measurement(tmp_path / "no.cfg")
+
+
+def test_each_source_and_corpus_may_have_its_own_model(folder):
+    builder = TerminologyBuilder()
+    for number in range(12):
+        for name in (f"heart {number}", f"infarct {number}"):
+            builder.add_name(f"C{number:02d}", name, source="NEAR" if number < 8 else "FAR")
+    builder.build().to_disk(folder / "names")
+    with pytest.raises(ValueError, match="MISSING"):
+        SourcesSettings(terminology=str(folder / "names"), sources=("MISSING",)).make("sources", Limits())
+    for seed, name in enumerate(("NEAR-none", "FAR-none", "none-folds")):
+        make_encoder_folder(folder / name, seed=seed)
+    each = f'[systems]\n\n[systems.each]\nkind = "encoder"\nencoder = "{folder}/{{source}}-{{corpus}}"\n'
+    each += f'\n[systems.near]\nkind = "encoder"\nencoder = "{folder}/NEAR-none"\n'
+    tasks = f'\n[tasks]\n\n[tasks.sources]\nkind = "sources"\nterminology = "{folder}/names"\n'
+    corpora = f'\n[tasks.corpora]\nkind = "corpora"\nfolder = "{folder}"\nlist = "{folder}/corpora.cfg"\n'
+    (folder / "all.cfg").write_text(each + tasks + corpora)
+    frame, measured, results = run(folder, **{"measure.max_queries": 3})
+    assert {task for system, task in results if system == "each"} == {"NEAR.sources", "FAR.sources", "folds.strict"}
+    lacking = [entry for entry in measured["missing"] if entry["system"] == "each"]
+    assert {entry["task"] for entry in lacking} == {f"small.{name}" for name in ("published", "strict", "refined")}
+    assert "no model" in lacking[0]["reason"] and "none-small" in lacking[0]["reason"]
+    assert results["each", "NEAR.sources"]["key"] == results["near", "NEAR.sources"]["key"]
+    assert results["each", "FAR.sources"]["key"] != results["near", "FAR.sources"]["key"]
+    assert set(frame.filter(pl.col("protocol") == "sources")["n"]) == {3}
+    far = LinkingTask.from_disk(folder / "out" / "tasks" / "FAR.sources.json")
+    assert set(far.ids) == {"C08", "C09", "C10", "C11"}
+
+
+class LengthTask:
+    """A new benchmark, whole: whether a system knows words of this length."""
+
+    name, protocol, needs = "words.length", "length", frozenset({"encode"})
+
+    def __init__(self, words):
+        self.words = words
+
+    def hash(self):
+        return f"length {self.words}"
+
+    def describe(self):
+        return {"title": "Length of words", "counts": {"words": len(self.words)}}
+
+    def measure(self, system):
+        return [Figure("known", None, float(system.encode(self.words)[1].mean()), len(self.words))]
+
+
+class LengthSettings(TaskSettings):
+    words: tuple[str, ...] = ("heart", "fever")
+
+    def make(self, name, limits):
+        return {LengthTask.name: LengthTask(self.words)}, []
+
+
+class Reader(System):
+    gives = frozenset({"encode"})
+    identity = {"kind": "reader"}
+
+    def encode(self, strings):
+        return np.ones((len(strings), 2), np.float32), np.array([len(string) == 5 for string in strings])
+
+
+def test_a_new_benchmark_is_a_class_with_settings(tmp_path, monkeypatch):
+    monkeypatch.setitem(TASK_KINDS, "length", "lengths.LengthSettings")
+    monkeypatch.setattr("training.evaluation.config.import_module", lambda name: __import__(__name__, fromlist=["x"]))
+    (tmp_path / "config.cfg").write_text('[tasks]\n\n[tasks.words]\nkind = "length"\n')
+    measurement = read_measurement(tmp_path / "config.cfg", needs_systems=False)
+    measurement.systems, measurement.paths = {"reader": Reader(), "exact": ExactMatch()}, {"reader": "", "exact": ""}
+    frame = measurement.run(tmp_path / "out")
+    # A system that gives nothing of what the task needs is not measured on it.
+    assert frame.select("system", "task", "metric", "value", "n").rows() == [
+        ("reader", "words.length", "known", 1.0, 2)
+    ]
+    with pytest.raises(ValueError, match="None of the systems.*exact.*words.length"):
+        measure({"exact": ExactMatch()}, measurement.tasks)
+
+
+def test_a_new_corpus_is_a_section_of_a_list(tmp_path):
+    write_lines(tmp_path / "mine" / "test.jsonl", [{"mention": "Cold", "ids": ["C2"]}])
+    (tmp_path / "mine" / "names.tsv").write_text(NAMES)
+    listed = '[corpora]\n\n[corpora.mine]\nmentions = "mine/test.jsonl"\ndictionary = "mine/names.tsv"\n'
+    (tmp_path / "mine.cfg").write_text(listed)
+    config = f'{"[systems]"}\n\n[systems.exact]\nkind = "exact"\n\n[tasks]\n\n[tasks.mine]\nkind = "corpora"\n'
+    (tmp_path / "all.cfg").write_text(f'{config}folder = "{tmp_path}"\nlist = "{tmp_path}/mine.cfg"\n')
+    assert value(run(tmp_path)[0], "exact", "mine.strict") == 1.0
