@@ -26,7 +26,7 @@ HELD_OUT, SOURCES = "held_out", "sources"
 # The papers publish ranks 1 and 5, or 1 and 3, and the error analysis uses rank 5.
 EVALUATION_RANKS = {1, 3, 5}
 TASKS_FOLDER, SEEN_ENDING = "tasks", ".seen_ids.json"
-LISTS = Path(__file__).parent / "corpora"
+LISTS = Path(__file__).parents[1] / "corpora"
 
 
 @dataclass(frozen=True)

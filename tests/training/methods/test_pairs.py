@@ -12,8 +12,7 @@ from small_runs import assert_same, final_weights, make, pairs, terminology
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.terminology import TerminologyBuilder
 from training.data.alterations import alter_writing
-from training.data.pairs import PairData, load_pairs, write_pairs
-from training.data.pairs import PairData, index_pairs, load_pairs, save_pairs
+from training.data.pairs import PairData, index_pairs, load_pairs, save_pairs, write_pairs
 from training.data.relatedness import Relatedness
 from training.data.run_folder import RunFolder
 from training.data.tokens import tokenise
