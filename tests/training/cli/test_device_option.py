@@ -11,11 +11,7 @@ from spacy_sapbert.encoder.transformer import find_chosen
 from training.cli import app
 from training.cli.application import choose_device
 from training.data.task import LinkingTask
-<<<<<<< HEAD
 from training.engine.run import open_processes
-=======
-from training.engine.processes import open_processes
->>>>>>> wcoder2
 from training.evaluation.frame import read_results
 
 ENCODING = {"export", "figures histograms", "figures neighbours", "figures tsne", "measure", "sweep", "train"}

@@ -13,12 +13,7 @@ from conftest import make_encoder_folder
 from training.data.accuracy import find, judge
 from training.data.further_pairs import write_finetuning_pairs
 from training.data.run_folder import RunDescription, RunFolder
-<<<<<<< HEAD
 from training.encoders.bases import EncoderChoice, load_base
-=======
-from training.encoders.bases import load_base
-from training.encoders.choice import EncoderChoice
->>>>>>> wcoder2
 from training.evaluation.config import read_measurement
 from training.evaluation.systems.encoder import EncoderSystem
 from training.evaluation.systems.models import check_planned_run
