@@ -21,8 +21,8 @@ from spacy_sapbert.encoder.transformer import resolve_precision
 from training.data.pairs import load_pairs
 from training.data.run_folder import write_json
 from training.encoders.bases import find_encoder
-from training.methods.pairs import Batches
 from training.engine.loop import TrainingLoop
+from training.methods.pairs import Batches
 from training.methods.registry import make_settings
 from training.methods.sapbert import Sapbert
 
