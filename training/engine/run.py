@@ -201,13 +201,7 @@ def export_run(
     if not 0.0 <= share < 1.0:
         refuse("base_share", share, "0 or more and less than 1")
     path = find_checkpoint(run, step)
-    base = load_base(settings.paths.encoder, settings.encoder)
-    if base.fingerprint != description.encoder["base"]:
-        raise ValueError(
-            f"The base encoder '{settings.paths.encoder}' has the fingerprint {base.fingerprint}, but the run started "
-            f"from {description.encoder['base']}. Its files have changed, or it is another one of that name. Put the "
-            "former one back."
-        )
+    base = _load_same_base(settings, description.encoder["base"])
     weights, data = load_transformer(path)
     encoder = method.to_encoder(weights, base, settings, base_share=share, dtype=dtype)
     notes = notes or CardNotes()
@@ -223,6 +217,17 @@ def export_run(
     report = _report(description, encoder, training, scores, share, dtype)
     write_encoder_folder(encoder.content, output, write_card(report, method.describe(report), notes))
     return report
+
+
+def _load_same_base(settings: TrainingSettings, fingerprint: str) -> EncoderShim:
+    """Load the encoder that a run has started from."""
+    base = load_base(settings.paths.encoder, settings.encoder)
+    if base.fingerprint != fingerprint:
+        raise ValueError(
+            f"The base encoder '{settings.paths.encoder}' has the fingerprint {base.fingerprint}, but the run started "
+            f"from {fingerprint}. Its files have changed, or it is another one of that name. Put the former one back."
+        )
+    return base
 
 
 def _measure_unseen(

@@ -7,7 +7,7 @@ import sys
 import pytest
 import srsly
 from rrf_files import atom, rrf_line, write_release
-from training.cli.runs import parse_share
+from training.cli.train import parse_share
 from typer.testing import CliRunner
 
 from spacy_sapbert.terminology import Terminology, TerminologyBuilder

@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import sys
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -9,6 +11,7 @@ import pytest
 import torch
 from conftest import make_encoder_folder
 from safetensors.torch import load_file
+from thinc.api import Config
 from transformers import AutoModel, AutoTokenizer
 from typer.testing import CliRunner
 
@@ -21,7 +24,6 @@ from training.data.pairs import write_pairs
 from training.data.run_folder import RunFolder
 from training.data.splits import split_terminology
 from training.encoders.card import CardNotes, describe_base, read_results, write_card
-from training.encoders.export import average_weights
 from training.engine.checkpoints import STATE_FILE
 from training.engine.loop import TrainingLoop
 from training.engine.run import export_run, find_checkpoint, measure_names, train
@@ -141,6 +143,20 @@ def test_sentence_transformers_gives_the_same_vectors(run, tmp_path):
     export_run(run, tmp_path, dtype="bf16")
     model = sentence_transformers.SentenceTransformer(str(tmp_path), device="cpu").float()
     np.testing.assert_allclose(model.encode(NAMES), load(tmp_path).encode(NAMES), atol=1e-5)
+
+
+def test_the_command_draws_curves_and_ends_without_them(data, base_folder, tmp_path, monkeypatch):
+    config = tmp_path / "run.cfg"
+    Config(make(base_folder, data[0] / "pairs", tmp_path / "run", batch={"max_steps": 1}).to_dict()).to_disk(config)
+    run = partial(CliRunner().invoke, app, ["train", str(config)], catch_exceptions=False)
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "matplotlib", None)
+        with pytest.warns(UserWarning, match="W660"):
+            run()
+    assert (tmp_path / "run" / "report.json").is_file() and not (tmp_path / "run" / "curves.svg").exists()
+    result = run()
+    assert "<svg" in (tmp_path / "run" / "curves.svg").read_text()
+    assert "Data: " in result.output and f"Encoder: {tmp_path / 'run' / 'encoder'}" in result.output
 
 
 def test_a_run_that_was_killed_can_be_exported(data, base_folder, tmp_path, monkeypatch):
@@ -322,17 +338,6 @@ def test_another_base_of_the_same_name_is_refused(data, tmp_path):
     with pytest.raises(ValueError, match=r"base"):
         export_run(tmp_path / "run", tmp_path / "encoder", base_share=0.5)
     assert not (tmp_path / "encoder").exists()
-
-
-def test_averaging_leaves_both_models_alone(base_folder):
-    first, second = read_encoder(base_folder).transformer, read_encoder(base_folder).transformer
-    with torch.no_grad():
-        for parameter in first.parameters():
-            parameter.add_(1.0)
-    average_weights(first, second, 0.25)
-    for name, tensor in second.state_dict().items():
-        if tensor.is_floating_point():
-            torch.testing.assert_close(first.state_dict()[name], tensor + 1.0)
 
 
 def test_an_export_over_another_leaves_no_other_pooling(run, data, base_folder, tmp_path):

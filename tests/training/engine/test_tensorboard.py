@@ -4,49 +4,22 @@ import sys
 from types import ModuleType
 
 import pytest
+from small_runs import make, pairs, terminology  # noqa: F401
 
-from spacy_sapbert.terminology import TerminologyBuilder
-from training.data.pairs import write_pairs
 from training.data.run_folder import RunFolder
 from training.data.splits import split_terminology
 from training.engine.loop import TrainingLoop
 from training.engine.run import train
-from training.methods.registry import make_settings
 
 
 @pytest.fixture
-def make(encoder_folder, tmp_path):
-    builder = TerminologyBuilder()
-    for concept in range(24):
-        for number in range(3):
-            builder.add_name(f"C{concept:03d}", f"{'heart liver lung skin'.split()[concept % 4]} {concept} {number}")
-    rest, task = split_terminology(builder.build(), held_out=4, dictionary=20)
-    write_pairs(rest, tmp_path / "pairs")
+def make_logged(make, terminology, tmp_path):  # noqa: F811
+    """Make settings of a small run with held-out names, whose metrics TensorBoard gets."""
+    rest, task = split_terminology(terminology, held_out=4, dictionary=30)
+    write_pairs(rest, tmp_path / "own_pairs")
     task.to_disk(tmp_path / "held_out.json")
-    folders = {name: str(tmp_path / name) for name in ("pairs", "held_out.json", "run")}
-
-    def make_run(**run):
-        return make_settings(
-            {
-                "paths": {
-                    "encoder": str(encoder_folder),
-                    "pairs": folders["pairs"],
-                    "held_out": folders["held_out.json"],
-                    "output": folders["run"],
-                },
-                "batch": {"pairs": 8, "max_steps": 6},
-                "run": {
-                    "method": "sapbert",
-                    "precision": "fp32",
-                    "checkpoint_steps": 2,
-                    "evaluation_steps": 2,
-                    "tensorboard": True,
-                    **run,
-                },
-            }
-        )
-
-    return make_run
+    paths = {"pairs": str(tmp_path / "own_pairs"), "held_out": str(tmp_path / "held_out.json")}
+    return lambda **run: make(paths=paths, run={"evaluation_steps": 2, "tensorboard": True, **run})
 
 
 def stop_at(step, monkeypatch):
@@ -95,12 +68,12 @@ class Writer:
         self.is_open = False
 
 
-def test_metrics_are_written_once_also_by_a_run_that_was_stopped(make, monkeypatch):
+def test_metrics_are_written_once_also_by_a_run_that_was_stopped(make_logged, monkeypatch):
     stand_in = ModuleType("torch.utils.tensorboard")
     stand_in.SummaryWriter = Writer
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", stand_in)
     monkeypatch.setattr(Writer, "folders", {})
-    settings = make()
+    settings = make_logged()
     train_with_a_stop(settings, monkeypatch)
     (values,) = Writer.folders.values()
     assert values["training/loss"] == logged(settings, "loss") and len(values["training/loss"]) == 6
@@ -116,11 +89,11 @@ def test_metrics_are_written_once_also_by_a_run_that_was_stopped(make, monkeypat
     assert len(accuracies) >= 2 and len(values) == 5 + len(accuracies)
 
 
-def test_the_library_itself_reads_the_same(make, monkeypatch, tmp_path):
+def test_the_library_itself_reads_the_same(make_logged, monkeypatch, tmp_path):
     pytest.importorskip("tensorboard")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    settings = make()
+    settings = make_logged()
     train_with_a_stop(settings, monkeypatch)
     board = EventAccumulator(str(tmp_path / "run" / "tensorboard"))
     board.Reload()
@@ -129,16 +102,16 @@ def test_the_library_itself_reads_the_same(make, monkeypatch, tmp_path):
     assert [event.step for event in board.Scalars("held-out names/acc_at_1")] == [0, 2, 4, 6]
 
 
-def test_a_missing_library_is_named_before_anything_is_done(make, monkeypatch, tmp_path):
+def test_a_missing_library_is_named_before_anything_is_done(make_logged, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     with pytest.raises(ImportError, match=r"run.tensorboard.*pip install tensorboard"):
-        train(make())
+        train(make_logged())
     assert not (tmp_path / "run").exists()
 
 
-def test_it_is_off_unless_wanted_and_decides_nothing(make, tmp_path):
-    train(make(tensorboard=False))
+def test_it_is_off_unless_wanted_and_decides_nothing(make_logged, tmp_path):
+    train(make_logged(tensorboard=False))
     assert not (tmp_path / "run" / "tensorboard").exists()
-    assert make().decisive() == make(tensorboard=False).decisive()
+    assert make_logged().decisive() == make_logged(tensorboard=False).decisive()
     with pytest.raises(ValueError, match="run.tensorboard"):
-        make(tensorboard="yes")
+        make_logged(tensorboard="yes")
