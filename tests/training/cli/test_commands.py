@@ -7,7 +7,6 @@ import sys
 import pytest
 import srsly
 from rrf_files import atom, rrf_line, write_release
-from training.cli.train import parse_share
 from typer.testing import CliRunner
 
 from spacy_sapbert.terminology import Terminology, TerminologyBuilder
@@ -236,13 +235,10 @@ def test_errors_with_a_code_are_printed_and_others_raised(tmp_path, monkeypatch,
 def test_a_variable_that_is_not_set_leaves_what_the_config_says():
     arguments = ["--paths.encoder", "", "--paths.held_out", "", "--batch.pairs", "8"]
     assert read_overrides(arguments) == {"paths.held_out": "", "batch.pairs": 8}
-    assert [parse_share(text) for text in ("", "0", "0.5")] == [None, 0.0, 0.5]
-    with pytest.raises(ValueError, match="half"):
-        parse_share("half")
 
 
 def test_a_missing_terminology_names_the_commands_that_write_one(tmp_path):
-    for command in ("pairs", "split", "language-split"):
+    for command in ("pairs", "split"):
         message = run(command, tmp_path / "names", tmp_path / "out", fails=True)
         assert "preprocess RELEASE FOLDER" in message and str(tmp_path / "names") in message
     assert not (tmp_path / "out").exists()

@@ -6,6 +6,7 @@ from types import ModuleType
 import pytest
 from small_runs import make, pairs, terminology  # noqa: F401
 
+from training.data.pairs import write_pairs
 from training.data.run_folder import RunFolder
 from training.data.splits import split_terminology
 from training.engine.loop import TrainingLoop
