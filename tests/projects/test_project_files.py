@@ -123,8 +123,9 @@ def test_configs_of_training_exist(folder):
             if [parameter.name for parameter in command.params if parameter.param_type_name == "argument"][
                 0
             ] == "config":
-                places = [TRAINING / part / f"{words[4]}.cfg" for part in ("configs", "sweeps")]
-                assert any(place.is_file() for place in places), words
+                places = [TRAINING / part / f"{words[4]}.cfg" for part in ("configs", "sweeps", "evaluation")]
+                # A file of the project, or one that comes with training.
+                assert any(place.is_file() for place in (*places, folder / words[4])), words
 
 
 @by_project

@@ -74,9 +74,9 @@ def preprocess(
         return
     refuse_options(context, "a release", set(context.params) - {*of_dictionary[1:]})
     if not re.search(r"[^\s,]", languages):
-        raise ValueError("`--languages` is empty. Give languages such as ENG,GER, or all.")
+        raise ValueError("--languages is empty, which could mean none or all. Give languages, such as ENG,GER, or all.")
     if output.resolve().is_relative_to(source.resolve()):
-        raise ValueError(f"The output {output} lies in the release {source}. Choose a folder outside of it.")
+        raise ValueError(f"The output {output} lies in the folder of the release. Give a folder outside of {source}.")
     terminology = read_rrf(
         source,
         languages=parse_list(languages),
@@ -197,11 +197,13 @@ def split(
         else:
             choice |= {"dictionary": 30_000 if dictionary is None else dictionary}
             rest, tasks = write_split(loaded, output, sources=parse_list(sources) or (), **choice)
+    n_wanted = choice["dictionary"] if not sources else 0
+    asked_for = f", of {n_wanted:,} asked for"
     for name, task in tasks.items():
         left_out = ", ".join(f"{n:,} {what.replace('_', ' ')}" for what, n in task.report.items() if what != "concepts")
         typer.echo(
             f"{name}: {len(task.queries):,} queries, {len(task.names):,} names of {task.report['concepts']:,} concepts "
-            f"to search{f'; {left_out}' if left_out else ''}."
+            f"to search{asked_for if task.report['concepts'] < n_wanted else ''}{f'; {left_out}' if left_out else ''}."
         )
     typer.echo(f"{len(rest):,} concepts are left for training. Written to {output}.")
 
@@ -244,8 +246,10 @@ def pairs(
         raise ValueError(
             "SOURCE is empty. Give a terminology's folder, or files of mentions or translations (`vars.mentions`)."
         )
-    is_mentions = files[0].endswith((".jsonl", ".jsonl.gz"))
-    kind = "a terminology" if Path(files[0]).is_dir() else "mentions" if is_mentions else "translations"
+    first = Path(files[0])
+    is_folder = first.is_dir() or not (first.exists() or first.suffix)
+    is_mentions = first.name.endswith((".jsonl", ".jsonl.gz"))
+    kind = "a terminology" if is_folder else "mentions" if is_mentions else "translations"
     refuse_options(context, kind, {"source", "output", *PAIR_OPTIONS[kind]})
     if kind == "a terminology":
         _pair_names(Path(source), output, text, lower_case=not cased, limit=limit, seed=seed)

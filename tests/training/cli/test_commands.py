@@ -78,28 +78,6 @@ def test_preprocess_pairs_and_triples(release, tmp_path):
     assert read_triples(tmp_path / "triples").decode().rows() == [("C2", "PAR", "C1")]
 
 
-def test_preprocess_writes_the_pairs_that_pairs_writes(release, tmp_path):
-    run("preprocess", release, tmp_path / "names", "--lower-case")
-    run("pairs", tmp_path / "names", tmp_path / "pairs", "--text", tmp_path / "pairs.txt")
-    options = ("--pairs", tmp_path / "both", "--pairs-text", tmp_path / "both.txt")
-    output = run("preprocess", release, tmp_path / "again", "--lower-case", *options)
-    assert "1 pairs of 1 possible" in output and "1 lines written" in output and "2 concepts with 3 names" in output
-    for one, other in (("names", "again"), ("pairs", "both")):
-        files = sorted(path.name for path in (tmp_path / one).iterdir())
-        assert files == sorted(path.name for path in (tmp_path / other).iterdir())
-        assert all((tmp_path / one / f).read_bytes() == (tmp_path / other / f).read_bytes() for f in files)
-    assert (tmp_path / "both.txt").read_bytes() == (tmp_path / "pairs.txt").read_bytes()
-
-
-def test_names_are_written_even_if_there_are_no_pairs(tmp_path):
-    release = write_release(tmp_path / "rrf", MRCONSO=[atom("C1", "Fever")])
-    with pytest.warns(UserWarning, match="so the terminology is without"):
-        assert r"distinct names, none has two\. Keep more" in run(
-            "preprocess", release, tmp_path / "names", "--pairs", tmp_path / "pairs", fails=True
-        )
-    assert Terminology.from_disk(tmp_path / "names").n_names == 1 and not (tmp_path / "pairs").exists()
-
-
 def test_options_of_preprocess(release, tmp_path):
     run("preprocess", release, tmp_path / "names", "--languages", "all", "--level-0-only", "--lower-case")
     terminology = Terminology.from_disk(tmp_path / "names")
@@ -147,7 +125,7 @@ def test_codes_of_our_own_releases_are_read(release, tmp_path):
 def test_releases_are_kept_clean_and_no_languages_are_no_choice(release, tmp_path):
     before = sorted(release.iterdir())
     for output in (release, release / "names", tmp_path / "names" / ".." / "rrf"):
-        assert r"the folder of the release\. Give a folder" in run("preprocess", release, output, fails=True)
+        assert "the folder of the release. Give a folder" in run("preprocess", release, output, fails=True)
     assert "--languages is empty, which could mean none" in run(
         "preprocess", release, tmp_path / "names", "--languages", " ,", fails=True
     )
@@ -222,7 +200,7 @@ def test_errors_with_a_code_are_printed_and_others_raised(tmp_path, monkeypatch,
 
     monkeypatch.setattr("sys.argv", ["training", "preprocess", str(tmp_path / "nowhere"), str(tmp_path / "other")])
     monkeypatch.setattr("training.cli.data.read_rrf", run_out)
-    monkeypatch.setattr("training.cli.data.is_written_by_us", lambda _: False)
+    monkeypatch.setattr("training.cli.data._is_written_by_us", lambda _: False)
     with pytest.raises(SystemExit):
         commands.main()
     assert capsys.readouterr().err.startswith("names: No space left on device")
@@ -244,13 +222,16 @@ def test_a_missing_terminology_names_the_commands_that_write_one(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_missing_files_of_mentions_name_the_argument_and_the_variable(tmp_path):
-    message = run("finetuning-pairs", ",", "dictionary.tsv", tmp_path / "out", fails=True)
-    assert "MENTIONS of `python -m training finetuning-pairs`" in message
-    message = run("finetuning-pairs", "mentions.jsonl", "", tmp_path / "out", fails=True)
-    assert "`--vars.dictionary PATH`" in message
-    message = run("parallel-pairs", "", tmp_path / "out", fails=True)
-    assert "TRANSLATIONS" in message and "`--vars.translations PATH`" in message
+def test_options_of_another_kind_are_refused(tmp_path):
+    (tmp_path / "names.tsv").write_text("C1\tcold\n")
+    refused = run("preprocess", tmp_path / "names.tsv", tmp_path / "out", "--tradenames", "off", fails=True)
+    assert "--tradenames is no option for a dictionary" in refused
+    refused = run("preprocess", tmp_path, tmp_path / "out", "--remove", "0.5", fails=True)
+    assert "--remove is no option for a release" in refused
+    refused = run("split", tmp_path / "names", tmp_path / "out", "--max-queries", 3, fails=True)
+    assert "--max-queries is no option for a split of names" in refused
+    # Projects pass variables that are not set.
+    assert "no option" not in run("pairs", tmp_path / "m.jsonl", tmp_path / "out", "--text", "", fails=True)
 
 
 def test_commands_end_with_what_they_have_made(tmp_path):
