@@ -1,26 +1,33 @@
 """Sweeps: what is compared, what is run again, and what the table says."""
 
+import json
 from pathlib import Path
 
+import polars as pl
 import pytest
-import srsly
 from scipy.stats import ttest_rel
-from training.evaluation.linking.accuracy import find
-from training.evaluation.side_by_side import format_scores, format_tests
+from typer.testing import CliRunner
 
-from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.terminology import TerminologyBuilder
+from training.cli import app
 from training.cli.application import parse_seeds
 from training.data.pairs import write_pairs
-from training.data.run_folder import RunReport
+from training.data.run_folder import RunFolder, RunReport
 from training.data.task import LinkingTask
+from training.data.triples import index_triples, save_triples
+from training.encoders.bases import EncoderChoice, load_base
 from training.engine.checkpoints import load_transformer
 from training.engine.run import export_run
-from training.evaluation.measure import ResultStore, measure_encoder
-from training.sweep import run_sweep
-from training.sweep_settings import read_sweep
+from training.engine.settings import read_config
+from training.evaluation.config import Measurement, MeasureSettings, read_measurement
+from training.evaluation.frame import SCHEMA, read_results
+from training.evaluation.measure import measure
+from training.evaluation.systems.encoder import EncoderSystem
+from training.evaluation.tasks import NamesTask
+from training.methods.registry import make_settings
+from training.sweep import format_scores, format_tests, read_sweep, run_sweep
 
-ROOT = Path(__file__).parents[2]
+TRAINING = Path(__file__).parents[2] / "training"
 SWEEP = """
 [sweep]
 config = "run.cfg"
@@ -58,59 +65,82 @@ def config(tmp_path, encoder_folder):
 
 
 @pytest.fixture
-def corpora():
+def tasks():
     names = [f"part {number}" for number in range(9)]
-    return {"parts": LinkingTask(["part one", "part 2"], [["P1"], ["P2"]], names, [f"P{n}" for n in range(9)])}
+    task = LinkingTask(["part one", "part 2"], [["P1"], ["P2"]], names, [f"P{n}" for n in range(9)])
+    return make_measurement(task)
 
 
-def test_a_sweep_runs_measures_and_goes_on(config, corpora, tmp_path, monkeypatch):
+def make_measurement(task, protocol="strict"):
+    named = NamesTask(f"parts.{protocol}", protocol, task)
+    return Measurement(MeasureSettings(), {}, tasks={named.name: named})
+
+
+def list_systems(table):
+    return [line.split("|")[1].strip() for line in table.split("\n\n")[0].splitlines()[2:]]
+
+
+def measure_folder(folder, tasks):
+    system = EncoderSystem(load_base(str(folder), EncoderChoice(max_length=None)))
+    return measure({"encoder": system}, tasks.tasks)["value"].to_list()
+
+
+def test_a_sweep_runs_measures_and_goes_on(config, tasks, tmp_path, monkeypatch):
     sweep = read_sweep(config, tmp_path / "out", {"batch.chunk_names": 5})
     assert [list(runs) for runs in sweep.variants.values()] == [[0, 1], [0, 1]]
-    table = run_sweep(sweep, tmp_path / "out", held_out={}, corpora=corpora)
-    scores, tests = table.split("\n\nDifferences from slow")
-    assert [line.split("|")[1].strip() for line in scores.splitlines()[2:]] == [
-        "before training",
-        "slow",
-        "slow, base share 0.5",
-        "fast",
-        "fast, base share 0.5",
-    ]
-    assert [line.split("|")[1].strip() for line in tests.splitlines()[4:]] == [
-        "slow, base share 0.5",
-        "fast",
-        "fast, base share 0.5",
-    ]
-    result = srsly.read_json(tmp_path / "out" / "sweep.json")
-    assert len(result["runs"]) == 8
-    for record in result["runs"]:
-        settings = record["report"]["settings"]
-        assert settings["batch"]["chunk_names"] == 5 and settings["run"]["seed"] == record["seed"]
-        if not record["base_share"]:
-            encoder = EncoderShim({}, "auto")
-            encoder.load(str(Path(settings["paths"]["output"]) / "encoder"))
-            assert measure_encoder(encoder, corpora) == record["scores"]
+    table = run_sweep(sweep, tasks, tmp_path / "out")
+    systems = ["before training", "slow", "slow, base share 0.5", "fast", "fast, base share 0.5"]
+    assert list_systems(table) == systems
+    assert "\n\nDifferences from slow" in table
+    frame = read_results(tmp_path / "out")
+    assert frame.select("system", "seed").unique().height == 9 and set(frame["system"]) == set(systems)
+    for name in ("slow", "fast"):
+        for seed in (0, 1):
+            folder = RunFolder(tmp_path / "out" / name / f"seed-{seed}")
+            settings = folder.read_report().settings
+            assert settings["batch"]["chunk_names"] == 5 and settings["run"]["seed"] == seed
+            kept = frame.filter(system=name, seed=seed)["value"].to_list()
+            assert kept == pytest.approx(measure_folder(folder.encoder, tasks), abs=1e-6)
     # All is done: nothing is trained or measured again, and the table is the same.
     monkeypatch.setattr("training.sweep.train", None)
-    monkeypatch.setattr("training.evaluation.measure.find", None)
-    assert run_sweep(sweep, tmp_path / "out", held_out={}, corpora=corpora) == table
+    monkeypatch.setattr(NamesTask, "measure", None)
+    assert run_sweep(sweep, tasks, tmp_path / "out") == table
     assert (tmp_path / "out" / "sweep.md").read_text() == table
     assert "slow" in (tmp_path / "out" / "curves.svg").read_text()
 
 
-def test_variants_are_tested_over_the_seeds_that_both_have():
+def make_frame(figures, task="parts.strict"):
+    rows = [
+        (system, task, "strict", "acc", rank, value, 2, seed, "x")
+        for system, seeds in figures.items()
+        for seed, values in seeds.items()
+        for rank, value in zip((1, 5), values, strict=True)
+    ]
+    return pl.DataFrame(rows, schema=SCHEMA, orient="row")
+
+
+def test_variants_are_tested_over_the_seeds_that_both_have(tasks):
     figures = {"first": [70.0, 71.5, 69.0, 72.0, 70.5], "second": [72.0, 72.5, 71.5, 73.0, 71.0], "few": [60.0]}
-    runs = {
-        name: {seed: {"part": {"acc_at_1": value / 100, "acc_at_5": 0.9}} for seed, value in enumerate(values)}
-        for name, values in figures.items()
-    }
+    runs = {name: {seed: (x / 100, 0.9) for seed, x in enumerate(values)} for name, values in figures.items()}
     # A seed that the first variant lacks does not count.
-    runs["second"][9] = {"part": {"acc_at_1": 0.0}}
+    runs["second"][9] = (0.0, 0.9)
     p = ttest_rel(figures["second"], figures["first"]).pvalue
     gain = sum(figures["second"]) / 5 - sum(figures["first"]) / 5
-    table = format_tests(runs)
+    table = format_tests(make_frame({"base": {None: (0.5, 0.6)}, **runs}), ["base", *runs], tasks.tasks)
     assert f"| second | {gain:+.1f}: p = {p:.3f} (paired t-test, 5 seeds) |" in table
-    assert "few" not in table
-    assert format_tests({"first": runs["first"]}) == format_tests({"first": runs["first"], "few": runs["few"]}) == ""
+    assert "few" not in table and "base" not in table
+    assert format_tests(make_frame(runs), ["first"], tasks.tasks) == ""
+    assert format_tests(make_frame(runs), ["first", "few"], tasks.tasks) == ""
+
+
+def test_the_table_has_means_deviations_and_gains(tasks):
+    frame = make_frame({"raw": {None: (0.5, 0.6)}, "new": {0: (0.5, 0.7), 1: (0.54, 0.7)}})
+    assert format_scores(frame, ["raw", "new"], tasks.tasks).splitlines() == [
+        "|  | parts.strict acc@1/@5 |",
+        "| --- | ---: |",
+        "| raw | 50.0/60.0 |",
+        "| new | 52.0±2.8/70.0±0.0 (+2.0/+10.0) |",
+    ]
 
 
 def test_seeds_are_given_in_place_of_the_configs(config, tmp_path):
@@ -125,31 +155,23 @@ def test_seeds_are_given_in_place_of_the_configs(config, tmp_path):
         read_sweep(config, tmp_path, seeds=[1, 1])
 
 
-def test_a_checkpoint_is_loaded_once_for_all_shares(config, corpora, tmp_path, monkeypatch):
+def test_a_checkpoint_is_loaded_once_for_all_shares(config, tasks, tmp_path, monkeypatch):
     loaded = []
-
-    def load(path, transformer):
-        loaded.append(path)
-        return load_transformer(path, transformer)
-
-    monkeypatch.setattr("training.sweep.load_transformer", load)
-    sweep = "base_shares = [0.0, 0.25, 0.5, 0.75]"
-    config.write_text(SWEEP.replace("base_shares = [0.0, 0.5]", sweep).replace("seeds = [0, 1]", "seeds = [0]"))
-    run_sweep(read_sweep(config, tmp_path / "out"), tmp_path / "out", held_out={}, corpora=corpora)
+    monkeypatch.setattr("training.sweep.load_transformer", lambda path: loaded.append(path) or load_transformer(path))
+    shares = "base_shares = [0.0, 0.25, 0.5]"
+    config.write_text(SWEEP.replace("base_shares = [0.0, 0.5]", shares).replace("seeds = [0, 1]", "seeds = [0]"))
+    run_sweep(read_sweep(config, tmp_path / "out"), tasks, tmp_path / "out")
     assert len(loaded) == len(set(loaded)) == 2
-    records = srsly.read_json(tmp_path / "out" / "sweep.json")["runs"]
-    assert [record["base_share"] for record in records] == [0.0, 0.25, 0.5, 0.75] * 2
+    frame = read_results(tmp_path / "out")
     # Each share is that of `export`, which loads the checkpoint for it alone.
-    for record in records[1:4]:
-        run, share = record["report"]["settings"]["paths"]["output"], record["base_share"]
-        export_run(run, tmp_path / f"share {share}", base_share=share)
-        encoder = EncoderShim({}, "auto")
-        encoder.load(tmp_path / f"share {share}")
-        assert measure_encoder(encoder, corpora) == record["scores"]
+    for share in (0.25, 0.5):
+        export_run(tmp_path / "out" / "slow" / "seed-0", tmp_path / f"share {share}", base_share=share)
+        kept = frame.filter(system=f"slow, base share {share}")["value"].to_list()
+        assert kept == pytest.approx(measure_folder(tmp_path / f"share {share}", tasks), abs=1e-6)
 
 
-def test_seeds_and_settings_that_have_changed_are_run(config, corpora, tmp_path, monkeypatch):
-    run_sweep(read_sweep(config, tmp_path / "out"), tmp_path / "out", held_out={}, corpora=corpora)
+def test_seeds_and_settings_that_have_changed_are_run(config, tasks, tmp_path, monkeypatch):
+    run_sweep(read_sweep(config, tmp_path / "out"), tasks, tmp_path / "out")
     config.write_text(SWEEP.replace("seeds = [0, 1]", "seeds = [1, 2]"))
     taken = []
 
@@ -158,40 +180,39 @@ def test_seeds_and_settings_that_have_changed_are_run(config, corpora, tmp_path,
         return RunReport({}, {}, {}, {}, training={"ended": "interrupted"})
 
     monkeypatch.setattr("training.sweep.train", interrupt)
-    table = run_sweep(read_sweep(config, tmp_path / "out"), tmp_path / "out", held_out={}, corpora=corpora)
+    table = run_sweep(read_sweep(config, tmp_path / "out"), tasks, tmp_path / "out")
     # The first one was interrupted, and so is the sweep.
     assert taken == [("slow", 2)] and "| fast |" in table
     assert table.endswith("\n2 of 4 runs have been taken; the same command takes the others.\n")
 
 
-def test_adapters_are_compared(config, corpora, tmp_path):
+def test_adapters_are_compared(config, tasks, tmp_path):
     pytest.importorskip("adapters")
     text = SWEEP.replace("[0.0, 0.5]", "[0.0]").replace("[0, 1]", "[0]")
     adapters = '"adapter.kind": "bottleneck", "adapter.reduction": '
     for old, reduction in (('"optimizer.learning_rate": 1e-4', 1), ('"optimizer.learning_rate": 1e-2', 16)):
         text = text.replace(old, f"{adapters}{reduction}")
     config.write_text(text)
-    table = run_sweep(read_sweep(config, tmp_path / "out"), tmp_path / "out", held_out={}, corpora=corpora)
-    names = [line.split("|")[1].strip() for line in table.splitlines()[2:]]
-    assert names == ["before training", "slow", "fast"]
+    table = run_sweep(read_sweep(config, tmp_path / "out"), tasks, tmp_path / "out")
+    assert list_systems(table) == ["before training", "slow", "fast"]
     encoders = [tmp_path / "out" / name / "seed-0" / "encoder" / "adapter" for name in ("slow", "fast")]
     sizes = [(folder / "adapter.safetensors").stat().st_size for folder in encoders]
     assert sizes[0] > sizes[1]
 
 
 def test_held_out_concepts_must_not_be_in_the_pairs(config, tmp_path):
-    held_out = {"held_out": LinkingTask(["organ 3"], [["C3"]], ["acute organ 3"], ["C3"])}
-    with pytest.raises(ValueError, match="C3"):
-        run_sweep(read_sweep(config, tmp_path / "out"), tmp_path / "out", held_out=held_out, corpora={})
+    held_out = make_measurement(LinkingTask(["organ 3"], [["C3"]], ["acute organ 3"], ["C3"]), "held_out")
+    with pytest.raises(ValueError, match="are held out, the first is 'C3'"):
+        run_sweep(read_sweep(config, tmp_path / "out"), held_out, tmp_path / "out")
 
 
 @pytest.mark.parametrize(
     "old, new, message",
     [
-        ('learning_rate": 1e-2', 'learning_rate": 1e-4', "E677.*slow.*fast"),
+        ('learning_rate": 1e-2', 'learning_rate": 1e-4', "slow.*fast.*same settings"),
         ('{"optimizer.learning_rate": 1e-2', '{"optimiser.learning_rate": 1e-2', "optimiser.*no such setting"),
         ('learning_rate": 1e-2', 'rate": 1e-2', "rate.*no such setting"),
-        ("[variants]", "[others]", "E676.*others"),
+        ("[variants]", "[others]", "is no sweep.*others"),
         ("seeds", "seed", "seeds of .sweep."),
         ("base_shares", "base_share", "base_share of .sweep.*Did you mean base_shares"),
         ("[0, 1]", "[]", r"seeds.*at least 1 item"),
@@ -199,15 +220,15 @@ def test_held_out_concepts_must_not_be_in_the_pairs(config, tmp_path):
         ("[0, 1]", "[-1]", "run.seed"),
         ("[0.0, 0.5]", "[0.0, 0]", "base_shares.*a list of different numbers"),
         ("[0.0, 0.5]", "[1.0]", "base_shares.*less than 1, not 1.0"),
-        ('"batch.max_steps"', '"max_steps"', "E742.*'max_steps', which names no section"),
-        ('{"optimizer.learning_rate": 1e-2}', "5", "E742.*'fast' is 5"),
-        ('"optimizer.learning_rate": 1e-2', '"run.base_share": 0.5', "E740.*run.base_share.*`base_shares`"),
+        ('"batch.max_steps"', '"max_steps"', "'max_steps', which names no section"),
+        ('{"optimizer.learning_rate": 1e-2}', "5", "'fast' is 5"),
+        ('"optimizer.learning_rate": 1e-2', '"run.base_share": 0.5', "run.base_share.*`base_shares`"),
         (
             '"optimizer.learning_rate": 1e-2',
             '"adapter.kind": "bottleneck"',
-            "E742.*'fast' trains.*has to be .0.0.",
+            "variant 'fast' has to be .0.0.",
         ),
-        ("[variants]", "[variants", "sweep.cfg"),
+        ("[variants]", "[variants", "sweep.cfg can"),
     ],
 )
 def test_sweeps_without_meaning_are_refused(old, new, message, config, tmp_path):
@@ -216,61 +237,43 @@ def test_sweeps_without_meaning_are_refused(old, new, message, config, tmp_path)
         read_sweep(config, tmp_path / "out")
 
 
-def test_a_sweep_makes_all_shares_of_the_base_itself(config, corpora, tmp_path):
-    run = tmp_path / "run.cfg"
-    run.write_text(run.read_text() + "base_share = 0.3\n")
-    (tmp_path / "plain.cfg").write_text(SWEEP.replace("run.cfg", "other.cfg"))
-    (tmp_path / "other.cfg").write_text(run.read_text().replace("0.3", "0.0"))
-    tables = [
-        run_sweep(read_sweep(path, tmp_path / path.stem), tmp_path / path.stem, held_out={}, corpora=corpora)
-        for path in (config, tmp_path / "plain.cfg")
-    ]
-    first, second = (srsly.read_json(tmp_path / name / "sweep.json")["runs"] for name in ("sweep", "plain"))
-    prints = [[record["report"]["encoder"]["trained"] for record in records] for records in (first, second)]
-    assert prints[0] == prints[1] and tables[0] == tables[1]
-    with pytest.raises(ValueError, match="E740.*--held-out"):
+def test_a_sweep_makes_all_shares_of_the_base_itself(config, tmp_path):
+    (tmp_path / "run.cfg").write_text((tmp_path / "run.cfg").read_text() + "base_share = 0.3\n")
+    runs = read_sweep(config, tmp_path / "out").variants["slow"]
+    assert {run.run.base_share for run in runs.values()} == {0.0}
+    with pytest.raises(ValueError, match="paths.held_out can't be set in a sweep.*config of tasks"):
         read_sweep(config, tmp_path / "out", {"paths.held_out": "names.json"})
 
 
-def test_runs_are_averaged_with_the_base_that_they_started_from(config, tmp_path, monkeypatch):
+def test_runs_are_averaged_with_the_base_that_they_started_from(config, tasks, tmp_path):
     config.write_text(SWEEP.replace('"optimizer.learning_rate": 1e-2', '"encoder.max_length": 6'))
-    measured = []
-
-    def measure(encoder, tasks, store):
-        measured.append((encoder.settings.max_length, encoder.fingerprint))
-        return {"parts": {"acc_at_1": 0.5, "acc_at_5": 0.5}}
-
-    monkeypatch.setattr("training.sweep.measure_encoder", measure)
-    table = run_sweep(read_sweep(config, tmp_path / "out"), tmp_path / "out", held_out={}, corpora={})
+    table = run_sweep(read_sweep(config, tmp_path / "out"), tasks, tmp_path / "out")
     assert "| before training: slow |" in table and "| before training: fast |" in table
     # The two bases; then for each seed both variants, without and with the base.
-    assert [length for length, _ in measured] == [25, 6, *(25, 25, 6, 6) * 2]
-    assert len(dict(measured)) == 2 and len(set(measured)) == 10
+    assert read_results(tmp_path / "out").select("system", "seed", "fingerprint").unique().height == 10
 
 
-def test_runs_of_other_pairs_or_weights_are_no_results(config, corpora, tmp_path):
-    def run():
-        run_sweep(read_sweep(config, tmp_path / "out"), tmp_path / "out", held_out={}, corpora=corpora)
-        return srsly.read_json(tmp_path / "out" / "sweep.json")["runs"]
-
-    records = run()
+def test_runs_of_other_pairs_or_weights_are_no_results(config, tasks, tmp_path):
+    run_sweep(read_sweep(config, tmp_path / "out"), tasks, tmp_path / "out")
+    frame = read_results(tmp_path / "out")
     # Somebody exports other weights to the place of the run's own.
     export_run(tmp_path / "out" / "slow" / "seed-0", tmp_path / "out" / "slow" / "seed-0" / "encoder", base_share=0.9)
-    assert [record["scores"] for record in run()] == [record["scores"] for record in records]
+    run_sweep(read_sweep(config, tmp_path / "out"), tasks, tmp_path / "out")
+    assert read_results(tmp_path / "out").equals(frame)
     builder = TerminologyBuilder()
     for concept in range(20):
         for form in ("{} disease", "disorder of the {}"):
             builder.add_name(f"C{concept}", form.format(f"bone {concept}"))
     write_pairs(builder.build(), tmp_path / "pairs")
     with pytest.raises(ValueError, match="data.sha256"):
-        run()
+        run_sweep(read_sweep(config, tmp_path / "out"), tasks, tmp_path / "out")
 
 
-def test_fewer_steps_are_not_those_of_a_longer_run(config, corpora, tmp_path):
-    run_sweep(read_sweep(config, tmp_path / "out"), tmp_path / "out", held_out={}, corpora=corpora)
+def test_fewer_steps_are_not_those_of_a_longer_run(config, tasks, tmp_path):
+    run_sweep(read_sweep(config, tmp_path / "out"), tasks, tmp_path / "out")
     config.write_text(SWEEP.replace('"batch.max_steps": 3', '"batch.max_steps": 2'))
     with pytest.raises(ValueError, match="taken 3 steps.*ask for 2"):
-        run_sweep(read_sweep(config, tmp_path / "out"), tmp_path / "out", held_out={}, corpora=corpora)
+        run_sweep(read_sweep(config, tmp_path / "out"), tasks, tmp_path / "out")
 
 
 def test_pairs_can_be_compared(config, tmp_path):
@@ -281,51 +284,79 @@ def test_pairs_can_be_compared(config, tmp_path):
 
 
 def test_sweeps_that_come_with_it_can_be_read(tmp_path):
-    paths = sorted((ROOT / "training" / "sweeps").glob("*.cfg"))
+    paths = sorted((TRAINING / "sweeps").glob("*.cfg"))
     assert len(paths) == 8
     for path in paths:
         assert len(read_sweep(path, tmp_path).variants) >= 3
-    search = read_sweep(ROOT / "training" / "sweeps" / "search.cfg", tmp_path).variants
+    search = read_sweep(TRAINING / "sweeps" / "search.cfg", tmp_path).variants
     # An epoch of UMLS 2020AA has 46,066 batches, and would end those runs before.
     assert all(
         run.batch.epochs * 11_792_953 // run.batch.pairs > run.batch.max_steps
         for (run,) in map(dict.values, search.values())
     )
-    margins = read_sweep(ROOT / "training" / "sweeps" / "search.cfg", tmp_path).variants["margin_0.05"]
+    margins = read_sweep(TRAINING / "sweeps" / "search.cfg", tmp_path).variants["margin_0.05"]
     assert margins[0].objective.margin == 0.05
     with pytest.raises(FileNotFoundError, match="Can't find the file"):
         read_sweep(tmp_path / "no.cfg", tmp_path)
 
 
-def test_scores_are_measured_once_for_an_encoder_and_a_task(encoder_folder, corpora, tmp_path, monkeypatch):
-    encoder = EncoderShim({}, "fp32")
-    encoder.load(encoder_folder)
-    store = ResultStore(tmp_path)
-    scores = measure_encoder(encoder, corpora, store)
-    assert scores == measure_encoder(encoder, corpora)
-    measured = []
-    monkeypatch.setattr(
-        "training.evaluation.measure.find", lambda system, task: measured.append(task) or find(system, task)
-    )
-    other = {**corpora, "other": LinkingTask(["part 3"], [["P3"]], ["part 3"], ["P3"])}
-    assert measure_encoder(encoder, other, store)["parts"] == scores["parts"]
-    assert measured == [other["other"]]
+@pytest.mark.parametrize("name", ["mining", "losses", "adapters"])
+def test_a_short_comparison_runs_as_in_the_paper(name, tmp_path):
+    paper = TRAINING / "configs" / "sapbert.cfg"
+    path = TRAINING / "sweeps" / f"{name}.cfg"
+    sweep = read_sweep(path, tmp_path, {"paths.pairs": "pairs"}, run_config=paper)
+    published = make_settings(read_config(paper), paper)
+    changes = read_config(path)["variants"]
+    assert list(sweep.variants) == list(changes)
+    for variant, runs in sweep.variants.items():
+        for seed, run in runs.items():
+            values, wanted = run.to_dict(), published.to_dict()
+            for key, value in changes[variant].items():
+                section, setting = key.split(".")
+                assert values[section].pop(setting) == value
+                wanted[section].pop(setting)
+            assert values.pop("run")["seed"] == seed and values.pop("paths")["pairs"] == "pairs"
+            assert values == {section: wanted[section] for section in values}
+    short = read_sweep(path, tmp_path).variants
+    assert all(run.batch.max_steps == 200 for runs in short.values() for run in runs.values())
+    assert all(run.batch.max_steps == 0 for runs in sweep.variants.values() for run in runs.values())
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"a": 1}'])
-def test_a_file_that_holds_no_result_is_refused(text, encoder_folder, corpora, tmp_path):
-    encoder = EncoderShim({}, "fp32")
-    encoder.load(encoder_folder)
-    measure_encoder(encoder, corpora, ResultStore(tmp_path / "kept"))
-    (path,) = (tmp_path / "kept" / "results").iterdir()
-    path.write_text(text)
-    with pytest.raises(ValueError, match="E747.*results"):
-        measure_encoder(encoder, corpora, ResultStore(tmp_path / "kept"))
+def test_relations_of_concepts_that_training_has_seen_are_no_unseen_ones(config, encoder_folder, tmp_path):
+    builders = {"names": range(40), "seen": range(30)}
+    for name, numbers in builders.items():
+        builder = TerminologyBuilder()
+        for number in numbers:
+            builder.add_name(f"C{number}", f"organ {number}")
+            builder.add_name(f"C{number}", f"part {number}")
+        builder.build().to_disk(tmp_path / name)
+    rows = [(f"C{head}", f"R{head % 2}", f"C{tail}") for head in range(40) for tail in range(head + 1, 40)]
+    (tmp_path / "triples").mkdir()
+    save_triples(index_triples(rows), tmp_path / "triples", {})
+    sections = {"kind": "relations", "terminology": str(tmp_path / "names"), "triples": str(tmp_path / "triples")}
+    sections |= {"unseen": str(tmp_path / "seen"), "epochs": 1}
+    lines = "".join(f"{name} = {json.dumps(value)}\n" for name, value in sections.items())
+    (tmp_path / "tasks.cfg").write_text(f"[tasks]\n\n[tasks.unseen]\n{lines}")
+    config.write_text(SWEEP.replace("[0, 1]", "[0]").replace("[0.0, 0.5]", "[0.0]"))
+    measurement = read_measurement(tmp_path / "tasks.cfg", needs_systems=False)
+    # The pairs are of C0 to C29, which are those that count as seen.
+    table = run_sweep(read_sweep(config, tmp_path / "out"), measurement, tmp_path / "out")
+    assert table.splitlines()[0] == "|  | unseen |"
+    builder = TerminologyBuilder()
+    for number in range(40):
+        builder.add_name(f"C{number}", f"organ {number}")
+        builder.add_name(f"C{number}", f"part {number}")
+    write_pairs(builder.build(), tmp_path / "pairs")
+    with pytest.raises(ValueError, match="unseen is not unseen"):
+        run_sweep(read_sweep(config, tmp_path / "other"), measurement, tmp_path / "other")
 
 
-def test_the_table_has_means_deviations_and_gains():
-    def scores(at_1, at_5):
-        return {"corpus": {"acc_at_1": at_1, "acc_at_5": at_5}}
-
-    table = format_scores({"raw": [scores(0.5, 0.6)], "new": [scores(0.5, 0.7), scores(0.54, 0.7)]}, reference="raw")
-    assert table.splitlines()[2:] == ["| raw | 50.0/60.0 |", "| new | 52.0±2.8/70.0±0.0 (+2.0/+10.0) |"]
+def test_the_command_compares_settings(config, tmp_path):
+    config.write_text(SWEEP.replace("[0, 1]", "[0]").replace("[0.0, 0.5]", "[0.0]"))
+    LinkingTask(["part one"], [["P1"]], ["part 1", "part 2"], ["P1", "P2"]).to_disk(tmp_path / "held_out.json")
+    arguments = [config, tmp_path / "out", "--tasks.held_out.files", tmp_path / "held_out.json", "--batch.max_steps", 2]
+    result = CliRunner().invoke(app, ["sweep", *map(str, arguments)])
+    assert result.exit_code == 0, result.exception
+    assert "held_out.held_out acc@1/@3/@5" in result.output and "| fast |" in result.output
+    result = CliRunner().invoke(app, ["sweep", str(config), str(tmp_path / "out")])
+    assert "nothing to measure on" in str(result.exception)

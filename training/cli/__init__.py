@@ -16,6 +16,7 @@ COMMANDS = {
     "convert": ("convert",),
     "train": ("train", "settings", "export"),
     "measure": ("measure",),
+    "sweep": ("sweep",),
     "report": ("report",),
     "figures": ("figures",),
     "release": ("write-rrf", "diff-releases"),

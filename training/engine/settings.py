@@ -152,8 +152,10 @@ def read_config(path: str | Path, overrides: dict[str, Any] | None = None) -> Co
         raise FileNotFoundError(f"There is no config {path} (seen from {Path.cwd()}). Check the path.")
     try:
         # Not by spaCy's overrides, which have to be in the file.
-        config = Config().from_disk(path, interpolate=False)
-        for name, value in (overrides or {}).items():
+        config = Config().from_disk(path, interpolate=not overrides)
+        if not overrides:
+            return config
+        for name, value in overrides.items():
             section, _, key = name.partition(".")
             config.setdefault(section, {})[key] = value
         return config.interpolate()
