@@ -111,8 +111,9 @@ def read_sweep(
     config = read_config(path)
     if set(config) != SECTIONS or not config["variants"]:
         raise ValueError(
-            f"{path} is no sweep: it needs the sections [sweep] and [variants] with at least one line `name = {{settings}}`, "
-            f"and none other, but has {', '.join(config) or 'none'}. See training/sweeps for examples."
+            f"{path} is no sweep: it needs the sections [sweep] and [variants] with at least one line "
+            f"`name = {{settings}}`, and none other, but has {', '.join(config) or 'none'}. See "
+            "training/sweeps for examples."
         )
     replaced: dict[str, Any] = {"seeds": list(seeds)} if seeds else {}
     if run_config:

@@ -29,6 +29,12 @@ def read_lines(folder):
             yield command, shlex.split(line)
 
 
+def find_command(words):
+    """Find the command of a line; of a group, the command within it."""
+    command = COMMANDS[words[3]]
+    return getattr(command, "commands", {}).get(words[4], command)
+
+
 def list_names(folder):
     config = load_project_config(folder)
     return {*config.get("workflows", {}), *(command["name"] for command in config["commands"])}
@@ -108,7 +114,7 @@ def test_commands_and_options_of_training_exist(folder):
     for _, words in read_lines(folder):
         if words[:3] != ["python", "-m", "training"]:
             continue
-        command = COMMANDS[words[3]]
+        command = find_command(words)
         known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
         # Settings of a config have a section: `--run.seed`.
         options = [word.split("=")[0] for word in words[4:] if word.startswith("--") and "." not in word]
@@ -119,7 +125,7 @@ def test_commands_and_options_of_training_exist(folder):
 def test_configs_of_training_exist(folder):
     for _, words in read_lines(folder):
         if words[:3] == ["python", "-m", "training"]:
-            command = COMMANDS[words[3]]
+            command = find_command(words)
             if [parameter.name for parameter in command.params if parameter.param_type_name == "argument"][
                 0
             ] == "config":

@@ -296,7 +296,7 @@ def test_sweeps_that_come_with_it_can_be_read(tmp_path):
     )
     margins = read_sweep(TRAINING / "sweeps" / "search.cfg", tmp_path).variants["margin_0.05"]
     assert margins[0].objective.margin == 0.05
-    with pytest.raises(FileNotFoundError, match="Can't find the file"):
+    with pytest.raises(FileNotFoundError, match="There is no config"):
         read_sweep(tmp_path / "no.cfg", tmp_path)
 
 

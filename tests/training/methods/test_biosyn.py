@@ -191,12 +191,12 @@ def test_a_run_goes_on_as_if_it_had_not_been_stopped(tmp_path, encoder_folder):
 def test_a_run_does_not_go_on_with_other_settings_or_files(tmp_path, encoder_folder):
     stop = {"max_minutes": 1e-9}
     train(make(tmp_path, encoder_folder, batch=stop))
-    with pytest.raises(ValueError, match=r"E631.*run\.seed: 0, not 1"):
+    with pytest.raises(ValueError, match=r"run\.seed: 0, not 1"):
         train(make(tmp_path, encoder_folder, run={"seed": 1}))
-    with pytest.raises(ValueError, match=r"E631.*encoder\.pooling: 'cls', not 'mean'"):
+    with pytest.raises(ValueError, match=r"encoder\.pooling: 'cls', not 'mean'"):
         other = make(tmp_path, encoder_folder)
         train(make_settings({**other.to_dict(), "encoder": {"pooling": "mean"}}))
-    with pytest.raises(ValueError, match=r"E631.*base\.fingerprint"):
+    with pytest.raises(ValueError, match=r"base\.fingerprint"):
         train(make(tmp_path, tmp_path / "run" / "encoder"))
     # Candidates are kept with the weights, and can't be replaced by others.
     (last,) = list_checkpoints(tmp_path / "run" / "checkpoints")
@@ -213,19 +213,19 @@ def test_a_run_does_not_go_on_with_other_settings_or_files(tmp_path, encoder_fol
 def test_nothing_to_learn_from_is_an_error(tmp_path, encoder_folder):
     settings = make(tmp_path, encoder_folder)
     write(tmp_path, dictionary="\n")
-    with pytest.raises(ValueError, match="E761"):
+    with pytest.raises(ValueError, match=r"has no name to compare mentions with\. Give"):
         train(settings)
     write(tmp_path, mentions=MENTIONS[3:6])
-    with pytest.raises(ValueError, match="E760.*of 3 mentions, 2 are composite, 1 have no id"):
+    with pytest.raises(ValueError, match="of 3 mentions, 2 are composite, 1 have no id"):
         train(settings)
     write(tmp_path, mentions=MENTIONS[-1:])
-    with pytest.raises(ValueError, match="E762.*1 have an id that"):
+    with pytest.raises(ValueError, match="1 have an id that"):
         train(settings)
 
 
 def test_a_loss_that_is_no_number_ends_the_run(tmp_path, encoder_folder, monkeypatch):
     monkeypatch.setattr("training.methods.biosyn.method.marginal_loss", lambda scores, _: scores.sum() * math.nan)
-    with pytest.raises(FloatingPointError, match="E633.*loss of step 1 "):
+    with pytest.raises(FloatingPointError, match="loss of step 1 "):
         train(make(tmp_path, encoder_folder))
 
 
@@ -236,11 +236,11 @@ def test_folders_of_something_else_are_refused(tmp_path, encoder_folder):
     path = tmp_path / "run" / "biosyn.json"
     data = json.loads(path.read_text(encoding="utf8"))
     path.write_text(json.dumps({**data, "encoder": "0"}), encoding="utf8")
-    with pytest.raises(ValueError, match="E766"):
+    with pytest.raises(ValueError, match="is not the one that its weight of shared"):
         BioSynSystem.from_disk(tmp_path / "run")
     for bad in ("{", "[]", json.dumps({**data, "sparse": {"vocabulary": ["a"], "idf": []}})):
         path.write_text(bad, encoding="utf8")
-        with pytest.raises(ValueError, match="E765"):
+        with pytest.raises(ValueError, match="Give the output folder of a run with the"):
             BioSynSystem.from_disk(tmp_path / "run")
 
 

@@ -309,10 +309,10 @@ def test_what_comes_out(make, folders, tmp_path):
     assert torch.equal(relations.weights, final_state(settings)["weights.relations.weights"])
     assert not torch.equal(relations.weights, torch.ones(3, 32))
     assert report.parameters["relations"] == 3 * 32
-    with pytest.raises(ValueError, match="E807"):
+    with pytest.raises(ValueError, match="Give the encoder folder that the run has"):
         load_relations(tmp_path / "run" / "relations.safetensors", "0")
     (tmp_path / "bad.safetensors").write_bytes(b"{")
-    with pytest.raises(ValueError, match="E806"):
+    with pytest.raises(ValueError, match="It was probably cut, or written by another"):
         load_relations(tmp_path / "bad.safetensors")
     with pytest.raises(FileNotFoundError, match="Can't find the file"):
         load_relations(tmp_path / "none.safetensors")
@@ -362,7 +362,7 @@ def test_held_out_concepts_are_measured_and_not_trained(make, tmp_path):
     report = train(make(paths={"held_out": str(tmp_path / "held_out.json")}, run={"evaluation_steps": 3}))
     assert set(report.held_out) == {"before", "after"}
     LinkingTask(["fever"], [["C01"]], ["febris"], ["C01"]).to_disk(tmp_path / "seen.json")
-    with pytest.raises(ValueError, match="E640.*C01"):
+    with pytest.raises(ValueError, match="C01"):
         train(make("other", paths={"held_out": str(tmp_path / "seen.json")}))
 
 
@@ -385,7 +385,7 @@ def test_runs_are_exported_as_those_of_sapbert_are(make, tmp_path):
         mean = (trained[f"weights.transformer.{name}"] + start[name]) / 2
         torch.testing.assert_close(parameter.detach(), mean.detach(), rtol=1e-5, atol=1e-6, msg=name)
     LinkingTask(["fever"], [["C01"]], ["febris"], ["C01"]).to_disk(tmp_path / "seen.json")
-    with pytest.raises(ValueError, match="E640.*C01"):
+    with pytest.raises(ValueError, match="C01"):
         export_run(tmp_path / "run", tmp_path / "seen", held_out=str(tmp_path / "seen.json"))
 
 
@@ -410,20 +410,20 @@ def test_whoever_interrupts_a_run_does_not_wait_for_its_scores(make, monkeypatch
 
 def test_a_run_does_not_go_on_with_other_relations_or_settings(make, folders, tmp_path):
     train(make())
-    with pytest.raises(ValueError, match=r"E631.*loss\.relations: 'diagonal', not 'full'"):
+    with pytest.raises(ValueError, match=r"loss\.relations: 'diagonal', not 'full'"):
         train(make(loss={"relations": "full"}))
-    with pytest.raises(ValueError, match=r"E631.*batch\.accumulation: 2, not 1"):
+    with pytest.raises(ValueError, match=r"batch\.accumulation: 2, not 1"):
         train(make(batch={"accumulation": 1}))
-    with pytest.raises(ValueError, match="E805.*without PAR r9, and with none"):
+    with pytest.raises(ValueError, match="without PAR r9, and with none"):
         train(make(data={"min_triples": 1}))
     write_graph(tmp_path / "other", [("RO", 5, head, tail) for head, tail in itertools.product(range(4), range(4, 12))])
-    with pytest.raises(ValueError, match="E805.*without RO r5, and with RO r0, RO r1, RO r2"):
+    with pytest.raises(ValueError, match="without RO r5, and with RO r0, RO r1, RO r2"):
         train(make(graph=tmp_path / "other"))
 
 
 def test_a_graph_with_one_tail_is_refused_where_relations_are_learned(make, tmp_path):
     write_graph(tmp_path / "one", [("RO", 0, head, 11) for head in range(8)])
-    with pytest.raises(ValueError, match="E804.*All 8 triples.*C11"):
+    with pytest.raises(ValueError, match="All 8 triples.*C11"):
         train(make(graph=tmp_path / "one"))
     assert train(make(graph=tmp_path / "one", loss={"relations": "none"})).training["steps"] == 6
 
@@ -433,7 +433,7 @@ def test_a_loss_that_is_no_number_ends_the_run(make, monkeypatch, tmp_path):
         "training.methods.coder.loss.MultiSimilarityLoss.sum_up",
         lambda self, similarities, _: similarities.sum() * math.nan,
     )
-    with pytest.raises(FloatingPointError, match="E633.*loss of step 1 "):
+    with pytest.raises(FloatingPointError, match="loss of step 1 "):
         train(make())
     data = json.loads((tmp_path / "run" / "failed_batch.json").read_text(encoding="utf8"))
     assert len(data["names"]) == 2 and len(data["names"][0]) == 16 and len(data["relations"][0]) == 8

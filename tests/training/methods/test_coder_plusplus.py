@@ -342,13 +342,13 @@ def test_neighbours_that_are_gone_are_not_replaced_by_others(make):
     settings = make(batch={"max_minutes": 1e-9})
     assert train(settings).training["steps"] == 1
     shutil.rmtree(Path(settings.paths.output) / "neighbours")
-    with pytest.raises(FileNotFoundError, match=r"E811.*step 1 .*step 0"):
+    with pytest.raises(FileNotFoundError, match=r"step 1 .*step 0"):
         train(make())
 
 
 def test_a_run_does_not_go_on_with_other_settings(make):
     train(make())
-    with pytest.raises(ValueError, match=r"E631.*batch\.neighbours: 3, not 4"):
+    with pytest.raises(ValueError, match=r"batch\.neighbours: 3, not 4"):
         train(make(batch={"neighbours": 4}))
 
 
@@ -362,7 +362,7 @@ def test_a_run_does_not_go_on_with_other_settings(make):
 )
 def test_names_with_nothing_to_learn_are_refused(make, tmp_path, names, message):
     path = write_terminology(tmp_path / "few", names)
-    with pytest.raises(ValueError, match=f"E810.*{message}"):
+    with pytest.raises(ValueError, match=f"{message}"):
         train(make(paths={"terminology": str(path)}))
 
 

@@ -104,14 +104,14 @@ def read_terminology(folders):
 
 
 def test_what_leaves_nothing_is_refused(folders):
-    with pytest.raises(ValueError, match="E801.*no names in FRE, XX; it has names in ENG, GER"):
+    with pytest.raises(ValueError, match="no names in FRE, XX; it has names in ENG, GER"):
         load(folders, languages=["FRE", "ENG", "XX"])
-    with pytest.raises(ValueError, match="E802.*None of the 8 triples.*rare_labels"):
+    with pytest.raises(ValueError, match="None of the 8 triples.*rare_labels"):
         load(folders, min_triples=6)
     remove_concepts(read_terminology(folders), ["C1", "C2", "C5"]).terminology.to_disk(folders / "little")
-    with pytest.raises(ValueError, match="E802.*'unknown_concept': 8"):
+    with pytest.raises(ValueError, match="'unknown_concept': 8"):
         load(folders, "little")
-    with pytest.raises(ValueError, match="E803.*There are 4 triples.*8 distinct"):
+    with pytest.raises(ValueError, match="There are 4 triples.*8 distinct"):
         TripletSampler(load(folders, languages=["ENG"]), 16, 2)
 
 
@@ -119,7 +119,7 @@ def test_one_language_where_all_are_wanted_is_told(folders):
     terminology = remove_concepts(read_terminology(folders), ["C4"]).terminology
     names = terminology.names.filter(pl.col("language") == "ENG")
     Terminology(terminology.concepts, names).to_disk(folders / "english")
-    with pytest.warns(UserWarning, match="W800.*all in ENG"):
+    with pytest.warns(UserWarning, match="all in ENG"):
         load(folders, "english")
 
 

@@ -2,7 +2,6 @@
 
 import json
 import signal
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -16,6 +15,7 @@ from transformers import PreTrainedTokenizerFast
 from spacy_sapbert.encoder.folder import read_encoder
 from spacy_sapbert.encoder.shim import EncoderShim
 from training.data.run_folder import RunFolder
+from training.data.task import LinkingTask
 from training.encoders.bases import load_base
 from training.engine.loop import TrainingLoop
 from training.engine.run import export_run, train
@@ -297,8 +297,10 @@ def test_strings_are_encoded_as_the_encoder_does(encoder_folder, tmp_path):
 
 
 def test_a_sweep_measures_shares_of_the_start(make_static, tmp_path):
-    from training.sweep import run_sweep
-    from training.sweep_settings import read_sweep
+    from training.evaluation.config import Measurement, MeasureSettings
+    from training.evaluation.frame import read_results
+    from training.evaluation.tasks import NamesTask
+    from training.sweep import read_sweep, run_sweep
 
     settings = make_static("unused").to_dict()
     lines = []
@@ -309,12 +311,14 @@ def test_a_sweep_measures_shares_of_the_start(make_static, tmp_path):
         '[sweep]\nconfig = "run.cfg"\nseeds = [0]\nbase_shares = [0.0, 0.5]\n\n[variants]\n'
         'narrow = {"table.width": 4}\nwide = {"table.width": 8}\n'
     )
-    table = run_sweep(read_sweep(tmp_path / "sweep.cfg", tmp_path / "out"), tmp_path / "out", held_out={}, corpora={})
-    assert {"narrow", "wide"} <= {Path(path).name for path in (tmp_path / "out").iterdir() if path.is_dir()}
-    records = json.loads((tmp_path / "out" / "sweep.json").read_text())["runs"]
-    assert [(record["variant"], record["base_share"]) for record in records] == [
-        ("narrow", 0.0), ("narrow", 0.5), ("wide", 0.0), ("wide", 0.5)
-    ]  # fmt: skip
+    task = NamesTask("names.strict", "strict", LinkingTask(["heart"], [["C1"]], ["heart attack", "lung"], ["C1", "C2"]))
+    measurement = Measurement(MeasureSettings(), {}, tasks={task.name: task})
+    table = run_sweep(read_sweep(tmp_path / "sweep.cfg", tmp_path / "out"), measurement, tmp_path / "out")
+    systems = set(read_results(tmp_path / "out")["system"])
+    assert systems == {
+        "before training",
+        *(f"{name}{share}" for name in ("narrow", "wide") for share in ("", ", base share 0.5")),
+    }
     assert table and RunFolder(tmp_path / "out" / "wide" / "seed-0").read_report().export["dtype"] == "int8"
 
 

@@ -13,7 +13,6 @@ from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.files import hash_file
 
 from ...encoders.embeddings import Embeddings
-from ...errors import Errors
 from ..measure import System
 from .blocks import search_blocks
 from .sparse import SparseEncoder, score_sparse
@@ -44,19 +43,16 @@ class BioSynSystem(System):
 
     @classmethod
     def from_disk(cls, folder: str | Path, *, cache: str | Path | None = None) -> BioSynSystem:
-        """Load what training has written.
-
-        folder (str | Path): The output folder of the training.
-        cache (str | Path | None): A folder for vectors of strings; None keeps them in memory.
-        RETURNS (BioSynSystem): The system.
-        RAISES (OSError): If a file is missing or damaged.
-        RAISES (ValueError): If the folder holds something else, or another encoder than that of the weight.
-        """
+        """Load what training has written."""
         data = _read(Path(folder) / BIOSYN_FILE)
         encoder = EncoderShim({}, "auto")
         encoder.load(Path(folder) / ENCODER_FOLDER)
         if encoder.fingerprint != data["encoder"]:
-            raise ValueError(Errors.E766.format(path=folder, found=encoder.fingerprint, wanted=data["encoder"]))
+            raise ValueError(
+                f"The encoder in {folder} is not the one that its weight of shared characters was learned with: "
+                f"its fingerprint is {encoder.fingerprint}, not {data['encoder']}. One of the two was replaced. "
+                "Train again, or put the right encoder there."
+            )
         sparse = SparseEncoder(data["sparse"]["vocabulary"], data["sparse"]["idf"])
         return cls(Embeddings(encoder, cache), sparse, float(data["weight"]))
 
@@ -99,7 +95,10 @@ class TrainedBioSyn(System):
     def bind(self, task: Any) -> System:
         """Check that the model is there. See `System.bind`."""
         if not (Path(self.model) / BIOSYN_FILE).is_file():
-            raise FileNotFoundError(Errors.E752.format(path=self.model, system="BioSyn"))
+            raise FileNotFoundError(
+                f"The system {'BioSyn'} needs {self.model}, which is not there. Train it first, correct the path, "
+                "or take the system out of the config."
+            )
         return self
 
     def release(self) -> None:
@@ -114,16 +113,24 @@ class TrainedBioSyn(System):
 
 def _read(path: Path) -> dict[str, Any]:
     if not path.is_file():
-        raise FileNotFoundError(Errors.E102.format(file=path, cwd=Path.cwd()))
+        raise FileNotFoundError(
+            f"Can't find the file {path}. Check the path: a relative one starts from the folder you run in "
+            f"({Path.cwd()})."
+        )
     try:
         data = json.loads(path.read_text(encoding="utf8"))
         sparse = data["sparse"]
         is_whole = data["format"] == FORMAT_VERSION and {"encoder", "weight"} <= set(data)
         is_whole = is_whole and len(sparse["vocabulary"]) == len(sparse["idf"]) > 0
     except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(Errors.E765.format(path=path, reason=repr(error))) from error
+        raise ValueError(
+            f"{path} is not what training of BioSyn writes: {repr(error)}. Give the output folder of a run "
+            "with the method biosyn, or train again."
+        ) from error
     if not is_whole:
         raise ValueError(
-            Errors.E765.format(path=path, reason="its parts do not fit together, or it is of another version")
+            f"{path} is not what training of BioSyn writes: "
+            f"{'its parts do not fit together, or it is of another version'}. Give the output folder of a "
+            "run with the method biosyn, or train again."
         )
     return data

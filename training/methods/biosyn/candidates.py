@@ -13,27 +13,14 @@ from .data import BioSynData
 
 
 def find_sparse(data: BioSynData, sparse: SparseEncoder, k: int) -> np.ndarray:
-    """Find the names with the most shared characters for each mention.
-
-    data (BioSynData): Mentions and names.
-    sparse (SparseEncoder): The sparse encoder.
-    k (int): Candidates of each mention; at most the number of names.
-    RETURNS (np.ndarray): Rows of names, shape (mentions, k), int64, best first, ties by row.
-    """
+    """Find the names with the most shared characters for each mention."""
     score = score_sparse(sparse.encode(data.mentions), sparse.encode(data.names))
     rows, _ = search_blocks(score, len(data.mentions), len(data.names), max(1, k))
     return rows[:, :k]
 
 
 def join_candidates(sparse: np.ndarray, mentions: np.ndarray, names: np.ndarray, total: int) -> np.ndarray:
-    """Add names with the highest inner products of vectors to the sparse candidates, without repeats.
-
-    sparse (np.ndarray): Rows of names, shape (mentions, sparse candidates).
-    mentions (np.ndarray): Vectors of mentions, shape (mentions, width), float32.
-    names (np.ndarray): Vectors of names, shape (names, width), float32.
-    total (int): Candidates of each mention; at most the number of names.
-    RETURNS (np.ndarray): Rows of names, shape (mentions, total), int64.
-    """
+    """Add names with the highest inner products of vectors to the sparse candidates, without repeats."""
     dense, _ = search_on_device(names, mentions, total, resolve_device("auto"))
     # A stable sort puts new rows before repeated ones, and keeps the order of both.
     is_repeated = (dense[:, :, None] == sparse[:, None, :]).any(axis=2)

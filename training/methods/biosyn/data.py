@@ -13,7 +13,6 @@ from spacy_sapbert.terminology.readers.lines import SourceFile
 
 from ...data.mentions import EQUAL_IDS, read_dictionary_rows, read_mentions
 from ...data.protocols import group_by_name
-from ...errors import Errors
 
 COMPOSITE = "|"
 
@@ -36,41 +35,34 @@ class BioSynData:
     report: dict[str, Any]
 
     def hash(self) -> dict[str, Any]:
-        """Return the hashes of the files.
-
-        RETURNS (dict[str, Any]): SHA-256 of `mentions`, in order, and of the `dictionary`.
-        """
+        """Return the hashes of the files."""
         sources = self.report["sources"]
         mentions = [source["sha256"] for source in sources["mentions"]]
         return {"mentions": mentions, "dictionary": sources["dictionary"]["sha256"]}
 
     def list_concepts(self) -> set[str]:
-        """List the concepts of mentions and names.
-
-        RETURNS (set[str]): Their ids.
-        """
+        """List the concepts of mentions and names."""
         return set(chain.from_iterable([*self.gold, *self.ids]))
 
 
 def read_biosyn_data(mentions: Sequence[str | Path], dictionary: str | Path) -> BioSynData:
-    """Read mentions and dictionary. Composite and repeated mentions and those without an id are excluded, as in BioSyn.
-
-    mentions (Sequence[str | Path]): JSONL files, gzipped or not.
-    dictionary (str | Path): Lines of ids, a tab and a name, gzipped or not.
-    RETURNS (BioSynData): Mentions and names.
-    RAISES (FileNotFoundError): If a file is missing.
-    RAISES (ValueError): If a line is malformed, or no mention or no name is left.
-    """
+    """Read mentions and dictionary, without composite and repeated mentions and those without an id, as in BioSyn."""
     files, file = [SourceFile(path) for path in mentions], SourceFile(dictionary)
     rows = ((joined, name.lower()) for joined, name, _ in read_dictionary_rows(file))
     names = {name: frozenset(joined.split(EQUAL_IDS)) for name, joined in group_by_name(rows).items()}
     if not names:
-        raise ValueError(Errors.E761.format(path=dictionary))
+        raise ValueError(
+            f"The dictionary {dictionary} has no name to compare mentions with. Give lines of an id, a tab and a name."
+        )
     counts: Counter[str] = Counter()
     kept = _choose_mentions(files, counts)
     read = {name: counts[name] for name in ("read", "composites", "without_ids", "repeated")}
     if not kept:
-        raise ValueError(Errors.E760.format(files=", ".join(map(str, mentions)), **read))
+        raise ValueError(
+            f"There is no mention to train on in {', '.join(map(str, mentions))}: of {read['read']} mentions, "
+            f"{read['composites']} are composite, {read['without_ids']} have no id and {read['repeated']} are "
+            "repeated. Give the training and development parts of a corpus with its ids."
+        )
     known = frozenset(chain.from_iterable(names.values()))
     report = {
         **read,

@@ -9,25 +9,14 @@ import torch
 
 
 def find_positives(gold: Sequence[frozenset[str]], ids: Sequence[frozenset[str]], candidates: np.ndarray) -> np.ndarray:
-    """Label the positive candidates: their concepts include all concepts of the mention.
-
-    gold (Sequence[frozenset[str]]): The ids of each mention.
-    ids (Sequence[frozenset[str]]): The ids of each name of the dictionary.
-    candidates (np.ndarray): Rows of names, shape (mentions, candidates).
-    RETURNS (np.ndarray): The same shape, bool.
-    """
+    """Label the positive candidates: their concepts include all concepts of the mention."""
     return np.array(
         [[wanted <= ids[row] for row in rows] for wanted, rows in zip(gold, candidates.tolist(), strict=True)]
     ).reshape(candidates.shape)
 
 
 def marginal_loss(scores: torch.Tensor, positives: torch.Tensor) -> torch.Tensor:
-    """Compute the marginal negative log-likelihood of the right candidates (Sung et al., ACL 2020, section 3.3).
-
-    scores (torch.Tensor): Shape (mentions, candidates), float32.
-    positives (torch.Tensor): Whether each is right; the same shape, bool. Mentions without a positive are ignored.
-    RETURNS (torch.Tensor): The mean over mentions with a right candidate; 0 if there is none.
-    """
+    """Compute the marginal negative log-likelihood of the right candidates (Sung et al., ACL 2020, section 3.3)."""
     counts = positives.any(dim=1)
     scores, positives = scores[counts].float(), positives[counts]
     right = scores.masked_fill(~positives, -torch.inf).logsumexp(dim=1)

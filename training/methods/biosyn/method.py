@@ -17,7 +17,6 @@ from ...encoders.card import Making, describe_length
 from ...encoders.export import as_encoder
 from ...engine.gradient import check_finite
 from ...engine.method import Ending, Method, TrainingData, copy_transformer
-from ...errors import Errors
 from ...evaluation.systems.biosyn import BIOSYN_FILE, FORMAT_VERSION
 from ...evaluation.systems.sparse import SparseEncoder
 from .candidates import find_sparse, join_candidates
@@ -88,10 +87,7 @@ class BioSyn(Method[BioSynSettings]):
 
     @property
     def steps_per_epoch(self) -> int:
-        """Return the number of steps in an epoch.
-
-        RETURNS (int): Steps.
-        """
+        """Return the number of steps in an epoch."""
         return math.ceil(len(self.data.mentions) / self.settings.batch.mentions)
 
     def loss(self, batch: int, scale: float) -> dict[str, Any]:
@@ -128,7 +124,11 @@ class BioSyn(Method[BioSynSettings]):
         if not n_answerable:
             unknown, path = self.data.report["not_in_dictionary"], self.settings.paths.dictionary
             n, k = self.candidates.shape
-            raise ValueError(Errors.E762.format(mentions=n, candidates=k, unknown=unknown, path=path))
+            raise ValueError(
+                f"None of the {n} mentions has a name of what it means among its {k} candidates, so nothing can be"
+                f" learned ({unknown} have an id that the dictionary {path} lacks). Ids have to be written alike "
+                "in both files, prefixes included."
+            )
         self._note_weight()
         self.epochs.append({"with_positive": n_answerable / len(self.data.mentions), "steps": 0, "loss": 0.0})
 

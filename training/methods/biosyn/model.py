@@ -47,13 +47,7 @@ class BioSynModel(Model):
     def forward(
         self, mentions: Sequence[TokenIds], candidates: Sequence[Sequence[TokenIds]], shared: torch.Tensor
     ) -> torch.Tensor:
-        """Score candidates.
-
-        mentions (Sequence[Sequence[int]]): Token ids of each mention.
-        candidates (Sequence[Sequence[Sequence[int]]]): Token ids of the candidates of each, the same number for all.
-        shared (torch.Tensor): Their sparse products, shape (mentions, candidates), float32.
-        RETURNS (torch.Tensor): Shape (mentions, candidates), float32.
-        """
+        """Score candidates."""
         rows: dict[tuple[int, ...], int] = {}
         places = [
             [rows.setdefault(tuple(map(int, ids)), len(rows)) for ids in (mention, *names)]

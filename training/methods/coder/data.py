@@ -19,7 +19,6 @@ from spacy_sapbert.terminology.storage import MANIFEST
 
 from ...data.protocols import make_plain
 from ...data.triples import TripleData, hash_triples, read_triples
-from ...errors import Errors, Warnings
 
 
 @dataclass(frozen=True)
@@ -69,10 +68,7 @@ class Graph:
     identity: dict[str, str]
 
     def __len__(self) -> int:
-        """Return the number of triples.
-
-        RETURNS (int): Triples.
-        """
+        """Return the number of triples."""
         return len(self.heads)
 
 
@@ -85,19 +81,7 @@ def load_graph(
     clean_names: bool = False,
     min_triples: int = 2,
 ) -> Graph:
-    """Load triples and names. Unusable triples are excluded and counted.
-
-    terminology_path (str | Path): The folder of the terminology.
-    triples_path (str | Path): A folder written by `write_triples`, possibly for a larger terminology, before concepts
-        were held out.
-    languages (Sequence[str] | None): LAT of the names; None for all.
-    lower_case (bool): Lower-case names. Names of a concept that become equal are merged.
-    clean_names (bool): Clean names, as `choose_names` does.
-    min_triples (int): Labels with fewer usable triples are excluded.
-    RETURNS (Graph): Usable triples and their names.
-    RAISES (OSError): If a file is missing or damaged.
-    RAISES (ValueError): If there are no names in a language, or no triple is left.
-    """
+    """Load triples and names. Unusable triples are excluded and counted."""
     terminology = Terminology.from_disk(terminology_path)
     names, n_empty = choose_names(terminology, languages, lower_case, terminology_path, clean=clean_names)
     triples = read_triples(triples_path)
@@ -113,7 +97,9 @@ def load_graph(
             name: value for name, value in report.items() if name not in ("triples_read", "empty_names") and value
         }
         raise ValueError(
-            Errors.E802.format(path=triples_path, n=n_read, terminology=terminology_path, left_out=left_out)
+            f"None of the {n_read} triples of {triples_path} can be learned from with the names of "
+            f"{terminology_path}: {left_out}. They are probably of another release, or data.languages are "
+            "others than the terminology has for these concepts."
         )
     graph, used = _number(triples, names, terminology.concepts["id"])
     counts = np.bincount(graph["relations"])
@@ -127,7 +113,13 @@ def load_graph(
     }
     if languages is None and len(report["names_by_language"]) == 1:
         (language,) = report["names_by_language"]
-        warnings.warn(Warnings.W800.format(path=terminology_path, language=language), stacklevel=2)
+        warnings.warn(
+            (
+                f"Names of all languages are wanted, and those in {terminology_path} are all in {language}. If it "
+                "was read for one language only, read it with `preprocess --languages all`."
+            ),
+            stacklevel=2,
+        )
     identity = {"terminology": terminology.fingerprint, "triples": hash_triples(triples_path)}
     return Graph(**graph, report=report, identity=identity)
 
@@ -140,25 +132,17 @@ def choose_names(
     *,
     clean: bool = False,
 ) -> tuple[pl.DataFrame, int]:
-    """List the distinct names of each concept, with their languages.
-
-    terminology (Terminology): The names.
-    languages (Sequence[str] | None): LAT to keep; None for all.
-    lower_case (bool): Lower-case names. Names of a concept that become equal are merged.
-    path (str | Path): The terminology's folder, for messages.
-    clean (bool): Clean names as CODER's released code does; see `make_plain`. Names of which nothing is left are left
-        out.
-    RETURNS (tuple[pl.DataFrame, int]): The columns `concept` (row), `name` and `language`, sorted; a name in two
-        languages has two rows. And how many names were left out.
-    RAISES (ValueError): If there are no names in a language.
-    """
+    """List the distinct names of each concept, with their languages."""
     names = terminology.names.select("concept", "name", "language")
     if languages is not None:
         known = set(names["language"].unique())
         missing = sorted(set(languages) - known)
         if missing:
             found = ", ".join(sorted(known)) or "none"
-            raise ValueError(Errors.E801.format(path=path, missing=", ".join(missing), found=found))
+            raise ValueError(
+                f"The terminology {path} has no names in {', '.join(missing)}; it has names in {found}. Correct "
+                "data.languages, or read the release with these languages (`preprocess --languages`)."
+            )
         names = names.filter(pl.col("language").is_in(list(languages)))
     if lower_case:
         names = names.with_columns(pl.col("name").str.to_lowercase())

@@ -52,10 +52,7 @@ class NameData(Section):
         return value
 
     def list_languages(self) -> list[str] | None:
-        """Split the list of languages.
-
-        RETURNS (list[str] | None): LAT; None for all.
-        """
+        """Split the list of languages."""
         found = self.languages.replace(",", " ").split()
         return None if found == ["all"] else found
 
@@ -128,16 +125,7 @@ class ResolvedConstants(NamedTuple):
 
 
 def resolve(given: SimilarityConstants, kind: str, width: int) -> ResolvedConstants:
-    """Fill in constants missing from the config: those of the paper or, for "transe_margin", of the released code.
-
-    The paper prints +28 as the base for distances. Similarities are negative distances, about -28 between a vector and
-    itself translated by a random one of width 768, so the base must be -28. For other widths it is -sqrt(width).
-
-    given (SimilarityConstants): The constants of the config.
-    kind (str): "transe" for constants of distances, "transe_margin" for that margin, otherwise those of cosines.
-    width (int): Width of the vectors.
-    RETURNS (ResolvedConstants): All constants.
-    """
+    """Fill in constants missing from the config: those of the paper or, for "transe_margin", of the released code."""
     cosines = (2.0, 50.0, 0.5, 0.1)
     distances = (0.2, 5.0, -float(round(width**0.5)), 0.1)
     published = {"transe": distances, "transe_margin": (*cosines[:3], 1.0)}.get(kind, cosines)

@@ -54,12 +54,7 @@ class SimilarityObjective:
         self.miner = PairMiner(constants.margin, "cosine")
 
     def __call__(self, similarities: torch.Tensor, pairs: Pairs) -> MinedLoss:
-        """Compute the loss.
-
-        similarities (torch.Tensor): Shape (n, m).
-        pairs (Pairs): All pairs, of the same shape.
-        RETURNS (MinedLoss): Loss and counts.
-        """
+        """Compute the loss."""
         # The miner only compares differences, so negative similarities serve as distances.
         mined = self.miner.choose(-similarities, pairs)
         positives, negatives = int(mined.positives.sum()), int(mined.negatives.sum())
@@ -78,12 +73,7 @@ class MarginObjective:
         self.margin = margin
 
     def __call__(self, right: torch.Tensor, wrong: torch.Tensor) -> MinedLoss:
-        """Compute the mean over triplets.
-
-        right (torch.Tensor): Minus the distance to the tail, shape (k,).
-        wrong (torch.Tensor): Minus the distance to the random concept, shape (k,).
-        RETURNS (MinedLoss): Loss, and the triplets for which it is not 0.
-        """
+        """Compute the mean over triplets."""
         costs = torch.relu(self.margin + wrong - right)
         n_violated = int((costs > 0).sum())
         return MinedLoss(costs.mean(), n_violated, n_violated, n_violated / len(costs))
@@ -110,13 +100,7 @@ class CoderLoss:
     def __call__(
         self, embeddings: torch.Tensor, labels: BatchLabels
     ) -> tuple[torch.Tensor, tuple[MinedLoss, MinedLoss | None]]:
-        """Compute the loss of a batch.
-
-        embeddings (torch.Tensor): Vectors of k heads, k tails and, for the margin loss, k random concepts: shape
-            (2k, width) or (3k, width).
-        labels (BatchLabels): Their labels.
-        RETURNS (tuple[torch.Tensor, tuple[MinedLoss, MinedLoss | None]]): The sum, and both parts.
-        """
+        """Compute the loss of a batch."""
         terms = self.of_terms(cosines_between(embeddings, embeddings), list_pairs(labels.concepts, labels.names))
         if self.relations is None:
             return terms.loss, (terms, None)
@@ -131,11 +115,7 @@ class CoderLoss:
 
 
 def list_relation_pairs(labels: BatchLabels) -> Pairs:
-    """Label the positive tails of each head: names of the tail of its triplet.
-
-    labels (BatchLabels): Labels of heads and tails.
-    RETURNS (Pairs): Masks of shape (k, k).
-    """
+    """Label the positive tails of each head: names of the tail of its triplet."""
     tails = labels.concepts.chunk(2)[1]
     same = tails[:, None] == tails[None, :]
     negatives = ~same if labels.known is None else ~same & ~labels.known

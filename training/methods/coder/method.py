@@ -14,7 +14,6 @@ from spacy_sapbert.encoder.token_lists import TokenLists
 from ...data.run_folder import RunReport
 from ...encoders.card import Making, describe_length
 from ...engine.method import Ending, Method, Model, TrainingData, copy_transformer
-from ...errors import Errors
 from .data import Graph, load_graph
 from .loss import BatchLabels, CoderLoss, MinedLoss, group_by_decay
 from .relations import RELATIONS_FILE, Relations, check_memory, make_relations, save_relations
@@ -37,11 +36,7 @@ class CoderModel(Model):
         self.relations = relations
 
     def group_parameters(self, settings: CoderOptimizer) -> list[dict[str, Any]]:
-        """Group parameters by decay and learning rate. See `Method.group_parameters`.
-
-        settings (CoderOptimizer): Decay and learning rates.
-        RETURNS (list[dict[str, Any]]): The groups.
-        """
+        """Group parameters by decay and learning rate. See `Method.group_parameters`."""
         groups = group_by_decay(self.transformer)
         if self.relations is not None:
             rate = (settings.relation_learning_rate or settings.learning_rate) / settings.learning_rate
@@ -75,7 +70,11 @@ class Coder(Method[CoderSettings]):
         )
         if self.settings.loss.relations != "none" and (self.graph.tails == self.graph.tails[0]).all():
             concept = self.graph.concepts[int(self.graph.tails[0])]
-            raise ValueError(Errors.E804.format(path=paths.triples, n=len(self.graph), concept=concept))
+            raise ValueError(
+                f"All {len(self.graph)} triples of {paths.triples} that can be used have the same tail, {concept},"
+                " so that there is nothing to tell apart. Give triples with other tails, or set loss.relations to"
+                " none."
+            )
         return TrainingData(paths.terminology, self.graph.report, self.graph.identity, self.graph.concepts.to_list())
 
     def build(self) -> CoderModel:

@@ -15,7 +15,6 @@ from spacy_sapbert.index import GB, find_available
 
 from ...data.run_folder import write_whole
 from ...engine.objectives import cosines_between
-from ...errors import Errors
 from .settings import RelationKind, RelationStart
 
 RELATIONS_FILE = "relations.safetensors"
@@ -36,13 +35,7 @@ class Relations(torch.nn.Module):
 
     @abstractmethod
     def forward(self, heads: torch.Tensor, labels: torch.Tensor, tails: torch.Tensor) -> torch.Tensor:
-        """Compare each head, mapped by its relation, with all tails.
-
-        heads (torch.Tensor): Shape (n, width).
-        labels (torch.Tensor): The label of each head's relation, shape (n,), int64.
-        tails (torch.Tensor): Shape (m, width).
-        RETURNS (torch.Tensor): Similarities, shape (n, m).
-        """
+        """Compare each head, mapped by its relation, with all tails."""
 
 
 class DiagonalRelations(Relations):
@@ -84,18 +77,7 @@ TRANSLATIONS = ("transe", "transe_margin")
 def make_relations(
     kind: RelationKind, labels: int, width: int, *, start: RelationStart | None = None, seed: int = 0
 ) -> Relations | None:
-    """Initialise trainable relations.
-
-    The papers do not specify the initial matrices. With the identity, training starts from unchanged heads; the
-    released code draws the vectors of translations from N(0, 1), which the constants of their loss assume.
-
-    kind (str): As in `LossSettings`.
-    labels (int): Number of labels.
-    width (int): Width of the vectors.
-    start (str | None): "identity" or "normal"; None for "normal" for translations, "identity" for the others.
-    seed (int): Seed of "normal".
-    RETURNS (Relations | None): The relations; None for "none".
-    """
+    """Initialise trainable relations."""
     if kind == "none":
         return None
     shape = (labels, width, width) if kind == "full" else (labels, width)
@@ -111,31 +93,21 @@ def make_relations(
 
 
 def check_memory(kind: RelationKind, labels: int, width: int, device: torch.device) -> None:
-    """Refuse matrices that do not fit into memory, before it is asked for.
-
-    kind (str): As in `LossSettings`.
-    labels (int): Number of labels.
-    width (int): Width of the vectors.
-    device (torch.device): Where to train: its free memory counts if it is a GPU, else that of the system.
-    RAISES (MemoryError): If a matrix for each label, with its gradient and the optimizer's two moments, needs more.
-    """
+    """Refuse matrices that do not fit into memory, before it is asked for."""
     if kind != "full":
         return
     needed = labels * width**2 * FLOAT_BYTES * COPIES
     available = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else find_available()
     if available is not None and needed > available:
-        details = {"labels": labels, "width": width, "needed": needed / GB, "available": available / GB}
-        raise MemoryError(Errors.E808.format(**details, device=device, vectors=needed / width / GB))
+        raise MemoryError(
+            f"Matrices of {labels:,} relations, {width} x {width} numbers each, need {needed / GB:.1f} GB with "
+            f"gradients and moments, and {device} has {available / GB:.1f} GB left. Set loss.relations to diagonal, which needs "
+            f"{needed / width / GB:.3f} GB, raise data.min_triples for fewer labels, or take a larger machine."
+        )
 
 
 def save_relations(relations: Relations, labels: Sequence[str], fingerprint: str, path: Path) -> None:
-    """Save relations with their labels.
-
-    relations (Relations): The relations.
-    labels (Sequence[str]): Their labels, in order.
-    fingerprint (str): Fingerprint of the encoder that they were trained with.
-    path (Path): The file.
-    """
+    """Save relations with their labels."""
     kind = next(name for name, made in KINDS.items() if isinstance(relations, made))
     metadata = {"kind": kind, "labels": json.dumps(list(labels)), "encoder": fingerprint}
     with write_whole(path) as temporary:
@@ -143,16 +115,12 @@ def save_relations(relations: Relations, labels: Sequence[str], fingerprint: str
 
 
 def load_relations(path: str | Path, fingerprint: str | None = None) -> tuple[Relations, list[str]]:
-    """Load relations.
-
-    path (str | Path): A file written by `save_relations`.
-    fingerprint (str | None): Fingerprint of the encoder to use them with; None for any.
-    RETURNS (tuple[Relations, list[str]]): The relations, and their labels.
-    RAISES (FileNotFoundError): If there is no such file.
-    RAISES (ValueError): If the file is malformed, or has relations of another encoder.
-    """
+    """Load relations."""
     if not Path(path).is_file():
-        raise FileNotFoundError(Errors.E102.format(file=path, cwd=Path.cwd()))
+        raise FileNotFoundError(
+            f"Can't find the file {path}. Check the path: a relative one starts from the folder you run in "
+            f"({Path.cwd()})."
+        )
     try:
         with safe_open(path, framework="pt") as file:
             metadata, weights = file.metadata(), file.get_tensor(WEIGHTS)
@@ -160,9 +128,20 @@ def load_relations(path: str | Path, fingerprint: str | None = None) -> tuple[Re
         trained = metadata["encoder"]
     # The error of safetensors has no base class but Exception.
     except Exception as error:
-        raise ValueError(Errors.E806.format(path=path, reason=repr(error))) from error
+        raise ValueError(
+            f"{path} does not hold relations: {repr(error)}. It was probably cut, or written by another "
+            "program. Give a relations.safetensors of a run with the method coder."
+        ) from error
     if len(labels) != len(weights):
-        raise ValueError(Errors.E806.format(path=path, reason=f"{len(labels)} labels for {len(weights)} relations"))
+        raise ValueError(
+            f"{path} does not hold relations: {(f'{len(labels)} labels for {len(weights)} relations')}. It was"
+            " probably cut, or written by another program. Give a relations.safetensors of a run with the "
+            "method coder."
+        )
     if fingerprint is not None and fingerprint != trained:
-        raise ValueError(Errors.E807.format(path=path, trained=trained, found=fingerprint))
+        raise ValueError(
+            f"The relations of {path} belong to the encoder {trained}, and are to be used with {fingerprint}. "
+            "Give the encoder folder that the run has left beside them: encoders made by `export` have no "
+            "relations."
+        )
     return relations, labels

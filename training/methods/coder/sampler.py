@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...errors import Errors
 from .data import Graph
 
 
@@ -55,7 +54,9 @@ class TripletSampler:
         self.n_distinct = triplets // repetitions
         if len(graph) < self.n_distinct:
             raise ValueError(
-                Errors.E803.format(n=len(graph), wanted=self.n_distinct, triplets=triplets, repetitions=repetitions)
+                f"There are {len(graph)} triples, and a batch needs {self.n_distinct} distinct ones: "
+                f"batch.triplets = {triplets}, batch.repetitions = {repetitions}. Make batches smaller, or give "
+                "more triples."
             )
         self._cumulative: np.ndarray | None = None
         if label_balance:
@@ -67,11 +68,7 @@ class TripletSampler:
         self._known: np.ndarray | None = None
 
     def draw(self, number: int) -> TripletBatch:
-        """Draw a batch.
-
-        number (int): The number of the batch, from 0.
-        RETURNS (TripletBatch): The batch.
-        """
+        """Draw a batch."""
         rng = np.random.default_rng([self.seed, number])
         distinct = self._draw_triples(rng)
         # The columns of the graph are int32, which halves their memory; PyTorch indexes by int64.
@@ -91,11 +88,7 @@ class TripletSampler:
         return others + (others >= tails)
 
     def find_known(self, batch: TripletBatch) -> np.ndarray:
-        """Mark the tails of a batch that are related to a head in the graph, in any triplet.
-
-        batch (TripletBatch): The batch.
-        RETURNS (np.ndarray): Shape (k, k), bool: (head i, relation i, tail j) is a triple.
-        """
+        """Mark the tails of a batch that are related to a head in the graph, in any triplet."""
         if self._known is None:
             graph = self.graph
             self._known = self._make_keys(graph.heads, graph.relations, graph.tails)

@@ -15,7 +15,6 @@ import polars as pl
 from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.readers.rrf import find_rows
 
-from ...errors import Errors, Warnings
 from ..coder.data import choose_names
 
 
@@ -47,28 +46,17 @@ class ConceptNames:
     identity: dict[str, str]
 
     def concepts_of(self, name: int) -> np.ndarray:
-        """Return the concepts of a name.
-
-        name (int): Its row in `names`.
-        RETURNS (np.ndarray): Rows in `concepts`, ascending.
-        """
+        """Return the concepts of a name."""
         return self.concept_rows[self.concept_offsets[name] : self.concept_offsets[name + 1]]
 
     def synonyms_of(self, name: int) -> np.ndarray:
-        """Return the other names of a name's concepts.
-
-        name (int): Its row in `names`.
-        RETURNS (np.ndarray): Rows in `names`, ascending.
-        """
+        """Return the other names of a name's concepts."""
         parts = [self.name_rows[self.name_offsets[c] : self.name_offsets[c + 1]] for c in self.concepts_of(name)]
         together = np.unique(np.concatenate(parts))
         return together[together != name]
 
     def hash_names(self) -> str:
-        """Hash the names.
-
-        RETURNS (str): SHA-256, hexadecimal.
-        """
+        """Hash the names."""
         return hashlib.sha256("\n".join(self.names).encode()).hexdigest()
 
 
@@ -80,22 +68,18 @@ def load_name_table(
     clean_names: bool = False,
     neighbours: int = 1,
 ) -> ConceptNames:
-    """Load the names of a terminology.
-
-    path (str | Path): The folder of the terminology.
-    languages (Sequence[str] | None): LAT of the names; None for all.
-    lower_case (bool): Lower-case names. Names that become equal are merged.
-    clean_names (bool): Clean names, as `choose_names` does.
-    neighbours (int): Neighbours of each name, fewer than the number of names.
-    RETURNS (ConceptNames): The names.
-    RAISES (OSError): If a file is missing or damaged.
-    RAISES (ValueError): If there are no names in a language, too few, no synonyms, or names of one concept only.
-    """
+    """Load the names of a terminology."""
     terminology = Terminology.from_disk(path)
     frame, n_empty = choose_names(terminology, languages, lower_case, path, clean=clean_names)
     counts = dict(sorted(frame["language"].value_counts().iter_rows()))
     if languages is None and len(counts) == 1:
-        warnings.warn(Warnings.W800.format(path=path, language=next(iter(counts))), stacklevel=2)
+        warnings.warn(
+            (
+                f"Names of all languages are wanted, and those in {path} are all in {next(iter(counts))}. If it "
+                "was read for one language only, read it with `preprocess --languages all`."
+            ),
+            stacklevel=2,
+        )
     atoms = frame.select("concept", "name").unique().sort("concept", "name")
     concepts, names = atoms["concept"].unique().sort(), atoms["name"].unique().sort()
     concept_of, name_of = find_rows(atoms["concept"], concepts), find_rows(atoms["name"], names)
@@ -105,9 +89,10 @@ def load_name_table(
     anchors = np.unique(name_of[is_shared])
     if len(concepts) < 2 or not len(anchors) or len(names) <= neighbours:
         raise ValueError(
-            Errors.E810.format(
-                path=path, names=len(names), concepts=len(concepts), anchors=len(anchors), neighbours=neighbours
-            )
+            f"There is nothing to learn from in {path}: {len(names)} distinct names of {len(concepts)} "
+            f"concepts, {len(anchors)} of which have synonyms, and each is to have {neighbours} neighbours. "
+            "There have to be two concepts, a name with a synonym, and more names than batch.neighbours. Give"
+            " a larger terminology, or correct data.languages or batch.neighbours."
         )
     report = {
         "concepts": len(concepts),

@@ -17,7 +17,6 @@ from spacy_sapbert.progress import show_progress
 
 from ...encoders.embeddings import Embeddings
 from ...engine.nearest import search_others
-from ...errors import Errors
 from .sampler import GroupSampler
 
 NEIGHBOURS_FOLDER = "neighbours"
@@ -75,15 +74,7 @@ class Neighbours:
         return self._lists[np.searchsorted(self._anchors, anchors)]
 
     def prepare(self, step: int, *, is_main: bool = True) -> dict[str, Any] | None:
-        """Prepare the neighbours of an update: search for them at the start of a period, else read them.
-
-        step (int): The update, from 0.
-        is_main (bool): Whether this process searches. Other processes must wait for it before.
-        RETURNS (dict[str, Any] | None): At the start of a period, how they were searched: `seconds`, `anchors`, `index`
-            and its `recall`; else None.
-        RAISES (OSError): If the file of this period is missing or damaged after its start.
-        RAISES (ValueError): If it is of another run.
-        """
+        """Prepare the neighbours of an update: search for them at the start of a period, else read them."""
         period = step // self.refresh_steps
         if period == self._period:
             return None
@@ -96,7 +87,11 @@ class Neighbours:
         if is_start and is_main:
             self._find(path, start, anchors)
         elif not (path / LISTS_MANIFEST).is_file():
-            raise FileNotFoundError(Errors.E811.format(path=path, step=step, start=start))
+            raise FileNotFoundError(
+                f"The neighbours of step {step} are not in {path}. They were looked for at step {start}, with the "
+                "encoder as it was then, and were probably deleted since. Put the folder back, or set another "
+                "output folder to begin anew."
+            )
         found = self._read(path, anchors)
         self._period = period
         return {name: found[name] for name in ("seconds", "anchors", "index", "recall")} if is_start else None
@@ -134,7 +129,11 @@ class Neighbours:
     def _read(self, path: Path, anchors: np.ndarray) -> dict[str, Any]:
         data = read_manifest(path / LISTS_MANIFEST, FORMAT_VERSION, used=[LISTS_FILE])
         if data["identity"] != self._identify(anchors):
-            raise ValueError(Errors.E812.format(path=path))
+            raise ValueError(
+                f"The neighbours in {path} are of other names or anchors, or of another number: probably of a run "
+                "with other settings or another terminology in the same folder. Set another output folder, or "
+                "delete this one."
+            )
         with np.load(path / LISTS_FILE) as arrays:
             self._anchors = arrays["anchors"].astype(np.int64)
             self._lists = arrays["neighbours"].astype(np.int64)
@@ -155,17 +154,7 @@ def search_neighbours(
     folder: Path | None = None,
     check: Callable[[], None] = lambda: None,
 ) -> tuple[np.ndarray, dict[str, Any]]:
-    """Find the nearest neighbours of given names.
-
-    encoder (EncoderShim): The encoder.
-    names (list[str]): All names, each once.
-    anchors (np.ndarray): Rows of the given names, shape (n,).
-    wanted (int): Neighbours of each; fewer than the number of names.
-    folder (Path | None): A folder for vectors during the search, so that a stopped run encodes no name twice.
-    check (Callable): Called between blocks of names; may raise an error to interrupt the search.
-    RETURNS (tuple[np.ndarray, dict]): Other names, nearest first, shape (n, wanted), int64; and how the index searched,
-        with its measured recall.
-    """
+    """Find the nearest neighbours of given names."""
     embeddings = Embeddings(encoder, folder)
     with show_progress(description="Encoding names", total=len(names), unit="names") as progress:
         for first in range(0, len(names), ENCODED_AT_ONCE):

@@ -13,11 +13,7 @@ class FindsNeighbours(Protocol):
     """A source of neighbours."""
 
     def take(self, anchors: np.ndarray) -> np.ndarray:
-        """Return the nearest neighbours of anchors.
-
-        anchors (np.ndarray): Names, shape (n,).
-        RETURNS (np.ndarray): Other names, nearest first, shape (n, neighbours), int64.
-        """
+        """Return the nearest neighbours of anchors."""
 
 
 class GroupedNames(NamedTuple):
@@ -53,12 +49,7 @@ class GroupSampler:
         self._order = np.empty(0, dtype=np.int64)
 
     def list_anchors(self, start: int, end: int) -> np.ndarray:
-        """List the anchors of some batches.
-
-        start (int): The first batch.
-        end (int): The one after the last.
-        RETURNS (np.ndarray): Names, shape ((end - start) * groups,), int64, batch by batch.
-        """
+        """List the anchors of some batches."""
         n_anchors = len(self.table.anchors)
         places = np.arange(start * self.groups, end * self.groups)
         epochs = places // n_anchors
@@ -66,12 +57,7 @@ class GroupSampler:
         return np.concatenate(parts)
 
     def draw(self, number: int, neighbours: FindsNeighbours) -> GroupedNames:
-        """Draw a batch.
-
-        number (int): The number of the batch, from 0.
-        neighbours (FindsNeighbours): The neighbours of its anchors.
-        RETURNS (GroupedNames): The batch.
-        """
+        """Draw a batch."""
         anchors = self.list_anchors(number, number + 1)
         rng = np.random.default_rng([self.seed, 1, number])
         synonyms = [self._draw_synonyms(anchor, rng) for anchor in anchors.tolist()]
