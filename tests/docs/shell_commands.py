@@ -13,6 +13,9 @@ import typer
 from doc_blocks import ROOT, Block
 from thinc.api import Config
 
+from spacy_sapbert.settings import list_settings
+from training.methods.registry import find_method
+
 # Commands of the system and of other packages, which are taken as they are.
 SYSTEM = {"cd", "mkdir", "git", "pre-commit", "unzip"}
 # Folders that git ignores; commands make what is in them.
@@ -138,10 +141,21 @@ def parse_arguments(module: str, words: list[str]) -> None:
         config = Config().from_disk(path, interpolate=False)
         if "sweep" in config:
             config = Config().from_disk(path.parent / config["sweep"]["config"], interpolate=False)
+            tasks = Config().from_disk(ROOT / context.params["tasks"], interpolate=False)
+        if "run" in config:
+            # Configs of runs state what differs from the defaults of their method.
+            rows = list_settings(find_method(config, path).Settings)
+            config = {section: dict(values) for section, values in config.items()}
+            for row in rows:
+                section, _, setting = row.name.partition(".")
+                config.setdefault(section, {}).setdefault(setting, row.default)
         for word in context.args:
             if word.startswith("--"):
                 section, _, setting = word.removeprefix("--").rpartition(".")
-                assert setting in config.get(section, {}), f"{path.name} has no setting {word}"
+                place = tasks if section.startswith(("tasks", "measure")) and "sweep" in path.parts else config
+                for part in section.split("."):
+                    place = place.get(part, {})
+                assert setting in place, f"{path.name} has no setting {word}"
 
 
 def get_application(module: str) -> Any:

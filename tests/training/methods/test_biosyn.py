@@ -271,5 +271,5 @@ def test_the_command_trains_by_the_config(tmp_path, encoder_folder):
     values |= {"paths.encoder": str(encoder_folder), "paths.output": str(tmp_path / "run"), "batch.epochs": "1"}
     arguments = [part for name, value in values.items() for part in (f"--{name}", value)]
     result = CliRunner().invoke(app, ["train", "training/configs/biosyn.cfg", *arguments], catch_exceptions=False)
-    assert result.exit_code == 0 and "1 steps" in result.stdout and "1.00 epochs" in result.stdout
+    assert result.exit_code == 0 and "Training: 1 steps" in result.stdout and "Data: 7 mentions" in result.stdout
     assert BioSynSystem.from_disk(tmp_path / "run").encoder.settings.pooling == "cls"

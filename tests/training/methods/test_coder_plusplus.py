@@ -396,7 +396,7 @@ def test_the_command_trains_by_the_config(terminology, encoder_folder, tmp_path)
     config = "training/configs/coder_plusplus_cpu.cfg"
     result = CliRunner().invoke(app, ["train", config, *arguments], catch_exceptions=False)
     assert result.exit_code == 0, result.output
-    assert "3 steps" in result.stdout and "without synonyms" in result.stdout
+    assert "Training: 3 up" in result.stdout and "36 names of 13 concepts" in result.stdout
     assert load_encoder(tmp_path / "run" / "encoder").fingerprint
     card = (tmp_path / "run" / "encoder" / "README.md").read_text(encoding="utf8")
     assert "CODER++" in card and "5 neighbours" in card
