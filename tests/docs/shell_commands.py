@@ -138,7 +138,7 @@ def parse_arguments(module: str, words: list[str]) -> None:
     context = command.make_context(module, list(words))
     if context.args:
         path = ROOT / (context.params.get("config") or context.params["config_path"])
-        config = Config().from_disk(path, interpolate=False)
+        config, tasks = Config().from_disk(path, interpolate=False), None
         if "sweep" in config:
             config = Config().from_disk(path.parent / config["sweep"]["config"], interpolate=False)
             tasks = Config().from_disk(ROOT / context.params["tasks"], interpolate=False)
@@ -152,7 +152,7 @@ def parse_arguments(module: str, words: list[str]) -> None:
         for word in context.args:
             if word.startswith("--"):
                 section, _, setting = word.removeprefix("--").rpartition(".")
-                place = tasks if section.startswith(("tasks", "measure")) and "sweep" in path.parts else config
+                place = tasks if tasks and section.startswith(("tasks", "measure")) else config
                 for part in section.split("."):
                     place = place.get(part, {})
                 assert setting in place, f"{path.name} has no setting {word}"

@@ -197,8 +197,9 @@ def sample_mentions(task: LinkingTask, max_mentions: int, *, seed: int = 0) -> L
     drawn = np.random.default_rng(seed).permutation(len(answerable))[:max_mentions]
     kept = [query for place in np.sort(drawn) for query in answerable[place]]
     lists = {name: getattr(task, name) for name in ("queries", "gold", "folds", "mention_of", "texts")}
+    drawn_lists: dict[str, Any] = {name: [values[query] for query in kept] for name, values in lists.items() if values}
     return replace(
         task,
-        **{name: [values[query] for query in kept] for name, values in lists.items() if values},
+        **drawn_lists,
         report={**task.report, "mentions": len(drawn), "unanswerable": 0, "answerable": len(answerable)},
     )
