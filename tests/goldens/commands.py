@@ -137,8 +137,11 @@ def read_probe(output: Path, task: str) -> dict[str, Any]:
 
 
 def read_sweep(output: Path) -> dict[str, Any]:
-    """Read the figures of a sweep, by variant, seed and share of the base."""
-    data = read_json(output / "sweep.json")
-    names = (f"{run['variant']} seed {run['seed']} share {run['base_share']}" for run in data["runs"])
-    runs = {name: keep_figures(run["scores"]) for name, run in zip(names, data["runs"], strict=True)}
-    return {"before": keep_figures(data["before"]), **runs}
+    """Read the figures of a sweep in the recorded form, by variant, seed and share of the base."""
+    found: dict[str, Any] = {}
+    for row in read_results_frame(output).iter_rows(named=True):
+        variant, _, share = row["system"].partition(", base share ")
+        run = f"{variant} seed {row['seed']} share {float(share or 0)}" if row["seed"] is not None else "before"
+        task = row["task"].removesuffix(".held_out")
+        found.setdefault(run, {}).setdefault(task, {})[name_figure(row["metric"], row["rank"])] = row["value"]
+    return found

@@ -136,7 +136,7 @@ def sweep(workspace: Workspace, folder: Path) -> dict[str, Any]:
         'cosine = {"objective.loss": "cosine"}\n'
     )
     paths = list_settings({"paths.encoder": workspace.encoder, "paths.pairs": corpus / "pairs"})
-    call("sweep", config, folder, "--held-out", corpus / "split/held_out.json", *paths)
+    call("sweep", config, folder, "--tasks.held_out.files", corpus / "split/held_out.json", *paths)
     return {"sweep": read_sweep(folder)}
 
 

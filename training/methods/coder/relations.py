@@ -102,7 +102,8 @@ def check_memory(kind: RelationKind, labels: int, width: int, device: torch.devi
         raise MemoryError(
             f"Matrices of {labels:,} relations, {width} x {width} numbers each, need {needed / GB:.1f} GB with "
             f"gradients and moments, and {device} has {available / GB:.1f} GB left. Set loss.relations to diagonal, "
-            f"which needs {needed / width / GB:.3f} GB, raise data.min_triples for fewer labels, or take a larger machine."
+            f"which needs {needed / width / GB:.3f} GB, raise data.min_triples for fewer labels, or take a larger "
+            "machine."
         )
 
 
