@@ -22,45 +22,19 @@ MESH = "MESH:"
 # Between the parts of a mention in BioSyn's files.
 SEPARATOR = "|"
 # The corrections of NCBI disease in BioSyn (preprocess/resources/ncbi-spell-check.txt), with its errors.
-NCBI_SPELLING = {
-    "abcess": "abscess",
-    "abdominla": "abdominal",
-    "adomen": "abdomen",
-    "arrrest": "arrest",
-    "atelctasis": "atelectasis",
-    "atrialfibrillation": "atrial fibrillation",
-    "bactermia": "bacteremia",
-    "cerebeller": "cerebellar",
-    "cirrohsis": "cirrhosis",
-    "collectionan": "collection",
-    "congenitcal": "congenital",
-    "conolidation": "consolidation",
-    "delerium": "delirium",
-    "dispress": "distress",
-    "dysarthira": "dysarthria",
-    "edamatous": "edematous",
-    "fist": "first",
-    "forhead": "forehead",
-    "hemmorhage": "haemorrhage",
-    "hemorrhage": "haemorrhage",
-    "hepatosplenomegally": "hepatosplenomegaly",
-    "hernation": "herniation",
-    "hyperpigementation": "hyperpigmentation",
-    "illeus": "ileus",
-    "le": "leg",
-    "leukaemia": "leukemia",
-    "occlussion": "occlusion",
-    "parasthesias": "paresthesias",
-    "pneumococcl": "pneumococcal",
-    "pnuemonia": "pneumonia",
-    "processess": "processes",
-    "smallbowel": "small bowel",
-    "sytem": "system",
-    "three": "triple",
-    "tumour": "tumor",
-    "tumours": "tumors",
-    "withdrawel": "withdrawal",
-}
+NCBI_SPELLING = dict(
+    " ".join(pair.split()).split(": ")
+    for pair in """
+abcess: abscess, abdominla: abdominal, adomen: abdomen, arrrest: arrest, atelctasis: atelectasis,
+atrialfibrillation: atrial fibrillation, bactermia: bacteremia, cerebeller: cerebellar, cirrohsis: cirrhosis,
+collectionan: collection, congenitcal: congenital, conolidation: consolidation, delerium: delirium, dispress:
+distress, dysarthira: dysarthria, edamatous: edematous, fist: first, forhead: forehead, hemmorhage: haemorrhage,
+hemorrhage: haemorrhage, hepatosplenomegally: hepatosplenomegaly, hernation: herniation, hyperpigementation:
+hyperpigmentation, illeus: ileus, le: leg, leukaemia: leukemia, occlussion: occlusion, parasthesias: paresthesias,
+pneumococcl: pneumococcal, pnuemonia: pneumonia, processess: processes, smallbowel: small bowel, sytem: system,
+three: triple, tumour: tumor, tumours: tumors, withdrawel: withdrawal
+""".split(",")
+)
 _BRACKETS = re.compile(r"\(.*?\)")
 _NOT_WORDS = re.compile(rf"[{re.escape(string.punctuation)}\s]+")
 _CONJUNCTION = "(?:and/or|and|or)"

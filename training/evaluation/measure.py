@@ -316,10 +316,7 @@ def _make_frame(
         for (name, task), result in results.items()
         for figure in result.figures
     ]
-    frame = pl.DataFrame(rows, schema=list(SCHEMA), orient="row", infer_schema_length=None)
-    return frame.select("system", "task", "protocol", "metric", "rank", "value", "n", "seed", "fingerprint").cast(
-        SCHEMA  # type: ignore[arg-type]
-    )
+    return pl.DataFrame(rows, schema=SCHEMA, orient="row")
 
 
 def _describe(

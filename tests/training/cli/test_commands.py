@@ -54,13 +54,13 @@ def test_each_module_registers_its_commands():
 
 def test_a_command_is_run_without_the_modules_of_others():
     code = (
-        "import sys; from training.cli import load_app; app = load_app('measure'); "
-        "from typer.testing import CliRunner; result = CliRunner().invoke(app, ['measure', '--help']); "
+        "import sys; from training.cli import load_app; app = load_app('write-rrf'); "
+        "from typer.testing import CliRunner; result = CliRunner().invoke(app, ['write-rrf', '--help']); "
         "assert result.exit_code == 0, result.output; "
         "print(sorted(name for name in sys.modules if name.startswith('training.cli.')))"
     )
     output = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
-    assert output.strip() == "['training.cli.application', 'training.cli.measure']"
+    assert output.strip() == "['training.cli.application', 'training.cli.release']"
 
 
 def test_preprocess_pairs_and_triples(release, tmp_path):

@@ -70,7 +70,7 @@ class EncoderSystem(System):
         return vectors[rows], is_known[rows]
 
 
-class EncoderSettings(SystemSettings):
+class EncoderSystemSettings(SystemSettings):
     """Settings of `EncoderSystem`.
 
     encoder (str): A folder, hub name or short name; empty for the small encoder.

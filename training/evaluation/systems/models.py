@@ -331,7 +331,7 @@ def _make_doc(doc: Doc) -> Doc:
     return doc
 
 
-class LinkerSettings(SystemSettings):
+class LinkerSystemSettings(SystemSettings):
     """Settings of `LinkerSystem`."""
 
     trained: ClassVar[str] = "encoder"

@@ -101,11 +101,12 @@ def _split(line: str, separator: str) -> list[str]:
 
 
 def _parse(path: Path, number: int, numbers: list[str]) -> np.ndarray:
-    wrong = next((text for text in numbers if not _is_number(text)), None)
-    if wrong is not None:
+    try:
+        with np.errstate(over="ignore"):
+            vector = np.array(numbers, dtype=np.float64).astype(np.float32)
+    except ValueError:
+        wrong = next(text for text in numbers if not _is_number(text))
         _refuse(path, f"line {number}", f"{wrong!r} is not a number")
-    with np.errstate(over="ignore"):
-        vector = np.array(numbers, dtype=np.float64).astype(np.float32)
     if not np.isfinite(vector).all():
         wrong = numbers[int(np.flatnonzero(~np.isfinite(vector))[0])]
         _refuse(path, f"line {number}", f"{wrong!r} is not a finite number")

@@ -6,13 +6,13 @@ import json
 import pytest
 from corpus_originals import convert, write
 from rrf_files import atom, rrf_line, write_release
-from training.evaluation.folder import read_evaluation
 from typer.testing import CliRunner
 
 from spacy_sapbert.terminology.readers.rrf import read_rrf
 from training.cli import app
 from training.cli.measures import CORPORA
 from training.evaluation.corpora.listing import read_corpora, read_names, read_task
+from training.evaluation.folder import read_evaluation
 from training.evaluation.tasks import make_tasks
 
 ATOMS = [

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import srsly
-from training.evaluation.systems.tfidf import CharacterTfidf
 from typer.testing import CliRunner
 
 from spacy_sapbert.terminology import Terminology, TerminologyBuilder
@@ -15,6 +14,7 @@ from training.data.splits import check_held_out, read_held_out, split_terminolog
 from training.data.synonym_pairs import write_pairs
 from training.evaluation.measure import measure_linking
 from training.evaluation.probes.languages import format_languages
+from training.evaluation.systems.tfidf import CharacterTfidf
 
 NAMES = {
     "C0": {"ENG": ["Fever", "Pyrexia"], "GER": ["Fieber", "PYREXIA"], "FRE": ["Fièvre"], "JPN": ["発熱"]},

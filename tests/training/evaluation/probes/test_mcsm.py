@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 import srsly
-from training.evaluation.systems.concept_vectors import ConceptVectors
 from typer.testing import CliRunner
 
 from spacy_sapbert.terminology import TerminologyBuilder
@@ -13,6 +12,7 @@ from training.cli import app
 from training.encoders.bases import EncoderChoice, load_base
 from training.evaluation.probes import mcsm as module
 from training.evaluation.probes.mcsm import SEMANTIC_TYPES, discounts, measure_mcsm
+from training.evaluation.systems.concept_vectors import ConceptVectors
 from training.evaluation.systems.encoder import EncoderSystem
 
 TYPES = [*SEMANTIC_TYPES, "T061"]

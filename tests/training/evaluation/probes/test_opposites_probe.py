@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from training.evaluation.side_by_side import list_encoders
 from typer.testing import CliRunner
 
 from training.cli import app
 from training.data.opposites import OppositePair, write_opposites
 from training.evaluation.measure import ResultStore, measure
 from training.evaluation.probes.opposites import OppositesTask, list_rows, measure_opposites
+from training.evaluation.side_by_side import list_encoders
 
 PAIRS = [
     OppositePair("acute/chronic", "A", "acute pain", ["sudden pain", "pain attack"], "B", ["chronic pain", "ache"]),

@@ -10,7 +10,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, f1_score
-from training.evaluation.systems.concept_vectors import ConceptVectors
 from typer.testing import CliRunner
 
 from spacy_sapbert.encoder.shim import EncoderShim
@@ -27,6 +26,7 @@ from training.evaluation.probes.relation_classification import (
 )
 from training.evaluation.probes.relation_data import RelationChoice, find_inverses, read_relations
 from training.evaluation.probes.relation_finetuning import finetune_relations
+from training.evaluation.systems.concept_vectors import ConceptVectors
 from training.evaluation.systems.encoder import EncoderSystem
 
 N = 40

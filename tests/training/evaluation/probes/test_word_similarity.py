@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from scipy.stats import spearmanr
 from spacy.vectors import Vectors
 from spacy.vocab import Vocab
-from training.evaluation.systems.concept_vectors import ConceptVectors
-from training.evaluation.systems.word_vectors import WordVectorSystem
 from typer.testing import CliRunner
 
 from training.cli import app
 from training.evaluation.probes.word_similarity import correlate, measure_word_similarity, read_rated_pairs
+from training.evaluation.systems.concept_vectors import ConceptVectors
+from training.evaluation.systems.word_vectors import WordVectorSystem
 
 MAYO = """Mean,CUI1,CUI2,TERM1,TERM2
 9.5,C1,C2,heart,myocardium

@@ -8,9 +8,9 @@ from itertools import dropwhile, takewhile
 
 import pytest
 from scipy.stats import ttest_1samp, ttest_rel
-from training.evaluation.folder import Evaluation, SystemInfo, read_evaluation
 
 from training.data.task import LinkingTask
+from training.evaluation.folder import Evaluation, SystemInfo, read_evaluation
 from training.evaluation.report.corpus_counts import read_counts
 from training.evaluation.report.flat_tables import make_flat_table
 from training.evaluation.report.measured import gather_measurements, name_corpora
