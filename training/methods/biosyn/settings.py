@@ -37,10 +37,7 @@ class BioSynPaths(PathSettings):
         return value
 
     def list_mentions(self) -> list[str]:
-        """Split the list of files.
-
-        RETURNS (list[str]): The files of mentions.
-        """
+        """Split the list of files."""
         return [file.strip() for file in self.mentions.split(",") if file.strip()]
 
 
