@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from measuring import Ranking
 
-from training.evaluation.systems.blocks import pad
+from training.methods.biosyn.scorer import pad
 
 
 class StoredRankings:

@@ -63,11 +63,11 @@ def _search(
             new = np.flatnonzero(products[query] > floor)
             if len(new):
                 together = np.concatenate([rows, new + start]), np.concatenate([scores, products[query, new]])
-                best[query] = _take_best(*together, k)
+                best[query] = take_best(*together, k)
     return best
 
 
-def _take_best(rows: np.ndarray, scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+def take_best(rows: np.ndarray, scores: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     """Take the rows with the highest scores, and of those with equal scores the first, without sorting all."""
     if len(rows) > k:
         likely = scores >= np.partition(scores, -k)[-k]
