@@ -290,6 +290,7 @@ def _describe_last_epoch(training: dict[str, Any]) -> list[str]:
         return []
     last = training["of_epochs"][-1]
     return [
-        f"{training['epochs']:.2f} epochs. In the last one: loss {last['loss']:.4f}, {100 * last['with_positive']:.1f} %"
-        f" of the mentions with a right candidate. Weight of shared characters: {training['sparse_weight']:.4f}."
+        f"{training['epochs']:.2f} epochs. In the last one: loss {last['loss']:.4f}, "
+        f"{100 * last['with_positive']:.1f} % of the mentions with a right candidate. Weight of shared characters: "
+        f"{training['sparse_weight']:.4f}."
     ]
