@@ -13,10 +13,9 @@ import numpy as np
 
 from ...data.accuracy import Searcher
 from ...data.mentions import EQUAL_IDS
+from ...methods.biosyn.scorer import NAME_BLOCK, QUERY_BLOCK, SparseEncoder, pad, score_sparse, search_blocks
 from ..measure import System
 from ..settings import SystemSettings
-from .blocks import NAME_BLOCK, QUERY_BLOCK, pad, search_blocks
-from .sparse import SparseEncoder, score_sparse
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix

@@ -24,9 +24,9 @@ from ...data.pairs import FOLDER
 from ...data.run_folder import RunDescription, RunFolder
 from ...data.task import LinkingTask
 from ...encoders.bases import find_encoder
+from ...methods.biosyn.scorer import pad
 from ..measure import LazySystem, System
 from ..settings import CORPUS, FOLD, SOURCE, SystemSettings
-from .blocks import pad
 
 MENTIONS = "mentions"
 # In place of a corpus or a source: nothing was left out of training.

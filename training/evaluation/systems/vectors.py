@@ -24,9 +24,9 @@ from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.readers.lines import SourceFile, invalid_utf8, unpacked
 from spacy_sapbert.terminology.readers.rrf import find_rows
 
+from ...methods.biosyn.scorer import pad
 from ..measure import LazySystem, System
 from ..settings import SystemSettings
-from .blocks import pad
 
 # The longest word that is looked for: more bytes without a space are no word.
 LONGEST_WORD = 1 << 16

@@ -3,30 +3,105 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 import torch
 
+from spacy_sapbert.encoder.settings import Precision
 from spacy_sapbert.encoder.shim import EncoderShim
-from spacy_sapbert.encoder.token_lists import TokenLists
+from spacy_sapbert.encoder.token_lists import TokenIds, TokenLists
+from spacy_sapbert.encoder.transformer import forward, resolve_precision
 
 from ...data.run_folder import RunReport, write_json
 from ...encoders.card import Making, describe_length
 from ...encoders.export import as_encoder
 from ...engine.gradient import check_finite
-from ...engine.method import Ending, Method, TrainingData, copy_transformer
-from ...evaluation.systems.biosyn import BIOSYN_FILE, FORMAT_VERSION
-from ...evaluation.systems.sparse import SparseEncoder
-from .candidates import find_sparse, join_candidates
-from .data import BioSynData, read_biosyn_data
-from .loss import find_positives, marginal_loss
-from .model import BioSynModel
+from ...engine.method import Ending, Method, Model, TrainingData, copy_transformer
+from .data import BioSynData, find_positives, find_sparse, join_candidates, read_biosyn_data
+from .scorer import BIOSYN_FILE, FORMAT_VERSION, SparseEncoder
 from .settings import BioSynSettings
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
+
+
+class BioSynModel(Model):
+    """Score mentions against their candidates.
+
+    transformer (torch.nn.Module): The transformer.
+    base (EncoderShim): The base encoder, for tokenizer and pooling.
+    device (torch.device): The device.
+    precision (str): Precision of the forward pass.
+    chunk_names (int): Strings in one forward pass.
+    """
+
+    def __init__(
+        self,
+        transformer: torch.nn.Module,
+        base: EncoderShim,
+        device: torch.device,
+        *,
+        precision: Precision,
+        chunk_names: int,
+    ) -> None:
+        super().__init__(transformer)
+        self.sparse_weight = torch.nn.Parameter(torch.zeros(()))
+        self.to(device).train()
+        self.device = device
+        self.settings = base.settings
+        self.pad_id = base.source.tokenizer.pad_token_id or 0
+        self.autocast = resolve_precision(precision, device)
+        self.chunk_names = chunk_names
+
+    def forward(
+        self, mentions: Sequence[TokenIds], candidates: Sequence[Sequence[TokenIds]], shared: torch.Tensor
+    ) -> torch.Tensor:
+        """Score candidates.
+
+        mentions (Sequence[Sequence[int]]): Token ids of each mention.
+        candidates (Sequence[Sequence[Sequence[int]]]): Token ids of the candidates of each, the same number for all.
+        shared (torch.Tensor): Their sparse products, shape (mentions, candidates), float32.
+        RETURNS (torch.Tensor): Shape (mentions, candidates), float32.
+        """
+        rows: dict[tuple[int, ...], int] = {}
+        places = [
+            [rows.setdefault(tuple(map(int, ids)), len(rows)) for ids in (mention, *names)]
+            for mention, names in zip(mentions, candidates, strict=True)
+        ]
+        vectors = self._embed(list(rows))[torch.tensor(places, device=self.device)]
+        # One row of `vectors` per mention: first its own vector, then those of its candidates.
+        dense = (vectors[:, :1] * vectors[:, 1:]).sum(dim=2)
+        return self.sparse_weight * shared.to(self.device) + dense
+
+    def _embed(self, tokens: Sequence[TokenIds]) -> torch.Tensor:
+        """Embed distinct strings in chunks of similar length, which need little padding."""
+        order = np.argsort([len(ids) for ids in tokens], kind="stable")
+        chunks = [order[start : start + self.chunk_names] for start in range(0, len(order), self.chunk_names)]
+        is_whole = self.autocast == torch.float32
+        with nullcontext() if is_whole else torch.autocast(self.device.type, dtype=self.autocast):
+            embedded = [self._forward([tokens[row] for row in chunk]) for chunk in chunks]
+        return torch.cat(embedded)[torch.from_numpy(np.argsort(order)).to(self.device)]
+
+    def _forward(self, batch: Sequence[TokenIds]) -> torch.Tensor:
+        return forward(self.transformer, batch, self.settings, pad_id=self.pad_id, device=self.device)
+
+
+def marginal_loss(scores: torch.Tensor, positives: torch.Tensor) -> torch.Tensor:
+    """Compute the marginal negative log-likelihood of the right candidates (Sung et al., ACL 2020, section 3.3).
+
+    scores (torch.Tensor): Shape (mentions, candidates), float32.
+    positives (torch.Tensor): Whether each is right; the same shape, bool. Mentions without a positive are ignored.
+    RETURNS (torch.Tensor): The mean over mentions with a right candidate; 0 if there is none.
+    """
+    counts = positives.any(dim=1)
+    scores, positives = scores[counts].float(), positives[counts]
+    right = scores.masked_fill(~positives, -torch.inf).logsumexp(dim=1)
+    losses = scores.logsumexp(dim=1) - right
+    return losses.sum() / max(1, len(losses))
 
 
 class BioSyn(Method[BioSynSettings]):
@@ -125,9 +200,9 @@ class BioSyn(Method[BioSynSettings]):
             unknown, path = self.data.report["not_in_dictionary"], self.settings.paths.dictionary
             n, k = self.candidates.shape
             raise ValueError(
-                f"None of the {n} mentions has a name of what it means among its {k} candidates, so nothing can be"
-                f" learned ({unknown} have an id that the dictionary {path} lacks). Ids have to be written alike "
-                "in both files, prefixes included."
+                f"None of the {n} mentions has a right name among its {k} candidates, so nothing can be learned "
+                f"({unknown} have an id that the dictionary {path} lacks). Ids have to be written alike in both files, "
+                "prefixes included."
             )
         self._note_weight()
         self.epochs.append({"with_positive": n_answerable / len(self.data.mentions), "steps": 0, "loss": 0.0})
@@ -177,7 +252,7 @@ class BioSyn(Method[BioSynSettings]):
             self._set_candidates(state["candidates"].numpy())
 
     def finish(self, trained: EncoderShim, ending: Ending) -> dict[str, Any]:
-        """Save the sparse encoder and its weight for `BioSynSystem.from_disk`, and describe the epochs."""
+        """Save the sparse encoder and its weight for `BioSynScorer.from_disk`, and describe the epochs."""
         self._note_weight()
         weight = self.model.sparse_weight.item()
         data = {
@@ -204,5 +279,18 @@ class BioSyn(Method[BioSynSettings]):
                 f"Candidates: {candidates['total']}, {candidates['sparse']} of them by shared characters; learning "
                 f"rate {settings['optimizer']['learning_rate']}; seed {settings['run']['seed']}. The weight of shared "
                 "characters is not part of this encoder.",
+                *_describe_last_epoch(report.training),
             ],
         )
+
+
+def _describe_last_epoch(training: dict[str, Any]) -> list[str]:
+    # A run that is exported at another step does not say what happened in its epochs.
+    if not training.get("of_epochs"):
+        return []
+    last = training["of_epochs"][-1]
+    return [
+        f"{training['epochs']:.2f} epochs. In the last one: loss {last['loss']:.4f}, "
+        f"{100 * last['with_positive']:.1f} % of the mentions with a right candidate. Weight of shared characters: "
+        f"{training['sparse_weight']:.4f}."
+    ]

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from spacy_sapbert.encoder.shim import EncoderShim
 from training.evaluation.systems import lexical
-from training.evaluation.systems.blocks import take_best
 from training.evaluation.systems.encoder import EncoderSystem
 from training.evaluation.systems.lexical import CharacterTfidf, DictionaryBackoff, ExactMatch
 from training.evaluation.systems.models import LinkerSystem
+from training.methods.biosyn.scorer import take_best
 
 TEXTS = st.lists(st.text("abc ", min_size=1, max_size=6).filter(str.strip), min_size=1, max_size=9)
 

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from training.evaluation.systems.blocks import search_blocks
-from training.evaluation.systems.sparse import SparseEncoder, score_sparse
+from training.methods.biosyn.scorer import SparseEncoder, score_sparse, search_blocks
 
 TEXTS = st.lists(st.text("abc ", min_size=1, max_size=6).filter(str.strip), min_size=1, max_size=9)
 
