@@ -23,16 +23,17 @@ from training.data.triples import write_triples
 from training.engine.checkpoints import list_checkpoints
 from training.engine.loop import TrainingLoop
 from training.engine.run import export_run, train
-from training.methods.coder.family_settings import ResolvedConstants, resolve
-from training.methods.coder.loss import BatchLabels, CoderLoss
-from training.methods.coder.method import CoderModel
-from training.methods.coder.relations import (
+from training.methods.coder.loss import (
+    BatchLabels,
+    CoderLoss,
     DiagonalRelations,
     FullRelations,
     TranslationRelations,
     load_relations,
     make_relations,
 )
+from training.methods.coder.method import CoderModel
+from training.methods.coder.settings import resolve
 from training.methods.registry import make_settings
 
 WORDS = ["heart", "attack", "cold", "acute", "liver", "pain", "chronic", "failure", "b12", "mild"]
@@ -223,7 +224,7 @@ def test_relations_start_as_the_identity_or_at_random():
     # What the constants of the paper's ablation suppose: a distance of about 28 between a vector and itself moved.
     lengths = make_relations("transe", 200, 768).weights.norm(dim=1)
     assert lengths.mean().item() == pytest.approx(
-        -resolve(settings_for("transe").relations, "transe", 768).base, rel=0.02
+        -resolve(settings_for("transe").relations, "transe", 768)[2], rel=0.02
     )
     lengths = (make_relations("full", 2, 300, start="normal").weights @ torch.ones(300)).norm(dim=1)
     assert lengths.mean().item() == pytest.approx(300**0.5, rel=0.1)
@@ -235,7 +236,7 @@ def test_constants_are_those_of_the_paper_unless_given():
     assert resolve(plain.terms, "none", 768) == resolve(plain.relations, "diagonal", 768) == (2.0, 50.0, 0.5, 0.1)
     assert resolve(plain.relations, "transe", 768) == (0.2, 5.0, -28.0, 0.1)
     given = settings_for("transe", relations={"base": -3.0, "margin": 0.0}).relations
-    assert resolve(given, "transe", 768) == ResolvedConstants(0.2, 5.0, -3.0, 0.0)
+    assert resolve(given, "transe", 768) == (0.2, 5.0, -3.0, 0.0)
 
 
 def final_state(settings):

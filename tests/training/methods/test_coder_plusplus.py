@@ -22,9 +22,8 @@ from training.encoders.embeddings import Embeddings
 from training.engine.checkpoints import list_checkpoints
 from training.engine.loop import TrainingLoop
 from training.engine.run import export_run, train
-from training.methods.coder_plusplus.data import load_name_table
+from training.methods.coder_plusplus.data import GroupSampler, load_name_table
 from training.methods.coder_plusplus.neighbours import Neighbours, search_neighbours
-from training.methods.coder_plusplus.sampler import GroupSampler
 from training.methods.registry import make_settings
 
 WORDS = ["heart", "attack", "cold", "acute", "liver", "pain", "chronic", "failure", "b12", "mild"]
@@ -76,16 +75,6 @@ def make(terminology, encoder_folder, tmp_path):
     return make_run
 
 
-class Fixed:
-    """Neighbours that are known beforehand."""
-
-    def __init__(self, lists):
-        self.lists = lists
-
-    def take(self, anchors):
-        return self.lists[anchors]
-
-
 def concepts_by_name(table):
     found = {name: set() for name in range(len(table.names))}
     for concept in range(len(table.concepts)):
@@ -130,7 +119,7 @@ def test_a_batch_has_anchors_neighbours_and_synonyms(terminology, seed):
     lists = np.random.default_rng(seed).integers(0, len(table.names), size=(len(table.names), 4))
     sampler = GroupSampler(table, 3, 2, seed=seed)
     for number in range(20):
-        batch = sampler.draw(number, Fixed(lists))
+        batch = sampler.draw(number, lists.__getitem__)
         anchors = sampler.list_anchors(number, number + 1)
         names = set(batch.names.tolist())
         assert len(names) == len(batch.names)
@@ -142,7 +131,7 @@ def test_a_batch_has_anchors_neighbours_and_synonyms(terminology, seed):
             assert len(names & set(table.synonyms_of(anchor).tolist())) >= min(2, len(table.synonyms_of(anchor)))
         naive = [[bool(concepts[a] & concepts[b]) for b in batch.names.tolist()] for a in batch.names.tolist()]
         assert batch.same.tolist() == naive
-        again = GroupSampler(table, 3, 2, seed=seed).draw(number, Fixed(lists))
+        again = GroupSampler(table, 3, 2, seed=seed).draw(number, lists.__getitem__)
         np.testing.assert_array_equal(again.names, batch.names)
 
 
@@ -207,7 +196,7 @@ def test_the_loss_is_that_of_naive_loops(make, encoder_folder, terminology):
     encoder, table = load_encoder(encoder_folder), load_name_table(terminology, languages=["ENG"], neighbours=3)
     # Neighbours of the untrained encoder, of all names.
     lists, _ = search_neighbours(encoder, table.names.to_list(), np.arange(len(table.names)), 3)
-    batch = GroupSampler(table, 2, 2, seed=0).draw(0, Fixed(lists))
+    batch = GroupSampler(table, 2, 2, seed=0).draw(0, lists.__getitem__)
     vectors = encoder.encode(table.names.gather(batch.names).to_list()).astype(float)
     expected = naive_loss((vectors @ vectors.T).tolist(), batch.same.tolist())
     assert logged[0]["loss"] == pytest.approx(expected, rel=1e-4)

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spacy_sapbert.terminology import TerminologyBuilder
-from training.methods.coder import relations
+from training.methods.coder import loss
 from training.methods.coder.data import choose_names
-from training.methods.coder.relations import check_memory, make_relations
+from training.methods.coder.loss import check_memory, make_relations
 
 CPU = torch.device("cpu")
 
@@ -47,14 +47,14 @@ def test_empty_names_are_counted_and_left_out():
 def test_matrices_that_do_not_fit_are_refused_before_they_are_made(monkeypatch):
     # The paper's 923 labels and vectors of 768 numbers, with gradients and two moments.
     needed = 923 * 768 * 768 * 4 * 4
-    monkeypatch.setattr(relations, "find_available", lambda: needed - 1)
+    monkeypatch.setattr(loss, "find_available", lambda: needed - 1)
     with pytest.raises(MemoryError, match=r"923 relations, 768 x 768.*8\.7 GB.*cpu has 8\.7 GB.*0\.011 GB"):
         check_memory("full", 923, 768, CPU)
     check_memory("diagonal", 923, 768, CPU)
-    monkeypatch.setattr(relations, "find_available", lambda: needed)
+    monkeypatch.setattr(loss, "find_available", lambda: needed)
     check_memory("full", 923, 768, CPU)
     # Where the system does not say, nothing is refused.
-    monkeypatch.setattr(relations, "find_available", lambda: None)
+    monkeypatch.setattr(loss, "find_available", lambda: None)
     check_memory("full", 923, 768, CPU)
 
 
@@ -72,4 +72,4 @@ def test_the_estimate_is_that_of_the_optimizer():
     held = [matrices.weights, matrices.weights.grad]
     held += [value for state in optimizer.state.values() for value in state.values() if value.ndim]
     size = sum(tensor.numel() * tensor.element_size() for tensor in held)
-    assert size == 3 * 4 * 4 * relations.FLOAT_BYTES * relations.COPIES
+    assert size == 3 * 4 * 4 * loss.FLOAT_BYTES * loss.COPIES

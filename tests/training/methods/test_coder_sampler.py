@@ -11,8 +11,7 @@ from rrf_files import atom, rrf_line, write_release
 from spacy_sapbert.terminology import Terminology, read_rrf
 from spacy_sapbert.terminology.edits import remove_concepts
 from training.data.triples import write_triples
-from training.methods.coder.data import load_graph
-from training.methods.coder.sampler import TripletSampler
+from training.methods.coder.data import TripletSampler, load_graph
 
 NAMES = {
     "C1": [("ENG", "Aspirin"), ("ENG", "aspirin"), ("ENG", "ASA"), ("GER", "Aspirin"), ("GER", "Acetylsalicylsäure")],

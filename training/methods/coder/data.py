@@ -1,71 +1,37 @@
-"""The data of CODER: triples, and the names of their heads and tails."""
+"""The data of CODER: triples, the names of their heads and tails, and batches of them (Yuan et al., JBI 2022)."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
-from spacy_sapbert.files import read_manifest
 from spacy_sapbert.terminology import Terminology
 from spacy_sapbert.terminology.readers.rrf import find_rows
-from spacy_sapbert.terminology.storage import FORMAT_VERSION as TERMINOLOGY_VERSION
-from spacy_sapbert.terminology.storage import MANIFEST
 
 from ...data.protocols import make_plain
 from ...data.triples import TripleData, hash_triples, read_triples
 
 
 @dataclass(frozen=True)
-class NameFolder:
-    """A terminology. See `TrainingFiles`.
-
-    path (str): Its folder.
-    """
-
-    path: str
-
-    def hash(self) -> dict[str, str]:
-        """Hash the terminology. See `TrainingFiles.hash`."""
-        manifest = read_manifest(Path(self.path) / MANIFEST, TERMINOLOGY_VERSION)
-        return {"terminology": manifest["fingerprint"]}
-
-    def list_concepts(self) -> set[str]:
-        """List all concepts. See `TrainingFiles.list_concepts`."""
-        return set(Terminology.from_disk(self.path).concepts["id"])
-
-
-@dataclass(frozen=True)
 class Graph:
-    """Triples and names as numbers.
+    """Triples and names as numbers."""
 
-    names (pl.Series): The distinct names, in order.
-    concepts (pl.Series): The ids of the concepts of the triples, in order. Each has a name.
-    labels (list[str]): The labels of relations, sorted.
-    name_rows (np.ndarray): Rows in `names` of the names of each concept, concept by concept; int64.
-    offsets (np.ndarray): Start of each concept's part of `name_rows`, and the end of the last; shape (concepts + 1,),
-        int64.
-    heads, tails (np.ndarray): Rows in `concepts`, shape (triples,), int32.
-    relations (np.ndarray): Rows in `labels`, shape (triples,), int32.
-    report (dict[str, Any]): Counts of read and excluded triples, names by language.
-    identity (dict[str, str]): Hashes of terminology and triples.
-    """
-
-    names: pl.Series
-    concepts: pl.Series
-    labels: list[str]
-    name_rows: np.ndarray
-    offsets: np.ndarray
-    heads: np.ndarray
+    names: pl.Series  # The distinct names, in order.
+    concepts: pl.Series  # The ids of the concepts of the triples, in order. Each has a name.
+    labels: list[str]  # Of relations, sorted.
+    name_rows: np.ndarray  # Rows in `names` of the names of each concept, concept by concept; int64.
+    offsets: np.ndarray  # Start of each concept's part of `name_rows`, and the end of the last; int64.
+    heads: np.ndarray  # Rows in `concepts`, shape (triples,), int32.
     tails: np.ndarray
-    relations: np.ndarray
-    report: dict[str, Any]
-    identity: dict[str, str]
+    relations: np.ndarray  # Rows in `labels`, shape (triples,), int32.
+    report: dict[str, Any]  # Counts of read and excluded triples, names by language.
+    identity: dict[str, str]  # Hashes of terminology and triples.
 
     def __len__(self) -> int:
         """Return the number of triples."""
@@ -75,8 +41,8 @@ class Graph:
 def load_graph(
     terminology_path: str | Path,
     triples_path: str | Path,
-    *,
     languages: Sequence[str] | None = None,
+    *,
     lower_case: bool = True,
     clean_names: bool = False,
     min_triples: int = 2,
@@ -93,9 +59,8 @@ def load_graph(
     report["rare_labels"] = {triples.labels[row]: int(counts[row]) for row in rare.tolist()}
     triples = _select(triples, (counts >= min_triples)[triples.relations])
     if not len(triples):
-        left_out = {
-            name: value for name, value in report.items() if name not in ("triples_read", "empty_names") and value
-        }
+        reasons = ("unknown_concept", "head_without_names", "tail_without_names", "rare_labels")
+        left_out = {name: report[name] for name in reasons if report[name]}
         raise ValueError(
             f"None of the {n_read} triples of {triples_path} can be learned from with the names of "
             f"{terminology_path}: {left_out}. They are probably of another release, or data.languages are "
@@ -111,15 +76,7 @@ def load_graph(
         "distinct_names": len(graph["names"]),
         "names_by_language": dict(sorted(used["language"].value_counts().iter_rows())),
     }
-    if languages is None and len(report["names_by_language"]) == 1:
-        (language,) = report["names_by_language"]
-        warnings.warn(
-            (
-                f"Names of all languages are wanted, and those in {terminology_path} are all in {language}. If it "
-                "was read for one language only, read it with `preprocess --languages all`."
-            ),
-            stacklevel=2,
-        )
+    warn_of_one_language(terminology_path, languages, report["names_by_language"])
     identity = {"terminology": terminology.fingerprint, "triples": hash_triples(triples_path)}
     return Graph(**graph, report=report, identity=identity)
 
@@ -150,6 +107,16 @@ def choose_names(
         names = names.with_columns(pl.col("name").map_elements(make_plain, return_dtype=pl.String))
     full = names.filter(pl.col("name") != "")
     return full.unique().sort("concept", "name", "language"), len(names) - len(full)
+
+
+def warn_of_one_language(path: str | Path, languages: Sequence[str] | None, found: Collection[str]) -> None:
+    """Say that names of all languages are wanted, and a terminology has those of one only."""
+    if languages is None and len(found) == 1:
+        warnings.warn(
+            f"Names of all languages are wanted, and those in {path} are all in {''.join(found)}. If it was read for "
+            "one language only, read it with `preprocess --languages all`.",
+            stacklevel=3,
+        )
 
 
 def _place(triples: TripleData, terminology: Terminology, names: pl.DataFrame, report: dict[str, Any]) -> TripleData:
@@ -203,3 +170,118 @@ def _renumber(n: int, *columns: np.ndarray) -> tuple[np.ndarray, ...]:
         is_used[column] = True
     numbers = np.cumsum(is_used, dtype=np.int32) - np.int32(1)
     return np.flatnonzero(is_used), *(numbers[column] for column in columns)
+
+
+class TripletBatch(NamedTuple):
+    """k triplets: k / m distinct ones, each m times in a row; int64."""
+
+    names: np.ndarray  # Rows in the graph's names: k heads, k tails and optionally k random concepts.
+    concepts: np.ndarray  # Their concepts, of the same shape: (2k,) or (3k,).
+    relations: np.ndarray  # The label of each triplet, shape (k,).
+    triples: np.ndarray  # Rows of the graph's triples, shape (k,).
+
+
+class TripletSampler:
+    """Draw batches of triplets. A batch depends only on its number and the seed, so a run can resume at any batch.
+
+    graph (Graph): Triples and names.
+    triplets (int): Triplets in a batch: k.
+    repetitions (int): Copies of each distinct triplet: m, which divides k.
+    seed (int): Seed of all draws.
+    label_balance (float): 0 to draw all triples with equal probability. Otherwise first a label is drawn, in proportion
+        to its number of triples to the power of 1 - balance, then one of its triples.
+    random_concepts (bool): Add a name of a random concept for each triplet, different from its tail.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        triplets: int,
+        repetitions: int,
+        *,
+        seed: int = 0,
+        label_balance: float = 0.0,
+        random_concepts: bool = False,
+    ) -> None:
+        self.graph = graph
+        self.random_concepts = random_concepts
+        self.repetitions = repetitions
+        self.seed = seed
+        self.n_distinct = triplets // repetitions
+        if len(graph) < self.n_distinct:
+            raise ValueError(
+                f"There are {len(graph)} triples, and a batch needs {self.n_distinct} distinct ones: "
+                f"batch.triplets = {triplets}, batch.repetitions = {repetitions}. Make batches smaller, or give "
+                "more triples."
+            )
+        self._cumulative: np.ndarray | None = None
+        if label_balance:
+            counts = np.bincount(graph.relations, minlength=len(graph.labels))
+            self._by_label = np.argsort(graph.relations, kind="stable")
+            self._counts, self._starts = counts, counts.cumsum() - counts
+            rates = counts.astype(np.float64) ** (1.0 - label_balance)
+            self._cumulative = rates.cumsum() / rates.sum()
+        self._known: np.ndarray | None = None
+
+    def draw(self, number: int) -> TripletBatch:
+        """Draw a batch."""
+        rng = np.random.default_rng([self.seed, number])
+        distinct = self._draw_triples(rng)
+        # The columns of the graph are int32, which halves their memory; PyTorch indexes by int64.
+        ends = np.concatenate([self.graph.heads[distinct], self.graph.tails[distinct]]).astype(np.int64)
+        names = np.concatenate([self._draw_names(concept, rng) for concept in ends.tolist()])
+        concepts, triples = np.repeat(ends, self.repetitions), np.repeat(distinct, self.repetitions)
+        if self.random_concepts:
+            others = self._draw_others(self.graph.tails[triples], rng)
+            starts, counts = self.graph.offsets[others], np.diff(self.graph.offsets)[others]
+            names = np.concatenate([names, self.graph.name_rows[starts + rng.integers(0, counts)]])
+            concepts = np.concatenate([concepts, others])
+        return TripletBatch(names, concepts, self.graph.relations[triples].astype(np.int64), triples)
+
+    def _draw_others(self, tails: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Draw another concept for each tail, uniformly."""
+        others = rng.integers(0, len(self.graph.concepts) - 1, size=len(tails))
+        return others + (others >= tails)
+
+    def find_known(self, batch: TripletBatch) -> np.ndarray:
+        """Mark the tails of a batch that are related to a head in the graph, in any triplet."""
+        if self._known is None:
+            graph = self.graph
+            self._known = self._make_keys(graph.heads, graph.relations, graph.tails)
+            self._known.sort()
+        ends = batch.concepts[: 2 * len(batch.relations) : self.repetitions]
+        heads, tails = np.split(ends, 2)
+        relations = batch.relations[:: self.repetitions]
+        keys = self._make_keys(heads[:, None], relations[:, None], tails[None, :])
+        found = self._known[np.searchsorted(self._known, keys).clip(max=len(self._known) - 1)] == keys
+        return found.repeat(self.repetitions, axis=0).repeat(self.repetitions, axis=1)
+
+    def _make_keys(self, heads: np.ndarray, relations: np.ndarray, tails: np.ndarray) -> np.ndarray:
+        # One number per triple: far below 2 ** 63 even for the largest release with 4 million concepts.
+        keys = heads.astype(np.int64) * len(self.graph.labels) + relations
+        keys *= len(self.graph.concepts)
+        return keys + tails
+
+    def _draw_triples(self, rng: np.random.Generator) -> np.ndarray:
+        """Draw distinct triples."""
+        if self._cumulative is None:
+            return rng.choice(len(self.graph), size=self.n_distinct, replace=False)
+        chosen: dict[int, None] = {}
+        while len(chosen) < self.n_distinct:
+            labels = np.searchsorted(self._cumulative, rng.random(self.n_distinct), side="right")
+            labels = labels.clip(max=len(self._counts) - 1)
+            places = self._starts[labels] + rng.integers(0, self._counts[labels])
+            chosen.update(dict.fromkeys(self._by_label[places].tolist()))
+        return np.array(list(chosen)[: self.n_distinct], dtype=np.int64)
+
+    def _draw_names(self, concept: int, rng: np.random.Generator) -> np.ndarray:
+        """Draw a name for each repetition. Names repeat only after all names of the concept were drawn."""
+        start, end = self.graph.offsets[concept], self.graph.offsets[concept + 1]
+        n, wanted = int(end - start), self.repetitions
+        if n == 1:
+            return np.repeat(self.graph.name_rows[start:end], wanted)
+        whole, rest = divmod(wanted, n)
+        parts = [rng.permutation(n) for _ in range(whole)]
+        if rest:
+            parts.append(rng.choice(n, size=rest, replace=False))
+        return self.graph.name_rows[start + np.concatenate(parts)]

@@ -14,10 +14,18 @@ from spacy_sapbert.encoder.token_lists import TokenLists
 from ...data.run_folder import RunReport
 from ...encoders.card import Making, describe_length
 from ...engine.method import Ending, Method, Model, TrainingData, copy_transformer
-from .data import Graph, load_graph
-from .loss import BatchLabels, CoderLoss, MinedLoss, group_by_decay
-from .relations import RELATIONS_FILE, Relations, check_memory, make_relations, save_relations
-from .sampler import TripletBatch, TripletSampler
+from .data import Graph, TripletBatch, TripletSampler, load_graph
+from .loss import (
+    RELATIONS_FILE,
+    BatchLabels,
+    CoderLoss,
+    MinedLoss,
+    Relations,
+    check_memory,
+    group_by_decay,
+    make_relations,
+    save_relations,
+)
 from .settings import CoderOptimizer, CoderSettings
 
 # Enough to measure the sampler's speed, and fast.
@@ -25,18 +33,14 @@ TIMED_BATCHES = 50
 
 
 class CoderModel(Model):
-    """The transformer and the relations.
-
-    transformer (torch.nn.Module): The transformer.
-    relations (Relations | None): The relations; None for only the term loss.
-    """
+    """The transformer and the relations; None for only the term loss."""
 
     def __init__(self, transformer: torch.nn.Module, relations: Relations | None) -> None:
         super().__init__(transformer)
         self.relations = relations
 
     def group_parameters(self, settings: CoderOptimizer) -> list[dict[str, Any]]:
-        """Group parameters by decay and learning rate. See `Method.group_parameters`."""
+        """Group parameters by decay and learning rate."""
         groups = group_by_decay(self.transformer)
         if self.relations is not None:
             rate = (settings.relation_learning_rate or settings.learning_rate) / settings.learning_rate
@@ -63,7 +67,7 @@ class Coder(Method[CoderSettings]):
         self.graph = load_graph(
             paths.terminology,
             paths.triples,
-            languages=data.list_languages(),
+            data.list_languages(),
             lower_case=data.lower_case,
             clean_names=data.clean_names,
             min_triples=data.min_triples,
@@ -71,9 +75,8 @@ class Coder(Method[CoderSettings]):
         if self.settings.loss.relations != "none" and (self.graph.tails == self.graph.tails[0]).all():
             concept = self.graph.concepts[int(self.graph.tails[0])]
             raise ValueError(
-                f"All {len(self.graph)} triples of {paths.triples} that can be used have the same tail, {concept},"
-                " so that there is nothing to tell apart. Give triples with other tails, or set loss.relations to"
-                " none."
+                f"All {len(self.graph)} triples of {paths.triples} that can be used have the same tail, {concept}, so "
+                "that there is nothing to tell apart. Give triples with other tails, or set loss.relations to none."
             )
         return TrainingData(paths.terminology, self.graph.report, self.graph.identity, self.graph.concepts.to_list())
 

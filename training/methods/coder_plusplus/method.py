@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from pydantic import Field
 
 from spacy_sapbert.encoder.shim import EncoderShim
 from spacy_sapbert.encoder.token_lists import TokenLists
@@ -14,12 +15,27 @@ from ...encoders.card import Making, describe_length
 from ...engine.checkpoints import list_checkpoints, read_step
 from ...engine.method import Ending, Method, Model, StepInterrupted, TrainingData
 from ...engine.objectives import Pairs, cosines_between
-from ..coder.family_settings import resolve
 from ..coder.loss import SimilarityObjective, group_by_decay
-from .data import ConceptNames, load_name_table
+from ..coder.settings import FamilySettings, UpdateBatch, resolve
+from .data import ConceptNames, GroupedNames, GroupSampler, load_name_table
 from .neighbours import NEIGHBOURS_FOLDER, Neighbours
-from .sampler import GroupedNames, GroupSampler
-from .settings import CoderPlusPlusSettings
+
+
+class GroupBatch(UpdateBatch):
+    """The batches of an update, and limits of the run."""
+
+    groups: int = Field(default=4, ge=1, description="Groups in a batch: an anchor with its neighbours and synonyms.")
+    neighbours: int = Field(
+        default=30, ge=1, description="Nearest neighbours of an anchor, by the encoder at the last refresh."
+    )
+    synonyms: int = Field(default=30, ge=1, description="Maximum number of synonyms of an anchor.")
+    refresh_steps: int = Field(default=31_250, ge=1, description="Updates between two neighbour searches.")
+
+
+class CoderPlusPlusSettings(FamilySettings):
+    """All settings of a run of CODER++."""
+
+    batch: GroupBatch = GroupBatch()
 
 
 class CoderPlusPlus(Method[CoderPlusPlusSettings]):
@@ -40,7 +56,7 @@ class CoderPlusPlus(Method[CoderPlusPlusSettings]):
         data = self.settings.data
         self.table = load_name_table(
             self.settings.paths.terminology,
-            languages=data.list_languages(),
+            data.list_languages(),
             lower_case=data.lower_case,
             clean_names=data.clean_names,
             neighbours=self.settings.batch.neighbours,
@@ -53,7 +69,7 @@ class CoderPlusPlus(Method[CoderPlusPlusSettings]):
         """Tokenise names, and make sampler, neighbours, loss and model. See `Method.build`."""
         batch = self.settings.batch
         self.tokens = self.make_tokens(self.table.names, self.base)
-        self.objective = SimilarityObjective(resolve(self.settings.terms, "none", self.base.width))
+        self.objective = SimilarityObjective(*resolve(self.settings.terms, "none", self.base.width))
         self.sampler = GroupSampler(self.table, batch.groups, batch.synonyms, seed=self.settings.run.seed)
         self.neighbours = Neighbours(
             self.sampler,
@@ -77,15 +93,11 @@ class CoderPlusPlus(Method[CoderPlusPlusSettings]):
         refresh = self._prepare(batch)
         drawn = self._draw(batch)
         entries = [self._learn(names, scale / len(drawn)) for names in drawn]
-        n_names = sum(len(names.names) for names in drawn)
-        loss = sum(entry["loss"] for entry in entries) / len(drawn)
-        counts = {name: sum(entry[name] for entry in entries) for name in ("positives", "negatives")}
-        n_groups = len(drawn) * self.settings.batch.groups
         return {
-            "loss": loss,
-            "groups": n_groups,
-            "names": n_names,
-            **counts,
+            "loss": sum(entry["loss"] for entry in entries) / len(drawn),
+            "groups": len(drawn) * self.settings.batch.groups,
+            "names": sum(len(names.names) for names in drawn),
+            **{name: sum(entry[name] for entry in entries) for name in ("positives", "negatives")},
             **({"refresh": refresh} if refresh else {}),
         }
 
@@ -95,7 +107,7 @@ class CoderPlusPlus(Method[CoderPlusPlusSettings]):
 
     def _draw(self, update: int) -> list[GroupedNames]:
         n = self.settings.batch.accumulation
-        return [self.sampler.draw(update * n + i, self.neighbours) for i in range(n)]
+        return [self.sampler.draw(update * n + i, self.neighbours.take) for i in range(n)]
 
     def _learn(self, batch: GroupedNames, scale: float) -> dict[str, Any]:
         same = torch.from_numpy(batch.same).to(self.accelerator.device)

@@ -6,6 +6,7 @@ import hashlib
 import shutil
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from spacy_sapbert.progress import show_progress
 
 from ...encoders.embeddings import Embeddings
 from ...engine.nearest import search_others
-from .sampler import GroupSampler
+from .data import GroupSampler
 
 NEIGHBOURS_FOLDER = "neighbours"
 LISTS_FILE = "neighbours.npz"
@@ -28,49 +29,31 @@ FORMAT_VERSION = 1
 ENCODED_AT_ONCE = 32_768
 
 
+@dataclass
 class Neighbours:
     """Neighbours by periods of updates. At the start of each period all names are encoded and indexed, and the
     neighbours of its anchors are stored in a file, so that a run resumed within the period uses the same.
 
     The released code searches neighbours of all names, most of which do not become anchors before the next refresh.
-
-    sampler (GroupSampler): Lists the anchors in advance.
-    folder (Path): Folder for the lists of neighbours.
-    wanted (int): Neighbours of an anchor.
-    refresh_steps (int): Updates in a period.
-    batches_per_step (int): Batches in an update.
-    get_encoder (Callable): Returns an encoder with the present weights.
-    find_oldest (Callable): Returns the oldest step with a checkpoint. Lists of earlier periods are deleted.
-    check (Callable): Called between blocks of names; may raise an error to interrupt the search.
     """
 
-    def __init__(
-        self,
-        sampler: GroupSampler,
-        folder: Path,
-        *,
-        wanted: int,
-        refresh_steps: int,
-        batches_per_step: int,
-        get_encoder: Callable[[], EncoderShim],
-        find_oldest: Callable[[], int],
-        check: Callable[[], None],
-    ) -> None:
-        self.sampler = sampler
-        self.folder = folder
-        self.wanted = wanted
-        self.refresh_steps = refresh_steps
-        self.batches_per_step = batches_per_step
-        self.get_encoder = get_encoder
-        self.find_oldest = find_oldest
-        self.check = check
-        self._names = sampler.table.hash_names()
+    sampler: GroupSampler  # Lists the anchors in advance.
+    folder: Path  # For the lists of neighbours.
+    wanted: int  # Neighbours of an anchor.
+    refresh_steps: int  # Updates in a period.
+    batches_per_step: int
+    get_encoder: Callable[[], EncoderShim]  # Returns an encoder with the present weights.
+    find_oldest: Callable[[], int]  # Returns the oldest step with a checkpoint. Lists of earlier periods are deleted.
+    check: Callable[[], None]  # Called between blocks of names; may raise an error to interrupt the search.
+
+    def __post_init__(self) -> None:
+        self._names = self.sampler.table.hash_names()
         self._period = -1
         self._anchors = np.empty(0, dtype=np.int64)
-        self._lists = np.empty((0, wanted), dtype=np.int64)
+        self._lists = np.empty((0, self.wanted), dtype=np.int64)
 
     def take(self, anchors: np.ndarray) -> np.ndarray:
-        """See `FindsNeighbours`: of the period of the last `prepare`."""
+        """Return the neighbours of anchors, shape (n, wanted), in the period of the last `prepare`."""
         return self._lists[np.searchsorted(self._anchors, anchors)]
 
     def prepare(self, step: int, *, is_main: bool = True) -> dict[str, Any] | None:
@@ -89,8 +72,7 @@ class Neighbours:
         elif not (path / LISTS_MANIFEST).is_file():
             raise FileNotFoundError(
                 f"The neighbours of step {step} are not in {path}. They were looked for at step {start}, with the "
-                "encoder as it was then, and were probably deleted since. Put the folder back, or set another "
-                "output folder to begin anew."
+                "encoder as it was then, and were probably deleted since. Put the folder back, or set another output folder."
             )
         found = self._read(path, anchors)
         self._period = period
@@ -130,9 +112,8 @@ class Neighbours:
         data = read_manifest(path / LISTS_MANIFEST, FORMAT_VERSION, used=[LISTS_FILE])
         if data["identity"] != self._identify(anchors):
             raise ValueError(
-                f"The neighbours in {path} are of other names or anchors, or of another number: probably of a run "
-                "with other settings or another terminology in the same folder. Set another output folder, or "
-                "delete this one."
+                f"The neighbours in {path} are of other names or anchors, or of another number: probably of a run with "
+                "other settings or another terminology. Set another output folder, or delete this one."
             )
         with np.load(path / LISTS_FILE) as arrays:
             self._anchors = arrays["anchors"].astype(np.int64)
