@@ -72,7 +72,8 @@ class Neighbours:
         elif not (path / LISTS_MANIFEST).is_file():
             raise FileNotFoundError(
                 f"The neighbours of step {step} are not in {path}. They were looked for at step {start}, with the "
-                "encoder as it was then, and were probably deleted since. Put the folder back, or set another output folder."
+                "encoder as it was then, and were probably deleted since. Put the folder back, or set another "
+                "output folder."
             )
         found = self._read(path, anchors)
         self._period = period
