@@ -15,11 +15,7 @@ from ..measure import System
 
 
 class TrainedBioSyn(System):
-    """A model of BioSyn, which is loaded when it is asked.
-
-    model (str): The output folder of the training.
-    cache (str | Path | None): A folder for vectors of strings; None keeps them in memory.
-    """
+    """A model of BioSyn, the output folder of its training, which is loaded when it is asked."""
 
     def __init__(self, model: str, cache: str | Path | None = None) -> None:
         self.model = model

@@ -24,20 +24,13 @@ COMPOSITE = "|"
 
 @dataclass(frozen=True)
 class BioSynData:
-    """Mentions and names, lower-cased.
+    """Mentions and names, lower-cased."""
 
-    mentions (list[str]): The mentions to train on.
-    gold (list[frozenset[str]]): The ids of each.
-    names (list[str]): The names of the dictionary, each once.
-    ids (list[frozenset[str]]): The ids of all concepts of each.
-    report (dict[str, Any]): Counts of read and excluded records; names and SHA-256 of the files.
-    """
-
-    mentions: list[str]
-    gold: list[frozenset[str]]
-    names: list[str]
-    ids: list[frozenset[str]]
-    report: dict[str, Any]
+    mentions: list[str]  # To train on.
+    gold: list[frozenset[str]]  # The ids of each.
+    names: list[str]  # Of the dictionary, each once.
+    ids: list[frozenset[str]]  # Of all concepts of each name.
+    report: dict[str, Any]  # Counts of read and excluded records; names and SHA-256 of the files.
 
     def hash(self) -> dict[str, Any]:
         """Return the SHA-256 of the files of `mentions`, in order, and of the `dictionary`."""
@@ -51,11 +44,7 @@ class BioSynData:
 
 
 def read_biosyn_data(mentions: Sequence[str | Path], dictionary: str | Path) -> BioSynData:
-    """Read mentions and dictionary. Composite and repeated mentions and those without an id are excluded, as in BioSyn.
-
-    RAISES (FileNotFoundError): If a file is missing.
-    RAISES (ValueError): If a line is malformed, or no mention or no name is left.
-    """
+    """Read mentions and dictionary. Composite and repeated mentions and those without an id are excluded, as in BioSyn."""
     files, file = [SourceFile(path) for path in mentions], SourceFile(dictionary)
     rows = ((joined, name.lower()) for joined, name, _ in read_dictionary_rows(file))
     names = {name: frozenset(joined.split(EQUAL_IDS)) for name, joined in group_by_name(rows).items()}
@@ -107,14 +96,8 @@ def find_sparse(data: BioSynData, sparse: SparseEncoder, k: int) -> np.ndarray:
 
 
 def join_candidates(sparse: np.ndarray, mentions: np.ndarray, names: np.ndarray, total: int) -> np.ndarray:
-    """Add names with the highest inner products of vectors to the sparse candidates, without repeats.
-
-    sparse (np.ndarray): Rows of names, shape (mentions, sparse candidates).
-    mentions (np.ndarray): Vectors of mentions, shape (mentions, width), float32.
-    names (np.ndarray): Vectors of names, shape (names, width), float32.
-    total (int): Candidates of each mention; at most the number of names.
-    RETURNS (np.ndarray): Rows of names, shape (mentions, total), int64.
-    """
+    """Add names with the highest inner products of vectors to the rows of the sparse candidates, without repeats;
+    int64, shape (mentions, total)."""
     dense, _ = search_on_device(names, mentions, total, resolve_device("auto"))
     # A stable sort puts new rows before repeated ones, and keeps the order of both.
     is_repeated = (dense[:, :, None] == sparse[:, None, :]).any(axis=2)

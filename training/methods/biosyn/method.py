@@ -30,14 +30,7 @@ if TYPE_CHECKING:
 
 
 class BioSynModel(Model):
-    """Score mentions against their candidates.
-
-    transformer (torch.nn.Module): The transformer.
-    base (EncoderShim): The base encoder, for tokenizer and pooling.
-    device (torch.device): The device.
-    precision (str): Precision of the forward pass.
-    chunk_names (int): Strings in one forward pass.
-    """
+    """Score mentions against their candidates: a transformer, and the weight of sparse products."""
 
     def __init__(
         self,
@@ -60,13 +53,8 @@ class BioSynModel(Model):
     def forward(
         self, mentions: Sequence[TokenIds], candidates: Sequence[Sequence[TokenIds]], shared: torch.Tensor
     ) -> torch.Tensor:
-        """Score candidates.
-
-        mentions (Sequence[Sequence[int]]): Token ids of each mention.
-        candidates (Sequence[Sequence[Sequence[int]]]): Token ids of the candidates of each, the same number for all.
-        shared (torch.Tensor): Their sparse products, shape (mentions, candidates), float32.
-        RETURNS (torch.Tensor): Shape (mentions, candidates), float32.
-        """
+        """Score the candidates of mentions by their token ids, the same number for each, and their sparse products:
+        float32, shape (mentions, candidates)."""
         rows: dict[tuple[int, ...], int] = {}
         places = [
             [rows.setdefault(tuple(map(int, ids)), len(rows)) for ids in (mention, *names)]
@@ -83,20 +71,16 @@ class BioSynModel(Model):
         chunks = [order[start : start + self.chunk_names] for start in range(0, len(order), self.chunk_names)]
         is_whole = self.autocast == torch.float32
         with nullcontext() if is_whole else torch.autocast(self.device.type, dtype=self.autocast):
-            embedded = [self._forward([tokens[row] for row in chunk]) for chunk in chunks]
+            options: dict[str, Any] = {"pad_id": self.pad_id, "device": self.device}
+            embedded = [
+                forward(self.transformer, [tokens[row] for row in chunk], self.settings, **options) for chunk in chunks
+            ]
         return torch.cat(embedded)[torch.from_numpy(np.argsort(order)).to(self.device)]
-
-    def _forward(self, batch: Sequence[TokenIds]) -> torch.Tensor:
-        return forward(self.transformer, batch, self.settings, pad_id=self.pad_id, device=self.device)
 
 
 def marginal_loss(scores: torch.Tensor, positives: torch.Tensor) -> torch.Tensor:
-    """Compute the marginal negative log-likelihood of the right candidates (Sung et al., ACL 2020, section 3.3).
-
-    scores (torch.Tensor): Shape (mentions, candidates), float32.
-    positives (torch.Tensor): Whether each is right; the same shape, bool. Mentions without a positive are ignored.
-    RETURNS (torch.Tensor): The mean over mentions with a right candidate; 0 if there is none.
-    """
+    """Compute the marginal negative log-likelihood of the right candidates (Sung et al., ACL 2020, section 3.3): the
+    mean over mentions with a right candidate; 0 if there is none."""
     counts = positives.any(dim=1)
     scores, positives = scores[counts].float(), positives[counts]
     right = scores.masked_fill(~positives, -torch.inf).logsumexp(dim=1)

@@ -40,10 +40,8 @@ def search_blocks(
     query_block: int = QUERY_BLOCK,
     name_block: int = NAME_BLOCK,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Find the k names with the highest scores above a limit, block after block; equal scores by row.
-
-    RETURNS (tuple[ndarray, ndarray]): Rows and scores as `Searcher.search` returns them.
-    """
+    """Find the k names with the highest scores above a limit, block after block; equal scores by row. Rows and scores
+    are as `Searcher.search` returns them."""
     found: list[tuple[np.ndarray, np.ndarray]] = []
     for start in range(0, n_queries, query_block):
         end = min(start + query_block, n_queries)
@@ -86,11 +84,8 @@ def pad(found: list[tuple[np.ndarray, np.ndarray]], k: int) -> tuple[np.ndarray,
 
 
 class SparseEncoder:
-    """The sparse encoder of BioSyn (Sung et al., ACL 2020, section 3.1): TF-IDF of characters and pairs of them.
-
-    vocabulary (Sequence[str]): Characters and pairs of them, in the order of columns.
-    idf (Sequence[float]): The weight of each.
-    """
+    """The sparse encoder of BioSyn (Sung et al., ACL 2020, section 3.1): TF-IDF of characters and pairs of them, the
+    vocabulary, in the order of columns."""
 
     def __init__(self, vocabulary: Sequence[str], idf: Sequence[float]) -> None:
         self.vocabulary = list(vocabulary)
@@ -150,14 +145,7 @@ class BioSynScorer:
 
     @classmethod
     def from_disk(cls, folder: str | Path, *, cache: str | Path | None = None) -> BioSynScorer:
-        """Load what training has written.
-
-        folder (str | Path): The output folder of the training.
-        cache (str | Path | None): A folder for vectors of strings; None keeps them in memory.
-        RETURNS (BioSynScorer): The scorer.
-        RAISES (OSError): If a file is missing or damaged.
-        RAISES (ValueError): If the folder holds something else, or another encoder than that of the weight.
-        """
+        """Load what training has written to its output folder. With a cache, vectors of strings are kept there."""
         data = _read(Path(folder) / BIOSYN_FILE)
         encoder = EncoderShim({}, "auto")
         encoder.load(Path(folder) / ENCODER_FOLDER)
