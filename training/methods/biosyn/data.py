@@ -44,7 +44,7 @@ class BioSynData:
 
 
 def read_biosyn_data(mentions: Sequence[str | Path], dictionary: str | Path) -> BioSynData:
-    """Read mentions and dictionary. Composite and repeated mentions and those without an id are excluded, as in BioSyn."""
+    """Read mentions and dictionary. Composite and repeated mentions, and those without an id, are not kept."""
     files, file = [SourceFile(path) for path in mentions], SourceFile(dictionary)
     rows = ((joined, name.lower()) for joined, name, _ in read_dictionary_rows(file))
     names = {name: frozenset(joined.split(EQUAL_IDS)) for name, joined in group_by_name(rows).items()}

@@ -1,17 +1,20 @@
 """CODER's data: what can't be used is counted by name; batches hold what they promise, whatever comes before."""
 
+import re
 import warnings
 from collections import Counter
 
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from rrf_files import atom, rrf_line, write_release
 
-from spacy_sapbert.terminology import Terminology, read_rrf
+from spacy_sapbert.terminology import Terminology, TerminologyBuilder, read_rrf
 from spacy_sapbert.terminology.edits import remove_concepts
 from training.data.triples import write_triples
-from training.methods.coder.data import TripletSampler, load_graph
+from training.methods.coder.data import TripletSampler, choose_names, load_graph
 
 NAMES = {
     "C1": [("ENG", "Aspirin"), ("ENG", "aspirin"), ("ENG", "ASA"), ("GER", "Aspirin"), ("GER", "Acetylsalicylsäure")],
@@ -198,3 +201,32 @@ def test_known_triples_are_those_of_a_naive_loop(folders):
         ]
         assert sampler.find_known(batch).tolist() == expected
         assert sampler.find_known(batch).diagonal().all()
+
+
+def clean_naively(name):
+    """Clean one name, step by step, as the released code does (pretrain/load_umls.py)."""
+    name = f" {name.lower()} ".replace(" nos ", " ")
+    name = re.sub(r"\(.*?\)", "", name)
+    return " ".join(name.replace("-", " ").split())
+
+
+@given(st.lists(st.text("()-aNOSnos ", min_size=1, max_size=12).filter(str.strip), min_size=1, max_size=8))
+def test_names_are_cleaned_step_by_step(names):
+    builder = TerminologyBuilder()
+    for name in names:
+        builder.add_name("C1", name, language="ENG")
+    terminology = builder.build()
+    kept, n_empty = choose_names(terminology, ["ENG"], True, "terminology", clean=True)
+    cleaned = [clean_naively(name) for name in terminology.names["name"]]
+    assert kept["name"].to_list() == sorted({name for name in cleaned if name})
+    assert len(kept) + n_empty <= len(terminology.names) and (n_empty > 0) == ("" in cleaned)
+
+
+def test_empty_names_are_counted_and_left_out():
+    builder = TerminologyBuilder()
+    for concept, name in [("C1", "Cold (disease)"), ("C1", "cold"), ("C1", "(finding)"), ("C2", "pain NOS")]:
+        builder.add_name(concept, name, language="ENG")
+    names, n_empty = choose_names(builder.build(), ["ENG"], True, "terminology", clean=True)
+    assert names["name"].to_list() == ["cold", "pain"] and n_empty == 1
+    names, n_empty = choose_names(builder.build(), ["ENG"], True, "terminology")
+    assert len(names) == 4 and n_empty == 0
